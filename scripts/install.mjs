@@ -1,0 +1,130 @@
+/**
+ * Runs before every npm script, so that a fresh clone, or a pull that changed the lock, needs no step of its own.
+ *
+ * What counts is content: npm notes in node_modules/.package-lock.json what it installed, as its last act, and that must agree with
+ * package-lock.json. File times say nothing (git sets them anew). When all is in order this is silent and starts no process.
+ * Several of these may run at once: only the holder of the lock file installs, the others wait and then look again.
+ */
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+// Not inside node_modules, which `npm ci` empties.
+const lockFile = `${root}.rivulet/install.lock`
+const pollMs = 100
+const patienceMs = 600_000
+
+refuseOldNode(readJson('package.json').engines.node)
+if (existsSync(lockFile) || whyInstall()) await installAlone()
+
+function refuseOldNode(wanted) {
+  const needed = wanted
+    .match(/^>=([\d.]+)$/)[1]
+    .split('.')
+    .map(Number)
+  const actual = process.versions.node.split('.').map(Number)
+  const at = needed.findIndex((part, index) => part !== actual[index])
+  if (at < 0 || actual[at] > needed[at]) return
+  fail(`Rivulet needs Node ${wanted}, and this is Node ${process.versions.node}.`)
+}
+
+/** The first thing that node_modules lacks, or null. Optional packages are left to npm: most are for other platforms. */
+function whyInstall() {
+  const installed = readJson('node_modules/.package-lock.json')?.packages
+  if (!installed) return 'nothing is installed yet'
+  for (const [path, wanted] of Object.entries(readJson('package-lock.json').packages)) {
+    if (path === '') continue
+    const found = installed[path]
+    if (!found && !wanted.optional) return `${path} is not installed`
+    if (!found) continue
+    const isSame = found.version === wanted.version && found.integrity === wanted.integrity && found.link === wanted.link
+    if (!isSame) return `${path} is not the one in package-lock.json`
+  }
+  return null
+}
+
+async function installAlone() {
+  await takeLock()
+  try {
+    // Whoever held the lock before us may have done it.
+    const reason = whyInstall()
+    if (reason) await npmCi(reason)
+  } finally {
+    rmSync(lockFile, { force: true })
+  }
+}
+
+async function npmCi(reason) {
+  const { spawn } = await import('node:child_process')
+  console.log(`Running npm ci: ${reason}.`)
+  // Everything, also where NODE_ENV or a setting would leave a part out: we would miss that part again at every start.
+  const npm = spawn('npm', ['ci', '--include=dev', '--include=optional'], { cwd: root, stdio: 'inherit' })
+  // npm outlives us when only we are killed, so the lock is held until both are gone.
+  if (npm.pid) writeFileSync(lockFile, `${process.pid} ${npm.pid}`)
+  const code = await new Promise(resolve => npm.on('error', resolve).on('exit', resolve))
+  if (code !== 0) process.exitCode = 1
+  if (code instanceof Error) console.error(`npm could not be started: ${code.message}`)
+}
+
+async function takeLock() {
+  mkdirSync(`${root}.rivulet`, { recursive: true })
+  const givesUpAt = Date.now() + patienceMs
+  let hasSaidSo = false
+  while (!createFile(lockFile)) {
+    const holders = readText(lockFile)
+    if (holders && !holders.split(' ').some(isAlive) && dropStale(holders)) continue
+    if (Date.now() > givesUpAt) fail(`Another install did not end. If none is running, remove ${lockFile}*`)
+    if (!hasSaidSo) console.log('Waiting for another install in this checkout.')
+    hasSaidSo = true
+    await new Promise(resolve => setTimeout(resolve, pollMs))
+  }
+}
+
+/**
+ * Of all who see the same dead holder, one may remove its lock, and only while it is still that one's: otherwise a slow second remover
+ * would remove the lock that the first has just taken.
+ */
+function dropStale(holders) {
+  const claim = `${lockFile}.${holders.replace(' ', '.')}`
+  if (!createFile(claim)) return false
+  if (readText(lockFile) === holders) rmSync(lockFile, { force: true })
+  rmSync(claim, { force: true })
+  return true
+}
+
+function createFile(path) {
+  try {
+    writeFileSync(path, String(process.pid), { flag: 'wx' })
+    return true
+  } catch (error) {
+    if (error.code === 'EEXIST') return false
+    throw error
+  }
+}
+
+function isAlive(pid) {
+  try {
+    return process.kill(Number(pid), 0)
+  } catch (error) {
+    return error.code === 'EPERM'
+  }
+}
+
+function readText(path) {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (error.code === 'ENOENT') return null
+    throw error
+  }
+}
+
+function readJson(path) {
+  const text = readText(root + path)
+  return text && JSON.parse(text)
+}
+
+function fail(message) {
+  console.error(message)
+  process.exit(1)
+}

@@ -1,0 +1,129 @@
+/**
+ * Who may know whom. The table is the design; everything else here keeps code from going around it.
+ *
+ * Pure: a tree goes in, sentences about what is wrong come out, in the order of the files. A test (`*.test.ts`) and whatever lies outside a
+ * workspace's `src/` is an onlooker: it may know every package, `test/support` and what the root depends on, but it too comes in by the door.
+ */
+import { isBuiltin } from 'node:module'
+import { posix } from 'node:path'
+import { type Cycle, cyclesIn } from './import-cycles.ts'
+import { factsOf, type Import, type Source } from './source-facts.ts'
+
+export interface Workspace {
+  /** `packages/broker` */
+  folder: string
+  /** `@rivulet/broker` */
+  name: string
+  /** What others may import of it: `.`, `./react`. */
+  entries: string[]
+  dependencies: string[]
+}
+
+export interface Tree {
+  workspaces: Workspace[]
+  rootDependencies: string[]
+  sources: Source[]
+}
+
+const everyPackage = ['protocol', 'broker', 'agent', 'worker', 'client', 'engines'].map(name => `packages/${name}`)
+
+/** Arrows of the design: each folder, and the folders that it may know. */
+const mayKnow: Record<string, string[]> = {
+  'packages/protocol': [],
+  'packages/broker': ['packages/protocol'],
+  'packages/agent': ['packages/protocol'],
+  'packages/client': ['packages/protocol'],
+  'packages/engines': [],
+  'packages/worker': ['packages/protocol', 'packages/broker'],
+  'apps/api': ['packages/protocol', 'packages/broker'],
+  'apps/agents': ['packages/protocol', 'packages/worker', 'packages/agent'],
+  'apps/console': ['packages/client'],
+  'apps/cli': [...everyPackage, 'apps/api', 'apps/agents', 'apps/console'],
+}
+
+// They also run in browsers. The tests of an SDK need a server to talk to; those of the protocol need nothing.
+const withoutNode = ['packages/protocol', 'packages/agent', 'packages/client']
+const withoutNodeEvenInTests = ['packages/protocol']
+
+const sameFolder = 'files of one folder import each other by relative name'
+
+const isEnvironmentFile = (path: string) => /^apps\/.+\/(main|config|environment)\.tsx?$/.test(path)
+
+export function violationsIn(tree: Tree): string[] {
+  return [
+    ...tree.workspaces.filter(({ folder }) => !mayKnow[folder]).map(({ folder }) => `${folder} has no row in the table of imports`),
+    ...tree.sources.flatMap(source => violationsOf(source, tree)),
+    ...cyclesIn(tree.sources).map(cycleSentence),
+  ]
+}
+
+function violationsOf(source: Source, tree: Tree): string[] {
+  const { imports, readsEnvironment } = factsOf(source)
+  const home = tree.workspaces.find(({ folder }) => isInside(source.path, folder)) ?? null
+  const isOnlooker = !home || isTest(source.path) || !isInside(source.path, `${home.folder}/src`)
+
+  const wrong = imports.flatMap(({ specifier }: Import) => {
+    const reason = whyNot(specifier)
+    return reason ? [`${source.path} imports ${specifier}: ${reason}`] : []
+  })
+  if (readsEnvironment && !isOnlooker && !isEnvironmentFile(source.path)) {
+    wrong.push(`${source.path} reads the environment: only main.ts, config.ts and environment.ts of an app may`)
+  }
+  return wrong
+
+  function whyNot(specifier: string): string | null {
+    if (isBuiltin(specifier)) return whyNotBuiltin()
+    if (specifier.startsWith('.')) return whyNotFile(posix.join(posix.dirname(source.path), specifier))
+    if (/^[#/]|^\w+:/.test(specifier)) return sameFolder
+    const name = packageNameOf(specifier)
+    const target = tree.workspaces.find(workspace => workspace.name === name)
+    return target ? whyNotWorkspace(target, specifier) : whyNotDependency(name)
+  }
+
+  function whyNotBuiltin(): string | null {
+    if (!home || !withoutNode.includes(home.folder)) return null
+    if (isOnlooker && !withoutNodeEvenInTests.includes(home.folder)) return null
+    return `${home.folder} runs without Node`
+  }
+
+  function whyNotFile(path: string): string | null {
+    const owner = tree.workspaces.find(({ folder }) => isInside(path, folder)) ?? null
+    if (owner === home || (isOnlooker && isInside(path, 'test/support'))) return null
+    return home ? `a relative import stays inside ${home.folder}` : 'a package is imported by its name'
+  }
+
+  function whyNotWorkspace(target: Workspace, specifier: string): string | null {
+    const entry = `.${specifier.slice(target.name.length)}`
+    if (!target.entries.includes(entry)) return `it goes past what ${target.folder}/package.json exports`
+    if (!home) return null
+    if (home === target) return sameFolder
+    if (isOnlooker && everyPackage.includes(target.folder)) return null
+    if (!mayKnow[home.folder]?.includes(target.folder)) return `${home.folder} may not know ${target.folder}`
+    return whyNotDependency(target.name)
+  }
+
+  function whyNotDependency(name: string): string | null {
+    if (home?.dependencies.includes(name)) return null
+    if (isOnlooker && tree.rootDependencies.includes(name)) return null
+    return `${home?.folder ?? 'the root'} does not declare ${name} in its package.json`
+  }
+}
+
+function cycleSentence(cycle: Cycle): string {
+  return `import cycle: ${[...cycle, cycle[0]].join(' → ')}`
+}
+
+function isTest(path: string): boolean {
+  return /\.test\.tsx?$/.test(path)
+}
+
+function isInside(path: string, folder: string): boolean {
+  return path.startsWith(`${folder}/`)
+}
+
+function packageNameOf(specifier: string): string {
+  return specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/')
+}

@@ -1,0 +1,81 @@
+/** This repository as the rules see it: plain values, read once. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { Tree, Workspace } from './import-rules.ts'
+import type { Source } from './source-facts.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+export interface Manifest {
+  name: string
+  workspaces?: string[]
+  exports?: string | Record<string, unknown>
+  dependencies?: Record<string, string>
+  devDependencies?: Record<string, string>
+  peerDependencies?: Record<string, string>
+  optionalDependencies?: Record<string, string>
+}
+
+export function readTree(): Tree {
+  return {
+    workspaces: workspaceFolders().map(readWorkspace),
+    rootDependencies: dependenciesOf(readJson<Manifest>('package.json')),
+    sources: ['packages', 'apps', 'test', 'scripts'].flatMap(filesUnder).filter(isCode).map(readSource),
+  }
+}
+
+/** `packages/broker`, `apps/api`, …: the folders that have a package.json. */
+export function workspaceFolders(): string[] {
+  return ['packages', 'apps'].flatMap(parent => {
+    const names = readdirSync(root + parent).sort()
+    return names.map(name => `${parent}/${name}`).filter(folder => exists(`${folder}/package.json`))
+  })
+}
+
+export function filesUnder(folder: string): string[] {
+  if (!exists(folder)) return []
+  const entries = readdirSync(root + folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))
+  return entries.flatMap(entry => {
+    const path = `${folder}/${entry.name}`
+    if (!entry.isDirectory()) return [path]
+    return entry.name === 'node_modules' || entry.name === 'dist' || entry.name.startsWith('.') ? [] : filesUnder(path)
+  })
+}
+
+export function exists(path: string): boolean {
+  return existsSync(root + path)
+}
+
+export function readText(path: string): string {
+  return readFileSync(root + path, 'utf8')
+}
+
+export function readJson<T>(path: string): T {
+  return JSON.parse(readText(path))
+}
+
+function readWorkspace(folder: string): Workspace {
+  const manifest = readJson<Manifest>(`${folder}/package.json`)
+  return { folder, name: manifest.name, entries: entriesOf(manifest), dependencies: dependenciesOf(manifest) }
+}
+
+/** A pattern (`./*`) is no entry: it would open every file. */
+function entriesOf({ exports = {} }: Manifest): string[] {
+  if (typeof exports === 'string') return ['.']
+  const subpaths = Object.keys(exports).filter(key => key.startsWith('.') && !key.includes('*'))
+  // Without subpaths the keys are conditions, all of them for the one entry.
+  return Object.keys(exports).some(key => key.startsWith('.')) ? subpaths : ['.']
+}
+
+function dependenciesOf(manifest: Manifest): string[] {
+  const { dependencies, devDependencies, peerDependencies, optionalDependencies } = manifest
+  return Object.keys({ ...dependencies, ...devDependencies, ...peerDependencies, ...optionalDependencies })
+}
+
+function readSource(path: string): Source {
+  return { path, text: readText(path) }
+}
+
+function isCode(path: string): boolean {
+  return /\.[cm]?[jt]sx?$/.test(path)
+}

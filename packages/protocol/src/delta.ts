@@ -1,0 +1,66 @@
+/** Increments to one message. Transient: they are folded into contents by the accumulator, and only contents are stored. */
+import { z } from 'zod'
+import { growBase64, startBase64, toBase64 } from './base64.ts'
+import type { ContentType } from './content.ts'
+import { jsonObjectSchema, jsonSchema } from './json.ts'
+import { maxReasoningIndex } from './limits.ts'
+
+const reasoningIndex = z.int().min(0).max(maxReasoningIndex)
+
+export const deltaSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('text'), text: z.string() }),
+  z.object({ type: z.literal('reasoning_summary'), index: reasoningIndex, text: z.string() }),
+  z.object({ type: z.literal('reasoning_content'), index: reasoningIndex, text: z.string() }),
+  z.object({ type: z.literal('data_json'), text: z.string() }),
+  z.object({ type: z.literal('data'), value: jsonSchema }),
+  z.object({ type: z.literal('tool_request'), text: z.string() }),
+  z.object({ type: z.literal('tool_response'), text: z.string() }),
+  z.object({ type: z.literal('media'), bytes: z.base64() }),
+  z.object({ type: z.literal('metadata'), metadata: jsonObjectSchema }),
+])
+
+export type Delta = z.output<typeof deltaSchema>
+export type DeltaType = Delta['type']
+export type DeltaOf<T extends DeltaType> = Extract<Delta, { type: T }>
+/** Deltas that append text, and so can be split, held back and merged. */
+export type TextDelta = Extract<Delta, { text: string }>
+
+/** The content that a message gets when this delta is the first that is heard of it. */
+export function contentTypeOf(type: DeltaType): ContentType {
+  switch (type) {
+    case 'text':
+    case 'metadata':
+      return 'text'
+    case 'reasoning_summary':
+    case 'reasoning_content':
+      return 'reasoning'
+    case 'data_json':
+    case 'data':
+      return 'data'
+    case 'tool_request':
+    case 'tool_response':
+    case 'media':
+      return type
+    default:
+      return type satisfies never
+  }
+}
+
+export function isTextDelta(value: Delta): value is TextDelta {
+  return value.type !== 'data' && value.type !== 'media' && value.type !== 'metadata'
+}
+
+/** What a delta appends to within its message: neighbours of one channel may be merged. */
+export function channelOf(value: Delta): string {
+  return 'index' in value ? `${value.type}:${value.index}` : value.type
+}
+
+/** One delta that does what `first` and then `second` do, or null where they have to stay two. */
+export function mergeDeltas(first: Delta, second: Delta): Delta | null {
+  if (channelOf(first) !== channelOf(second)) return null
+  if (isTextDelta(first) && isTextDelta(second)) return { ...first, text: first.text + second.text }
+  if (first.type === 'media' && second.type === 'media') {
+    return { type: 'media', bytes: toBase64(growBase64(startBase64(first.bytes), second.bytes)) }
+  }
+  return null
+}

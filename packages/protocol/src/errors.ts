@@ -1,0 +1,78 @@
+/**
+ * Every way in which something can go wrong, in one table: the code is for programs, the message for people, the cause for us.
+ *
+ * `status` is the HTTP status of a request that ends so; codes without one end a turn or a stream instead.
+ * `retry` says whether the same thing may work later; `afterSeconds` becomes `Retry-After`.
+ */
+export type ErrorRow = { status?: number; retry: boolean; afterSeconds?: number }
+
+export const errorTable = {
+  bad_request: { status: 400, retry: false },
+  bad_url: { status: 400, retry: false },
+  bad_cursor: { status: 400, retry: false },
+  invalid_json: { status: 400, retry: false },
+  invalid_utf8: { status: 400, retry: false },
+  invalid_characters: { status: 400, retry: false },
+  json_too_deep: { status: 400, retry: false },
+  json_too_complex: { status: 400, retry: false },
+  forbidden_key: { status: 400, retry: false },
+  validation_failed: { status: 400, retry: false },
+  idempotency_key_invalid: { status: 400, retry: false },
+  unauthorized: { status: 401, retry: false },
+  forbidden: { status: 403, retry: false },
+  not_found: { status: 404, retry: false },
+  task_not_found: { status: 404, retry: false },
+  method_not_allowed: { status: 405, retry: false },
+  not_acceptable: { status: 406, retry: false },
+  request_timeout: { status: 408, retry: true },
+  task_busy: { status: 409, retry: true },
+  in_flight: { status: 409, retry: true, afterSeconds: 1 },
+  body_too_large: { status: 413, retry: false },
+  url_too_long: { status: 414, retry: false },
+  unsupported_media_type: { status: 415, retry: false },
+  expectation_failed: { status: 417, retry: false },
+  unknown_agent: { status: 422, retry: false },
+  idempotency_key_reused: { status: 422, retry: false },
+  too_many_turns: { status: 429, retry: true, afterSeconds: 5 },
+  headers_too_large: { status: 431, retry: false },
+  internal: { status: 500, retry: true },
+  dependency_unavailable: { status: 503, retry: true, afterSeconds: 2 },
+  draining: { status: 503, retry: true, afterSeconds: 1 },
+
+  agent_error: { retry: true },
+  worker_lost: { retry: true },
+  stream_backpressure: { retry: true },
+  deadline_exceeded: { retry: false },
+  output_too_large: { retry: false },
+  index_out_of_order: { retry: false },
+  delta_type_mismatch: { retry: false },
+  message_closed: { retry: false },
+  message_not_started: { retry: false },
+  bad_event: { retry: false },
+  result_rejected: { retry: false },
+  offset_mismatch: { retry: true },
+} as const satisfies Record<string, ErrorRow>
+
+export type ErrorCode = keyof typeof errorTable
+
+export type ErrorDetail = { path: string; reason: string }
+
+export class RivuletError extends Error {
+  readonly code: ErrorCode
+  readonly details: readonly ErrorDetail[] | undefined
+
+  constructor(code: ErrorCode, message: string, options: { details?: readonly ErrorDetail[]; cause?: unknown } = {}) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined)
+    this.name = 'RivuletError'
+    this.code = code
+    this.details = options.details
+  }
+
+  get row(): ErrorRow {
+    return errorTable[this.code]
+  }
+}
+
+export function isErrorCode(value: unknown): value is ErrorCode {
+  return typeof value === 'string' && Object.hasOwn(errorTable, value)
+}

@@ -1,0 +1,39 @@
+/**
+ * Holds back the first half of a surrogate pair that a text delta ended in, until the other half comes in a later delta of the same channel.
+ * So every delta that is sent is well-formed text, wherever a model cut it.
+ */
+import { channelOf, type TextDelta } from './delta.ts'
+import { toStorableText } from './json.ts'
+
+export type HalfCharacters = {
+  /** The delta that can be sent now, or null when there is nothing to send yet. */
+  join(index: number, delta: TextDelta): TextDelta | null
+  /** What is still held for a message that closes: U+FFFD for each half. */
+  flush(index: number): TextDelta[]
+  forget(index: number): void
+}
+
+export function createHalfCharacters(): HalfCharacters {
+  const held = new Map<number, Map<string, TextDelta>>()
+  return { join, flush, forget: index => held.delete(index) }
+
+  function join(index: number, delta: TextDelta): TextDelta | null {
+    const halves = held.get(index)
+    const text = (halves?.get(channelOf(delta))?.text ?? '') + delta.text
+    const endsInHalf = isHighSurrogate(text.charCodeAt(text.length - 1))
+    if (endsInHalf) held.set(index, (halves ?? new Map()).set(channelOf(delta), { ...delta, text: text.slice(-1) }))
+    else halves?.delete(channelOf(delta))
+    const ready = toStorableText(endsInHalf ? text.slice(0, -1) : text)
+    return ready === '' ? null : { ...delta, text: ready }
+  }
+
+  function flush(index: number): TextDelta[] {
+    const halves = held.get(index)
+    held.delete(index)
+    return halves ? Array.from(halves.values(), half => ({ ...half, text: '\uFFFD' })) : []
+  }
+}
+
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff
+}

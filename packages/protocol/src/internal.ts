@@ -1,0 +1,68 @@
+/** What workers ask of the server over HTTP, below `/internal`. Redis carries the words; Postgres, behind these calls, knows what is true. */
+import { z } from 'zod'
+import { agentNameSchema, failureSchema, messageSchema, taskSchema, turnSchema, usageSchema } from './entities.ts'
+import { stopReasonSchema } from './status.ts'
+
+const id = z.string().min(1).max(100)
+const holding = z.strictObject({ turn: z.uuid(), epoch: z.int().min(1) })
+
+export const helloBody = z.strictObject({
+  worker: id,
+  agents: z.array(z.strictObject({ name: agentNameSchema, description: z.string().max(1_000) })).max(1_000),
+})
+
+export const claimBody = z.strictObject({ worker: id, turn: z.uuid(), claimId: id })
+
+export const claimAnswer = z.discriminatedUnion('answer', [
+  z.object({
+    answer: z.literal('claimed'),
+    epoch: z.int(),
+    attempt: z.int(),
+    task: taskSchema,
+    turn: turnSchema,
+    input: messageSchema.nullable(),
+    firstIndex: z.int(),
+    deadline: z.iso.datetime(),
+    /** A worker died while it ran this turn: it should have a process of its own. */
+    isolated: z.boolean(),
+  }),
+  z.object({ answer: z.enum(['leased', 'settled']) }),
+])
+
+export const heartbeatBody = z.strictObject({ worker: id, turns: z.array(holding).max(10_000) })
+/** Turns that this worker no longer holds: canceled, ended or given to another. */
+export const heartbeatAnswer = z.object({ lost: z.array(z.uuid()) })
+
+export const reopenBody = holding
+export const reopenAnswer = z.discriminatedUnion('answer', [
+  z.object({ answer: z.literal('reopened'), epoch: z.int() }),
+  z.object({ answer: z.literal('superseded') }),
+])
+
+export const releaseBody = holding
+export const releaseAnswer = z.object({ answer: z.enum(['released', 'superseded']) })
+
+export const finishBody = z.strictObject({
+  ...holding.shape,
+  outcome: z.strictObject({
+    status: z.enum(['completed', 'failed']),
+    stopReason: stopReasonSchema.optional(),
+    usage: usageSchema.optional(),
+    error: failureSchema.optional(),
+  }),
+  /** How many entries the worker appended in this epoch. */
+  n: z.int().min(0),
+  /** The worker's own fold of its messages. */
+  digest: z.string().max(64),
+})
+export const finishAnswer = z.object({ answer: z.enum(['committed', 'retrying', 'already', 'superseded', 'gap']) })
+
+export const historyBody = z.strictObject({ task: z.uuid(), after: z.int().min(0).optional() })
+export const historyAnswer = z.object({ data: z.array(messageSchema), nextCursor: z.int().nullable() })
+
+export type Hello = z.output<typeof helloBody>
+export type ClaimAnswer = z.output<typeof claimAnswer>
+export type Claim = Extract<ClaimAnswer, { answer: 'claimed' }>
+export type Holding = z.output<typeof holding>
+export type FinishBody = z.output<typeof finishBody>
+export type FinishAnswer = z.output<typeof finishAnswer>['answer']

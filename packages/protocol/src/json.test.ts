@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest'
+import { findJsonFault, jsonObjectSchema, jsonSchema, toStorableJson, toStorableText } from './json.ts'
+import { defaultLimits } from './limits.ts'
+
+const lone = '\ud83d'
+
+function nested(depth: number): unknown {
+  let value: unknown = 1
+  for (let i = 0; i < depth; i += 1) value = i % 2 === 0 ? [value] : { a: value }
+  return value
+}
+
+describe('what is refused of a request', () => {
+  test('plain JSON has no fault', () => {
+    expect(findJsonFault({ a: [1, 'é😀', null, { b: false }] }, defaultLimits)).toBeNull()
+    expect(findJsonFault('text', defaultLimits)).toBeNull()
+  })
+
+  test.each([
+    ['NUL in a text', { a: ['x', 'a\0'] }, { code: 'invalid_characters', path: '/a/1' }],
+    ['half a character', { a: { b: lone } }, { code: 'invalid_characters', path: '/a/b' }],
+    ['NUL in a key', { a: { 'b\0': 1 } }, { code: 'invalid_characters', path: '/a' }],
+    ['a text alone', '\0', { code: 'invalid_characters', path: '' }],
+    ['a key that sets the prototype', JSON.parse('{"a":{"__proto__":{"admin":true}}}'), { code: 'forbidden_key', path: '/a' }],
+    ['a key that reaches it', JSON.parse('{"constructor":{"prototype":{}}}'), { code: 'forbidden_key', path: '' }],
+  ])('%s, with the place', (_, value, fault) => {
+    expect(findJsonFault(value, defaultLimits)).toEqual(fault)
+  })
+
+  test('a constructor that is only a word is fine', () => {
+    expect(findJsonFault({ constructor: 'Bob the Builder', prototype: 1 }, defaultLimits)).toBeNull()
+  })
+
+  test('places are JSON pointers: slashes and tildes in keys are escaped', () => {
+    expect(findJsonFault({ 'a/b~c': '\0' }, defaultLimits)?.path).toBe('/a~1b~0c')
+  })
+
+  test('the limits are the last that is allowed', () => {
+    expect(findJsonFault(nested(64), defaultLimits)).toBeNull()
+    expect(findJsonFault(nested(65), defaultLimits)?.code).toBe('json_too_deep')
+    const items = Array.from({ length: 10_000 }, () => 1)
+    expect(findJsonFault(items, defaultLimits)).toBeNull()
+    expect(findJsonFault([...items, 1], defaultLimits)?.code).toBe('json_too_complex')
+    expect(findJsonFault({ a: items }, defaultLimits)?.code).toBe('json_too_complex')
+  })
+
+  test('a million levels neither overflow the stack nor hide a fault behind them', () => {
+    const limits = { jsonDepth: 2_000_000, jsonItems: 2_000_000 }
+    const deep = nested(1_000_000)
+    expect(findJsonFault(deep, defaultLimits)?.code).toBe('json_too_deep')
+    expect(findJsonFault(deep, limits)).toBeNull()
+    expect(findJsonFault([deep, '\0'], limits)?.code).toBe('invalid_characters')
+  })
+})
+
+describe('what agents say is made storable', () => {
+  test('NUL and halves of characters become U+FFFD, in keys too, and nothing changes its length [B57]', () => {
+    expect(toStorableText(`a\0b${lone}c\ude00😀`)).toBe('a\ufffdb\ufffdc\ufffd😀')
+    expect(toStorableJson({ 'k\0': ['\0', { x: lone }] }, 8)).toEqual({ 'k\ufffd': ['\ufffd', { x: '\ufffd' }] })
+    expect(toStorableText(`\0${lone}`)).toHaveLength(2)
+  })
+
+  test('numbers that JSON has no word for become null, as JSON.stringify has it', () => {
+    expect(toStorableJson([Number.POSITIVE_INFINITY, Number.NaN, 1], 8)).toEqual([null, null, 1])
+  })
+
+  test('undefined is left out of objects, and is null in lists, holes included', () => {
+    const sparse: unknown[] = [undefined]
+    sparse[2] = 1
+    expect(JSON.stringify(toStorableJson({ a: undefined, b: sparse }, 8))).toBe('{"b":[null,null,1]}')
+  })
+
+  test('a date says itself what it is; what says so for ever is refused without overflowing the stack', () => {
+    expect(toStorableJson({ at: new Date(0) }, 1)).toEqual({ at: '1970-01-01T00:00:00.000Z' })
+    class Mirror {
+      toJSON() {
+        return this
+      }
+    }
+    expect(toStorableJson(new Mirror(), 3)).toEqual({})
+    expect(() => toStorableJson({ toJSON: () => undefined }, 3)).toThrow(expect.objectContaining({ code: 'bad_event' }))
+  })
+
+  test('a key named __proto__ is a key like any other, and sets no prototype', () => {
+    const value = toStorableJson(JSON.parse('{"__proto__":{"admin":true}}'), 8)
+    expect(JSON.stringify(value)).toBe('{"__proto__":{"admin":true}}')
+    expect(Object.getPrototypeOf(value)).toBe(Object.prototype)
+    expect((value as { admin?: boolean }).admin).toBeUndefined()
+  })
+
+  test.each([
+    ['a function', () => 1],
+    ['a symbol', Symbol('x')],
+    ['a bigint', 1n],
+    ['nothing', undefined],
+    ['a function inside', { a: [() => 1] }],
+  ])('%s is refused', (_, value) => {
+    expect(() => toStorableJson(value, 8)).toThrow(expect.objectContaining({ code: 'bad_event' }))
+  })
+
+  test('too deep is refused, and so is a circle', () => {
+    expect(() => toStorableJson(nested(9), 8)).toThrow(expect.objectContaining({ code: 'bad_event' }))
+    expect(toStorableJson(nested(8), 8)).toEqual(nested(8))
+    expect(() => toStorableJson(nested(1_000_000), 64)).toThrow('nested too deep')
+    const circle: { self?: unknown } = {}
+    circle.self = circle
+    expect(() => toStorableJson(circle, 64)).toThrow('nested too deep')
+  })
+})
+
+test('null is JSON, and a missing value is not', () => {
+  expect(jsonSchema.safeParse(null).success).toBe(true)
+  expect(jsonSchema.safeParse(undefined).success).toBe(false)
+  expect(jsonObjectSchema.safeParse([]).success).toBe(false)
+})

@@ -1,0 +1,75 @@
+/**
+ * JSON values, and what makes one safe to stream and to store.
+ *
+ * Whatever enters is either checked (requests: refused with a reason) or made storable (agents: NUL and lone surrogates become U+FFFD),
+ * so that a text which was streamed can always be committed to Postgres. Walks are iterative or bounded: depth cannot overflow the stack.
+ */
+import { z } from 'zod'
+import { RivuletError } from './errors.ts'
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+export type JsonObject = { [key: string]: Json }
+
+export const jsonSchema = z.unknown().refine(value => value !== undefined, 'Required') as z.ZodType<Json>
+export const jsonObjectSchema = z.record(z.string(), jsonSchema) as z.ZodType<JsonObject>
+
+export type JsonFault = { code: 'json_too_deep' | 'json_too_complex' | 'invalid_characters' | 'forbidden_key'; path: string }
+
+/** Something about a parsed JSON value that we do not take, with its JSON pointer, or null. */
+export function findJsonFault(root: unknown, limits: { jsonDepth: number; jsonItems: number }): JsonFault | null {
+  type Visit = { value: unknown; depth: number; path: string }
+  const visits: Visit[] = [{ value: root, depth: 0, path: '' }]
+  let items = 0
+  for (let visit = visits.pop(); visit; visit = visits.pop()) {
+    const { value, depth, path } = visit
+    if (typeof value === 'string' && !isStorableText(value)) return { code: 'invalid_characters', path }
+    if (typeof value !== 'object' || value === null) continue
+    if (depth >= limits.jsonDepth) return { code: 'json_too_deep', path }
+    for (const [key, child] of Object.entries(value)) {
+      items += 1
+      if (items > limits.jsonItems) return { code: 'json_too_complex', path: '' }
+      if (key === '__proto__' || (key === 'constructor' && isPrototypeHolder(child))) return { code: 'forbidden_key', path }
+      if (!isStorableText(key)) return { code: 'invalid_characters', path }
+      visits.push({ value: child, depth: depth + 1, path: `${path}${pointerTo(key)}` })
+    }
+  }
+  return null
+}
+
+/** The value as plain JSON that can be stored. Refuses what is not JSON or is nested too deep. */
+export function toStorableJson(given: unknown, maxDepth: number): Json {
+  const value = plainOf(given)
+  if (typeof value === 'string') return toStorableText(value)
+  if (typeof value === 'number') return Number.isFinite(value) ? value : null
+  if (value === null || typeof value === 'boolean') return value
+  if (typeof value !== 'object') throw new RivuletError('bad_event', `A ${typeof value} is not JSON`)
+  if (maxDepth <= 0) throw new RivuletError('bad_event', 'JSON is nested too deep')
+  if (Array.isArray(value)) return Array.from(value, item => toStorableJson(item === undefined ? null : item, maxDepth - 1))
+  const entries = Object.entries(value).filter(([, child]) => child !== undefined)
+  // Not by assignment: a key named __proto__ would set the prototype instead.
+  return Object.fromEntries(entries.map(([key, child]) => [toStorableText(key), toStorableJson(child, maxDepth - 1)]))
+}
+
+/** One step of a JSON pointer. */
+export function pointerTo(key: string): string {
+  return `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`
+}
+
+/** The same length in UTF-16 units, with U+FFFD for NUL and for halves of surrogate pairs. */
+export function toStorableText(text: string): string {
+  const wellFormed = text.toWellFormed()
+  return wellFormed.includes('\0') ? wellFormed.replaceAll('\0', '\uFFFD') : wellFormed
+}
+
+/** What JSON.stringify would look at: a date and its like say it themselves, once. */
+function plainOf(value: unknown): unknown {
+  return typeof value === 'object' && value !== null && 'toJSON' in value && typeof value.toJSON === 'function' ? value.toJSON() : value
+}
+
+function isStorableText(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0')
+}
+
+function isPrototypeHolder(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, 'prototype')
+}

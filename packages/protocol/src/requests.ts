@@ -1,0 +1,77 @@
+/** What callers may send. Strict: an unknown field is an error, nothing is coerced. */
+import { z } from 'zod'
+import { strictContentSchema, text } from './content.ts'
+import { agentNameSchema } from './entities.ts'
+import { jsonObjectSchema, jsonSchema } from './json.ts'
+import { maxPageSize } from './limits.ts'
+import { taskStatusSchema } from './status.ts'
+
+const hour = 3_600_000
+const day = 24 * hour
+
+/** A string is short for plain text. */
+const inputSchema = z.union([z.string().transform(value => text(value)), strictContentSchema])
+
+export const createTaskBody = z.strictObject({
+  agent: agentNameSchema,
+  input: inputSchema.optional(),
+  params: jsonSchema.optional(),
+  metadata: jsonObjectSchema.optional(),
+  name: z.string().min(1).max(200).optional(),
+  /** Higher runs first among the queued turns of an agent. */
+  priority: z.int().min(0).max(100).default(0),
+  delayMs: z
+    .int()
+    .min(0)
+    .max(365 * day)
+    .default(0),
+  timeoutMs: z
+    .int()
+    .min(1)
+    .max(30 * day)
+    .default(hour),
+  maxAttempts: z.int().min(1).max(100).default(3),
+})
+
+export const createTurnBody = z.strictObject({
+  input: inputSchema.optional(),
+  params: jsonSchema.optional(),
+  ifBusy: z.enum(['queue', 'reject', 'interrupt']).default('queue'),
+})
+
+export const cancelTaskBody = z.strictObject({ reason: z.string().max(1000).optional() })
+
+/** Query strings carry numbers as text: digits only. */
+const digits = z
+  .string()
+  .regex(/^\d{1,9}$/, 'Use digits')
+  .transform(Number)
+const limit = digits.pipe(z.int().min(1).max(maxPageSize)).default(maxPageSize)
+
+const taskFilters = {
+  agent: agentNameSchema.optional(),
+  status: taskStatusSchema.optional(),
+  name: z.string().optional(),
+  limit,
+  cursor: z.uuid().optional(),
+}
+
+/** `metadata.<key>=<value>` finds tasks by their metadata; any other unknown name is an error. */
+export const listTasksQuery = z
+  .object(taskFilters)
+  .catchall(z.string())
+  .superRefine((query, context) => {
+    const unknown = Object.keys(query).filter(key => !Object.hasOwn(taskFilters, key) && !/^metadata\../.test(key))
+    for (const key of unknown) context.addIssue({ code: 'custom', path: [key], message: 'Unknown parameter' })
+  })
+
+export const listMessagesQuery = z.strictObject({ after: digits.optional(), limit, turn: digits.optional() })
+
+export type CreateTask = z.output<typeof createTaskBody>
+export type CreateTurn = z.output<typeof createTurnBody>
+export type CancelTask = z.output<typeof cancelTaskBody>
+export type ListTasks = z.output<typeof listTasksQuery>
+export type ListMessages = z.output<typeof listMessagesQuery>
+
+export type CreateTaskInput = z.input<typeof createTaskBody>
+export type CreateTurnInput = z.input<typeof createTurnBody>

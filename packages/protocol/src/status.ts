@@ -1,0 +1,48 @@
+/** The states of messages, turns and tasks, and the only ways from one to another. */
+import { z } from 'zod'
+
+export const messageStatusSchema = z.enum(['streaming', 'complete', 'aborted', 'failed'])
+export const turnStatusSchema = z.enum(['queued', 'running', 'waiting', 'completed', 'failed', 'canceled'])
+export const taskStatusSchema = turnStatusSchema
+export const outcomeStatusSchema = z.enum(['completed', 'failed', 'canceled'])
+export const stopReasonSchema = z.enum(['stop', 'tool_use', 'length', 'content_filter', 'aborted', 'error', 'other'])
+
+export type MessageStatus = z.output<typeof messageStatusSchema>
+export type TurnStatus = z.output<typeof turnStatusSchema>
+export type TaskStatus = TurnStatus
+export type OutcomeStatus = z.output<typeof outcomeStatusSchema>
+export type StopReason = z.output<typeof stopReasonSchema>
+
+export const messageTransitions = {
+  streaming: ['complete', 'aborted', 'failed'],
+  complete: [],
+  aborted: [],
+  failed: [],
+} as const satisfies Record<MessageStatus, readonly MessageStatus[]>
+
+/** A turn goes back to `queued` between attempts. */
+export const turnTransitions = {
+  queued: ['running', 'failed', 'canceled'],
+  running: ['queued', 'waiting', 'completed', 'failed', 'canceled'],
+  waiting: ['queued', 'running', 'failed', 'canceled'],
+  completed: [],
+  failed: [],
+  canceled: [],
+} as const satisfies Record<TurnStatus, readonly TurnStatus[]>
+
+/** A task follows its latest turn; new input starts an ended one again. */
+export const taskTransitions = {
+  ...turnTransitions,
+  completed: ['queued'],
+  failed: ['queued'],
+  canceled: ['queued'],
+} as const satisfies Record<TaskStatus, readonly TaskStatus[]>
+
+export function hasEnded(status: TurnStatus): status is OutcomeStatus {
+  return status === 'completed' || status === 'failed' || status === 'canceled'
+}
+
+/** The states from which a turn may go to `target`: the condition of the UPDATE that takes it there. */
+export function turnStatusesBefore(target: TurnStatus): TurnStatus[] {
+  return turnStatusSchema.options.filter(status => (turnTransitions[status] as readonly TurnStatus[]).includes(target))
+}

@@ -1,0 +1,57 @@
+/**
+ * What an agent says, in its own numbering: index 0 is the first message of its turn. Generators yield updates, models stream them, and the
+ * composer turns them into events.
+ */
+import { z } from 'zod'
+import { type Content, type ContentOf, contentSchema } from './content.ts'
+import { type Delta, deltaSchema } from './delta.ts'
+import { failureSchema, usageSchema } from './entities.ts'
+import { type Json, type JsonObject, jsonObjectSchema, jsonSchema } from './json.ts'
+import { messageStatusSchema, stopReasonSchema } from './status.ts'
+
+const index = z.int().min(0)
+
+export const updateSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('start'), index, content: contentSchema, metadata: jsonObjectSchema.optional() }),
+  z.object({ type: z.literal('delta'), index, delta: deltaSchema }),
+  z.object({ type: z.literal('full'), index, content: contentSchema, metadata: jsonObjectSchema.optional() }),
+  z.object({
+    type: z.literal('done'),
+    index,
+    status: messageStatusSchema.exclude(['streaming']).optional(),
+    stopReason: stopReasonSchema.optional(),
+    usage: usageSchema.optional(),
+    error: failureSchema.optional(),
+  }),
+  z.object({ type: z.literal('custom'), name: z.string(), data: jsonSchema, index: index.optional() }),
+])
+
+export type Update = z.output<typeof updateSchema>
+export type UpdateOf<T extends Update['type']> = Extract<Update, { type: T }>
+
+/** Opens a message; what it holds is the base that deltas extend. */
+export function start(at: number, base: Content, metadata?: JsonObject): UpdateOf<'start'> {
+  return { type: 'start', index: at, content: base, ...(metadata && { metadata }) }
+}
+
+/** Extends a message. A string is a delta of text. */
+export function delta(at: number, addition: string | Delta): UpdateOf<'delta'> {
+  return { type: 'delta', index: at, delta: typeof addition === 'string' ? { type: 'text', text: addition } : addition }
+}
+
+/** Replaces everything at the index and closes it. A string is plain text. */
+export function full(at: number, whole: string | Content, metadata?: JsonObject): UpdateOf<'full'> {
+  const replacement: Content =
+    typeof whole === 'string' ? ({ type: 'text', text: whole, format: 'plain' } satisfies ContentOf<'text'>) : whole
+  return { type: 'full', index: at, content: replacement, ...(metadata && { metadata }) }
+}
+
+/** Closes a message. Optional: what is open when the turn ends is closed by it. */
+export function done(at: number, how: Omit<UpdateOf<'done'>, 'type' | 'index'> = {}): UpdateOf<'done'> {
+  return { type: 'done', index: at, ...how }
+}
+
+/** An agent's own notice; it never changes a message. */
+export function custom(name: string, value: Json, at?: number): UpdateOf<'custom'> {
+  return { type: 'custom', name, data: value, ...(at !== undefined && { index: at }) }
+}

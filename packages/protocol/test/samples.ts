@@ -1,0 +1,26 @@
+/** One of each kind. */
+import { type Content, type Delta, data, media, reasoning, text, toolRequest, toolResponse } from '../src/index.ts'
+
+export const everyDelta: Delta[] = [
+  { type: 'text', text: 'é😀' },
+  { type: 'reasoning_summary', index: 1, text: 'so' },
+  { type: 'reasoning_content', index: 0, text: 'hm' },
+  { type: 'data_json', text: '{"a"' },
+  { type: 'data', value: { a: [1, null] } },
+  { type: 'tool_request', text: '{"q":' },
+  { type: 'tool_response', text: '50 %' },
+  { type: 'media', bytes: 'AQID' },
+  { type: 'metadata', metadata: { source: 'web' } },
+]
+
+export const everyContent: Content[] = [
+  text('a', 'markdown'),
+  reasoning(['a'], ['', 'b']),
+  data({ b: [2, null] }),
+  { ...data(null), raw: '{"a' },
+  toolRequest('call-7', 'read_file', { path: 'src/main.rs' }),
+  { ...toolRequest('call-7', 'read_file'), raw: '{"pa' },
+  toolResponse('call-7', 'read_file', 'fn main() {}', true),
+  media('audio/wav', 'AQID'),
+  { type: 'media', mimeType: 'image/png', url: 'https://example.org/a.png' },
+]

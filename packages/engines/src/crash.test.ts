@@ -1,0 +1,84 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import {
+  guardianOf,
+  keepers,
+  kinds,
+  makeFolder,
+  named,
+  query,
+  shareFolder,
+  start,
+  startCaller,
+  startedBy,
+  untilGone,
+} from '../test/scope.ts'
+import { isAlive, type ProcessName, pidOf } from './process-name.ts'
+
+for (const { name, kind, isMissing, label } of kinds) {
+  describe.skipIf(isMissing)(label, () => {
+    const keeper = keepers[name]
+    const dataDir = shareFolder()
+
+    test('ends when its caller is killed; a start right after waits for that and finds everything', async () => {
+      const { engine, caller, server } = await startInCaller()
+      await keeper.put(engine, 'caller killed')
+      kill(caller)
+      const next = await start(name, { dataDir, prefer: kind })
+      expect(isAlive(server)).toBe(false)
+      expect(await keeper.list(next)).toContain('caller killed')
+    })
+
+    test('starts again after everything was killed, with its data', async () => {
+      const { engine, caller, guardian, server } = await startInCaller()
+      await keeper.put(engine, 'all killed')
+      kill(caller, guardian, server)
+      await untilGone(caller, guardian, server)
+      // What kills in the middle of a save, and of making the data, leave.
+      writeFileSync(join(dataDir, name, 'temp-42.rdb'), 'REDIS0')
+      writeFileSync(join(dataDir, name, 'data.new'), '')
+      expect(await keeper.list(await start(name, { dataDir, prefer: kind }))).toContain('all killed')
+    })
+
+    test('starts again after its guardian was killed, and ends what that left running', async () => {
+      const first = await start(name, { dataDir, prefer: kind })
+      const server = named(first.pid)
+      await keeper.put(first, 'guardian killed')
+      kill(guardian())
+      const next = await start(name, { dataDir, prefer: kind })
+      expect(isAlive(server)).toBe(false)
+      expect(await keeper.list(next)).toContain('guardian killed')
+      // Stopping what died is not an error.
+      await first.stop()
+    })
+
+    async function startInCaller() {
+      const caller = await startCaller(name, { dataDir, prefer: kind })
+      const engine = startedBy(caller)
+      return { engine, caller: named(caller.process.pid), guardian: guardian(), server: named(engine.pid) }
+    }
+
+    function guardian(): ProcessName {
+      const found = guardianOf(dataDir, name)
+      if (!found) throw new Error(`No guardian in ${dataDir}`)
+      return found
+    }
+  })
+}
+
+test('postgres starts again when it was killed and a busy session has not noticed', async () => {
+  const dataDir = makeFolder()
+  const engine = await start('postgres', { dataDir, prefer: 'embedded' })
+  const busy = query(engine, 'DO $$ BEGIN LOOP END LOOP; END $$').catch(String)
+  const isBusy = "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active'"
+  await vi.waitUntil(async () => (await query(engine, isBusy)).length > 0, 10_000)
+  kill(named(engine.pid))
+  const next = await start('postgres', { dataDir, prefer: 'embedded' })
+  expect(await query(next, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+  expect(await busy).toContain('Connection terminated')
+})
+
+function kill(...names: ProcessName[]): void {
+  for (const name of names) process.kill(pidOf(name), 'SIGKILL')
+}

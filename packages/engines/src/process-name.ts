@@ -1,0 +1,67 @@
+/**
+ * Names a process so that it cannot be mistaken for another: its pid with the moment it began.
+ *
+ * A pid alone is given to somebody else sooner or later, and at once in a container that was started again.
+ */
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+
+export type ProcessName = `${number}@${string}`
+
+/** Null when there is no such process, or only what is left of one that nobody has waited for. */
+export function nameProcess(pid: number): ProcessName | null {
+  const began = process.platform === 'linux' ? beganOnLinux(pid) : beganByPs(pid)
+  return began === null ? null : `${pid}@${began}`
+}
+
+export function isAlive(name: ProcessName): boolean {
+  return nameProcess(pidOf(name)) === name
+}
+
+export function pidOf(name: ProcessName): number {
+  return Number.parseInt(name, 10)
+}
+
+/** The command line, or '' when it cannot be known. */
+export function commandOf(pid: number): string {
+  try {
+    if (process.platform === 'linux') return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+    return ps(pid, 'command=')
+  } catch {
+    return ''
+  }
+}
+
+/** The processes whose command line begins so. */
+export function findProcesses(command: string): ProcessName[] {
+  const pids = process.platform === 'linux' ? readdirSync('/proc').map(Number).filter(Number.isInteger) : pidsByPs()
+  return pids.filter(pid => commandOf(pid).startsWith(command)).flatMap(pid => nameProcess(pid) ?? [])
+}
+
+function beganOnLinux(pid: number): string | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    // The second field is the program's name in brackets and may itself hold blanks and brackets.
+    const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return state === 'Z' || state === 'X' ? null : (fields[18] ?? null)
+  } catch {
+    return null
+  }
+}
+
+function beganByPs(pid: number): string | null {
+  try {
+    const [state, ...began] = ps(pid, 'state=,lstart=').split(/\s+/)
+    return state === undefined || state.startsWith('Z') ? null : began.join('_').replaceAll(':', '.')
+  } catch {
+    return null
+  }
+}
+
+function pidsByPs(): number[] {
+  return execFileSync('ps', ['-A', '-o', 'pid='], { encoding: 'utf8' }).trim().split(/\s+/).map(Number)
+}
+
+function ps(pid: number, columns: string): string {
+  return execFileSync('ps', ['-o', columns, '-p', String(pid)], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+}

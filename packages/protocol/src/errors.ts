@@ -40,6 +40,8 @@ export const errorTable = {
   draining: { status: 503, retry: true, afterSeconds: 1 },
 
   agent_error: { retry: true },
+  model_refused: { retry: false },
+  too_many_steps: { retry: false },
   worker_lost: { retry: true },
   stream_backpressure: { retry: true },
   deadline_exceeded: { retry: false },

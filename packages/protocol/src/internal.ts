@@ -29,11 +29,17 @@ export const claimAnswer = z.discriminatedUnion('answer', [
   z.object({ answer: z.enum(['leased', 'settled']) }),
 ])
 
-export const heartbeatBody = z.strictObject({ worker: id, turns: z.array(holding).max(10_000) })
+export const heartbeatBody = z.strictObject({
+  worker: id,
+  turns: z.array(holding).max(10_000),
+  /** Turns of this worker whose log refused a write since the last heartbeat, because somebody else has them: for the server's books. */
+  fenced: z.int().min(0).default(0),
+})
 /** Turns that this worker no longer holds: canceled, ended or given to another. */
 export const heartbeatAnswer = z.object({ lost: z.array(z.uuid()) })
 
-export const reopenBody = holding
+/** The claim tells a question that is asked again, because its answer was lost, from one of a worker that has lost the turn. */
+export const reopenBody = z.strictObject({ ...holding.shape, claimId: id })
 export const reopenAnswer = z.discriminatedUnion('answer', [
   z.object({ answer: z.literal('reopened'), epoch: z.int() }),
   z.object({ answer: z.literal('superseded') }),
@@ -64,5 +70,7 @@ export type Hello = z.output<typeof helloBody>
 export type ClaimAnswer = z.output<typeof claimAnswer>
 export type Claim = Extract<ClaimAnswer, { answer: 'claimed' }>
 export type Holding = z.output<typeof holding>
+export type HeartbeatBody = z.output<typeof heartbeatBody>
+export type ReopenBody = z.output<typeof reopenBody>
 export type FinishBody = z.output<typeof finishBody>
 export type FinishAnswer = z.output<typeof finishAnswer>['answer']

@@ -1,0 +1,28 @@
+/** Anthropic's messages, streamed. */
+import { createAnthropicReader } from './anthropic-events.ts'
+import { anthropicBody } from './anthropic-messages.ts'
+import type { Model } from './model.ts'
+import { type ProviderOptions, providerCall, streamSettings, withoutTrailingSlash } from './provider-options.ts'
+import { streamResponse } from './provider-stream.ts'
+
+export type AnthropicOptions = ProviderOptions & {
+  /** Longest answer where a request does not say. Default 8,192. */
+  maxOutputTokens?: number
+}
+
+export function anthropicModel(options: AnthropicOptions): Model {
+  const { baseUrl = 'https://api.anthropic.com', apiKey, model, maxOutputTokens = 8_192 } = options
+  const url = `${withoutTrailingSlash(baseUrl)}/v1/messages`
+  const headers = { 'anthropic-version': '2023-06-01', ...(apiKey && { 'x-api-key': apiKey }) }
+  const settings = streamSettings(options)
+  return {
+    name: model,
+    stream: (request, { signal } = {}) =>
+      streamResponse({
+        ...settings,
+        signal,
+        call: () => providerCall(options, url, headers, anthropicBody(model, { maxOutputTokens, ...request })),
+        createReader: writer => createAnthropicReader(writer, settings.limits),
+      }),
+  }
+}

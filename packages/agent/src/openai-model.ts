@@ -1,0 +1,25 @@
+/** Chat completions, streamed: OpenAI, OpenRouter, vLLM, Ollama, llama.cpp and whoever else speaks them. */
+import type { Model } from './model.ts'
+import { createOpenaiReader } from './openai-chunks.ts'
+import { openaiBody } from './openai-messages.ts'
+import { type ProviderOptions, providerCall, streamSettings, withoutTrailingSlash } from './provider-options.ts'
+import { streamResponse } from './provider-stream.ts'
+
+export type OpenaiOptions = ProviderOptions
+
+export function openaiModel(options: OpenaiOptions): Model {
+  const { baseUrl = 'https://api.openai.com/v1', apiKey, model } = options
+  const url = `${withoutTrailingSlash(baseUrl)}/chat/completions`
+  const headers: Record<string, string> = apiKey ? { authorization: `Bearer ${apiKey}` } : {}
+  const settings = streamSettings(options)
+  return {
+    name: model,
+    stream: (request, { signal } = {}) =>
+      streamResponse({
+        ...settings,
+        signal,
+        call: () => providerCall(options, url, headers, openaiBody(model, request)),
+        createReader: writer => createOpenaiReader(writer, settings.limits),
+      }),
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * The life of one tool call: a `tool_response` message that is started before the function is called, extended by its progress, and closed
+ * exactly once, whatever happens. A function that does not listen to its signal is left behind, and nothing it says afterwards is heard.
+ */
+import { type ContentOf, defaultLimits, delta, full, type Json, start, toolResponse, toStorableJson, type Update } from '@rivulet/protocol'
+import { untilAborted } from './abort.ts'
+import { messageOf } from './agent-error.ts'
+import type { Tool } from './tool.ts'
+
+export type CallAnswering = {
+  request: ContentOf<'tool_request'>
+  /** The index of the message. */
+  index: number
+  emit: (update: Update) => void
+}
+
+/** Answers a call with what its tool makes of it. Never throws for what the tool does. */
+export async function executeCall({ request, index, emit }: CallAnswering, tool: Tool, signal: AbortSignal): Promise<void> {
+  const { callId, name } = request
+  const response = openResponse({ request, index, emit })
+  try {
+    const checked = await untilAborted(tool.check(request.arguments), signal)
+    if (!checked.isValid) return response.fail(`Invalid arguments for ${name}:\n${checked.reason}`)
+    const running = async () => checked.run({ signal, callId, progress: response.progress })
+    response.succeed(await untilAborted(running(), signal))
+  } catch (error) {
+    response.fail(signal.aborted ? abortedCall : messageOf(error))
+  }
+}
+
+/** Answers a call that does not run. */
+export function refuseCall(call: CallAnswering, reason: string): void {
+  openResponse(call).fail(reason)
+}
+
+export const abortedCall = 'The call was aborted before it had a result.'
+
+function openResponse({ request: { callId, name }, index, emit }: CallAnswering) {
+  let isOpen = true
+  let shown: Json = null
+  emit(start(index, toolResponse(callId, name)))
+  return { progress, succeed, fail }
+
+  function progress(given: Json): void {
+    if (!isOpen) return
+    const value = toStorableJson(given, defaultLimits.jsonDepth)
+    // Text extends text; it cannot extend any other value.
+    const extendsText = typeof value === 'string' && (shown === null || typeof shown === 'string')
+    shown = value
+    emit(delta(index, extendsText ? { type: 'tool_response', text: value } : { type: 'data', value }))
+  }
+
+  /** Throws, and leaves the call open, when the result is not JSON. */
+  function succeed(result: unknown): void {
+    close(toStorableJson(result === undefined ? null : result, defaultLimits.jsonDepth), false)
+  }
+
+  function fail(reason: string): void {
+    close(reason, true)
+  }
+
+  function close(value: Json, isError: boolean): void {
+    isOpen = false
+    emit(full(index, toolResponse(callId, name, value, isError)))
+  }
+}

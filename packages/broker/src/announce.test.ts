@@ -1,0 +1,179 @@
+/** What the server writes into a log, against a real Redis: once, in order, and never into the turn of somebody else. */
+import { describe, expect, test } from 'vitest'
+import { finished, newTask, notes, openLogs, queued, started } from '../../../test/support/logs.ts'
+import { createLogAnnouncer } from './event-log.ts'
+
+describe('an announcement', () => {
+  test('is made once, however many announce it at the same time', async () => {
+    const logs = openLogs()
+    const task = newTask()
+    const { pushes, heard } = await logs.listen(task)
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () => logs.announcer.announce({ task, epoch: 1, whole: true, running: false, entries: [queued(task)] })),
+    )
+    expect(new Set(answers.map(({ answer, cursor }) => `${answer} ${cursor}`))).toEqual(new Set(['ok 1-1']))
+    const ends = await Promise.all(
+      Array.from({ length: 50 }, () => logs.announcer.announce({ task, running: false, entries: [finished(task)] })),
+    )
+    expect(new Set(ends.map(({ answer, cursor }) => `${answer} ${cursor}`))).toEqual(new Set(['ok 1-2']))
+    expect(await logs.ids(task)).toEqual(['1-1', '1-2'])
+    await heard(2)
+    expect(pushes.map(({ previous }) => previous)).toEqual(['0-0', '1-1'])
+  })
+
+  test('of several entries adds those that are new', async () => {
+    const logs = openLogs()
+    const task = newTask()
+    await logs.announcer.announce({ task, epoch: 1, running: false, entries: [queued(task)] })
+    const { answer, cursor } = await logs.announcer.announce({ task, entries: [queued(task), queued(task, 2)] })
+    expect([answer, cursor]).toEqual(['ok', '1-2'])
+    expect((await logs.reader.read(task, '0-0', 10)).map(({ json }) => JSON.parse(json).turn)).toEqual([1, 2])
+  })
+
+  test('without an epoch does not open a log that is not there', async () => {
+    const logs = openLogs()
+    const task = newTask()
+    expect(await logs.announcer.announce({ task, entries: [finished(task)] })).toEqual({ answer: 'missing', cursor: '0-0' })
+    expect(await logs.redis.exists(logs.keys.stream(task), logs.keys.state(task))).toBe(0)
+  })
+
+  test('under an older epoch is fenced and writes nothing', async () => {
+    const logs = openLogs()
+    const task = newTask()
+    await logs.announcer.announce({ task, epoch: 5, running: true, entries: [started(task, 5)] })
+    expect(await logs.announcer.announce({ task, epoch: 4, running: true, entries: [started(task, 4)] })).toEqual({
+      answer: 'fenced',
+      cursor: '5-1',
+    })
+    expect(await logs.ids(task)).toEqual(['5-1'])
+  })
+
+  test('under the epoch of the log, as of a claim that is asked again, changes nothing', async () => {
+    const logs = openLogs()
+    const task = newTask()
+    const claim = { task, epoch: 2, running: true, entries: [queued(task), started(task, 2)] }
+    await logs.announcer.announce(claim)
+    await logs.writer.append([notes(task, 2, 1, 'a')])
+    expect(await logs.announcer.announce(claim)).toEqual({ answer: 'ok', cursor: '2-3' })
+    expect(await logs.writer.append([notes(task, 2, 2, 'b')])).toEqual(['ok'])
+  })
+})
+
+describe('raising an epoch', () => {
+  test('makes the numbers of a worker begin again, and keeps what stands in the log', async () => {
+    const logs = openLogs()
+    const task = newTask()
+    await logs.announcer.announce({ task, epoch: 2, running: true, entries: [started(task, 2)] })
+    await logs.writer.append([notes(task, 2, 1, 'a')])
+    await logs.announcer.announce({ task, epoch: 7, running: true, entries: [started(task, 7)] })
+    expect(await logs.writer.append([notes(task, 7, 1, 'b')])).toEqual(['ok'])
+    expect(await logs.ids(task)).toEqual(['2-1', '2-2', '7-1', '7-2'])
+  })
+
+  test('without an entry leaves the cursor where it was, and the next push follows it', async () => {
+    const logs = openLogs()
+    const task = newTask()
+    await logs.announcer.announce({ task, epoch: 2, running: true, entries: [started(task, 2)] })
+    expect(await logs.announcer.announce({ task, epoch: 3, running: false, entries: [] })).toEqual({ answer: 'ok', cursor: '2-1' })
+    expect(await logs.reader.state(task)).toMatchObject({ cursor: '2-1', epoch: 3, number: 0 })
+    const { heard } = await logs.listen(task)
+    await logs.announcer.announce({ task, running: false, entries: [finished(task)] })
+    expect((await heard(1)).map(({ previous, entries }) => [previous, entries[0]?.cursor])).toEqual([['2-1', '3-1']])
+  })
+
+  test('knows whether the log holds the task from its beginning', async () => {
+    const logs = openLogs()
+    const [whole, later] = [newTask(), newTask()]
+    await logs.announcer.announce({ task: whole, epoch: 1, whole: true, running: false, entries: [queued(whole)] })
+    await logs.announcer.announce({ task: whole, epoch: 2, whole: false, running: true, entries: [started(whole, 2)] })
+    await logs.announcer.announce({ task: later, epoch: 9, running: true, entries: [started(later, 9)] })
+    expect((await logs.reader.state(whole))?.isWhole).toBe(true)
+    expect((await logs.reader.state(later))?.isWhole).toBe(false)
+  })
+})
+
+describe('the end of a turn that is announced late', () => {
+  test('does not close the log of the turn that runs by now', async () => {
+    const logs = openLogs()
+    const task = newTask()
+    await logs.announcer.announce({ task, epoch: 2, running: true, entries: [queued(task), started(task, 2)] })
+    await logs.announcer.announce({ task, epoch: 3, running: true, entries: [queued(task, 2), started(task, 3, 2)] })
+    expect((await logs.announcer.announce({ task, running: false, entries: [finished(task, 1)] })).answer).toBe('ok')
+    expect(await logs.writer.append([notes(task, 3, 1, 'still here')])).toEqual(['ok'])
+    expect(await logs.redis.pttl(logs.keys.state(task))).toBe(-1)
+  })
+
+  test('closes it when it is the end of that turn', async () => {
+    const logs = openLogs()
+    const task = newTask()
+    await logs.announcer.announce({ task, epoch: 2, running: true, entries: [queued(task), started(task, 2)] })
+    await logs.announcer.announce({ task, running: false, entries: [finished(task)] })
+    expect(await logs.writer.append([notes(task, 2, 1, 'late')])).toEqual(['closed'])
+  })
+})
+
+describe('retention', () => {
+  test('a log in which nothing runs goes after its time; one in which a turn runs stays', async () => {
+    const logs = openLogs({ retentionMs: 300 })
+    const [idle, busy] = [newTask(), newTask()]
+    for (const task of [idle, busy])
+      await logs.announcer.announce({ task, epoch: 2, running: true, entries: [queued(task), started(task, 2)] })
+    await logs.announcer.announce({ task: idle, running: false, entries: [finished(idle)] })
+    await expect.poll(() => logs.redis.exists(logs.keys.stream(idle), logs.keys.state(idle)), { timeout: 5_000 }).toBe(0)
+    expect(await logs.redis.exists(logs.keys.stream(busy), logs.keys.state(busy))).toBe(2)
+    expect(await logs.announcer.announce({ task: idle, entries: [queued(idle, 2)] })).toMatchObject({ answer: 'missing' })
+  })
+
+  test('what ended long ago is trimmed when the log is raised, with what was remembered of it', async () => {
+    const logs = openLogs()
+    const task = newTask()
+    await logs.announcer.announce({ task, epoch: 1, whole: true, running: false, entries: [queued(task)] })
+    await logs.announcer.announce({ task, epoch: 2, running: true, entries: [started(task, 2)] })
+    await logs.writer.append([notes(task, 2, 1, 'old')])
+    await logs.announcer.announce({ task, running: false, entries: [queued(task, 2), finished(task)] })
+    const later = Date.now() + 2
+    await expect.poll(() => Date.now()).toBeGreaterThan(later)
+    const impatient = createLogAnnouncer({ ...logs, retentionMs: 1 })
+    await impatient.announce({ task, epoch: 3, running: true, entries: [queued(task, 2), started(task, 3, 2)] })
+    // The second turn was queued before the first one's end: that is said again.
+    expect(
+      (await logs.reader.read(task, '0-0', 10)).map(({ cursor, json }) => [cursor, JSON.parse(json).type, JSON.parse(json).turn]),
+    ).toEqual([
+      ['3-1', 'turn.queued', 2],
+      ['3-2', 'turn.started', 2],
+    ])
+    expect((await logs.reader.state(task))?.isWhole).toBe(false)
+    expect((await logs.redis.hkeys(logs.keys.state(task))).filter(key => key.includes(':')).sort()).toEqual(['queued:2', 'started:3'])
+  })
+
+  test('a turn that has not ended keeps its beginning, also when one that waited behind it ended long ago', async () => {
+    const logs = openLogs()
+    const task = newTask()
+    await logs.announcer.announce({ task, epoch: 2, running: true, entries: [queued(task), started(task, 2)] })
+    await logs.announcer.announce({ task, running: false, entries: [queued(task, 2), finished(task, 2)] })
+    await logs.writer.append([notes(task, 2, 1, 'still here')])
+    const later = Date.now() + 2
+    await expect.poll(() => Date.now()).toBeGreaterThan(later)
+    const impatient = createLogAnnouncer({ ...logs, retentionMs: 1 })
+    for (const epoch of [3, 4]) await impatient.announce({ task, epoch, running: true, entries: [] })
+    expect(await logs.ids(task)).toEqual(['2-1', '2-2', '2-3', '2-4', '2-5'])
+  })
+
+  test('what ended a moment ago stays for those who are on their way', async () => {
+    const logs = openLogs({ retentionMs: 60_000 })
+    const task = newTask()
+    await logs.announcer.announce({ task, epoch: 2, running: true, entries: [started(task, 2)] })
+    await logs.announcer.announce({ task, running: false, entries: [finished(task)] })
+    await logs.announcer.announce({ task, epoch: 3, running: true, entries: [started(task, 3, 2)] })
+    expect(await logs.ids(task)).toEqual(['2-1', '2-2', '3-1'])
+  })
+
+  test('a log that is removed is gone', async () => {
+    const logs = openLogs()
+    const task = newTask()
+    await logs.announcer.announce({ task, epoch: 1, running: false, entries: [queued(task)] })
+    await logs.announcer.remove(task)
+    expect(await logs.reader.state(task)).toBeNull()
+    expect(await logs.reader.read(task, '0-0', 10)).toEqual([])
+  })
+})

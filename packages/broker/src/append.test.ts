@@ -1,0 +1,139 @@
+/** Every answer of the append script, against a real Redis. */
+import { describe, expect, test } from 'vitest'
+import { newTask, notes, openLogs, queued, started } from '../../../test/support/logs.ts'
+
+type Logs = ReturnType<typeof openLogs>
+
+/** A log in which a turn runs under epoch 2: it holds 1-1 and 2-1. */
+async function openTurn({ announcer }: Logs, task = newTask()): Promise<string> {
+  await announcer.announce({ task, epoch: 1, whole: true, running: false, entries: [queued(task)] })
+  await announcer.announce({ task, epoch: 2, running: true, entries: [started(task, 2)] })
+  return task
+}
+
+describe('an append', () => {
+  test('gets the next cursors of its epoch, in order', async () => {
+    const logs = openLogs()
+    const task = await openTurn(logs)
+    expect(await logs.writer.append([notes(task, 2, 1, 'a', 'b')])).toEqual(['ok'])
+    expect(await logs.writer.append([notes(task, 2, 3, 'c')])).toEqual(['ok'])
+    expect(await logs.ids(task)).toEqual(['1-1', '2-1', '2-2', '2-3', '2-4'])
+    expect(await logs.reader.state(task)).toEqual({ cursor: '2-4', epoch: 2, number: 3, isWhole: true })
+  })
+
+  test('that is sent again is a duplicate and writes nothing', async () => {
+    const logs = openLogs()
+    const task = await openTurn(logs)
+    const append = notes(task, 2, 1, 'a', 'b')
+    expect(await logs.writer.append([append])).toEqual(['ok'])
+    expect(await logs.writer.append([append])).toEqual(['duplicate'])
+    expect(await logs.writer.append([notes(task, 2, 1, 'a')])).toEqual(['duplicate'])
+    expect(await logs.ids(task)).toEqual(['1-1', '2-1', '2-2', '2-3'])
+  })
+
+  test('of which a part is there already adds only the rest', async () => {
+    const logs = openLogs()
+    const task = await openTurn(logs)
+    await logs.writer.append([notes(task, 2, 1, 'a', 'b')])
+    expect(await logs.writer.append([notes(task, 2, 2, 'b', 'c', 'd')])).toEqual(['ok'])
+    const entries = await logs.reader.read(task, '2-2', 100)
+    expect(entries.map(({ cursor, json }) => [cursor, JSON.parse(json).data])).toEqual([
+      ['2-2', 'a'],
+      ['2-3', 'b'],
+      ['2-4', 'c'],
+      ['2-5', 'd'],
+    ])
+  })
+
+  test('that leaves out a number is a gap and writes nothing', async () => {
+    const logs = openLogs()
+    const task = await openTurn(logs)
+    expect(await logs.writer.append([notes(task, 2, 2, 'b')])).toEqual(['gap'])
+    expect(await logs.ids(task)).toEqual(['1-1', '2-1'])
+  })
+
+  test('under an epoch that the log has not reached is a gap: its claim was lost', async () => {
+    const logs = openLogs()
+    const task = await openTurn(logs)
+    expect(await logs.writer.append([notes(task, 3, 1, 'a')])).toEqual(['gap'])
+  })
+
+  test('to a log that is not there is missing', async () => {
+    const logs = openLogs()
+    const task = newTask()
+    expect(await logs.writer.append([notes(task, 2, 1, 'a')])).toEqual(['missing'])
+    expect(await logs.redis.exists(logs.keys.stream(task), logs.keys.state(task))).toBe(0)
+  })
+
+  test('under an older epoch is fenced, also when it would be a duplicate', async () => {
+    const logs = openLogs()
+    const task = await openTurn(logs)
+    await logs.writer.append([notes(task, 2, 1, 'a')])
+    await logs.announcer.announce({ task, epoch: 3, running: true, entries: [started(task, 3)] })
+    expect(await logs.writer.append([notes(task, 2, 1, 'a')])).toEqual(['fenced'])
+    expect(await logs.writer.append([notes(task, 2, 2, 'b')])).toEqual(['fenced'])
+    expect(await logs.writer.append([notes(task, 3, 1, 'c')])).toEqual(['ok'])
+    expect(await logs.ids(task)).toEqual(['1-1', '2-1', '2-2', '3-1', '3-2'])
+  })
+
+  test('after the end of its turn is refused as closed', async () => {
+    const logs = openLogs()
+    const task = await openTurn(logs)
+    await logs.announcer.announce({ task, epoch: 2, running: false, entries: [] })
+    expect(await logs.writer.append([notes(task, 2, 1, 'late')])).toEqual(['closed'])
+    expect(await logs.ids(task)).toEqual(['1-1', '2-1'])
+  })
+
+  test('to a log that holds too much is refused as full; a new epoch begins to count anew', async () => {
+    const logs = openLogs({ maxBytes: 1_000 })
+    const task = await openTurn(logs)
+    const long = 'x'.repeat(600)
+    expect(await logs.writer.append([notes(task, 2, 1, long, long)])).toEqual(['ok'])
+    expect(await logs.writer.append([notes(task, 2, 3, 'more')])).toEqual(['full'])
+    expect(await logs.writer.append([notes(task, 2, 1, long, long)])).toEqual(['duplicate'])
+    await logs.announcer.announce({ task, epoch: 3, running: true, entries: [started(task, 3)] })
+    expect(await logs.writer.append([notes(task, 3, 1, 'more')])).toEqual(['ok'])
+  })
+
+  test('to several logs in one call is answered for each', async () => {
+    const logs = openLogs()
+    const [one, two, three] = [await openTurn(logs), newTask(), await openTurn(logs)]
+    expect(
+      await logs.writer.append([notes(one, 2, 1, 'a'), notes(two, 2, 1, 'b'), notes(three, 1, 1, 'c'), notes(one, 2, 2, 'd')]),
+    ).toEqual(['ok', 'missing', 'fenced', 'ok'])
+    expect((await logs.reader.state(one))?.number).toBe(2)
+  })
+
+  test('keeps every character, also a line break in what was pushed', async () => {
+    const logs = openLogs()
+    const task = await openTurn(logs)
+    const { heard } = await logs.listen(task)
+    const text = 'line\nbreak \u2028 "quoted" \\ 😀'
+    await logs.writer.append([notes(task, 2, 1, text)])
+    const [push] = await heard(1)
+    expect(JSON.parse(push?.entries[0]?.json ?? '').data).toBe(text)
+    expect(JSON.parse((await logs.reader.read(task, '2-2', 1))[0]?.json ?? '').data).toBe(text)
+  })
+})
+
+test('what is pushed tells the cursor before it, and pushes follow each other without a hole', async () => {
+  const logs = openLogs()
+  const task = newTask()
+  const { heard } = await logs.listen(task)
+  await openTurn(logs, task)
+  await logs.writer.append([notes(task, 2, 1, 'a', 'b')])
+  await logs.writer.append([notes(task, 2, 2, 'b', 'c')])
+  await logs.announcer.announce({ task, epoch: 3, running: true, entries: [started(task, 3)] })
+  await logs.writer.append([notes(task, 3, 1, 'd')])
+  const pushes = await heard(6)
+  expect(pushes.map(({ previous, entries }) => [previous, entries.map(({ cursor }) => cursor)])).toEqual([
+    ['0-0', ['1-1']],
+    ['1-1', ['2-1']],
+    ['2-1', ['2-2', '2-3']],
+    ['2-3', ['2-4']],
+    ['2-4', ['3-1']],
+    ['3-1', ['3-2']],
+  ])
+  const stored = await logs.reader.read(task, '0-0', 100)
+  expect(pushes.flatMap(({ entries }) => entries)).toEqual(stored)
+})

@@ -1,0 +1,122 @@
+/** What goes into a log comes out of it, and what does not belong there hurts nobody. */
+import { type Event, formatCursor } from '@rivulet/protocol'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { finished, newTask, note, openLogs, queued, started } from '../../../test/support/logs.ts'
+import { createLogSubscriber, encodeEvent, type Push, parsePush } from './event-log.ts'
+
+const task = newTask()
+
+describe('a push', () => {
+  test('is read as it was written', () => {
+    const position = fc.tuple(fc.nat(), fc.nat()).map(([epoch, seq]) => formatCursor(epoch, seq))
+    const event = fc
+      .oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }))
+      .map((text): Event => note(task, text.toWellFormed()))
+    fc.assert(
+      fc.property(position, fc.array(fc.record({ cursor: position, event }), { minLength: 1, maxLength: 5 }), (previous, entries) => {
+        const written = entries.map(({ cursor, event }) => ({ cursor, json: encodeEvent(event).json }))
+        const message = [previous, ...written.flatMap(({ cursor, json }) => [cursor, json])].join('\n')
+        expect(parsePush(task, message)).toEqual({ task, previous, entries: written })
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  test.each(['', 'hello', '1', '1-', '-1', '1-1x\n1-2\n{}', '1-1\nnot a cursor\n{}', '\n\n\n', '1-1\n99999999999999999999-1\n{}'])(
+    'that is none (%j) is passed over',
+    message => {
+      expect(parsePush(task, message)).toBeNull()
+    },
+  )
+})
+
+test('an entry carries the index of its message beside it', () => {
+  expect(encodeEvent({ type: 'message.finished', task, turn: 1, attempt: 1, at: 1, index: 7, status: 'complete' }).index).toBe(7)
+  expect(encodeEvent(queued(task).event).index).toBeNull()
+})
+
+describe('reading', () => {
+  test('begins at a cursor, that entry included, and takes no more than was asked for', async () => {
+    const logs = openLogs()
+    const id = newTask()
+    await logs.announcer.announce({ task: id, epoch: 1, running: false, entries: [1, 2, 3, 4].map(turn => queued(id, turn)) })
+    const cursors = async (from: `${number}-${number}`, count: number) =>
+      (await logs.reader.read(id, from, count)).map(({ cursor }) => cursor)
+    expect(await cursors('0-0', 10)).toEqual(['1-1', '1-2', '1-3', '1-4'])
+    expect(await cursors('1-2', 2)).toEqual(['1-2', '1-3'])
+    expect(await cursors('1-9', 2)).toEqual([])
+  })
+
+  test('passes on what somebody else put into the log, without its content', async () => {
+    const logs = openLogs()
+    const id = newTask()
+    await logs.announcer.announce({ task: id, epoch: 1, running: false, entries: [queued(id)] })
+    for (const fields of [
+      ['event', '{"half":'],
+      ['nonsense', 'event'],
+      ['a', 'b', 'c', 'd'],
+      ['index', '0', 'event', '42'],
+      ['event', ''],
+    ])
+      await logs.redis.xadd(logs.keys.stream(id), '*', ...fields)
+    await logs.redis.xadd(logs.keys.stream(id), '18446744073709551615-1', 'event', '{}')
+    const entries = await logs.reader.read(id, '0-0', 100)
+    expect(entries.map(({ json }) => json)).toEqual([expect.stringContaining('turn.queued'), '{"half":', '', '', '42', ''])
+  })
+
+  test('knows nothing of a log that is not there', async () => {
+    const logs = openLogs()
+    expect(await logs.reader.state(newTask())).toBeNull()
+    expect(await logs.reader.read(newTask(), '0-0', 10)).toEqual([])
+  })
+})
+
+describe('listening', () => {
+  test('hears what is followed from the moment that is promised, and nothing else', async () => {
+    const logs = openLogs()
+    const [followed, other] = [newTask(), newTask()]
+    const heard: Push[] = []
+    const subscriber = createLogSubscriber({ redis: logs.connect(), keys: logs.keys, onPush: push => heard.push(push), onReset: () => {} })
+    await subscriber.follow(followed)
+    for (const id of [other, followed]) await logs.announcer.announce({ task: id, epoch: 1, running: false, entries: [queued(id)] })
+    await expect.poll(() => heard.length).toBe(1)
+    await subscriber.unfollow(followed)
+    await logs.announcer.announce({ task: followed, entries: [finished(followed)] })
+    await subscriber.follow(followed)
+    await logs.announcer.announce({ task: followed, epoch: 2, running: true, entries: [started(followed, 2)] })
+    await expect.poll(() => heard.length).toBe(2)
+    expect(heard.map(({ task, previous }) => [task, previous])).toEqual([
+      [followed, '0-0'],
+      [followed, '1-2'],
+    ])
+  })
+
+  test('says when pushes may have been lost, and hears again from then on', async () => {
+    const logs = openLogs()
+    const id = newTask()
+    const connection = logs.connect()
+    const heard: Push[] = []
+    let resets = 0
+    const subscriber = createLogSubscriber({
+      redis: connection,
+      keys: logs.keys,
+      onPush: push => heard.push(push),
+      onReset: () => (resets += 1),
+    })
+    await subscriber.follow(id)
+    await logs.redis.client('KILL', 'ID', await clientIdOf(logs.redis, logs.keys.channel(id)))
+    await expect.poll(() => resets).toBe(1)
+    await logs.announcer.announce({ task: id, epoch: 1, running: false, entries: [queued(id)] })
+    await expect.poll(() => heard.length).toBe(1)
+  })
+})
+
+/** The one client that is subscribed, and has the newest connection. */
+async function clientIdOf(redis: ReturnType<typeof openLogs>['redis'], channel: string): Promise<number> {
+  expect(await redis.pubsub('NUMSUB', channel)).toEqual([channel, 1])
+  const lines = String(await redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub'))
+    .trim()
+    .split('\n')
+  return Math.max(...lines.map(line => Number(/^id=(\d+)/.exec(line)?.[1])))
+}

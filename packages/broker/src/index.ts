@@ -1,0 +1,25 @@
+/** Redis, both ends of each pipe: the log of events and the queue of turns. */
+export { type ConnectionDeps, connectRedis, type RedisRole, whenReady } from './connections.ts'
+export {
+  type AnnounceAnswer,
+  type Announcement,
+  type Append,
+  type AppendAnswer,
+  createLogAnnouncer,
+  createLogReader,
+  createLogSubscriber,
+  createLogWriter,
+  type EncodedEvent,
+  encodeEvent,
+  type LogAnnouncer,
+  type LogEntry,
+  type LogReader,
+  type LogState,
+  type LogSubscriber,
+  type LogWriter,
+  type Push,
+  parsePush,
+} from './event-log.ts'
+export { createKeys, type Keys } from './keys.ts'
+export { createTurnConsumer, createTurnQueue, type Dispatch, type TurnConsumer, type TurnQueue } from './turn-queue.ts'
+export { hearServer, tellWorker } from './worker-channel.ts'

@@ -1,0 +1,105 @@
+/**
+ * A Redis that restarts, or loses the end of its data. No cursor is ever given to two different entries, and nobody goes on writing where
+ * something may be missing.
+ */
+import { describe, expect, test } from 'vitest'
+import { finished, newTask, notes, openLogs, queued, started } from '../../../test/support/logs.ts'
+import { hasNativeRedis, startRedisOfTest } from '../../../test/support/private-redis.ts'
+
+describe.skipIf(!hasNativeRedis)(
+  `a Redis that restarts${hasNativeRedis ? '' : ' (skipped: no redis-server or valkey-server on PATH)'}`,
+  () => {
+    test('an append that was under way is not written by the new life, but answered as a gap', async () => {
+      const redis = await startRedisOfTest()
+      const { logs, task } = await runningTurn(redis.url)
+      expect(await logs.writer.append([notes(task, 2, 1, 'a')])).toEqual(['ok'])
+      redis.freeze()
+      const underWay = logs.writer.append([notes(task, 2, 2, 'b')])
+      await expect.poll(() => logs.redis.status).toBe('ready')
+      await redis.kill()
+      await redis.restart()
+      expect(await underWay).toEqual(['gap'])
+      expect(await logs.ids(task)).toEqual(['1-1', '2-1', '2-2'])
+    })
+
+    test('nothing is lost, and still the old epoch is not continued: a reader cannot know that nothing was', async () => {
+      const redis = await startRedisOfTest()
+      const { logs, task } = await runningTurn(redis.url)
+      await logs.writer.append([notes(task, 2, 1, 'a')])
+      await redis.kill()
+      await redis.restart()
+      expect(await logs.writer.append([notes(task, 2, 2, 'b')])).toEqual(['gap'])
+      expect(await logs.writer.append([notes(task, 2, 1, 'a')])).toEqual(['gap'])
+      expect((await logs.announcer.announce({ task, running: false, entries: [finished(task)] })).answer).toBe('gap')
+      await logs.announcer.announce({ task, epoch: 3, running: true, entries: [started(task, 3)] })
+      expect(await logs.writer.append([notes(task, 3, 1, 'a', 'b')])).toEqual(['ok'])
+      expect((await logs.announcer.announce({ task, running: false, entries: [finished(task)] })).answer).toBe('ok')
+      expect(await logs.ids(task)).toEqual(['1-1', '2-1', '2-2', '3-1', '3-2', '3-3', '3-4'])
+    })
+
+    test('a claim that is asked again after the restart is answered as before', async () => {
+      const redis = await startRedisOfTest()
+      const { logs, task } = await runningTurn(redis.url)
+      await redis.kill()
+      await redis.restart()
+      expect(await logs.announcer.announce({ task, epoch: 2, running: true, entries: [queued(task), started(task, 2)] })).toEqual({
+        answer: 'ok',
+        cursor: '2-1',
+      })
+      expect(await logs.ids(task)).toEqual(['1-1', '2-1'])
+    })
+
+    test('a cursor that was lost is never given to another entry', async () => {
+      const redis = await startRedisOfTest()
+      const { logs, task } = await runningTurn(redis.url)
+      const { heard } = await logs.listen(task)
+      await logs.writer.append([notes(task, 2, 1, 'a', 'b')])
+      const saved = redis.mark()
+      await logs.writer.append([notes(task, 2, 3, 'lost')])
+      await logs.writer.append([notes(task, 2, 4, 'lost too')])
+      const before = (await heard(3)).flatMap(({ entries }) => entries)
+      await redis.kill()
+      await redis.restart(saved)
+
+      expect(await logs.ids(task)).toEqual(['1-1', '2-1', '2-2', '2-3'])
+      // Whoever does not know of the loss, and whoever begins again where the server stands.
+      expect(await logs.writer.append([notes(task, 2, 5, 'next')])).toEqual(['gap'])
+      expect(await logs.writer.append([notes(task, 2, 3, 'other')])).toEqual(['gap'])
+      await logs.announcer.announce({ task, epoch: 3, running: true, entries: [started(task, 3)] })
+      expect(await logs.writer.append([notes(task, 3, 1, 'other')])).toEqual(['ok'])
+      const after = await logs.reader.read(task, '0-0', 100)
+      const lost = before.filter(({ cursor }) => !after.some(entry => entry.cursor === cursor))
+      expect(lost.map(({ cursor }) => cursor)).toEqual(['2-4', '2-5'])
+      for (const entry of before) expect([undefined, entry.json]).toContain(after.find(({ cursor }) => cursor === entry.cursor)?.json)
+    })
+
+    test('a log that is lost as a whole is missing, and is not opened under its old epoch', async () => {
+      const redis = await startRedisOfTest()
+      const saved = redis.mark()
+      const { logs, task } = await runningTurn(redis.url)
+      await redis.kill()
+      await redis.restart(saved)
+      expect(await logs.writer.append([notes(task, 2, 1, 'a')])).toEqual(['missing'])
+      expect((await logs.announcer.announce({ task, running: false, entries: [finished(task)] })).answer).toBe('missing')
+      expect(await logs.redis.dbsize()).toBe(0)
+    })
+  },
+)
+
+test('a Redis that forgets its scripts, and nothing else, goes on', async () => {
+  const logs = openLogs()
+  const task = newTask()
+  await logs.announcer.announce({ task, epoch: 2, running: true, entries: [started(task, 2)] })
+  await logs.writer.append([notes(task, 2, 1, 'a')])
+  await logs.redis.script('FLUSH')
+  expect(await Promise.all([2, 3, 4].map(number => logs.writer.append([notes(task, 2, number, 'x')])))).toEqual([['ok'], ['ok'], ['ok']])
+  expect(await logs.ids(task)).toEqual(['2-1', '2-2', '2-3', '2-4', '2-5'])
+})
+
+async function runningTurn(url: string) {
+  const logs = openLogs({ url })
+  const task = newTask()
+  await logs.announcer.announce({ task, epoch: 1, whole: true, running: false, entries: [queued(task)] })
+  await logs.announcer.announce({ task, epoch: 2, running: true, entries: [started(task, 2)] })
+  return { logs, task }
+}

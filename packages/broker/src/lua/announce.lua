@@ -1,0 +1,116 @@
+-- Writes what the server says into one log. Each entry has a key and is written once, whoever announces it and however often.
+--
+-- KEYS  stream, state
+-- ARGV  channel
+--       epoch: the log is raised to it first (a claim, a reopening, a cancel), and opened where there is none; '' appends where the log stands
+--       whole: '1' when a log that is opened now holds the task's whole history
+--       closed: '1' when no turn is running afterwards, '0' when one is, '' leaves that as it is. Without an epoch, '1' counts only where the
+--               turn that began last has its end in the log: who announces late must not close the log of the turn that runs by now
+--       expireMs: when a closed log may go; entries of turns that ended longer ago are trimmed when it is raised
+--       nowMs
+--       then for each entry: key, message index or '', event as JSON
+-- Answers: what happened, the last cursor of the log
+--   ok       every entry is in the log, now or before
+--   missing  there is no log
+--   fenced   a newer epoch has begun
+--   gap      the log was opened in another life of Redis, or somebody else wrote to it: it has to be raised first
+local run = '@RUN_ID@'
+local stream, state = KEYS[1], KEYS[2]
+local channel, epoch, whole, closed, expireMs, nowMs = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
+local known = redis.call('HMGET', state, 'epoch', 'seq', 'run', 'previous')
+local logEpoch, seq = tonumber(known[1]), tonumber(known[2])
+-- An epoch that has no entry yet stands where the one before it ended.
+local last = not logEpoch and '0-0' or seq == 0 and known[4] or logEpoch .. '-' .. seq
+
+-- The state has a field for each key: `<epoch>-<seq>@<ms>`.
+local function eachKey(visit)
+  local fields = redis.call('HGETALL', state)
+  for i = 1, #fields, 2 do
+    local keyEpoch, keySeq, at = string.match(fields[i + 1], '^(%d+)-(%d+)@(%d+)$')
+    if at then visit(fields[i], tonumber(keyEpoch), tonumber(keySeq), tonumber(at)) end
+  end
+end
+
+-- Whether the turn that began last has no end in the log yet.
+local function isTurnOpen()
+  local turn = redis.call('HGET', state, 'turn')
+  return turn and redis.call('HEXISTS', state, 'finished:' .. turn) == 0
+end
+
+-- Forgets the turns that ended long ago, and with their entries the keys of those: what was said before the end of such a turn and still
+-- counts, a turn that waits, is said again.
+local function trim()
+  -- A turn that waited can have ended in the midst of one that has not, whose beginning has to stay.
+  if isTurnOpen() then return end
+  local endEpoch, endSeq = 0, 0
+  local function isAfterEnd(keyEpoch, keySeq)
+    return keyEpoch > endEpoch or (keyEpoch == endEpoch and keySeq > endSeq)
+  end
+  eachKey(function(key, keyEpoch, keySeq, at)
+    local isOld = string.sub(key, 1, 9) == 'finished:' and at <= nowMs - expireMs
+    if isOld and isAfterEnd(keyEpoch, keySeq) then endEpoch, endSeq = keyEpoch, keySeq end
+  end)
+  if endEpoch == 0 then return end
+  eachKey(function(key, keyEpoch, keySeq)
+    if not isAfterEnd(keyEpoch, keySeq) then redis.call('HDEL', state, key) end
+  end)
+  redis.call('XTRIM', stream, 'MINID', endEpoch .. '-' .. (endSeq + 1))
+  redis.call('HSET', state, 'whole', '0')
+end
+
+-- An entry of somebody else beyond our epochs would keep us from writing for ever: then the log begins anew.
+local function removeForeign()
+  local top = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
+  if not top or tonumber(string.match(top[1], '^%d+')) < epoch then return end
+  redis.call('DEL', stream)
+  redis.call('HSET', state, 'whole', '0')
+end
+
+if epoch then
+  if logEpoch and logEpoch > epoch then return { 'fenced', last } end
+  if not logEpoch or logEpoch < epoch then
+    if logEpoch then
+      trim()
+    else
+      redis.call('HSET', state, 'whole', whole)
+    end
+    removeForeign()
+    redis.call('HSET', state, 'epoch', epoch, 'seq', 0, 'previous', last, 'number', 0, 'bytes', 0, 'closed', '1', 'run', run)
+    redis.call('PERSIST', stream)
+    redis.call('PERSIST', state)
+    logEpoch, seq = epoch, 0
+  end
+elseif not logEpoch then
+  return { 'missing', last }
+elseif known[3] ~= run then
+  return { 'gap', last }
+end
+
+local published = { last }
+for i = 7, #ARGV, 3 do
+  local key, index, event = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  if redis.call('HEXISTS', state, key) == 0 then
+    seq = seq + 1
+    local id = logEpoch .. '-' .. seq
+    local added = redis.pcall('XADD', stream, id, 'index', index, 'event', event)
+    if type(added) == 'table' and added.err then
+      return string.find(added.err, 'equal or smaller', 1, true) and { 'gap', last } or added
+    end
+    redis.call('HSET', state, key, id .. '@' .. nowMs)
+    if string.sub(key, 1, 8) == 'started:' then redis.call('HSET', state, 'turn', cjson.decode(event).turn) end
+    published[#published + 1] = id
+    published[#published + 1] = event
+  end
+end
+redis.call('HSET', state, 'seq', seq)
+if closed == '1' and not epoch and isTurnOpen() then closed = '' end
+if closed ~= '' then redis.call('HSET', state, 'closed', closed) end
+if closed == '1' then
+  redis.call('PEXPIRE', stream, expireMs)
+  redis.call('PEXPIRE', state, expireMs)
+elseif closed == '0' then
+  redis.call('PERSIST', stream)
+  redis.call('PERSIST', state)
+end
+if #published > 1 then redis.call('PUBLISH', channel, table.concat(published, '\n')) end
+return { 'ok', published[#published - 1] or last }

@@ -23,6 +23,8 @@ export const claimAnswer = z.discriminatedUnion('answer', [
     input: messageSchema.nullable(),
     firstIndex: z.int(),
     deadline: z.iso.datetime(),
+    /** How far away the deadline is, for a worker whose clock is wrong. */
+    timeLeftMs: z.int(),
     /** A worker died while it ran this turn: it should have a process of its own. */
     isolated: z.boolean(),
   }),

@@ -1,0 +1,126 @@
+/**
+ * One API process: its connections, its parts and its server, put together and taken apart in order.
+ *
+ * It listens before Redis and Postgres are there: liveness is answered, everything else is 503 until they are, and it recovers without a restart.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { connectRedis, createKeys, createLogAnnouncer, createLogReader, createLogSubscriber, createTurnQueue } from '@rivulet/broker'
+import { defaultLimits, type Limits } from '@rivulet/protocol'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import type { Config } from './config.ts'
+import { createHub } from './hub.ts'
+import { createMetrics } from './metrics.ts'
+import { type Reconciler, startReconciler } from './reconciler.ts'
+import { createRelay } from './relay.ts'
+import { createServer } from './server.ts'
+import type { Services } from './services.ts'
+import { openDatabase } from './store/database.ts'
+import { migrate } from './store/migrate.ts'
+import { createTurnAnnouncing } from './turn-announcing.ts'
+import { createTurnEnding } from './turn-ending.ts'
+
+/** Over how long open streams are ended when this process stops. */
+const drainMs = 1_000
+
+export type Api = { app: FastifyInstance; url: string; close(): Promise<void> }
+
+export async function startApi(config: Config, logger: FastifyBaseLogger, limits: Limits = defaultLimits): Promise<Api> {
+  const onError = (error: Error) => logger.debug({ err: error }, 'connection lost')
+  const database = openDatabase({ url: config.databaseUrl, onError })
+  const redis = connectRedis('command', { url: config.redisUrl, onError })
+  const keys = createKeys(config.redisPrefix)
+  const queue = createTurnQueue({ redis, keys, onError })
+  const reader = createLogReader({ redis, keys })
+  const announcer = createLogAnnouncer({ redis, keys, retentionMs: config.logRetentionMs })
+  const metrics = createMetrics()
+  const { db, pool } = database
+  const relay = createRelay({ db, queue, logger, metrics })
+  const announcing = createTurnAnnouncing({ db, reader, announcer, logger })
+  const ending = createTurnEnding({ db, reader, announcer, announcing, logger, metrics })
+  const pushed = connectRedis('subscriber', { url: config.redisUrl, onError })
+  const onFeedError = (error: unknown) => logger.warn({ err: error }, 'a feed could not be read')
+  const subscribe = (handlers: Pick<Parameters<typeof createLogSubscriber>[0], 'onPush' | 'onReset'>) =>
+    createLogSubscriber({ redis: pushed, keys, ...handlers })
+  const onGap = (task: string, viewers: number) => logger.warn({ task, viewers }, 'a log has lost entries; its viewers get a snapshot')
+  const hub = createHub({ db, log: reader, subscribe, metrics, limits, onError: onFeedError, onGap })
+  const stopping = new AbortController()
+  let reconciler: Reconciler | null = null
+  let closed: Promise<void> | null = null
+
+  const services: Services = {
+    config,
+    limits,
+    db,
+    reader,
+    announcer,
+    relay,
+    announcing,
+    ending,
+    hub,
+    metrics,
+    hasStarted,
+    isDraining,
+    unready,
+  }
+  const app = await createServer(services, logger)
+  const url = await app.listen({ host: config.host, port: config.port })
+  const started = begin()
+  return { app, url, close }
+
+  async function begin(): Promise<void> {
+    while (config.migrate && !stopping.signal.aborted) {
+      try {
+        await migrate(config.databaseUrl)
+        break
+      } catch (error) {
+        logger.warn({ err: error }, 'migrations could not be applied yet')
+        await sleep(1_000, undefined, { signal: stopping.signal }).catch(() => {})
+      }
+    }
+    if (stopping.signal.aborted) return
+    const { leaseMs, reconcileMs } = config
+    reconciler = startReconciler({ pool, db, queue, relay, announcing, ending, logger, metrics, leaseMs, reconcileMs })
+  }
+
+  function hasStarted(): boolean {
+    return reconciler !== null
+  }
+
+  function isDraining(): boolean {
+    return stopping.signal.aborted
+  }
+
+  async function unready(): Promise<string | null> {
+    if (stopping.signal.aborted) return 'This process is stopping'
+    if (!reconciler) return 'This process is starting'
+    if (pushed.status !== 'ready' || !(await succeeds(() => redis.ping()))) return 'Redis is away'
+    if (!(await succeeds(() => pool.query('select 1')))) return 'Postgres is away'
+    return null
+  }
+
+  function close(): Promise<void> {
+    closed ??= windDown()
+    return closed
+  }
+
+  async function windDown(): Promise<void> {
+    logger.info('api is stopping')
+    stopping.abort()
+    await hub.close(drainMs)
+    await app.close()
+    await started
+    await reconciler?.stop()
+    await relay.idle()
+    await queue.close()
+    redis.disconnect()
+    pushed.disconnect()
+    await database.close()
+  }
+}
+
+async function succeeds(work: () => Promise<unknown>): Promise<boolean> {
+  return work().then(
+    () => true,
+    () => false,
+  )
+}

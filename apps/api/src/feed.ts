@@ -1,0 +1,238 @@
+/**
+ * One task's log in this process: read once, however many are watching.
+ *
+ * A feed stands at a position and holds the fold up to it and the newest frames before it. A push moves it on if it follows that position;
+ * otherwise the log is read from the position, that entry included. Where that entry is gone, something was lost: the feed is loaded anew and
+ * its viewers get a snapshot. So nothing is missed silently, and nothing is applied twice.
+ */
+import type { LogEntry, LogReader, Push } from '@rivulet/broker'
+import {
+  applyEvent,
+  type Cursor,
+  compareCursors,
+  type Event,
+  emptyState,
+  formatCursor,
+  origin,
+  type SnapshotReason,
+  type TaskState,
+  type TaskStatus,
+} from '@rivulet/protocol'
+import { createFrameRing, type FrameRing } from './frame-ring.ts'
+import { decodeEntry, readLog } from './log-fold.ts'
+import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
+import { encodeEntry, encodeWireEvent, type Frame } from './sse-frame.ts'
+
+export type Feed = {
+  readonly task: string
+  readonly ring: FrameRing
+  /** Resolves when the log has been read. */
+  readonly loaded: Promise<void>
+  position(): Cursor
+  status(): TaskStatus
+  /** Whether nothing is left to come. */
+  isSettled(): boolean
+  /** Makes sure that a snapshot can be made at once; also before `status` and `isSettled` are asked for the first time. */
+  ready(): Promise<void>
+  isReady(): boolean
+  /** The snapshot at the position. Needs `ready`. */
+  snapshot(reason: SnapshotReason): Frame
+  take(push: Push): void
+  /** Compares with the log, in case a push was lost. */
+  check(): Promise<void>
+  lastHeardAt(): number
+}
+
+export type FeedDeps = {
+  task: string
+  log: LogReader
+  /** What Postgres says, for a reader that has heard of turns up to this one. */
+  loadBase: (turn: number) => Promise<SnapshotBase>
+  /** The task's epoch, as Postgres has it. */
+  loadEpoch: () => Promise<number>
+  snapshotBytes: number
+  /** Resolves when pushes are heard: only then is the log read, so that nothing falls between. */
+  follow: () => Promise<void>
+  onFrames: () => void
+  /** The feed had to be loaded anew: its viewers have missed something. */
+  onGap: () => void
+  onBadEntry: () => void
+  onError: (error: unknown) => void
+}
+
+export function createFeed(deps: FeedDeps): Feed {
+  const { task, log, loadBase, loadEpoch, snapshotBytes, follow, onFrames, onGap, onBadEntry, onError } = deps
+  let ring = createFrameRing()
+  let state: TaskState = emptyState
+  let position: Cursor = origin
+  let base: SnapshotBase | null = null
+  let cached: { reason: SnapshotReason; state: TaskState; base: SnapshotBase; frame: Frame } | null = null
+  let inbox: Push[] = []
+  let reading: Promise<void> | null = null
+  let heardAt = performance.now()
+
+  const loaded = read(async () => {
+    await follow()
+    install(await load())
+  })
+  return {
+    task,
+    get ring() {
+      return ring
+    },
+    loaded,
+    position: () => position,
+    status: () => (state.turns.length > 0 ? state.status : requireBase().task.status),
+    isSettled: () => isTaskSettled(state, requireBase()),
+    ready,
+    isReady,
+    snapshot,
+    take,
+    check,
+    lastHeardAt: () => heardAt,
+  }
+
+  function take(push: Push): void {
+    heardAt = performance.now()
+    if (reading) {
+      inbox.push(push)
+      return
+    }
+    if (push.previous === position) {
+      for (const entry of push.entries) apply(entry)
+      onFrames()
+      return
+    }
+    const last = push.entries.at(-1)
+    if (last && compareCursors(last.cursor, position) <= 0) return
+    read(catchUp).catch(onError)
+  }
+
+  async function ready(): Promise<void> {
+    while (!isReady()) base = await loadBase(lastTurnOf(state))
+  }
+
+  function isReady(): boolean {
+    return base !== null && covers(base, state)
+  }
+
+  function snapshot(reason: SnapshotReason): Frame {
+    const known = requireBase()
+    if (cached?.reason !== reason || cached.state !== state || cached.base !== known) {
+      const frame = encodeWireEvent(position, makeSnapshot(reason, state, known, snapshotBytes))
+      cached = { reason, state, base: known, frame }
+    }
+    return cached.frame
+  }
+
+  function requireBase(): SnapshotBase {
+    if (!base) throw new Error('The feed is not ready')
+    return base
+  }
+
+  async function check(): Promise<void> {
+    // What is being read now may have been asked for before the loss.
+    await reading?.catch(() => {})
+    return read(catchUp)
+  }
+
+  /** One reading at a time; what is pushed meanwhile is taken after it. */
+  function read(work: () => Promise<void>): Promise<void> {
+    reading ??= work().finally(() => {
+      reading = null
+      const pushed = inbox
+      inbox = []
+      for (const push of pushed) take(push)
+    })
+    return reading
+  }
+
+  /** Everything anew. Until it is installed, whoever looks sees the feed as it was. */
+  async function load(): Promise<Loaded> {
+    const known = await log.state(task)
+    const fresh = createFrameRing()
+    let folded: TaskState = emptyState
+    if (known) for await (const entry of readLog(log, task, origin)) folded = fold(folded, entry, fresh)
+    const stored = known ? null : await loadBase(0)
+    const at = folded.cursor !== origin ? folded.cursor : known ? known.cursor : await positionWithoutLog()
+    return { ring: fresh, state: folded, position: at, base: stored }
+  }
+
+  function install(loading: Loaded): void {
+    ;({ ring, state, position, base } = loading)
+    heardAt = performance.now()
+  }
+
+  /** A task whose log is gone stands before the next epoch, whatever that will be; a new one stands at its beginning. */
+  async function positionWithoutLog(): Promise<Cursor> {
+    const epoch = await loadEpoch()
+    return epoch <= 1 ? origin : formatCursor(epoch, 0)
+  }
+
+  async function catchUp(): Promise<void> {
+    const known = await log.state(task)
+    heardAt = performance.now()
+    if (known?.cursor === position) return
+    const isAtStart = position === origin && known?.isWhole
+    if (!known) {
+      // Nothing was lost if there never was anything.
+      if (ring.length === 0 && state.turns.length === 0) return
+      return reload()
+    }
+    let isFirst = true
+    for await (const entry of readLog(log, task, position)) {
+      if (isFirst && entry.cursor !== position && !isAtStart) return reload()
+      isFirst = false
+      apply(entry)
+      onFrames()
+    }
+    if (isFirst) return reload()
+  }
+
+  /** In one step, so that nobody is shown the new log before being told of the gap. */
+  async function reload(): Promise<void> {
+    const loading = await load()
+    const stored = loading.base ?? (await loadBase(lastTurnOf(loading.state)))
+    install({ ...loading, base: stored })
+    onGap()
+  }
+
+  function apply(entry: LogEntry): void {
+    if (compareCursors(entry.cursor, position) <= 0) return
+    const event = decodeEntry(task, entry)
+    position = entry.cursor
+    if (!event) {
+      onBadEntry()
+      return
+    }
+    state = foldEvent(state, event, entry.cursor)
+    ring.push(encodeEntry(entry, event))
+  }
+
+  function fold(before: TaskState, entry: LogEntry, frames: FrameRing): TaskState {
+    const event = decodeEntry(task, entry)
+    if (!event) {
+      onBadEntry()
+      return { ...before, cursor: entry.cursor }
+    }
+    frames.push(encodeEntry(entry, event))
+    frames.trim(null, 0)
+    return foldEvent(before, event, entry.cursor)
+  }
+
+  function foldEvent(before: TaskState, event: Event, cursor: Cursor): TaskState {
+    try {
+      return applyEvent(before, event, cursor)
+    } catch {
+      // The log itself is wrong here, for every reader: pass the entry on and let each notice.
+      onBadEntry()
+      return { ...before, cursor }
+    }
+  }
+}
+
+type Loaded = { ring: FrameRing; state: TaskState; position: Cursor; base: SnapshotBase | null }
+
+function lastTurnOf(state: TaskState): number {
+  return state.turns.at(-1)?.number ?? 0
+}

@@ -1,0 +1,89 @@
+/** The one shape of every error, also of those that Node's and Fastify's parsers make. Never echoes input, a stack or a driver's text. */
+import { detailsOf, type ErrorCode, type ErrorDetail, RivuletError } from '@rivulet/protocol'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { z } from 'zod'
+import { isDatabaseAway } from './store/database.ts'
+
+export function sendError(reply: FastifyReply, error: RivuletError): FastifyReply {
+  const { status = 500, afterSeconds } = error.row
+  if (afterSeconds !== undefined) reply.header('retry-after', String(afterSeconds))
+  return reply.status(status).send(errorBody(error.code, error.message, reply.request.id, error.details))
+}
+
+export function errorBody(code: ErrorCode, message: string, requestId: string, details?: readonly ErrorDetail[]) {
+  return { error: { code, message, requestId, ...(details && { details }) } }
+}
+
+export function handleErrors(app: FastifyInstance): void {
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const known = toRivuletError(error)
+    if (known.code === 'internal') request.log.error({ err: error }, 'request failed')
+    else if (known.code === 'dependency_unavailable' && known.cause) request.log.warn({ err: error }, 'a dependency is away')
+    return sendError(reply, known)
+  })
+}
+
+export function toRivuletError(error: unknown): RivuletError {
+  if (error instanceof RivuletError) return error.row.status === undefined ? internal(error) : error
+  const code = error instanceof Error && 'code' in error ? fastifyCodes[String(error.code)] : undefined
+  if (code) return new RivuletError(code, messageOf[code] ?? 'The request could not be read', { cause: error })
+  if (isDatabaseAway(error) || isRedisAway(error)) {
+    return new RivuletError('dependency_unavailable', 'A database that this needs is away; try again', { cause: error })
+  }
+  const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500
+  return status >= 400 && status < 500
+    ? new RivuletError('bad_request', 'The request could not be read', { cause: error })
+    : internal(error)
+}
+
+/** What Fastify's validation asks for; the error names every path that is wrong. */
+export function validate(schema: z.ZodType, value: unknown): { value: unknown } | { error: Error } {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return { value: parsed.data }
+  const details = detailsOf(parsed.error).map(({ path, reason }) => ({ path: path || '/', reason }))
+  return { error: new RivuletError('validation_failed', 'The request does not fit the contract', { details }) }
+}
+
+/** Whether Redis could not be asked, as opposed to having refused. */
+export function isRedisAway(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const refusals = /^(OOM|MISCONF|LOADING|READONLY|MASTERDOWN|CLUSTERDOWN)/
+  return (
+    refusals.test(error.message) ||
+    /Command timed out|Connection is closed|Stream isn't writeable|max retries per request/i.test(error.message)
+  )
+}
+
+export function notFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  // Fastify knows its routes by their patterns, and the only part of an address that varies is the id of a task.
+  const url = (request.url.split('?')[0] ?? '').replace(/^(\/v1\/tasks\/)[^/]+/, '$1:id')
+  const allowed = methods.filter(method => request.server.hasRoute({ method, url }))
+  if (allowed.length === 0) return sendError(reply, new RivuletError('not_found', 'There is no such route'))
+  reply.header('allow', allowed.join(', '))
+  return sendError(reply, new RivuletError('method_not_allowed', 'This route does not take this method'))
+}
+
+const methods = ['GET', 'POST', 'DELETE'] as const
+
+const fastifyCodes: Record<string, ErrorCode> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_EMPTY_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
+  FST_ERR_CTP_EMPTY_JSON_BODY: 'invalid_json',
+  FST_ERR_CTP_INVALID_JSON_BODY: 'invalid_json',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'bad_request',
+  FST_ERR_BAD_URL: 'bad_url',
+  FST_ERR_MAX_PARAM_LENGTH: 'url_too_long',
+}
+
+const messageOf: Partial<Record<ErrorCode, string>> = {
+  unsupported_media_type: 'Send application/json, without a content encoding',
+  body_too_large: 'The body is too large',
+  invalid_json: 'The body is not JSON',
+  bad_url: 'The URL is malformed',
+  url_too_long: 'The URL is too long',
+}
+
+function internal(cause: unknown): RivuletError {
+  return new RivuletError('internal', 'Something went wrong on our side', { cause })
+}

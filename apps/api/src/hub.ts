@@ -1,0 +1,193 @@
+/**
+ * The viewers of this process. Reads each task's log once, however many are watching, on two connections to Redis: one that is pushed to, one
+ * that asks. It follows only tasks that it has viewers for, and a while longer, for those who come back.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { LogReader, LogSubscriber, Push } from '@rivulet/broker'
+import { type Cursor, compareCursors, RivuletError } from '@rivulet/protocol'
+import { createFeed, type Feed } from './feed.ts'
+import type { Metrics } from './metrics.ts'
+import { loadBase } from './snapshot.ts'
+import { type SseResponse, share } from './sse-response.ts'
+import type { Database } from './store/database.ts'
+import { epochOf } from './store/read.ts'
+import { startViewer, type Viewer, type ViewerStart } from './viewer.ts'
+
+const heartbeatSeconds = 15
+/** A feed that has heard nothing for this long asks whether there was something to hear. */
+const silenceMs = 15_000
+/** How long a feed is kept after its last viewer. */
+const idleMs = 30_000
+
+export type Hub = ReturnType<typeof createHub>
+
+export type HubDeps = {
+  db: Database
+  log: LogReader
+  subscribe: (handlers: { onPush: (push: Push) => void; onReset: () => void }) => LogSubscriber
+  metrics: Metrics
+  limits: { viewerBytes: number; viewerStallMs: number; snapshotBytes: number }
+  onError: (error: unknown) => void
+  /** A task's log has lost something: its viewers get a snapshot. */
+  onGap: (task: string, viewers: number) => void
+}
+
+/** A feed and those who watch it. */
+type Channel = { feed: Feed; viewers: Set<Viewer>; fedTo: Cursor; isDirty: boolean; idleSince: number }
+
+export type Watching = { drained(): void; gone(): void }
+
+export function createHub({ db, log, subscribe, metrics, limits, onError, onGap }: HubDeps) {
+  const channels = new Map<string, Channel>()
+  const slots = new Map<Viewer, number>()
+  const subscriber = subscribe({ onPush: push => channels.get(push.task)?.feed.take(push), onReset: checkAll })
+  let second = 0
+  let isClosing = false
+  const clock = setInterval(tick, 1_000)
+  return { open, watch, close, isRunning, viewerCount: () => slots.size }
+
+  /** Whether a turn of the task is known not to have ended: such a task cannot have been removed. */
+  function isRunning(task: string): boolean {
+    const feed = channels.get(task)?.feed
+    return Boolean(feed?.isReady() && !feed.isSettled())
+  }
+
+  /** The feed of a task, loaded and ready to be watched. */
+  async function open(task: string): Promise<Feed> {
+    const channel = channels.get(task) ?? add(task)
+    const { feed } = channel
+    channel.idleSince = performance.now()
+    try {
+      await feed.loaded
+      await feed.ready()
+    } catch (error) {
+      if (channels.get(task)?.feed === feed && channels.get(task)?.viewers.size === 0) drop(task)
+      throw error
+    }
+    return feed
+  }
+
+  /** Adds a viewer at the feed's position, in one step: nothing can come between what it is told first and what follows. */
+  function watch(feed: Feed, response: SseResponse, { begin, isFollowing }: { begin: ViewerStart; isFollowing: boolean }): Watching {
+    const channel = channels.get(feed.task)
+    // The response had to wait for so long that the feed was dropped: its client comes back.
+    if (channel?.feed !== feed) return leaveAtOnce(response)
+    const onSnapshot = (reason: string) => metrics.snapshots.inc({ reason })
+    const viewer = startViewer({ feed, log, response, begin, isFollowing, onSnapshot, onError })
+    channel.viewers.add(viewer)
+    slots.set(viewer, slots.size % heartbeatSeconds)
+    metrics.viewers.set(slots.size)
+    if (isClosing) viewer.leave()
+    return { drained: viewer.drained, gone: () => forget(channel, viewer) }
+  }
+
+  function forget(channel: Channel, viewer: Viewer): void {
+    channel.viewers.delete(viewer)
+    slots.delete(viewer)
+    metrics.viewers.set(slots.size)
+    channel.idleSince = performance.now()
+  }
+
+  function add(task: string): Channel {
+    const feed = createFeed({
+      ...{ task, log, onError },
+      snapshotBytes: limits.snapshotBytes,
+      loadBase: turn => loadBase(db, task, limits.snapshotBytes, turn),
+      loadEpoch: () => epochOf(db, task),
+      follow: () => subscriber.follow(task),
+      onFrames: () => schedule(channel),
+      onGap: () => skipAll(channel),
+      onBadEntry: () => metrics.badEntries.inc(),
+    })
+    const channel: Channel = { feed, viewers: new Set(), fedTo: feed.position(), isDirty: false, idleSince: performance.now() }
+    channels.set(task, channel)
+    feed.loaded.then(() => {
+      channel.fedTo = feed.position()
+    }, onError)
+    return channel
+  }
+
+  /** What is pushed in one tick leaves in one write. */
+  function schedule(channel: Channel): void {
+    if (channel.isDirty) return
+    channel.isDirty = true
+    queueMicrotask(() => flush(channel))
+  }
+
+  function flush(channel: Channel): void {
+    const { feed, viewers } = channel
+    channel.isDirty = false
+    const from = channel.fedTo
+    const frames = feed.ring.after(from) ?? []
+    channel.fedTo = feed.position()
+    if (frames.length > 0) {
+      const batch = { from, to: channel.fedTo, shared: share(Buffer.concat(frames.map(({ bytes }) => bytes))) }
+      for (const viewer of viewers) viewer.pump(batch)
+    }
+    feed.ring.trim(slowest(viewers), limits.viewerBytes)
+  }
+
+  function slowest(viewers: Iterable<Viewer>): Cursor | null {
+    let lowest: Cursor | null = null
+    for (const viewer of viewers) {
+      const at = viewer.blockedAt()
+      if (at && (!lowest || compareCursors(at, lowest) < 0)) lowest = at
+    }
+    return lowest
+  }
+
+  function skipAll(channel: Channel): void {
+    onGap(channel.feed.task, channel.viewers.size)
+    channel.fedTo = channel.feed.position()
+    for (const viewer of channel.viewers) viewer.skip('gap')
+  }
+
+  function checkAll(): void {
+    for (const channel of channels.values()) check(channel)
+  }
+
+  function tick(): void {
+    second = (second + 1) % heartbeatSeconds
+    const now = performance.now()
+    for (const [viewer, slot] of slots) {
+      if (slot === second) viewer.beat()
+      viewer.cutIfStalled(limits.viewerStallMs)
+    }
+    for (const [task, channel] of channels) {
+      if (channel.viewers.size === 0 && now - channel.idleSince > idleMs) drop(task)
+      else if (now - channel.feed.lastHeardAt() > silenceMs) check(channel)
+    }
+  }
+
+  /** Compares a feed with its log. A task that was removed has no more to say to anybody. */
+  function check({ feed, viewers }: Channel): void {
+    feed.check().catch(error => {
+      if (!(error instanceof RivuletError && error.code === 'task_not_found')) return onError(error)
+      for (const viewer of viewers) viewer.leave()
+    })
+  }
+
+  function drop(task: string): void {
+    channels.delete(task)
+    subscriber.unfollow(task).catch(onError)
+  }
+
+  /** Ends every response over a little while, so that clients do not come back in step. Who does not take its end is cut. */
+  async function close(drainMs: number): Promise<void> {
+    isClosing = true
+    const leaving = [...slots.keys()]
+    for (const [position, viewer] of leaving.entries()) {
+      viewer.leave()
+      if (position % 50 === 49) await sleep((drainMs * 50) / leaving.length)
+    }
+    const deadline = performance.now() + drainMs
+    while (slots.size > 0 && performance.now() < deadline) await sleep(20)
+    for (const viewer of slots.keys()) viewer.cut()
+    clearInterval(clock)
+  }
+}
+
+function leaveAtOnce(response: SseResponse): Watching {
+  response.end()
+  return { drained: () => {}, gone: () => {} }
+}

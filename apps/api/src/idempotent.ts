@@ -1,0 +1,36 @@
+/** `Idempotency-Key` on a POST: what it is, and answering under it. */
+import { createHash } from 'node:crypto'
+import { type Json, RivuletError } from '@rivulet/protocol'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Database, Transaction } from './store/database.ts'
+import { type Answer, findAnswer, type IdempotencyKey, type OnceAnswer, runOnce } from './store/idempotency.ts'
+
+/** Carries a request out once; a repeated one gets the same answer again. */
+export function answerOnce(db: Database, request: FastifyRequest, work: (tx: Transaction) => Promise<Answer>): Promise<OnceAnswer> {
+  return runOnce(db, keyOf(request), work)
+}
+
+/** The answer that was given under this request's key before. For work that is not one transaction: look, do it, then `answerOnce`. */
+export async function answerBefore(db: Database, request: FastifyRequest): Promise<OnceAnswer | null> {
+  const key = keyOf(request)
+  return key && findAnswer(db, key)
+}
+
+export function sendAnswer(reply: FastifyReply, { status, body, replayed }: OnceAnswer): FastifyReply {
+  markReplay(reply, replayed)
+  return reply.status(status).send(body)
+}
+
+export function markReplay(reply: FastifyReply, replayed: boolean): void {
+  if (replayed) reply.header('idempotent-replayed', 'true')
+}
+
+function keyOf(request: FastifyRequest): IdempotencyKey | null {
+  const key = request.headers['idempotency-key']
+  if (key === undefined) return null
+  if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) {
+    throw new RivuletError('idempotency_key_invalid', 'An Idempotency-Key is 1 to 255 printable ASCII characters')
+  }
+  const said = JSON.stringify([request.method, request.url, (request.body ?? null) as Json])
+  return { key, fingerprint: createHash('sha256').update(said).digest('hex') }
+}

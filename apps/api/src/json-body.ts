@@ -1,0 +1,46 @@
+/** Request bodies: JSON only, never encoded, valid UTF-8, bounded in depth and size, nothing that cannot be stored. */
+import { findJsonFault, type Limits, RivuletError } from '@rivulet/protocol'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+
+export function acceptJsonOnly(app: FastifyInstance, limits: Limits): void {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  app.removeAllContentTypeParsers()
+  app.addHook('onRequest', async request => {
+    const encoding = request.headers['content-encoding']
+    if (encoding && encoding.toLowerCase() !== 'identity') {
+      throw new RivuletError('unsupported_media_type', 'Send application/json, without a content encoding')
+    }
+  })
+  const options = { parseAs: 'buffer', bodyLimit: limits.bodyBytes } as const
+  app.addContentTypeParser('application/json', options, async (_request: FastifyRequest, body: Buffer) => parse(body))
+
+  function parse(body: Buffer): unknown {
+    const value = parseText(decode(body))
+    const fault = findJsonFault(value, limits)
+    if (!fault) return value
+    throw new RivuletError(fault.code, messages[fault.code], { details: [{ path: fault.path || '/', reason: messages[fault.code] }] })
+  }
+
+  function decode(body: Buffer): string {
+    try {
+      return decoder.decode(body)
+    } catch (cause) {
+      throw new RivuletError('invalid_utf8', 'The body is not valid UTF-8', { cause })
+    }
+  }
+
+  function parseText(text: string): unknown {
+    try {
+      return JSON.parse(text)
+    } catch (cause) {
+      throw new RivuletError('invalid_json', 'The body is not JSON', { cause })
+    }
+  }
+
+  const messages = {
+    json_too_deep: `JSON may be nested ${limits.jsonDepth} deep`,
+    json_too_complex: `JSON may have ${limits.jsonItems} keys and items`,
+    invalid_characters: 'Strings may hold neither NUL nor half of a surrogate pair',
+    forbidden_key: 'A key of this name is not taken',
+  }
+}

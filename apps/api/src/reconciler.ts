@@ -1,0 +1,180 @@
+/**
+ * Mends what a crash, an outage or a lost message left behind, by comparing Postgres with the world: intents that were not sent, jobs that were
+ * lost, leases that ended, deadlines that passed, cancels and announcements that were begun. One process at a time does it.
+ *
+ * Leases are judged only after heartbeats could have been accepted for one whole lease, so an outage of Postgres or of the API re-runs nothing.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { TurnQueue } from '@rivulet/broker'
+import type { Failure } from '@rivulet/protocol'
+import type { FastifyBaseLogger } from 'fastify'
+import type { Pool } from 'pg'
+import type { Metrics } from './metrics.ts'
+import type { Relay } from './relay.ts'
+import { forgetWorkers } from './store/agents.ts'
+import { owedTurns } from './store/announcements.ts'
+import { type Database, isDatabaseAway } from './store/database.ts'
+import type { Outcome } from './store/finish-turn.ts'
+import { forgetOldKeys } from './store/idempotency.ts'
+import { expiredTurns, reclaimTurn } from './store/leases.ts'
+import { dispatchedTurns, redispatch } from './store/outbox.ts'
+import { cancelingTurns, overdueTurns } from './store/overdue.ts'
+import type { TurnRow } from './store/rows.ts'
+import type { TurnAnnouncing } from './turn-announcing.ts'
+import type { TurnEnding } from './turn-ending.ts'
+
+const advisoryLock = 7_233_485_002
+const maxDeaths = 3
+const batchSize = 500
+const housekeepingMs = 60_000
+
+export type ReconcilerDeps = {
+  pool: Pool
+  db: Database
+  queue: TurnQueue
+  relay: Relay
+  announcing: TurnAnnouncing
+  ending: TurnEnding
+  logger: FastifyBaseLogger
+  metrics: Metrics
+  leaseMs: number
+  reconcileMs: number
+}
+
+type RepairKind = 'outbox' | 'lease' | 'deadline' | 'cancel' | 'announcement' | 'job'
+
+export type Reconciler = { stop(): Promise<void> }
+
+export function startReconciler(deps: ReconcilerDeps): Reconciler {
+  const { pool, db, queue, relay, announcing, ending, logger, metrics, leaseMs, reconcileMs } = deps
+  const stopping = new AbortController()
+  /** Since when this process has run, and has seen Postgres, without a break: in monotonic time. */
+  let acceptingSince = performance.now()
+  let lastPulse = performance.now()
+  const pulse = setInterval(notePulse, leaseMs / 10)
+  let lastHousekeeping = 0
+  let cancelingBefore = new Set<string>()
+  const running = loop()
+
+  return {
+    async stop() {
+      stopping.abort()
+      clearInterval(pulse)
+      await running
+    },
+  }
+
+  async function loop(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      try {
+        await round()
+      } catch (error) {
+        acceptingSince = performance.now()
+        logger.warn({ err: error }, 'reconciler round failed')
+      }
+      await sleep(reconcileMs * (0.8 + Math.random() * 0.4), undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  }
+
+  /** A process that was paused has accepted no heartbeats meanwhile. */
+  function notePulse(): void {
+    const now = performance.now()
+    if (now - lastPulse > leaseMs / 2) acceptingSince = now
+    lastPulse = now
+  }
+
+  async function round(): Promise<void> {
+    const client = await pool.connect()
+    try {
+      const { rows } = await client.query<{ locked: boolean }>('select pg_try_advisory_lock($1) as locked', [advisoryLock])
+      if (rows[0]?.locked) {
+        await repair()
+        await client.query('select pg_advisory_unlock($1)', [advisoryLock])
+      }
+    } catch (error) {
+      // Closing the connection gives the lock back.
+      client.release(true)
+      throw error
+    }
+    client.release()
+  }
+
+  async function repair(): Promise<void> {
+    await attempt('outbox', async () => repaired('outbox', await relay.drain()))
+    notePulse()
+    if (performance.now() - acceptingSince >= leaseMs) await mendEach('lease', await expiredTurns(db, batchSize), reclaim)
+    await mendEach('deadline', await overdueTurns(db, batchSize), endOverdue)
+    await mendEach('cancel', await forsakenCancels(), ending.completeCancel)
+    await mendEach('announcement', await owedTurns(db, { olderThanMs: reconcileMs, limit: batchSize }), announcing.announceOwed)
+    await attempt('job', findLostJobs)
+    relay.kick()
+    if (performance.now() - lastHousekeeping < housekeepingMs) return
+    lastHousekeeping = performance.now()
+    await forgetOldKeys(db)
+    await forgetWorkers(db)
+  }
+
+  /** One turn that cannot be mended yet keeps no other from being mended. */
+  async function mendEach(kind: RepairKind, turns: TurnRow[], mend: (turn: TurnRow) => Promise<boolean>): Promise<void> {
+    for (const turn of turns) {
+      await attempt(kind, async () => {
+        if (await mend(turn)) repaired(kind, 1, { task: turn.task, turn: turn.number })
+      })
+    }
+  }
+
+  /** Without Postgres there is nothing to compare with: that ends the round. Anything else is tried again in the next one. */
+  async function attempt(kind: RepairKind, work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      if (isDatabaseAway(error)) throw error
+      logger.warn({ kind, err: error }, 'reconciler could not repair yet')
+    }
+  }
+
+  async function reclaim(turn: TurnRow): Promise<boolean> {
+    const deaths = turn.deaths + 1
+    const error = { code: 'worker_lost', message: `The worker died ${maxDeaths} times while running this turn` }
+    const isTaken = deaths >= maxDeaths ? await ending.end(turn, failed(error)) : await reclaimTurn(db, turn.id)
+    if (!isTaken) return false
+    metrics.deaths.inc()
+    logger.warn({ task: turn.task, turn: turn.number, worker: turn.worker, deaths }, 'the worker of a turn is gone')
+    return true
+  }
+
+  function endOverdue(turn: TurnRow): Promise<boolean> {
+    return ending.end(turn, failed({ code: 'deadline_exceeded', message: 'The turn did not end in time' }))
+  }
+
+  /** A cancel that is still there a round later has lost its caller. */
+  async function forsakenCancels(): Promise<TurnRow[]> {
+    const canceling = await cancelingTurns(db, batchSize)
+    const forsaken = canceling.filter(({ id }) => cancelingBefore.has(id))
+    cancelingBefore = new Set(canceling.map(({ id }) => id))
+    return forsaken
+  }
+
+  async function findLostJobs(): Promise<void> {
+    for (;;) {
+      const due = await dispatchedTurns(db, { dueForMs: reconcileMs, limit: batchSize })
+      const found = await queue.find(due)
+      const lost = due.filter((_, position) => !found[position])
+      const turns = lost.map(({ turn }) => turn)
+      if (lost.length > 0) await redispatch(db, turns)
+      for (const { task, number } of lost) repaired('job', 1, { task, turn: number })
+      // Turns whose jobs are there would be found again: only a page of nothing but losses promises more.
+      if (lost.length < batchSize) return
+    }
+  }
+
+  function repaired(kind: RepairKind, count: number, about: { task?: string; turn?: number } = {}): void {
+    if (count === 0) return
+    metrics.repairs.inc({ kind }, count)
+    logger.info({ kind, count, ...about }, 'reconciler repaired')
+  }
+}
+
+function failed(error: Failure): Outcome {
+  return { status: 'failed', stopReason: 'error', error }
+}

@@ -1,0 +1,85 @@
+/** Subscribing: where a viewer begins, and its open response. */
+import { type Cursor, origin, parseCursor, RivuletError, taskIdSchema } from '@rivulet/protocol'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import type { Feed } from '../feed.ts'
+import type { Watching } from '../hub.ts'
+import type { Services } from '../services.ts'
+import { openSse } from '../sse-response.ts'
+import { getTask } from '../store/read.ts'
+import type { ViewerStart } from '../viewer.ts'
+
+const query = z.strictObject({
+  after: z.string().optional(),
+  from: z.literal('start').optional(),
+  follow: z.enum(['true', 'false']).optional(),
+})
+
+export type EventStream = ReturnType<typeof createEventStream>
+
+/** Answers a request with a task's event stream. */
+export function createEventStream({ db, hub, reader, isDraining }: Services) {
+  return { stream, wants }
+
+  function wants(request: FastifyRequest): boolean {
+    return (request.headers.accept ?? '').includes('text/event-stream')
+  }
+
+  async function stream(task: string, reply: FastifyReply, wish: { cursor: Cursor | null; isFollowing: boolean }): Promise<FastifyReply> {
+    if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
+    if (!hub.isRunning(task)) await getTask(db, task)
+    const feed = await hub.open(task)
+    // Before anybody is told that nothing is left to come, the log is asked: a push may be on its way.
+    if (feed.isSettled()) await feed.check().then(feed.ready)
+    const { isFollowing } = wish
+    const isKnown = wish.cursor === null || (await holds(feed, wish.cursor))
+    if (wish.cursor === feed.position() && !isFollowing && feed.isSettled()) return reply.status(204).send()
+
+    reply.hijack()
+    let watching: Watching | null = null
+    const headers = Object.fromEntries(Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)]))
+    const response = await openSse(reply.raw, headers, { onDrain: () => watching?.drained(), onClose: () => watching?.gone() })
+    if (!response) return reply
+    watching = hub.watch(feed, response, { begin: beginning(wish.cursor, isKnown), isFollowing })
+    return reply
+  }
+
+  /** Whether everything after a cursor can still be told. */
+  async function holds(feed: Feed, cursor: Cursor): Promise<boolean> {
+    if (cursor === feed.position() || feed.ring.holds(cursor)) return true
+    if (cursor === origin) return (await reader.state(feed.task))?.isWhole ?? false
+    const [entry] = await reader.read(feed.task, cursor, 1)
+    return entry?.cursor === cursor
+  }
+}
+
+export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+  const params = z.object({ id: taskIdSchema })
+  // A HEAD would get a body: the stream is written past Node's response object.
+  const options = { exposeHeadRoute: false, schema: { tags: ['tasks'], params, querystring: query } }
+  app.get('/tasks/:id/events', options, async (request, reply) => {
+    const { accept } = request.headers
+    if (accept !== undefined && !/text\/event-stream|text\/\*|\*\/\*/.test(accept)) {
+      throw new RivuletError('not_acceptable', 'This answers text/event-stream')
+    }
+    const { after, from, follow } = request.query
+    const cursor = cursorOf(request.headers['last-event-id'], after) ?? (from === 'start' ? origin : null)
+    return events.stream(request.params.id, reply, { cursor, isFollowing: follow === 'true' })
+  })
+}
+
+function beginning(cursor: Cursor | null, isKnown: boolean): ViewerStart {
+  if (cursor === null) return { kind: 'snapshot', reason: 'join' }
+  return isKnown ? { kind: 'after', cursor } : { kind: 'snapshot', reason: 'gap' }
+}
+
+/** `Last-Event-ID` counts before `?after=`. */
+function cursorOf(header: string | string[] | undefined, after: string | undefined): Cursor | null {
+  const given = header ?? after
+  if (given === undefined) return null
+  const cursor = typeof given === 'string' ? parseCursor(given) : null
+  if (cursor === null) throw new RivuletError('bad_cursor', 'A cursor is <epoch>-<seq>, two whole numbers')
+  return cursor
+}

@@ -1,0 +1,102 @@
+/** What workers ask. The lease in Postgres decides who runs a turn; the log follows. */
+import {
+  claimAnswer,
+  claimBody,
+  finishAnswer,
+  finishBody,
+  heartbeatAnswer,
+  heartbeatBody,
+  helloBody,
+  historyAnswer,
+  historyBody,
+  maxPageSize,
+  releaseAnswer,
+  releaseBody,
+  reopenAnswer,
+  reopenBody,
+} from '@rivulet/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import type { Services } from '../services.ts'
+import { registerWorker } from '../store/agents.ts'
+import { type Claimed, claimTurn, reopenTurn } from '../store/claim-turn.ts'
+import { extendLeases, releaseTurn } from '../store/leases.ts'
+import { findTurn, getTask, listMessages } from '../store/read.ts'
+import { toMessage, toTask, toTurn } from '../store/rows.ts'
+
+export function internalRoutes(scope: FastifyInstance, services: Services): void {
+  const { db, ending, announcer, announcing, relay, metrics, config } = services
+  const { leaseMs } = config
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+  const tags = ['internal']
+
+  app.post('/hello', { schema: { tags, body: helloBody, response: { 200: z.object({}) } } }, async ({ body }) => {
+    await registerWorker(db, body)
+    return {}
+  })
+
+  app.post('/claim', { schema: { tags, body: claimBody, response: { 200: claimAnswer } } }, async ({ body }) => {
+    const { turn, claimId, worker } = body
+    // Nothing is claimed that cannot be begun: its lease would run out, and count as a death.
+    await announcer.ping()
+    const result = await claimTurn(db, { turn, claim: claimId, worker, leaseMs })
+    if (result.answer !== 'claimed') return result
+    const { claimed } = result
+    // Keyed and raised to this claim's epoch: a claim that is asked again, because its answer was lost, changes nothing.
+    return (await announcing.announceStart(claimed)) ? describeClaim(claimed) : { answer: 'settled' as const }
+  })
+
+  app.post('/heartbeat', { schema: { tags, body: heartbeatBody, response: { 200: heartbeatAnswer } } }, async ({ body }) => {
+    metrics.fenced.inc({ write: 'append' }, body.fenced)
+    return { lost: await extendLeases(db, body.worker, body.turns, leaseMs) }
+  })
+
+  app.post('/reopen', { schema: { tags, body: reopenBody, response: { 200: reopenAnswer } } }, async ({ body, log }) => {
+    await announcer.ping()
+    const reopened = await reopenTurn(db, body)
+    if (!reopened || !(await announcing.announceStart(reopened))) {
+      metrics.fenced.inc({ write: 'reopen' })
+      return { answer: 'superseded' as const }
+    }
+    metrics.reopened.inc()
+    log.warn({ task: reopened.task.id, turn: reopened.turn.number, epoch: reopened.turn.epoch }, 'log reopened after it lost entries')
+    return { answer: 'reopened' as const, epoch: reopened.turn.epoch }
+  })
+
+  app.post('/release', { schema: { tags, body: releaseBody, response: { 200: releaseAnswer } } }, async ({ body }) => {
+    const released = await releaseTurn(db, body)
+    relay.kick()
+    return { answer: released ? ('released' as const) : ('superseded' as const) }
+  })
+
+  app.post('/finish', { schema: { tags, body: finishBody, response: { 200: finishAnswer } } }, async ({ body }) => {
+    const { epoch, outcome, n, digest } = body
+    const turn = await findTurn(db, body.turn)
+    if (!turn) return { answer: 'superseded' as const }
+    const answer = await ending.finish({ turn, epoch, outcome, appended: n, digest })
+    relay.kick()
+    return { answer }
+  })
+
+  app.post('/messages', { schema: { tags, body: historyBody, response: { 200: historyAnswer } } }, async ({ body }) => {
+    const { task, after } = body
+    await getTask(db, task)
+    return listMessages(db, task, { after, limit: maxPageSize })
+  })
+}
+
+function describeClaim({ task, turn, input }: Claimed) {
+  return {
+    answer: 'claimed' as const,
+    epoch: turn.epoch,
+    attempt: turn.attempt,
+    task: toTask(task),
+    turn: toTurn(turn),
+    input: input && toMessage(input),
+    firstIndex: turn.firstIndex,
+    deadline: turn.deadline.toISOString(),
+    timeLeftMs: turn.deadline.getTime() - Date.now(),
+    isolated: turn.deaths > 0,
+  }
+}

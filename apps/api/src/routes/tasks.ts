@@ -1,0 +1,133 @@
+/** Tasks: accepting work, looking at it, stopping it, removing it. A 201 or 202 is sent only after the commit. */
+import {
+  cancelTaskBody,
+  createTaskBody,
+  createTurnBody,
+  type Json,
+  listMessagesQuery,
+  listTasksQuery,
+  messageSchema,
+  taskIdSchema,
+  taskSchema,
+  turnSchema,
+} from '@rivulet/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { answerBefore, answerOnce, markReplay, sendAnswer } from '../idempotent.ts'
+import { listLiveMessages } from '../live-messages.ts'
+import type { Services } from '../services.ts'
+import type { CancelBegun } from '../store/cancel-task.ts'
+import { type Accepted, createTask, createTurn } from '../store/create-task.ts'
+import { getTask, latestTurns, listTasks } from '../store/read.ts'
+import { removeTask } from '../store/remove-task.ts'
+import { toTask, toTurn } from '../store/rows.ts'
+import type { EventStream } from './events.ts'
+
+const params = z.object({ id: taskIdSchema })
+const accepted = z.object({ task: taskSchema, turn: turnSchema })
+
+export function taskRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
+  const { db, ending, announcing, relay, metrics, announcer, reader, limits } = services
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+
+  app.post(
+    '/tasks',
+    { schema: { tags: ['tasks'], body: createTaskBody, response: { 200: accepted, 201: accepted } } },
+    async (request, reply) => {
+      let work: Accepted | undefined
+      const answer = await answerOnce(db, request, async tx => {
+        work = await createTask(tx, request.body, limits.queuedTurns)
+        return { status: work.isNew ? 201 : 200, body: toBody({ task: toTask(work.task), turn: toTurn(work.turn) }) }
+      })
+      if (work?.isQueued) await announceAccepted(work)
+      if (!events.wants(request)) {
+        relay.kick()
+        return sendAnswer(reply, answer)
+      }
+      markReplay(reply, answer.replayed)
+      const { task } = accepted.parse(answer.body)
+      // The viewer first: it is there when the agent begins to speak.
+      return events.stream(task.id, reply, { cursor: null, isFollowing: false }).finally(relay.kick)
+    },
+  )
+
+  app.get(
+    '/tasks',
+    { schema: { tags: ['tasks'], querystring: listTasksQuery, response: { 200: pageOf(taskSchema, z.string()) } } },
+    async request => {
+      const { agent, status, name, limit, cursor, ...rest } = request.query
+      const metadata = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key.slice('metadata.'.length), String(value)]))
+      return listTasks(db, { agent, status, name, limit, cursor, metadata })
+    },
+  )
+
+  const detail = z.object({ task: taskSchema, turns: z.array(turnSchema) })
+  app.get('/tasks/:id', { schema: { tags: ['tasks'], params, response: { 200: detail } } }, async ({ params: { id } }) => {
+    return { task: await getTask(db, id), turns: await latestTurns(db, id) }
+  })
+
+  app.delete('/tasks/:id', { schema: { tags: ['tasks'], params, response: { 204: z.null() } } }, async ({ params: { id } }, reply) => {
+    await removeTask(db, id)
+    // The log of a task that has ended expires by itself, too.
+    await announcer.remove(id).catch(() => {})
+    return reply.status(204).send(null)
+  })
+
+  const turnAccepted = z.object({ turn: turnSchema })
+  app.post(
+    '/tasks/:id/turns',
+    { schema: { tags: ['tasks'], params, body: createTurnBody, response: { 202: turnAccepted } } },
+    async (request, reply) => {
+      let work: Accepted | undefined
+      let begun: CancelBegun | undefined
+      const answer = await answerOnce(db, request, async tx => {
+        const { id } = request.params
+        if (request.body.ifBusy === 'interrupt') begun = await ending.beginInterrupt(tx, id)
+        work = await createTurn(tx, id, request.body, limits.queuedTurns)
+        return { status: 202, body: toBody({ turn: toTurn(work.turn) }) }
+      })
+      if (begun) await ending.completeInterrupt(begun)
+      relay.kick()
+      if (work) await announceAccepted(work)
+      return sendAnswer(reply, answer)
+    },
+  )
+
+  app.post(
+    '/tasks/:id/cancel',
+    { schema: { tags: ['tasks'], params, body: cancelTaskBody.nullish(), response: { 200: z.object({ task: taskSchema }) } } },
+    async (request, reply) => {
+      const { id } = request.params
+      const before = await answerBefore(db, request)
+      if (before) return sendAnswer(reply, before)
+      await ending.cancel(id, request.body?.reason)
+      relay.kick()
+      return sendAnswer(reply, await answerOnce(db, request, async () => ({ status: 200, body: toBody({ task: await getTask(db, id) }) })))
+    },
+  )
+
+  app.get(
+    '/tasks/:id/messages',
+    { schema: { tags: ['tasks'], params, querystring: listMessagesQuery, response: { 200: pageOf(messageSchema, z.int()) } } },
+    async request => {
+      const { id } = request.params
+      await getTask(db, id)
+      return listLiveMessages(db, reader, id, request.query)
+    },
+  )
+
+  async function announceAccepted({ turn, isNew }: Accepted): Promise<void> {
+    if (isNew) metrics.tasks.inc()
+    await announcing.announceQueued(turn, isNew)
+  }
+}
+
+export function pageOf<T extends z.ZodType, C extends z.ZodType>(item: T, cursor: C) {
+  return z.object({ data: z.array(item), nextCursor: cursor.nullable() })
+}
+
+/** Entities are JSON by construction. */
+function toBody(value: object): Json {
+  return value as Json
+}

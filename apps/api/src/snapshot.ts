@@ -1,0 +1,87 @@
+/**
+ * Where a task stands, in one event: what the log says of the turns that are in it, and what Postgres says of the rest.
+ *
+ * Postgres may know more than the log has told yet (a turn that has just been committed, one that was just queued). That is left out: it comes
+ * as an event after the snapshot, and must not come twice.
+ */
+import {
+  hasEnded,
+  type Message,
+  maxPageSize,
+  messagesOf,
+  type Snapshot,
+  type SnapshotReason,
+  type Task,
+  type TaskState,
+  type Turn,
+} from '@rivulet/protocol'
+import type { Database } from './store/database.ts'
+import { getTask, latestMessages, latestTurns } from './store/read.ts'
+
+/** What Postgres says. Good until the log speaks of a turn after `upTo`. */
+export type SnapshotBase = { task: Task; turns: Turn[]; messages: Message[]; upTo: number }
+
+/** `turn` is the last that the reader's log speaks of: a turn is committed before it is spoken of, so it is in here if it exists at all. */
+export async function loadBase(db: Database, task: string, maxBytes: number, turn: number): Promise<SnapshotBase> {
+  const [entity, turns, messages] = await Promise.all([getTask(db, task), latestTurns(db, task), latestMessages(db, task, maxBytes)])
+  return { task: entity, turns, messages, upTo: Math.max(turn, turns.at(-1)?.number ?? 0) }
+}
+
+export function covers(base: SnapshotBase, state: TaskState): boolean {
+  return base.upTo >= (state.turns.at(-1)?.number ?? 0)
+}
+
+/** Whether nothing is left to come. The log decides; where it knows of no turn, Postgres does. */
+export function isTaskSettled(state: TaskState, base: SnapshotBase): boolean {
+  const turns = state.turns.length > 0 ? state.turns : base.turns
+  return turns.every(turn => hasEnded(turn.status))
+}
+
+export function makeSnapshot(reason: SnapshotReason, state: TaskState, base: SnapshotBase, maxBytes: number): Snapshot {
+  const firstOfLog = firstTurnOfLog(state)
+  const older = base.messages.filter(message => message.turn < firstOfLog)
+  const turns = turnsOf(state, base)
+  const unfinished = new Set(turns.filter(turn => !hasEnded(turn.status)).map(turn => turn.number))
+  const known = [...older, ...messagesOf(state)]
+  const messages = newest(known, unfinished, maxBytes)
+  const status = state.turns.length > 0 ? state.status : base.task.status
+  const messagesFrom = messages[0]?.index ?? (known.at(-1)?.index ?? -1) + 1
+  return { type: 'snapshot', reason, task: { ...base.task, status }, turns, messages, messagesFrom }
+}
+
+/** The lowest turn whose messages the log holds or is going to hold. */
+function firstTurnOfLog(state: TaskState): number {
+  const told = state.turns.find(turn => turn.firstIndex !== undefined || !hasEnded(turn.status))
+  if (told) return told.number
+  const last = state.turns.at(-1)
+  return last ? last.number + 1 : Number.POSITIVE_INFINITY
+}
+
+function turnsOf(state: TaskState, base: SnapshotBase): Turn[] {
+  const last = state.turns.at(-1)?.number ?? Number.POSITIVE_INFINITY
+  const told = new Map(state.turns.map(turn => [turn.number, turn]))
+  return base.turns
+    .filter(turn => turn.number <= last)
+    .map(turn => {
+      const fold = told.get(turn.number)
+      if (!fold) return turn
+      const { id, task, input, params, queuedAt } = turn
+      const { firstIndex: _, ...said } = fold
+      return { id, task, ...(input && { input }), ...(params !== undefined && { params }), ...said, queuedAt }
+    })
+    .slice(-maxPageSize)
+}
+
+/** All messages of unfinished turns, and of older ones as many as fit, the newest. */
+function newest(messages: Message[], unfinished: ReadonlySet<number>, maxBytes: number): Message[] {
+  let bytes = 0
+  let from = messages.length
+  while (from > 0) {
+    const message = messages[from - 1]
+    if (!message) break
+    if (!unfinished.has(message.turn)) bytes += JSON.stringify(message).length
+    if (bytes > maxBytes) break
+    from -= 1
+  }
+  return messages.slice(from)
+}

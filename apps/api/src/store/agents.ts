@@ -1,0 +1,46 @@
+/** Agents that workers have ever registered, and the workers that are there now. */
+import type { Agent } from '@rivulet/protocol'
+import { asc, lt, sql } from 'drizzle-orm'
+import type { Database } from './database.ts'
+import { agents, workers } from './schema.ts'
+
+export type Hello = { worker: string; agents: { name: string; description: string }[] }
+
+export async function registerWorker(db: Database, { worker, agents: declared }: Hello): Promise<void> {
+  const names = declared.map(({ name }) => name)
+  await db.transaction(async tx => {
+    if (declared.length > 0) {
+      const rows = [...declared].sort((a, b) => (a.name < b.name ? -1 : 1))
+      const changed = sql`${agents.description} is distinct from excluded.description`
+      await tx
+        .insert(agents)
+        .values(rows)
+        .onConflictDoUpdate({ target: agents.name, set: { description: sql`excluded.description` }, setWhere: changed })
+    }
+    const row = { id: worker, agents: names, seenAt: sql`now()` }
+    await tx
+      .insert(workers)
+      .values(row)
+      .onConflictDoUpdate({ target: workers.id, set: { agents: names, seenAt: sql`now()` } })
+  })
+}
+
+export async function listAgents(db: Database, workerTimeoutMs: number): Promise<Agent[]> {
+  const present = sql`w.seen_at > now() - ${workerTimeoutMs} * interval '1 millisecond'`
+  const countTurns = (status: string) =>
+    sql<number>`(select count(*) from turns join tasks on tasks.id = turns.task where tasks.agent = agents.name and turns.status = ${status})`
+  return db
+    .select({
+      name: agents.name,
+      description: agents.description,
+      workers: sql<number>`(select count(*) from workers w where agents.name = any(w.agents) and ${present})`.mapWith(Number),
+      queued: countTurns('queued').mapWith(Number),
+      running: countTurns('running').mapWith(Number),
+    })
+    .from(agents)
+    .orderBy(asc(agents.name))
+}
+
+export async function forgetWorkers(db: Database): Promise<void> {
+  await db.delete(workers).where(lt(workers.seenAt, sql`now() - interval '1 day'`))
+}

@@ -1,0 +1,32 @@
+/** Which ends stand in the log, and which are still owed to it. */
+import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm'
+import type { Database } from './database.ts'
+import { lockTask, pendingTurns, raiseEpoch } from './queue-turn.ts'
+import type { TurnRow } from './rows.ts'
+import { turns } from './schema.ts'
+
+export async function markAnnounced(db: Database, ended: readonly TurnRow[]): Promise<void> {
+  const ids = ended.map(({ id }) => id)
+  await db.update(turns).set({ announced: true }).where(inArray(turns.id, ids))
+}
+
+export async function owedTurns(db: Database, { olderThanMs, limit }: { olderThanMs: number; limit: number }): Promise<TurnRow[]> {
+  const ended = inArray(turns.status, ['completed', 'failed', 'canceled'])
+  const isOld = lt(turns.finishedAt, sql`now() - ${olderThanMs} * interval '1 millisecond'`)
+  return db
+    .select()
+    .from(turns)
+    .where(and(ended, eq(turns.announced, false), isOld))
+    .orderBy(asc(turns.finishedAt), asc(turns.number))
+    .limit(limit)
+}
+
+/** A new epoch for a task of which no turn is running; null when one is: its worker is the one to write. */
+export async function raiseIdleTask(db: Database, task: string): Promise<number | null> {
+  return db.transaction(async tx => {
+    const held = await lockTask(tx, task)
+    const pending = await pendingTurns(tx, task)
+    if (pending.some(turn => turn.status === 'running')) return null
+    return (await raiseEpoch(tx, held)).epoch
+  })
+}

@@ -1,0 +1,59 @@
+/** The first step of a cancel, and of every end that is not the worker's own: from here on, nobody else can end or claim the turn. */
+import { and, eq } from 'drizzle-orm'
+import { type Claimed, describeClaim } from './claim-turn.ts'
+import type { Database, Transaction } from './database.ts'
+import type { Outcome } from './finish-turn.ts'
+import { endTurn, endWaitingTurn } from './finish-turn.ts'
+import { lockTask, pendingTurns, raiseEpoch } from './queue-turn.ts'
+import type { TaskRow, TurnRow } from './rows.ts'
+import { turns } from './schema.ts'
+
+/** A turn that is held for its end, and the epoch that fences off whoever was writing. */
+export type Seized = { claimed: Claimed; fence: number }
+
+export type CancelBegun = {
+  task: string
+  /** The turn that has said something: it is ended once its log has been folded. */
+  seized: Seized | null
+  /** Turns that never started: they have ended with this transaction. */
+  ended: TurnRow[]
+}
+
+export async function beginCancel(tx: Transaction, task: string, outcome: Outcome): Promise<CancelBegun> {
+  const held = await lockTask(tx, task)
+  const pending = await pendingTurns(tx, task)
+  // Not by its attempts: one that was given back is not counted, and has yet said something.
+  const started = pending.find(turn => turn.firstIndex !== null)
+  const ended: TurnRow[] = []
+  for (const turn of pending) if (turn !== started) ended.push(await endWaitingTurn(tx, turn, outcome, started === undefined))
+  return { task, seized: started ? await seize(tx, held, started) : null, ended }
+}
+
+/** Takes one turn from whoever held it when it was read, to end it. Null when that is no longer so. */
+export async function seizeTurn(db: Database, turn: TurnRow): Promise<Seized | null> {
+  return db.transaction(async tx => {
+    const task = await lockTask(tx, turn.task)
+    const pending = await pendingTurns(tx, turn.task)
+    const current = pending.find(({ id, epoch, status }) => id === turn.id && epoch === turn.epoch && status === turn.status)
+    return current ? seize(tx, task, current) : null
+  })
+}
+
+/** Ends a turn that never said anything, and lets the next one run. */
+export async function endUnstarted(db: Database, turn: TurnRow, outcome: Outcome): Promise<{ turn: TurnRow; queued: TurnRow[] } | null> {
+  return db.transaction(async tx => {
+    await lockTask(tx, turn.task)
+    const current = (await pendingTurns(tx, turn.task)).find(({ id }) => id === turn.id)
+    return current?.firstIndex === null ? endTurn(tx, current, outcome) : null
+  })
+}
+
+async function seize(tx: Transaction, task: TaskRow, turn: TurnRow): Promise<Seized> {
+  const raised = await raiseEpoch(tx, task)
+  const [seized] = await tx
+    .update(turns)
+    .set({ canceling: true })
+    .where(and(eq(turns.id, turn.id), eq(turns.status, turn.status)))
+    .returning()
+  return { claimed: await describeClaim(tx, raised, seized ?? turn), fence: raised.epoch }
+}

@@ -1,0 +1,106 @@
+/**
+ * The one way in which a turn ends, whoever ends it: its messages, its outcome, the task's state and the next turn's dispatch are one
+ * transaction. Only after it may the end be announced.
+ */
+import { type Failure, hasEnded, type Message, RivuletError, type StopReason, turnStatusesBefore, type Usage } from '@rivulet/protocol'
+import { and, eq, inArray, sql } from 'drizzle-orm'
+import type { Database, Transaction } from './database.ts'
+import { sqlStateOf } from './database.ts'
+import { dispatch, lockTask, pendingTurns, setTaskStatus } from './queue-turn.ts'
+import { type TurnRow, toMessageRow } from './rows.ts'
+import { messages, turns } from './schema.ts'
+
+export type Outcome = { status: 'completed' | 'failed' | 'canceled'; stopReason: StopReason; usage?: Usage; error?: Failure }
+
+/** A turn and the epoch under which it may be ended. */
+export type Holding = { turn: string; epoch: number; canceling: boolean }
+
+export type FinishAnswer =
+  | { answer: 'committed'; turn: TurnRow; queued: TurnRow[] }
+  | { answer: 'retrying'; turn: TurnRow }
+  | { answer: 'already'; turn: TurnRow; queued: TurnRow[] }
+  | { answer: 'superseded' }
+
+/** `retryAfterMs` gives a failed attempt another try instead, when the turn has one left. */
+export async function finishTurn(
+  db: Database,
+  holding: Holding,
+  { outcome, messages: said, retryAfterMs }: { outcome: Outcome; messages: Message[]; retryAfterMs?: (failures: number) => number },
+): Promise<FinishAnswer> {
+  try {
+    return await commit(said, outcome)
+  } catch (error) {
+    // 22 and 54: data that Postgres will never take. Trying again would fail for ever.
+    if (!/^(22|54)/.test(sqlStateOf(error) ?? '')) throw error
+    const rejected = { code: 'result_rejected', message: 'The database refused what this turn said' }
+    return commit([], { status: 'failed', stopReason: 'error', error: rejected })
+  }
+
+  async function commit(rows: Message[], end: Outcome): Promise<FinishAnswer> {
+    return db.transaction(async tx => {
+      const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, holding.turn))
+      if (!found) return { answer: 'superseded' }
+      const task = await lockTask(tx, found.task)
+      const [turn] = await tx.select().from(turns).where(eq(turns.id, holding.turn))
+      if (!turn || turn.epoch !== holding.epoch || turn.canceling !== holding.canceling) return { answer: 'superseded' }
+      if (hasEnded(turn.status)) return { answer: 'already', turn, queued: await pendingTurns(tx, turn.task) }
+      if (turn.status !== 'running' && !holding.canceling) return { answer: 'superseded' }
+      const delay = end.status === 'failed' && retryAfterMs && retryDelay(turn, task.maxAttempts, retryAfterMs)
+      if (typeof delay === 'number') return { answer: 'retrying', turn: await retry(tx, turn, delay) }
+      if (rows.length > 0) await tx.insert(messages).values(rows.map(toMessageRow))
+      return { answer: 'committed', ...(await endTurn(tx, turn, end)) }
+    })
+  }
+}
+
+/** Ends a turn that is held, and sends the next one on its way. */
+export async function endTurn(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<{ turn: TurnRow; queued: TurnRow[] }> {
+  const ended = await setOutcome(tx, turn, outcome)
+  const pending = await pendingTurns(tx, turn.task)
+  const [next] = pending
+  const queued = pending.filter(({ status }) => status === 'queued')
+  // A turn that waited can end, by its deadline, before the one that runs: then nothing becomes free.
+  if (next && next.number < turn.number) return { turn: ended, queued }
+  if (next) await dispatch(tx, next.id)
+  await setTaskStatus(tx, turn.task, next ? 'queued' : outcome.status)
+  return { turn: ended, queued }
+}
+
+/** Ends a turn behind the one that is being ended. `isLast` when no other end will tell the task's state. */
+export async function endWaitingTurn(tx: Transaction, turn: TurnRow, outcome: Outcome, isLast: boolean): Promise<TurnRow> {
+  if (isLast) await setTaskStatus(tx, turn.task, outcome.status)
+  return setOutcome(tx, turn, outcome)
+}
+
+async function setOutcome(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<TurnRow> {
+  const { status, stopReason } = outcome
+  const said = { usage: outcome.usage ?? null, error: outcome.error ?? null }
+  const [ended] = await tx
+    .update(turns)
+    .set({ status, stopReason, ...said, finishedAt: sql`now()`, claim: null, leaseUntil: null, canceling: false })
+    .where(and(eq(turns.id, turn.id), inArray(turns.status, turnStatusesBefore(status))))
+    .returning()
+  if (!ended) throw new RivuletError('internal', 'A turn that is held cannot have ended')
+  return ended
+}
+
+function retryDelay(turn: TurnRow, maxAttempts: number, retryAfterMs: (failures: number) => number): number | null {
+  const failures = turn.failures + 1
+  const delay = retryAfterMs(failures)
+  return failures < maxAttempts && turn.deadline.getTime() > Date.now() + delay ? delay : null
+}
+
+async function retry(tx: Transaction, turn: TurnRow, delayMs: number): Promise<TurnRow> {
+  const [queued] = await tx
+    .update(turns)
+    .set({
+      ...{ status: 'queued', claim: null, worker: null, leaseUntil: null },
+      failures: sql`${turns.failures} + 1`,
+      runAt: sql`now() + ${delayMs} * interval '1 millisecond'`,
+    })
+    .where(and(eq(turns.id, turn.id), eq(turns.status, 'running')))
+    .returning()
+  await dispatch(tx, turn.id)
+  await setTaskStatus(tx, turn.task, 'queued')
+  return queued ?? turn
+}

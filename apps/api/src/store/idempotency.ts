@@ -1,0 +1,73 @@
+/** Answers that were given under an Idempotency-Key, kept for a day: the same request gets the same answer, and is carried out once. */
+import { type Json, RivuletError } from '@rivulet/protocol'
+import { and, eq, gte, lt, sql } from 'drizzle-orm'
+import type { Database, Transaction } from './database.ts'
+import { sqlStateOf } from './database.ts'
+import { idempotencyKeys } from './schema.ts'
+
+export type Answer = { status: number; body: Json }
+export type OnceAnswer = Answer & { replayed: boolean }
+export type IdempotencyKey = { key: string; fingerprint: string }
+
+/**
+ * Runs `work` in a transaction that also remembers its answer. A second request under the same key waits for the first one's commit; where
+ * that takes too long it is told that the first is still in flight.
+ */
+export async function runOnce(
+  db: Database,
+  request: IdempotencyKey | null,
+  work: (tx: Transaction) => Promise<Answer>,
+): Promise<OnceAnswer> {
+  return db.transaction(async tx => {
+    const earlier = request && (await reserve(tx, request))
+    if (earlier) return { ...earlier, replayed: true }
+    const answer = await work(tx)
+    if (request) await tx.update(idempotencyKeys).set(answer).where(eq(idempotencyKeys.key, request.key))
+    return { ...answer, replayed: false }
+  })
+}
+
+/** What was answered before, without reserving the key: for work that cannot be part of one transaction and may be done twice. */
+export async function findAnswer(db: Database, { key, fingerprint }: IdempotencyKey): Promise<OnceAnswer | null> {
+  const [earlier] = await db
+    .select()
+    .from(idempotencyKeys)
+    .where(and(eq(idempotencyKeys.key, key), gte(idempotencyKeys.createdAt, dayAgo)))
+  return earlier ? { ...answerOf(earlier, fingerprint), replayed: true } : null
+}
+
+/** What was answered before, or null when this request is the first under its key. */
+async function reserve(tx: Transaction, { key, fingerprint }: IdempotencyKey): Promise<Answer | null> {
+  await tx.delete(idempotencyKeys).where(and(eq(idempotencyKeys.key, key), lt(idempotencyKeys.createdAt, dayAgo)))
+  const inserted = await insertKey(tx, { key, fingerprint })
+  if (inserted) return null
+  const [earlier] = await tx.select().from(idempotencyKeys).where(eq(idempotencyKeys.key, key))
+  if (!earlier) throw inFlight()
+  return answerOf(earlier, fingerprint)
+}
+
+function answerOf(earlier: typeof idempotencyKeys.$inferSelect, fingerprint: string): Answer {
+  if (earlier.status === null) throw inFlight()
+  if (earlier.fingerprint !== fingerprint) throw new RivuletError('idempotency_key_reused', 'This key was used for another request')
+  return { status: earlier.status, body: earlier.body ?? null }
+}
+
+async function insertKey(tx: Transaction, row: IdempotencyKey): Promise<boolean> {
+  try {
+    const inserted = await tx.insert(idempotencyKeys).values(row).onConflictDoNothing().returning({ key: idempotencyKeys.key })
+    return inserted.length > 0
+  } catch (error) {
+    if (sqlStateOf(error) === '55P03') throw inFlight()
+    throw error
+  }
+}
+
+export async function forgetOldKeys(db: Database): Promise<void> {
+  await db.delete(idempotencyKeys).where(lt(idempotencyKeys.createdAt, dayAgo))
+}
+
+const dayAgo = sql`now() - interval '24 hours'`
+
+function inFlight(): RivuletError {
+  return new RivuletError('in_flight', 'The first request under this key is still being answered')
+}

@@ -1,0 +1,73 @@
+/** Leases: a worker's hold on its turns, renewed by heartbeats, given back at a clean stop, taken away when its worker is gone. */
+import { and, eq, lt, sql } from 'drizzle-orm'
+import type { Database, Transaction } from './database.ts'
+import { dispatch, lockTask, setTaskStatus } from './queue-turn.ts'
+import type { TurnRow } from './rows.ts'
+import { turns } from './schema.ts'
+
+export type Held = { turn: string; epoch: number }
+
+/** Extends the leases of one worker process at once; answers the turns that it no longer holds. */
+export async function extendLeases(db: Database, worker: string, held: readonly Held[], leaseMs: number): Promise<string[]> {
+  if (held.length === 0) return []
+  const pairs = held.map(({ turn, epoch }) => sql`(${turn}::uuid, ${epoch}::bigint)`)
+  // Whoever holds an older epoch must not keep the lease of its successor alive.
+  const own = sql`(${turns.id}, ${turns.epoch}) in (${sql.join(pairs, sql`, `)})`
+  const rows = await db
+    .update(turns)
+    .set({ leaseUntil: leaseEnd(leaseMs) })
+    .where(and(own, eq(turns.worker, worker), eq(turns.status, 'running'), eq(turns.canceling, false)))
+    .returning({ id: turns.id })
+  const extended = new Set(rows.map(({ id }) => id))
+  return held.flatMap(({ turn }) => (extended.has(turn) ? [] : [turn]))
+}
+
+export function leaseEnd(leaseMs: number) {
+  return sql`now() + ${leaseMs} * interval '1 millisecond'`
+}
+
+/** Gives a turn back as if it had never been claimed. */
+export async function releaseTurn(db: Database, { turn, epoch }: Held): Promise<boolean> {
+  return giveBack(db, turn, and(eq(turns.epoch, epoch), eq(turns.status, 'running'), eq(turns.canceling, false)), {
+    attempt: sql`${turns.attempt} - 1`,
+  })
+}
+
+/** Takes a turn away from a worker that has died. */
+export async function reclaimTurn(db: Database, turn: string): Promise<boolean> {
+  return giveBack(db, turn, and(eq(turns.status, 'running'), eq(turns.canceling, false), lt(turns.leaseUntil, sql`now()`)), {
+    deaths: sql`${turns.deaths} + 1`,
+  })
+}
+
+export async function expiredTurns(db: Database, limit: number): Promise<TurnRow[]> {
+  const expired = and(eq(turns.status, 'running'), eq(turns.canceling, false), lt(turns.leaseUntil, sql`now()`))
+  return db.select().from(turns).where(expired).orderBy(turns.leaseUntil).limit(limit)
+}
+
+async function giveBack(
+  db: Database,
+  id: string,
+  condition: ReturnType<typeof and>,
+  counted: Partial<Record<'attempt' | 'deaths', ReturnType<typeof sql>>>,
+): Promise<boolean> {
+  return db.transaction(async tx => {
+    const task = await taskOf(tx, id)
+    if (!task) return false
+    await lockTask(tx, task)
+    const [queued] = await tx
+      .update(turns)
+      .set({ status: 'queued', claim: null, worker: null, leaseUntil: null, runAt: sql`now()`, ...counted })
+      .where(and(eq(turns.id, id), condition))
+      .returning()
+    if (!queued) return false
+    await dispatch(tx, id)
+    await setTaskStatus(tx, queued.task, 'queued')
+    return true
+  })
+}
+
+async function taskOf(tx: Transaction, turn: string): Promise<string | undefined> {
+  const [row] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, turn))
+  return row?.task
+}

@@ -1,0 +1,19 @@
+/** Brings a database up to this version's schema. Safe to run from any number of processes at once: an advisory lock lets one at a time. */
+import { fileURLToPath } from 'node:url'
+import { drizzle } from 'drizzle-orm/node-postgres'
+import { migrate as applyMigrations } from 'drizzle-orm/node-postgres/migrator'
+import { Client } from 'pg'
+
+const folder = fileURLToPath(new URL('../../../../migrations', import.meta.url))
+const advisoryLock = 7_233_485_001
+
+export async function migrate(url: string): Promise<void> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
+  await client.connect()
+  try {
+    await client.query('select pg_advisory_lock($1)', [advisoryLock])
+    await applyMigrations(drizzle(client), { migrationsFolder: folder })
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,76 @@
+/** Intents to dispatch: written with the state that calls for them, removed once the queue has the job. */
+import type { Dispatch } from '@rivulet/broker'
+import { and, asc, eq, inArray, isNull, lt, lte, sql } from 'drizzle-orm'
+import type { Database, Transaction } from './database.ts'
+import { dispatch } from './queue-turn.ts'
+import { outbox, tasks, turns } from './schema.ts'
+
+/**
+ * Hands up to `limit` intents to `send` and removes them when it has succeeded. Rows that another process is sending are passed over.
+ * A crash between the two sends again: the same job id, so the same job.
+ */
+export async function drainOutbox(db: Database, limit: number, send: (dispatches: Dispatch[]) => Promise<void>): Promise<number> {
+  return db.transaction(async tx => {
+    const rows = await tx
+      .select({ id: outbox.id, turn: turns.id, agent: tasks.agent, dispatch: turns.dispatch, runAt: turns.runAt, priority: tasks.priority })
+      .from(outbox)
+      .innerJoin(turns, eq(turns.id, outbox.turn))
+      .innerJoin(tasks, eq(tasks.id, turns.task))
+      .orderBy(asc(outbox.id))
+      .limit(limit)
+      .for('update', { of: outbox, skipLocked: true })
+    if (rows.length === 0) return 0
+    const now = Date.now()
+    await send(rows.map(({ id: _, runAt, ...row }) => ({ ...row, delayMs: Math.max(0, runAt.getTime() - now) })))
+    await tx.delete(outbox).where(
+      inArray(
+        outbox.id,
+        rows.map(({ id }) => id),
+      ),
+    )
+    return rows.length
+  })
+}
+
+/** Turns that should be in the queue: next in their task, due for a while, and not waiting in the outbox. */
+export async function dispatchedTurns(
+  db: Database,
+  { dueForMs, limit }: { dueForMs: number; limit: number },
+): Promise<(Omit<Dispatch, 'delayMs' | 'priority'> & { task: string; number: number })[]> {
+  return db
+    .select({ turn: turns.id, task: tasks.id, number: turns.number, agent: tasks.agent, dispatch: turns.dispatch })
+    .from(turns)
+    .innerJoin(tasks, eq(tasks.id, turns.task))
+    .leftJoin(outbox, eq(outbox.turn, turns.id))
+    .where(
+      and(
+        eq(turns.status, 'queued'),
+        lt(turns.runAt, sql`now() - ${dueForMs} * interval '1 millisecond'`),
+        isNull(outbox.id),
+        firstPending,
+      ),
+    )
+    .orderBy(asc(turns.runAt))
+    .limit(limit)
+}
+
+/** Sends turns again whose job was lost. */
+export async function redispatch(db: Database, ids: readonly string[]): Promise<void> {
+  await db.transaction(async tx => {
+    for (const id of ids) await redispatchOne(tx, id)
+  })
+}
+
+async function redispatchOne(tx: Transaction, id: string): Promise<void> {
+  const [queued] = await tx
+    .select({ id: turns.id })
+    .from(turns)
+    .where(and(eq(turns.id, id), eq(turns.status, 'queued')))
+    .for('update')
+  if (queued) await dispatch(tx, id)
+}
+
+const firstPending = lte(
+  turns.number,
+  sql`(select min(earlier.number) from turns earlier where earlier.task = ${turns.task} and earlier.status in ('queued', 'running', 'waiting'))`,
+)

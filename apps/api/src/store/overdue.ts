@@ -1,0 +1,21 @@
+/** Turns that somebody has to end: their time is up, or their cancel was begun and not completed. */
+import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm'
+import type { Database } from './database.ts'
+import type { TurnRow } from './rows.ts'
+import { turns } from './schema.ts'
+
+const unfinished = inArray(turns.status, ['queued', 'running', 'waiting'])
+
+export async function overdueTurns(db: Database, limit: number): Promise<TurnRow[]> {
+  const overdue = and(unfinished, eq(turns.canceling, false), lt(turns.deadline, sql`now()`))
+  return db.select().from(turns).where(overdue).orderBy(asc(turns.deadline)).limit(limit)
+}
+
+export async function cancelingTurns(db: Database, limit: number): Promise<TurnRow[]> {
+  return db
+    .select()
+    .from(turns)
+    .where(and(unfinished, eq(turns.canceling, true)))
+    .orderBy(asc(turns.queuedAt))
+    .limit(limit)
+}

@@ -1,0 +1,131 @@
+/** Reading: tasks, turns and messages as they are committed. Pages are by key, so they stay right while rows are added. */
+import {
+  type Json,
+  type ListMessages,
+  type ListTasks,
+  type Message,
+  maxPageSize,
+  RivuletError,
+  type Task,
+  type Turn,
+} from '@rivulet/protocol'
+import { and, asc, desc, eq, gt, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
+import type { Database } from './database.ts'
+import { type TurnRow, toMessage, toTask, toTurn } from './rows.ts'
+import { messages, tasks, turns } from './schema.ts'
+
+export type Page<T, C> = { data: T[]; nextCursor: C | null }
+
+export async function getTask(db: Database, id: string): Promise<Task> {
+  const [row] = await db.select().from(tasks).where(eq(tasks.id, id))
+  if (!row) throw new RivuletError('task_not_found', 'There is no such task')
+  return toTask(row)
+}
+
+export async function epochOf(db: Database, task: string): Promise<number> {
+  const [row] = await db.select({ epoch: tasks.epoch }).from(tasks).where(eq(tasks.id, task))
+  return row?.epoch ?? 0
+}
+
+export async function findTurn(db: Database, id: string): Promise<TurnRow | undefined> {
+  const [row] = await db.select().from(turns).where(eq(turns.id, id))
+  return row
+}
+
+/** The turn that has said something and has not ended. */
+export async function startedTurn(db: Database, task: string): Promise<TurnRow | undefined> {
+  const started = and(eq(turns.task, task), inArray(turns.status, ['queued', 'running', 'waiting']), gt(turns.attempt, 0))
+  const [row] = await db.select().from(turns).where(started).limit(1)
+  return row
+}
+
+/** Ascending, the latest hundred. */
+export async function latestTurns(db: Database, task: string): Promise<Turn[]> {
+  const rows = await db.select().from(turns).where(eq(turns.task, task)).orderBy(desc(turns.number)).limit(maxPageSize)
+  return rows.reverse().map(toTurn)
+}
+
+/** Newest first: ids of tasks grow with time. The cursor is the last id of the page before. */
+export async function listTasks(db: Database, query: TaskFilter): Promise<Page<Task, string>> {
+  const { agent, status, name, metadata, limit, cursor } = query
+  const conditions: (SQL | undefined)[] = [
+    agent && eq(tasks.agent, agent),
+    status && eq(tasks.status, status),
+    name !== undefined && eq(tasks.name, name),
+    cursor && lt(tasks.id, cursor),
+    ...Object.entries(metadata).map(([key, value]) => or(...readings(value).map(reading => contains(key, reading)))),
+  ].filter(condition => typeof condition === 'object')
+  const rows = await db
+    .select()
+    .from(tasks)
+    .where(and(...conditions))
+    .orderBy(desc(tasks.id))
+    .limit(limit + 1)
+  return page(rows.map(toTask), limit, task => task.id)
+}
+
+/** A query string cannot say whether `5` is a number or a text: it is looked for as both. */
+function readings(value: string): Json[] {
+  return /^(true|false|null|-?\d{1,15}(\.\d{1,15})?)$/.test(value) ? [value, JSON.parse(value)] : [value]
+}
+
+function contains(key: string, value: Json): SQL {
+  return sql`${tasks.metadata} @> ${JSON.stringify({ [key]: value })}::jsonb`
+}
+
+export type TaskFilter = { [K in 'agent' | 'status' | 'name' | 'cursor']: ListTasks[K] | undefined } & {
+  limit: number
+  metadata: Record<string, string>
+}
+
+export async function listMessages(db: Database, task: string, { after, limit, turn }: ListMessages): Promise<Page<Message, number>> {
+  const range = and(
+    eq(messages.task, task),
+    after === undefined ? undefined : gt(messages.index, after),
+    turn === undefined ? undefined : eq(messages.turn, turn),
+  )
+  const rows = await db
+    .select()
+    .from(messages)
+    .where(range)
+    .orderBy(asc(messages.index))
+    .limit(limit + 1)
+  return page(rows.map(toMessage), limit, message => message.index)
+}
+
+/** Everything that one turn has said, and its input. */
+export async function turnMessages(db: Database, task: string, turn: number): Promise<Message[]> {
+  const rows = await db
+    .select()
+    .from(messages)
+    .where(and(eq(messages.task, task), eq(messages.turn, turn)))
+    .orderBy(asc(messages.index))
+  return rows.map(toMessage)
+}
+
+/** The newest messages, ascending, without holes: as many as fit into `maxBytes`. */
+export async function latestMessages(db: Database, task: string, maxBytes: number): Promise<Message[]> {
+  const found: Message[] = []
+  let bytes = 0
+  for (let before = 2 ** 31 - 1; ; ) {
+    const rows = await db
+      .select()
+      .from(messages)
+      .where(and(eq(messages.task, task), lt(messages.index, before)))
+      .orderBy(desc(messages.index))
+      .limit(maxPageSize)
+    for (const message of rows.map(toMessage)) {
+      bytes += JSON.stringify(message).length
+      if (bytes > maxBytes) return found.reverse()
+      found.push(message)
+      before = message.index
+    }
+    if (rows.length < maxPageSize) return found.reverse()
+  }
+}
+
+function page<T, C>(rows: T[], limit: number, cursorOf: (row: T) => C): Page<T, C> {
+  const data = rows.slice(0, limit)
+  const last = data.at(-1)
+  return { data, nextCursor: rows.length > limit && last !== undefined ? cursorOf(last) : null }
+}

@@ -1,0 +1,45 @@
+/** Rows as the entities of the protocol: the same names, without what is null and without what is nobody's business. */
+import type { Content, Json, Message, Task, Turn } from '@rivulet/protocol'
+import type { messages, tasks, turns } from './schema.ts'
+
+export type TaskRow = typeof tasks.$inferSelect
+export type TurnRow = typeof turns.$inferSelect
+export type MessageRow = typeof messages.$inferSelect
+
+export function toTask(row: TaskRow): Task {
+  const { id, agent, name, status, params, metadata, createdAt, updatedAt } = row
+  const times = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() }
+  return { id, agent, ...(name !== null && { name }), status, params, metadata, ...times }
+}
+
+export function toTurn(row: TurnRow): Turn {
+  const { id, task, number, status, attempt, input, params, stopReason, usage, error, queuedAt, startedAt, finishedAt } = row
+  return {
+    ...{ id, task, number, status, attempt },
+    ...(input !== null && { input: input as Content }),
+    ...(params !== null && { params: params as Json }),
+    ...(stopReason !== null && { stopReason }),
+    ...(usage !== null && { usage }),
+    ...(error !== null && { error }),
+    queuedAt: queuedAt.toISOString(),
+    ...(startedAt !== null && { startedAt: startedAt.toISOString() }),
+    ...(finishedAt !== null && { finishedAt: finishedAt.toISOString() }),
+  }
+}
+
+export function toMessage(row: MessageRow): Message {
+  const { task, index, turn, attempt, author, content, metadata, status, stopReason, usage, error, createdAt, finishedAt } = row
+  return {
+    ...{ task, index, turn, attempt, author, content, metadata, status },
+    ...(stopReason !== null && { stopReason }),
+    ...(usage !== null && { usage }),
+    ...(error !== null && { error }),
+    createdAt: createdAt.toISOString(),
+    ...(finishedAt !== null && { finishedAt: finishedAt.toISOString() }),
+  }
+}
+
+export function toMessageRow(message: Message): MessageRow {
+  const { stopReason = null, usage = null, error = null, createdAt, finishedAt, ...rest } = message
+  return { ...rest, stopReason, usage, error, createdAt: new Date(createdAt), finishedAt: finishedAt ? new Date(finishedAt) : null }
+}

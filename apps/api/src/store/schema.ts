@@ -1,0 +1,161 @@
+/**
+ * The tables, under the names of the protocol. Postgres is the truth: what is accepted is here, what is announced as finished is here.
+ * The SQL in `migrations/` is generated from this file by `npm run migrations:generate`; a test fails when the two drift apart.
+ */
+import type { Content, Failure, Json, JsonObject, MessageStatus, StopReason, TaskStatus, TurnStatus, Usage } from '@rivulet/protocol'
+import { sql } from 'drizzle-orm'
+import {
+  bigint,
+  bigserial,
+  boolean,
+  foreignKey,
+  index,
+  integer,
+  json,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  unique,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core'
+
+const time = () => timestamp({ withTimezone: true, precision: 3 })
+
+export const agents = pgTable('agents', {
+  name: text().primaryKey(),
+  description: text().notNull(),
+})
+
+export const workers = pgTable('workers', {
+  id: text().primaryKey(),
+  agents: text().array().notNull(),
+  seenAt: time().notNull(),
+})
+
+export const tasks = pgTable(
+  'tasks',
+  {
+    id: uuid().primaryKey(),
+    agent: text().notNull(),
+    name: text(),
+    status: text().$type<TaskStatus>().notNull(),
+    params: json().$type<Json>(),
+    metadata: jsonb().$type<JsonObject>().notNull(),
+    /** The fence of the task's log: only grows, raised by every claim, reopening and cancel. */
+    epoch: bigint({ mode: 'number' }).notNull(),
+    priority: integer().notNull(),
+    timeoutMs: bigint({ mode: 'number' }).notNull(),
+    maxAttempts: integer().notNull(),
+    createdAt: time().notNull(),
+    updatedAt: time().notNull(),
+  },
+  table => [
+    uniqueIndex('tasks_agent_name').on(table.agent, table.name),
+    index('tasks_agent_id').on(table.agent, table.id),
+    index('tasks_status_id').on(table.status, table.id),
+    index('tasks_metadata').using('gin', sql`${table.metadata} jsonb_path_ops`),
+  ],
+)
+
+export const turns = pgTable(
+  'turns',
+  {
+    id: uuid().primaryKey(),
+    task: uuid()
+      .notNull()
+      .references(() => tasks.id, { onDelete: 'cascade' }),
+    number: integer().notNull(),
+    status: text().$type<TurnStatus>().notNull(),
+    attempt: integer().notNull(),
+    input: json().$type<Content>(),
+    params: json().$type<Json>(),
+    stopReason: text().$type<StopReason>(),
+    usage: json().$type<Usage>(),
+    error: json().$type<Failure>(),
+    queuedAt: time().notNull(),
+    startedAt: time(),
+    finishedAt: time(),
+
+    /** Not to be started before. */
+    runAt: time().notNull(),
+    deadline: time().notNull(),
+    /** Attempts that failed, and workers that died; attempts that were given back are in neither. */
+    failures: integer().notNull().default(0),
+    deaths: integer().notNull().default(0),
+    /** How often the turn was sent to the queue. */
+    dispatch: integer().notNull().default(0),
+
+    /** Fixed by the first claim. */
+    firstIndex: integer(),
+    /** The claim that runs: its epoch, its caller's own id, who and until when. */
+    epoch: bigint({ mode: 'number' }),
+    claim: text(),
+    worker: text(),
+    leaseUntil: time(),
+    /** A cancel has begun; the reconciler completes it where its caller could not. */
+    canceling: boolean().notNull().default(false),
+    /** Whether `turn.finished` is in the log, or nobody can be waiting for it there. */
+    announced: boolean().notNull().default(false),
+  },
+  table => [
+    unique('turns_task_number').on(table.task, table.number),
+    index('turns_queued').on(table.runAt).where(sql`${table.status} = 'queued'`),
+    index('turns_running').on(table.leaseUntil).where(sql`${table.status} = 'running'`),
+    index('turns_deadline').on(table.deadline).where(sql`${table.status} in ('queued', 'running', 'waiting')`),
+    index('turns_owed').on(table.finishedAt).where(sql`${table.status} in ('completed', 'failed', 'canceled') and not ${table.announced}`),
+  ],
+)
+
+export const messages = pgTable(
+  'messages',
+  {
+    task: uuid()
+      .notNull()
+      .references(() => tasks.id, { onDelete: 'cascade' }),
+    index: integer().notNull(),
+    turn: integer().notNull(),
+    attempt: integer().notNull(),
+    author: text().$type<'user' | 'agent' | 'system'>().notNull(),
+    content: json().$type<Content>().notNull(),
+    metadata: json().$type<JsonObject>().notNull(),
+    status: text().$type<MessageStatus>().notNull(),
+    stopReason: text().$type<StopReason>(),
+    usage: json().$type<Usage>(),
+    error: json().$type<Failure>(),
+    createdAt: time().notNull(),
+    finishedAt: time(),
+  },
+  table => [
+    primaryKey({ columns: [table.task, table.index] }),
+    index('messages_task_turn').on(table.task, table.turn),
+    foreignKey({ columns: [table.task, table.turn], foreignColumns: [turns.task, turns.number], name: 'messages_turn' }).onDelete(
+      'cascade',
+    ),
+  ],
+)
+
+/** Turns that are to be sent to the queue; a row is gone once that has happened. */
+export const outbox = pgTable('outbox', {
+  id: bigserial({ mode: 'number' }).primaryKey(),
+  turn: uuid()
+    .notNull()
+    .references(() => turns.id, { onDelete: 'cascade' }),
+  createdAt: time().notNull().default(sql`now()`),
+})
+
+export const idempotencyKeys = pgTable(
+  'idempotency_keys',
+  {
+    key: text().primaryKey(),
+    /** Of the method, the path and the body. */
+    fingerprint: text().notNull(),
+    /** Null while the first request is still in flight. */
+    status: integer(),
+    body: json().$type<Json>(),
+    createdAt: time().notNull().default(sql`now()`),
+  },
+  table => [index('idempotency_keys_created_at').on(table.createdAt)],
+)

@@ -1,0 +1,201 @@
+/**
+ * How a turn ends: fold its log, commit, announce. A worker that is done, a cancel, a passed deadline and a worker that died too often all come
+ * through here, so stored text is streamed text by construction, and whoever sees `turn.finished` may read the rows.
+ */
+import type { LogAnnouncer, LogReader } from '@rivulet/broker'
+import {
+  applyEvent,
+  closingEvents,
+  digestOf,
+  type EventOf,
+  epochOf,
+  errorTable,
+  type FinishBody,
+  formatCursor,
+  isErrorCode,
+  type MessageStatus,
+  messagesOf,
+  seqOf,
+  type TaskState,
+} from '@rivulet/protocol'
+import type { FastifyBaseLogger } from 'fastify'
+import { foldFrom } from './log-fold.ts'
+import type { Metrics } from './metrics.ts'
+import { beginCancel, type CancelBegun, endUnstarted, type Seized, seizeTurn } from './store/cancel-task.ts'
+import type { Database, Transaction } from './store/database.ts'
+import { type FinishAnswer, finishTurn, type Outcome } from './store/finish-turn.ts'
+import type { TurnRow } from './store/rows.ts'
+import type { TurnAnnouncing } from './turn-announcing.ts'
+import { closingEvent, type KeyedEvent } from './turn-events.ts'
+
+export type WorkerOutcome = FinishBody['outcome']
+
+export type FinishRequest = { turn: TurnRow; epoch: number; outcome: WorkerOutcome; appended: number; digest?: string }
+
+/** Who wants a cancel: a call, an input that interrupts, or the reconciler for a caller that is gone. */
+export type Canceler = 'call' | 'interrupt' | 'reconciler'
+
+export type TurnEndingDeps = {
+  db: Database
+  reader: LogReader
+  announcer: LogAnnouncer
+  announcing: TurnAnnouncing
+  logger: FastifyBaseLogger
+  metrics: Metrics
+}
+
+export type TurnEnding = ReturnType<typeof createTurnEnding>
+
+export function createTurnEnding({ db, reader, announcer, announcing, logger, metrics }: TurnEndingDeps) {
+  return { finish, cancel, beginInterrupt, completeInterrupt, completeCancel, end }
+
+  /** The worker says that it is done. `gap` when the log does not have all that it appended: then it has to reopen the log. */
+  async function finish({ turn, epoch, outcome, appended, digest }: FinishRequest): Promise<FinishAnswer['answer'] | 'gap'> {
+    const log = await reader.state(turn.task)
+    if (!log || log.epoch < epoch || (log.epoch === epoch && log.number < appended)) return 'gap'
+    const { state, isWhole } = await foldFrom(reader, turn.task, epoch)
+    if (!isWhole) return 'gap'
+    const end = outcomeOf(outcome)
+    const closed = close(state, turn, end)
+    const messages = agentMessages(closed.state)
+    const result = await finishTurn(db, { turn: turn.id, epoch, canceling: false }, { outcome: end, messages, ...retryRule(outcome) })
+    const about = { task: turn.task, turn: turn.number, attempt: turn.attempt }
+    switch (result.answer) {
+      case 'committed':
+        if (digest && digestOf(messages) !== digest) {
+          metrics.digestMismatches.inc()
+          logger.warn(about, 'the worker folded its turn differently; the log wins')
+        }
+        ended(result.turn)
+        await announcing.announceEnds([result.turn], closed.events, result.queued)
+        break
+      case 'already':
+        await announcing.announceOwed(result.turn, result.queued)
+        break
+      case 'retrying':
+        metrics.retries.inc()
+        logger.info({ ...about, error: outcome.error, runAt: result.turn.runAt }, 'attempt failed; the turn is tried again')
+        break
+      case 'superseded':
+        metrics.fenced.inc({ write: 'finish' })
+        logger.warn({ ...about, epoch }, 'a worker that no longer holds its turn wanted to finish it')
+        break
+      default:
+        result satisfies never
+    }
+    return result.answer
+  }
+
+  /** Ends every turn of a task that has not ended. */
+  async function cancel(task: string, reason?: string): Promise<void> {
+    const outcome = canceled(reason)
+    // What is begun has to be completed: with Redis away nothing is changed.
+    await announcer.ping()
+    await complete(await db.transaction(tx => beginCancel(tx, task, outcome)), outcome, 'call')
+  }
+
+  /** The first step of a cancel, in the transaction that also accepts the new turn. */
+  async function beginInterrupt(tx: Transaction, task: string): Promise<CancelBegun> {
+    await announcer.ping()
+    return beginCancel(tx, task, canceled('interrupted'))
+  }
+
+  /** The new turn is accepted already: what cannot be completed now is left to the reconciler. */
+  async function completeInterrupt(begun: CancelBegun): Promise<void> {
+    await complete(begun, canceled('interrupted'), 'interrupt').catch(error => {
+      logger.warn({ task: begun.task, err: error }, 'a cancel is left to the reconciler')
+    })
+  }
+
+  /** A cancel that has lost its caller. */
+  async function completeCancel(turn: TurnRow): Promise<boolean> {
+    const seized = await seizeTurn(db, turn)
+    return seized !== null && endSeized(seized, canceled(), 'reconciler')
+  }
+
+  async function complete({ seized, ended: waiting }: CancelBegun, outcome: Outcome, by: Canceler): Promise<void> {
+    for (const turn of waiting) ended(turn, by)
+    if (seized) await endSeized(seized, outcome, by, waiting)
+    else await announcing.announceEnds(waiting, [], [])
+  }
+
+  /** The server ends one turn by itself. */
+  async function end(turn: TurnRow, outcome: Outcome): Promise<boolean> {
+    if (turn.firstIndex === null) {
+      const unstarted = await endUnstarted(db, turn, outcome)
+      if (!unstarted) return false
+      ended(unstarted.turn)
+      await announcing.announceEnds([unstarted.turn], [], unstarted.queued)
+      return true
+    }
+    // What is seized has to be ended: with Redis away nobody could tell later why it was.
+    await announcer.ping()
+    const seized = await seizeTurn(db, turn)
+    return seized !== null && endSeized(seized, outcome)
+  }
+
+  /** Fence, then fold: nothing can be added to what is committed. */
+  async function endSeized({ claimed, fence }: Seized, outcome: Outcome, by?: Canceler, alsoEnded: TurnRow[] = []): Promise<boolean> {
+    const { turn } = claimed
+    await announcing.fence(claimed, fence)
+    if (turn.worker) announcer.tellWorker(turn.worker, turn.id).catch(() => {})
+    const { state } = await foldFrom(reader, turn.task, turn.epoch)
+    const closed = close(state, turn, outcome)
+    const holding = { turn: turn.id, epoch: turn.epoch, canceling: true }
+    const result = await finishTurn(db, holding, { outcome, messages: agentMessages(closed.state) })
+    const isOurs = result.answer === 'committed'
+    if (isOurs) ended(result.turn, by)
+    if (isOurs) await announcing.announceEnds([result.turn, ...alsoEnded], closed.events, result.queued)
+    else await announcing.announceEnds(alsoEnded, [], [])
+    return isOurs
+  }
+
+  function ended({ task, number, attempt, status, error }: TurnRow, by?: Canceler): void {
+    metrics.turns.inc({ status })
+    if (by) metrics.cancels.inc({ by })
+    logger[status === 'completed' ? 'debug' : 'info']({ task, turn: number, attempt, status, by, error: error ?? undefined }, 'turn ended')
+  }
+}
+
+/** Closes what the turn has left open. */
+function close(state: TaskState, turn: TurnRow, outcome: Outcome): { state: TaskState; events: KeyedEvent[] } {
+  const status = messageStatus(outcome)
+  const { error } = outcome
+  const stop: Pick<EventOf<'message.finished'>, 'stopReason' | 'error'> = status === 'aborted' ? { stopReason: 'aborted' } : {}
+  const how = { task: turn.task, turn: turn.number, attempt: turn.attempt, at: Date.now(), status, ...stop, ...(error && { error }) }
+  const events = closingEvents(state, how)
+  const closed = events.reduce(
+    (before, event) => applyEvent(before, event, formatCursor(epochOf(before.cursor), seqOf(before.cursor) + 1)),
+    state,
+  )
+  return { state: closed, events: events.map(event => closingEvent(turn, event)) }
+}
+
+/** What becomes of the messages that a turn has left open. */
+function messageStatus({ status, error }: Outcome): Exclude<MessageStatus, 'streaming'> {
+  if (status === 'completed') return 'complete'
+  return status === 'canceled' || error?.code === 'deadline_exceeded' ? 'aborted' : 'failed'
+}
+
+/** The input is stored since the first claim. */
+function agentMessages(state: TaskState) {
+  return messagesOf(state).filter(({ author }) => author !== 'user')
+}
+
+function outcomeOf({ status, stopReason, usage, error }: WorkerOutcome): Outcome {
+  return { status, stopReason: stopReason ?? (status === 'completed' ? 'stop' : 'error'), ...(usage && { usage }), ...(error && { error }) }
+}
+
+function canceled(reason?: string): Outcome {
+  return { status: 'canceled', stopReason: 'aborted', ...(reason !== undefined && { error: { code: 'canceled', message: reason } }) }
+}
+
+function retryRule({ error }: WorkerOutcome): { retryAfterMs?: (failures: number) => number } {
+  const isFinal = error && isErrorCode(error.code) && !errorTable[error.code].retry
+  return isFinal ? {} : { retryAfterMs: backoffMs }
+}
+
+/** 1 s, 2 s, 4 s … at most 30 s, jittered by a fifth. */
+function backoffMs(failures: number): number {
+  return Math.min(30_000, 1_000 * 2 ** (failures - 1)) * (0.8 + Math.random() * 0.4)
+}

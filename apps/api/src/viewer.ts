@@ -1,0 +1,221 @@
+/**
+ * One open SSE response, as a reader of a feed: a cursor, not a queue.
+ *
+ * A viewer is replaying (catching up from the log), live (fed from the ring) or blocked (its socket is full). A blocked one holds nothing but
+ * its cursor; when its socket drains it goes on from the ring, and where the ring has moved past it, from a snapshot. It never goes back: one
+ * that has read further in the log than the feed has heard waits for the feed.
+ */
+import type { LogEntry, LogReader } from '@rivulet/broker'
+import { type Cursor, compareCursors, origin, type SnapshotReason } from '@rivulet/protocol'
+import type { Feed } from './feed.ts'
+import { decodeEntry } from './log-fold.ts'
+import { encodeEntry, encodeRetry, encodeWireEvent, type Frame, heartbeat } from './sse-frame.ts'
+import { type Shared, type SseResponse, share } from './sse-response.ts'
+
+/** Of the log, in memory while it is sent. Entries differ in size by a thousand: a page is as long as the one before it suggests. */
+const pageBytes = 256 * 1024
+const firstPage = 20
+/** What is handed to a socket at a time. */
+const writeBytes = 64 * 1024
+
+export type Viewer = {
+  /** Sends what has come since its cursor. `batch` is that for those who are up to date, framed once. */
+  pump(batch?: Batch): void
+  /** It has missed something: a snapshot comes before anything else. */
+  skip(reason: SnapshotReason): void
+  beat(): void
+  /** Where it stands while its socket is full; null when it is not. */
+  blockedAt(): Cursor | null
+  /** Ends the response so that the client comes back elsewhere. */
+  leave(): void
+  drained(): void
+  /** Cuts the connection if nothing has left it for this long, or if its client does not take its end. */
+  cutIfStalled(stallMs: number): void
+  cut(): void
+}
+
+/** The frames between two positions of a feed. */
+export type Batch = { from: Cursor; to: Cursor; shared: Shared }
+
+export type ViewerStart = { kind: 'snapshot'; reason: SnapshotReason } | { kind: 'after'; cursor: Cursor }
+
+export type ViewerDeps = {
+  feed: Feed
+  log: LogReader
+  response: SseResponse
+  begin: ViewerStart
+  /** Stay when the task has ended. */
+  isFollowing: boolean
+  onSnapshot: (reason: SnapshotReason) => void
+  onError: (error: unknown) => void
+}
+
+/** Everything up to the first await is one step: no event can come between the snapshot and what follows it. */
+export function startViewer({ feed, log, response, begin, isFollowing, onSnapshot, onError }: ViewerDeps): Viewer {
+  let cursor: Cursor = begin.kind === 'after' ? begin.cursor : feed.position()
+  let due: SnapshotReason | null = begin.kind === 'snapshot' ? begin.reason : null
+  let isReplaying = false
+  let isBlocked = false
+  let isCaughtUp = false
+  let hasEnded = false
+  let wake: (() => void) | null = null
+  let unsent = 0
+  let movedAt = 0
+
+  send([{ cursor, bytes: encodeRetry() }])
+  if (begin.kind === 'after' && !isInRing(begin.cursor)) replay().catch(fail)
+  else pump()
+
+  return { pump, skip, beat, blockedAt: () => (isBlocked ? cursor : null), leave, drained, cutIfStalled, cut: response.destroy }
+
+  function pump(batch?: Batch): void {
+    if (hasEnded || isBlocked || isReplaying) return
+    if (batch && due === null && cursor === batch.from) {
+      cursor = batch.to
+      write(batch.shared)
+    } else if (due !== null || compareCursors(cursor, feed.position()) < 0) {
+      const missed = due === null ? feed.ring.after(cursor) : null
+      if (!missed && !feed.isReady()) {
+        waitForSnapshot()
+        return
+      }
+      send(missed ?? [makeSnapshot()])
+      cursor = feed.position()
+    }
+    if (!isCaughtUp) {
+      isCaughtUp = true
+      send([encodeWireEvent(cursor, { type: 'caught_up', task: feed.task })])
+    }
+    if (!isFollowing && cursor === feed.position() && feed.isSettled()) finish()
+  }
+
+  function makeSnapshot(): Frame {
+    const reason = due ?? 'slow'
+    due = null
+    onSnapshot(reason)
+    return feed.snapshot(reason)
+  }
+
+  function waitForSnapshot(): void {
+    due ??= 'slow'
+    isReplaying = true
+    feed.ready().then(() => {
+      isReplaying = false
+      pump()
+    }, fail)
+  }
+
+  function skip(reason: SnapshotReason): void {
+    due = reason
+    pump()
+  }
+
+  function finish(): void {
+    send([encodeWireEvent(cursor, { type: 'end', task: feed.task, status: feed.status() })])
+    end()
+  }
+
+  function leave(): void {
+    if (hasEnded) return
+    if (!isBlocked) send([{ cursor, bytes: encodeRetry() }])
+    end()
+  }
+
+  function end(): void {
+    hasEnded = true
+    response.end()
+    watchUnsent()
+  }
+
+  function beat(): void {
+    if (!hasEnded && !isBlocked) write(heartbeatChunk)
+  }
+
+  function drained(): void {
+    isBlocked = false
+    wake?.()
+    pump()
+  }
+
+  function cutIfStalled(stallMs: number): void {
+    if (!isBlocked && !hasEnded) return
+    if (response.unsentBytes() !== unsent) watchUnsent()
+    else if (performance.now() - movedAt >= stallMs) response.destroy()
+  }
+
+  function watchUnsent(): void {
+    unsent = response.unsentBytes()
+    movedAt = performance.now()
+  }
+
+  /** From the log, page by page, at the socket's pace, until the ring takes over. */
+  async function replay(): Promise<void> {
+    isReplaying = true
+    let count = firstPage
+    while (due === null && !hasEnded && !isInRing(cursor)) {
+      const page = await log.read(feed.task, cursor, count)
+      count = nextPage(page)
+      if (due !== null || hasEnded) break
+      if (cursor === origin ? !(await log.state(feed.task))?.isWhole : page[0]?.cursor !== cursor) {
+        due = 'gap'
+        break
+      }
+      const fresh = page.filter(entry => compareCursors(entry.cursor, cursor) > 0)
+      if (fresh.length === 0) break
+      sendEntries(fresh)
+      if (isBlocked) {
+        await new Promise<void>(resolve => {
+          wake = resolve
+        })
+      }
+    }
+    isReplaying = false
+    pump()
+  }
+
+  /** As many as the socket takes; the others are read again. */
+  function sendEntries(entries: readonly LogEntry[]): void {
+    let frames: Frame[] = []
+    let bytes = 0
+    for (const entry of entries) {
+      cursor = entry.cursor
+      const event = decodeEntry(feed.task, entry)
+      if (!event) continue
+      const frame = encodeEntry(entry, event)
+      frames.push(frame)
+      bytes += frame.bytes.length
+      if (bytes < writeBytes) continue
+      send(frames)
+      if (isBlocked) return
+      frames = []
+      bytes = 0
+    }
+    send(frames)
+  }
+
+  function isInRing(position: Cursor): boolean {
+    return position === feed.position() || feed.ring.holds(position)
+  }
+
+  function send(frames: readonly Frame[]): void {
+    if (frames.length > 0) write(share(Buffer.concat(frames.map(({ bytes }) => bytes))))
+  }
+
+  function write(bytes: Shared): void {
+    if (response.write(bytes) || isBlocked) return
+    isBlocked = true
+    watchUnsent()
+  }
+
+  function fail(error: unknown): void {
+    onError(error)
+    response.destroy()
+  }
+}
+
+function nextPage(page: readonly LogEntry[]): number {
+  const bytes = page.reduce((sum, { json }) => sum + json.length, 1)
+  return Math.min(1_000, Math.max(10, Math.floor((page.length * pageBytes) / bytes)))
+}
+
+const heartbeatChunk = share(heartbeat)

@@ -1,0 +1,77 @@
+/**
+ * Sends a stream of updates by itself: opens a message for each content block, streams its deltas, closes it, and answers the finished messages.
+ * The stream numbers its messages from 0, whatever the turn has said before.
+ */
+import { type Content, type Message, RivuletError, type StopReason, type Update, type Usage } from '@rivulet/protocol'
+import { failureOf } from './failure.ts'
+import { closeMessage } from './message-handle.ts'
+import type { TurnWriter } from './turn-writer.ts'
+
+export type AutoSent = {
+  messages: Message[]
+  /** The text of all text messages, joined. */
+  text: string
+  toolCalls: Extract<Content, { type: 'tool_request' }>[]
+  usage?: Usage
+  stopReason: StopReason
+}
+
+export async function autoSend(writer: TurnWriter, updates: AsyncIterable<Update> | Iterable<Update>): Promise<AutoSent> {
+  const indexes: number[] = []
+  try {
+    for await (const update of updates) await send(update)
+  } catch (error) {
+    await closeOpen(failureOf(error)).catch(() => {})
+    throw error
+  }
+  await closeOpen()
+  return summarize(indexes.flatMap(index => writer.messageAt(index) ?? []))
+
+  function send(update: Update): Promise<void> {
+    if (update.type === 'custom') return writer.write(update.index === undefined ? update : { ...update, index: placeOf(update.index) })
+    if (update.type === 'done' && indexes[update.index] === undefined) return Promise.resolve()
+    return writer.write({ ...update, index: placeOf(update.index) })
+  }
+
+  /** Where the stream's message stands in the turn; one that is new comes next. */
+  function placeOf(index: number): number {
+    const known = indexes[index]
+    if (known !== undefined) return known
+    if (index !== indexes.length) throw new RivuletError('index_out_of_order', `Message ${index} cannot open before ${indexes.length}`)
+    const place = writer.nextIndex()
+    indexes.push(place)
+    return place
+  }
+
+  async function closeOpen(error?: ReturnType<typeof failureOf>): Promise<void> {
+    for (const index of indexes) await closeMessage(writer, index, error)
+  }
+}
+
+function summarize(messages: Message[]): AutoSent {
+  const contents = messages.map(({ content }) => content)
+  const toolCalls = messages.flatMap(({ content, status }) => (content.type === 'tool_request' && status === 'complete' ? [content] : []))
+  return {
+    messages,
+    text: contents.map(content => (content.type === 'text' ? content.text : '')).join(''),
+    toolCalls,
+    ...endOf(messages),
+  }
+}
+
+/** How messages ended that were said one after the other, whichever way they were sent. */
+export function endOf(messages: readonly Message[]): { stopReason: StopReason; usage?: Usage } {
+  const answered = new Set(messages.flatMap(({ content }) => (content.type === 'tool_response' ? [content.callId] : [])))
+  const isAsking = messages.some(
+    ({ content, status }) => content.type === 'tool_request' && status === 'complete' && !answered.has(content.callId),
+  )
+  const usages = messages.flatMap(({ usage }) => (usage ? [usage] : []))
+  const stopReason = messages.findLast(message => message.stopReason)?.stopReason ?? (isAsking ? 'tool_use' : 'stop')
+  return { stopReason, ...(usages.length > 0 && { usage: sumUsage(usages) }) }
+}
+
+function sumUsage(usages: readonly Usage[]): Usage {
+  const sum: Usage = {}
+  for (const usage of usages) for (const [name, count] of Object.entries(usage)) sum[name] = (sum[name] ?? 0) + count
+  return sum
+}

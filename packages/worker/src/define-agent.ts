@@ -1,0 +1,15 @@
+/** Declaring an agent: a name, and a function that handles one turn. A generator function yields updates; any other one speaks through its turn. */
+import { agentNameSchema, RivuletError, type Update } from '@rivulet/protocol'
+import type { Turn } from './turn.ts'
+
+export type AgentHandler = (turn: Turn) => Promise<void> | AsyncGenerator<Update, void, void>
+
+export type AgentDefinition = { name: string; description: string; run: AgentHandler }
+
+export function defineAgent(name: string, run: AgentHandler, options: { description?: string } = {}): AgentDefinition {
+  const checked = agentNameSchema.safeParse(name)
+  if (!checked.success)
+    throw new RivuletError('validation_failed', `An agent cannot be named ${JSON.stringify(name)}: use 1 to 64 of a-z, 0-9, _ and -`)
+  if (typeof run !== 'function') throw new RivuletError('validation_failed', `Agent ${name} needs a function that handles a turn`)
+  return { name, description: options.description ?? '', run }
+}

@@ -1,0 +1,27 @@
+/** For people who write agents: declare them, and run them as a worker of the platform. */
+export {
+  type Content,
+  custom,
+  type Delta,
+  data,
+  delta,
+  done,
+  full,
+  type Json,
+  type Message,
+  media,
+  RivuletError,
+  reasoning,
+  start,
+  text,
+  toolRequest,
+  toolResponse,
+  type Update,
+} from '@rivulet/protocol'
+export type { AutoSent } from './auto-send.ts'
+export { type AgentDefinition, type AgentHandler, defineAgent } from './define-agent.ts'
+export type { Isolation } from './isolation.ts'
+export type { Logger } from './logger.ts'
+export type { MessageHandle } from './message-handle.ts'
+export type { Turn } from './turn.ts'
+export { createWorker, type Worker, type WorkerOptions } from './worker.ts'

@@ -1,0 +1,154 @@
+/**
+ * One turn in this process, from the claim to the server's word that it is stored.
+ *
+ * Whatever the handler does (returns, throws, hangs), the turn ends in one of four ways: finished with an outcome, lost to somebody else, given
+ * back, or never ours. A handler that does not listen to its signal is left behind: nothing it writes afterwards gets anywhere.
+ */
+import { randomUUID } from 'node:crypto'
+import { digestOf, type Failure, type FinishBody, RivuletError } from '@rivulet/protocol'
+import type { Appender } from './appender.ts'
+import { endOf } from './auto-send.ts'
+import type { AgentDefinition } from './define-agent.ts'
+import { failureOf } from './failure.ts'
+import type { Logger } from './logger.ts'
+import type { ServerCalls } from './server-calls.ts'
+import { createTurn, type Turn } from './turn.ts'
+import { createTurnWriter, type TurnWriter } from './turn-writer.ts'
+
+/** A turn that is being run: what heartbeats renew, and how to end it from outside. */
+export type RunningTurn = {
+  turn: string
+  epoch(): number
+  /** False while it moves from one epoch to the next: what is answered about the old one means nothing then. */
+  isSettled(): boolean
+  lose(): void
+  giveBack(): void
+}
+
+export type RunTurnDeps = {
+  worker: string
+  server: ServerCalls
+  appender: Appender
+  log: Logger
+  /** Registers the turn for heartbeats; answers what takes it off again. */
+  hold: (turn: RunningTurn) => () => void
+  /** The log refused a write: somebody else has the turn. */
+  onFenced: () => void
+  /** Fires when this worker stops without waiting for anything any more. */
+  leaving: AbortSignal
+  /** Runs a turn whose worker died; absent where this process is that turn's own. */
+  runApart?: ((turn: string, claimId: string) => Promise<void>) | undefined
+}
+
+type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how: 'lost' } | { how: 'given back' }
+
+export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnDeps, claimId: string = randomUUID()): Promise<void> {
+  const { worker, server, appender, leaving, runApart } = deps
+  const claim = await server.claim({ worker, turn: id, claimId }, leaving)
+  if (claim.answer !== 'claimed') return
+  if (claim.isolated && runApart) {
+    // Ours until the process that is started now claims it for itself.
+    const unhold = deps.hold({ turn: id, epoch: () => claim.epoch, isSettled: () => true, lose: () => unhold(), giveBack: () => {} })
+    return runApart(id, claimId).finally(unhold)
+  }
+  const log = deps.log.child({ task: claim.task.id, turn: claim.turn.number, attempt: claim.attempt })
+  const abort = new AbortController()
+  let interrupt: (ending: Ending) => void = () => {}
+  const interrupted = new Promise<Ending>(resolve => {
+    interrupt = ending => {
+      // Before the handler hears of it: what it says about its signal comes too late.
+      silence(ending)
+      resolve(ending)
+      abort.abort()
+    }
+  })
+  const writer = createTurnWriter({
+    turn: { task: claim.task.id, turn: claim.turn.number, attempt: claim.attempt, firstIndex: claim.firstIndex },
+    epoch: claim.epoch,
+    appender,
+    askReopen: epoch => server.reopen({ turn: id, epoch, claimId }, leaving),
+    onFenced: deps.onFenced,
+    onLost: reason => interrupt(reason === 'superseded' ? { how: 'lost' } : failed(reason)),
+  })
+  const unhold = deps.hold({
+    turn: id,
+    epoch: () => writer.position().epoch,
+    isSettled: writer.isSettled,
+    lose: () => interrupt({ how: 'lost' }),
+    giveBack: () => interrupt({ how: 'given back' }),
+  })
+  const late = new RivuletError('deadline_exceeded', 'The turn did not end in time')
+  const deadline = setTimeout(() => interrupt(failed(late)), Math.min(2 ** 31 - 1, claim.timeLeftMs))
+
+  const turn = createTurn({
+    ...{ claim, writer, log },
+    signal: abort.signal,
+    loadHistory: () => server.history(claim.task.id, abort.signal),
+  })
+  try {
+    const handled = handle(agent, turn, writer).then(
+      () => {
+        writer.end('complete')
+        return finished({ status: 'completed', ...endOf(writer.messages()) })
+      },
+      error => failed(error),
+    )
+    const ending = await Promise.race([handled, interrupted])
+    silence(ending)
+    await settle(ending)
+  } finally {
+    clearTimeout(deadline)
+    unhold()
+  }
+
+  function silence(ending: Ending): void {
+    if (ending.how === 'finished') writer.end(statusOf(ending.outcome), ending.outcome.error)
+    else writer.stop(new RivuletError('message_closed', `This turn was ${ending.how}`))
+  }
+
+  async function settle(ending: Ending): Promise<void> {
+    if (ending.how === 'finished') return finish(ending.outcome)
+    if (ending.how === 'given back') await server.release({ turn: id, epoch: writer.position().epoch }, leaving)
+    log.info({}, `turn ${ending.how}`)
+  }
+
+  async function finish(outcome: FinishBody['outcome']): Promise<void> {
+    if (outcome.error) log.warn({ error: outcome.error }, 'turn failed')
+    try {
+      // A log that takes nothing more is left as it is: the server closes what stands open there.
+      await writer.drain().catch(reason => log.info({ reason: failureOf(reason).message }, 'the log took no more'))
+      while (!writer.isSuperseded()) {
+        const { epoch, appended } = writer.position()
+        const digest = digestOf(writer.messages())
+        const answer = await server.finish({ turn: id, epoch, outcome, n: appended, digest }, leaving)
+        if (answer !== 'gap') return log.debug({ answer }, 'turn ended')
+        await writer.reopen()
+      }
+      log.info({}, 'turn lost at its end')
+    } catch (error) {
+      log.warn({ err: error }, 'turn could not be finished here')
+    } finally {
+      writer.stop(new RivuletError('message_closed', 'This turn has ended'))
+    }
+  }
+}
+
+async function handle(agent: AgentDefinition, turn: Turn, writer: TurnWriter): Promise<void> {
+  const running = agent.run(turn)
+  if (!(Symbol.asyncIterator in running)) return running
+  for await (const update of running) await writer.write(update)
+}
+
+function finished(outcome: FinishBody['outcome']): Ending {
+  return { how: 'finished', outcome }
+}
+
+function statusOf({ status, error }: FinishBody['outcome']): 'complete' | 'failed' | 'aborted' {
+  if (status === 'completed') return 'complete'
+  return error?.code === 'deadline_exceeded' ? 'aborted' : 'failed'
+}
+
+function failed(error: unknown): Ending {
+  const failure: Failure = failureOf(error)
+  return finished({ status: 'failed', stopReason: 'error', error: failure })
+}

@@ -1,0 +1,98 @@
+/** The worker's questions to the server. Each is safe to ask again, so one that was not answered is. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  type ClaimAnswer,
+  claimAnswer,
+  type FinishAnswer,
+  type FinishBody,
+  finishAnswer,
+  type HeartbeatBody,
+  type Hello,
+  type Holding,
+  heartbeatAnswer,
+  historyAnswer,
+  isErrorCode,
+  type Message,
+  type ReopenBody,
+  RivuletError,
+  releaseAnswer,
+  reopenAnswer,
+} from '@rivulet/protocol'
+import { z } from 'zod'
+
+const callTimeoutMs = 10_000
+
+export type ServerCalls = ReturnType<typeof createServerCalls>
+
+export function createServerCalls({ url, key }: { url: string; key?: string | undefined }) {
+  return { hello, claim, heartbeat, reopen, release, finish, history }
+
+  async function hello(body: Hello): Promise<void> {
+    await ask('hello', body, z.object({}))
+  }
+
+  async function claim(body: { worker: string; turn: string; claimId: string }, signal: AbortSignal): Promise<ClaimAnswer> {
+    return insist('claim', body, claimAnswer, signal)
+  }
+
+  async function heartbeat(body: HeartbeatBody): Promise<string[]> {
+    return (await ask('heartbeat', body, heartbeatAnswer)).lost
+  }
+
+  /** The new epoch, or null when the turn is no longer ours. */
+  async function reopen(body: ReopenBody, signal: AbortSignal): Promise<number | null> {
+    const answer = await insist('reopen', body, reopenAnswer, signal)
+    return answer.answer === 'reopened' ? answer.epoch : null
+  }
+
+  async function release(body: Holding, signal: AbortSignal): Promise<void> {
+    await insist('release', body, releaseAnswer, signal)
+  }
+
+  async function finish(body: FinishBody, signal: AbortSignal): Promise<FinishAnswer> {
+    return (await insist('finish', body, finishAnswer, signal)).answer
+  }
+
+  async function history(task: string, signal: AbortSignal): Promise<Message[]> {
+    const messages: Message[] = []
+    for (let after: number | null | undefined; after !== null; ) {
+      const page: z.output<typeof historyAnswer> = await insist(
+        'messages',
+        { task, ...(after !== undefined && { after }) },
+        historyAnswer,
+        signal,
+      )
+      messages.push(...page.data)
+      after = page.nextCursor
+    }
+    return messages
+  }
+
+  /** Asks until there is an answer: the server may be restarting, or its database away. */
+  async function insist<S extends z.ZodType>(call: string, body: object, schema: S, signal: AbortSignal): Promise<z.output<S>> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await ask(call, body, schema)
+      } catch (error) {
+        if (signal.aborted || (error instanceof RivuletError && !error.row.retry)) throw error
+        await sleep(Math.min(2_000, 50 * 2 ** attempt) * (0.5 + Math.random() / 2), undefined, { signal })
+      }
+    }
+  }
+
+  async function ask<S extends z.ZodType>(call: string, body: object, schema: S): Promise<z.output<S>> {
+    const response = await fetch(new URL(`/internal/${call}`, url), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(callTimeoutMs),
+    })
+    const answer: unknown = await response.json()
+    if (response.ok) return schema.parse(answer)
+    const error = errorShape.safeParse(answer)
+    const code = error.data && isErrorCode(error.data.error.code) ? error.data.error.code : 'internal'
+    throw new RivuletError(code, error.data?.error.message ?? `${call} answered ${response.status}`)
+  }
+}
+
+const errorShape = z.object({ error: z.object({ code: z.string(), message: z.string() }) })

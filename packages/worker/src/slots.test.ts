@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { createSlots } from './slots.ts'
+
+test('no more turns run at a time than there are slots, whichever agents they are of', async () => {
+  const slots = createSlots(2, () => {})
+  const ends: (() => void)[] = []
+  const work = () => new Promise<void>(resolve => ends.push(resolve))
+  const first = slots.use('a', work)
+  const second = slots.use('b', work)
+  expect(await slots.use('a', work)).toBe(false)
+  expect(await slots.use('c', work)).toBe(false)
+  ends[0]?.()
+  expect(await first).toBe(true)
+  const third = slots.use('c', work)
+  expect(await slots.use('a', work)).toBe(false)
+  for (const end of ends) end()
+  expect(await Promise.all([second, third])).toEqual([true, true])
+})
+
+test('a turn that throws gives its slot back, and whoever listens knows how many are free and in use', async () => {
+  const seen: [number, number][] = []
+  const slots = createSlots(1, (free, usedBy) => seen.push([free, usedBy('a')]))
+  await expect(slots.use('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no')
+  expect(await slots.use('a', async () => {})).toBe(true)
+  expect(seen).toEqual([
+    [0, 1],
+    [1, 0],
+    [0, 1],
+    [1, 0],
+  ])
+})

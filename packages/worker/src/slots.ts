@@ -1,0 +1,33 @@
+/** How many turns a process runs at a time, over all its agents. */
+export type Slots = {
+  /** Does the work if there is room for it; answers whether there was. */
+  use(agent: string, work: () => Promise<void>): Promise<boolean>
+}
+
+/** `onChange` hears how many slots are free, and how many an agent uses. */
+export function createSlots(count: number, onChange: (free: number, usedBy: (agent: string) => number) => void): Slots {
+  const used = new Map<string, number>()
+  let free = count
+  return { use }
+
+  async function use(agent: string, work: () => Promise<void>): Promise<boolean> {
+    if (free === 0) return false
+    change(agent, 1)
+    try {
+      await work()
+      return true
+    } finally {
+      change(agent, -1)
+    }
+  }
+
+  function change(agent: string, taken: number): void {
+    free -= taken
+    used.set(agent, usedBy(agent) + taken)
+    onChange(free, usedBy)
+  }
+
+  function usedBy(agent: string): number {
+    return used.get(agent) ?? 0
+  }
+}

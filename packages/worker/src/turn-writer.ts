@@ -1,0 +1,244 @@
+/**
+ * Writes what one turn says into its log, in order, exactly once.
+ *
+ * The first delta leaves at once. While an append is on its way, what follows is merged and leaves with its reply. A batch that was sent is
+ * frozen until it is answered: a retry has the same numbers and the same entries, so a lost reply cannot write anything twice. An agent is
+ * blocked only when more than `maxUnsentBytes` wait, so a model is not read faster than Redis takes it.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type AppendAnswer, type EncodedEvent, encodeEvent } from '@rivulet/broker'
+import {
+  type ComposedTurn,
+  createTurnComposer,
+  defaultLimits,
+  type Event,
+  type EventOf,
+  type Failure,
+  type Limits,
+  type Message,
+  type MessageStatus,
+  mergeDeltas,
+  RivuletError,
+  type Update,
+} from '@rivulet/protocol'
+import type { Appender } from './appender.ts'
+
+export const maxUnsentBytes = 1024 * 1024
+const maxEntriesPerAppend = 500
+/** How long a Redis that is out of memory is waited for. */
+const maxOutOfMemoryMs = 30_000
+
+export type TurnWriter = {
+  /** Takes an update without waiting. */
+  say(update: Update, options?: { strict?: boolean }): void
+  /** Takes an update; waits while too much is unsent. */
+  write(update: Update, options?: { strict?: boolean }): Promise<void>
+  /** Closes what is open. Nothing can be said any more; what was said is still sent. */
+  end(status: Exclude<MessageStatus, 'streaming'>, error?: Failure): void
+  /** Resolves when everything said so far is in the log. */
+  drain(): Promise<void>
+  /** Moves to a new epoch, and says there what was said in the old one. */
+  reopen(): Promise<void>
+  /** Nothing is said or sent any more. */
+  stop(reason: unknown): void
+  /** Whether somebody else has the turn now. */
+  isSuperseded(): boolean
+  messageAt(index: number): Message | undefined
+  messages(): Message[]
+  nextIndex(): number
+  /** False while it moves to a new epoch. */
+  isSettled(): boolean
+  /** Where the log stands for the server's `finish`. */
+  position(): { epoch: number; appended: number }
+}
+
+export type TurnWriterDeps = {
+  turn: ComposedTurn
+  epoch: number
+  appender: Appender
+  /** Asks the server for a new epoch; null when the turn is no longer ours. */
+  askReopen: (epoch: number) => Promise<number | null>
+  /** The log refused an append, because somebody else has the turn. */
+  onFenced: () => void
+  /** The turn is lost, or cannot go on. */
+  onLost: (reason: RivuletError | 'superseded') => void
+  limits?: Limits
+}
+
+export function createTurnWriter({
+  turn,
+  epoch: firstEpoch,
+  appender,
+  askReopen,
+  onFenced,
+  onLost,
+  limits = defaultLimits,
+}: TurnWriterDeps): TurnWriter {
+  const composer = createTurnComposer(turn, { limits })
+  let epoch = firstEpoch
+  let appended = 0
+  let pending: Unsent[] = []
+  let unsentBytes = 0
+  let sending: Promise<void> | null = null
+  let hasEnded = false
+  let stopped: { reason: unknown } | null = null
+  let waiters: (() => void)[] = []
+  let isMoving = false
+  let isSuperseded = false
+
+  return {
+    say,
+    write,
+    end,
+    drain,
+    reopen,
+    stop,
+    isSuperseded: () => isSuperseded,
+    messageAt: composer.messageAt,
+    messages: composer.messages,
+    nextIndex: composer.nextIndex,
+    isSettled: () => !isMoving,
+    position: () => ({ epoch, appended }),
+  }
+
+  function say(update: Update, options?: { strict?: boolean }): void {
+    if (stopped) throw stopped.reason
+    if (hasEnded) throw new RivuletError('message_closed', 'This turn has ended')
+    enqueue(composer.compose(update, options))
+  }
+
+  function end(status: Exclude<MessageStatus, 'streaming'>, error?: Failure): void {
+    if (hasEnded || stopped) return
+    hasEnded = true
+    enqueue(composer.closeAll(status, error))
+  }
+
+  async function write(update: Update, options?: { strict?: boolean }): Promise<void> {
+    say(update, options)
+    while (unsentBytes > maxUnsentBytes && !stopped) await new Promise<void>(resolve => waiters.push(resolve))
+    if (stopped) throw stopped.reason
+  }
+
+  async function drain(): Promise<void> {
+    while (sending && !stopped) await sending
+    if (stopped) throw stopped.reason
+  }
+
+  function stop(reason: unknown): void {
+    stopped ??= { reason }
+    wake()
+  }
+
+  function enqueue(events: Event[]): void {
+    for (const event of events) {
+      const size = sizeOf(event)
+      unsentBytes += size
+      const last = pending.at(-1)
+      const merged = last && mergeEvents(last.event, event, limits.deltaBytes)
+      if (merged) pending[pending.length - 1] = { event: merged, size: last.size + size }
+      else pending.push({ event, size })
+    }
+    if (pending.length > 0 && !sending && !stopped) {
+      // A log that cannot be reopened, because the server refuses us or we are leaving, is no longer ours.
+      sending = sendPending()
+        .catch(() => lose('superseded'))
+        .finally(() => {
+          sending = null
+          wake()
+        })
+    }
+  }
+
+  async function sendPending(): Promise<void> {
+    while (pending.length > 0 && !stopped) {
+      const batch = pending.splice(0, maxEntriesPerAppend)
+      const answer = await appendUntilAnswered(batch.map(({ event }) => encodeEvent(event)))
+      if (answer === 'ok' || answer === 'duplicate') {
+        appended += batch.length
+        unsentBytes -= bytesOf(batch)
+        wake()
+      } else if (answer === 'gap' || answer === 'missing') {
+        pending.unshift(...batch)
+        await moveToNewEpoch()
+      } else {
+        if (answer === 'fenced' || answer === 'closed') onFenced()
+        lose(answer === 'full' ? new RivuletError('output_too_large', 'The log of this turn is full') : 'superseded')
+      }
+    }
+  }
+
+  async function appendUntilAnswered(entries: EncodedEvent[]): Promise<AppendAnswer | 'stopped'> {
+    const append = { task: turn.task, epoch, first: appended + 1, entries }
+    let outOfMemorySince: number | null = null
+    for (let attempt = 1; !stopped; attempt += 1) {
+      try {
+        return await appender.append(append)
+      } catch (error) {
+        const isOutOfMemory = error instanceof Error && error.message.includes('OOM')
+        outOfMemorySince = isOutOfMemory ? (outOfMemorySince ?? performance.now()) : null
+        if (outOfMemorySince !== null && performance.now() - outOfMemorySince > maxOutOfMemoryMs) {
+          lose(new RivuletError('stream_backpressure', 'Redis is out of memory', { cause: error }))
+        } else {
+          await sleep(Math.min(1_000, 50 * 2 ** attempt) * (0.5 + Math.random() / 2))
+        }
+      }
+    }
+    return 'stopped'
+  }
+
+  async function reopen(): Promise<void> {
+    await drain()
+    await moveToNewEpoch()
+    enqueue([])
+    await drain()
+  }
+
+  /** The fold holds what was sent and what waits alike; only notices that are not part of it are kept as they are. */
+  async function moveToNewEpoch(): Promise<void> {
+    isMoving = true
+    const raised = await askReopen(epoch).finally(() => {
+      isMoving = false
+    })
+    if (raised === null) return lose('superseded')
+    epoch = raised
+    appended = 0
+    const notices = pending.filter(({ event }) => event.type === 'custom')
+    pending = [...composer.rewrite().map(event => ({ event, size: sizeOf(event) })), ...notices]
+    unsentBytes = bytesOf(pending)
+  }
+
+  function lose(reason: RivuletError | 'superseded'): void {
+    isSuperseded = reason === 'superseded'
+    stop(reason === 'superseded' ? new RivuletError('message_closed', 'This turn has been taken away') : reason)
+    onLost(reason)
+  }
+
+  function wake(): void {
+    const woken = waiters
+    waiters = []
+    for (const resolve of woken) resolve()
+  }
+}
+
+/** An event that waits, and about how many bytes it is. */
+type Unsent = { event: Event; size: number }
+
+function bytesOf(unsent: readonly Unsent[]): number {
+  return unsent.reduce((bytes, { size }) => bytes + size, 0)
+}
+
+function mergeEvents(first: Event, second: Event, maxBytes: number): EventOf<'message.delta'> | null {
+  if (first.type !== 'message.delta' || second.type !== 'message.delta' || first.index !== second.index) return null
+  // Three bytes is the most that one UTF-16 unit can take.
+  if ((sizeOf(first) + sizeOf(second)) * 3 > maxBytes) return null
+  const delta = mergeDeltas(first.delta, second.delta)
+  return delta && { ...first, delta }
+}
+
+/** Near enough for a buffer: what a delta says, in UTF-16 units, or a whole event as JSON. */
+function sizeOf(event: Event): number {
+  if (event.type !== 'message.delta') return JSON.stringify(event).length
+  const { delta } = event
+  if ('text' in delta) return delta.text.length
+  return delta.type === 'media' ? delta.bytes.length : JSON.stringify(delta).length
+}

@@ -1,0 +1,100 @@
+/** What an agent's handler is given: its input, its past, and the ways to speak. */
+import {
+  type Claim,
+  type Content,
+  custom,
+  full,
+  type Json,
+  type JsonObject,
+  type Message,
+  start,
+  type Task,
+  text,
+  type Update,
+} from '@rivulet/protocol'
+import { type AutoSent, autoSend } from './auto-send.ts'
+import { failureOf } from './failure.ts'
+import type { Logger } from './logger.ts'
+import { closeMessage, createMessageHandle, type MessageHandle } from './message-handle.ts'
+import type { TurnWriter } from './turn-writer.ts'
+
+export type Turn = {
+  readonly task: Task
+  readonly number: number
+  /** From 1; above 1 an earlier try failed or its worker died. */
+  readonly attempt: number
+  readonly input: Content | null
+  /** The turn's parameters, else the task's. */
+  readonly params: Json
+  /** Fires when the turn is canceled, lost, out of time or given back. Hand it to everything that waits. */
+  readonly signal: AbortSignal
+  readonly log: Logger
+  /** The task's messages so far, this turn's input last. Aborted and failed ones are left out unless asked for. */
+  history(options?: { includeUnfinished?: boolean }): Promise<Message[]>
+  /** Streams updates by itself, and answers the finished messages. */
+  autoSend(updates: AsyncIterable<Update> | Iterable<Update>): Promise<AutoSent>
+  /** Opens a message to write by hand. Disposing of it closes it. */
+  message(content?: Content, options?: { metadata?: JsonObject }): MessageHandle
+  /** Opens a message for as long as `write` runs: closed complete after it, failed when it throws. */
+  message<T>(content: Content, write: (message: MessageHandle) => Promise<T>): Promise<T>
+  /** Sends a whole message at once; its handle tells what was sent. */
+  send(content: string | Content, metadata?: JsonObject): Promise<MessageHandle>
+  /** A notice of the agent's own to the viewers. It changes no message. */
+  custom(name: string, data: Json): Promise<void>
+}
+
+export type TurnDeps = {
+  claim: Claim
+  writer: TurnWriter
+  signal: AbortSignal
+  log: Logger
+  loadHistory: () => Promise<Message[]>
+}
+
+export function createTurn({ claim, writer, signal, log, loadHistory }: TurnDeps): Turn {
+  const { task, turn, attempt } = claim
+  return {
+    ...{ task, attempt, signal, log, history, message },
+    number: turn.number,
+    input: turn.input ?? null,
+    params: turn.params ?? task.params,
+    autoSend: updates => autoSend(writer, updates),
+    send,
+    custom: (name, data) => writer.write(custom(name, data)),
+  }
+
+  async function history({ includeUnfinished = false } = {}): Promise<Message[]> {
+    const messages = await loadHistory()
+    return messages.filter(({ status }) => includeUnfinished || status === 'complete')
+  }
+
+  function message(content?: Content, options?: { metadata?: JsonObject }): MessageHandle
+  function message<T>(content: Content, write: (handle: MessageHandle) => Promise<T>): Promise<T>
+  function message<T>(
+    content: Content = text(),
+    rest: { metadata?: JsonObject } | ((handle: MessageHandle) => Promise<T>) = {},
+  ): MessageHandle | Promise<T> {
+    const index = writer.nextIndex()
+    writer.say(start(index, content, 'metadata' in rest ? rest.metadata : undefined), { strict: true })
+    const handle = createMessageHandle(writer, index)
+    return typeof rest === 'function' ? writeWithin(handle, rest) : handle
+  }
+
+  async function writeWithin<T>(handle: MessageHandle, write: (handle: MessageHandle) => Promise<T>): Promise<T> {
+    try {
+      const result = await write(handle)
+      await closeMessage(writer, handle.index)
+      return result
+    } catch (error) {
+      // The error that ends the scope is the one to tell, not that nothing more could be written.
+      await closeMessage(writer, handle.index, failureOf(error)).catch(() => {})
+      throw error
+    }
+  }
+
+  async function send(content: string | Content, metadata?: JsonObject): Promise<MessageHandle> {
+    const index = writer.nextIndex()
+    await writer.write(full(index, content, metadata), { strict: true })
+    return createMessageHandle(writer, index)
+  }
+}

@@ -1,0 +1,174 @@
+/**
+ * A worker process: takes turns of its agents from the queue, up to `concurrency` at a time over all of them, and keeps their leases alive.
+ *
+ * It holds no database credentials. It speaks Redis for the queue and the log, and HTTP for the truth.
+ */
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { connectRedis, createKeys, createLogWriter, createTurnConsumer, hearServer, type TurnConsumer, whenReady } from '@rivulet/broker'
+import { defaultLimits, RivuletError } from '@rivulet/protocol'
+import { createAppender } from './appender.ts'
+import type { AgentDefinition } from './define-agent.ts'
+import { failureOf } from './failure.ts'
+import { decodeIsolatedTurn, type IsolatedTurn, type Isolation, runIsolated } from './isolation.ts'
+import type { Logger } from './logger.ts'
+import { type RunningTurn, type RunTurnDeps, runTurn } from './run-turn.ts'
+import { createServerCalls } from './server-calls.ts'
+import { createSlots } from './slots.ts'
+
+export type WorkerOptions = {
+  agents: readonly AgentDefinition[]
+  redisUrl: string
+  /** The API, as this process reaches it. */
+  url: string
+  key?: string | undefined
+  log: Logger
+  /** Turns at a time. Default 20. */
+  concurrency?: number
+  /** How often leases are renewed. Default 5,000. */
+  heartbeatMs?: number
+  /** How long running turns may go on after `stop`, before they are given back. Default 10,000. */
+  graceMs?: number
+  redisPrefix?: string
+  /** How a turn whose worker died gets a process of its own. Without it, it runs among the others. */
+  isolation?: Isolation
+}
+
+export type Worker = {
+  id: string
+  /** Takes nothing new, lets running turns go on for the grace period, gives back the rest. */
+  stop(): Promise<void>
+}
+
+/** What one log may hold beside what its turn says: every entry repeats who and when. */
+const maxLogBytes = 8 * defaultLimits.turnBytes
+
+export function createWorker(options: WorkerOptions): Worker {
+  const { agents, redisUrl, url, key, log, concurrency = 20, heartbeatMs = 5_000, graceMs = 10_000, redisPrefix, isolation } = options
+  const duplicate = agents.find(({ name }, i) => agents.findIndex(other => other.name === name) !== i)
+  if (duplicate) throw new RivuletError('validation_failed', `Two agents are named ${duplicate.name}`)
+
+  const id = `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`
+  const onError = (error: Error) => log.debug({ err: error }, 'connection lost')
+  const keys = createKeys(redisPrefix)
+  const redis = connectRedis('command', { url: redisUrl, onError })
+  const blocking = connectRedis('blocking', { url: redisUrl, onError })
+  const pushed = connectRedis('subscriber', { url: redisUrl, onError })
+  const appender = createAppender(createLogWriter({ redis, keys, maxBytes: maxLogBytes }))
+  const server = createServerCalls({ url, key })
+  const running = new Set<RunningTurn>()
+  const stopping = new AbortController()
+  const leaving = new AbortController()
+  const slots = createSlots(concurrency, shareSlots)
+  hearServer(pushed, keys, id, over => {
+    for (const turn of running) if (turn.turn === over) turn.lose()
+  })
+  let fenced = 0
+  let consumers: { agent: string; consumer: TurnConsumer }[] = []
+  let stopped: Promise<void> | null = null
+  const isolated = isolation?.turn ? decodeIsolatedTurn(isolation.turn) : null
+  const started = isolated ? runAlone(isolated) : start()
+  const heartbeats = setInterval(() => void beat(), heartbeatMs)
+
+  return { id, stop }
+
+  async function start(): Promise<void> {
+    // Nobody may send an agent work before the server knows it, and no turn is taken that could not be claimed.
+    while (!(await greet()) && !stopping.signal.aborted) await sleep(500)
+    if (stopping.signal.aborted) return
+    consumers = agents.map(agent => ({ agent: agent.name, consumer: consume(agent) }))
+    log.info({ worker: id, agents: agents.map(({ name }) => name), concurrency }, 'worker is ready')
+  }
+
+  function consume(agent: AgentDefinition): TurnConsumer {
+    const runApart =
+      isolation && ((turn: string, claimId: string) => runIsolated(isolation, { turn, claimId, agent: agent.name }, stopping.signal))
+    // A worker that is stopping has no room either: what comes to it now goes to somebody else.
+    const run = async (turn: string) => !stopping.signal.aborted && slots.use(agent.name, () => take(agent, turn, { runApart }))
+    return createTurnConsumer({ agent: agent.name, redis: blocking, keys, concurrency, run, onError })
+  }
+
+  /** This process is there for one turn only. */
+  async function runAlone({ agent: name, turn, claimId }: IsolatedTurn): Promise<void> {
+    const agent = agents.find(known => known.name === name)
+    await whenReady(redis, stopping.signal)
+    if (agent) await take(agent, turn, {}, claimId)
+    void stop()
+  }
+
+  async function take(agent: AgentDefinition, turn: string, extra: Pick<RunTurnDeps, 'runApart'>, claimId?: string): Promise<void> {
+    // What was fetched and waited for a slot is left to others; the server finds that its job is gone.
+    if (stopping.signal.aborted) return
+    try {
+      await runTurn(agent, turn, { worker: id, server, appender, log, hold, onFenced, leaving: leaving.signal, ...extra }, claimId)
+    } catch (error) {
+      log.warn({ err: error, turn }, 'turn was not run')
+    }
+  }
+
+  /** A queue fetches no more than this process has room for; a fetch that was under way before may still bring a turn, which goes back. */
+  function shareSlots(free: number, usedBy: (agent: string) => number): void {
+    for (const { agent, consumer } of consumers) consumer.setConcurrency(usedBy(agent) + free)
+  }
+
+  /** A turn that comes back to the process that runs it was taken away in between. */
+  function hold(turn: RunningTurn): () => void {
+    for (const other of running) if (other.turn === turn.turn) other.lose()
+    running.add(turn)
+    return () => running.delete(turn)
+  }
+
+  function onFenced(): void {
+    fenced += 1
+  }
+
+  async function greet(): Promise<boolean> {
+    try {
+      await server.hello({ worker: id, agents: agents.map(({ name, description }) => ({ name, description })) })
+      return true
+    } catch (error) {
+      log.info({ reason: failureOf(error).message }, 'the server does not answer yet')
+      return false
+    }
+  }
+
+  async function beat(): Promise<void> {
+    if (!isolated && !(await greet())) return
+    const held = Array.from(running, turn => ({ turn, epoch: turn.epoch() }))
+    const reported = fenced
+    try {
+      const turns = held.map(({ turn, epoch }) => ({ turn: turn.turn, epoch }))
+      const lost = new Set(await server.heartbeat({ worker: id, turns, fenced: reported }))
+      fenced -= reported
+      // A turn that moved to a new epoch meanwhile was asked about under the old one.
+      for (const { turn, epoch } of held) if (lost.has(turn.turn) && turn.isSettled() && turn.epoch() === epoch) turn.lose()
+    } catch (error) {
+      log.warn({ reason: failureOf(error).message }, 'heartbeat failed')
+    }
+  }
+
+  function stop(): Promise<void> {
+    stopped ??= windDown()
+    return stopped
+  }
+
+  async function closeConsumers(): Promise<void> {
+    await started
+    await Promise.all(consumers.map(({ consumer }) => consumer.close()))
+  }
+
+  async function windDown(): Promise<void> {
+    stopping.abort()
+    const grace = setTimeout(() => {
+      for (const turn of running) turn.giveBack()
+    }, graceMs)
+    const impatience = setTimeout(() => leaving.abort(new RivuletError('draining', 'This worker is stopping')), graceMs + 5_000)
+    // A Redis that is away must not keep a process from stopping.
+    await Promise.race([closeConsumers(), sleep(graceMs + 8_000, undefined, { ref: false })])
+    clearTimeout(grace)
+    clearTimeout(impatience)
+    clearInterval(heartbeats)
+    for (const connection of [redis, blocking, pushed]) connection.disconnect()
+  }
+}

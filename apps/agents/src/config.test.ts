@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { readConfig } from './config.ts'
+
+test('what is not set has its default, and what is set empty counts as not set', () => {
+  expect(readConfig({ REDIS_URL: 'redis://here', RIVULET_WORKER_KEY: '' })).toMatchObject({
+    RIVULET_URL: 'http://127.0.0.1:4000',
+    WORKER_CONCURRENCY: 20,
+    HEARTBEAT_MS: 5_000,
+    LOG_LEVEL: 'info',
+    RIVULET_WORKER_KEY: undefined,
+  })
+})
+
+test('everything that is wrong is said in one list', () => {
+  const wrong = () => readConfig({ REDIS_URL: 'http://here', WORKER_CONCURRENCY: 'many', HEARTBEAT_MS: '0', LOG_LEVEL: 'loud' })
+  expect(wrong).toThrow(/REDIS_URL: must be a redis:\/\/ URL\n.*WORKER_CONCURRENCY.*\n.*HEARTBEAT_MS.*\n.*LOG_LEVEL/)
+  expect(() => readConfig({})).toThrow(/REDIS_URL/)
+})

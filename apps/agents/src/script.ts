@@ -1,0 +1,49 @@
+/** The language of the `scripted` agent. */
+import { contentSchema, deltaSchema, jsonObjectSchema, jsonSchema } from '@rivulet/protocol'
+import { z } from 'zod'
+
+const index = z.int().min(0)
+const metadata = jsonObjectSchema.optional()
+
+export type Step =
+  | { start: { index: number; content: z.output<typeof contentSchema>; metadata?: z.output<typeof metadata> } }
+  | { delta: { index: number; delta: z.output<typeof deltaSchema> } }
+  | { full: { index: number; content: z.output<typeof contentSchema>; metadata?: z.output<typeof metadata> } }
+  | { done: { index: number } }
+  | { custom: { name: string; data: z.output<typeof jsonSchema> } }
+  | { sleep: number }
+  | { repeat: { times: number; steps: Step[] } }
+  | { throw: string }
+  | { exit: number }
+
+const stepSchema: z.ZodType<Step> = z.lazy(() =>
+  z.union([
+    z.strictObject({ start: z.strictObject({ index, content: contentSchema, metadata }) }),
+    z.strictObject({ delta: z.strictObject({ index, delta: deltaSchema }) }),
+    z.strictObject({ full: z.strictObject({ index, content: contentSchema, metadata }) }),
+    z.strictObject({ done: z.strictObject({ index }) }),
+    z.strictObject({ custom: z.strictObject({ name: z.string(), data: jsonSchema }) }),
+    z.strictObject({ sleep: z.number().min(0).max(86_400_000) }),
+    z.strictObject({ repeat: z.strictObject({ times: z.int().min(0).max(10_000_000), steps: z.array(stepSchema) }) }),
+    z.strictObject({ throw: z.string() }),
+    z.strictObject({ exit: z.int().min(0).max(255) }),
+  ]),
+)
+
+const mode = z.enum(['generator', 'autoSend', 'manual']).default('generator')
+const steps = z.array(stepSchema)
+
+/** One script for all attempts, or one for each; attempts beyond the last repeat it. */
+export const scriptSchema = z.union([
+  z.strictObject({ mode, steps }),
+  z.strictObject({ mode, attempts: z.record(z.string().regex(/^[1-9]\d{0,3}$/), steps) }),
+])
+
+export type Script = z.output<typeof scriptSchema>
+
+export function stepsOf(script: Script, attempt: number): readonly Step[] {
+  if ('steps' in script) return script.steps
+  const numbers = Object.keys(script.attempts).map(Number)
+  const earlier = numbers.filter(number => number <= attempt)
+  return script.attempts[String(Math.max(...(earlier.length > 0 ? earlier : numbers)))] ?? []
+}

@@ -1,0 +1,105 @@
+/**
+ * Plays a script that the caller sends as `params`, in any of the three ways to stream, so that every behaviour of the platform can be driven
+ * from outside: for tests, and for anyone who builds a client.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { custom, defineAgent, delta, done, full, type MessageHandle, RivuletError, start, type Turn, type Update } from '@rivulet/worker'
+import { type Script, type Step, scriptSchema, stepsOf } from './script.ts'
+
+export type ScriptedOptions = {
+  /** Whether an `exit` step may kill the process. Default false. */
+  allowExit?: boolean
+}
+
+export function createScripted({ allowExit = false }: ScriptedOptions = {}) {
+  return defineAgent('scripted', turn => play(turn, parseScript(turn.params)), { description: 'Plays the script in its params' })
+
+  function play(turn: Turn, script: Script): Promise<void> | AsyncGenerator<Update, void, void> {
+    const updates = perform(stepsOf(script, turn.attempt), turn.signal)
+    switch (script.mode) {
+      case 'generator':
+        return updates
+      case 'autoSend':
+        return turn.autoSend(updates).then(() => {})
+      case 'manual':
+        return playByHand(turn, updates)
+      default:
+        return script.mode satisfies never
+    }
+  }
+
+  /** What the steps say, as updates; what they do is done on the way. */
+  async function* perform(steps: readonly Step[], signal: AbortSignal): AsyncGenerator<Update, void, void> {
+    for (const step of steps) {
+      if ('start' in step) yield start(step.start.index, step.start.content, step.start.metadata)
+      else if ('delta' in step) yield delta(step.delta.index, step.delta.delta)
+      else if ('full' in step) yield full(step.full.index, step.full.content, step.full.metadata)
+      else if ('done' in step) yield done(step.done.index)
+      else if ('custom' in step) yield custom(step.custom.name, step.custom.data)
+      else if ('sleep' in step) await sleep(step.sleep, undefined, { signal })
+      else if ('repeat' in step) for (let i = 0; i < step.repeat.times; i += 1) yield* perform(step.repeat.steps, signal)
+      else if ('throw' in step) throw new Error(step.throw)
+      else exit(step.exit)
+    }
+  }
+
+  function exit(code: number): void {
+    if (!allowExit) throw new RivuletError('bad_event', 'exit is refused: start the worker with RIVULET_ALLOW_EXIT=1')
+    process.exit(code)
+  }
+}
+
+/** The same updates through handles: here a step at a message that is closed, or was never started, fails. */
+async function playByHand(turn: Turn, updates: AsyncIterable<Update>): Promise<void> {
+  const handles: MessageHandle[] = []
+  for await (const update of updates) {
+    if (update.type === 'custom') {
+      await turn.custom(update.name, update.data)
+    } else {
+      await apply(update)
+    }
+  }
+
+  async function apply(update: Exclude<Update, { type: 'custom' }>): Promise<void> {
+    const handle = handles[update.index]
+    switch (update.type) {
+      case 'start':
+        if (handle)
+          throw new RivuletError(isOpen(handle) ? 'index_out_of_order' : 'message_closed', `Message ${update.index} was started before`)
+        return open(update.index, () => turn.message(update.content, update.metadata ? { metadata: update.metadata } : {}))
+      case 'full':
+        return handle
+          ? handle.replace(update.content, update.metadata)
+          : open(update.index, () => turn.send(update.content, update.metadata))
+      case 'delta':
+        return known(handle, update.index).append(update.delta)
+      case 'done':
+        return known(handle, update.index).finish()
+      default:
+        return update satisfies never
+    }
+  }
+
+  async function open(index: number, create: () => MessageHandle | Promise<MessageHandle>): Promise<void> {
+    if (index !== handles.length) throw new RivuletError('index_out_of_order', `Message ${index} cannot open before ${handles.length}`)
+    handles.push(await create())
+  }
+}
+
+function known(handle: MessageHandle | undefined, index: number): MessageHandle {
+  if (!handle) throw new RivuletError('message_not_started', `Message ${index} was not started`)
+  return handle
+}
+
+function isOpen(handle: MessageHandle): boolean {
+  return handle.current().status === 'streaming'
+}
+
+function parseScript(params: unknown): Script {
+  const parsed = scriptSchema.safeParse(params)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw new RivuletError('bad_event', `The script does not fit at ${issue?.path.join('.') || 'its top'}: ${issue?.message}`, {
+    cause: parsed.error,
+  })
+}

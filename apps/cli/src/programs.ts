@@ -1,0 +1,14 @@
+/** The programs that this one starts, and which of them a source file is part of. */
+import { fileURLToPath } from 'node:url'
+
+export const root = fileURLToPath(new URL('../../../', import.meta.url))
+
+export type Program = 'api' | 'worker'
+
+export const programs: Record<Program, string> = { api: `${root}apps/api/src/main.ts`, worker: `${root}apps/agents/src/main.ts` }
+
+export function programsOf(file: string): Program[] {
+  if (/^apps\/api\//.test(file)) return ['api']
+  if (/^(apps\/agents|packages\/(worker|agent))\//.test(file)) return ['worker']
+  return /^packages\/(protocol|broker)\//.test(file) ? ['api', 'worker'] : []
+}

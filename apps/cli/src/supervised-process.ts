@@ -1,0 +1,67 @@
+/**
+ * A program that is kept running: started again when it dies, a little later each time it dies soon, and stopped with SIGTERM.
+ * Its output goes to this terminal, each line with its name.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+
+export type SupervisedProcess = { restart(): Promise<void>; stop(): Promise<void> }
+
+export type ProcessSpec = {
+  name: string
+  /** A TypeScript file. */
+  entry: string
+  environment: Record<string, string | undefined>
+  write: (line: string) => void
+  /** How long a program may take to stop before it is killed. Default 20,000. */
+  stopMs?: number
+}
+
+export function superviseProcess({ name, entry, environment, write, stopMs = 20_000 }: ProcessSpec): SupervisedProcess {
+  let child: ChildProcess | null = null
+  let isStopping = false
+  let quickDeaths = 0
+  let comingBack: NodeJS.Timeout | undefined
+  launch()
+  return { restart, stop }
+
+  function launch(): void {
+    const startedAt = performance.now()
+    const started = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), entry], {
+      env: { ...environment, FORCE_COLOR: '0' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    child = started
+    for (const stream of [started.stdout, started.stderr])
+      createInterface({ input: stream }).on('line', line => write(`${name.padEnd(6)} ${line}`))
+    started.once('exit', (code, signal) => {
+      if (child === started) child = null
+      if (isStopping) return
+      quickDeaths = performance.now() - startedAt < 10_000 ? quickDeaths + 1 : 0
+      const delay = Math.min(5_000, 100 * 2 ** quickDeaths)
+      write(`${name.padEnd(6)} ended (${signal ?? code}); starting it again`)
+      comingBack = setTimeout(launch, delay)
+    })
+  }
+
+  async function restart(): Promise<void> {
+    quickDeaths = 0
+    await end()
+  }
+
+  async function stop(): Promise<void> {
+    isStopping = true
+    clearTimeout(comingBack)
+    await end()
+  }
+
+  async function end(): Promise<void> {
+    const ending = child
+    if (!ending || ending.exitCode !== null || ending.signalCode !== null) return
+    const exited = new Promise(resolve => ending.once('exit', resolve))
+    ending.kill('SIGTERM')
+    const impatience = setTimeout(() => ending.kill('SIGKILL'), stopMs)
+    await exited
+    clearTimeout(impatience)
+  }
+}

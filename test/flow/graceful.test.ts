@@ -1,0 +1,95 @@
+/** Stopping cleanly under load: an API hands its viewers on, a worker finishes or gives back, and nobody notices. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { faultsOfViewers } from '../support/judge-viewers.ts'
+import { metric } from '../support/metrics.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import { repeat, rest, say, scripted } from '../support/scripts.ts'
+import { faultsOf } from '../support/task-laws.ts'
+import { until } from '../support/until.ts'
+import { type Viewer, watch } from '../support/viewer.ts'
+
+const cleanly = { code: 0, signal: null }
+const talk = (words: number) => scripted([say(0, 'begin'), repeat(words, say(0, '.'), rest(50)), say(0, 'end')], { input: 'go' })
+
+let platform: Platform
+
+beforeAll(async () => {
+  platform = await startPlatform()
+})
+afterAll(() => platform.close())
+
+test('a worker that is told to stop finishes what it can and gives back the rest; no attempt is counted', async () => {
+  const [worker] = platform.workers
+  const short = await platform.client.createTask(talk(40))
+  const long = await Promise.all([1, 2, 3].map(() => platform.client.createTask(talk(400))))
+  const viewers = [short, ...long].map(({ task }) => watch(task.id, { urls: [platform.url], query: '?from=start' }))
+  for (const viewer of viewers) await viewer.until('a few words', ({ text }) => text().length > 8)
+  const [, exit] = await Promise.all([platform.startWorker(), worker?.kill('SIGTERM')])
+  expect(exit).toEqual(cleanly)
+  expect(worker?.lines.filter(({ msg }) => msg === 'turn given back').map(({ task }) => task)).toHaveLength(long.length)
+  expect((await platform.client.waitForEnd(short.task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+  for (const viewer of viewers.slice(1)) await viewer.until('it has begun anew', ({ frames }) => starts(frames()).length === 2)
+  for (const { task } of long) expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'running', attempt: 1 }])
+  for (const { task } of long) await platform.client.cancel(task.id)
+  for (const { task } of [short, ...long]) expect(await faultsOf(platform, task.id)).toEqual([])
+  expect(await faultsOfViewers(platform, viewers)).toEqual([])
+  expect(await metric(platform.url, 'rivulet_worker_deaths_total')).toBe(0)
+})
+
+test('processes are replaced one after the other while turns run and viewers watch', async () => {
+  const viewers: Viewer[] = []
+  // Whoever is refused by the first goes to the next.
+  const urls = [platform.url]
+  let isOver = false
+  const load = keepBusy()
+  const [oldApi] = platform.apis.filter(({ hasExited }) => !hasExited())
+  const [oldWorker] = platform.workers.filter(({ hasExited }) => !hasExited())
+  const newApi = await platform.startApi()
+  await platform.startWorker({ RIVULET_URL: newApi.url })
+  urls.push(newApi.url)
+  const started = viewers.length
+  await until('both generations have work', () => viewers.length > started + 4)
+  // The old worker needs the old API to its end.
+  expect(await oldWorker?.kill('SIGTERM')).toEqual(cleanly)
+  const stopping = performance.now()
+  expect(await oldApi?.kill('SIGTERM')).toEqual(cleanly)
+  expect(performance.now() - stopping).toBeLessThan(10_000)
+  urls.shift()
+  isOver = true
+  await load
+  const [api] = platform.apis.filter(({ hasExited }) => !hasExited())
+  if (!api) throw new Error('No API is left')
+  const client = platform.clientOf(api)
+  for (const task of new Set(viewers.map(({ journal }) => journal.task))) {
+    expect((await client.waitForEnd(task)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+    expect(await faultsOf({ client, log: platform.log }, task)).toEqual([])
+  }
+  expect(await faultsOfViewers({ ...platform, client }, viewers)).toEqual([])
+  expect(viewers.some(({ journal }) => journal.connections.length > 1)).toBe(true)
+
+  /** A few tasks at a time, each with two viewers. */
+  async function keepBusy(): Promise<void> {
+    while (!isOver) {
+      for (const task of await Promise.all([1, 2].map(create))) viewers.push(...[0, 1].map(() => watch(task, { urls })))
+      await until('most have ended', () => viewers.filter(({ state }) => state().status === 'completed').length >= viewers.length - 8)
+    }
+  }
+
+  /** A client that is refused asks the next API, under the same key. */
+  async function create(): Promise<string> {
+    const request = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'idempotency-key': crypto.randomUUID() },
+      body: JSON.stringify(talk(20)),
+    }
+    let asked = 0
+    return until('a task is accepted', async () => {
+      const answer = await fetch(`${urls[asked++ % urls.length]}/v1/tasks`, request).catch(() => null)
+      return answer?.ok && ((await answer.json()) as { task: { id: string } }).task.id
+    })
+  }
+})
+
+function starts(frames: ReturnType<Viewer['frames']>) {
+  return frames.filter(({ data }) => data.type === 'turn.started')
+}

@@ -1,0 +1,170 @@
+/** APIs that die in the worst moment, and several that work side by side: what was committed is said once, what was accepted is run once. */
+import { defineAgent, delta } from '@rivulet/worker'
+import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
+import { faultsOfViewers } from '../support/judge-viewers.ts'
+import { metric } from '../support/metrics.ts'
+import { startOwnWorker } from '../support/own-worker.ts'
+import { type ApiProcess, type Platform, startPlatform } from '../support/platform.ts'
+import type { Accepted } from '../support/platform-client.ts'
+import { type FaultyProxy, startProxy } from '../support/proxy.ts'
+import { rest, say, scripted } from '../support/scripts.ts'
+import { faultsOf } from '../support/task-laws.ts'
+import { until } from '../support/until.ts'
+import { watch } from '../support/viewer.ts'
+
+let platform: Platform
+let redis: FaultyProxy
+let postgres: FaultyProxy
+
+beforeAll(async () => {
+  platform = await startPlatform()
+  redis = await startProxy(inject('redisUrl'))
+  postgres = await startProxy(platform.databaseUrl)
+})
+afterEach(() => {
+  redis.up()
+  postgres.up()
+})
+afterAll(async () => {
+  await platform.close()
+  await Promise.all([redis.close(), postgres.close()])
+})
+
+test('an end that was committed but not announced is announced once, when its API is killed in between', async () => {
+  const other = await startOther()
+  const agent = defineAgent('ending', async function* () {
+    yield delta(0, 'all of it')
+  })
+  await startOwnWorker(platform, [agent], { url: other.url })
+  const announcing = redis.hold('finished:1')
+  const { task } = await platform.client.createTask({ agent: 'ending', input: 'go' })
+  const viewer = watch(task.id, { urls: [platform.url] })
+  await announcing
+  expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'completed' }])
+  await other.kill()
+  await viewer.ended
+  expect(await metric(platform.url, 'rivulet_reconciler_repairs_total', { kind: 'announcement' })).toBe(1)
+  expect(linesAbout(task.id)).toMatchObject([{ kind: 'announcement', turn: 1 }])
+  // The worker asks the next API again whether it is done, and hears that it is.
+  redis.up()
+  const next = await startOther(other)
+  await until('the worker is idle', async () => (await platform.client.finishedTask({ agent: 'ending' })).task.status === 'completed')
+  expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
+  await next.kill('SIGTERM')
+})
+
+test('a cancel that was committed but not announced is announced with the ends of its messages', async () => {
+  const other = await startOther()
+  const { task } = await platform.client.createTask(scripted([say(0, 'so far'), rest(60_000)], { input: 'go' }))
+  const viewer = watch(task.id, { urls: [platform.url] })
+  await viewer.until('the beginning', ({ text }) => text() === 'so far')
+  const announcing = redis.hold('finished:1')
+  const canceling = platform
+    .clientOf(other)
+    .cancel(task.id)
+    .catch(() => 'nobody answered')
+  await announcing
+  await other.kill()
+  expect(await canceling).toBe('nobody answered')
+  await viewer.ended
+  expect((await platform.client.messages(task.id)).at(-1)).toMatchObject({ status: 'aborted', content: { text: 'so far' } })
+  expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
+})
+
+test('a cancel that was begun and lost its API is completed by another', async () => {
+  const other = await startOther()
+  const { task } = await platform.client.createTask(scripted([say(0, 'so far'), rest(60_000)], { input: 'go' }))
+  const viewer = watch(task.id, { urls: [platform.url] })
+  await viewer.until('the beginning', ({ text }) => text() === 'so far')
+  // Its first step is committed; its fence is the first thing it says that carries the claim's start again.
+  const fencing = redis.hold('started:')
+  const canceling = platform
+    .clientOf(other)
+    .cancel(task.id)
+    .catch(() => 'nobody answered')
+  await fencing
+  await other.kill()
+  expect(await canceling).toBe('nobody answered')
+  await viewer.ended
+  expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'canceled' }])
+  expect(await metric(platform.url, 'rivulet_turns_canceled_total', { by: 'reconciler' })).toBe(1)
+  expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
+})
+
+test('a turn that interrupts makes the announcement that its API owed', async () => {
+  const other = await startOther()
+  const { task } = await platform.client.createTask(scripted([say(0, 'so far'), rest(60_000)], { input: 'go' }))
+  const viewer = watch(task.id, { urls: [platform.url] })
+  await viewer.until('the beginning', ({ text }) => text() === 'so far')
+  const announcing = redis.hold('finished:1')
+  const body = { input: 'instead', params: { steps: [say(0, 'other words')] }, ifBusy: 'interrupt' }
+  const interrupting = platform
+    .clientOf(other)
+    .addTurn(task.id, body)
+    .catch(() => 'nobody answered')
+  await announcing
+  await other.kill()
+  expect(await interrupting).toBe('nobody answered')
+  await viewer.ended
+  const { turns } = await platform.client.waitForEnd(task.id)
+  expect(turns.map(({ status }) => status)).toEqual(['canceled', 'completed'])
+  expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
+})
+
+test('what an API accepted before it died, with Redis out of its reach, is run', async () => {
+  const other = await startOther()
+  redis.down()
+  const { task } = await platform.clientOf(other).createTask({ agent: 'echo', input: 'still here' })
+  await other.kill()
+  expect((await platform.client.waitForEnd(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+  expect(await faultsOf(platform, task.id)).toEqual([])
+})
+
+test('a request whose commit was not answered is carried out once, when it is sent again under its key', async () => {
+  const other = await startOther()
+  const headers = { 'idempotency-key': crypto.randomUUID() }
+  const body = { agent: 'echo', input: 'once' }
+  const dropped = postgres.dropReply('commit', 'update "idempotency_keys"')
+  const [first] = await Promise.all([platform.clientOf(other).post('/v1/tasks', body, headers), dropped])
+  expect(first.status).toBe(503)
+  const again = await platform.client.post<Accepted>('/v1/tasks', body, headers)
+  expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([201, 'true'])
+  const { rows } = await platform.pg.query('select id from tasks where agent = $1 and id = $2', ['echo', again.body.task.id])
+  expect(rows).toHaveLength(1)
+  expect((await platform.client.waitForEnd(again.body.task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+  await other.kill('SIGTERM')
+})
+
+test('of three APIs one at a time repairs, and jobs that were lost are sent once', async () => {
+  const others = await Promise.all([startOther(), startOther()])
+  const urls = [platform.url, ...others.map(({ url }) => url)]
+  await platform.client.post('/internal/hello', { worker: 'nobody', agents: [{ name: 'idle', description: '' }] })
+  const tasks = await Promise.all(Array.from({ length: 20 }, () => platform.client.createTask({ agent: 'idle', input: 'x' })))
+  const jobs = (dispatch: number) => platform.redis.keys(`${platform.keys.queuePrefix}:idle:*_${dispatch}`)
+  await until('every job is there', async () => (await jobs(1)).length === tasks.length)
+  const before = await metric(urls, 'rivulet_reconciler_repairs_total', { kind: 'job' })
+  await platform.redis.del(...(await platform.redis.keys(`${platform.keys.queuePrefix}:idle:*`)))
+  await until('every job is there again', async () => (await jobs(2)).length === tasks.length)
+  // Three rounds of each: whoever else thinks that something is lost would have said so.
+  for (let i = 0; i < 60; i += 1) {
+    const { rows } = await platform.pg.query(
+      "select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())",
+    )
+    expect(rows.length).toBeLessThanOrEqual(1)
+    await new Promise(resolve => setTimeout(resolve, 25))
+  }
+  expect(await metric(urls, 'rivulet_reconciler_repairs_total', { kind: 'job' })).toBe(before + tasks.length)
+  const { rows } = await platform.pg.query("select distinct dispatch from turns join tasks on tasks.id = turns.task where agent = 'idle'")
+  expect(rows).toEqual([{ dispatch: 2 }])
+  await Promise.all(others.map(api => api.kill('SIGTERM')))
+})
+
+/** Another API, behind the proxies; in the place of one that is gone, if that is given. */
+async function startOther(gone?: ApiProcess): Promise<ApiProcess> {
+  const env = { REDIS_URL: redis.url, DATABASE_URL: postgres.url }
+  return platform.startApi({ env, ...(gone && { port: new URL(gone.url).port }) })
+}
+
+function linesAbout(task: string) {
+  return platform.apis.flatMap(({ lines }) => lines.filter(line => line.msg === 'reconciler repaired' && line.task === task))
+}

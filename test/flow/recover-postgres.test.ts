@@ -1,0 +1,104 @@
+/** Postgres away, frozen, and restarting: callers are told to come back, running turns go on, and nothing is run twice. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { faultsOfViewers } from '../support/judge-viewers.ts'
+import { metric } from '../support/metrics.ts'
+import { type ApiProcess, knobs, type Platform, startPlatform } from '../support/platform.ts'
+import type { Client, ErrorAnswer } from '../support/platform-client.ts'
+import { type FaultyProxy, startProxy } from '../support/proxy.ts'
+import { repeat, rest, say, scripted } from '../support/scripts.ts'
+import { faultsOf } from '../support/task-laws.ts'
+import { until } from '../support/until.ts'
+import { watch } from '../support/viewer.ts'
+
+/** The only API, and so the only reconciler: Postgres is as far from everybody as it is from this. */
+let api: ApiProcess
+let client: Client
+let platform: Platform
+let postgres: FaultyProxy
+
+beforeAll(async () => {
+  platform = await startPlatform({ apis: 0, workers: 0 })
+  postgres = await startProxy(platform.databaseUrl)
+  api = await platform.startApi({ env: { DATABASE_URL: postgres.url } })
+  client = platform.clientOf(api)
+  await platform.startWorker()
+})
+afterAll(async () => {
+  await platform.close()
+  await postgres.close()
+})
+
+test('Postgres away for longer than a lease: callers hear 503, viewers hear the words, and nothing is run again', async () => {
+  const { task } = await client.createTask(scripted([repeat(30, say(0, '.'), rest(100)), say(0, 'end')], { input: 'go' }))
+  const viewer = watch(task.id, { urls: [api.url] })
+  await viewer.until('a few words', ({ text }) => text().length > 3)
+  postgres.down()
+  const outage = performance.now()
+  const refused = await client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo', input: 'now' })
+  expect([refused.status, refused.body.error.code]).toEqual([503, 'dependency_unavailable'])
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect((await client.get('/healthz')).status).toBe(200)
+  expect((await client.get('/readyz')).status).toBe(503)
+  await viewer.until('all words', ({ text }) => text().endsWith('end'))
+  await until('the outage outlasts a lease', () => performance.now() - outage > 1.5 * Number(knobs.LEASE_MS))
+  expect(viewer.frames().some(({ data }) => data.type === 'turn.finished')).toBe(false)
+  postgres.up()
+  await viewer.ended
+  expect((await client.detail(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+  expect(await metric(api.url, 'rivulet_worker_deaths_total')).toBe(0)
+  expect([
+    ...(await faultsOf({ client, log: platform.log }, task.id)),
+    ...(await faultsOfViewers({ ...platform, client }, [viewer])),
+  ]).toEqual([])
+  expect((await client.finishedTask({ agent: 'echo', input: 'again' })).task.status).toBe('completed')
+})
+
+test('a Postgres that does not answer: a request fails within seconds, and everything goes on afterwards', async () => {
+  const { task } = await client.createTask(scripted([repeat(80, say(0, '.'), rest(100))], { input: 'go' }))
+  const viewer = watch(task.id, { urls: [api.url] })
+  await viewer.until('a few words', ({ text }) => text().length > 3)
+  postgres.blackhole()
+  const asked = performance.now()
+  const refused = await client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo', input: 'now' })
+  expect([refused.status, refused.body.error.code]).toEqual([503, 'dependency_unavailable'])
+  expect(performance.now() - asked).toBeLessThan(15_000)
+  postgres.up()
+  await viewer.ended
+  expect((await client.detail(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+  expect([
+    ...(await faultsOf({ client, log: platform.log }, task.id)),
+    ...(await faultsOfViewers({ ...platform, client }, [viewer])),
+  ]).toEqual([])
+})
+
+test('connections that Postgres closes are opened again', async () => {
+  await platform.pg.query(
+    'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+  )
+  await until('a task is taken again', async () => (await client.post('/v1/tasks', { agent: 'echo', input: 'on' })).status === 201)
+  expect(api.hasExited()).toBe(false)
+})
+
+test('a commit that was not answered: the worker asks again, and hears that it is done', async () => {
+  const dropped = postgres.dropReply('commit', 'insert into "messages"')
+  const { task, turns } = await client.finishedTask({ agent: 'echo', params: {}, input: 'once' })
+  await dropped
+  expect(turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+  expect(await faultsOf({ client, log: platform.log }, task.id)).toEqual([])
+})
+
+test('Postgres away while the worker dies too: the turn is tried again', async () => {
+  const { task } = await client.createTask(scripted([repeat(20, say(0, '.'), rest(50)), say(0, 'end')], { input: 'go' }))
+  const viewer = watch(task.id, { urls: [api.url] })
+  await viewer.until('a few words', ({ text }) => text().length > 3)
+  postgres.down()
+  await platform.workers.at(-1)?.kill()
+  postgres.up()
+  await platform.startWorker({ RIVULET_URL: api.url })
+  await viewer.ended
+  expect((await client.detail(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 2 }])
+  expect([
+    ...(await faultsOf({ client, log: platform.log }, task.id)),
+    ...(await faultsOfViewers({ ...platform, client }, [viewer])),
+  ]).toEqual([])
+})

@@ -1,0 +1,183 @@
+/**
+ * Redis restarted, robbed, wiped and cut off, with turns running, turns waiting and viewers watching. Nothing that was accepted is lost, nothing
+ * is run twice, and no viewer is shown a text that is not the one that is stored.
+ */
+import { defineAgent } from '@rivulet/worker'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { faultsOfViewers } from '../support/judge-viewers.ts'
+import { metric } from '../support/metrics.ts'
+import { startOwnWorker } from '../support/own-worker.ts'
+import { knobs, type Platform, startPlatform } from '../support/platform.ts'
+import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts'
+import { startProxy } from '../support/proxy.ts'
+import { repeat, rest, say, scripted } from '../support/scripts.ts'
+import { until } from '../support/until.ts'
+import { type Viewer, watch } from '../support/viewer.ts'
+
+const words = '.'.repeat(40)
+const talk = scripted([say(0, 'begin'), repeat(40, say(0, '.'), rest(50)), say(0, 'end')], { input: 'go' })
+
+let redis: PrivateRedis
+let platform: Platform
+
+beforeAll(async () => {
+  redis = await startPrivateRedis()
+  platform = await startPlatform({ workers: 2, env: { REDIS_URL: redis.url } })
+})
+afterAll(async () => {
+  await platform.close()
+  await redis.close()
+})
+
+describe('Redis', () => {
+  test('is wiped: running turns go on in logs that are opened again, and jobs are sent again', async () => {
+    const before = await counts()
+    const { tasks, viewers } = await beBusy()
+    await redis.client.flushall()
+    await expectAllWell(tasks, viewers)
+    const after = await counts()
+    expect(after.reopened - before.reopened).toBe(3)
+    expect(after.jobs - before.jobs).toBe(2)
+    expect(after.gaps - before.gaps).toBeGreaterThanOrEqual(3)
+    expect(linesSaying('log reopened after it lost entries').map(({ turn }) => turn)).toEqual([1, 1, 1])
+    const gaps = linesSaying('a log has lost entries; its viewers get a snapshot').map(({ task, viewers: count }) => [task, count])
+    expect(gaps).toEqual(expect.arrayContaining(tasks.slice(0, 3).map(task => [task, 1])))
+  })
+
+  test.skipIf(!hasNativeRedis)('is away for longer than a lease, and comes back with its data: everything waits for it', async () => {
+    const before = await counts()
+    const { tasks, viewers } = await beBusy()
+    await redis.kill()
+    const outage = performance.now()
+    const { task: accepted } = await platform.client.createTask({ agent: 'echo', input: 'meanwhile' })
+    await until('the outage outlasts a lease', () => performance.now() - outage > 1.5 * Number(knobs.LEASE_MS))
+    await redis.restart()
+    await expectAllWell(tasks, viewers)
+    expect((await platform.client.waitForEnd(accepted.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+    expect((await counts()).deaths).toBe(before.deaths)
+  })
+
+  test.skipIf(!hasNativeRedis)('is restarted without its data', async () => {
+    const before = await counts()
+    const { tasks, viewers } = await beBusy()
+    await redis.kill()
+    await redis.restart(0)
+    await expectAllWell(tasks, viewers)
+    const after = await counts()
+    expect(after.reopened - before.reopened).toBeGreaterThanOrEqual(3)
+    expect(after.jobs - before.jobs).toBe(2)
+  })
+
+  test.skipIf(!hasNativeRedis)('loses the end of its data: no cursor ever means two things', async () => {
+    const { tasks, viewers } = await beBusy()
+    const kept = redis.mark()
+    for (const viewer of viewers.slice(0, 3)) await viewer.until('more words', ({ text }) => text().length > 20)
+    await redis.kill()
+    await redis.restart(kept)
+    await expectAllWell(tasks, viewers)
+  })
+
+  test('is wiped while a worker is frozen: the worker may not open the log again when it wakes', async () => {
+    const { task } = await platform.client.createTask(talk)
+    const viewer = watch(task.id, { urls: [platform.url] })
+    await viewer.until('a few words', ({ text }) => text().length > 8)
+    const { rows } = await platform.pg.query<{ worker: string }>('select worker from turns where task = $1', [task.id])
+    const zombie = platform.workers.find(({ lines }) => lines.some(({ worker }) => worker === rows[0]?.worker))
+    zombie?.freeze()
+    await redis.client.flushall()
+    await platform.client.waitForTask(task.id, ({ turns: [turn] }) => turn?.attempt === 2 && turn.status === 'running')
+    zombie?.wake()
+    await until('the zombie has noticed', () => zombie?.lines.some(line => line.msg === 'turn lost' && line.task === task.id))
+    await viewer.ended
+    expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 2 }])
+    expect((await platform.client.messages(task.id)).at(-1)?.content).toMatchObject({ text: `begin${words}end` })
+    expect(await faultsOfViewers({ ...platform, redis: redis.client }, [viewer], { log: false, isDisturbed: true })).toEqual([])
+  })
+
+  test('answers a worker, and the reply is lost: each word stands in the log once', async () => {
+    const proxy = await startProxy(redis.url)
+    onTestFinished(() => proxy.close())
+    const counting = defineAgent('counting', async turn => {
+      const message = turn.message()
+      for (let i = 0; i < 100; i += 1) {
+        await message.append(`${i} `)
+        await new Promise(resolve => setTimeout(resolve, 10))
+      }
+    })
+    await startOwnWorker(platform, [counting], { redisUrl: proxy.url })
+    const { task } = await platform.client.createTask({ agent: 'counting' })
+    const viewer = watch(task.id, { urls: [platform.url] })
+    for (let i = 0; i < 5; i += 1) await proxy.dropReply(`:log:${task.id}`)
+    await viewer.ended
+    const said = Array.from({ length: 100 }, (_, i) => `${i} `).join('')
+    expect(await platform.client.messages(task.id)).toMatchObject([{ content: { text: said }, status: 'complete' }])
+    expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+    expect(await faultsOfViewers({ ...platform, redis: redis.client }, [viewer])).toEqual([])
+  })
+
+  test('does not answer a worker for a while: the worker notices, keeps its turn, and goes on', async () => {
+    const proxy = await startProxy(redis.url)
+    onTestFinished(() => proxy.close())
+    const patient = defineAgent('patient', async turn => {
+      const message = turn.message()
+      for (let i = 0; i < 100; i += 1) {
+        await message.append('.')
+        await new Promise(resolve => setTimeout(resolve, 10))
+      }
+    })
+    await startOwnWorker(platform, [patient], { redisUrl: proxy.url })
+    const { task } = await platform.client.createTask({ agent: 'patient' })
+    const viewer = watch(task.id, { urls: [platform.url] })
+    await viewer.until('a few words', ({ text }) => text().length > 3)
+    proxy.blackhole()
+    const silence = performance.now()
+    await until('the silence outlasts a lease', () => performance.now() - silence > 1.2 * Number(knobs.LEASE_MS))
+    proxy.up()
+    await viewer.ended
+    expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+    expect(await platform.client.messages(task.id)).toMatchObject([{ content: { text: '.'.repeat(100) } }])
+    expect(await faultsOfViewers({ ...platform, redis: redis.client }, [viewer])).toEqual([])
+  })
+})
+
+/** Three turns that speak, one that waits behind the first of them, and two that wait for their time; each with a viewer. */
+async function beBusy(): Promise<{ tasks: string[]; viewers: Viewer[] }> {
+  const running = await Promise.all(Array.from({ length: 3 }, () => platform.client.createTask(talk)))
+  const delayed = await Promise.all(
+    Array.from({ length: 2 }, () => platform.client.createTask({ agent: 'echo', input: 'later', delayMs: 1_500 })),
+  )
+  const tasks = [...running, ...delayed].map(({ task }) => task.id)
+  await platform.client.addTurn(tasks[0] ?? '', { input: 'and then', params: { steps: [say(0, 'then')] } })
+  const viewers = tasks.map(task => watch(task, { urls: [platform.url] }))
+  for (const viewer of viewers.slice(0, 3)) await viewer.until('a few words', ({ text }) => text().length > 8)
+  for (const viewer of viewers.slice(3)) await viewer.until('it has joined', ({ frames }) => frames().length > 0)
+  return { tasks, viewers }
+}
+
+/** Every turn was run once and said all it had to say, and every viewer knows. */
+async function expectAllWell(tasks: string[], viewers: Viewer[]): Promise<void> {
+  for (const task of tasks) {
+    const { turns } = await platform.client.waitForEnd(task)
+    expect(turns.map(({ status, attempt }) => [status, attempt])).toEqual(turns.map(() => ['completed', 1]))
+  }
+  const texts = await Promise.all(
+    tasks.map(async task => (await platform.client.messages(task)).map(({ content }) => 'text' in content && content.text)),
+  )
+  const spoken = ['go', `begin${words}end`]
+  expect(texts).toEqual([[...spoken, 'and then', 'then'], spoken, spoken, ['later', 'later'], ['later', 'later']])
+  expect(await faultsOfViewers({ ...platform, redis: redis.client }, viewers, { log: false, isDisturbed: true })).toEqual([])
+}
+
+async function counts(): Promise<Record<'reopened' | 'jobs' | 'gaps' | 'deaths', number>> {
+  const { url } = platform
+  return {
+    reopened: await metric(url, 'rivulet_logs_reopened_total'),
+    jobs: await metric(url, 'rivulet_reconciler_repairs_total', { kind: 'job' }),
+    gaps: await metric(url, 'rivulet_snapshots_sent_total', { reason: 'gap' }),
+    deaths: await metric(url, 'rivulet_worker_deaths_total'),
+  }
+}
+
+function linesSaying(message: string) {
+  return platform.apis.flatMap(({ lines }) => lines.filter(({ msg }) => msg === message))
+}

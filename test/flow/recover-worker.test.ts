@@ -1,0 +1,107 @@
+/** Workers that vanish, freeze and come back: somebody else takes over, and what is late gets nowhere. */
+import { createTurnQueue } from '@rivulet/broker'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { faultsOfViewers } from '../support/judge-viewers.ts'
+import { metric } from '../support/metrics.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import type { PlatformProcess } from '../support/platform-process.ts'
+import { repeat, rest, say, scripted } from '../support/scripts.ts'
+import { faultsOf } from '../support/task-laws.ts'
+import { until } from '../support/until.ts'
+import { watch } from '../support/viewer.ts'
+
+const talk = (words: number) => scripted([say(0, 'begin'), repeat(words, say(0, '.'), rest(50)), say(0, 'end')], { input: 'go' })
+
+let platform: Platform
+
+beforeAll(async () => {
+  platform = await startPlatform({ workers: 2 })
+})
+afterAll(() => platform.close())
+
+test('what a killed worker ran is run by another, once its lease has ended; nothing it said remains', async () => {
+  const deaths = await metric(platform.url, 'rivulet_worker_deaths_total')
+  const tasks = await Promise.all(Array.from({ length: 3 }, () => platform.client.createTask(talk(20))))
+  const viewers = tasks.map(({ task }) => watch(task.id, { urls: [platform.url] }))
+  for (const viewer of viewers) await viewer.until('a few words', ({ text }) => text().length > 8)
+  const victim = await workerOf(tasks[0]?.task.id)
+  await victim.kill()
+  for (const { task } of tasks) await platform.client.waitForEnd(task.id)
+  for (const { task } of tasks) {
+    const messages = await platform.client.messages(task.id)
+    expect(messages.at(-1)?.content).toMatchObject({ text: `begin${'.'.repeat(20)}end` })
+    expect(await faultsOf(platform, task.id)).toEqual([])
+  }
+  expect(await faultsOfViewers(platform, viewers)).toEqual([])
+  expect(await metric(platform.url, 'rivulet_worker_deaths_total')).toBeGreaterThan(deaths)
+  expect(await metric(platform.url, 'rivulet_reconciler_repairs_total', { kind: 'lease' })).toBeGreaterThan(0)
+  await platform.startWorker()
+})
+
+test('a frozen worker that wakes after its lease writes nothing, and its handler is stopped', async () => {
+  const { task } = await platform.client.createTask(talk(60))
+  const viewer = watch(task.id, { urls: [platform.url] })
+  await viewer.until('a few words', ({ text }) => text().length > 8)
+  const zombie = await workerOf(task.id)
+  const fenced = await metric(platform.url, 'rivulet_fenced_writes_total', { write: 'append' })
+  zombie.freeze()
+  await platform.client.waitForTask(task.id, ({ turns: [turn] }) => turn?.attempt === 2 && turn.status === 'running')
+  zombie.wake()
+  await until('the zombie has noticed', () => zombie.lines.some(line => line.msg === 'turn lost' && line.task === task.id))
+  await viewer.ended
+  expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 2 }])
+  const log = await platform.log(task.id)
+  const second = log.findIndex(({ event }) => event.type === 'turn.started' && event.attempt === 2)
+  expect(log.slice(second).filter(({ event }) => event.attempt !== 2)).toEqual([])
+  expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
+  await until('it is counted', async () => (await metric(platform.url, 'rivulet_fenced_writes_total', { write: 'append' })) > fenced)
+})
+
+test('a job that is delivered again, of a turn that runs or has ended, changes nothing', async () => {
+  const { task: ended, turns } = await platform.client.finishedTask({ agent: 'echo', input: 'done' })
+  const { task: running, turn } = await platform.client.createTask(talk(40))
+  const viewer = watch(running.id, { urls: [platform.url] })
+  await viewer.until('a few words', ({ text }) => text().length > 8)
+  await faultsOf(platform, ended.id)
+  const log = await platform.log(ended.id)
+  const queue = createTurnQueue({ redis: platform.redis, keys: platform.keys, onError: () => {} })
+  const again = [
+    { agent: 'echo', turn: turns[0]?.id ?? '', dispatch: 99, delayMs: 0, priority: 0 },
+    { agent: 'scripted', turn: turn.id, dispatch: 99, delayMs: 0, priority: 0 },
+  ]
+  await queue.enqueue(again)
+  await until('both were taken', async () => (await queue.find(again)).every(isThere => !isThere))
+  await queue.close()
+  expect(await platform.log(ended.id)).toEqual(log)
+  await viewer.ended
+  expect((await platform.client.detail(running.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+  expect([...(await faultsOf(platform, running.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
+})
+
+test('workers whose clocks jump, an hour ahead or a minute behind, have the same results', async () => {
+  for (const { kill, hasExited } of platform.workers) if (!hasExited()) await kill('SIGTERM')
+  const jumping = await Promise.all([3_600_000, -60_000].map(ms => platform.startWorker({ NODE_OPTIONS: `--import=${clockJump(ms)}` })))
+  const tasks = await Promise.all(Array.from({ length: 6 }, () => platform.client.createTask(talk(50))))
+  const viewers = tasks.map(({ task }) => watch(task.id, { urls: [platform.url] }))
+  for (const { task } of tasks) {
+    expect((await platform.client.waitForEnd(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+    expect(await faultsOf(platform, task.id)).toEqual([])
+  }
+  expect(await faultsOfViewers(platform, viewers)).toEqual([])
+  const after = await Promise.all(Array.from({ length: 4 }, () => platform.client.finishedTask({ agent: 'echo', input: 'after the jump' })))
+  expect(after.map(({ task }) => task.status)).toEqual(Array(4).fill('completed'))
+  expect(jumping.map(({ hasExited }) => hasExited())).toEqual([false, false])
+})
+
+/** A module that sets the clock of its process, a second after the start. */
+function clockJump(ms: number): string {
+  return `data:text/javascript,${encodeURIComponent(`const now=Date.now;setTimeout(()=>{Date.now=()=>now()+${ms}},1000).unref()`)}`
+}
+
+/** The process that runs a task's turn. */
+async function workerOf(task: string | undefined): Promise<PlatformProcess> {
+  const { rows } = await platform.pg.query<{ worker: string }>('select worker from turns where task = $1', [task])
+  const found = platform.workers.find(({ lines }) => lines.some(line => line.msg === 'worker is ready' && line.worker === rows[0]?.worker))
+  if (!found) throw new Error(`No worker of ours runs ${task}`)
+  return found
+}

@@ -1,0 +1,166 @@
+/** Another try: after a failure, and after a death, which are counted apart. Nobody ever sees two attempts at once. */
+import { emptyState, messagesOf, type TaskState } from '@rivulet/protocol'
+import { defineAgent } from '@rivulet/worker'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { faultsOfViewers } from '../support/judge-viewers.ts'
+import { metric } from '../support/metrics.ts'
+import { startOwnWorker } from '../support/own-worker.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import type { PlatformProcess } from '../support/platform-process.ts'
+import { fail, rest, type Step, say, scripted } from '../support/scripts.ts'
+import { faultsOf } from '../support/task-laws.ts'
+import { until } from '../support/until.ts'
+import { foldFrame, type Viewer, watch } from '../support/viewer.ts'
+
+const exit: Step = { exit: 1 }
+
+let platform: Platform
+
+beforeAll(async () => {
+  // Processes of their own start while the machine is busy: a lease must outlive that.
+  platform = await startPlatform({ env: { RIVULET_ALLOW_EXIT: '1', LEASE_MS: '3000' } })
+})
+afterAll(() => platform.close())
+
+describe('a failed attempt', () => {
+  test('stays visible until the next one starts, and is gone then', async () => {
+    const params = { attempts: { 1: [say(0, 'first '), say(0, 'try'), fail('no')], 2: [say(0, 'second try'), rest(200)] } }
+    const { task } = await platform.client.createTask({ agent: 'scripted', input: 'go', params })
+    const viewer = watch(task.id, { urls: [platform.url] })
+    await platform.client.waitForTask(task.id, ({ turns: [turn] }) => turn?.status === 'queued' && turn.attempt === 1)
+    await viewer.until('the first attempt', ({ text }) => text() === 'first try')
+    const shown = await platform.client.messages(task.id)
+    expect(shown).toMatchObject([{ author: 'user' }, { index: 1, attempt: 1, status: 'failed', content: { text: 'first try' } }])
+    await viewer.ended
+    expect(mixtures(viewer)).toEqual([])
+    expect(attemptsSeen(viewer)).toEqual([1, 2])
+    expect(await platform.client.messages(task.id)).toMatchObject([{}, { index: 1, attempt: 2, content: { text: 'second try' } }])
+    expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
+    expect(linesAbout(task.id, 'attempt failed; the turn is tried again')).toMatchObject([{ turn: 1, attempt: 1 }])
+  })
+
+  test('is tried as often as the task allows, and told each time', async () => {
+    const before = await metric(platform.url, 'rivulet_turn_retries_total')
+    const { task, turns } = await platform.client.finishedTask(scripted([say(0, 'x'), fail('never')], { maxAttempts: 2 }))
+    expect(turns).toMatchObject([{ status: 'failed', attempt: 2, error: { code: 'agent_error', message: 'never' } }])
+    expect(await metric(platform.url, 'rivulet_turn_retries_total')).toBe(before + 1)
+    expect(await faultsOf(platform, task.id)).toEqual([])
+  })
+})
+
+describe('a turn out of time', () => {
+  test('ends though its handler hangs, and makes room for the next', async () => {
+    const hung = defineAgent('hung', async turn => {
+      await turn.message().append(turn.input ? 'in vain' : 'next')
+      if (turn.input) await new Promise(() => {})
+    })
+    await startOwnWorker(platform, [hung], { concurrency: 1 })
+    const { task, turns, messages } = await platform.client.finishedTask({ agent: 'hung', input: 'go', timeoutMs: 500 })
+    expect(turns).toMatchObject([{ status: 'failed', attempt: 1, error: { code: 'deadline_exceeded' } }])
+    expect(messages).toMatchObject([{}, { status: 'aborted', stopReason: 'aborted', content: { text: 'in vain' } }])
+    expect(await faultsOf(platform, task.id)).toEqual([])
+    expect((await platform.client.finishedTask({ agent: 'hung' })).messages).toMatchObject([{ content: { text: 'next' } }])
+  })
+
+  test('ends though its worker is frozen; the worker writes nothing when it wakes', async () => {
+    const worker = onlyWorker()
+    const steps = [say(0, 'half'), rest(800), say(0, ' and half')]
+    const { task } = await platform.client.createTask(scripted(steps, { timeoutMs: 700 }))
+    const viewer = watch(task.id, { urls: [platform.url] })
+    await viewer.until('the first half', ({ text }) => text() === 'half')
+    const before = await metric(platform.url, 'rivulet_reconciler_repairs_total', { kind: 'deadline' })
+    worker.freeze()
+    await viewer.ended
+    const log = await platform.log(task.id)
+    worker.wake()
+    await until('the worker has noticed', () => worker.lines.some(line => line.msg.startsWith('turn ') && line.task === task.id))
+    expect(await platform.log(task.id)).toEqual(log)
+    expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'failed', error: { code: 'deadline_exceeded' } }])
+    expect(await metric(platform.url, 'rivulet_reconciler_repairs_total', { kind: 'deadline' })).toBe(before + 1)
+    expect(linesAbout(task.id, 'reconciler repaired')).toMatchObject([{ kind: 'deadline', turn: 1 }])
+    expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
+  })
+})
+
+describe('a worker that dies', () => {
+  test('takes the others with it once: the poison runs alone from then on, until it has died three times', async () => {
+    const shared = onlyWorker()
+    const before = await metric(platform.url, 'rivulet_worker_deaths_total')
+    const good = await Promise.all(
+      ['a', 'b', 'c'].map(name => platform.client.createTask(scripted([say(0, name), rest(1_500), say(0, '!')], { maxAttempts: 1 }))),
+    )
+    const viewers = good.map(({ task }) => watch(task.id, { urls: [platform.url] }))
+    for (const viewer of viewers) await viewer.until('a beginning', ({ text }) => text() !== '')
+    const { task: poison } = await platform.client.createTask(scripted([say(0, 'poison'), rest(100), exit]))
+    await shared.exited
+    const successor = await platform.startWorker()
+
+    // Deaths are not failures: a task with one attempt gets another one.
+    for (const { task } of good)
+      expect((await platform.client.waitForEnd(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 2 }])
+    expect(viewers.flatMap(mixtures)).toEqual([])
+    expect(viewers.map(attemptsSeen)).toEqual([
+      [1, 2],
+      [1, 2],
+      [1, 2],
+    ])
+    expect(await faultsOfViewers(platform, viewers)).toEqual([])
+
+    const { turns } = await platform.client.waitForEnd(poison.id, { timeoutMs: 50_000 })
+    expect(turns).toMatchObject([{ status: 'failed', attempt: 3, error: { code: 'worker_lost' } }])
+    expect(await platform.client.messages(poison.id)).toMatchObject([{ status: 'failed', content: { text: 'poison' } }])
+    expect(successor.hasExited()).toBe(false)
+    expect(await metric(platform.url, 'rivulet_worker_deaths_total')).toBe(before + 6)
+    expect(linesAbout(poison.id, 'the worker of a turn is gone').map(({ turn, deaths }) => [turn, deaths])).toEqual([
+      [1, 1],
+      [1, 2],
+      [1, 3],
+    ])
+    for (const { task } of [...good, { task: poison }]) expect(await faultsOf(platform, task.id)).toEqual([])
+  })
+
+  test('does not use up an attempt that may fail', async () => {
+    const shared = onlyWorker()
+    const attempts = { 1: [fail('one')], 2: [say(0, 'x'), exit], 3: [say(0, 'y')] }
+    const { task } = await platform.client.createTask({ agent: 'scripted', params: { attempts }, maxAttempts: 2 })
+    await shared.exited
+    await platform.startWorker()
+    const { turns } = await platform.client.waitForEnd(task.id)
+    expect(turns).toMatchObject([{ status: 'completed', attempt: 3 }])
+    expect(await faultsOf(platform, task.id)).toEqual([])
+  })
+})
+
+function onlyWorker(): PlatformProcess {
+  const [worker, ...others] = platform.workers.filter(({ hasExited }) => !hasExited())
+  if (!worker || others.length > 0) throw new Error('There should be one worker')
+  return worker
+}
+
+function linesAbout(task: string, message: string) {
+  return platform.apis.flatMap(({ lines }) => lines.filter(line => line.msg === message && line.task === task))
+}
+
+/** The moments at which a viewer held messages of two attempts at one turn. */
+function mixtures(viewer: Viewer): string[] {
+  return statesOf(viewer).flatMap(state => {
+    const attempts = new Set(agentMessages(state).map(({ turn, attempt }) => `${turn}.${attempt}`))
+    return attempts.size > 1 ? [`${state.cursor}: ${[...attempts]}`] : []
+  })
+}
+
+function attemptsSeen(viewer: Viewer): number[] {
+  return [...new Set(statesOf(viewer).flatMap(state => agentMessages(state).map(({ attempt }) => attempt)))]
+}
+
+function statesOf(viewer: Viewer): TaskState[] {
+  let state = emptyState
+  return viewer.frames().map(frame => {
+    state = foldFrame(state, frame)
+    return state
+  })
+}
+
+function agentMessages(state: TaskState) {
+  return messagesOf(state).filter(({ author }) => author === 'agent')
+}

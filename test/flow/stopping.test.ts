@@ -1,0 +1,76 @@
+/** Processes that are told to stop, or stand still for a while: what they hold is given back or kept, and counts against nobody. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { knobs, type Platform, startPlatform } from '../support/platform.ts'
+import { repeat, rest, say, scripted, start } from '../support/scripts.ts'
+import { faultsOf } from '../support/task-laws.ts'
+import { until } from '../support/until.ts'
+
+let platform: Platform
+
+beforeAll(async () => {
+  platform = await startPlatform({ env: { WORKER_CONCURRENCY: '5' } })
+})
+afterAll(() => platform.close())
+
+test('an API that stands still longer than a lease takes nothing from its workers', async () => {
+  const { task } = await platform.client.createTask(scripted([repeat(50, say(0, '.'), rest(100))]))
+  await untilRunning(task.id)
+  platform.apis[0]?.freeze()
+  await sleep(Number(knobs.LEASE_MS) * 1.5)
+  platform.apis[0]?.wake()
+  const { turns } = await platform.client.waitForEnd(task.id)
+  expect(turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+  const { rows } = await platform.pg.query('select deaths, failures from turns where task = $1', [task.id])
+  expect(rows).toEqual([{ deaths: 0, failures: 0 }])
+  expect(await faultsOf(platform, task.id)).toEqual([])
+})
+
+test('a worker that is told to stop finishes what it can and gives back the rest, uncounted', async () => {
+  const [first] = platform.workers
+  const short = await platform.client.createTask(scripted([say(0, 'a'), rest(2_000), say(0, 'b')], { input: 'short' }))
+  const long = await Promise.all(
+    Array.from({ length: 4 }, () =>
+      platform.client.createTask(scripted([start(0, { type: 'text', text: 'half' }), rest(60_000)], { input: 'long' })),
+    ),
+  )
+  for (const { task } of [short, ...long]) await untilRunning(task.id)
+  const waiting = await platform.client.createTask({ agent: 'echo', input: 'no room yet' })
+  const stopped = first?.kill('SIGTERM')
+  expect((await platform.client.waitForEnd(short.task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+  expect(await stopped).toEqual({ code: 0, signal: null })
+
+  for (const { task } of long) {
+    const { turns } = await platform.client.detail(task.id)
+    expect(turns).toMatchObject([{ status: 'queued', attempt: 0 }])
+  }
+  // Canceled before anybody takes it again: what it had said is there, and aborted.
+  const [canceled, ...others] = long.map(({ task }) => task.id)
+  await platform.client.cancel(canceled ?? '')
+  expect(await platform.client.messages(canceled ?? '')).toMatchObject([
+    { author: 'user' },
+    { status: 'aborted', content: { text: 'half' } },
+  ])
+  expect(await faultsOf(platform, canceled ?? '')).toEqual([])
+
+  const second = await platform.startWorker()
+  for (const id of others) {
+    await platform.client.waitForTask(id, ({ task }) => task.status === 'running')
+    const { rows } = await platform.pg.query('select attempt, failures, deaths, worker from turns where task = $1', [id])
+    expect(rows).toMatchObject([{ attempt: 1, failures: 0, deaths: 0, worker: expect.stringContaining(`-${second.pid}-`) }])
+    await platform.client.cancel(id)
+    expect(await faultsOf(platform, id)).toEqual([])
+  }
+  expect((await platform.client.waitForEnd(waiting.task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+})
+
+test('an API that is told to stop says so at once, ends what it was asked, and exits', async () => {
+  const api = await platform.startApi()
+  const { task } = await platform.clientOf(api).createTask({ agent: 'echo', input: 'one more' })
+  expect(await api.kill('SIGTERM')).toEqual({ code: 0, signal: null })
+  expect((await platform.client.waitForEnd(task.id)).task.status).toBe('completed')
+})
+
+async function untilRunning(task: string): Promise<void> {
+  await until(`task ${task} speaks`, async () => (await platform.log(task)).some(({ event }) => event.type === 'message.started'))
+}

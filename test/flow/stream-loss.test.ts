@@ -1,0 +1,188 @@
+/** Redis forgets, is filled with rubbish or goes away while viewers watch: they are told so, and none of them ends with a wrong word. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { faultsOfViewers } from '../support/judge-viewers.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import type { ErrorAnswer } from '../support/platform-client.ts'
+import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts'
+import { repeat, rest, say, scripted, seededRandom } from '../support/scripts.ts'
+import { until } from '../support/until.ts'
+import { isLogged, type Viewer, watch } from '../support/viewer.ts'
+import type { Frame } from '../support/viewer-connection.ts'
+
+let redis: PrivateRedis
+let platform: Platform
+
+beforeAll(async () => {
+  redis = await startPrivateRedis()
+  platform = await startPlatform({ apis: 2, workers: 1, env: { REDIS_URL: redis.url } })
+})
+afterAll(async () => {
+  await platform?.close()
+  await redis.close()
+})
+
+const judged = (viewers: Viewer[]) => faultsOfViewers({ ...platform, redis: redis.client }, viewers, { log: false, isDisturbed: true })
+
+describe('pushes that are lost', () => {
+  test('cost nothing but a reading of the log', async () => {
+    const { task } = await platform.client.createTask(scripted([repeat(60, say(0, 'word '), rest(20))], { input: 'go' }))
+    const viewers = platform.urls.map(url => watch(task.id, { urls: [url] }))
+    for (const words of [5, 20, 35]) {
+      await Promise.all(viewers.map(viewer => viewer.until(`hears ${words} words`, ({ text }) => text().length >= words * 5)))
+      await redis.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+    }
+    expect(await faultsOfViewers({ ...platform, redis: redis.client }, viewers)).toEqual([])
+    for (const viewer of viewers) {
+      expect(viewer.journal.connections).toHaveLength(1)
+      expect(viewer.frames().filter(({ data }) => data.type === 'snapshot')).toHaveLength(1)
+    }
+  })
+
+  test('and pushes that are none do no harm', async () => {
+    const { task } = await platform.client.createTask(scripted([repeat(20, say(0, 'word '), rest(20))], { input: 'go' }))
+    const viewers = platform.urls.map(url => watch(task.id, { urls: [url] }))
+    await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text() !== '')))
+    const channel = platform.keys.channel(task.id)
+    for (const rubbish of ['', 'x', '\n', '1-1', '0-0\n99-1', '2-1\n99-1\n{"type":"turn.finished"}', '9-9\n99-99\nnull', '0-0\nx\ny'])
+      await redis.client.publish(channel, rubbish)
+    expect(await judged(viewers)).toEqual([])
+    for (const viewer of viewers) expect(viewer.text()).toBe('word '.repeat(20))
+  })
+})
+
+describe('entries of somebody else in a log', () => {
+  const foreign = (task: string): [string, string[]][] => {
+    const event = { type: 'custom', task, turn: 1, attempt: 1, at: 0, name: 'n', data: 1 }
+    return [
+      ['bad JSON', ['event', '{"type":']],
+      ['no JSON', ['event', '']],
+      ['other fields', ['hello', 'world']],
+      ['an unknown type', ['index', '0', 'event', JSON.stringify({ ...event, type: 'message.exploded' })]],
+      ['a missing field', ['event', JSON.stringify({ type: 'message.delta', task, turn: 1, attempt: 1, at: 0 })]],
+      ['line breaks', ['event', `{\n"type":"custom","task":"${task}","turn":1,"attempt":1,"at":0,\r"name":"id: 9-9","data":"\\n"}`]],
+      ['another task', ['event', JSON.stringify({ ...event, task: crypto.randomUUID(), name: 'secret' })]],
+      ['a turn that is none', ['event', JSON.stringify({ ...event, type: 'turn.resumed', turn: 999, response: 1 })]],
+      ['an impossible time', ['event', JSON.stringify({ ...event, type: 'turn.queued', turn: 1, at: 1e300 })]],
+      [
+        'an index far away',
+        [
+          'event',
+          JSON.stringify({ ...event, type: 'message.started', index: 9_999_999, author: 'agent', content: { type: 'text', text: '' } }),
+        ],
+      ],
+      [
+        'a delta that does not fit',
+        ['event', JSON.stringify({ ...event, type: 'message.delta', index: 0, offset: 77, delta: { type: 'text', text: 'x' } })],
+      ],
+    ]
+  }
+
+  test.each(foreign(crypto.randomUUID()).map(([name], i) => [name, i] as const))(
+    '%s: nobody is told of it, nothing stops',
+    async (_, i) => {
+      const { task } = await platform.client.createTask(scripted([repeat(15, say(0, 'word '), rest(20))], { input: 'go' }))
+      const bystander = await platform.client.createTask(scripted([repeat(15, say(0, 'other '), rest(20))]))
+      const viewers = platform.urls.map(url => watch(task.id, { urls: [url] }))
+      const other = watch(bystander.task.id, { urls: platform.urls })
+      await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text() !== '')))
+      const fields = foreign(task.id)[i]?.[1] ?? []
+      // Where the next entry would be, far behind, and beyond every epoch.
+      await redis.client.xadd(platform.keys.stream(task.id), '*', ...fields)
+      const fresh = platform.urls.flatMap(url => ['', '?from=start'].map(query => watch(task.id, { urls: [url], query })))
+      expect(await judged([...viewers, ...fresh])).toEqual([])
+      expect(await faultsOfViewers({ ...platform, redis: redis.client }, [other])).toEqual([])
+      for (const viewer of [...viewers, ...fresh]) {
+        expect(viewer.text()).toBe('word '.repeat(15))
+        expect(JSON.stringify(viewer.frames())).not.toContain('secret')
+      }
+      for (const api of platform.apis) expect(api.hasExited()).toBe(false)
+    },
+  )
+
+  test('in the very place of the next entry: the turn goes on in a new epoch', async () => {
+    const { task } = await platform.client.createTask(scripted([repeat(30, say(0, 'word '), rest(20))], { input: 'go' }))
+    const viewers = platform.urls.map(url => watch(task.id, { urls: [url] }))
+    await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text() !== '')))
+    await until('it is in the way', () => squat(task.id))
+    expect(await judged(viewers)).toEqual([])
+    for (const viewer of viewers) expect(viewer.text()).toBe('word '.repeat(30))
+  })
+
+  /** Takes the id after the last one; false when the worker was faster. */
+  async function squat(task: string): Promise<boolean> {
+    const stream = platform.keys.stream(task)
+    const [last] = await redis.client.xrevrange(stream, '+', '-', 'COUNT', 1)
+    const [epoch, seq] = (last?.[0] ?? '0-0').split('-').map(Number)
+    return redis.client.xadd(stream, `${epoch}-${(seq ?? 0) + 1}`, 'event', 'mine').then(
+      () => true,
+      () => false,
+    )
+  }
+})
+
+describe('a Redis that forgets everything', () => {
+  test.each([1, 2, 3])('in the middle of streams: all end right, and nobody misses anything silently (%i)', async seed => {
+    const random = seededRandom(seed)
+    const tasks = await Promise.all(
+      Array.from({ length: 6 }, async () => {
+        const { task } = await platform.client.createTask(scripted([repeat(40, say(0, 'word '), rest(25)), say(1, 'end')], { input: 'go' }))
+        await platform.client.addTurn(task.id, { input: 'more', params: { steps: [repeat(4, say(0, 'again '), rest(20))] } })
+        return task.id
+      }),
+    )
+    const viewers = tasks.flatMap(task => platform.urls.map(url => watch(task, { urls: [url] })))
+    const enough = 5 + Math.floor(random() * 150)
+    await until('they speak', () => viewers.every(viewer => viewer.text().length > enough || viewer.state().turns.length > 1))
+    const seen = viewers.map(viewer => viewer.frames().filter(isLogged))
+    await redis.client.flushall()
+    // Everyone who was cut comes back, with every cursor there was.
+    viewers.push(...viewers.flatMap((viewer, i) => resumedEverywhere(viewer.journal.task, seen[i] ?? [])))
+    expect(await judged(viewers)).toEqual([])
+    for (const viewer of viewers) expect(textsOf(viewer)).toEqual(['go', 'word '.repeat(40), 'end', 'more', 'again '.repeat(4)])
+  })
+})
+
+describe('a Redis that loses the end of its file', () => {
+  test.each([1, 2])('while viewers hold every cursor there was: each of them ends right (%i)', { timeout: 120_000 }, async seed => {
+    if (!redis.isNative) return console.log('Skipped: only a redis-server on PATH keeps an append-only file to cut')
+    const random = seededRandom(seed)
+    const { task } = await platform.client.createTask(scripted([repeat(60, say(0, 'word '), rest(25)), say(1, 'end')], { input: 'go' }))
+    const viewers = platform.urls.map(url => watch(task.id, { urls: [url], query: '?from=start' }))
+    const before = 20 + Math.floor(random() * 100)
+    await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text().length > before)))
+    const mark = redis.mark()
+    await Promise.all(viewers.map(viewer => viewer.until('hears more', ({ text }) => text().length > before + 50 + random() * 60)))
+    await redis.kill()
+    const seen = viewers.flatMap(viewer => [viewer.frames().filter(isLogged)])
+    await redis.restart(mark)
+    viewers.push(...seen.flatMap(past => resumedEverywhere(task.id, past)))
+    expect(await judged(viewers)).toEqual([])
+    for (const viewer of viewers) expect(textsOf(viewer)).toEqual(['go', 'word '.repeat(60), 'end'])
+  })
+
+  test('or is away for a while: whoever comes is told to come back, and whoever is there hears the rest', { timeout: 90_000 }, async () => {
+    if (!redis.isNative) return console.log('Skipped: only a redis-server on PATH keeps its data when it is killed')
+    const { task } = await platform.client.createTask(scripted([repeat(60, say(0, 'word '), rest(25))], { input: 'go' }))
+    const quiet = await platform.client.createTask(scripted([say(0, 'x')]))
+    const viewers = platform.urls.map(url => watch(task.id, { urls: [url] }))
+    await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text() !== '')))
+    await redis.kill()
+    const answer = await until('it is refused', async () => {
+      const { status, body } = await platform.client.get<ErrorAnswer>(`/v1/tasks/${quiet.task.id}/events`)
+      return status !== 200 && { status, code: body.error.code }
+    })
+    expect(answer).toEqual({ status: 503, code: 'dependency_unavailable' })
+    await redis.restart()
+    viewers.push(watch(quiet.task.id, { urls: platform.urls }))
+    expect(await judged(viewers)).toEqual([])
+  })
+})
+
+/** For every cursor, one who had heard everything up to it, and comes back. */
+function resumedEverywhere(task: string, past: Frame[]): Viewer[] {
+  return past.map((_, i) => watch(task, { urls: [platform.urls[i % 2] ?? ''], past: past.slice(0, i + 1) }))
+}
+
+function textsOf(viewer: Viewer): unknown[] {
+  return Array.from(viewer.state().messages, ({ content }) => content.type === 'text' && content.text)
+}

@@ -1,0 +1,160 @@
+/** Readers that are too slow, conversations that are too long, and an API that stops: nobody else notices, and nobody is told a wrong word. */
+import { connect } from 'node:net'
+import type { Snapshot } from '@rivulet/protocol'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { collectingOptions, heldMemory } from '../support/collect-garbage.ts'
+import { faultsOfViewers } from '../support/judge-viewers.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import { repeat, rest, say, scripted } from '../support/scripts.ts'
+import { until } from '../support/until.ts'
+import { type Viewer, watch } from '../support/viewer.ts'
+
+const MiB = 1024 * 1024
+
+let platform: Platform
+
+beforeAll(async () => {
+  platform = await startPlatform({ apis: 2, workers: 1 })
+})
+afterAll(() => platform.close())
+
+describe('readers who stop reading', () => {
+  const word = `${'0123456789'.repeat(6_000)}\n`
+  const count = 220
+  // More than any kernel keeps for a socket, and stays open until it is canceled.
+  const flood = [repeat(count, say(0, word)), rest(600_000)]
+
+  test('cost the process next to nothing, hold nobody up, and go on from a snapshot', { timeout: 120_000 }, async () => {
+    const api = await platform.startApi({ env: collectingOptions })
+    const alone = await floodWith(0)
+    const crowded = await floodWith(12)
+    // Those who ask for the past are each sent it by themselves: if what they do not read was kept, they would hold 200 MB.
+    const replaying = Array.from({ length: 24 }, () => watch(crowded.task, { urls: [api.url], query: '?from=start' }))
+    for (const viewer of replaying) viewer.pause()
+    await Promise.all(replaying.map(viewer => viewer.until('is answered', ({ journal }) => journal.connections[0]?.status === 200)))
+    const reading = watch(crowded.task, { urls: [api.url], query: '?from=start' })
+    await reading.until('has read all of it', ({ text }) => text().length === word.length * count, { timeoutMs: 60_000 })
+    expect((await heldMemory(api)) - alone.memory).toBeLessThan(60 * MiB)
+    crowded.readers.push(reading)
+    await Promise.all(replaying.map(viewer => viewer.stop()))
+
+    const back = crowded.stalled.slice(0, 2)
+    for (const viewer of crowded.stalled.slice(2)) await viewer.stop()
+    for (const viewer of back) viewer.resume()
+    for (const viewer of back)
+      await viewer.until('has the whole text', ({ text }) => text().length === word.length * count, { timeoutMs: 60_000 })
+    await platform.client.cancel(crowded.task)
+    expect(await faultsOfViewers(platform, [...back, ...crowded.readers])).toEqual([])
+    for (const viewer of back) {
+      expect(viewer.frames().flatMap(({ data }) => (data.type === 'snapshot' ? [data.reason] : []))).toContain('slow')
+      expect(viewer.text() === word.repeat(count)).toBe(true)
+    }
+    for (const viewer of crowded.readers) expect(viewer.journal.connections).toHaveLength(1)
+
+    async function floodWith(stalling: number) {
+      const { task } = await platform.client.createTask(scripted(flood))
+      const urls = [api.url]
+      const stalled = Array.from({ length: stalling }, () => watch(task.id, { urls }))
+      for (const viewer of stalled) viewer.pause()
+      const readers = [watch(task.id, { urls }), watch(task.id, { urls })]
+      for (const viewer of readers)
+        await viewer.until('has the whole text', ({ text }) => text().length === word.length * count, { timeoutMs: 60_000 })
+      const memory = await heldMemory(api)
+      if (stalling === 0) await platform.client.cancel(task.id)
+      return { task: task.id, stalled, readers, memory }
+    }
+  })
+
+  test('and come back when the turn is over find the rest where it is stored', { timeout: 60_000 }, async () => {
+    const { task } = await platform.client.createTask(scripted([repeat(count, say(0, word))], { input: 'go' }))
+    const stalled = watch(task.id, { urls: platform.urls })
+    stalled.pause()
+    await platform.client.waitForEnd(task.id)
+    stalled.resume()
+    await stalled.ended
+    const slow = stalled.frames().findLast(({ data }) => data.type === 'snapshot')?.data as Snapshot
+    expect([slow.reason, slow.messages.length, slow.messagesFrom]).toEqual(['slow', 0, 2])
+    const rows = await platform.client.messages(task.id)
+    expect(rows.length).toBe(slow.messagesFrom)
+    expect(rows[1]?.content.type === 'text' && rows[1].content.text === word.repeat(count)).toBe(true)
+    expect(await faultsOfViewers(platform, [stalled])).toEqual([])
+  })
+})
+
+describe('a snapshot', () => {
+  const long = 'x'.repeat(300_000)
+
+  test('holds what fits of the turns that have ended, and all of the one that has not', async () => {
+    const { task } = await platform.client.createTask(scripted([say(0, long)], { input: '1' }))
+    for (const input of ['2', '3', '4', '5']) await platform.client.addTurn(task.id, { input, params: { steps: [say(0, long)] } })
+    await platform.client.waitForEnd(task.id)
+    const rows = await platform.client.messages(task.id)
+    expect(rows).toHaveLength(10)
+
+    const [withLog, withoutLog] = [await joined(task.id, 0), await withoutItsLog(task.id, () => joined(task.id, 1))]
+    for (const { snapshot } of [withLog, withoutLog]) {
+      expect(snapshot.messagesFrom).toBe(4)
+      expect(snapshot.messages).toEqual(rows.slice(4))
+      expect(JSON.stringify(snapshot.messages).length).toBeLessThan(MiB)
+      expect(snapshot.turns.map(({ number, status }) => [number, status])).toEqual([1, 2, 3, 4, 5].map(number => [number, 'completed']))
+    }
+
+    await platform.client.addTurn(task.id, { input: '6', params: { steps: [repeat(30, say(0, 'y'.repeat(60_000))), rest(600_000)] } })
+    const running = await until('the sixth turn has spoken', async () => {
+      const { snapshot, viewer } = await joined(task.id, 0, '')
+      await viewer.stop()
+      const last = snapshot.messages.at(-1)
+      return last?.turn === 6 && last.content.type === 'text' && last.content.text.length === 1_800_000 && snapshot
+    })
+    expect(running.messages.filter(({ turn }) => turn === 6)).toHaveLength(2)
+    expect(running.messages.map(({ index }) => index)).toEqual(running.messages.map((_, i) => running.messagesFrom + i))
+    expect(JSON.stringify(running.messages.filter(({ turn }) => turn < 6)).length).toBeLessThan(MiB)
+    // What a snapshot leaves out, and what it holds of the running turn, is had by asking for messages.
+    const all = await platform.client.messages(task.id)
+    expect(all.slice(running.messagesFrom)).toEqual(running.messages)
+    expect(all.slice(0, 10)).toEqual(rows)
+    await platform.client.cancel(task.id)
+  })
+
+  async function joined(task: string, api: number, query = '?follow=true'): Promise<{ snapshot: Snapshot; viewer: Viewer }> {
+    const viewer = watch(task, { urls: [platform.urls[api] ?? ''], query })
+    await viewer.until('gets its snapshot', ({ frames }) => frames().length > 0)
+    onTestFinished(() => void viewer.stop())
+    return { snapshot: viewer.frames()[0]?.data as Snapshot, viewer }
+  }
+
+  /** As if it had expired. */
+  async function withoutItsLog<T>(task: string, use: () => Promise<T>): Promise<T> {
+    await platform.redis.del(platform.keys.stream(task), platform.keys.state(task))
+    return use()
+  }
+})
+
+describe('an API that is told to stop', () => {
+  test('sends its viewers to another, where they miss nothing, and waits for nobody who does not listen', { timeout: 90_000 }, async () => {
+    const third = await platform.startApi()
+    const { task } = await platform.client.createTask(scripted([repeat(200, say(0, 'word '), rest(20))], { input: 'go' }))
+    const viewers = Array.from({ length: 120 }, () => watch(task.id, { urls: [third.url, platform.url] }))
+    const stalled = watch(task.id, { urls: [third.url, platform.url] })
+    stalled.pause()
+    const deaf = connect({ port: Number(new URL(third.url).port), host: '127.0.0.1', allowHalfOpen: true })
+    deaf.on('error', () => {})
+    deaf.write(`GET /v1/tasks/${task.id}/events HTTP/1.1\r\nHost: x\r\n\r\n`)
+    onTestFinished(() => void deaf.destroy())
+    await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text().length > 50)))
+
+    const began = performance.now()
+    const exit = third.kill('SIGTERM')
+    // Some come while it stops.
+    const late = Array.from({ length: 20 }, () => watch(task.id, { urls: [third.url, platform.url] }))
+    expect(await exit).toEqual({ code: 0, signal: null })
+    expect(performance.now() - began).toBeLessThan(10_000)
+    stalled.resume()
+    expect(await faultsOfViewers(platform, [...viewers, ...late, stalled])).toEqual([])
+    for (const viewer of [...viewers, stalled]) expect(viewer.text()).toBe('word '.repeat(200))
+    // Told when to come back, once more, before the end of the connection.
+    for (const { journal } of viewers) expect(journal.connections[0]?.retries).toHaveLength(2)
+    const delays = new Set(viewers.map(({ journal }) => journal.connections[0]?.retries[1]))
+    expect(delays.size).toBeGreaterThan(60)
+  })
+})

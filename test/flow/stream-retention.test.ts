@@ -1,0 +1,100 @@
+/** Viewers of tasks whose logs are trimmed and expire under them: with a log, part of a log or none, everyone is told the same. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { faultsOfViewers } from '../support/judge-viewers.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import { fail, repeat, rest, say, scripted } from '../support/scripts.ts'
+import { until } from '../support/until.ts'
+import { isLogged, type Viewer, watch } from '../support/viewer.ts'
+
+const retentionMs = 600
+
+let platform: Platform
+
+beforeAll(async () => {
+  platform = await startPlatform({ apis: 2, workers: 1, env: { LOG_RETENTION_MS: String(retentionMs) } })
+})
+afterAll(() => platform.close())
+
+const words = (count: number) => [repeat(count, say(0, 'word '), rest(25))]
+
+test('whoever joins at any moment of a task, while it runs, ends and expires, ends with what is stored', async () => {
+  const { task } = await platform.client.createTask(scripted(words(10), { input: 'go' }))
+  const viewers = await arriveUntil(task.id, async () => (await platform.redis.exists(platform.keys.stream(task.id))) === 0)
+  expect(await faultsOfViewers(platform, viewers, { log: false })).toEqual([])
+  for (const viewer of viewers) expect(viewer.text()).toBe('word '.repeat(10))
+  expect(new Set(viewers.map(beginning))).toEqual(new Set(['join', 'gap', 'log']))
+})
+
+test('whoever joins at any moment of a conversation whose first turns are trimmed ends with what is stored', {
+  timeout: 90_000,
+}, async () => {
+  const { task } = await platform.client.createTask(scripted(words(4), { input: 'one' }))
+  for (const [i, count] of [24, 4, 24, 4].entries())
+    await platform.client.addTurn(task.id, { input: `${i + 2}`, params: { steps: words(count) } })
+  const viewers = await arriveUntil(task.id, async () => (await platform.redis.exists(platform.keys.stream(task.id))) === 0)
+  expect(await faultsOfViewers(platform, viewers, { log: false })).toEqual([])
+  for (const viewer of viewers) expect(viewer.state().turns.map(({ status }) => status)).toEqual(Array(5).fill('completed'))
+})
+
+test('a turn that waits is not forgotten when what was said before it is trimmed', async () => {
+  const { task } = await platform.client.createTask(scripted(words(8), { input: 'one' }))
+  const attempts = { 1: [fail('once')], 2: words(30) }
+  await platform.client.addTurn(task.id, { input: 'two', params: { attempts } })
+  await platform.client.addTurn(task.id, { input: 'three', params: { steps: words(2) } })
+  await platform.client.waitForTask(task.id, ({ turns }) => turns[1]?.attempt === 2)
+  await until('the first turn is trimmed', async () => (await platform.log(task.id)).every(({ event }) => event.turn > 1))
+  // Fresh feeds: nobody has watched this task before.
+  const viewers = platform.urls.map(url => watch(task.id, { urls: [url] }))
+  expect(await faultsOfViewers(platform, viewers, { log: false })).toEqual([])
+  for (const viewer of viewers) expect(viewer.state().turns.map(({ status }) => status)).toEqual(['completed', 'completed', 'completed'])
+})
+
+test('from the start means all of it or a snapshot, also for an API that has read the start before it was trimmed', async () => {
+  const { task } = await platform.client.createTask(scripted(words(2), { input: 'one' }))
+  await platform.client.addTurn(task.id, { input: 'two', params: { steps: words(30) } })
+  await platform.client.addTurn(task.id, { input: 'three', params: { steps: words(30) } })
+  const early = platform.urls.map(url => watch(task.id, { urls: [url], query: '?from=start' }))
+  await platform.client.waitForTask(task.id, ({ turns }) => turns[2]?.status === 'running')
+  await until('the first turn is trimmed', async () => (await platform.log(task.id)).every(({ event }) => event.turn > 1))
+  const late = platform.urls.flatMap(url => ['?from=start', '?after=0-0'].map(query => watch(task.id, { urls: [url], query })))
+  expect(await faultsOfViewers(platform, [...early, ...late], { log: false })).toEqual([])
+  expect(early.map(beginning)).toEqual(['log', 'log'])
+  expect(late.map(beginning)).toEqual(['gap', 'gap', 'gap', 'gap'])
+})
+
+test('who follows a task beyond the end of its log hears its next turn', async () => {
+  const { task } = await platform.client.finishedTask(scripted(words(2), { input: 'one' }))
+  const followers = platform.urls.map(url => watch(task.id, { urls: [url], query: '?follow=true' }))
+  await until('the log has expired', async () => (await platform.redis.exists(platform.keys.stream(task.id))) === 0)
+  await Promise.all(followers.map(viewer => viewer.until('hears the first turn', ({ state }) => state().turns[0]?.status === 'completed')))
+  followers.push(...platform.urls.map(url => watch(task.id, { urls: [url], query: '?follow=true' })))
+  await Promise.all(followers.map(viewer => viewer.until('has joined', ({ frames }) => frames().length > 0)))
+  await platform.client.addTurn(task.id, { input: 'two', params: { steps: words(3) } })
+  for (const follower of followers) {
+    await follower.until('hears the second end', ({ state }) => state().turns[1]?.status === 'completed')
+    await follower.stop()
+  }
+  expect(await faultsOfViewers(platform, followers, { log: false })).toEqual([])
+})
+
+/** New viewers all the time, at both APIs: without a cursor, from the start, and with cursors that others have seen before. */
+async function arriveUntil(task: string, isOver: () => Promise<boolean>): Promise<Viewer[]> {
+  const first = watch(task, { urls: platform.urls, query: '?from=start' })
+  const viewers = [first]
+  await first.until('it has begun', ({ frames }) => frames().some(({ data }) => data.type === 'turn.started'))
+  for (let i = 0; !(await isOver()); i += 1) {
+    const urls = [platform.urls[i % 2] ?? '']
+    const seen = first.frames().filter(isLogged)
+    const kinds = [{}, { query: '?from=start' }, { past: seen.slice(0, 1 + ((i * 7) % seen.length)) }]
+    viewers.push(watch(task, { urls, ...kinds[i % 3] }))
+    await sleep(10)
+  }
+  viewers.push(watch(task, { urls: platform.urls }), watch(task, { urls: platform.urls, query: '?from=start' }))
+  return viewers
+}
+
+function beginning({ journal }: Viewer): string {
+  const first = journal.connections.find(({ isCut }) => !isCut)?.frames[0]?.data
+  return first?.type === 'snapshot' ? first.reason : 'log'
+}

@@ -1,0 +1,327 @@
+/** What a viewer is told of a task: from where on, until when, and in which frames. */
+import type { Event } from '@rivulet/protocol'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { faultsOfViewers } from '../support/judge-viewers.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import type { ErrorAnswer } from '../support/platform-client.ts'
+import { done, extend, fail, full, repeat, rest, say, scripted, start } from '../support/scripts.ts'
+import { faultsOf } from '../support/task-laws.ts'
+import { until } from '../support/until.ts'
+import { isLogged, type Viewer, watch } from '../support/viewer.ts'
+import { type Frame, openConnection } from '../support/viewer-connection.ts'
+
+let platform: Platform
+
+beforeAll(async () => {
+  platform = await startPlatform({ apis: 2, workers: 2 })
+})
+afterAll(() => platform.close())
+
+const slowly = [repeat(15, say(0, 'word '), rest(20))]
+
+describe('a viewer', () => {
+  test('who is there from the start hears every event, each in its frame, and then the end', async () => {
+    const steps = [
+      start(0, { type: 'text', text: 'So: ', format: 'markdown' }),
+      repeat(5, say(0, 'w\u00f6rd \n'), rest(5)),
+      done(0),
+      extend(1, { type: 'tool_request', text: '{"a":' }),
+      rest(20),
+      extend(1, { type: 'tool_request', text: ' 1}' }),
+      full(2, { type: 'data', data: { whole: true } }),
+      extend(3, { type: 'media', bytes: 'AAEC' }),
+      rest(20),
+      extend(3, { type: 'media', bytes: 'Aw==' }),
+    ]
+    const { task } = await platform.client.createTask(scripted(steps, { input: 'go' }))
+    const viewer = watch(task.id, { urls: platform.urls })
+    expect(await faultsOfViewers(platform, [viewer])).toEqual([])
+    const [connection] = viewer.journal.connections
+    expect(viewer.journal.connections).toHaveLength(1)
+    expect(connection?.headers).toMatchObject({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+    })
+    expect(types(viewer).slice(-2)).toEqual(['turn.finished', 'end'])
+    expect(viewer.state().status).toBe('completed')
+    expect(await faultsOf(platform, task.id)).toEqual([])
+  })
+
+  test('who asks from the start hears all of it again, also when it is over', async () => {
+    const { task } = await ended(slowly)
+    const viewer = watch(task.id, { urls: platform.urls, query: '?from=start' })
+    expect(await faultsOfViewers(platform, [viewer])).toEqual([])
+    const log = await platform.log(task.id)
+    expect(viewer.frames().filter(isLogged).map(seen)).toEqual(log.map(({ cursor, event }) => [cursor, event]))
+    expect(types(viewer).slice(-3)).toEqual(['turn.finished', 'caught_up', 'end'])
+  })
+
+  test('who comes when it is over gets a snapshot and the end', async () => {
+    const { task, messages } = await ended([say(0, 'all said')])
+    const viewer = watch(task.id, { urls: platform.urls })
+    expect(await faultsOfViewers(platform, [viewer])).toEqual([])
+    expect(types(viewer)).toEqual(['snapshot', 'caught_up', 'end'])
+    expect(viewer.frames()[0]?.data).toMatchObject({ reason: 'join', task: { status: 'completed' }, messages, messagesFrom: 0 })
+    expect(viewer.frames().at(-1)?.data).toMatchObject({ type: 'end', status: 'completed' })
+  })
+
+  test('who resumes at any cursor hears exactly what came after it, by header or by query, at either API', async () => {
+    const { task } = await ended([repeat(6, say(0, 'x'), rest(10))])
+    const log = await platform.log(task.id)
+    for (const [place, { cursor }] of log.entries()) {
+      const after = log.slice(place + 1).map(entry => [entry.cursor, entry.event])
+      for (const url of platform.urls) {
+        const [byHeader, byQuery] = [
+          watch(task.id, { urls: [url], after: cursor }),
+          watch(task.id, { urls: [url], query: `?after=${cursor}` }),
+        ]
+        for (const viewer of [byHeader, byQuery]) {
+          await viewer.ended
+          expect(viewer.frames().filter(isLogged).map(seen)).toEqual(after)
+          expect(viewer.journal.connections[0]?.status).toBe(place === log.length - 1 ? 204 : 200)
+        }
+      }
+    }
+  })
+
+  test('is believed by its Last-Event-ID first, then by after, then by from', async () => {
+    const { task } = await ended([repeat(3, say(0, 'x'), rest(10))])
+    const log = await platform.log(task.id)
+    const cursors = log.map(({ cursor }) => cursor)
+    const heard = async (query: string, after?: `${number}-${number}`) => {
+      const viewer = watch(task.id, { urls: platform.urls, query, ...(after && { after }) })
+      await viewer.ended
+      return viewer
+        .frames()
+        .filter(isLogged)
+        .map(({ id }) => id)
+    }
+    expect(await heard(`?after=${cursors[3]}&from=start`, cursors[1])).toEqual(cursors.slice(2))
+    expect(await heard(`?after=${cursors[3]}&from=start`)).toEqual(cursors.slice(4))
+    expect(await heard('?from=start')).toEqual(cursors)
+    expect(await heard('?after=0-0')).toEqual(cursors)
+  })
+
+  test('who follows stays after the end, and hears the next turn', async () => {
+    const { task } = await ended([say(0, 'first')])
+    const follower = watch(task.id, { urls: platform.urls, query: '?follow=true' })
+    await follower.until('catches up', ({ frames }) => frames().some(({ data }) => data.type === 'caught_up'))
+    const resumed = watch(task.id, {
+      urls: platform.urls,
+      query: '?follow=true',
+      after: (await platform.log(task.id)).at(-1)?.cursor ?? '0-0',
+    })
+    await resumed.until('catches up', ({ frames }) => frames().some(({ data }) => data.type === 'caught_up'))
+    await platform.client.addTurn(task.id, { input: 'more', params: { steps: [say(0, 'second')] } })
+    for (const viewer of [follower, resumed]) {
+      await viewer.until('hears the second end', ({ frames }) => finished(frames()).includes(2))
+      expect(types(viewer)).not.toContain('end')
+      await viewer.stop()
+    }
+    expect(await faultsOfViewers(platform, [follower])).toEqual([])
+    expect(types(resumed)).toEqual([
+      'caught_up',
+      'turn.queued',
+      'turn.started',
+      'message.started',
+      'message.delta',
+      'message.finished',
+      'turn.finished',
+    ])
+  })
+
+  test('hears several turns, one after the other, and the end only after the last', async () => {
+    const { task } = await platform.client.createTask(scripted(slowly, { input: 'one' }))
+    const viewer = watch(task.id, { urls: platform.urls })
+    for (const input of ['two', 'three']) await platform.client.addTurn(task.id, { input, params: { steps: slowly } })
+    expect(await faultsOfViewers(platform, [viewer])).toEqual([])
+    expect(finished(viewer.frames())).toEqual([1, 2, 3])
+    expect(viewer.state().messages.length).toBe(6)
+  })
+
+  test('sees an input that is queued while the running turn is tried again, and nothing of the first try at the end', async () => {
+    const attempts = { 1: [say(0, 'wrong'), say(1, 'way'), rest(150), fail('once')], 2: [repeat(5, say(0, 'right '), rest(10))] }
+    const { task } = await platform.client.createTask({ agent: 'scripted', input: 'go', params: { attempts } })
+    const viewers = platform.urls.map(url => watch(task.id, { urls: [url] }))
+    await Promise.all(viewers.map(viewer => viewer.until('hears the first try', ({ text }) => text() === 'way')))
+    await platform.client.addTurn(task.id, { input: 'next', params: { steps: [say(0, 'then')] } })
+    await Promise.all(viewers.map(viewer => viewer.until('hears of the input', ({ state }) => state().turns.length === 2)))
+    const late = watch(task.id, { urls: platform.urls })
+    expect(await faultsOfViewers(platform, [...viewers, late])).toEqual([])
+    for (const viewer of viewers) {
+      const started = viewer.frames().flatMap(({ data }) => (data.type === 'turn.started' ? [[data.turn, data.attempt]] : []))
+      expect(started.slice(-3)).toEqual([
+        [1, 1],
+        [1, 2],
+        [2, 1],
+      ])
+      expect(texts(viewer)).toEqual(['go', 'right '.repeat(5), 'next', 'then'])
+    }
+  })
+
+  test('hears what an agent notices by itself', async () => {
+    const { task } = await ended([{ custom: { name: 'progress', data: { percent: 50 } } }, say(0, 'done')])
+    const viewer = watch(task.id, { urls: platform.urls, query: '?from=start' })
+    await viewer.ended
+    expect(viewer.frames().find(({ data }) => data.type === 'custom')?.data).toMatchObject({ name: 'progress', data: { percent: 50 } })
+  })
+})
+
+describe('a cursor', () => {
+  test.each([['999-1'], ['1-999999'], ['0-1'], ['999999999999999-999999999999999']] as const)(
+    'that this log never had gets a snapshot instead (%s)',
+    async cursor => {
+      const { task, messages } = await ended([say(0, 'known')])
+      const viewer = watch(task.id, { urls: platform.urls, after: cursor })
+      await viewer.ended
+      expect(types(viewer)).toEqual(['snapshot', 'caught_up', 'end'])
+      expect(viewer.frames()[0]?.data).toMatchObject({ reason: 'gap', messages })
+    },
+  )
+
+  test('that this log never had goes on live behind the snapshot', async () => {
+    const { task } = await platform.client.createTask(scripted(slowly))
+    const viewer = watch(task.id, { urls: platform.urls, after: '77-7' })
+    await viewer.ended
+    expect(viewer.frames()[0]?.data).toMatchObject({ type: 'snapshot', reason: 'gap' })
+    expect(viewer.text()).toBe('word '.repeat(15))
+  })
+
+  test.each(['', '1', '1-', '-1', 'a-b', '1-1, 9-9', '1.5-1', '$', '+', '1-1\t2', `${'9'.repeat(16)}-1`, '\u00e9-1'])(
+    'that is none is refused: %j',
+    async cursor => {
+      const path = `/v1/tasks/${crypto.randomUUID()}/events`
+      const byHeader = await platform.client.send<ErrorAnswer>('GET', path, { headers: { 'last-event-id': cursor } })
+      const byQuery = await platform.client.send<ErrorAnswer>('GET', `${path}?after=${encodeURIComponent(cursor)}`)
+      for (const { status, body } of [byHeader, byQuery]) expect([status, body.error.code]).toEqual([400, 'bad_cursor'])
+    },
+  )
+})
+
+describe('a request', () => {
+  test('for a task that is unknown is answered 404', async () => {
+    const { status, body } = await platform.client.get<ErrorAnswer>(`/v1/tasks/${crypto.randomUUID()}/events`)
+    expect([status, body.error.code]).toEqual([404, 'task_not_found'])
+  })
+
+  test('for a task that was removed is answered 404, also when it was just watched', async () => {
+    const { task } = await ended([say(0, 'x')])
+    await Promise.all(platform.urls.map(url => watch(task.id, { urls: [url] }).ended))
+    expect((await platform.client.remove(task.id)).status).toBe(204)
+    for (const api of platform.apis) {
+      expect((await platform.clientOf(api).get(`/v1/tasks/${task.id}/events`)).status).toBe(404)
+    }
+  })
+
+  test('that does not take an event stream is answered 406', async () => {
+    const { task } = await ended([say(0, 'x')])
+    const accept = (value: string) =>
+      platform.client.send<ErrorAnswer>('GET', `/v1/tasks/${task.id}/events`, { headers: { accept: value } })
+    const { status, body } = await accept('application/json')
+    expect([status, body.error.code]).toEqual([406, 'not_acceptable'])
+    for (const value of ['*/*', 'text/*', 'text/event-stream', 'application/json, text/event-stream;q=0.5']) {
+      expect((await accept(value)).status).toBe(200)
+    }
+  })
+
+  test('by another method is refused, and gets no stream for a body', async () => {
+    const { task } = await platform.client.createTask(scripted(slowly))
+    for (const method of ['HEAD', 'POST']) {
+      const answer = await fetch(`${platform.url}/v1/tasks/${task.id}/events`, { method })
+      expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET'])
+    }
+  })
+
+  test('that asks for something that is not there is refused', async () => {
+    for (const query of ['?from=middle', '?follow=maybe', '?unknown=1']) {
+      const { status, body } = await platform.client.get<ErrorAnswer>(`/v1/tasks/${crypto.randomUUID()}/events${query}`)
+      expect([status, body.error.code]).toEqual([400, 'validation_failed'])
+    }
+  })
+})
+
+describe('creating and streaming in one request', () => {
+  test('the answer is the stream, from the first word on', async () => {
+    const { frames, connection } = await postAndHear(scripted([repeat(5, say(0, 'live '), rest(10))], { input: 'go' }))
+    expect(connection.status).toBe(200)
+    expect(frames[0]?.data).toMatchObject({ type: 'snapshot', reason: 'join' })
+    const task = taskOf(frames)
+    expect(frames.at(-1)?.data).toMatchObject({ type: 'end', status: 'completed' })
+    const deltas = frames.flatMap(({ data }) => (data.type === 'message.delta' ? [data] : []))
+    expect(deltas.map(({ delta }) => 'text' in delta && delta.text).join('')).toBe('live '.repeat(5))
+    expect(await faultsOf(platform, task)).toEqual([])
+  })
+
+  test('a request that is repeated under its key gets the same task, while it runs and when it is over', async () => {
+    const body = scripted(slowly, { input: 'only once' })
+    const headers = { 'idempotency-key': 'create-and-stream' }
+    const first = postAndHear(body, headers)
+    await until(
+      'the task is there',
+      async () => (await platform.pg.query("select from idempotency_keys where key = 'create-and-stream'")).rowCount,
+    )
+    const second = await postAndHear(body, headers)
+    const third = await postAndHear(body, headers)
+    const all = [await first, second, third]
+    expect(new Set(all.map(({ frames }) => taskOf(frames))).size).toBe(1)
+    expect(all.map(({ connection }) => connection.headers['idempotent-replayed'])).toEqual([undefined, 'true', 'true'])
+    for (const { frames } of all) expect(frames.at(-1)?.data.type).toBe('end')
+    const other = await platform.client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo' }, { ...headers, accept: 'text/event-stream' })
+    expect([other.status, other.body.error.code]).toEqual([422, 'idempotency_key_reused'])
+  })
+
+  test('a request that is refused is refused as ever', async () => {
+    const answer = await platform.client.post<ErrorAnswer>('/v1/tasks', { agent: 'nobody' }, { accept: 'text/event-stream' })
+    expect([answer.status, answer.body.error.code]).toEqual([422, 'unknown_agent'])
+  })
+})
+
+test('what a turn has said so far can be read while it is said, and is what a viewer holds', async () => {
+  const { task } = await platform.client.createTask(scripted([say(0, 'so far'), rest(60_000)], { input: 'go' }))
+  const viewer = watch(task.id, { urls: platform.urls })
+  await viewer.until('hears it', ({ text }) => text() === 'so far')
+  const rows = await platform.client.messages(task.id)
+  expect(rows.map(({ status, content }) => [status, content.type === 'text' && content.text])).toEqual([
+    ['complete', 'go'],
+    ['streaming', 'so far'],
+  ])
+  expect(rows).toEqual(Array.from(viewer.state().messages, ({ message }) => message))
+  await platform.client.cancel(task.id, 'enough')
+  expect(await faultsOfViewers(platform, [viewer])).toEqual([])
+  expect(types(viewer).slice(-3)).toEqual(['message.finished', 'turn.finished', 'end'])
+  expect(viewer.frames().at(-1)?.data).toMatchObject({ status: 'canceled' })
+})
+
+async function ended(steps: object[]) {
+  const { task, messages } = await platform.client.finishedTask(scripted(steps as Record<string, unknown>[], { input: 'go' }))
+  await until('its end is announced', async () => (await platform.log(task.id)).at(-1)?.event.type === 'turn.finished')
+  return { task, messages }
+}
+
+async function postAndHear(body: object, headers: Record<string, string> = {}) {
+  const open = openConnection({ url: `${platform.url}/v1/tasks`, method: 'POST', body, headers })
+  await open.closed
+  return { connection: open.connection, frames: open.connection.frames }
+}
+
+function taskOf(frames: Frame[]): string {
+  const first = frames[0]?.data
+  return first?.type === 'snapshot' ? first.task.id : ''
+}
+
+function types(viewer: Viewer): string[] {
+  return viewer.frames().map(({ data }) => data.type)
+}
+
+function texts(viewer: Viewer): unknown[] {
+  return Array.from(viewer.state().messages, ({ content }) => content.type === 'text' && content.text)
+}
+
+function finished(frames: Frame[]): number[] {
+  return frames.flatMap(({ data }) => (data.type === 'turn.finished' ? [data.turn] : []))
+}
+
+function seen({ id, data }: Frame): [string, Event] {
+  return [id, data as Event]
+}

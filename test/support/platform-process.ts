@@ -1,0 +1,93 @@
+/** One program of the platform as a child process: its output is kept, line by line, and it can be killed, frozen and woken. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { until } from './until.ts'
+
+export type LogLine = { level: number; msg: string; [field: string]: unknown }
+
+export type Exit = { code: number | null; signal: NodeJS.Signals | null }
+
+export type PlatformProcess = {
+  name: string
+  pid: number
+  /** Everything it wrote; a line that is not JSON has level 0. */
+  lines: LogLine[]
+  /** The first line that says this, also in the future. Fails when the process ends before it. */
+  said(message: string): Promise<LogLine>
+  hasExited(): boolean
+  exited: Promise<Exit>
+  /** Resolves when it is gone. Default SIGKILL. */
+  kill(signal?: NodeJS.Signals): Promise<Exit>
+  freeze(): void
+  wake(): void
+}
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const entries = { api: `${root}apps/api/src/main.ts`, worker: `${root}apps/agents/src/main.ts` }
+
+export function startProcess(program: keyof typeof entries, name: string, environment: Record<string, string>): PlatformProcess {
+  const child: ChildProcess = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), entries[program]], {
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const lines: LogLine[] = []
+  for (const stream of [child.stdout, child.stderr]) if (stream) createInterface({ input: stream }).on('line', keep)
+  let exit: Exit | null = null
+  const exited = new Promise<Exit>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, signal) => {
+      exit = { code, signal }
+      resolve(exit)
+    })
+  })
+  return {
+    name,
+    pid: child.pid ?? 0,
+    lines,
+    said,
+    hasExited: () => exit !== null,
+    exited,
+    kill(signal = 'SIGKILL') {
+      child.kill(signal)
+      // A stopped process cannot act on a signal before it goes on.
+      if (signal !== 'SIGKILL') child.kill('SIGCONT')
+      return exited
+    },
+    freeze: () => void child.kill('SIGSTOP'),
+    wake: () => void child.kill('SIGCONT'),
+  }
+
+  function said(message: string): Promise<LogLine> {
+    return until(`${name} says "${message}"`, () => {
+      const line = lines.find(({ msg }) => msg === message)
+      if (!line && exit) throw new Error(`${name} ended (${exit.signal ?? exit.code}) before it said "${message}":\n${tail(lines)}`)
+      return line
+    })
+  }
+
+  function keep(text: string): void {
+    lines.push(parse(text))
+  }
+}
+
+/** The end of what a process wrote, for people. */
+export function tail(lines: readonly LogLine[], count = 60): string {
+  return lines
+    .slice(-count)
+    .map(({ time, level, pid: _, hostname: __, msg, ...fields }) => {
+      const at = typeof time === 'number' ? new Date(time).toISOString().slice(11, 23) : ''
+      return `  ${at} ${level} ${msg} ${Object.keys(fields).length > 0 ? JSON.stringify(fields) : ''}`.slice(0, 1_500)
+    })
+    .join('\n')
+}
+
+function parse(text: string): LogLine {
+  try {
+    const line: unknown = JSON.parse(text)
+    if (typeof line === 'object' && line !== null && 'msg' in line) return line as LogLine
+  } catch {
+    // Not a log line: a crash, or something that does not use the logger.
+  }
+  return { level: 0, msg: text }
+}

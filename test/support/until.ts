@@ -1,0 +1,23 @@
+/** Waiting for a condition, never for a time: asks until the answer is there, and says what it waited for when it never comes. */
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export type Patience = {
+  /** How long the condition may take on a machine that is busy with other tests. Default 30,000. */
+  timeoutMs?: number
+  intervalMs?: number
+}
+
+/** The first answer that is neither undefined, null nor false. */
+export async function until<T>(
+  what: string,
+  ask: () => Promise<T | undefined | null | false> | T | undefined | null | false,
+  { timeoutMs = 30_000, intervalMs = 25 }: Patience = {},
+): Promise<T> {
+  const deadline = performance.now() + timeoutMs
+  for (;;) {
+    const answer = await ask()
+    if (answer !== undefined && answer !== null && answer !== false) return answer
+    if (performance.now() > deadline) throw new Error(`Waited ${timeoutMs} ms in vain: ${what}`)
+    await sleep(intervalMs)
+  }
+}

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-const withEngines = { globalSetup: ['test/support/engines.ts'], testTimeout: 60_000, hookTimeout: 60_000 }
+const withEngines = { globalSetup: ['test/support/engines.ts'], testTimeout: 120_000, hookTimeout: 180_000 }
 
 export default defineConfig({
   test: {

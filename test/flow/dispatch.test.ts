@@ -122,18 +122,19 @@ test('a worker without room leaves the turns of its other agents to those who ha
   ])
 })
 
-test('an API that is restarted again and again under load takes each request once and loses none', async () => {
+test('an API that is restarted again and again under load takes each request once and loses none', { timeout: 120_000 }, async () => {
   const port = new URL(platform.url).port
-  const wanted = Array.from({ length: 60 }, (_, i) => i)
+  const wanted = Array.from({ length: 40 }, (_, i) => i)
   const posting = Promise.all(wanted.map(insist))
+  posting.catch(() => {})
   for (let restart = 0; restart < 2; restart += 1) {
     await until('some were accepted', async () => (await acceptedSoFar()) >= (restart + 1) * 5)
     await currentApi().kill()
     await platform.startApi({ port })
   }
   const ids = await posting
-  expect(await acceptedSoFar()).toBe(60)
-  expect(new Set(ids).size).toBe(60)
+  expect(await acceptedSoFar()).toBe(40)
+  expect(new Set(ids).size).toBe(40)
   for (const id of ids) expect(await faultsOf(platform, id)).toEqual([])
   const { rows } = await platform.pg.query('select distinct status from tasks where metadata @> \'{"restarts":true}\'')
   expect(rows).toEqual([{ status: 'completed' }])
@@ -141,10 +142,14 @@ test('an API that is restarted again and again under load takes each request onc
   /** As a client does it: the same request under the same key, until there is an answer. */
   async function insist(i: number): Promise<string> {
     const body = scripted([say(0, `${i}`), rest(i * 20)], { metadata: { restarts: true, i } })
-    return until('the request is answered', async () => {
-      const answer = await platform.client.post<Accepted>('/v1/tasks', body, { 'idempotency-key': `restart-${i}` }).catch(() => null)
-      return answer?.status === 201 && answer.body.task.id
-    })
+    return until(
+      'the request is answered',
+      async () => {
+        const answer = await platform.client.post<Accepted>('/v1/tasks', body, { 'idempotency-key': `restart-${i}` }).catch(() => null)
+        return answer?.status === 201 && answer.body.task.id
+      },
+      { timeoutMs: 50_000, intervalMs: 200 },
+    )
   }
 
   async function acceptedSoFar(): Promise<number> {

@@ -1,4 +1,4 @@
-/** Stopping cleanly under load: an API hands its viewers on, a worker finishes or gives back, and nobody notices. */
+/** Replacing processes under load: an API hands its viewers on, a worker finishes or gives back, and nobody loses anything. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { faultsOfViewers } from '../support/judge-viewers.ts'
 import { metric } from '../support/metrics.ts'
@@ -18,30 +18,15 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-test('a worker that is told to stop finishes what it can and gives back the rest; no attempt is counted', async () => {
-  const [worker] = platform.workers
-  const short = await platform.client.createTask(talk(40))
-  const long = await Promise.all([1, 2, 3].map(() => platform.client.createTask(talk(400))))
-  const viewers = [short, ...long].map(({ task }) => watch(task.id, { urls: [platform.url], query: '?from=start' }))
-  for (const viewer of viewers) await viewer.until('a few words', ({ text }) => text().length > 8)
-  const [, exit] = await Promise.all([platform.startWorker(), worker?.kill('SIGTERM')])
-  expect(exit).toEqual(cleanly)
-  expect(worker?.lines.filter(({ msg }) => msg === 'turn given back').map(({ task }) => task)).toHaveLength(long.length)
-  expect((await platform.client.waitForEnd(short.task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
-  for (const viewer of viewers.slice(1)) await viewer.until('it has begun anew', ({ frames }) => starts(frames()).length === 2)
-  for (const { task } of long) expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'running', attempt: 1 }])
-  for (const { task } of long) await platform.client.cancel(task.id)
-  for (const { task } of [short, ...long]) expect(await faultsOf(platform, task.id)).toEqual([])
-  expect(await faultsOfViewers(platform, viewers)).toEqual([])
-  expect(await metric(platform.url, 'rivulet_worker_deaths_total')).toBe(0)
-})
-
 test('processes are replaced one after the other while turns run and viewers watch', async () => {
   const viewers: Viewer[] = []
   // Whoever is refused by the first goes to the next.
   const urls = [platform.url]
   let isOver = false
   const load = keepBusy()
+  const { task: long } = await platform.client.createTask(talk(1_000))
+  const watcher = watch(long.id, { urls, query: '?from=start' })
+  await watcher.until('it has begun', ({ frames }) => startsIn(frames()) === 1)
   const [oldApi] = platform.apis.filter(({ hasExited }) => !hasExited())
   const [oldWorker] = platform.workers.filter(({ hasExited }) => !hasExited())
   const newApi = await platform.startApi()
@@ -49,8 +34,9 @@ test('processes are replaced one after the other while turns run and viewers wat
   urls.push(newApi.url)
   const started = viewers.length
   await until('both generations have work', () => viewers.length > started + 4)
-  // The old worker needs the old API to its end.
+  // The old worker needs the old API to its end. It finishes the short turns, and gives the long one back.
   expect(await oldWorker?.kill('SIGTERM')).toEqual(cleanly)
+  await watcher.until('it has begun anew', ({ frames }) => startsIn(frames()) === 2)
   const stopping = performance.now()
   expect(await oldApi?.kill('SIGTERM')).toEqual(cleanly)
   expect(performance.now() - stopping).toBeLessThan(10_000)
@@ -60,11 +46,15 @@ test('processes are replaced one after the other while turns run and viewers wat
   const [api] = platform.apis.filter(({ hasExited }) => !hasExited())
   if (!api) throw new Error('No API is left')
   const client = platform.clientOf(api)
+  expect((await client.detail(long.id)).turns).toMatchObject([{ status: 'running', attempt: 1 }])
+  await client.cancel(long.id)
+  expect(await faultsOf({ client, log: platform.log }, long.id)).toEqual([])
   for (const task of new Set(viewers.map(({ journal }) => journal.task))) {
     expect((await client.waitForEnd(task)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
     expect(await faultsOf({ client, log: platform.log }, task)).toEqual([])
   }
-  expect(await faultsOfViewers({ ...platform, client }, viewers)).toEqual([])
+  expect(await faultsOfViewers({ ...platform, client }, [...viewers, watcher])).toEqual([])
+  expect(await metric(api.url, 'rivulet_worker_deaths_total')).toBe(0)
   expect(viewers.some(({ journal }) => journal.connections.length > 1)).toBe(true)
 
   /** A few tasks at a time, each with two viewers. */
@@ -90,6 +80,6 @@ test('processes are replaced one after the other while turns run and viewers wat
   }
 })
 
-function starts(frames: ReturnType<Viewer['frames']>) {
-  return frames.filter(({ data }) => data.type === 'turn.started')
+function startsIn(frames: ReturnType<Viewer['frames']>): number {
+  return frames.filter(({ data }) => data.type === 'turn.started').length
 }

@@ -9,8 +9,9 @@ import { until } from '../support/until.ts'
 let platform: Platform
 
 beforeAll(async () => {
-  // Long enough for a machine that is busy with other tests: a turn is to be tried again because its worker died, not because it was slow.
-  platform = await startPlatform({ workers: 4, env: { LEASE_MS: '6000' } })
+  // A turn whose worker died gets a process of its own: a few of those at a time are enough. The lease is long enough for a machine that is
+  // busy with other tests: a turn is to be tried again because its worker died, not because it was slow.
+  platform = await startPlatform({ workers: 4, env: { LEASE_MS: '6000', WORKER_CONCURRENCY: '3' } })
 })
 afterAll(() => platform.close())
 
@@ -52,7 +53,7 @@ test.each([1, 2])(
   async seed => {
     const random = seededRandom(seed)
     const tasks = await Promise.all(
-      Array.from({ length: 30 }, async (_, i) => {
+      Array.from({ length: 24 }, async (_, i) => {
         const mode = modes[i % modes.length]
         const steps = [start(0, { type: 'text', text: '' }), repeat(10, say(0, `${i}.`), rest(20 + Math.floor(random() * 60)))]
         return (await platform.client.createTask(scripted(steps, { input: `task ${i}` }, mode))).task.id

@@ -111,15 +111,6 @@ test('a turn that interrupts makes the announcement that its API owed', async ()
   expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
 })
 
-test('what an API accepted before it died, with Redis out of its reach, is run', async () => {
-  const other = await startOther()
-  redis.down()
-  const { task } = await platform.clientOf(other).createTask({ agent: 'echo', input: 'still here' })
-  await other.kill()
-  expect((await platform.client.waitForEnd(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
-  expect(await faultsOf(platform, task.id)).toEqual([])
-})
-
 test('a request whose commit was not answered is carried out once, when it is sent again under its key', async () => {
   const other = await startOther()
   const headers = { 'idempotency-key': crypto.randomUUID() }

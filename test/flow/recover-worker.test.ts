@@ -1,5 +1,4 @@
 /** Workers that vanish, freeze and come back: somebody else takes over, and what is late gets nowhere. */
-import { createTurnQueue } from '@rivulet/broker'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { faultsOfViewers } from '../support/judge-viewers.ts'
 import { metric } from '../support/metrics.ts'
@@ -55,27 +54,6 @@ test('a frozen worker that wakes after its lease writes nothing, and its handler
   expect(log.slice(second).filter(({ event }) => event.attempt !== 2)).toEqual([])
   expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
   await until('it is counted', async () => (await metric(platform.url, 'rivulet_fenced_writes_total', { write: 'append' })) > fenced)
-})
-
-test('a job that is delivered again, of a turn that runs or has ended, changes nothing', async () => {
-  const { task: ended, turns } = await platform.client.finishedTask({ agent: 'echo', input: 'done' })
-  const { task: running, turn } = await platform.client.createTask(talk(40))
-  const viewer = watch(running.id, { urls: [platform.url] })
-  await viewer.until('a few words', ({ text }) => text().length > 8)
-  await faultsOf(platform, ended.id)
-  const log = await platform.log(ended.id)
-  const queue = createTurnQueue({ redis: platform.redis, keys: platform.keys, onError: () => {} })
-  const again = [
-    { agent: 'echo', turn: turns[0]?.id ?? '', dispatch: 99, delayMs: 0, priority: 0 },
-    { agent: 'scripted', turn: turn.id, dispatch: 99, delayMs: 0, priority: 0 },
-  ]
-  await queue.enqueue(again)
-  await until('both were taken', async () => (await queue.find(again)).every(isThere => !isThere))
-  await queue.close()
-  expect(await platform.log(ended.id)).toEqual(log)
-  await viewer.ended
-  expect((await platform.client.detail(running.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
-  expect([...(await faultsOf(platform, running.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
 })
 
 test('workers whose clocks jump, an hour ahead or a minute behind, have the same results', async () => {

@@ -1,24 +1,32 @@
 /** Processes that are told to stop, or stand still for a while: what they hold is given back or kept, and counts against nobody. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { knobs, type Platform, startPlatform } from '../support/platform.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
 import { repeat, rest, say, scripted, start } from '../support/scripts.ts'
 import { faultsOf } from '../support/task-laws.ts'
 import { until } from '../support/until.ts'
 
+const leaseMs = 5_000
+
 let platform: Platform
 
 beforeAll(async () => {
-  platform = await startPlatform({ env: { WORKER_CONCURRENCY: '5' } })
+  platform = await startPlatform({ env: { WORKER_CONCURRENCY: '5', LEASE_MS: String(leaseMs) } })
 })
 afterAll(() => platform.close())
 
-test('an API that stands still longer than a lease takes nothing from its workers', async () => {
-  const { task } = await platform.client.createTask(scripted([repeat(50, say(0, '.'), rest(100))]))
-  await untilRunning(task.id)
-  platform.apis[0]?.freeze()
-  await sleep(Number(knobs.LEASE_MS) * 1.5)
+test('an API that stood still longer than a lease takes nothing from a worker that could not be heard', async () => {
+  await platform.client.post('/internal/hello', { worker: 'nobody', agents: [{ name: 'idle', description: '' }] })
+  const { task } = await platform.client.createTask(scripted([repeat(20, say(0, '.'), rest(100))]))
+  await untilSpeaking(task.id)
+  for (const process of [platform.workers[0], platform.apis[0]]) process?.freeze()
+  await sleep(leaseMs * 1.2)
   platform.apis[0]?.wake()
+  // Its reconciler has been around when it has ended a turn that is out of time.
+  expect((await platform.client.finishedTask({ agent: 'idle', timeoutMs: 1 })).turns).toMatchObject([
+    { error: { code: 'deadline_exceeded' } },
+  ])
+  platform.workers[0]?.wake()
   const { turns } = await platform.client.waitForEnd(task.id)
   expect(turns).toMatchObject([{ status: 'completed', attempt: 1 }])
   const { rows } = await platform.pg.query('select deaths, failures from turns where task = $1', [task.id])
@@ -34,7 +42,7 @@ test('a worker that is told to stop finishes what it can and gives back the rest
       platform.client.createTask(scripted([start(0, { type: 'text', text: 'half' }), rest(60_000)], { input: 'long' })),
     ),
   )
-  for (const { task } of [short, ...long]) await untilRunning(task.id)
+  for (const { task } of [short, ...long]) await untilSpeaking(task.id)
   const waiting = await platform.client.createTask({ agent: 'echo', input: 'no room yet' })
   const stopped = first?.kill('SIGTERM')
   expect((await platform.client.waitForEnd(short.task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
@@ -64,13 +72,13 @@ test('a worker that is told to stop finishes what it can and gives back the rest
   expect((await platform.client.waitForEnd(waiting.task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
 })
 
-test('an API that is told to stop says so at once, ends what it was asked, and exits', async () => {
+test('an API that is told to stop exits cleanly, and what it had accepted runs', async () => {
   const api = await platform.startApi()
   const { task } = await platform.clientOf(api).createTask({ agent: 'echo', input: 'one more' })
   expect(await api.kill('SIGTERM')).toEqual({ code: 0, signal: null })
   expect((await platform.client.waitForEnd(task.id)).task.status).toBe('completed')
 })
 
-async function untilRunning(task: string): Promise<void> {
+async function untilSpeaking(task: string): Promise<void> {
   await until(`task ${task} speaks`, async () => (await platform.log(task)).some(({ event }) => event.type === 'message.started'))
 }

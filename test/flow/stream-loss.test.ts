@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { faultsOfViewers } from '../support/judge-viewers.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
 import type { ErrorAnswer } from '../support/platform-client.ts'
-import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts'
+import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts'
 import { repeat, rest, say, scripted, seededRandom } from '../support/scripts.ts'
 import { until } from '../support/until.ts'
 import { isLogged, type Viewer, watch } from '../support/viewer.ts'
@@ -130,7 +130,7 @@ describe('a Redis that forgets everything', () => {
         return task.id
       }),
     )
-    const viewers = tasks.flatMap(task => platform.urls.map(url => watch(task, { urls: [url] })))
+    const viewers = tasks.flatMap(task => platform.urls.map(url => watch(task, { urls: [url], query: '?from=start' })))
     const enough = 5 + Math.floor(random() * 150)
     await until('they speak', () => viewers.every(viewer => viewer.text().length > enough || viewer.state().turns.length > 1))
     const seen = viewers.map(viewer => viewer.frames().filter(isLogged))
@@ -142,9 +142,9 @@ describe('a Redis that forgets everything', () => {
   })
 })
 
-describe('a Redis that loses the end of its file', () => {
+// Only a server from PATH keeps an append-only file, and its data when it is killed.
+describe.skipIf(!hasNativeRedis)('a Redis that loses the end of its file', () => {
   test.each([1, 2])('while viewers hold every cursor there was: each of them ends right (%i)', { timeout: 120_000 }, async seed => {
-    if (!redis.isNative) return console.log('Skipped: only a redis-server on PATH keeps an append-only file to cut')
     const random = seededRandom(seed)
     const { task } = await platform.client.createTask(scripted([repeat(60, say(0, 'word '), rest(25)), say(1, 'end')], { input: 'go' }))
     const viewers = platform.urls.map(url => watch(task.id, { urls: [url], query: '?from=start' }))
@@ -161,7 +161,6 @@ describe('a Redis that loses the end of its file', () => {
   })
 
   test('or is away for a while: whoever comes is told to come back, and whoever is there hears the rest', { timeout: 90_000 }, async () => {
-    if (!redis.isNative) return console.log('Skipped: only a redis-server on PATH keeps its data when it is killed')
     const { task } = await platform.client.createTask(scripted([repeat(60, say(0, 'word '), rest(25))], { input: 'go' }))
     const quiet = await platform.client.createTask(scripted([say(0, 'x')]))
     const viewers = platform.urls.map(url => watch(task.id, { urls: [url] }))

@@ -26,6 +26,9 @@ export type PlatformProcess = {
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const entries = { api: `${root}apps/api/src/main.ts`, worker: `${root}apps/agents/src/main.ts` }
 
+/** A program takes seconds of CPU to load, and tests that run beside each other share two cores. */
+const startPatience = { timeoutMs: 120_000 }
+
 export function startProcess(program: keyof typeof entries, name: string, environment: Record<string, string>): PlatformProcess {
   const child: ChildProcess = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), entries[program]], {
     env: { ...process.env, ...environment },
@@ -59,11 +62,15 @@ export function startProcess(program: keyof typeof entries, name: string, enviro
   }
 
   function said(message: string): Promise<LogLine> {
-    return until(`${name} says "${message}"`, () => {
-      const line = lines.find(({ msg }) => msg === message)
-      if (!line && exit) throw new Error(`${name} ended (${exit.signal ?? exit.code}) before it said "${message}":\n${tail(lines)}`)
-      return line
-    })
+    return until(
+      `${name} says "${message}"`,
+      () => {
+        const line = lines.find(({ msg }) => msg === message)
+        if (!line && exit) throw new Error(`${name} ended (${exit.signal ?? exit.code}) before it said "${message}":\n${tail(lines)}`)
+        return line
+      },
+      startPatience,
+    )
   }
 
   function keep(text: string): void {

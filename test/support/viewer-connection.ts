@@ -1,7 +1,7 @@
 /** One request for an event stream, as an honest client makes it: what comes is parsed and handed on, at the pace of its reader. */
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
 import { type Cursor, type Event, parseCursor, parseEvent, type WireEvent, wireEventSchema } from '@rivulet/protocol'
-import { createParser } from 'eventsource-parser'
+import { createParser, type EventSourceMessage } from 'eventsource-parser'
 
 export type Frame = { id: Cursor; data: Event | WireEvent }
 
@@ -36,14 +36,9 @@ export type ConnectionRequest = {
 }
 
 export function openConnection({ url, after = null, method = 'GET', headers, body, onFrame }: ConnectionRequest): OpenConnection {
-  const connection: Connection = {
-    ...{ url, after, status: 0, headers: {}, frames: [], retries: [], comments: [], oddities: [] },
-    ...{ isOpen: true, isCut: false },
-  }
-  const parser = createParser({
-    onEvent: hear,
-    onRetry: ms => connection.retries.push(ms),
-    onComment: text => connection.comments.push(text),
+  const connection = newConnection(url, after)
+  const listen = createListener(connection, frame => {
+    if (onFrame?.(frame, connection) === false) cut()
   })
   const text = body === undefined ? null : JSON.stringify(body)
   let response: IncomingMessage | null = null
@@ -71,24 +66,11 @@ export function openConnection({ url, after = null, method = 'GET', headers, bod
     connection.headers = answer.headers
     answer.on('error', () => {})
     answer.setEncoding('utf8')
-    answer.on('data', (chunk: string) => {
-      if (!connection.isCut) parser.feed(chunk)
-    })
+    answer.on('data', listen)
     if (isPaused) answer.pause()
   })
   sent.end(text ?? undefined)
   return { connection, closed, pause, resume, cut }
-
-  function hear({ id, event, data }: { id?: string | undefined; event?: string | undefined; data: string }): void {
-    if (connection.isCut) return
-    const frame = parseFrame(id, event, data)
-    if (!frame) {
-      connection.oddities.push(JSON.stringify({ id, event, data }))
-      return
-    }
-    connection.frames.push(frame)
-    if (onFrame?.(frame, connection) === false) cut()
-  }
 
   function pause(): void {
     isPaused = true
@@ -103,6 +85,33 @@ export function openConnection({ url, after = null, method = 'GET', headers, bod
   function cut(): void {
     connection.isCut = true
     sent.destroy()
+  }
+}
+
+export function newConnection(url: string, after: Cursor | null): Connection {
+  return { url, after, status: 0, headers: {}, frames: [], retries: [], comments: [], oddities: [], isOpen: true, isCut: false }
+}
+
+/** Writes down what is heard on a connection, until it is cut. */
+export function createListener(connection: Connection, onFrame: (frame: Frame) => void): (text: string) => void {
+  const parser = createParser({
+    onEvent: hear,
+    onRetry: ms => connection.retries.push(ms),
+    onComment: text => connection.comments.push(text),
+  })
+  return text => {
+    if (!connection.isCut) parser.feed(text)
+  }
+
+  function hear({ id, event, data }: EventSourceMessage): void {
+    if (connection.isCut) return
+    const frame = parseFrame(id, event, data)
+    if (!frame) {
+      connection.oddities.push(JSON.stringify({ id, event, data }))
+      return
+    }
+    connection.frames.push(frame)
+    onFrame(frame)
   }
 }
 

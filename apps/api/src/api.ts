@@ -14,6 +14,7 @@ import { type Reconciler, startReconciler } from './reconciler.ts'
 import { createRelay } from './relay.ts'
 import { createServer } from './server.ts'
 import type { Services } from './services.ts'
+import { createStoredTasks } from './snapshot.ts'
 import { openDatabase } from './store/database.ts'
 import { migrate } from './store/migrate.ts'
 import { createTurnAnnouncing } from './turn-announcing.ts'
@@ -42,7 +43,15 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, limits
   const subscribe = (handlers: Pick<Parameters<typeof createLogSubscriber>[0], 'onPush' | 'onReset'>) =>
     createLogSubscriber({ redis: pushed, keys, ...handlers })
   const onGap = (task: string, viewers: number) => logger.warn({ task, viewers }, 'a log has lost entries; its viewers get a snapshot')
-  const hub = createHub({ db, log: reader, subscribe, metrics, limits, onError: onFeedError, onGap })
+  const hub = createHub({
+    stored: createStoredTasks(db, limits.snapshotBytes),
+    log: reader,
+    subscribe,
+    metrics,
+    limits,
+    onError: onFeedError,
+    onGap,
+  })
   const stopping = new AbortController()
   let reconciler: Reconciler | null = null
   let closed: Promise<void> | null = null

@@ -2,8 +2,9 @@
  * One task's log in this process: read once, however many are watching.
  *
  * A feed stands at a position and holds the fold up to it and the newest frames before it. A push moves it on if it follows that position;
- * otherwise the log is read from the position, that entry included. Where that entry is gone, something was lost: the feed is loaded anew and
- * its viewers get a snapshot. So nothing is missed silently, and nothing is applied twice.
+ * otherwise the log is read from the position, that entry included, to where the log says that it stands: what lies beyond is not ours. Where
+ * the entry at the position is gone, something was lost: the feed is loaded anew and its viewers get a snapshot. So nothing is missed silently,
+ * and nothing is applied twice.
  */
 import type { LogEntry, LogReader, Push } from '@rivulet/broker'
 import {
@@ -152,7 +153,7 @@ export function createFeed(deps: FeedDeps): Feed {
     const known = await log.state(task)
     const fresh = createFrameRing()
     let folded: TaskState = emptyState
-    if (known) for await (const entry of readLog(log, task, origin)) folded = fold(folded, entry, fresh)
+    if (known) for await (const entry of readLog(log, task, origin, known.cursor)) folded = fold(folded, entry, fresh)
     const stored = known ? null : await loadBase(0)
     const at = folded.cursor !== origin ? folded.cursor : known ? known.cursor : await positionWithoutLog()
     return { ring: fresh, state: folded, position: at, base: stored }
@@ -180,7 +181,7 @@ export function createFeed(deps: FeedDeps): Feed {
       return reload()
     }
     let isFirst = true
-    for await (const entry of readLog(log, task, position)) {
+    for await (const entry of readLog(log, task, position, known.cursor)) {
       if (isFirst && entry.cursor !== position && !isAtStart) return reload()
       isFirst = false
       apply(entry)

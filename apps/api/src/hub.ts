@@ -7,10 +7,8 @@ import type { LogReader, LogSubscriber, Push } from '@rivulet/broker'
 import { type Cursor, compareCursors, RivuletError } from '@rivulet/protocol'
 import { createFeed, type Feed } from './feed.ts'
 import type { Metrics } from './metrics.ts'
-import { loadBase } from './snapshot.ts'
+import type { StoredTasks } from './snapshot.ts'
 import { type SseResponse, share } from './sse-response.ts'
-import type { Database } from './store/database.ts'
-import { epochOf } from './store/read.ts'
 import { startViewer, type Viewer, type ViewerStart } from './viewer.ts'
 
 const heartbeatSeconds = 15
@@ -22,7 +20,7 @@ const idleMs = 30_000
 export type Hub = ReturnType<typeof createHub>
 
 export type HubDeps = {
-  db: Database
+  stored: StoredTasks
   log: LogReader
   subscribe: (handlers: { onPush: (push: Push) => void; onReset: () => void }) => LogSubscriber
   metrics: Metrics
@@ -37,7 +35,7 @@ type Channel = { feed: Feed; viewers: Set<Viewer>; fedTo: Cursor; isDirty: boole
 
 export type Watching = { drained(): void; gone(): void }
 
-export function createHub({ db, log, subscribe, metrics, limits, onError, onGap }: HubDeps) {
+export function createHub({ stored, log, subscribe, metrics, limits, onError, onGap }: HubDeps) {
   const channels = new Map<string, Channel>()
   const slots = new Map<Viewer, number>()
   const subscriber = subscribe({ onPush: push => channels.get(push.task)?.feed.take(push), onReset: checkAll })
@@ -92,8 +90,8 @@ export function createHub({ db, log, subscribe, metrics, limits, onError, onGap 
     const feed = createFeed({
       ...{ task, log, onError },
       snapshotBytes: limits.snapshotBytes,
-      loadBase: turn => loadBase(db, task, limits.snapshotBytes, turn),
-      loadEpoch: () => epochOf(db, task),
+      loadBase: turn => stored.base(task, turn),
+      loadEpoch: () => stored.epoch(task),
       follow: () => subscriber.follow(task),
       onFrames: () => schedule(channel),
       onGap: () => skipAll(channel),

@@ -15,10 +15,10 @@ import {
 
 const pageSize = 1_000
 
-/** Every entry from a cursor on, that entry included. */
-export async function* readLog(log: LogReader, task: string, from: Cursor): AsyncGenerator<LogEntry> {
+/** Every entry from a cursor on, that entry included, up to another, if given. */
+export async function* readLog(log: LogReader, task: string, from: Cursor, to?: Cursor): AsyncGenerator<LogEntry> {
   for (let next = from; ; ) {
-    const page = await log.read(task, next, pageSize)
+    const page = await log.read(task, next, pageSize, to)
     yield* page
     const last = page.at(-1)
     if (!last || page.length < pageSize) return

@@ -16,15 +16,26 @@ import {
   type Turn,
 } from '@rivulet/protocol'
 import type { Database } from './store/database.ts'
-import { getTask, latestMessages, latestTurns } from './store/read.ts'
+import { epochOf, getTask, latestMessages, latestTurns } from './store/read.ts'
 
 /** What Postgres says. Good until the log speaks of a turn after `upTo`. */
 export type SnapshotBase = { task: Task; turns: Turn[]; messages: Message[]; upTo: number }
 
-/** `turn` is the last that the reader's log speaks of: a turn is committed before it is spoken of, so it is in here if it exists at all. */
-export async function loadBase(db: Database, task: string, maxBytes: number, turn: number): Promise<SnapshotBase> {
-  const [entity, turns, messages] = await Promise.all([getTask(db, task), latestTurns(db, task), latestMessages(db, task, maxBytes)])
-  return { task: entity, turns, messages, upTo: Math.max(turn, turns.at(-1)?.number ?? 0) }
+/** What the hub asks Postgres for. */
+export type StoredTasks = {
+  /** `turn` is the last that the reader's log speaks of: a turn is committed before it is spoken of, so it is in here if it exists at all. */
+  base(task: string, turn: number): Promise<SnapshotBase>
+  epoch(task: string): Promise<number>
+}
+
+export function createStoredTasks(db: Database, maxBytes: number): StoredTasks {
+  return {
+    async base(task, turn) {
+      const [entity, turns, messages] = await Promise.all([getTask(db, task), latestTurns(db, task), latestMessages(db, task, maxBytes)])
+      return { task: entity, turns, messages, upTo: Math.max(turn, turns.at(-1)?.number ?? 0) }
+    },
+    epoch: task => epochOf(db, task),
+  }
 }
 
 export function covers(base: SnapshotBase, state: TaskState): boolean {

@@ -3,7 +3,7 @@
  *
  * A viewer is replaying (catching up from the log), live (fed from the ring) or blocked (its socket is full). A blocked one holds nothing but
  * its cursor; when its socket drains it goes on from the ring, and where the ring has moved past it, from a snapshot. It never goes back: one
- * that has read further in the log than the feed has heard waits for the feed.
+ * that has heard more elsewhere than the feed has here waits for the feed.
  */
 import type { LogEntry, LogReader } from '@rivulet/broker'
 import { type Cursor, compareCursors, origin, type SnapshotReason } from '@rivulet/protocol'
@@ -152,8 +152,8 @@ export function startViewer({ feed, log, response, begin, isFollowing, onSnapsho
   async function replay(): Promise<void> {
     isReplaying = true
     let count = firstPage
-    while (due === null && !hasEnded && !isInRing(cursor)) {
-      const page = await log.read(feed.task, cursor, count)
+    while (due === null && !hasEnded && !isInRing(cursor) && compareCursors(cursor, feed.position()) < 0) {
+      const page = await log.read(feed.task, cursor, count, feed.position())
       count = nextPage(page)
       if (due !== null || hasEnded) break
       if (cursor === origin ? !(await log.state(feed.task))?.isWhole : page[0]?.cursor !== cursor) {

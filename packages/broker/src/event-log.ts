@@ -112,9 +112,9 @@ export function createLogReader({ redis, keys }: { redis: Redis; keys: Keys }) {
     return { cursor, epoch: Number(epoch), number: Number(number), isWhole: whole === '1' }
   }
 
-  /** Up to `count` entries from a cursor on, that entry included. */
-  async function read(task: string, from: Cursor, count: number): Promise<LogEntry[]> {
-    return entriesOf(await redis.xrange(keys.stream(task), from, '+', 'COUNT', count))
+  /** Up to `count` entries from a cursor on, that entry included, and not beyond `to`, if given. */
+  async function read(task: string, from: Cursor, count: number, to?: Cursor): Promise<LogEntry[]> {
+    return entriesOf(await redis.xrange(keys.stream(task), from, to ?? '+', 'COUNT', count))
   }
 }
 

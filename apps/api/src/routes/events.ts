@@ -1,14 +1,13 @@
-/** Subscribing: where a viewer begins, and its open response. */
+/** Subscribing: what a viewer asks for, and its open response. */
 import { type Cursor, origin, parseCursor, RivuletError, taskIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import type { Feed } from '../feed.ts'
 import type { Watching } from '../hub.ts'
 import type { Services } from '../services.ts'
 import { openSse } from '../sse-response.ts'
 import { getTask } from '../store/read.ts'
-import type { ViewerStart } from '../viewer.ts'
+import { findPlace, type Wish } from '../viewer-place.ts'
 
 const query = z.strictObject({
   after: z.string().optional(),
@@ -26,31 +25,18 @@ export function createEventStream({ db, hub, reader, isDraining }: Services) {
     return (request.headers.accept ?? '').includes('text/event-stream')
   }
 
-  async function stream(task: string, reply: FastifyReply, wish: { cursor: Cursor | null; isFollowing: boolean }): Promise<FastifyReply> {
+  async function stream(task: string, reply: FastifyReply, wish: Wish): Promise<FastifyReply> {
     if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
     if (!hub.isRunning(task)) await getTask(db, task)
-    const feed = await hub.open(task)
-    // Before anybody is told that nothing is left to come, the log is asked: a push may be on its way.
-    if (feed.isSettled()) await feed.check().then(feed.ready)
-    const { isFollowing } = wish
-    const isKnown = wish.cursor === null || (await holds(feed, wish.cursor))
-    if (wish.cursor === feed.position() && !isFollowing && feed.isSettled()) return reply.status(204).send()
+    const place = await findPlace(hub, reader, task, wish)
+    if (!place) return reply.status(204).send()
 
     reply.hijack()
     let watching: Watching | null = null
     const headers = Object.fromEntries(Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)]))
     const response = await openSse(reply.raw, headers, { onDrain: () => watching?.drained(), onClose: () => watching?.gone() })
-    if (!response) return reply
-    watching = hub.watch(feed, response, { begin: beginning(wish.cursor, isKnown), isFollowing })
+    if (response) watching = hub.watch(place.feed, response, { begin: place.begin, isFollowing: wish.isFollowing })
     return reply
-  }
-
-  /** Whether everything after a cursor can still be told. */
-  async function holds(feed: Feed, cursor: Cursor): Promise<boolean> {
-    if (cursor === feed.position() || feed.ring.holds(cursor)) return true
-    if (cursor === origin) return (await reader.state(feed.task))?.isWhole ?? false
-    const [entry] = await reader.read(feed.task, cursor, 1)
-    return entry?.cursor === cursor
   }
 }
 
@@ -68,11 +54,6 @@ export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
     const cursor = cursorOf(request.headers['last-event-id'], after) ?? (from === 'start' ? origin : null)
     return events.stream(request.params.id, reply, { cursor, isFollowing: follow === 'true' })
   })
-}
-
-function beginning(cursor: Cursor | null, isKnown: boolean): ViewerStart {
-  if (cursor === null) return { kind: 'snapshot', reason: 'join' }
-  return isKnown ? { kind: 'after', cursor } : { kind: 'snapshot', reason: 'gap' }
 }
 
 /** `Last-Event-ID` counts before `?after=`. */

@@ -1,0 +1,269 @@
+/**
+ * The life of one task without a process: its rows, its log, and what happens to both, one atomic step at a time, so that a test can put
+ * anything else between two steps. The log can lose its end or all of itself; then it is opened anew, under the rules of the real one.
+ */
+import type { LogEntry, LogState, Push } from '@rivulet/broker'
+import {
+  type Content,
+  type Cursor,
+  createTurnComposer,
+  type Event,
+  epochOf,
+  formatCursor,
+  type Message,
+  origin,
+  seqOf,
+  type Task,
+  type Turn,
+  type TurnComposer,
+  type Update,
+} from '@rivulet/protocol'
+
+export type TaskWorld = {
+  task: Task
+  /** Does the next thing; false when the task has come to rest. */
+  step(): boolean
+  /** What Postgres has, now. */
+  rows(): { task: Task; turns: Turn[]; messages: Message[]; epoch: number }
+  log: { state(): LogState | null; read(from: Cursor, count: number, to?: Cursor): LogEntry[] }
+  /** Loses the last entries, as a Redis that restarts without the end of its file. */
+  cut(count: number): void
+  /** Loses everything, as when it has expired. */
+  empty(): void
+}
+
+type Log = { epoch: number; seq: number; previous: Cursor; isWhole: boolean; isStale: boolean; entries: (LogEntry & { key?: string })[] }
+type Keyed = { key?: string; event: Event }
+type Common = { task: string; turn: number; attempt: number; at: number }
+
+export function createTaskWorld({ random, onPush }: { random: () => number; onPush: (push: Push) => void }): TaskWorld {
+  const at = '2026-01-01T00:00:00.000Z'
+  const id = '0198c0de-0000-7000-8000-000000000001'
+  const task: Task = { id, agent: 'scripted', status: 'queued', params: null, metadata: {}, createdAt: at, updatedAt: at }
+  const turns: Turn[] = []
+  const messages: Message[] = []
+  let epoch = 1
+  let log: Log | null = null
+  let clock = Date.parse(at)
+  const life = live()
+
+  return {
+    task,
+    step: () => !life.next().done,
+    rows: () => ({ task: { ...task }, turns: turns.map(turn => ({ ...turn })), messages: messages.slice(), epoch }),
+    log: { state, read },
+    cut,
+    empty: () => {
+      log = null
+    },
+  }
+
+  function* live(): Generator<void> {
+    const count = 1 + pick(3)
+    for (let number = 1; number <= count; number += 1) {
+      if (!turns[number - 1]) yield* queue(number)
+      // Now and then the next input is there before this turn begins, or while it runs.
+      if (number < count && chance(0.4)) yield* queue(number + 1)
+      yield* run(number, number < count && !turns[number] && chance(0.5))
+    }
+  }
+
+  function* queue(number: number): Generator<void> {
+    const input: Content | undefined = chance(0.7) ? { type: 'text', text: `input ${number}`, format: 'plain' } : undefined
+    const turn: Turn = { id: `0198c0de-0000-7000-9000-00000000000${number}`, task: id, number, status: 'queued', attempt: 0, queuedAt: time() }
+    turns.push({ ...turn, ...(input && { input }) })
+    if (task.status !== 'running') task.status = 'queued'
+    yield
+    announce([queuedEvent(number)])
+    yield
+  }
+
+  function* run(number: number, isInterleaved: boolean): Generator<void> {
+    const failures = chance(0.25) ? 1 : 0
+    const first = messages.length
+    for (let attempt = 1; attempt <= failures + 1; attempt += 1) {
+      const common = () => ({ task: id, turn: number, attempt, at: tick() })
+      claim(number, attempt, first)
+      yield
+      const firstIndex = messages.length
+      const begin = () => raise([...owed(number), queuedEvent(number), { key: `started:${epoch}`, event: startedEvent(common(), firstIndex, first) }])
+      begin()
+      yield
+      const composer = createTurnComposer({ task: id, turn: number, attempt, firstIndex }, { now: tick })
+      yield* speak(composer, begin)
+      if (isInterleaved && attempt === 1) yield* queue(number + 1)
+      yield* append(composer, begin, composer.closeAll(attempt <= failures ? 'failed' : 'complete'))
+      if (attempt > failures) commit(number, composer.messages())
+      yield
+    }
+    announce([...owed(number + 1), ...waiting().map(({ number: next }) => queuedEvent(next))])
+    yield
+  }
+
+  function* speak(composer: TurnComposer, begin: () => void): Generator<void> {
+    const steps = 1 + pick(12)
+    for (let i = 0; i < steps; i += 1) {
+      const index = Math.min(composer.nextIndex(), pick(3))
+      const isOpen = composer.messageAt(index)?.status === 'streaming'
+      yield* append(composer, begin, composer.compose(isOpen || !composer.messageAt(index) ? someUpdate(composer, index) : notice()))
+    }
+  }
+
+  function someUpdate(composer: TurnComposer, index: number): Update {
+    const type = composer.messageAt(index)?.content.type
+    if (type && chance(0.1)) return { type: 'done', index }
+    if (type === 'data' || (!type && chance(0.2))) return { type: 'full', index, content: { type: 'data', data: { pick: pick(9) } } }
+    if (type === 'tool_request') return { type: 'delta', index, delta: { type: 'tool_request', text: ' ' } }
+    if (!type && chance(0.2)) return { type: 'delta', index, delta: { type: 'tool_request', text: '{"a":1}' } }
+    return { type: 'delta', index, delta: { type: 'text', text: `${'w\u00f6rd\n\u{1f30a} '.repeat(pick(4))}.` } }
+  }
+
+  function notice(): Update {
+    return { type: 'custom', name: 'tick', data: pick(9) }
+  }
+
+  /** The worker's end: what the log does not take is said again in a new epoch. */
+  function* append(composer: TurnComposer, begin: () => void, events: Event[]): Generator<void> {
+    if (events.length === 0) return
+    if (log && !log.isStale && log.epoch === epoch) {
+      write(events.map(event => ({ event })))
+      yield
+      return
+    }
+    epoch += 1
+    yield
+    begin()
+    yield
+    yield* append(composer, begin, composer.rewrite())
+  }
+
+  function claim(number: number, attempt: number, first: number): void {
+    const turn = turnOf(number)
+    epoch += 1
+    Object.assign(turn, { status: 'running', attempt, startedAt: turn.startedAt ?? time() })
+    task.status = 'running'
+    if (turn.input && messages.length === first) {
+      const message = { task: id, index: first, turn: number, attempt: 1, author: 'user' as const, content: turn.input, metadata: {} }
+      messages.push({ ...message, status: 'complete', createdAt: turn.queuedAt, finishedAt: time() })
+    }
+  }
+
+  function commit(number: number, said: Message[]): void {
+    messages.push(...said)
+    Object.assign(turnOf(number), { status: 'completed', stopReason: 'stop', finishedAt: time() })
+    task.status = waiting().length > 0 ? 'queued' : 'completed'
+  }
+
+  /** The server's end, where the log stands. One that is gone or stale is raised first. */
+  function announce(entries: Keyed[]): void {
+    if (log && !log.isStale) return write(entries)
+    if (!log && epoch === 1) return raise(entries)
+    // While a turn runs, its worker is the one to open the log, and says what is owed.
+    if (task.status === 'running') return
+    epoch += 1
+    raise(entries)
+  }
+
+  function raise(entries: Keyed[]): void {
+    const last = log ? positionOf(log) : origin
+    const kept = log && chance(0.3) ? trimmed(log) : log
+    log = {
+      ...{ epoch, seq: 0, previous: last, isStale: false, entries: kept?.entries ?? [] },
+      isWhole: kept ? kept.isWhole : epoch <= 2,
+    }
+    write(entries, last)
+  }
+
+  /** Whole turns only, from the first on. */
+  function trimmed(from: Log): Log {
+    const end = from.entries.findLastIndex(({ key }) => key?.startsWith('finished:'))
+    return end === -1 ? from : { ...from, isWhole: false, entries: from.entries.slice(end + 1) }
+  }
+
+  function write(entries: Keyed[], last?: Cursor): void {
+    const open = log
+    if (!open) return
+    const previous = last ?? positionOf(open)
+    const fresh = entries.filter(({ key }) => !key || !open.entries.some(entry => entry.key === key))
+    const added = fresh.map(({ key, event }) => {
+      open.seq += 1
+      return { cursor: formatCursor(open.epoch, open.seq), json: JSON.stringify(event), ...(key && { key }) }
+    })
+    open.entries.push(...added)
+    if (added.length > 0) onPush({ task: id, previous, entries: added.map(({ cursor, json }) => ({ cursor, json })) })
+  }
+
+  function cut(count: number): void {
+    if (!log) return
+    log.entries.splice(-count)
+    const last = log.entries.at(-1)
+    log = last ? { ...log, epoch: epochOf(last.cursor), seq: seqOf(last.cursor), isStale: true } : null
+  }
+
+  function state(): LogState | null {
+    return log && { cursor: positionOf(log), epoch: log.epoch, number: 0, isWhole: log.isWhole }
+  }
+
+  function read(from: Cursor, count: number, to?: Cursor): LogEntry[] {
+    const isAfter = (a: Cursor, b: Cursor) => epochOf(a) - epochOf(b) || seqOf(a) - seqOf(b)
+    const found = (log?.entries ?? []).filter(({ cursor }) => isAfter(cursor, from) >= 0 && (!to || isAfter(cursor, to) <= 0))
+    return found.slice(0, count).map(({ cursor, json }) => ({ cursor, json }))
+  }
+
+  /** Ends of turns before this one: written again, where the log has lost or never had them. */
+  function owed(number: number): Keyed[] {
+    return turns
+      .filter(turn => turn.number < number && turn.status === 'completed' && !wasTrimmed(turn.number))
+      .map(({ number: turn, attempt }) => ({
+        key: `finished:${turn}`,
+        event: { type: 'turn.finished', task: id, turn, attempt, at: tick(), status: 'completed', stopReason: 'stop' },
+      }))
+  }
+
+  /** An end that was announced is not announced again: Postgres remembers that it was. */
+  function wasTrimmed(number: number): boolean {
+    return announced.has(number) || (announced.add(number), false)
+  }
+
+  function queuedEvent(number: number): Keyed {
+    const { input } = turnOf(number)
+    const common = { task: id, turn: number, attempt: 0, at: Date.parse(turnOf(number).queuedAt) }
+    return { key: `queued:${number}`, event: { type: 'turn.queued', ...common, ...(input && { input }) } }
+  }
+
+  function startedEvent(common: Common, firstIndex: number, first: number): Event {
+    const input = turnOf(common.turn).input && messages[first]
+    return { type: 'turn.started', ...common, firstIndex, ...(input && { input }) }
+  }
+
+  function waiting(): Turn[] {
+    return turns.filter(({ status }) => status === 'queued')
+  }
+
+  function turnOf(number: number): Turn {
+    const turn = turns[number - 1]
+    if (!turn) throw new Error(`There is no turn ${number}`)
+    return turn
+  }
+
+  function positionOf({ epoch: of, seq, previous }: Log): Cursor {
+    return seq === 0 ? previous : formatCursor(of, seq)
+  }
+
+  function tick(): number {
+    clock += 1
+    return clock
+  }
+
+  function time(): string {
+    return new Date(tick()).toISOString()
+  }
+
+  function pick(below: number): number {
+    return Math.floor(random() * below)
+  }
+
+  function chance(of: number): boolean {
+    return random() < of
+  }
+}

@@ -225,6 +225,19 @@ describe('cancels that meet', () => {
   })
 })
 
+test('an interrupt of a turn that never began is not the end for its viewers', async () => {
+  const { task } = await platform.client.createTask(scripted([], { input: 'later', delayMs: 60_000 }))
+  const viewers = [platform, other].map(({ url }) => watch(task.id, { urls: [url] }))
+  for (const viewer of viewers) await viewer.until('it has joined', ({ frames }) => frames().length > 0)
+  await platform.client.addTurn(task.id, { input: 'now', params: { steps: [say(0, 'now')] }, ifBusy: 'interrupt' })
+  for (const viewer of viewers) await viewer.ended
+  expect((await platform.client.messages(task.id)).map(briefly)).toEqual([
+    ['user', 'complete', 'now'],
+    ['agent', 'complete', 'now'],
+  ])
+  for (const viewer of viewers) expect(await faultsSeenBy(viewer, task.id)).toEqual([])
+})
+
 describe('the signal of a handler fires', () => {
   test('by a word to its worker, and stops what the handler waits for', async () => {
     const server = createServer(() => {}).listen(0, '127.0.0.1')

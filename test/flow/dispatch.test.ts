@@ -122,7 +122,7 @@ test('a worker without room leaves the turns of its other agents to those who ha
   ])
 })
 
-test('an API that is restarted again and again under load takes each request once and loses none', { timeout: 120_000 }, async () => {
+test('an API that is restarted again and again under load takes each request once and loses none', { timeout: 150_000 }, async () => {
   const port = new URL(platform.url).port
   const wanted = Array.from({ length: 40 }, (_, i) => i)
   const posting = Promise.all(wanted.map(insist))
@@ -148,7 +148,7 @@ test('an API that is restarted again and again under load takes each request onc
         const answer = await platform.client.post<Accepted>('/v1/tasks', body, { 'idempotency-key': `restart-${i}` }).catch(() => null)
         return answer?.status === 201 && answer.body.task.id
       },
-      { timeoutMs: 50_000, intervalMs: 200 },
+      { timeoutMs: 100_000, intervalMs: 200 },
     )
   }
 

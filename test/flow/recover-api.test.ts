@@ -43,7 +43,10 @@ test('an end that was committed but not announced is announced once, when its AP
   expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'completed' }])
   await other.kill()
   await viewer.ended
-  expect(await metric(platform.url, 'rivulet_reconciler_repairs_total', { kind: 'announcement' })).toBe(1)
+  await until(
+    'the repair is counted',
+    async () => (await metric(platform.url, 'rivulet_reconciler_repairs_total', { kind: 'announcement' })) === 1,
+  )
   expect(linesAbout(task.id)).toMatchObject([{ kind: 'announcement', turn: 1 }])
   // The worker asks the next API again whether it is done, and hears that it is.
   redis.up()

@@ -55,7 +55,7 @@ describe('a turn out of time', () => {
       if (turn.input) await new Promise(() => {})
     })
     await startOwnWorker(platform, [hung], { concurrency: 1 })
-    const { task, turns, messages } = await platform.client.finishedTask({ agent: 'hung', input: 'go', timeoutMs: 500 })
+    const { task, turns, messages } = await platform.client.finishedTask({ agent: 'hung', input: 'go', timeoutMs: 2_000 })
     expect(turns).toMatchObject([{ status: 'failed', attempt: 1, error: { code: 'deadline_exceeded' } }])
     expect(messages).toMatchObject([{}, { status: 'aborted', stopReason: 'aborted', content: { text: 'in vain' } }])
     expect(await faultsOf(platform, task.id)).toEqual([])
@@ -64,8 +64,8 @@ describe('a turn out of time', () => {
 
   test('ends though its worker is frozen; the worker writes nothing when it wakes', async () => {
     const worker = onlyWorker()
-    const steps = [say(0, 'half'), rest(800), say(0, ' and half')]
-    const { task } = await platform.client.createTask(scripted(steps, { timeoutMs: 700 }))
+    const steps = [say(0, 'half'), rest(2_200), say(0, ' and half')]
+    const { task } = await platform.client.createTask(scripted(steps, { timeoutMs: 2_000 }))
     const viewer = watch(task.id, { urls: [platform.url] })
     await viewer.until('the first half', ({ text }) => text() === 'half')
     const before = await metric(platform.url, 'rivulet_reconciler_repairs_total', { kind: 'deadline' })
@@ -76,7 +76,10 @@ describe('a turn out of time', () => {
     await until('the worker has noticed', () => worker.lines.some(line => line.msg.startsWith('turn ') && line.task === task.id))
     expect(await platform.log(task.id)).toEqual(log)
     expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'failed', error: { code: 'deadline_exceeded' } }])
-    expect(await metric(platform.url, 'rivulet_reconciler_repairs_total', { kind: 'deadline' })).toBe(before + 1)
+    await until(
+      'it is counted',
+      async () => (await metric(platform.url, 'rivulet_reconciler_repairs_total', { kind: 'deadline' })) === before + 1,
+    )
     expect(linesAbout(task.id, 'reconciler repaired')).toMatchObject([{ kind: 'deadline', turn: 1 }])
     expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
   })

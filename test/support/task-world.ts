@@ -4,13 +4,16 @@
  */
 import type { LogEntry, LogState, Push } from '@rivulet/broker'
 import {
+  applyEvent,
   type Content,
   type Cursor,
   createTurnComposer,
   type Event,
+  emptyState,
   epochOf,
   formatCursor,
   type Message,
+  messagesOf,
   origin,
   seqOf,
   type Task,
@@ -32,7 +35,15 @@ export type TaskWorld = {
   empty(): void
 }
 
-type Log = { epoch: number; seq: number; previous: Cursor; isWhole: boolean; isStale: boolean; entries: (LogEntry & { key?: string })[] }
+type Log = {
+  epoch: number
+  seq: number
+  previous: Cursor
+  begin?: Cursor
+  isWhole: boolean
+  isStale: boolean
+  entries: (LogEntry & { key?: string })[]
+}
 type Keyed = { key?: string; event: Event }
 type Common = { task: string; turn: number; attempt: number; at: number }
 
@@ -42,6 +53,8 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
   const task: Task = { id, agent: 'scripted', status: 'queued', params: null, metadata: {}, createdAt: at, updatedAt: at }
   const turns: Turn[] = []
   const messages: Message[] = []
+  /** Turns whose end stood in the log once: Postgres remembers that. */
+  const announced = new Set<number>()
   let epoch = 1
   let log: Log | null = null
   let clock = Date.parse(at)
@@ -70,7 +83,14 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
 
   function* queue(number: number): Generator<void> {
     const input: Content | undefined = chance(0.7) ? { type: 'text', text: `input ${number}`, format: 'plain' } : undefined
-    const turn: Turn = { id: `0198c0de-0000-7000-9000-00000000000${number}`, task: id, number, status: 'queued', attempt: 0, queuedAt: time() }
+    const turn: Turn = {
+      id: `0198c0de-0000-7000-9000-00000000000${number}`,
+      task: id,
+      number,
+      status: 'queued',
+      attempt: 0,
+      queuedAt: time(),
+    }
     turns.push({ ...turn, ...(input && { input }) })
     if (task.status !== 'running') task.status = 'queued'
     yield
@@ -86,14 +106,19 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
       claim(number, attempt, first)
       yield
       const firstIndex = messages.length
-      const begin = () => raise([...owed(number), queuedEvent(number), { key: `started:${epoch}`, event: startedEvent(common(), firstIndex, first) }])
+      const begin = () =>
+        raise([...owed(number), queuedEvent(number), { key: `started:${epoch}`, event: startedEvent(common(), firstIndex, first) }])
       begin()
       yield
       const composer = createTurnComposer({ task: id, turn: number, attempt, firstIndex }, { now: tick })
       yield* speak(composer, begin)
       if (isInterleaved && attempt === 1) yield* queue(number + 1)
       yield* append(composer, begin, composer.closeAll(attempt <= failures ? 'failed' : 'complete'))
-      if (attempt > failures) commit(number, composer.messages())
+      // The server folds what the log has; where that is not all of it, the worker says it again.
+      while (!isOpen()) yield* reopen(composer, begin)
+      if (attempt > failures) commit(number, saidIn(epoch))
+      else Object.assign(turnOf(number), { status: 'queued' })
+      task.status = waiting().length > 0 ? 'queued' : 'completed'
       yield
     }
     announce([...owed(number + 1), ...waiting().map(({ number: next }) => queuedEvent(next))])
@@ -125,16 +150,31 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
   /** The worker's end: what the log does not take is said again in a new epoch. */
   function* append(composer: TurnComposer, begin: () => void, events: Event[]): Generator<void> {
     if (events.length === 0) return
-    if (log && !log.isStale && log.epoch === epoch) {
+    if (isOpen()) {
       write(events.map(event => ({ event })))
       yield
-      return
+    } else {
+      yield* reopen(composer, begin)
     }
+  }
+
+  function* reopen(composer: TurnComposer, begin: () => void): Generator<void> {
     epoch += 1
     yield
     begin()
     yield
     yield* append(composer, begin, composer.rewrite())
+  }
+
+  function isOpen(): boolean {
+    return log !== null && !log.isStale && log.epoch === epoch
+  }
+
+  function saidIn(of: number): Message[] {
+    const entries = (log?.entries ?? []).filter(({ cursor }) => epochOf(cursor) === of)
+    const events = entries.map(({ json, cursor }) => ({ event: JSON.parse(json) as Event, cursor }))
+    const state = events.reduce((before, { event, cursor }) => applyEvent(before, event, cursor), emptyState)
+    return messagesOf(state).filter(({ author }) => author !== 'user')
   }
 
   function claim(number: number, attempt: number, first: number): void {
@@ -151,27 +191,34 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
   function commit(number: number, said: Message[]): void {
     messages.push(...said)
     Object.assign(turnOf(number), { status: 'completed', stopReason: 'stop', finishedAt: time() })
-    task.status = waiting().length > 0 ? 'queued' : 'completed'
   }
 
   /** The server's end, where the log stands. One that is gone or stale is raised first. */
   function announce(entries: Keyed[]): void {
-    if (log && !log.isStale) return write(entries)
-    if (!log && epoch === 1) return raise(entries)
-    // While a turn runs, its worker is the one to open the log, and says what is owed.
-    if (task.status === 'running') return
-    epoch += 1
-    raise(entries)
+    if (log && !log.isStale) {
+      write(entries)
+    } else if (task.status !== 'running') {
+      // While a turn runs, its worker is the one to open the log, and says what is owed.
+      if (log || epoch > 1) epoch += 1
+      raise(entries)
+    }
   }
 
   function raise(entries: Keyed[]): void {
-    const last = log ? positionOf(log) : origin
-    const kept = log && chance(0.3) ? trimmed(log) : log
-    log = {
-      ...{ epoch, seq: 0, previous: last, isStale: false, entries: kept?.entries ?? [] },
-      isWhole: kept ? kept.isWhole : epoch <= 2,
+    if (log?.isStale) {
+      const begin = formatCursor(epoch, 0)
+      log = { ...log, epoch, seq: 0, previous: begin, begin, isWhole: false, isStale: false, entries: log.entries.map(withoutKey) }
+    } else if (log) {
+      const kept = chance(0.3) ? trimmed(log) : log
+      log = { ...kept, epoch, seq: 0, previous: positionOf(log) }
+    } else {
+      log = { epoch, seq: 0, previous: origin, isWhole: epoch <= 2, isStale: false, entries: [] }
     }
-    write(entries, last)
+    write(entries)
+  }
+
+  function withoutKey({ cursor, json }: LogEntry): LogEntry {
+    return { cursor, json }
   }
 
   /** Whole turns only, from the first on. */
@@ -180,17 +227,18 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     return end === -1 ? from : { ...from, isWhole: false, entries: from.entries.slice(end + 1) }
   }
 
-  function write(entries: Keyed[], last?: Cursor): void {
+  function write(entries: Keyed[]): void {
     const open = log
     if (!open) return
-    const previous = last ?? positionOf(open)
+    const previous = positionOf(open)
     const fresh = entries.filter(({ key }) => !key || !open.entries.some(entry => entry.key === key))
     const added = fresh.map(({ key, event }) => {
       open.seq += 1
       return { cursor: formatCursor(open.epoch, open.seq), json: JSON.stringify(event), ...(key && { key }) }
     })
     open.entries.push(...added)
-    if (added.length > 0) onPush({ task: id, previous, entries: added.map(({ cursor, json }) => ({ cursor, json })) })
+    for (const { event } of entries) if (event.type === 'turn.finished') announced.add(event.turn)
+    if (added.length > 0) onPush({ task: id, previous, entries: added.map(withoutKey) })
   }
 
   function cut(count: number): void {
@@ -201,7 +249,8 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
   }
 
   function state(): LogState | null {
-    return log && { cursor: positionOf(log), epoch: log.epoch, number: 0, isWhole: log.isWhole }
+    if (!log || log.isStale) return null
+    return { cursor: positionOf(log), epoch: log.epoch, number: 0, isWhole: log.isWhole, ...(log.begin && { begin: log.begin }) }
   }
 
   function read(from: Cursor, count: number, to?: Cursor): LogEntry[] {
@@ -210,19 +259,14 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     return found.slice(0, count).map(({ cursor, json }) => ({ cursor, json }))
   }
 
-  /** Ends of turns before this one: written again, where the log has lost or never had them. */
+  /** Ends of turns before this one that were not announced yet. What was announced and lost is not announced again. */
   function owed(number: number): Keyed[] {
     return turns
-      .filter(turn => turn.number < number && turn.status === 'completed' && !wasTrimmed(turn.number))
+      .filter(turn => turn.number < number && turn.status === 'completed' && !announced.has(turn.number))
       .map(({ number: turn, attempt }) => ({
         key: `finished:${turn}`,
         event: { type: 'turn.finished', task: id, turn, attempt, at: tick(), status: 'completed', stopReason: 'stop' },
       }))
-  }
-
-  /** An end that was announced is not announced again: Postgres remembers that it was. */
-  function wasTrimmed(number: number): boolean {
-    return announced.has(number) || (announced.add(number), false)
   }
 
   function queuedEvent(number: number): Keyed {

@@ -6,6 +6,7 @@
  * the entry at the position is gone, something was lost: the feed is loaded anew and its viewers get a snapshot. So nothing is missed silently,
  * and nothing is applied twice.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { LogEntry, LogReader, Push } from '@rivulet/broker'
 import {
   applyEvent,
@@ -153,7 +154,7 @@ export function createFeed(deps: FeedDeps): Feed {
     const known = await log.state(task)
     const fresh = createFrameRing()
     let folded: TaskState = emptyState
-    if (known) for await (const entry of readLog(log, task, origin, known.cursor)) folded = fold(folded, entry, fresh)
+    if (known) for await (const entry of readLog(log, task, known.begin ?? origin, known.cursor)) folded = fold(folded, entry, fresh)
     const stored = known ? null : await loadBase(0)
     const at = folded.cursor !== origin ? folded.cursor : known ? known.cursor : await positionWithoutLog()
     return { ring: fresh, state: folded, position: at, base: stored }
@@ -175,11 +176,8 @@ export function createFeed(deps: FeedDeps): Feed {
     heardAt = performance.now()
     if (known?.cursor === position) return
     const isAtStart = position === origin && known?.isWhole
-    if (!known) {
-      // Nothing was lost if there never was anything.
-      if (ring.length === 0 && state.turns.length === 0) return
-      return reload()
-    }
+    if (!known) return (await isStillWithoutLog()) ? undefined : reload()
+    if (known.begin && compareCursors(position, known.begin) < 0) return reload()
     let isFirst = true
     for await (const entry of readLog(log, task, position, known.cursor)) {
       if (isFirst && entry.cursor !== position && !isAtStart) return reload()
@@ -188,6 +186,12 @@ export function createFeed(deps: FeedDeps): Feed {
       onFrames()
     }
     if (isFirst) return reload()
+  }
+
+  /** Nothing was lost if there was nothing before either, and no log came and went meanwhile: then the turns would stand elsewhere. */
+  async function isStillWithoutLog(): Promise<boolean> {
+    if (ring.length > 0 || state.turns.length > 0 || !base) return false
+    return isTaskSettled(state, base) || isDeepStrictEqual((await loadBase(0)).turns, base.turns)
   }
 
   /** In one step, so that nobody is shown the new log before being told of the gap. */

@@ -8,7 +8,7 @@ import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import { messagesOf } from '@rivulet/protocol'
 import type { FastifyBaseLogger } from 'fastify'
 import { foldFrom } from './log-fold.ts'
-import { markAnnounced, raiseIdleTask } from './store/announcements.ts'
+import { markAnnounced, queuedTurns, raiseIdleTask } from './store/announcements.ts'
 import type { Claimed } from './store/claim-turn.ts'
 import type { Database } from './store/database.ts'
 import { turnMessages } from './store/read.ts'
@@ -41,7 +41,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
 
   async function beginning(claimed: Claimed): Promise<KeyedEvent[]> {
     const closings = await Promise.all(claimed.owed.map(missingClosings))
-    return [...closings.flat(), ...claimed.owed.map(finishedEvent), queuedEvent(claimed.turn), startedEvent(claimed)]
+    return [...closings.flat(), queuedEvent(claimed.turn), ...claimed.owed.map(finishedEvent), startedEvent(claimed)]
   }
 
   async function announceQueued(turn: TurnRow, isNew: boolean): Promise<void> {
@@ -53,13 +53,14 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     })
   }
 
-  /** `queued` are the turns that wait behind them. */
-  async function announceEnds(ended: TurnRow[], closings: KeyedEvent[], queued: TurnRow[]): Promise<boolean> {
+  /** `queued` are the turns that wait behind them: where the log knows of none, the end of a turn is the end for its viewers. */
+  async function announceEnds(ended: TurnRow[], closings: KeyedEvent[], queued?: TurnRow[]): Promise<boolean> {
     const [first] = ended
     if (!first) return false
-    // A turn can end before whoever accepted it has said that it is queued.
-    const entries = [...ended.map(queuedEvent), ...closings, ...queued.map(queuedEvent), ...ended.map(finishedEvent)]
     return owing(first, async () => {
+      const waiting = queued ?? (await queuedTurns(db, first.task))
+      // A turn can end before whoever accepted it has said that it is queued.
+      const entries = [...[...ended, ...waiting].map(queuedEvent), ...closings, ...ended.map(finishedEvent)]
       const said = await say(first.task, entries, false)
       if (said) await markAnnounced(db, ended)
       return said
@@ -67,8 +68,8 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
   }
 
   /** Announces an end that is committed but may not stand in the log. */
-  async function announceOwed(turn: TurnRow, queued: TurnRow[] = []): Promise<boolean> {
-    return announceEnds([turn], await missingClosings(turn), queued)
+  async function announceOwed(turn: TurnRow): Promise<boolean> {
+    return announceEnds([turn], await missingClosings(turn))
   }
 
   /** The ends of messages that are stored but still open in the log. */

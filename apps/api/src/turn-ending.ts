@@ -70,7 +70,7 @@ export function createTurnEnding({ db, reader, announcer, announcing, logger, me
         await announcing.announceEnds([result.turn], closed.events, result.queued)
         break
       case 'already':
-        await announcing.announceOwed(result.turn, result.queued)
+        await announcing.announceOwed(result.turn)
         break
       case 'retrying':
         metrics.retries.inc()
@@ -116,7 +116,7 @@ export function createTurnEnding({ db, reader, announcer, announcing, logger, me
   async function complete({ seized, ended: waiting }: CancelBegun, outcome: Outcome, by: Canceler): Promise<void> {
     for (const turn of waiting) ended(turn, by)
     if (seized) await endSeized(seized, outcome, by, waiting)
-    else await announcing.announceEnds(waiting, [], [])
+    else await announcing.announceEnds(waiting, [])
   }
 
   /** The server ends one turn by itself. */
@@ -146,7 +146,7 @@ export function createTurnEnding({ db, reader, announcer, announcing, logger, me
     const isOurs = result.answer === 'committed'
     if (isOurs) ended(result.turn, by)
     if (isOurs) await announcing.announceEnds([result.turn, ...alsoEnded], closed.events, result.queued)
-    else await announcing.announceEnds(alsoEnded, [], [])
+    else await announcing.announceEnds(alsoEnded, [])
     return isOurs
   }
 

@@ -1,6 +1,6 @@
 /** Where a viewer begins: at the cursor it brings, if everything after it can still be told, and otherwise with a snapshot. */
 import type { LogReader } from '@rivulet/broker'
-import { type Cursor, origin } from '@rivulet/protocol'
+import { type Cursor, compareCursors, origin } from '@rivulet/protocol'
 import type { Feed } from './feed.ts'
 import type { Hub } from './hub.ts'
 import type { ViewerStart } from './viewer.ts'
@@ -34,6 +34,7 @@ async function holds(feed: Feed, log: LogReader, cursor: Cursor): Promise<boolea
   if (cursor === feed.position() || feed.ring.holds(cursor)) return true
   const known = await log.state(feed.task)
   if (cursor === origin) return known?.isWhole ?? false
-  const [entry] = known ? await log.read(feed.task, cursor, 1, known.cursor) : []
+  if (!known || (known.begin && compareCursors(cursor, known.begin) < 0)) return false
+  const [entry] = await log.read(feed.task, cursor, 1, known.cursor)
   return entry?.cursor === cursor
 }

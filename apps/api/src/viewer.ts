@@ -106,7 +106,8 @@ export function startViewer({ feed, log, response, begin, isFollowing, onSnapsho
   }
 
   function skip(reason: SnapshotReason): void {
-    due = reason
+    // Who has not been told anything yet has missed nothing.
+    if (due !== 'join') due = reason
     pump()
   }
 

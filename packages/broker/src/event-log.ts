@@ -43,6 +43,8 @@ export type LogState = {
   number: number
   /** Whether the log still begins where the task began. */
   isWhole: boolean
+  /** Before this, the log may lack something: it was begun anew. */
+  begin?: Cursor
 }
 
 export type LogWriter = ReturnType<typeof createLogWriter>
@@ -103,13 +105,17 @@ export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: Redis;
 
 /** The reader's end: one connection for what is pushed, another for what is asked. */
 export function createLogReader({ redis, keys }: { redis: Redis; keys: Keys }) {
+  const script = createScript(redis, 'state')
   return { state, read }
 
+  /** Null for a log of another life of Redis too: it may have lost its end, so it is as good as none until it is raised. */
   async function state(task: string): Promise<LogState | null> {
-    const [epoch, seq, number, whole, previous] = await redis.hmget(keys.state(task), 'epoch', 'seq', 'number', 'whole', 'previous')
-    if (!epoch || !seq) return null
+    const known = (await script.run([keys.state(task)], [])) as (string | null)[] | null
+    if (!known) return null
+    const [epoch, seq, number, whole, previous, begin] = known
     const cursor = parseCursor(seq === '0' ? (previous ?? origin) : `${epoch}-${seq}`) ?? origin
-    return { cursor, epoch: Number(epoch), number: Number(number), isWhole: whole === '1' }
+    const first = parseCursor(begin ?? '')
+    return { cursor, epoch: Number(epoch), number: Number(number), isWhole: whole === '1', ...(first && { begin: first }) }
   }
 
   /** Up to `count` entries from a cursor on, that entry included, and not beyond `to`, if given. */

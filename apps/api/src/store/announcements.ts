@@ -21,6 +21,15 @@ export async function owedTurns(db: Database, { olderThanMs, limit }: { olderTha
     .limit(limit)
 }
 
+/** Turns of a task that wait, in order. */
+export async function queuedTurns(db: Database, task: string): Promise<TurnRow[]> {
+  return db
+    .select()
+    .from(turns)
+    .where(and(eq(turns.task, task), eq(turns.status, 'queued')))
+    .orderBy(asc(turns.number))
+}
+
 /** A new epoch for a task of which no turn is running; null when one is: its worker is the one to write. */
 export async function raiseIdleTask(db: Database, task: string): Promise<number | null> {
   return db.transaction(async tx => {

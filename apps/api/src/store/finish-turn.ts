@@ -18,7 +18,7 @@ export type Holding = { turn: string; epoch: number; canceling: boolean }
 export type FinishAnswer =
   | { answer: 'committed'; turn: TurnRow; queued: TurnRow[] }
   | { answer: 'retrying'; turn: TurnRow }
-  | { answer: 'already'; turn: TurnRow; queued: TurnRow[] }
+  | { answer: 'already'; turn: TurnRow }
   | { answer: 'superseded' }
 
 /** `retryAfterMs` gives a failed attempt another try instead, when the turn has one left. */
@@ -43,7 +43,7 @@ export async function finishTurn(
       const task = await lockTask(tx, found.task)
       const [turn] = await tx.select().from(turns).where(eq(turns.id, holding.turn))
       if (!turn || turn.epoch !== holding.epoch || turn.canceling !== holding.canceling) return { answer: 'superseded' }
-      if (hasEnded(turn.status)) return { answer: 'already', turn, queued: await pendingTurns(tx, turn.task) }
+      if (hasEnded(turn.status)) return { answer: 'already', turn }
       if (turn.status !== 'running' && !holding.canceling) return { answer: 'superseded' }
       const delay = end.status === 'failed' && retryAfterMs && retryDelay(turn, task.maxAttempts, retryAfterMs)
       if (typeof delay === 'number') return { answer: 'retrying', turn: await retry(tx, turn, delay) }

@@ -58,6 +58,14 @@ local function trim()
   redis.call('HSET', state, 'whole', '0')
 end
 
+-- A log of another life may have lost its end, and nobody can tell: what it told so far is not told any more, and what still counts is said
+-- again. Its entries stay, for whoever has to make the best of them.
+local function beginAnew()
+  eachKey(function(key) redis.call('HDEL', state, key) end)
+  last = epoch .. '-0'
+  redis.call('HSET', state, 'begin', last, 'whole', '0')
+end
+
 -- An entry of somebody else beyond our epochs would keep us from writing for ever: then the log begins anew.
 local function removeForeign()
   local top = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
@@ -69,7 +77,9 @@ end
 if epoch then
   if logEpoch and logEpoch > epoch then return { 'fenced', last } end
   if not logEpoch or logEpoch < epoch then
-    if logEpoch then
+    if logEpoch and known[3] ~= run then
+      beginAnew()
+    elseif logEpoch then
       trim()
     else
       redis.call('HSET', state, 'whole', whole)

@@ -5,7 +5,7 @@ const withEngines = { globalSetup: ['test/support/engines.ts'], testTimeout: 120
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'rules', include: ['test/rules/**/*.test.ts'] } },
+      { test: { name: 'rules', include: ['test/rules/**/*.test.ts'], maxWorkers: 2 } },
       {
         test: {
           ...withEngines,
@@ -15,7 +15,7 @@ export default defineConfig({
         },
       },
       // Minutes of work for both cores: `npm run test:slow`.
-      { test: { ...withEngines, name: 'slow', include: ['test/slow/**/*.test.ts'], maxWorkers: 1 } },
+      { test: { ...withEngines, name: 'slow', include: ['test/slow/**/*.test.ts'], maxWorkers: 1, sequence: { groupOrder: 1 } } },
     ],
   },
 })

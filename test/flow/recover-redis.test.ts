@@ -94,6 +94,37 @@ describe('Redis', () => {
     expect(await faultsOfViewers({ ...platform, redis: redis.client }, [viewer], { log: false, isDisturbed: true })).toEqual([])
   })
 
+  test('is wiped, and every answer of the API to the worker is lost once: it asks again, and hears the same', async () => {
+    const proxy = await startProxy(platform.url)
+    onTestFinished(() => proxy.close())
+    const [wiped, mayFinish] = [gate(), gate()]
+    const stubborn = defineAgent('stubborn', async turn => {
+      const message = turn.message()
+      await message.append('one ')
+      await wiped.opened
+      await message.append('two')
+      await mayFinish.opened
+    })
+    await startOwnWorker(platform, [stubborn], { redisUrl: redis.url, url: proxy.url })
+    const claimed = proxy.dropReply('/internal/claim')
+    const { task } = await platform.client.createTask({ agent: 'stubborn' })
+    const viewer = watch(task.id, { urls: [platform.url] })
+    await claimed
+    await viewer.until('the first word', ({ text }) => text() === 'one ')
+    await redis.client.flushall()
+    const reopened = proxy.dropReply('/internal/reopen')
+    wiped.open()
+    await reopened
+    await viewer.until('the last word', ({ text }) => text() === 'one two')
+    const finished = proxy.dropReply('/internal/finish')
+    mayFinish.open()
+    await finished
+    await viewer.ended
+    expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+    expect(await platform.client.messages(task.id)).toMatchObject([{ status: 'complete', content: { text: 'one two' } }])
+    expect(await faultsOfViewers({ ...platform, redis: redis.client }, [viewer], { log: false, isDisturbed: true })).toEqual([])
+  })
+
   test('answers a worker, and the reply is lost: each word stands in the log once', async () => {
     const proxy = await startProxy(redis.url)
     onTestFinished(() => proxy.close())
@@ -139,6 +170,14 @@ describe('Redis', () => {
     expect(await faultsOfViewers({ ...platform, redis: redis.client }, [viewer])).toEqual([])
   })
 })
+
+function gate(): { open: () => void; opened: Promise<void> } {
+  let open = () => {}
+  const opened = new Promise<void>(resolve => {
+    open = resolve
+  })
+  return { open, opened }
+}
 
 /** Three turns that speak, one that waits behind the first of them, and two that wait for their time; each with a viewer. */
 async function beBusy(): Promise<{ tasks: string[]; viewers: Viewer[] }> {

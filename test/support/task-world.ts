@@ -57,6 +57,8 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
   const announced = new Set<number>()
   let epoch = 1
   let log: Log | null = null
+  /** Only the first announcement of all opens a log without raising the epoch. */
+  let hasLog = false
   let clock = Date.parse(at)
   const life = live()
 
@@ -199,12 +201,14 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
       write(entries)
     } else if (task.status !== 'running') {
       // While a turn runs, its worker is the one to open the log, and says what is owed.
-      if (log || epoch > 1) epoch += 1
+      if (hasLog) epoch += 1
       raise(entries)
     }
   }
 
   function raise(entries: Keyed[]): void {
+    hasLog = true
+    const isAnew = log?.isStale
     if (log?.isStale) {
       const begin = formatCursor(epoch, 0)
       log = { ...log, epoch, seq: 0, previous: begin, begin, isWhole: false, isStale: false, entries: log.entries.map(withoutKey) }
@@ -214,7 +218,7 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     } else {
       log = { epoch, seq: 0, previous: origin, isWhole: epoch <= 2, isStale: false, entries: [] }
     }
-    write(entries)
+    write(entries, isAnew ? origin : undefined)
   }
 
   function withoutKey({ cursor, json }: LogEntry): LogEntry {
@@ -227,10 +231,10 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     return end === -1 ? from : { ...from, isWhole: false, entries: from.entries.slice(end + 1) }
   }
 
-  function write(entries: Keyed[]): void {
+  function write(entries: Keyed[], followed?: Cursor): void {
     const open = log
     if (!open) return
-    const previous = positionOf(open)
+    const previous = followed ?? positionOf(open)
     const fresh = entries.filter(({ key }) => !key || !open.entries.some(entry => entry.key === key))
     const added = fresh.map(({ key, event }) => {
       open.seq += 1

@@ -32,7 +32,7 @@ export type Feed = {
   readonly loaded: Promise<void>
   position(): Cursor
   status(): TaskStatus
-  /** Whether nothing is left to come. */
+  /** Whether nothing is left to come; not while the log is being read. */
   isSettled(): boolean
   /** Makes sure that a snapshot can be made at once; also before `status` and `isSettled` are asked for the first time. */
   ready(): Promise<void>
@@ -85,7 +85,8 @@ export function createFeed(deps: FeedDeps): Feed {
     loaded,
     position: () => position,
     status: () => (state.turns.length > 0 ? state.status : requireBase().task.status),
-    isSettled: () => isTaskSettled(state, requireBase()),
+    // What was written in one step is read one by one: in the midst of it an end is not the end.
+    isSettled: () => !reading && isTaskSettled(state, requireBase()),
     ready,
     isReady,
     snapshot,
@@ -145,19 +146,23 @@ export function createFeed(deps: FeedDeps): Feed {
       const pushed = inbox
       inbox = []
       for (const push of pushed) take(push)
+      onFrames()
     })
     return reading
   }
 
   /** Everything anew. Until it is installed, whoever looks sees the feed as it was. */
   async function load(): Promise<Loaded> {
-    const known = await log.state(task)
-    const fresh = createFrameRing()
-    let folded: TaskState = emptyState
-    if (known) for await (const entry of readLog(log, task, known.begin ?? origin, known.cursor)) folded = fold(folded, entry, fresh)
-    const stored = known ? null : await loadBase(0)
-    const at = folded.cursor !== origin ? folded.cursor : known ? known.cursor : await positionWithoutLog()
-    return { ring: fresh, state: folded, position: at, base: stored }
+    for (;;) {
+      const known = await log.state(task)
+      if (!known) return { ring: createFrameRing(), state: emptyState, base: await loadBase(0), position: await positionWithoutLog() }
+      const fresh = createFrameRing()
+      let folded: TaskState = emptyState
+      for await (const entry of readLog(log, task, known.begin ?? origin, known.cursor)) folded = fold(folded, entry, fresh)
+      // Between the two questions the log may have been lost; one that has just been trimmed to nothing stays where it stands.
+      const isThere = folded.cursor === known.cursor || (await log.state(task))?.cursor === known.cursor
+      if (isThere) return { ring: fresh, state: folded, base: null, position: known.cursor }
+    }
   }
 
   function install(loading: Loaded): void {
@@ -183,7 +188,6 @@ export function createFeed(deps: FeedDeps): Feed {
       if (isFirst && entry.cursor !== position && !isAtStart) return reload()
       isFirst = false
       apply(entry)
-      onFrames()
     }
     if (isFirst) return reload()
   }

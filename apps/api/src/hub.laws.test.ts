@@ -30,7 +30,7 @@ test.each<[string, Disturbance]>([
     fc.asyncProperty(fc.integer({ min: 1, max: 2 ** 31 - 1 }), async seed => {
       expect(await play(seed, disturbance)).toEqual([])
     }),
-    { numRuns: 400 },
+    { numRuns: Number(process.env.RUNS ?? 400) },
   )
 })
 

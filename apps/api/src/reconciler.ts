@@ -13,7 +13,7 @@ import type { Metrics } from './metrics.ts'
 import type { Relay } from './relay.ts'
 import { forgetWorkers } from './store/agents.ts'
 import { owedTurns } from './store/announcements.ts'
-import { type Database, isDatabaseAway } from './store/database.ts'
+import { type Database, isDatabaseAway, sqlStateOf } from './store/database.ts'
 import type { Outcome } from './store/finish-turn.ts'
 import { forgetOldKeys } from './store/idempotency.ts'
 import { expiredTurns, reclaimTurn } from './store/leases.ts'
@@ -40,6 +40,8 @@ export type ReconcilerDeps = {
   leaseMs: number
   reconcileMs: number
 }
+
+type About = { task?: string; turn?: number }
 
 type RepairKind = 'outbox' | 'lease' | 'deadline' | 'cancel' | 'announcement' | 'job'
 
@@ -100,13 +102,13 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   }
 
   async function repair(): Promise<void> {
-    await attempt('outbox', async () => repaired('outbox', await relay.drain()))
+    await guard('outbox', async () => repaired('outbox', await relay.drain()))
     notePulse()
     if (performance.now() - acceptingSince >= leaseMs) await mendEach('lease', await expiredTurns(db, batchSize), reclaim)
     await mendEach('deadline', await overdueTurns(db, batchSize), endOverdue)
     await mendEach('cancel', await forsakenCancels(), ending.completeCancel)
     await mendEach('announcement', await owedTurns(db, { olderThanMs: reconcileMs, limit: batchSize }), announcing.announceOwed)
-    await attempt('job', findLostJobs)
+    await guard('job', findLostJobs)
     relay.kick()
     if (performance.now() - lastHousekeeping < housekeepingMs) return
     lastHousekeeping = performance.now()
@@ -117,19 +119,22 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   /** One turn that cannot be mended yet keeps no other from being mended. */
   async function mendEach(kind: RepairKind, turns: TurnRow[], mend: (turn: TurnRow) => Promise<boolean>): Promise<void> {
     for (const turn of turns) {
-      await attempt(kind, async () => {
-        if (await mend(turn)) repaired(kind, 1, { task: turn.task, turn: turn.number })
-      })
+      const about = { task: turn.task, turn: turn.number }
+      const work = async () => {
+        if (await mend(turn)) repaired(kind, 1, about)
+      }
+      await guard(kind, work, about)
     }
   }
 
   /** Without Postgres there is nothing to compare with: that ends the round. Anything else is tried again in the next one. */
-  async function attempt(kind: RepairKind, work: () => Promise<void>): Promise<void> {
+  async function guard(kind: RepairKind, work: () => Promise<void>, about: About = {}): Promise<void> {
     try {
       await work()
     } catch (error) {
-      if (isDatabaseAway(error)) throw error
-      logger.warn({ kind, err: error }, 'reconciler could not repair yet')
+      // 55P03: somebody else holds this one task.
+      if (isDatabaseAway(error) && sqlStateOf(error) !== '55P03') throw error
+      logger.warn({ kind, ...about, err: error }, 'reconciler could not repair yet')
     }
   }
 
@@ -168,7 +173,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     }
   }
 
-  function repaired(kind: RepairKind, count: number, about: { task?: string; turn?: number } = {}): void {
+  function repaired(kind: RepairKind, count: number, about: About = {}): void {
     if (count === 0) return
     metrics.repairs.inc({ kind }, count)
     logger.info({ kind, count, ...about }, 'reconciler repaired')

@@ -21,6 +21,8 @@ local known = redis.call('HMGET', state, 'epoch', 'seq', 'run', 'previous')
 local logEpoch, seq = tonumber(known[1]), tonumber(known[2])
 -- An epoch that has no entry yet stands where the one before it ended.
 local last = not logEpoch and '0-0' or seq == 0 and known[4] or logEpoch .. '-' .. seq
+-- What is written now follows this, for those who hear it.
+local followed = last
 
 -- The state has a field for each key: `<epoch>-<seq>@<ms>`.
 local function eachKey(visit)
@@ -62,7 +64,7 @@ end
 -- again. Its entries stay, for whoever has to make the best of them.
 local function beginAnew()
   eachKey(function(key) redis.call('HDEL', state, key) end)
-  last = epoch .. '-0'
+  last, followed = epoch .. '-0', '0-0'
   redis.call('HSET', state, 'begin', last, 'whole', '0')
 end
 
@@ -96,7 +98,7 @@ elseif known[3] ~= run then
   return { 'gap', last }
 end
 
-local published = { last }
+local published = { followed }
 for i = 7, #ARGV, 3 do
   local key, index, event = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   if redis.call('HEXISTS', state, key) == 0 then

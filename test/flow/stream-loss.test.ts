@@ -160,6 +160,28 @@ describe.skipIf(!hasNativeRedis)('a Redis that loses the end of its file', () =>
     for (const viewer of viewers) expect(textsOf(viewer)).toEqual(['go', 'word '.repeat(60), 'end'])
   })
 
+  test('with the end of a turn in it: nobody waits for an end that was told already, or ends with half a text', async () => {
+    const { task } = await platform.client.createTask(scripted([repeat(12, say(0, 'word '), rest(20))], { input: 'go' }))
+    const viewers = platform.urls.map(url => watch(task.id, { urls: [url], query: '?from=start' }))
+    await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text().length > 10)))
+    const mark = redis.mark()
+    await Promise.all(viewers.map(({ ended }) => ended))
+    const { rows } = await platform.pg.query('select announced from turns where task = $1', [task.id])
+    expect(rows).toEqual([{ announced: true }])
+    const [past = []] = viewers.map(viewer => viewer.frames().filter(isLogged))
+    await redis.kill()
+    await redis.restart(mark)
+    expect(await redis.client.xlen(platform.keys.stream(task.id))).toBeLessThan(past.length)
+    viewers.push(...resumedEverywhere(task.id, past), ...platform.urls.map(url => watch(task.id, { urls: [url] })))
+    expect(await judged(viewers)).toEqual([])
+    for (const viewer of viewers) expect(textsOf(viewer)).toEqual(['go', 'word '.repeat(12)])
+
+    await platform.client.addTurn(task.id, { input: 'more', params: { steps: [say(0, 'again')] } })
+    const later = [...resumedEverywhere(task.id, past), ...platform.urls.map(url => watch(task.id, { urls: [url] }))]
+    expect(await judged(later)).toEqual([])
+    for (const viewer of later) expect(textsOf(viewer)).toEqual(['go', 'word '.repeat(12), 'more', 'again'])
+  })
+
   test('or is away for a while: whoever comes is told to come back, and whoever is there hears the rest', { timeout: 90_000 }, async () => {
     const { task } = await platform.client.createTask(scripted([repeat(60, say(0, 'word '), rest(25))], { input: 'go' }))
     const quiet = await platform.client.createTask(scripted([say(0, 'x')]))

@@ -1,6 +1,6 @@
 /** Readers that are too slow, conversations that are too long, and an API that stops: nobody else notices, and nobody is told a wrong word. */
 import { connect } from 'node:net'
-import type { Snapshot } from '@rivulet/protocol'
+import { messagesOf, type Snapshot } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { collectingOptions, heldMemory } from '../support/collect-garbage.ts'
 import { faultsOfViewers } from '../support/judge-viewers.ts'
@@ -71,13 +71,16 @@ describe('readers who stop reading', () => {
     stalled.pause()
     await platform.client.waitForEnd(task.id)
     stalled.resume()
-    await stalled.ended
-    const slow = stalled.frames().findLast(({ data }) => data.type === 'snapshot')?.data as Snapshot
-    expect([slow.reason, slow.messages.length, slow.messagesFrom]).toEqual(['slow', 0, 2])
+    const late = watch(task.id, { urls: platform.urls })
+    await Promise.all([stalled.ended, late.ended])
     const rows = await platform.client.messages(task.id)
-    expect(rows.length).toBe(slow.messagesFrom)
     expect(rows[1]?.content.type === 'text' && rows[1].content.text === word.repeat(count)).toBe(true)
-    expect(await faultsOfViewers(platform, [stalled])).toEqual([])
+    // A message that is too long for a snapshot by itself is left out, and what is left out is said.
+    expect([late.state().messagesFrom, late.state().messages.length]).toEqual([2, 0])
+    const { messagesFrom } = stalled.state()
+    expect([...rows.slice(0, messagesFrom), ...messagesOf(stalled.state())]).toEqual(rows)
+    expect(stalled.frames().some(({ data }) => data.type === 'snapshot' && data.reason === 'slow')).toBe(true)
+    expect(await faultsOfViewers(platform, [stalled, late])).toEqual([])
   })
 })
 

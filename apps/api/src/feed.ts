@@ -31,8 +31,12 @@ export type Feed = {
   /** Resolves when the log has been read. */
   readonly loaded: Promise<void>
   position(): Cursor
+  /** How often it was loaded: a cursor that it held before may be in a gap now. */
+  loads(): number
+  /** Whether who has heard everything up to this cursor knows what the feed knows. Needs `ready`. */
+  isAt(cursor: Cursor): boolean
   status(): TaskStatus
-  /** Whether nothing is left to come; not while the log is being read. */
+  /** Whether nothing is left to come. */
   isSettled(): boolean
   /** Makes sure that a snapshot can be made at once; also before `status` and `isSettled` are asked for the first time. */
   ready(): Promise<void>
@@ -72,6 +76,9 @@ export function createFeed(deps: FeedDeps): Feed {
   let inbox: Push[] = []
   let reading: Promise<void> | null = null
   let heardAt = performance.now()
+  let loads = 0
+  /** Where it stood when nothing was left to come. What was written in one step is read one by one: in the midst of it an end is not the end. */
+  let settledAt: Cursor | null = null
 
   const loaded = read(async () => {
     await follow()
@@ -84,9 +91,11 @@ export function createFeed(deps: FeedDeps): Feed {
     },
     loaded,
     position: () => position,
+    loads: () => loads,
+    // Without a log, Postgres goes on under the same position until the task has ended.
+    isAt: cursor => cursor === position && (hasLog() || isTaskSettled(state, requireBase())),
     status: () => (state.turns.length > 0 ? state.status : requireBase().task.status),
-    // What was written in one step is read one by one: in the midst of it an end is not the end.
-    isSettled: () => !reading && isTaskSettled(state, requireBase()),
+    isSettled: () => settledAt === position,
     ready,
     isReady,
     snapshot,
@@ -103,6 +112,7 @@ export function createFeed(deps: FeedDeps): Feed {
     }
     if (push.previous === position) {
       for (const entry of push.entries) apply(entry)
+      look()
       onFrames()
       return
     }
@@ -113,10 +123,19 @@ export function createFeed(deps: FeedDeps): Feed {
 
   async function ready(): Promise<void> {
     while (!isReady()) base = await loadBase(lastTurnOf(state))
+    if (!reading) look()
   }
 
   function isReady(): boolean {
     return base !== null && covers(base, state)
+  }
+
+  function look(): void {
+    settledAt = base && isTaskSettled(state, base) ? position : null
+  }
+
+  function hasLog(): boolean {
+    return ring.length > 0 || state.turns.length > 0
   }
 
   function snapshot(reason: SnapshotReason): Frame {
@@ -143,6 +162,7 @@ export function createFeed(deps: FeedDeps): Feed {
   function read(work: () => Promise<void>): Promise<void> {
     reading ??= work().finally(() => {
       reading = null
+      look()
       const pushed = inbox
       inbox = []
       for (const push of pushed) take(push)
@@ -155,7 +175,7 @@ export function createFeed(deps: FeedDeps): Feed {
   async function load(): Promise<Loaded> {
     for (;;) {
       const known = await log.state(task)
-      if (!known) return { ring: createFrameRing(), state: emptyState, base: await loadBase(0), position: await positionWithoutLog() }
+      if (!known) return loadWithoutLog()
       const fresh = createFrameRing()
       let folded: TaskState = emptyState
       for await (const entry of readLog(log, task, known.begin ?? origin, known.cursor)) folded = fold(folded, entry, fresh)
@@ -167,13 +187,20 @@ export function createFeed(deps: FeedDeps): Feed {
 
   function install(loading: Loaded): void {
     ;({ ring, state, position, base } = loading)
+    loads += 1
+    look()
     heardAt = performance.now()
   }
 
-  /** A task whose log is gone stands before the next epoch, whatever that will be; a new one stands at its beginning. */
-  async function positionWithoutLog(): Promise<Cursor> {
+  /**
+   * A task that has ended stands behind everything that its log has told, and one that has not before what its log is going to tell. The epoch
+   * is asked for first: if it is raised meanwhile, the position is too low and the log is read, never too high.
+   */
+  async function loadWithoutLog(): Promise<Loaded> {
     const epoch = await loadEpoch()
-    return epoch <= 1 ? origin : formatCursor(epoch, 0)
+    const stored = await loadBase(0)
+    const at = isTaskSettled(emptyState, stored) ? formatCursor(epoch + 1, 0) : epoch <= 1 ? origin : formatCursor(epoch, 0)
+    return { ring: createFrameRing(), state: emptyState, base: stored, position: at }
   }
 
   async function catchUp(): Promise<void> {
@@ -194,7 +221,7 @@ export function createFeed(deps: FeedDeps): Feed {
 
   /** Nothing was lost if there was nothing before either, and no log came and went meanwhile: then the turns would stand elsewhere. */
   async function isStillWithoutLog(): Promise<boolean> {
-    if (ring.length > 0 || state.turns.length > 0 || !base) return false
+    if (hasLog() || !base) return false
     return isTaskSettled(state, base) || isDeepStrictEqual((await loadBase(0)).turns, base.turns)
   }
 

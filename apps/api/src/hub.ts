@@ -121,7 +121,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     if (frames.length > 0) {
       const batch = { from, to: channel.fedTo, shared: share(Buffer.concat(frames.map(({ bytes }) => bytes))) }
       for (const viewer of viewers) viewer.pump(batch)
-    } else if (feed.isReady() && feed.isSettled()) {
+    } else if (feed.isSettled()) {
       for (const viewer of viewers) viewer.pump()
     }
     feed.ring.trim(slowest(viewers), limits.viewerBytes)

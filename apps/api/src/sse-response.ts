@@ -58,7 +58,9 @@ export async function openSse(response: ServerResponse, headers: Record<string, 
 }
 
 export function share(plain: Buffer): Shared {
-  return { plain, chunked: Buffer.concat([Buffer.from(`${plain.length.toString(16)}\r\n`), plain, crlf]) }
+  const head = Buffer.from(`${plain.length.toString(16)}\r\n`)
+  const chunked = Buffer.concat([head, plain, crlf])
+  return { plain: chunked.subarray(head.length, -crlf.length), chunked }
 }
 
 const crlf = Buffer.from('\r\n')
@@ -68,6 +70,7 @@ const lastChunk = Buffer.from('0\r\n\r\n')
 function assigned(response: ServerResponse): Promise<Socket | null> {
   return new Promise(resolve => {
     response.once('socket', (socket: Socket) => resolve(socket))
-    response.once('close', () => resolve(null))
+    // A response that has no socket yet does not hear that the connection is gone.
+    response.req.socket.once('close', () => resolve(null))
   })
 }

@@ -21,17 +21,22 @@ export async function findPlace(
 ): Promise<{ feed: Feed; begin: ViewerStart } | null> {
   const { cursor, isFollowing } = wish
   const feed = await hub.open(task)
-  // Before anybody is told that nothing is left to come, the log is asked: a push may be on its way.
-  if (feed.isSettled()) await feed.check().then(feed.ready)
+  // Before anybody is told that nothing is left to come, or who has heard more elsewhere is answered, the log is asked: a push may be on its way.
+  const isAhead = cursor !== null && compareCursors(cursor, feed.position()) > 0
+  if (feed.isSettled() || isAhead) await feed.check().then(feed.ready)
   if (cursor === null) return { feed, begin: { kind: 'snapshot', reason: 'join' } }
+  const loads = feed.loads()
   const isKnown = await holds(feed, log, cursor)
-  if (cursor === feed.position() && !isFollowing && feed.isSettled()) return null
-  return { feed, begin: isKnown ? { kind: 'after', cursor } : { kind: 'snapshot', reason: 'gap' } }
+  if (feed.isAt(cursor) && !isFollowing && feed.isSettled()) return null
+  if (isKnown) return { feed, begin: { kind: 'after', cursor, loads } }
+  // It may have heard more elsewhere than this feed has: a snapshot must not take it back to what it knows.
+  await feed.check().then(feed.ready)
+  return { feed, begin: { kind: 'snapshot', reason: 'gap' } }
 }
 
 /** Whether everything after a cursor can still be told. */
 async function holds(feed: Feed, log: LogReader, cursor: Cursor): Promise<boolean> {
-  if (cursor === feed.position() || feed.ring.holds(cursor)) return true
+  if (feed.isAt(cursor) || feed.ring.holds(cursor)) return true
   const known = await log.state(feed.task)
   if (cursor === origin) return known?.isWhole ?? false
   if (!known || (known.begin && compareCursors(cursor, known.begin) < 0)) return false

@@ -37,7 +37,8 @@ export type Viewer = {
 /** The frames between two positions of a feed. */
 export type Batch = { from: Cursor; to: Cursor; shared: Shared }
 
-export type ViewerStart = { kind: 'snapshot'; reason: SnapshotReason } | { kind: 'after'; cursor: Cursor }
+/** A cursor counts for the feed as it was when it was looked for. */
+export type ViewerStart = { kind: 'snapshot'; reason: SnapshotReason } | { kind: 'after'; cursor: Cursor; loads: number }
 
 export type ViewerDeps = {
   feed: Feed
@@ -53,8 +54,9 @@ export type ViewerDeps = {
 /** Everything up to the first await is one step: no event can come between the snapshot and what follows it. */
 export function startViewer({ feed, log, response, begin, isFollowing, onSnapshot, onError }: ViewerDeps): Viewer {
   let cursor: Cursor = begin.kind === 'after' ? begin.cursor : feed.position()
-  let due: SnapshotReason | null = begin.kind === 'snapshot' ? begin.reason : null
+  let due: SnapshotReason | null = begin.kind === 'snapshot' ? begin.reason : begin.loads === feed.loads() ? null : 'gap'
   let isReplaying = false
+  let waits = 0
   let isBlocked = false
   let isCaughtUp = false
   let hasEnded = false
@@ -63,13 +65,13 @@ export function startViewer({ feed, log, response, begin, isFollowing, onSnapsho
   let movedAt = 0
 
   send([{ cursor, bytes: encodeRetry() }])
-  if (begin.kind === 'after' && !isInRing(begin.cursor)) replay().catch(fail)
-  else pump()
+  if (due === null && !isInRing(cursor)) replay().catch(fail)
+  else goOn()
 
   return { pump, skip, beat, blockedAt: () => (isBlocked ? cursor : null), leave, drained, cutIfStalled, cut: response.destroy }
 
   function pump(batch?: Batch): void {
-    if (hasEnded || isBlocked || isReplaying) return
+    if (hasEnded || isBlocked || isReplaying || waits > 0) return
     if (batch && due === null && cursor === batch.from) {
       cursor = batch.to
       write(batch.shared)
@@ -98,9 +100,19 @@ export function startViewer({ feed, log, response, begin, isFollowing, onSnapsho
 
   function waitForSnapshot(): void {
     due ??= 'slow'
-    isReplaying = true
-    feed.ready().then(() => {
-      isReplaying = false
+    waitFor(feed.ready())
+  }
+
+  /** Who has heard more elsewhere is not taken back to what it knows: the feed looks first whether there is more. */
+  function goOn(): void {
+    if (due !== null && compareCursors(cursor, feed.position()) > 0) waitFor(feed.check())
+    else pump()
+  }
+
+  function waitFor(work: Promise<void>): void {
+    waits += 1
+    work.then(() => {
+      waits -= 1
       pump()
     }, fail)
   }
@@ -108,7 +120,7 @@ export function startViewer({ feed, log, response, begin, isFollowing, onSnapsho
   function skip(reason: SnapshotReason): void {
     // Who has not been told anything yet has missed nothing.
     if (due !== 'join') due = reason
-    pump()
+    goOn()
   }
 
   function finish(): void {

@@ -1,4 +1,4 @@
-/** That folding costs the same per delta however long a message is, told without a clock where that can be, and by ratios where not. */
+/** That folding costs the same per delta however long a message is, told without a clock. */
 import { describe, expect, test, vi } from 'vitest'
 import { stamp } from '../test/logs.ts'
 import { type Content, data, media, text } from './content.ts'
@@ -39,20 +39,9 @@ describe('text', () => {
     expect(kept[count / 2]?.messages.get(0)?.message.content).toEqual(text('x'.repeat(50 * count)))
   })
 
-  test('a million deltas take about ten times as long as a hundred thousand, not a hundred times', () => {
-    foldText(100_000)
-    const few = Math.min(
-      timeOf(() => foldText(100_000)),
-      timeOf(() => foldText(100_000)),
-      timeOf(() => foldText(100_000)),
-    )
-    let state = emptyState
-    const many = timeOf(() => {
-      state = foldText(1_000_000)
-    })
-    const content = state.messages.get(0)?.content
+  test('a million deltas fold into one message', () => {
+    const content = foldText(1_000_000).messages.get(0)?.content
     expect(content?.type === 'text' && content.text.length).toBe(10_000_000)
-    expect(many / few).toBeLessThan(40)
   })
 })
 
@@ -99,9 +88,3 @@ test('of ten thousand messages, a delta leaves all but one, and the list of turn
   expect(Array.from(after.messages).filter((accumulator, i) => accumulator !== before[i])).toHaveLength(1)
   expect(after.turns).toBe(state.turns)
 })
-
-function timeOf(act: () => void): number {
-  const start = performance.now()
-  act()
-  return performance.now() - start
-}

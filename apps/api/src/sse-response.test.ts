@@ -1,0 +1,114 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { expect, onTestFinished, test } from 'vitest'
+import { openSse, type SseEvents, type SseResponse, share } from './sse-response.ts'
+
+test('the same bytes serve those who take chunks and those who do not', () => {
+  const { plain, chunked } = share(Buffer.from('h\u00e4llo'))
+  expect(plain.toString()).toBe('h\u00e4llo')
+  expect(chunked.toString()).toBe('6\r\nh\u00e4llo\r\n')
+  expect(plain.buffer).toBe(chunked.buffer)
+})
+
+test('HTTP/1.1 gets chunks and a last one, HTTP/1.0 the bare bytes', async () => {
+  const { ask, opened } = await serve()
+  const [newer, older] = [ask('GET / HTTP/1.1\r\nHost: x\r\n\r\n'), ask('GET / HTTP/1.0\r\n\r\n')]
+  for (const response of await opened(2)) {
+    response?.write(share(Buffer.from(': one\n\n')))
+    response?.write(share(Buffer.from(': two\n\n')))
+    response?.end()
+    response?.end()
+  }
+  const [chunked = '', plain = ''] = await Promise.all([newer, older].map(socket => text(socket)))
+  expect(chunked.slice(chunked.indexOf('\r\n\r\n') + 4)).toBe('7\r\n: one\n\n\r\n7\r\n: two\n\n\r\n0\r\n\r\n')
+  expect(plain.slice(plain.indexOf('\r\n\r\n') + 4)).toBe(': one\n\n: two\n\n')
+  for (const head of [chunked, plain]) {
+    expect(head).toMatch(/content-type: text\/event-stream; charset=utf-8\r\n/i)
+    expect(head).toMatch(/x-own: kept\r\n/i)
+  }
+})
+
+test('a socket that is full says so, and says when it has drained', async () => {
+  let drains = 0
+  const { ask, opened } = await serve({ onDrain: () => (drains += 1) })
+  const socket = ask('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  socket.pause()
+  const [response] = await opened(1)
+  const bytes = share(Buffer.alloc(256 * 1024))
+  let writes = 0
+  while (response?.write(bytes)) writes += 1
+  expect(response?.unsentBytes()).toBeGreaterThan(0)
+  expect(drains).toBe(0)
+  socket.resume()
+  await expect.poll(() => drains).toBe(1)
+  expect(response?.unsentBytes()).toBe(0)
+  expect(writes).toBeGreaterThan(0)
+})
+
+test('the end of a connection is told once, whoever ends it', async () => {
+  let closes = 0
+  const { ask, opened } = await serve({ onClose: () => (closes += 1) })
+  const socket = ask('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  await opened(1)
+  socket.destroy()
+  await expect.poll(() => closes).toBe(1)
+  ask('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  const [, second] = await opened(2)
+  second?.destroy()
+  await expect.poll(() => closes).toBe(2)
+})
+
+test('a request that waits behind another on its connection is answered when its time comes', async () => {
+  const { ask, opened, requests } = await serve()
+  const socket = ask('GET /slow HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  await expect.poll(() => requests.length).toBe(2)
+  requests[0]?.end('first')
+  const [second] = await opened(1)
+  second?.write(share(Buffer.from(': second\n\n')))
+  second?.end()
+  const all = await text(socket)
+  expect(all.indexOf('first')).toBeLessThan(all.indexOf(': second'))
+  expect(all.endsWith('0\r\n\r\n')).toBe(true)
+})
+
+test('a client that is gone before its time has come gets nothing', async () => {
+  const { ask, opened, requests } = await serve()
+  const socket = ask('GET /slow HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  await expect.poll(() => requests.length).toBe(2)
+  socket.destroy()
+  expect(await opened(1)).toEqual([null])
+})
+
+/** A server that opens a stream for every request, except for `/slow`, which is left to the test. */
+async function serve(events: Partial<SseEvents> = {}) {
+  const responses: (SseResponse | null)[] = []
+  const requests: ServerResponse[] = []
+  const sockets: Socket[] = []
+  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+    requests.push(response)
+    if (request.url === '/slow') return
+    void openSse(response, { 'x-own': 'kept' }, { onDrain: () => {}, onClose: () => {}, ...events }).then(opened => responses.push(opened))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.closeAllConnections()
+    server.close()
+  })
+  return { ask, opened, requests }
+
+  function ask(request: string): Socket {
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    sockets.push(socket)
+    socket.write(request)
+    return socket
+  }
+
+  async function opened(count: number): Promise<(SseResponse | null)[]> {
+    await expect.poll(() => responses.length).toBe(count)
+    return responses
+  }
+}

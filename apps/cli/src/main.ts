@@ -15,7 +15,8 @@ try {
   async function run(isWatching: boolean): Promise<void> {
     const started = await start({ ...options, isWatching })
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      process.once(signal, async () => {
+      // Ctrl-C reaches this process twice: from the terminal and from npm.
+      process.on(signal, async () => {
         write('stopping …')
         await started.stop()
         process.exit(0)

@@ -23,6 +23,7 @@ export async function start(options: StartOptions): Promise<Started> {
   const { environment, host, port, key, isWatching, write } = options
   const engines: Engine[] = []
   const stopping = new AbortController()
+  let stopped: Promise<void> | null = null
   try {
     engines.push(await openRedis(options))
     engines.push(await openPostgres(options))
@@ -38,10 +39,15 @@ export async function start(options: StartOptions): Promise<Started> {
   return { url, ready: untilReady(), stop }
 
   function supervise(name: Program): SupervisedProcess {
-    return superviseProcess({ name, entry: programs[name], environment: shared, write })
+    return superviseProcess({ name, entry: programs[name], environment: shared, write, isWanted: () => !stopping.signal.aborted })
   }
 
-  async function stop(): Promise<void> {
+  function stop(): Promise<void> {
+    stopped ??= windDown()
+    return stopped
+  }
+
+  async function windDown(): Promise<void> {
     stopping.abort()
     unwatch()
     await running.worker.stop()

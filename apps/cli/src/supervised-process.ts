@@ -13,11 +13,13 @@ export type ProcessSpec = {
   entry: string
   environment: Record<string, string | undefined>
   write: (line: string) => void
+  /** False once everything is being stopped: then nothing is started again. */
+  isWanted: () => boolean
   /** How long a program may take to stop before it is killed. Default 20,000. */
   stopMs?: number
 }
 
-export function superviseProcess({ name, entry, environment, write, stopMs = 20_000 }: ProcessSpec): SupervisedProcess {
+export function superviseProcess({ name, entry, environment, write, isWanted, stopMs = 20_000 }: ProcessSpec): SupervisedProcess {
   let child: ChildProcess | null = null
   let isStopping = false
   let quickDeaths = 0
@@ -36,7 +38,7 @@ export function superviseProcess({ name, entry, environment, write, stopMs = 20_
       createInterface({ input: stream }).on('line', line => write(`${name.padEnd(6)} ${line}`))
     started.once('exit', (code, signal) => {
       if (child === started) child = null
-      if (isStopping) return
+      if (isStopping || !isWanted()) return
       quickDeaths = performance.now() - startedAt < 10_000 ? quickDeaths + 1 : 0
       const delay = Math.min(5_000, 100 * 2 ** quickDeaths)
       write(`${name.padEnd(6)} ended (${signal ?? code}); starting it again`)

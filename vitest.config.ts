@@ -12,8 +12,6 @@ export default defineConfig({
           name: 'platform',
           include: ['packages/*/src/**/*.test.ts', 'apps/*/src/**/*.test.ts', 'test/{flow,readme}/**/*.test.ts'],
           maxWorkers: 2,
-          // Processes of several test files share two cores; what fails twice in a row is broken.
-          retry: 1,
         },
       },
       // Minutes of work for both cores: `npm run test:slow`.

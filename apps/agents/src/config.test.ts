@@ -16,3 +16,9 @@ test('everything that is wrong is said in one list', () => {
   expect(wrong).toThrow(/REDIS_URL: must be a redis:\/\/ URL\n.*WORKER_CONCURRENCY.*\n.*HEARTBEAT_MS.*\n.*LOG_LEVEL/)
   expect(() => readConfig({})).toThrow(/REDIS_URL/)
 })
+
+test('files with agents are separated by commas', () => {
+  const filesIn = (list: string) => readConfig({ REDIS_URL: 'redis://here', AGENT_FILES: list }).AGENT_FILES
+  expect(filesIn('')).toEqual([])
+  expect(filesIn('a.ts, b/c.ts,')).toEqual(['a.ts', 'b/c.ts'])
+})

@@ -12,6 +12,11 @@ const schema = z.object({
   RIVULET_WORKER_KEY: optionalText,
   WORKER_CONCURRENCY: z.coerce.number().int().min(1).max(10_000).default(20),
   HEARTBEAT_MS: z.coerce.number().int().min(1).default(5_000),
+  /** Files with agents, separated by commas, where none are named on the command line. */
+  AGENT_FILES: z
+    .string()
+    .default('')
+    .transform(list => list.split(',').flatMap(file => file.trim() || [])),
   /** Set by a worker for the process of one turn, never by hand. */
   RIVULET_ISOLATED_TURN: optionalText,
   RIVULET_ALLOW_EXIT: z.enum(['0', '1', '']).default('0'),

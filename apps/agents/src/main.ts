@@ -1,17 +1,20 @@
-/** `npm run worker`: one worker process with the example agents, until it is told to stop. */
+/** `npm run worker [files]`: one worker process with the agents of these files, else with the example agents, until it is told to stop. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createWorker } from '@rivulet/worker'
+import { type AgentDefinition, createWorker } from '@rivulet/worker'
 import { pino } from 'pino'
+import { loadAgents } from './agent-file.ts'
 import { createAssistant } from './assistant.ts'
+import { createCited } from './cited.ts'
 import { readConfig } from './config.ts'
 import { echo } from './echo.ts'
+import { createResearcher } from './researcher.ts'
 import { createScripted } from './scripted.ts'
 
 try {
   const config = readConfig(process.env)
-  const assistant = createAssistant({ baseUrl: config.OPENAI_BASE_URL, apiKey: config.OPENAI_API_KEY, model: config.OPENAI_MODEL })
+  const files = process.argv.length > 2 ? process.argv.slice(2) : config.AGENT_FILES
   const worker = createWorker({
-    agents: [echo, createScripted({ allowExit: config.RIVULET_ALLOW_EXIT === '1' }), assistant],
+    agents: files.length > 0 ? await loadAgents(files) : exampleAgents(config),
     redisUrl: config.REDIS_URL,
     redisPrefix: config.REDIS_PREFIX,
     url: config.RIVULET_URL,
@@ -26,6 +29,12 @@ try {
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exit(1)
+}
+
+function exampleAgents(config: ReturnType<typeof readConfig>): AgentDefinition[] {
+  const provider = { baseUrl: config.OPENAI_BASE_URL, apiKey: config.OPENAI_API_KEY, model: config.OPENAI_MODEL }
+  const scripted = createScripted({ allowExit: config.RIVULET_ALLOW_EXIT === '1' })
+  return [echo, scripted, createAssistant(provider), createCited(provider), createResearcher(provider)]
 }
 
 /** This program once more, for one turn. */

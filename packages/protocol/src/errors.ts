@@ -50,9 +50,14 @@ export const errorTable = {
   delta_type_mismatch: { retry: false },
   message_closed: { retry: false },
   message_not_started: { retry: false },
+  turn_over: { retry: false },
+  bad_call: { retry: false },
+  step_too_large: { retry: false },
   bad_event: { retry: false },
   result_rejected: { retry: false },
   offset_mismatch: { retry: true },
+  canceled: { retry: false },
+  unreachable: { retry: true },
 } as const satisfies Record<string, ErrorRow>
 
 export type ErrorCode = keyof typeof errorTable

@@ -1,10 +1,21 @@
 /** What workers ask of the server over HTTP, below `/internal`. Redis carries the words; Postgres, behind these calls, knows what is true. */
 import { z } from 'zod'
 import { agentNameSchema, failureSchema, messageSchema, taskSchema, turnSchema, usageSchema } from './entities.ts'
+import { jsonSchema } from './json.ts'
+import { maxStepName } from './limits.ts'
 import { stopReasonSchema } from './status.ts'
 
 const id = z.string().min(1).max(100)
 const holding = z.strictObject({ turn: z.uuid(), epoch: z.int().min(1) })
+
+/** What a step has come to. The worker alone reads it: the server keeps it as text, whatever its depth and size within the limit. */
+export const stepMemorySchema = z.object({
+  /** Absent when the step answered nothing. */
+  result: jsonSchema.optional(),
+  messages: z.array(messageSchema.pick({ content: true, metadata: true, status: true, stopReason: true, usage: true, error: true })),
+})
+
+const rememberedStep = z.object({ name: z.string().min(1).max(maxStepName), memory: z.string() })
 
 export const helloBody = z.strictObject({
   worker: id,
@@ -27,6 +38,8 @@ export const claimAnswer = z.discriminatedUnion('answer', [
     timeLeftMs: z.int(),
     /** A worker died while it ran this turn: it should have a process of its own. */
     isolated: z.boolean(),
+    /** What earlier claims of this turn have finished for good. */
+    steps: z.array(rememberedStep).default([]),
   }),
   z.object({ answer: z.enum(['leased', 'settled']) }),
 ])
@@ -46,6 +59,10 @@ export const reopenAnswer = z.discriminatedUnion('answer', [
   z.object({ answer: z.literal('reopened'), epoch: z.int() }),
   z.object({ answer: z.literal('superseded') }),
 ])
+
+/** By the claim, not the epoch: the same attempt may just be moving to another one. */
+export const stepBody = z.strictObject({ turn: z.uuid(), claimId: id, ...rememberedStep.shape })
+export const stepAnswer = z.object({ answer: z.enum(['remembered', 'superseded', 'too_large']) })
 
 export const releaseBody = holding
 export const releaseAnswer = z.object({ answer: z.enum(['released', 'superseded']) })
@@ -74,5 +91,9 @@ export type Claim = Extract<ClaimAnswer, { answer: 'claimed' }>
 export type Holding = z.output<typeof holding>
 export type HeartbeatBody = z.output<typeof heartbeatBody>
 export type ReopenBody = z.output<typeof reopenBody>
+export type RememberedStep = z.output<typeof rememberedStep>
+export type StepMemory = z.output<typeof stepMemorySchema>
+export type StepBody = z.output<typeof stepBody>
+export type StepAnswer = z.output<typeof stepAnswer>['answer']
 export type FinishBody = z.output<typeof finishBody>
 export type FinishAnswer = z.output<typeof finishAnswer>['answer']

@@ -17,6 +17,8 @@ export const defaultLimits = {
   deltaBytes: 64 * KiB,
   /** What one turn may say in all. */
   turnBytes: 16 * MiB,
+  /** What the steps of one turn may remember in all, as JSON: their results and their messages. */
+  stepsBytes: 16 * MiB,
   /** What a viewer may leave unread before it is skipped ahead with a snapshot. */
   viewerBytes: 1 * MiB,
   /** How long a viewer may read nothing before it is cut. */
@@ -29,3 +31,5 @@ export const defaultLimits = {
 export const maxReasoningIndex = 255
 /** Items on one page of a listing, and turns in a snapshot. */
 export const maxPageSize = 100
+/** UTF-16 units in the name of a step. */
+export const maxStepName = 200

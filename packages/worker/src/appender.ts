@@ -31,6 +31,7 @@ export function createAppender(log: LogWriter): Appender {
       const batch = takeBatch()
       try {
         const answers = await log.append(batch.map(({ append }) => append))
+        // failpoint: appended (batch.map(({ append }) => append), answers)
         for (const [i, { resolve }] of batch.entries()) resolve(answers[i] ?? 'gap')
       } catch (error) {
         for (const { reject } of batch) reject(error)

@@ -17,6 +17,7 @@ export type AutoSent = {
 }
 
 export async function autoSend(writer: TurnWriter, updates: AsyncIterable<Update> | Iterable<Update>): Promise<AutoSent> {
+  checkIterable(updates)
   const indexes: number[] = []
   try {
     for await (const update of updates) await send(update)
@@ -28,7 +29,9 @@ export async function autoSend(writer: TurnWriter, updates: AsyncIterable<Update
   return summarize(indexes.flatMap(index => writer.messageAt(index) ?? []))
 
   function send(update: Update): Promise<void> {
-    if (update.type === 'custom') return writer.write(update.index === undefined ? update : { ...update, index: placeOf(update.index) })
+    if (update?.type === 'custom') return writer.write(update.index === undefined ? update : { ...update, index: placeOf(update.index) })
+    // What is no update is for the writer to refuse.
+    if (!(update?.index >= 0)) return writer.write(update)
     if (update.type === 'done' && indexes[update.index] === undefined) return Promise.resolve()
     return writer.write({ ...update, index: placeOf(update.index) })
   }
@@ -46,6 +49,13 @@ export async function autoSend(writer: TurnWriter, updates: AsyncIterable<Update
   async function closeOpen(error?: ReturnType<typeof failureOf>): Promise<void> {
     for (const index of indexes) await closeMessage(writer, index, error)
   }
+}
+
+function checkIterable(updates: unknown): void {
+  const isIterable = typeof updates === 'object' && updates !== null && (Symbol.asyncIterator in updates || Symbol.iterator in updates)
+  if (isIterable) return
+  const hint = updates instanceof Promise ? 'a promise: await it first' : `${updates === null ? 'null' : typeof updates}`
+  throw new RivuletError('bad_call', `turn.autoSend takes an iterable of updates, and was given ${hint}`)
 }
 
 function summarize(messages: Message[]): AutoSent {

@@ -23,5 +23,6 @@ export { type AgentDefinition, type AgentHandler, defineAgent } from './define-a
 export type { Isolation } from './isolation.ts'
 export type { Logger } from './logger.ts'
 export type { MessageHandle } from './message-handle.ts'
+export type { Stored, TakeStep } from './steps.ts'
 export type { Turn } from './turn.ts'
 export { createWorker, type Worker, type WorkerOptions } from './worker.ts'

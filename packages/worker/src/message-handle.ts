@@ -14,6 +14,10 @@ import {
 } from '@rivulet/protocol'
 import type { TurnWriter } from './turn-writer.ts'
 
+/**
+ * `await using` closes it at the end of its block, complete: a disposal cannot see whether the block threw. Where half a message should be
+ * told from a whole one, give `turn.message` a function instead.
+ */
 export type MessageHandle = AsyncDisposable & {
   /** The message's place in its turn. */
   readonly index: number
@@ -39,11 +43,18 @@ export function createMessageHandle(writer: TurnWriter, index: number): MessageH
     replace: (content, metadata) => writer.write(full(index, content, metadata), strict),
     finish: how => writer.write(done(index, how), strict),
     current,
-    [Symbol.asyncDispose]: () => closeMessage(writer, index),
+    [Symbol.asyncDispose]: dispose,
   }
 
   function extend(delta: Delta): Promise<void> {
     return writer.write({ type: 'delta', index, delta }, strict)
+  }
+
+  async function dispose(): Promise<void> {
+    await closeMessage(writer, index).catch(error => {
+      // A turn that is over has closed it, or its server will. What ended the block is the error to tell.
+      if (!writer.isOver()) throw error
+    })
   }
 
   function current(): Message {

@@ -5,14 +5,16 @@
  * back, or never ours. A handler that does not listen to its signal is left behind: nothing it writes afterwards gets anywhere.
  */
 import { randomUUID } from 'node:crypto'
-import { digestOf, type Failure, type FinishBody, RivuletError } from '@rivulet/protocol'
+import { digestOf, type Failure, type FinishBody, RivuletError, type Update } from '@rivulet/protocol'
 import type { Appender } from './appender.ts'
 import { endOf } from './auto-send.ts'
 import type { AgentDefinition } from './define-agent.ts'
 import { failureOf } from './failure.ts'
 import type { Logger } from './logger.ts'
 import type { ServerCalls } from './server-calls.ts'
+import { createSteps, tooLarge } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
+import { turnOver } from './turn-over.ts'
 import { createTurnWriter, type TurnWriter } from './turn-writer.ts'
 
 /** A turn that is being run: what heartbeats renew, and how to end it from outside. */
@@ -45,6 +47,7 @@ type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how: 'lost
 export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnDeps, claimId: string = randomUUID()): Promise<void> {
   const { worker, server, appender, leaving, runApart } = deps
   const claim = await server.claim({ worker, turn: id, claimId }, leaving)
+  // failpoint: claim answered (claim)
   if (claim.answer !== 'claimed') return
   if (claim.isolated && runApart) {
     // Ours until the process that is started now claims it for itself.
@@ -80,14 +83,17 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   const late = new RivuletError('deadline_exceeded', 'The turn did not end in time')
   const deadline = setTimeout(() => interrupt(failed(late)), Math.min(2 ** 31 - 1, claim.timeLeftMs))
 
-  const turn = createTurn({
-    ...{ claim, writer, log },
+  const steps = createSteps({ writer, remembered: claim.steps, remember })
+  const { turn, unawaited } = createTurn({
+    ...{ claim, ...steps, log },
     signal: abort.signal,
     loadHistory: () => server.history(claim.task.id, abort.signal),
   })
   try {
-    const handled = handle(agent, turn, writer).then(
+    const handled = handle(agent, turn, steps.writer).then(
       () => {
+        const [forgotten] = unawaited()
+        if (forgotten) return failed(new RivuletError('bad_call', `The handler ended before its ${forgotten} had: await it`))
         writer.end('complete')
         return finished({ status: 'completed', ...endOf(writer.messages()) })
       },
@@ -101,9 +107,17 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     unhold()
   }
 
+  async function remember(name: string, memory: string): Promise<void> {
+    const answer = await server.step({ turn: id, claimId, name, memory }, abort.signal)
+    if (answer === 'too_large') throw tooLarge(name)
+    if (answer === 'remembered') return
+    interrupt({ how: 'lost' })
+    throw turnOver('it was lost')
+  }
+
   function silence(ending: Ending): void {
     if (ending.how === 'finished') writer.end(statusOf(ending.outcome), ending.outcome.error)
-    else writer.stop(new RivuletError('message_closed', `This turn was ${ending.how}`))
+    else writer.stop(turnOver(`it was ${ending.how}`))
   }
 
   async function settle(ending: Ending): Promise<void> {
@@ -121,6 +135,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
         const { epoch, appended } = writer.position()
         const digest = digestOf(writer.messages())
         const answer = await server.finish({ turn: id, epoch, outcome, n: appended, digest }, leaving)
+        // failpoint: finish answered (id, epoch, answer)
         if (answer !== 'gap') return log.debug({ answer }, 'turn ended')
         await writer.reopen()
       }
@@ -128,15 +143,28 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     } catch (error) {
       log.warn({ err: error }, 'turn could not be finished here')
     } finally {
-      writer.stop(new RivuletError('message_closed', 'This turn has ended'))
+      writer.stop(turnOver('it has ended'))
     }
   }
 }
 
 async function handle(agent: AgentDefinition, turn: Turn, writer: TurnWriter): Promise<void> {
-  const running = agent.run(turn)
-  if (!(Symbol.asyncIterator in running)) return running
-  for await (const update of running) await writer.write(update)
+  const running: unknown = agent.run(turn)
+  if (isAsyncIterable(running)) {
+    for await (const update of running) await writer.write(update)
+    return
+  }
+  const returned = await running
+  if (returned === undefined) return
+  throw new RivuletError(
+    'bad_call',
+    `Agent ${agent.name} returned ${typeof returned}: what it has to say it yields or sends, and returns nothing`,
+  )
+}
+
+/** Its updates are checked as they come. */
+function isAsyncIterable(value: unknown): value is AsyncIterable<Update> {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value
 }
 
 function finished(outcome: FinishBody['outcome']): Ending {

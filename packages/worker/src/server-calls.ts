@@ -17,6 +17,9 @@ import {
   RivuletError,
   releaseAnswer,
   reopenAnswer,
+  type StepAnswer,
+  type StepBody,
+  stepAnswer,
 } from '@rivulet/protocol'
 import { z } from 'zod'
 
@@ -25,7 +28,7 @@ const callTimeoutMs = 10_000
 export type ServerCalls = ReturnType<typeof createServerCalls>
 
 export function createServerCalls({ url, key }: { url: string; key?: string | undefined }) {
-  return { hello, claim, heartbeat, reopen, release, finish, history }
+  return { hello, claim, heartbeat, reopen, step, release, finish, history }
 
   async function hello(body: Hello): Promise<void> {
     await ask('hello', body, z.object({}))
@@ -43,6 +46,10 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
   async function reopen(body: ReopenBody, signal: AbortSignal): Promise<number | null> {
     const answer = await insist('reopen', body, reopenAnswer, signal)
     return answer.answer === 'reopened' ? answer.epoch : null
+  }
+
+  async function step(body: StepBody, signal: AbortSignal): Promise<StepAnswer> {
+    return (await insist('step', body, stepAnswer, signal)).answer
   }
 
   async function release(body: Holding, signal: AbortSignal): Promise<void> {

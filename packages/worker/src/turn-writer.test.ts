@@ -48,7 +48,7 @@ function open(replies: Reply[] = [], reopenedAs: (number | null | Error)[] = [])
 }
 
 describe('speaking', () => {
-  test('the first word leaves at once; what is said while it is on its way leaves together, merged', async () => {
+  test('[B34] the first word leaves at once; what is said while it is on its way leaves together, merged', async () => {
     const first = promise<AppendAnswer>()
     const { writer, appends, said } = open([first.promise])
     await writer.write(delta(0, 'a'))
@@ -116,7 +116,10 @@ describe('the end', () => {
     const { writer, said } = open()
     await writer.write(start(0, text('a')))
     writer.end('complete')
-    await expect(writer.write(delta(0, 'late'))).rejects.toThrow('This turn has ended')
+    await expect(writer.write(delta(0, 'late'))).rejects.toMatchObject({
+      code: 'turn_over',
+      message: expect.stringContaining('it has ended'),
+    })
     await writer.drain()
     expect(said().flat().map(briefly)).toEqual(['message.started 4', 'message.finished 4 complete'])
   })
@@ -171,7 +174,7 @@ describe('an answer of the log', () => {
     await expect(writer.drain()).rejects.toThrow()
     expect(onLost).toHaveBeenCalledWith('superseded')
     expect(writer.isSuperseded()).toBe(true)
-    await expect(writer.write(delta(0, 'b'))).rejects.toMatchObject({ code: 'message_closed' })
+    await expect(writer.write(delta(0, 'b'))).rejects.toMatchObject({ code: 'turn_over' })
     expect(appends).toHaveLength(1)
   })
 
@@ -187,7 +190,7 @@ describe('an answer of the log', () => {
     for (const refusal of [null, new RivuletError('unauthorized', 'no')]) {
       const { writer, onLost } = open(['gap'], [refusal])
       await writer.write(delta(0, 'a'))
-      await expect(writer.drain()).rejects.toMatchObject({ code: 'message_closed' })
+      await expect(writer.drain()).rejects.toMatchObject({ code: 'turn_over' })
       expect(onLost).toHaveBeenCalledExactlyOnceWith('superseded')
     }
   })

@@ -22,6 +22,7 @@ import {
   type Update,
 } from '@rivulet/protocol'
 import type { Appender } from './appender.ts'
+import { turnOver } from './turn-over.ts'
 
 export const maxUnsentBytes = 1024 * 1024
 const maxEntriesPerAppend = 500
@@ -33,6 +34,10 @@ export type TurnWriter = {
   say(update: Update, options?: { strict?: boolean }): void
   /** Takes an update; waits while too much is unsent. */
   write(update: Update, options?: { strict?: boolean }): Promise<void>
+  /** Throws when nothing can be said any more. */
+  checkOpen(): void
+  /** Whether nothing can be said any more. */
+  isOver(): boolean
   /** Closes what is open. Nothing can be said any more; what was said is still sent. */
   end(status: Exclude<MessageStatus, 'streaming'>, error?: Failure): void
   /** Resolves when everything said so far is in the log. */
@@ -89,6 +94,8 @@ export function createTurnWriter({
   return {
     say,
     write,
+    checkOpen,
+    isOver: () => hasEnded || stopped !== null,
     end,
     drain,
     reopen,
@@ -102,9 +109,13 @@ export function createTurnWriter({
   }
 
   function say(update: Update, options?: { strict?: boolean }): void {
-    if (stopped) throw stopped.reason
-    if (hasEnded) throw new RivuletError('message_closed', 'This turn has ended')
+    checkOpen()
     enqueue(composer.compose(update, options))
+  }
+
+  function checkOpen(): void {
+    if (stopped) throw stopped.reason
+    if (hasEnded) throw turnOver('it has ended')
   }
 
   function end(status: Exclude<MessageStatus, 'streaming'>, error?: Failure): void {
@@ -209,7 +220,7 @@ export function createTurnWriter({
 
   function lose(reason: RivuletError | 'superseded'): void {
     isSuperseded = reason === 'superseded'
-    stop(reason === 'superseded' ? new RivuletError('message_closed', 'This turn has been taken away') : reason)
+    stop(reason === 'superseded' ? turnOver('it has been taken away') : reason)
     onLost(reason)
   }
 

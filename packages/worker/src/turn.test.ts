@@ -3,6 +3,7 @@ import { type Claim, delta, done, type Message, start, text, toolRequest } from 
 import { describe, expect, test } from 'vitest'
 import { endOf } from './auto-send.ts'
 import { createTurn, type Turn } from './turn.ts'
+import { turnOver } from './turn-over.ts'
 import { createTurnWriter, type TurnWriter } from './turn-writer.ts'
 
 const task = '01890000-0000-7000-8000-000000000000'
@@ -40,6 +41,43 @@ describe('autoSend', () => {
 })
 
 describe('a message by hand', () => {
+  test('is closed where its block ends, complete, whether the block throws or not', async () => {
+    const { turn, messages } = open()
+    const write = async (last: string) => {
+      await using message = turn.message(text('a'))
+      await message.append('b')
+      if (last === 'throw') throw new Error('of the block')
+      await message.append(last)
+    }
+    await write('c')
+    await expect(write('throw')).rejects.toThrow('of the block')
+    expect(messages()).toMatchObject([
+      { status: 'complete', content: text('abc') },
+      { status: 'complete', content: text('ab') },
+    ])
+  })
+
+  test('that is disposed of when its turn is over hides no error of its block', async () => {
+    const { turn, writer, messages } = open()
+    const write = async () => {
+      await using message = turn.message(text('a'))
+      writer.stop(turnOver('it was lost'))
+      await message.append('b')
+    }
+    await expect(write()).rejects.toMatchObject({ code: 'turn_over', message: expect.stringContaining('it was lost') })
+    expect(messages()).toMatchObject([{ status: 'streaming', content: text('a') }])
+  })
+
+  test('that is closed stays as it is at the end of its block', async () => {
+    const { turn, messages } = open()
+    const write = async () => {
+      await using message = turn.message(text('draft'))
+      await message.replace('whole')
+    }
+    await write()
+    expect(messages()).toMatchObject([{ status: 'complete', content: text('whole') }])
+  })
+
   test('takes text as what fits its content', async () => {
     const { turn } = open()
     const data = turn.message({ type: 'data', data: null })
@@ -74,8 +112,78 @@ describe('a message by hand', () => {
   })
 })
 
+describe('misuse', () => {
+  test('autoSend of what is no iterable says what it was', async () => {
+    const { turn, messages } = open()
+    const given = [
+      [Promise.resolve([]), 'a promise: await it first'],
+      [async function* () {}, 'function'],
+      ['text', 'string'],
+      [null, 'null'],
+      [{ events: [] }, 'object'],
+    ] as const
+    for (const [updates, hint] of given)
+      await expect(turn.autoSend(updates as never)).rejects.toMatchObject({ code: 'bad_call', message: expect.stringContaining(hint) })
+    expect(messages()).toEqual([])
+  })
+
+  test('what is no update, content or delta is refused, and the message is as it was', async () => {
+    const { turn, messages } = open()
+    for (const garbage of [
+      null,
+      'text',
+      7,
+      {},
+      { type: 'delta', index: -1, delta: { type: 'text', text: '' } },
+      { type: 'delta', index: 0 },
+    ])
+      await expect(turn.autoSend([garbage as never])).rejects.toMatchObject({ code: 'bad_event' })
+    const message = turn.message(text('a'))
+    await expect(message.append({ type: 'text' } as never)).rejects.toMatchObject({ code: 'bad_event' })
+    await expect(message.append({ type: 'media', bytes: 'AA==' })).rejects.toMatchObject({ code: 'delta_type_mismatch' })
+    await expect(message.setData(1)).rejects.toMatchObject({ code: 'delta_type_mismatch' })
+    expect(() => turn.message({ type: 'poem' } as never)).toThrow(expect.objectContaining({ code: 'bad_event' }))
+    expect(messages()).toMatchObject([{ status: 'streaming', content: text('a') }])
+  })
+
+  test('what is kept beyond the turn can say nothing more', async () => {
+    const { turn, writer } = open()
+    const message = turn.message(text('a'))
+    writer.end('complete')
+    const late = [
+      () => message.append('b'),
+      () => message.finish(),
+      () => turn.send('b'),
+      () => turn.custom('note', 1),
+      () => turn.autoSend([delta(0, 'b')]),
+      async () => turn.message(),
+    ]
+    for (const say of late) await expect(say()).rejects.toMatchObject({ code: 'turn_over' })
+    expect(message.current()).toMatchObject({ status: 'complete', content: text('a') })
+  })
+
+  test('is a type error where it can be', () => {
+    const { turn } = open()
+    const calls = () => [
+      // @ts-expect-error: a promise of updates is not updates
+      turn.autoSend(Promise.resolve([delta(0, 'a')])),
+      // @ts-expect-error: text is not an update
+      turn.autoSend(['a']),
+      // @ts-expect-error: a message holds a content
+      turn.message('a'),
+      // @ts-expect-error: what is written in a scope is awaited
+      turn.message(text(), message => message.index),
+      // @ts-expect-error: a message holds JSON
+      turn.message().setData(new Date()),
+      // @ts-expect-error: a status is one of those that end a message
+      turn.message().finish({ status: 'streaming' }),
+    ]
+    expect(calls).toBeTypeOf('function')
+  })
+})
+
 describe('history', () => {
-  test('leaves out what did not complete, unless asked', async () => {
+  test('[item 34] leaves out what did not complete, unless asked', async () => {
     const past = (['complete', 'failed', 'aborted'] as const).map((status, index) => message(index, { status }))
     const { turn } = open(past)
     expect((await turn.history()).map(({ index }) => index)).toEqual([0])
@@ -102,7 +210,7 @@ describe('how messages ended', () => {
   })
 })
 
-function open(past: Message[] = []): { turn: Turn; messages: TurnWriter['messages'] } {
+function open(past: Message[] = []): { turn: Turn; writer: TurnWriter; messages: TurnWriter['messages'] } {
   const writer = createTurnWriter({
     turn: { task, turn: 1, attempt: 1, firstIndex: 0 },
     epoch: 2,
@@ -112,8 +220,9 @@ function open(past: Message[] = []): { turn: Turn; messages: TurnWriter['message
     onLost: () => {},
   })
   const claim = { task: { id: task, params: null }, turn: { number: 1 }, attempt: 1 } as Claim
-  const turn = createTurn({ claim, writer, signal: new AbortController().signal, log: silent, loadHistory: async () => past })
-  return { turn, messages: writer.messages }
+  const step = () => Promise.reject(new Error('not here'))
+  const { turn } = createTurn({ claim, writer, step, signal: new AbortController().signal, log: silent, loadHistory: async () => past })
+  return { turn, writer, messages: writer.messages }
 }
 
 function message(index: number, fields: Partial<Message>): Message {

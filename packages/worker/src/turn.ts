@@ -16,6 +16,7 @@ import { type AutoSent, autoSend } from './auto-send.ts'
 import { failureOf } from './failure.ts'
 import type { Logger } from './logger.ts'
 import { closeMessage, createMessageHandle, type MessageHandle } from './message-handle.ts'
+import type { TakeStep } from './steps.ts'
 import type { TurnWriter } from './turn-writer.ts'
 
 export type Turn = {
@@ -39,6 +40,11 @@ export type Turn = {
   message<T>(content: Content, write: (message: MessageHandle) => Promise<T>): Promise<T>
   /** Sends a whole message at once; its handle tells what was sent. */
   send(content: string | Content, metadata?: JsonObject): Promise<MessageHandle>
+  /**
+   * Does `work` once, whatever becomes of this attempt: its result and the messages that are opened in it are remembered for the turn, and the
+   * next attempt gets the one and says the others again, without calling `work`. A `work` that throws is not remembered.
+   */
+  step: TakeStep
   /** A notice of the agent's own to the viewers. It changes no message. */
   custom(name: string, data: Json): Promise<void>
 }
@@ -46,21 +52,36 @@ export type Turn = {
 export type TurnDeps = {
   claim: Claim
   writer: TurnWriter
+  step: TakeStep
   signal: AbortSignal
   log: Logger
   loadHistory: () => Promise<Message[]>
 }
 
-export function createTurn({ claim, writer, signal, log, loadHistory }: TurnDeps): Turn {
+/** `unawaited` names what a handler has begun and not waited for: it would be cut where it stands. */
+export function createTurn({ claim, writer, step, signal, log, loadHistory }: TurnDeps): { turn: Turn; unawaited: () => string[] } {
   const { task, turn, attempt } = claim
-  return {
+  const begun = new Map<symbol, string>()
+  const speaking: Turn = {
     ...{ task, attempt, signal, log, history, message },
     number: turn.number,
     input: turn.input ?? null,
     params: turn.params ?? task.params,
-    autoSend: updates => autoSend(writer, updates),
+    autoSend: updates => track('turn.autoSend', autoSend(writer, updates)),
     send,
+    step: (name, work) => track(`turn.step "${name}"`, step(name, work)),
     custom: (name, data) => writer.write(custom(name, data)),
+  }
+  return { turn: speaking, unawaited: () => [...begun.values()] }
+
+  async function track<T>(what: string, work: Promise<T>): Promise<T> {
+    const key = Symbol(what)
+    begun.set(key, what)
+    try {
+      return await work
+    } finally {
+      begun.delete(key)
+    }
   }
 
   async function history({ includeUnfinished = false } = {}): Promise<Message[]> {
@@ -77,7 +98,7 @@ export function createTurn({ claim, writer, signal, log, loadHistory }: TurnDeps
     const index = writer.nextIndex()
     writer.say(start(index, content, 'metadata' in rest ? rest.metadata : undefined), { strict: true })
     const handle = createMessageHandle(writer, index)
-    return typeof rest === 'function' ? writeWithin(handle, rest) : handle
+    return typeof rest === 'function' ? track('turn.message', writeWithin(handle, rest)) : handle
   }
 
   async function writeWithin<T>(handle: MessageHandle, write: (handle: MessageHandle) => Promise<T>): Promise<T> {

@@ -16,6 +16,7 @@ import type { Logger } from './logger.ts'
 import { type RunningTurn, type RunTurnDeps, runTurn } from './run-turn.ts'
 import { createServerCalls } from './server-calls.ts'
 import { createSlots } from './slots.ts'
+import { surviveLateWords } from './turn-over.ts'
 
 export type WorkerOptions = {
   agents: readonly AgentDefinition[]
@@ -70,6 +71,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const isolated = isolation?.turn ? decodeIsolatedTurn(isolation.turn) : null
   const started = isolated ? runAlone(isolated) : start()
   const heartbeats = setInterval(() => void beat(), heartbeatMs)
+  const stopSurviving = surviveLateWords(log)
 
   return { id, stop }
 
@@ -169,6 +171,7 @@ export function createWorker(options: WorkerOptions): Worker {
     clearTimeout(grace)
     clearTimeout(impatience)
     clearInterval(heartbeats)
+    stopSurviving()
     for (const connection of [redis, blocking, pushed]) connection.disconnect()
   }
 }

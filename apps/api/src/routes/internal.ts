@@ -10,10 +10,13 @@ import {
   historyAnswer,
   historyBody,
   maxPageSize,
+  type RememberedStep,
   releaseAnswer,
   releaseBody,
   reopenAnswer,
   reopenBody,
+  stepAnswer,
+  stepBody,
 } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
@@ -24,9 +27,10 @@ import { type Claimed, claimTurn, reopenTurn } from '../store/claim-turn.ts'
 import { extendLeases, releaseTurn } from '../store/leases.ts'
 import { findTurn, getTask, listMessages } from '../store/read.ts'
 import { toMessage, toTask, toTurn } from '../store/rows.ts'
+import { rememberStep } from '../store/steps.ts'
 
 export function internalRoutes(scope: FastifyInstance, services: Services): void {
-  const { db, ending, announcer, announcing, relay, metrics, config } = services
+  const { db, ending, announcer, announcing, relay, metrics, config, limits } = services
   const { leaseMs } = config
   const app = scope.withTypeProvider<ZodTypeProvider>()
   const tags = ['internal']
@@ -42,9 +46,10 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     await announcer.ping()
     const result = await claimTurn(db, { turn, claim: claimId, worker, leaseMs })
     if (result.answer !== 'claimed') return result
-    const { claimed } = result
+    // failpoint: claimed
+    const { claimed, steps } = result
     // Keyed and raised to this claim's epoch: a claim that is asked again, because its answer was lost, changes nothing.
-    return (await announcing.announceStart(claimed)) ? describeClaim(claimed) : { answer: 'settled' as const }
+    return (await announcing.announceStart(claimed)) ? describeClaim(claimed, steps) : { answer: 'settled' as const }
   })
 
   app.post('/heartbeat', { schema: { tags, body: heartbeatBody, response: { 200: heartbeatAnswer } } }, async ({ body }) => {
@@ -55,13 +60,32 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   app.post('/reopen', { schema: { tags, body: reopenBody, response: { 200: reopenAnswer } } }, async ({ body, log }) => {
     await announcer.ping()
     const reopened = await reopenTurn(db, body)
+    // failpoint: reopened
     if (!reopened || !(await announcing.announceStart(reopened))) {
       metrics.fenced.inc({ write: 'reopen' })
+      const turn = await findTurn(db, body.turn)
+      log.warn(
+        { task: turn?.task, turn: turn?.number, epoch: body.epoch },
+        'a worker that no longer holds its turn wanted to reopen its log',
+      )
       return { answer: 'superseded' as const }
     }
     metrics.reopened.inc()
     log.warn({ task: reopened.task.id, turn: reopened.turn.number, epoch: reopened.turn.epoch }, 'log reopened after it lost entries')
     return { answer: 'reopened' as const, epoch: reopened.turn.epoch }
+  })
+
+  // Its memory is JSON within JSON: every quote in it takes a second byte.
+  const bodyLimit = 2 * limits.stepsBytes + limits.bodyBytes
+  app.post('/step', { bodyLimit, schema: { tags, body: stepBody, response: { 200: stepAnswer } } }, async ({ body, log }) => {
+    const answer = await rememberStep(db, body, limits.stepsBytes)
+    if (answer === 'superseded') {
+      metrics.fenced.inc({ write: 'step' })
+      const turn = await findTurn(db, body.turn)
+      const about = { task: turn?.task, turn: turn?.number, step: body.name }
+      log.warn(about, 'a worker that no longer holds its turn wanted to remember a step')
+    }
+    return { answer }
   })
 
   app.post('/release', { schema: { tags, body: releaseBody, response: { 200: releaseAnswer } } }, async ({ body }) => {
@@ -86,7 +110,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   })
 }
 
-function describeClaim({ task, turn, input }: Claimed) {
+function describeClaim({ task, turn, input }: Claimed, steps: RememberedStep[]) {
   return {
     answer: 'claimed' as const,
     epoch: turn.epoch,
@@ -98,5 +122,6 @@ function describeClaim({ task, turn, input }: Claimed) {
     deadline: turn.deadline.toISOString(),
     timeLeftMs: turn.deadline.getTime() - Date.now(),
     isolated: turn.deaths > 0,
+    steps,
   }
 }

@@ -4,13 +4,14 @@
  * A claim raises the task's epoch, so whoever ran the turn before can no longer write. A turn's first claim fixes its indexes: the input takes
  * the task's next free index, and what the agent says follows it, for all attempts.
  */
-import type { Content } from '@rivulet/protocol'
+import type { Content, RememberedStep } from '@rivulet/protocol'
 import { and, asc, eq, inArray, lt, max, sql } from 'drizzle-orm'
 import type { Database, Transaction } from './database.ts'
 import { leaseEnd } from './leases.ts'
 import { isNext, lockTask, raiseEpoch } from './queue-turn.ts'
 import type { MessageRow, TaskRow, TurnRow } from './rows.ts'
 import { messages, turns } from './schema.ts'
+import { rememberedSteps } from './steps.ts'
 
 export type Claimed = {
   task: TaskRow
@@ -20,7 +21,7 @@ export type Claimed = {
   owed: TurnRow[]
 }
 
-export type ClaimAnswer = { answer: 'claimed'; claimed: Claimed } | { answer: 'leased' | 'settled' }
+export type ClaimAnswer = { answer: 'claimed'; claimed: Claimed; steps: RememberedStep[] } | { answer: 'leased' | 'settled' }
 
 export async function claimTurn(
   db: Database,
@@ -31,8 +32,10 @@ export async function claimTurn(
     if (!found) return { answer: 'settled' }
     const task = await lockTask(tx, found.task)
     const turn = await findTurn(tx, id)
-    if (turn?.status === 'running' && turn.claim === claim && !turn.canceling)
-      return { answer: 'claimed', claimed: await describeClaim(tx, task, await handOver(tx, turn, worker, leaseMs)) }
+    if (turn?.status === 'running' && turn.claim === claim && !turn.canceling) {
+      const handed = await handOver(tx, turn, worker, leaseMs)
+      return { answer: 'claimed', claimed: await describeClaim(tx, task, handed), steps: await rememberedSteps(tx, id) }
+    }
     if (turn?.status === 'running') return { answer: 'leased' }
     if (turn?.status !== 'queued' || turn.canceling || turn.deadline <= new Date() || !(await isNext(tx, turn)))
       return { answer: 'settled' }
@@ -50,7 +53,10 @@ export async function claimTurn(
       })
       .where(and(eq(turns.id, id), eq(turns.status, 'queued')))
       .returning()
-    return claimed ? { answer: 'claimed', claimed: await describeClaim(tx, raised, claimed) } : { answer: 'settled' }
+    if (!claimed) return { answer: 'settled' }
+    // Not by its attempts: one that was given back is not counted, and may yet have taken steps.
+    const steps = turn.firstIndex === null ? [] : await rememberedSteps(tx, id)
+    return { answer: 'claimed', claimed: await describeClaim(tx, raised, claimed), steps }
   })
 }
 

@@ -95,7 +95,7 @@ export const turns = pgTable(
     claim: text(),
     worker: text(),
     leaseUntil: time(),
-    /** A cancel has begun; the reconciler completes it where its caller could not. */
+    /** A cancel has begun, and `stopReason` and `error` say what the turn ends with; the reconciler completes it where its caller could not. */
     canceling: boolean().notNull().default(false),
     /** Whether `turn.finished` is in the log, or nobody can be waiting for it there. */
     announced: boolean().notNull().default(false),
@@ -135,6 +135,20 @@ export const messages = pgTable(
       'cascade',
     ),
   ],
+)
+
+/** What the steps of a turn have come to, so that its next attempt need not take them again. */
+export const steps = pgTable(
+  'steps',
+  {
+    turn: uuid()
+      .notNull()
+      .references(() => turns.id, { onDelete: 'cascade' }),
+    name: text().notNull(),
+    /** JSON, as the worker wrote it and reads it. */
+    memory: text().notNull(),
+  },
+  table => [primaryKey({ columns: [table.turn, table.name] })],
 )
 
 /** Turns that are to be sent to the queue; a row is gone once that has happened. */

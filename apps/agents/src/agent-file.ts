@@ -1,0 +1,39 @@
+/**
+ * Agents out of files that people write: `export default` of an agent or of an array of them, or agents exported by name. What else a file
+ * exports is its own business.
+ */
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { AgentDefinition } from '@rivulet/worker'
+
+/** Paths are relative to the working folder. Throws, with a sentence for people, for a file that gives no agent. */
+export async function loadAgents(files: readonly string[]): Promise<AgentDefinition[]> {
+  const loaded = await Promise.all(files.map(load))
+  return loaded.flat()
+}
+
+async function load(file: string): Promise<AgentDefinition[]> {
+  const path = resolve(file)
+  if (!existsSync(path)) throw new Error(`There is no file ${file}`)
+  const exported = Object.values(await importFile(file, path))
+  const broken = exported.some(value => Array.isArray(value) && value.some(isAgent) && !value.every(isAgent))
+  if (broken) throw new Error(`${file} exports an array in which not everything is an agent`)
+  const agents = new Set(exported.flat().filter(isAgent))
+  if (agents.size === 0)
+    throw new Error(`${file} exports no agent: write export default defineAgent(…), an array of them, or export each by name`)
+  return Array.from(agents)
+}
+
+async function importFile(file: string, path: string): Promise<Record<string, unknown>> {
+  try {
+    return await import(pathToFileURL(path).href)
+  } catch (error) {
+    throw new Error(`${file} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+  }
+}
+
+function isAgent(value: unknown): value is AgentDefinition {
+  if (typeof value !== 'object' || value === null) return false
+  return 'name' in value && typeof value.name === 'string' && 'run' in value && typeof value.run === 'function'
+}

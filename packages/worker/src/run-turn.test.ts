@@ -1,0 +1,165 @@
+/** One turn against a server and a log that take everything: how handlers end, and what is told of those that go wrong. */
+import type { Append } from '@rivulet/broker'
+import { type Claim, delta, type Event, type FinishBody, type StepBody, text } from '@rivulet/protocol'
+import { describe, expect, test } from 'vitest'
+import { type AgentHandler, defineAgent } from './define-agent.ts'
+import type { Logger } from './logger.ts'
+import type { MessageHandle } from './message-handle.ts'
+import { type RunTurnDeps, runTurn } from './run-turn.ts'
+
+const task = '01890000-0000-7000-8000-000000000000'
+
+describe('a handler', () => {
+  test('that has not awaited what it wrote has said it all the same', async () => {
+    const { outcome, events } = await run(async turn => {
+      const message = turn.message(text('a'))
+      void message.append('b')
+      void message.append('c')
+      void turn.send('d')
+    })
+    expect(outcome).toMatchObject({ status: 'completed' })
+    expect(events.map(({ type }) => type)).toEqual(['message.started', 'message.delta', 'message.replaced', 'message.finished'])
+    expect(events[1]).toMatchObject({ delta: { text: 'bc' } })
+  })
+
+  test.each<[string, AgentHandler]>([
+    ['turn.autoSend', async turn => void turn.autoSend(endless())],
+    ['turn.message', async turn => void turn.message(text('half'), never)],
+    ['turn.step "s"', async turn => void turn.step('s', never)],
+    [
+      'turn.autoSend',
+      async function* (turn) {
+        yield delta(0, 'first')
+        void turn.autoSend(endless())
+      },
+    ],
+  ])('that returns while its %s goes on fails, instead of cutting it', async (what, handler) => {
+    const { outcome } = await run(handler)
+    expect(outcome).toMatchObject({
+      status: 'failed',
+      error: { code: 'bad_call', message: `The handler ended before its ${what} had: await it` },
+    })
+  })
+
+  test.each<[string, () => unknown]>([
+    ['text', async () => 'the answer'],
+    ['a stream', async () => endless()],
+    ['the updates of a generator that is not asynchronous', () => [delta(0, 'a')].values()],
+  ])('that returns %s fails: nobody would hear it', async (_, handler) => {
+    const { outcome, events } = await run(handler as AgentHandler)
+    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'bad_call', message: expect.stringContaining('returns nothing') } })
+    expect(events).toEqual([])
+  })
+
+  test('that yields what is no update fails, with what it said before', async () => {
+    const { outcome, events } = await run(async function* () {
+      yield delta(0, 'a')
+      yield 'b' as never
+    })
+    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'bad_event' } })
+    expect(events.at(-1)).toMatchObject({ type: 'message.finished', status: 'failed' })
+  })
+
+  test('can do nothing with a handle that it kept from an earlier turn', async () => {
+    let kept: MessageHandle | undefined
+    await run(async turn => {
+      kept = turn.message(text('a'))
+    })
+    const { outcome } = await run(async () => kept?.append('b'))
+    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'turn_over' } })
+    expect(kept?.current()).toMatchObject({ status: 'complete', content: text('a') })
+  })
+})
+
+describe('a step', () => {
+  test('is remembered under the claim before the handler goes on', async () => {
+    const asked: string[] = []
+    const { outcome, steps } = await run(
+      async turn => {
+        asked.push(`before ${await turn.step('a', () => 1)}`, `after ${await turn.step('b', () => 2)}`)
+      },
+      {
+        step: async ({ name }) => {
+          asked.push(name)
+          return 'remembered'
+        },
+      },
+    )
+    expect(asked).toEqual(['a', 'b', 'before 1', 'after 2'])
+    expect(steps).toMatchObject([
+      { turn: task, claimId: 'claim', name: 'a', memory: '{"result":1,"messages":[]}' },
+      { name: 'b', memory: '{"result":2,"messages":[]}' },
+    ])
+    expect(outcome).toMatchObject({ status: 'completed' })
+  })
+
+  test('that somebody else’s turn does not remember ends the handler: the turn is lost, and not finished', async () => {
+    let wentOn = false
+    const { outcome, aborted } = await run(
+      async turn => {
+        await turn.step('a', () => 1)
+        wentOn = true
+      },
+      { step: async () => 'superseded' },
+    )
+    expect([outcome, aborted, wentOn]).toEqual([null, true, false])
+  })
+
+  test('that the server has no room for fails the turn', async () => {
+    const { outcome } = await run(async turn => turn.step('a', () => {}), { step: async () => 'too_large' })
+    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'step_too_large' } })
+  })
+})
+
+type Run = { outcome: FinishBody['outcome'] | null; events: Event[]; steps: StepBody[]; aborted: boolean }
+
+async function run(
+  handler: AgentHandler,
+  { step = async () => 'remembered' }: Partial<Pick<RunTurnDeps['server'], 'step'>> = {},
+): Promise<Run> {
+  const seen: Run = { outcome: null, events: [], steps: [], aborted: false }
+  const claim = {
+    ...{ answer: 'claimed', epoch: 2, attempt: 1, firstIndex: 0, input: null, isolated: false, steps: [], timeLeftMs: 60_000 },
+    ...{ task: { id: task, params: null }, turn: { number: 1 } },
+  } as unknown as Claim
+  const server: Partial<RunTurnDeps['server']> = {
+    claim: async () => claim,
+    step: async (body, signal) => {
+      seen.steps.push(body)
+      return step(body, signal)
+    },
+    finish: async body => {
+      seen.outcome = body.outcome
+      return 'committed'
+    },
+  }
+  const append = async ({ entries }: Append) => {
+    seen.events.push(...entries.map(({ json }) => JSON.parse(json)))
+    return 'ok' as const
+  }
+  const agent = defineAgent('tested', turn => {
+    turn.signal.addEventListener('abort', () => (seen.aborted = true))
+    return handler(turn)
+  })
+  const deps = {
+    worker: 'w',
+    appender: { append },
+    log: silent,
+    hold: () => () => {},
+    onFenced() {},
+    leaving: new AbortController().signal,
+  }
+  await runTurn(agent, task, { ...deps, server: server as RunTurnDeps['server'] }, 'claim')
+  return seen
+}
+
+async function* endless() {
+  yield delta(0, 'half')
+  await never()
+}
+
+function never(): Promise<never> {
+  return new Promise(() => {})
+}
+
+const silent: Logger = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent }

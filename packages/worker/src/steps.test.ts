@@ -1,0 +1,231 @@
+/** Steps over one writer and a server that remembers: what is taken once, what comes back, and what does not belong in a step. */
+import { type Claim, custom, delta, done, type Message, start, text, toolRequest } from '@rivulet/protocol'
+import { describe, expect, expectTypeOf, test } from 'vitest'
+import { createSteps } from './steps.ts'
+import { createTurn, type Turn } from './turn.ts'
+import { createTurnWriter } from './turn-writer.ts'
+
+const task = '01890000-0000-7000-8000-000000000000'
+
+describe('the next attempt', () => {
+  test('skips the work, gets its result and says its messages again, whole', async () => {
+    const first = open()
+    await first.turn.send('before')
+    const result = await first.turn.step('draft', async () => {
+      await first.turn.send({ type: 'data', data: { a: 1 } }, { source: 'x' })
+      const { text: said } = await first.turn.autoSend([
+        delta(0, 'one '),
+        delta(0, 'two'),
+        done(0, { stopReason: 'length', usage: { out: 2 } }),
+      ])
+      await first.turn.message(text('# '), message => message.append('three'))
+      return { said, list: [1, null] }
+    })
+    expect(result).toEqual({ said: 'one two', list: [1, null] })
+
+    const second = open(first.memory)
+    await second.turn.send('before')
+    expect(await second.turn.step('draft', () => unexpected())).toEqual(result)
+    expect(second.messages().map(comparable)).toEqual(first.messages().map(comparable))
+    expect(second.messages()[2]).toMatchObject({ stopReason: 'length', usage: { out: 2 } })
+    expect(second.memory).toEqual(first.memory)
+  })
+
+  test('has what did not complete as it was', async () => {
+    const first = open()
+    await first.turn.step('tries', async () => {
+      await first.turn.message(text('half'), () => Promise.reject(new Error('no'))).catch(() => {})
+      await first.turn.autoSend([start(0, toolRequest('c', 'add')), delta(0, { type: 'tool_request', text: '{"a":' })])
+    })
+    const second = open(first.memory)
+    await second.turn.step('tries', () => unexpected())
+    expect(second.messages().map(comparable)).toEqual(first.messages().map(comparable))
+    expect(second.messages()).toMatchObject([
+      { status: 'failed', error: { message: 'no' } },
+      { status: 'failed', error: { code: 'invalid_json' }, content: { raw: '{"a":' } },
+    ])
+  })
+
+  test('tells nothing from null, and gets what JSON makes of the rest, as the first one did', async () => {
+    const { turn, memory } = open()
+    const at = new Date(0)
+    const taken = async ({ step }: Turn) => [
+      await step('nothing', () => {}),
+      await step('null', () => null),
+      await step('date', async () => ({ at, dropped: undefined, odd: Number.NaN, nul: 'a\0' })),
+    ]
+    const expected = [undefined, null, { at: '1970-01-01T00:00:00.000Z', odd: null, nul: 'a\uFFFD' }]
+    expect(await taken(turn)).toEqual(expected)
+    expect(await taken(open(memory).turn)).toEqual(expected)
+  })
+
+  test('takes again the step that threw: its messages are failed, and it is not remembered', async () => {
+    const { turn, memory, messages } = open()
+    const broken = turn.step('a', async () => {
+      turn.message(text('half'))
+      throw new Error('broken')
+    })
+    await expect(broken).rejects.toThrow('broken')
+    expect(messages()).toMatchObject([{ status: 'failed', error: { code: 'agent_error', message: 'broken' } }])
+    expect(memory).toEqual([])
+    expect(await turn.step('a', async () => 'at last')).toBe('at last')
+    expect(memory).toHaveLength(1)
+  })
+
+  test('is not reached by a step whose turn is over: its work is not begun, or not remembered', async () => {
+    const { turn, writer, memory, messages } = open()
+    const interrupted = turn.step('a', async () => {
+      turn.message(text('half'))
+      writer.end('aborted')
+    })
+    await expect(interrupted).rejects.toMatchObject({ code: 'turn_over' })
+    await expect(turn.step('b', () => unexpected())).rejects.toMatchObject({ code: 'turn_over' })
+    expect(memory).toEqual([])
+    expect(messages()).toMatchObject([{ status: 'aborted', content: text('half') }])
+  })
+})
+
+describe('a step', () => {
+  test('goes on only when it is remembered, with its messages closed', async () => {
+    const { turn, messages, memory } = open([], async () => {
+      expect(messages()).toMatchObject([{ status: 'complete' }])
+    })
+    await turn.step('a', async () => {
+      turn.message(text('open'))
+    })
+    expect(memory).toHaveLength(1)
+    const refused = open([], () => Promise.reject(new Error('the server said no')))
+    await expect(refused.turn.step('a', () => 1)).rejects.toThrow('the server said no')
+  })
+
+  test.each([
+    ['a function', () => () => 1],
+    ['a bigint', () => 1n],
+    ['a value that holds itself', () => Object.assign([] as unknown[], { 0: null }).map((_, i, list) => (list[i] = list))],
+  ])('refuses %s as its result', async (_, work) => {
+    await expect(open().turn.step('a', work as () => unknown)).rejects.toMatchObject({
+      code: 'result_rejected',
+      message: expect.stringContaining('step "a"'),
+    })
+  })
+
+  test('refuses what is too much to remember', async () => {
+    const { turn, memory } = open()
+    await expect(turn.step('a', () => 'x'.repeat(17 * 1024 * 1024))).rejects.toMatchObject({ code: 'step_too_large' })
+    expect(memory).toEqual([])
+  })
+
+  test('has a result of the type that JSON makes of it', () => {
+    const { turn } = open()
+    expectTypeOf(() => turn.step('a', async () => {})).returns.resolves.toEqualTypeOf<void>()
+    expectTypeOf(() => turn.step('a', () => ({ n: 1, s: ['x'] }))).returns.resolves.toEqualTypeOf<{ n: number; s: string[] }>()
+    expectTypeOf(() => turn.step('a', () => turn.autoSend([]))).returns.resolves.toExtend<Awaited<ReturnType<Turn['autoSend']>>>()
+    expectTypeOf(() => turn.step('a', () => ({ at: new Date() }))).returns.resolves.toEqualTypeOf<{ at: string }>()
+    // @ts-expect-error: a date comes back as a string
+    void (async () => (await turn.step('a', () => new Date())).getTime())
+    // @ts-expect-error: a step has a name
+    void (() => turn.step(async () => 1))
+  })
+})
+
+describe('misuse', () => {
+  test('steps inside each other and beside each other', async () => {
+    const { turn } = open()
+    await expect(turn.step('outer', () => turn.step('inner', () => 1))).rejects.toMatchObject({
+      code: 'bad_call',
+      message: expect.stringContaining('"outer" has ended'),
+    })
+    const [one, two] = await Promise.allSettled([turn.step('one', async () => 1), turn.step('two', async () => 2)])
+    expect(one).toEqual({ status: 'fulfilled', value: 1 })
+    expect(two).toMatchObject({ status: 'rejected', reason: { code: 'bad_call' } })
+  })
+
+  test('a name that is none, or was used', async () => {
+    const { turn } = open([{ name: 'known', memory: '{"result":1,"messages":[]}' }])
+    for (const name of ['', 'x'.repeat(201), '\0', '\ud800', 7 as never]) {
+      await expect(turn.step(name, () => 1)).rejects.toMatchObject({ code: 'bad_call' })
+    }
+    await turn.step('known', () => unexpected())
+    await expect(turn.step('known', () => 1)).rejects.toMatchObject({
+      code: 'bad_call',
+      message: expect.stringContaining('Two steps are named "known"'),
+    })
+    await expect(turn.step('a', 'no function' as never)).rejects.toMatchObject({ code: 'bad_call' })
+  })
+
+  test('a message of before the step, written in it', async () => {
+    const { turn, messages } = open()
+    const message = turn.message(text('a'))
+    await expect(turn.step('s', () => message.append('b'))).rejects.toMatchObject({
+      code: 'bad_call',
+      message: expect.stringContaining('opened before it'),
+    })
+    await message.append('c')
+    expect(messages()).toMatchObject([{ content: text('ac') }])
+  })
+
+  test('a message that somebody else opens meanwhile, also by yielding', async () => {
+    const { turn, writer, messages } = open()
+    const before = turn.message(text('b'))
+    const ready = gate()
+    const taken = turn.step('s', async () => {
+      await ready.promise
+      await turn.send('inside')
+    })
+    expect(() => turn.message(text())).toThrow(/outside step "s"/)
+    await expect(turn.send('x')).rejects.toMatchObject({ code: 'bad_call' })
+    await expect(writer.write(delta(1, 'yielded'))).rejects.toMatchObject({ code: 'bad_call' })
+    await before.append('efore')
+    await writer.write(custom('notice', 1))
+    ready.resolve()
+    await taken
+    expect(messages().map(({ content }) => content)).toEqual([text('before'), text('inside')])
+  })
+
+  test('what a step has begun and not awaited', async () => {
+    const { turn } = open()
+    const ended = gate()
+    let late: Promise<unknown> = Promise.resolve()
+    await turn.step('s', () => {
+      late = ended.promise.then(() => turn.send('late'))
+    })
+    ended.resolve()
+    await expect(late).rejects.toMatchObject({ code: 'bad_call', message: expect.stringContaining('Step "s" has ended') })
+  })
+})
+
+function open(remembered: Claim['steps'] = [], onRemember: () => Promise<void> = async () => {}) {
+  const writing = createTurnWriter({
+    turn: { task, turn: 1, attempt: 1, firstIndex: 0 },
+    epoch: 2,
+    appender: { append: async () => 'ok' },
+    askReopen: async () => null,
+    onFenced: () => {},
+    onLost: () => {},
+  })
+  const memory = [...remembered]
+  const remember = async (name: string, text: string) => {
+    await onRemember()
+    memory.push({ name, memory: text })
+  }
+  const steps = createSteps({ writer: writing, remembered, remember })
+  const claim = { task: { id: task, params: null }, turn: { number: 1 }, attempt: 1 } as Claim
+  const { turn } = createTurn({ claim, ...steps, signal: new AbortController().signal, log: silent, loadHistory: async () => [] })
+  return { turn, memory, writer: steps.writer, messages: writing.messages }
+}
+
+function gate(): { promise: Promise<void>; resolve: () => void } {
+  let resolve = () => {}
+  return { promise: new Promise<void>(open => (resolve = open)), resolve: () => resolve() }
+}
+
+/** Times are those of the saying. */
+function comparable({ createdAt: _, finishedAt: __, ...message }: Message): object {
+  return message
+}
+
+function unexpected(): never {
+  throw new Error('This step was to be skipped')
+}
+
+const silent: Turn['log'] = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent }

@@ -1,0 +1,175 @@
+/**
+ * Durable steps: what a step has come to is remembered for its turn, so that the next attempt skips it and says its messages again, whole.
+ *
+ * Steps are taken one at a time, each under a name of its own. A step's messages are those that are opened in it, and they are closed before it
+ * is remembered; a step that throws, or whose turn is over, is not. Since a step may be skipped, it leaves nothing behind but these messages and
+ * its result: it does not write what was opened before it, and nobody else opens a message meanwhile.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import {
+  type Claim,
+  defaultLimits,
+  done,
+  type Failure,
+  type Json,
+  type Message,
+  maxStepName,
+  RivuletError,
+  type StepMemory,
+  start,
+  stepMemorySchema,
+  toStorableJson,
+  toStorableText,
+  type Update,
+} from '@rivulet/protocol'
+import { failureOf } from './failure.ts'
+import { closeMessage } from './message-handle.ts'
+import type { TurnWriter } from './turn-writer.ts'
+
+/** What JSON makes of a result: a `Date` comes back as the string it says it is, a function not at all. */
+export type Stored<T> = T extends Json | undefined
+  ? T
+  : T extends { toJSON(): infer J }
+    ? Stored<J>
+    : T extends bigint | symbol | ((...args: never) => unknown)
+      ? never
+      : T extends object
+        ? { [K in keyof T]: Stored<T[K]> }
+        : undefined extends T
+          ? T
+          : never
+
+export type TakeStep = <T>(name: string, work: () => Promise<T> | T) => Promise<Stored<T>>
+
+export type StepsDeps = {
+  writer: TurnWriter
+  remembered: Claim['steps']
+  /** Resolves when the next attempt will know of it. */
+  remember: (name: string, memory: string) => Promise<void>
+}
+
+/** A step that is being taken. Its messages begin where the turn stood. */
+type Step = { name: string; firstIndex: number }
+
+/** `writer` is the turn's, for everybody who speaks in it: it holds them to what belongs in a step and what does not. */
+export function createSteps({ writer, remembered, remember }: StepsDeps): { writer: TurnWriter; step: TakeStep } {
+  const memories = new Map(remembered.map(({ name, memory }) => [name, memory]))
+  const taken = new Set<string>()
+  const speaker = new AsyncLocalStorage<Step>()
+  let current: Step | null = null
+
+  return { writer: { ...writer, say, write }, step }
+
+  async function step<T>(name: string, work: () => Promise<T> | T): Promise<Stored<T>> {
+    writer.checkOpen()
+    checkCall(name, work)
+    const own: Step = { name, firstIndex: writer.nextIndex() }
+    current = own
+    try {
+      const memory = memories.get(name)
+      const result = memory === undefined ? await take(own, work) : await replay(memory)
+      taken.add(name)
+      // It was a T before it was JSON.
+      return result as Stored<T>
+    } finally {
+      current = null
+    }
+  }
+
+  function checkCall(name: unknown, work: unknown): void {
+    if (typeof name !== 'string' || name === '' || name.length > maxStepName || toStorableText(name) !== name)
+      throw new RivuletError('bad_call', `A step has a name of 1 to ${maxStepName} characters`)
+    if (typeof work !== 'function') throw new RivuletError('bad_call', `Step "${name}" needs a function that does its work`)
+    if (current)
+      throw new RivuletError('bad_call', `Step "${name}" begins before step "${current.name}" has ended: await one, then take the next`)
+    if (taken.has(name)) throw new RivuletError('bad_call', `Two steps are named "${name}": each is remembered by its name`)
+  }
+
+  async function take(own: Step, work: () => unknown): Promise<Json | undefined> {
+    const memory = await attempt(own, work)
+    const text = JSON.stringify(memory)
+    if (Buffer.byteLength(text) > defaultLimits.stepsBytes) throw tooLarge(own.name)
+    await remember(own.name, text)
+    return memory.result
+  }
+
+  async function attempt(own: Step, work: () => unknown): Promise<StepMemory> {
+    try {
+      const result = resultOf(own.name, await speaker.run(own, work))
+      writer.checkOpen()
+      return { ...result, messages: await close(own) }
+    } catch (error) {
+      // The error that ends the step is the one to tell, not that nothing more could be written.
+      await close(own, failureOf(error)).catch(() => {})
+      throw error
+    }
+  }
+
+  async function close({ firstIndex }: Step, error?: Failure): Promise<StepMemory['messages']> {
+    const messages: StepMemory['messages'] = []
+    for (let index = firstIndex; index < writer.nextIndex(); index += 1) {
+      await closeMessage(writer, index, error)
+      const message = writer.messageAt(index)
+      if (message) messages.push(withoutPlace(message))
+    }
+    return messages
+  }
+
+  /** Started and finished, rather than replaced: this keeps what did not complete, and the usage. */
+  async function replay(memory: string): Promise<Json | undefined> {
+    const { result, messages } = stepMemorySchema.parse(JSON.parse(memory))
+    for (const { content, metadata, status, ...how } of messages) {
+      const index = writer.nextIndex()
+      await writer.write(start(index, content, metadata), { strict: true })
+      await writer.write(done(index, { ...how, ...(status !== 'streaming' && { status }) }), { strict: true })
+    }
+    return result
+  }
+
+  function say(update: Update, options?: { strict?: boolean }): void {
+    const misplaced = misplacementOf(update)
+    if (misplaced) throw misplaced
+    writer.say(update, options)
+  }
+
+  function write(update: Update, options?: { strict?: boolean }): Promise<void> {
+    const misplaced = misplacementOf(update)
+    return misplaced ? Promise.reject(misplaced) : writer.write(update, options)
+  }
+
+  function misplacementOf(update: Update): RivuletError | null {
+    const within = speaker.getStore()
+    if (!current && !within) return null
+    // What is no update, or comes when the turn is over, is for the writer to refuse.
+    if (typeof update?.index !== 'number' || update.type === 'custom' || writer.isOver()) return null
+    if (within && within !== current) return new RivuletError('bad_call', `Step "${within.name}" has ended: it has to await what it says`)
+    if (!current || (within === current) === update.index >= current.firstIndex) return null
+    const { name } = current
+    const reason = within
+      ? `Step "${name}" writes message ${update.index}, which was opened before it: a step that is skipped could not`
+      : `Message ${update.index} is written outside step "${name}" while that is being taken: await the step first`
+    return new RivuletError('bad_call', reason)
+  }
+}
+
+export function tooLarge(name: string): RivuletError {
+  return new RivuletError(
+    'step_too_large',
+    `Step "${name}" is too much to remember: the steps of a turn may hold ${defaultLimits.stepsBytes} bytes`,
+  )
+}
+
+/** What is given back is what is remembered, also the first time: an agent sees at once what JSON makes of it. */
+function resultOf(name: string, result: unknown): Pick<StepMemory, 'result'> {
+  if (result === undefined) return {}
+  try {
+    return { result: toStorableJson(result, defaultLimits.jsonDepth) }
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new RivuletError('result_rejected', `The result of step "${name}" cannot be remembered: ${reason}`, { cause })
+  }
+}
+
+function withoutPlace({ content, metadata, status, stopReason, usage, error }: Message): StepMemory['messages'][number] {
+  return { content, metadata, status, ...(stopReason && { stopReason }), ...(usage && { usage }), ...(error && { error }) }
+}

@@ -1,0 +1,41 @@
+/** What becomes of a process in which something is said too late, and nobody waits for it: seen from outside, in a process of its own. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { expect, test } from 'vitest'
+
+const setup = `
+import { RivuletError } from ${JSON.stringify(import.meta.resolve('@rivulet/protocol'))}
+import { surviveLateWords, turnOver } from ${JSON.stringify(new URL('turn-over.ts', import.meta.url).href)}
+const log = { warn: (_, message) => console.log(message) }
+const stop = surviveLateWords(log)
+process.on('exit', code => console.log('exit ' + code))
+`
+
+test('it lives, and says so', async () => {
+  const { code, output } = await runProgram("void (async () => { throw turnOver('it has ended') })()")
+  expect(output).toBe('something was said after its turn was over, and nobody waited for it\nexit 0\n')
+  expect(code).toBe(0)
+})
+
+test('any other rejection that nobody handles ends it, as ever', async () => {
+  const { code, errors } = await runProgram("void Promise.reject(new RivuletError('message_closed', 'a mistake'))")
+  expect(code).not.toBe(0)
+  expect(errors).toContain('a mistake')
+})
+
+test('a program that decides for itself is left to it', async () => {
+  const { code, output } = await runProgram("process.on('unhandledRejection', () => console.log('mine')); void Promise.reject(1)")
+  expect([code, output]).toEqual([0, 'mine\nexit 0\n'])
+})
+
+test('without a worker the process is as it was', async () => {
+  const { code } = await runProgram("stop(); void Promise.reject(turnOver('it has ended'))")
+  expect(code).not.toBe(0)
+})
+
+async function runProgram(program: string): Promise<{ code: number; output: string; errors: string }> {
+  const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), '--input-type=module', '-e', setup + program])
+  const [output, errors, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+  return { code, output, errors }
+}

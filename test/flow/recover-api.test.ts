@@ -47,7 +47,7 @@ test('an end that was committed but not announced is announced once, when its AP
     'the repair is counted',
     async () => (await metric(platform.url, 'rivulet_reconciler_repairs_total', { kind: 'announcement' })) === 1,
   )
-  expect(linesAbout(task.id)).toMatchObject([{ kind: 'announcement', turn: 1 }])
+  expect(linesAbout(task.id, 'announcement')).toMatchObject([{ turn: 1 }])
   // The worker asks the next API again whether it is done, and hears that it is.
   redis.up()
   const next = await startOther(other)
@@ -74,7 +74,7 @@ test('a cancel that was committed but not announced is announced with the ends o
   expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
 })
 
-test('a cancel that was begun and lost its API is completed by another', async () => {
+test('a cancel that was begun and lost its API is completed by another, with its reason', async () => {
   const other = await startOther()
   const { task } = await platform.client.createTask(scripted([say(0, 'so far'), rest(60_000)], { input: 'go' }))
   const viewer = watch(task.id, { urls: [platform.url] })
@@ -83,14 +83,36 @@ test('a cancel that was begun and lost its API is completed by another', async (
   const fencing = redis.hold('started:')
   const canceling = platform
     .clientOf(other)
-    .cancel(task.id)
+    .cancel(task.id, 'enough')
     .catch(() => 'nobody answered')
   await fencing
+  // Decided, but not done: nobody is told yet how it ends.
+  expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'running' }])
+  expect((await platform.client.detail(task.id)).turns[0]).not.toHaveProperty('error')
   await other.kill()
   expect(await canceling).toBe('nobody answered')
   await viewer.ended
-  expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'canceled' }])
+  const error = { code: 'canceled', message: 'enough' }
+  expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'canceled', stopReason: 'aborted', error }])
+  expect(viewer.frames().find(({ data }) => data.type === 'turn.finished')?.data).toMatchObject({ status: 'canceled', error })
+  await until('the repair is logged', () => linesAbout(task.id, 'cancel').length > 0)
+  expect(linesAbout(task.id, 'cancel')).toMatchObject([{ turn: 1 }])
   expect(await metric(platform.url, 'rivulet_turns_canceled_total', { by: 'reconciler' })).toBe(1)
+  expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
+})
+
+test('an end for another reason that lost its API is completed as what it was', async () => {
+  const { task } = await platform.client.createTask(scripted([say(0, 'so far'), rest(60_000)], { input: 'go' }))
+  const viewer = watch(task.id, { urls: [platform.url] })
+  await viewer.until('the beginning', ({ text }) => text() === 'so far')
+  const before = await metric(platform.url, 'rivulet_turns_canceled_total')
+  const error = { code: 'deadline_exceeded', message: 'The turn did not end in time' }
+  // What an API commits first, before it dies.
+  await platform.pg.query("update turns set canceling = true, stop_reason = 'error', error = $2 where task = $1", [task.id, error])
+  await viewer.ended
+  expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'failed', stopReason: 'error', error }])
+  expect((await platform.client.messages(task.id)).at(-1)).toMatchObject({ status: 'aborted', content: { text: 'so far' } })
+  expect(await metric(platform.url, 'rivulet_turns_canceled_total')).toBe(before)
   expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
 })
 
@@ -159,6 +181,7 @@ async function startOther(gone?: ApiProcess): Promise<ApiProcess> {
   return platform.startApi({ env, ...(gone && { port: new URL(gone.url).port }) })
 }
 
-function linesAbout(task: string) {
-  return platform.apis.flatMap(({ lines }) => lines.filter(line => line.msg === 'reconciler repaired' && line.task === task))
+function linesAbout(task: string, kind: string) {
+  const lines = platform.apis.flatMap(api => api.lines)
+  return lines.filter(line => line.msg === 'reconciler repaired' && line.task === task && line.kind === kind)
 }

@@ -14,8 +14,8 @@ import { repeat, rest, say, scripted } from '../support/scripts.ts'
 import { until } from '../support/until.ts'
 import { type Viewer, watch } from '../support/viewer.ts'
 
-const words = '.'.repeat(40)
-const talk = scripted([say(0, 'begin'), repeat(40, say(0, '.'), rest(50)), say(0, 'end')], { input: 'go' })
+const words = '.'.repeat(80)
+const talk = scripted([say(0, 'begin'), repeat(80, say(0, '.'), rest(50)), say(0, 'end')], { input: 'go' })
 
 let redis: PrivateRedis
 let platform: Platform
@@ -41,8 +41,8 @@ describe('Redis', () => {
     expect(after.gaps - before.gaps).toBeGreaterThanOrEqual(3)
     const reopened = linesSaying('log reopened after it lost entries').map(({ task, turn }) => [task, turn])
     expect(reopened).toEqual(expect.arrayContaining(tasks.slice(0, 3).map(task => [task, 1])))
-    const gaps = linesSaying('a log has lost entries; its viewers get a snapshot').map(({ task, viewers: count }) => [task, count])
-    expect(gaps).toEqual(expect.arrayContaining(tasks.slice(0, 3).map(task => [task, 1])))
+    const gaps = linesSaying('viewers were sent a snapshot').map(({ task, turn, reason, viewers: count }) => [task, turn, reason, count])
+    expect(gaps).toEqual(expect.arrayContaining(tasks.slice(0, 3).map(task => [task, 1, 'gap', 1])))
   })
 
   test.skipIf(!hasNativeRedis)('is away for longer than a lease, and comes back with its data: everything waits for it', async () => {
@@ -182,16 +182,24 @@ function gate(): { open: () => void; opened: Promise<void> } {
 
 /** Three turns that speak, one that waits behind the first of them, and two that wait for their time; each with a viewer. */
 async function beBusy(): Promise<{ tasks: string[]; viewers: Viewer[] }> {
-  const running = await Promise.all(Array.from({ length: 3 }, () => platform.client.createTask(talk)))
-  const delayed = await Promise.all(
-    Array.from({ length: 2 }, () => platform.client.createTask({ agent: 'echo', input: 'later', delayMs: 3_000 })),
-  )
-  const tasks = [...running, ...delayed].map(({ task }) => task.id)
-  await platform.client.addTurn(tasks[0] ?? '', { input: 'and then', params: { steps: [say(0, 'then')] } })
-  const viewers = tasks.map(task => watch(task, { urls: [platform.url] }))
-  for (const viewer of viewers.slice(0, 3)) await viewer.until('a few words', ({ text }) => text().length > 8)
-  for (const viewer of viewers.slice(3)) await viewer.until('it has joined', ({ frames }) => frames().length > 0)
+  const running = await startTasks(3, talk)
+  await platform.client.addTurn(running[0] ?? '', { input: 'and then', params: { steps: [say(0, 'then')] } })
+  const speaking = running.map(task => watch(task, { urls: [platform.url] }))
+  for (const viewer of speaking) await viewer.until('a few words', ({ text }) => text().length > 8)
+  // Last, so that their time has not come when the fault does.
+  const delayed = await startTasks(2, { agent: 'echo', input: 'later', delayMs: 6_000 })
+  const waiting = delayed.map(task => watch(task, { urls: [platform.url] }))
+  for (const viewer of waiting) await viewer.until('it has joined', ({ frames }) => frames().length > 0)
+  const [tasks, viewers] = [
+    [...running, ...delayed],
+    [...speaking, ...waiting],
+  ]
   return { tasks, viewers }
+}
+
+async function startTasks(count: number, body: object): Promise<string[]> {
+  const started = await Promise.all(Array.from({ length: count }, () => platform.client.createTask(body)))
+  return started.map(({ task }) => task.id)
 }
 
 /** Every turn was run once and said all it had to say, and every viewer knows. */

@@ -6,7 +6,7 @@ import type { ErrorAnswer } from '../support/platform-client.ts'
 import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts'
 import { repeat, rest, say, scripted, seededRandom } from '../support/scripts.ts'
 import { until } from '../support/until.ts'
-import { isLogged, type Viewer, watch } from '../support/viewer.ts'
+import { isLogged, resumeAtEvery, textsOf, type Viewer, watch } from '../support/viewer.ts'
 import type { Frame } from '../support/viewer-connection.ts'
 
 let redis: PrivateRedis
@@ -199,11 +199,4 @@ describe.skipIf(!hasNativeRedis)('a Redis that loses the end of its file', () =>
   })
 })
 
-/** For every cursor, one who had heard everything up to it, and comes back. */
-function resumedEverywhere(task: string, past: Frame[]): Viewer[] {
-  return past.map((_, i) => watch(task, { urls: [platform.urls[i % 2] ?? ''], past: past.slice(0, i + 1) }))
-}
-
-function textsOf(viewer: Viewer): unknown[] {
-  return Array.from(viewer.state().messages, ({ content }) => content.type === 'text' && content.text)
-}
+const resumedEverywhere = (task: string, past: readonly Frame[]) => resumeAtEvery(task, past, platform.urls)

@@ -49,6 +49,10 @@ describe('readers who stop reading', () => {
       expect(viewer.frames().flatMap(({ data }) => (data.type === 'snapshot' ? [data.reason] : []))).toContain('slow')
       expect(viewer.text() === word.repeat(count)).toBe(true)
     }
+    const said = await until('it is logged', () =>
+      api.lines.find(({ msg, reason }) => msg === 'viewers were sent a snapshot' && reason === 'slow'),
+    )
+    expect(said).toMatchObject({ task: crowded.task, turn: 1 })
     for (const viewer of crowded.readers) expect(viewer.journal.connections).toHaveLength(1)
 
     async function floodWith(stalling: number) {

@@ -53,7 +53,7 @@ describe('turns of one task', () => {
 })
 
 describe('a failed attempt', () => {
-  test('is tried again after a pause, under the same indexes, and leaves nothing behind', async () => {
+  test('[B38] is tried again after a pause, under the same indexes, and leaves nothing behind', async () => {
     const attempts = {
       1: [say(0, 'first try'), say(1, 'more'), fail('not yet')],
       2: [say(0, 'second try'), fail('still not')],
@@ -81,7 +81,7 @@ describe('a failed attempt', () => {
     expect(pauses[1]).toBeGreaterThanOrEqual(1_600)
   })
 
-  test.each(modes)('that was the last one fails the turn and keeps what it said (%s)', async mode => {
+  test.each(modes)('[B28] that was the last one fails the turn and keeps what it said (%s)', async mode => {
     const steps = [
       start(0, { type: 'text', text: 'done' }),
       { done: { index: 0 } },
@@ -139,8 +139,9 @@ describe('time', () => {
   })
 
   test('a turn that waits too long behind another ends alone: the one that runs goes on', async () => {
-    const steps = [repeat(20, say(0, '.'), rest(100))]
-    const { task } = await platform.client.createTask(scripted(steps, { delayMs: 1_500, timeoutMs: 2_500 }))
+    // The second one's time is up at 6 s. The first one then runs, and has until 10 s: room enough for a busy machine.
+    const steps = [repeat(20, say(0, '.'), rest(200))]
+    const { task } = await platform.client.createTask(scripted(steps, { delayMs: 4_000, timeoutMs: 6_000 }))
     await platform.client.addTurn(task.id, { input: 'impatient', params: { steps: [] } })
     const { turns } = await platform.client.waitForTask(task.id, ({ turns: [, second] }) => second?.status === 'failed')
     expect(turns).toMatchObject([{ status: 'running' }, { status: 'failed', attempt: 0, error: { code: 'deadline_exceeded' } }])

@@ -11,6 +11,7 @@ import {
   emptyState,
   type Message,
   messagesOf,
+  RivuletError,
   type TaskState,
 } from '@rivulet/protocol'
 import type { Platform } from './platform.ts'
@@ -29,7 +30,8 @@ export async function faultsOf({ client, log }: Pick<Platform, 'client' | 'log'>
   return [...faultsOfRows(await client.messages(task), logged), ...faultsOfLog(detail, logged)].map(fault => `${task}: ${fault}`)
 }
 
-function faultsOfRows(rows: Message[], logged: LoggedEvent[]): string[] {
+/** Stored rows are the fold of the log. */
+export function faultsOfRows(rows: Message[], logged: LoggedEvent[]): string[] {
   const folded = fold(logged)
   const said = messagesOf(folded)
   return [
@@ -40,7 +42,8 @@ function faultsOfRows(rows: Message[], logged: LoggedEvent[]): string[] {
   ]
 }
 
-function faultsOfLog({ turns }: TaskDetail, logged: LoggedEvent[]): string[] {
+/** A log that is whole tells each turn in order, from its beginning to its end. */
+export function faultsOfLog({ turns }: TaskDetail, logged: LoggedEvent[]): string[] {
   const faults: string[] = []
   for (const [place, { cursor }] of logged.entries()) {
     const before = logged[place - 1]
@@ -72,6 +75,16 @@ function overlaps(logged: LoggedEvent[]): string[] {
   })
 }
 
+/** An entry that does not follow what stands before it counts as one that does not belong there. */
 function fold(logged: LoggedEvent[]): TaskState {
-  return logged.reduce((state, { cursor, event }) => applyEvent(state, event, cursor), emptyState)
+  let state = emptyState
+  for (const { cursor, event } of logged) {
+    try {
+      state = applyEvent(state, event, cursor)
+    } catch (error) {
+      if (!(error instanceof RivuletError)) throw error
+      state = { ...state, cursor, discarded: state.discarded + 1 }
+    }
+  }
+  return state
 }

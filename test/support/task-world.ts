@@ -7,16 +7,19 @@ import {
   applyEvent,
   type Content,
   type Cursor,
+  closingEvents,
   createTurnComposer,
   type Event,
   emptyState,
   epochOf,
   formatCursor,
+  hasEnded,
   type Message,
   messagesOf,
   origin,
   seqOf,
   type Task,
+  type TaskState,
   type Turn,
   type TurnComposer,
   type Update,
@@ -56,6 +59,8 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
   /** Turns whose end stood in the log once: Postgres remembers that. */
   const announced = new Set<number>()
   let epoch = 1
+  /** The epoch of the claim that runs, or ran last. */
+  let claimed = 1
   let log: Log | null = null
   /** Only the first announcement of all opens a log without raising the epoch. */
   let hasLog = false
@@ -77,10 +82,51 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     const count = 1 + pick(3)
     for (let number = 1; number <= count; number += 1) {
       if (!turns[number - 1]) yield* queue(number)
+      // A cancel ends what waits as well.
+      if (hasEnded(turnOf(number).status)) continue
       // Now and then the next input is there before this turn begins, or while it runs.
-      if (number < count && chance(0.4)) yield* queue(number + 1)
-      yield* run(number, number < count && !turns[number] && chance(0.5))
+      if (number < count && !turns[number] && chance(0.4)) yield* queue(number + 1)
+      const running = run(number, number < count && !turns[number] && chance(0.5))
+      if (chance(0.25)) yield* cancelAfter(pick(16), running, number)
+      else yield* running
     }
+  }
+
+  /** Whatever the worker was doing, and whoever else was: nothing of it can be continued. */
+  function* cancelAfter(steps: number, running: Generator<void>, number: number): Generator<void> {
+    for (let i = 0; i < steps && !running.next().done; i += 1) yield
+    if (hasEnded(turnOf(number).status)) yield* running
+    else yield* cancel(number)
+  }
+
+  function* cancel(number: number): Generator<void> {
+    const begun = turnOf(number).attempt > 0 ? turnOf(number) : null
+    const ended = waiting().filter(turn => turn !== begun)
+    for (const turn of ended) end(turn, 'canceled')
+    if (begun) {
+      const common = { task: id, turn: number, attempt: begun.attempt, at: tick() }
+      const first = messages.findIndex(message => message.turn === number)
+      const firstIndex = messages.length
+      const started = { key: `started:${claimed}`, event: startedEvent(common, firstIndex, first) }
+      epoch += 1
+      yield
+      raise([queuedEvent(number), ...owed(number), started])
+      yield
+      const said = saidSince(claimed)
+      const closings = closingEvents(said, { ...common, status: 'aborted', stopReason: 'aborted' })
+      const closed = closings.reduce((state, event, i) => applyEvent(state, event, formatCursor(epoch, 1_000_000 + i)), said)
+      messages.push(...agentMessages(closed))
+      end(begun, 'canceled')
+      task.status = 'canceled'
+      yield
+      const keyed = closings.map(event => ({ key: `closed:${number}:${event.index}`, event }))
+      announce([...[begun, ...ended].map(turn => queuedEvent(turn.number)), ...keyed, ...[begun, ...ended].map(finishedEvent)])
+    } else {
+      task.status = 'canceled'
+      yield
+      announce([...ended.map(turn => queuedEvent(turn.number)), ...ended.map(finishedEvent)])
+    }
+    yield
   }
 
   function* queue(number: number): Generator<void> {
@@ -118,7 +164,7 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
       yield* append(composer, begin, composer.closeAll(attempt <= failures ? 'failed' : 'complete'))
       // The server folds what the log has; where that is not all of it, the worker says it again.
       while (!isOpen()) yield* reopen(composer, begin)
-      if (attempt > failures) commit(number, saidIn(epoch))
+      if (attempt > failures) commit(number, agentMessages(saidSince(epoch)))
       else Object.assign(turnOf(number), { status: 'queued' })
       task.status = waiting().length > 0 ? 'queued' : 'completed'
       yield
@@ -162,6 +208,7 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
 
   function* reopen(composer: TurnComposer, begin: () => void): Generator<void> {
     epoch += 1
+    claimed = epoch
     yield
     begin()
     yield
@@ -172,16 +219,20 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     return log !== null && !log.isStale && log.epoch === epoch
   }
 
-  function saidIn(of: number): Message[] {
-    const entries = (log?.entries ?? []).filter(({ cursor }) => epochOf(cursor) === of)
+  function saidSince(from: number): TaskState {
+    const entries = (log?.entries ?? []).filter(({ cursor }) => epochOf(cursor) >= from)
     const events = entries.map(({ json, cursor }) => ({ event: JSON.parse(json) as Event, cursor }))
-    const state = events.reduce((before, { event, cursor }) => applyEvent(before, event, cursor), emptyState)
+    return events.reduce((before, { event, cursor }) => applyEvent(before, event, cursor), emptyState)
+  }
+
+  function agentMessages(state: TaskState): Message[] {
     return messagesOf(state).filter(({ author }) => author !== 'user')
   }
 
   function claim(number: number, attempt: number, first: number): void {
     const turn = turnOf(number)
     epoch += 1
+    claimed = epoch
     Object.assign(turn, { status: 'running', attempt, startedAt: turn.startedAt ?? time() })
     task.status = 'running'
     if (turn.input && messages.length === first) {
@@ -192,7 +243,11 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
 
   function commit(number: number, said: Message[]): void {
     messages.push(...said)
-    Object.assign(turnOf(number), { status: 'completed', stopReason: 'stop', finishedAt: time() })
+    end(turnOf(number), 'completed')
+  }
+
+  function end(turn: Turn, status: 'completed' | 'canceled'): void {
+    Object.assign(turn, { status, stopReason: status === 'completed' ? 'stop' : 'aborted', finishedAt: time() })
   }
 
   /** The server's end, where the log stands. One that is gone or stale is raised first. */
@@ -265,12 +320,12 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
 
   /** Ends of turns before this one that were not announced yet. What was announced and lost is not announced again. */
   function owed(number: number): Keyed[] {
-    return turns
-      .filter(turn => turn.number < number && turn.status === 'completed' && !announced.has(turn.number))
-      .map(({ number: turn, attempt }) => ({
-        key: `finished:${turn}`,
-        event: { type: 'turn.finished', task: id, turn, attempt, at: tick(), status: 'completed', stopReason: 'stop' },
-      }))
+    return turns.filter(turn => turn.number < number && hasEnded(turn.status) && !announced.has(turn.number)).map(finishedEvent)
+  }
+
+  function finishedEvent({ number: turn, attempt, status, stopReason = 'other' }: Turn): Keyed {
+    if (!hasEnded(status)) throw new Error(`Turn ${turn} has not ended`)
+    return { key: `finished:${turn}`, event: { type: 'turn.finished', task: id, turn, attempt, at: tick(), status, stopReason } }
   }
 
   function queuedEvent(number: number): Keyed {

@@ -4,10 +4,11 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { applyEvent, type Cursor, emptyState, messagesOf, RivuletError, restoreState, type TaskState } from '@rivulet/protocol'
+import type { Journal, JournalLine } from './journal-lines.ts'
 import { type Patience, until as poll } from './until.ts'
 import { type Connection, type Frame, type OpenConnection, openConnection } from './viewer-connection.ts'
 
-export type Journal = { task: string; connections: Connection[] }
+export type { Journal } from './journal-lines.ts'
 
 export type Viewer = {
   journal: Journal
@@ -44,10 +45,15 @@ export type WatchOptions = {
   cutAfter?: (connection: number) => number | null
   /** Answers that it takes as final. Default 204: everything else but 200 is tried again. */
   finalStatuses?: readonly number[]
+  /** Told of each connection and frame as it comes. */
+  record?: (line: JournalLine) => void
 }
 
+let viewers = 0
+
 export function watch(task: string, options: WatchOptions): Viewer {
-  const { urls, query = '', after = null, past = [], cutAfter = () => null, finalStatuses = [204] } = options
+  const { urls, query = '', after = null, past = [], cutAfter = () => null, finalStatuses = [204], record } = options
+  const viewer = `viewer ${++viewers}`
   const journal: Journal = { task, connections: [] }
   let state = emptyState
   let last: Cursor | null = after
@@ -57,12 +63,12 @@ export function watch(task: string, options: WatchOptions): Viewer {
   if (past.length > 0) journal.connections.push({ ...pastConnection, frames: [...past] })
   past.forEach(hear)
   const ended = run()
-  const viewer: Viewer = {
+  const self: Viewer = {
     ...{ journal, state: () => state, text: () => newestText(state), cursor: () => last, ended, until, pause, resume, stop },
     frames: () => journal.connections.flatMap(({ frames }) => frames),
     cut: () => current?.cut(),
   }
-  return viewer
+  return self
 
   async function run(): Promise<Journal> {
     while (!isOver) {
@@ -70,10 +76,13 @@ export function watch(task: string, options: WatchOptions): Viewer {
       const url = `${urls[place % urls.length]}/v1/tasks/${task}/events${query}`
       const limit = cutAfter(place)
       let heard = 0
+      const about = { viewer, task, connection: place }
+      record?.({ ...about, opened: { url, after: last } })
       current = openConnection({
         ...{ url, after: last },
         onFrame: frame => {
           hear(frame)
+          record?.({ ...about, frame })
           if (isLogged(frame)) heard += 1
           return limit === null || heard < limit
         },
@@ -81,7 +90,8 @@ export function watch(task: string, options: WatchOptions): Viewer {
       if (isPaused) current.pause()
       journal.connections.push(current.connection)
       await current.closed
-      const { status } = current.connection
+      const { status, retries, oddities, comments, isCut } = current.connection
+      record?.({ ...about, closed: { status, retries, oddities, comments, isCut } })
       if (finalStatuses.includes(status)) isOver = true
       // Refused or unreachable: a real client waits for seconds here.
       else if (status !== 200) await sleep(20)
@@ -101,7 +111,7 @@ export function watch(task: string, options: WatchOptions): Viewer {
   }
 
   function until(what: string, condition: (viewer: Viewer) => boolean, patience?: Patience): Promise<void> {
-    return poll(`a viewer of ${task}: ${what}`, () => condition(viewer), patience).then(() => {})
+    return poll(`a viewer of ${task}: ${what}`, () => condition(self), patience).then(() => {})
   }
 
   function pause(): void {
@@ -119,6 +129,16 @@ export function watch(task: string, options: WatchOptions): Viewer {
     current?.cut()
     return ended
   }
+}
+
+/** For every cursor, one who had heard everything up to it, and comes back. */
+export function resumeAtEvery(task: string, past: readonly Frame[], urls: readonly string[]): Viewer[] {
+  return past.map((_, i) => watch(task, { urls: [urls[i % urls.length] ?? ''], past: past.slice(0, i + 1) }))
+}
+
+/** The texts of its messages, in order; null for one that is no text. */
+export function textsOf(viewer: Viewer): (string | null)[] {
+  return Array.from(viewer.state().messages, ({ content }) => (content.type === 'text' ? content.text : null))
 }
 
 const pastConnection: Connection = {

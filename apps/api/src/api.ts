@@ -8,7 +8,7 @@ import { connectRedis, createKeys, createLogAnnouncer, createLogReader, createLo
 import { defaultLimits, type Limits } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import type { Config } from './config.ts'
-import { createHub } from './hub.ts'
+import { createHub, type SentSnapshots } from './hub.ts'
 import { createMetrics } from './metrics.ts'
 import { type Reconciler, startReconciler } from './reconciler.ts'
 import { createRelay } from './relay.ts'
@@ -42,7 +42,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, limits
   const onFeedError = (error: unknown) => logger.warn({ err: error }, 'a feed could not be read')
   const subscribe = (handlers: Pick<Parameters<typeof createLogSubscriber>[0], 'onPush' | 'onReset'>) =>
     createLogSubscriber({ redis: pushed, keys, ...handlers })
-  const onGap = (task: string, viewers: number) => logger.warn({ task, viewers }, 'a log has lost entries; its viewers get a snapshot')
+  const onSnapshots = (sent: SentSnapshots) => logger[sent.reason === 'join' ? 'debug' : 'info'](sent, 'viewers were sent a snapshot')
   const hub = createHub({
     stored: createStoredTasks(db, limits.snapshotBytes),
     log: reader,
@@ -50,7 +50,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, limits
     metrics,
     limits,
     onError: onFeedError,
-    onGap,
+    onSnapshots,
   })
   const stopping = new AbortController()
   let reconciler: Reconciler | null = null
@@ -103,8 +103,15 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, limits
     if (stopping.signal.aborted) return 'This process is stopping'
     if (!reconciler) return 'This process is starting'
     if (pushed.status !== 'ready' || !(await succeeds(() => redis.ping()))) return 'Redis is away'
+    if (await mayEvict()) return 'Redis may evict keys: its maxmemory-policy has to be noeviction'
     if (!(await succeeds(() => pool.query('select 1')))) return 'Postgres is away'
     return null
+  }
+
+  /** A Redis that throws away what is old would take logs from under those who read them. One that does not tell is trusted. */
+  async function mayEvict(): Promise<boolean> {
+    const [, policy] = ((await redis.config('GET', 'maxmemory-policy').catch(() => [])) ?? []) as string[]
+    return policy !== undefined && policy !== 'noeviction'
   }
 
   function close(): Promise<void> {

@@ -19,6 +19,7 @@ import {
   type SnapshotReason,
   type TaskState,
   type TaskStatus,
+  type TurnStatus,
 } from '@rivulet/protocol'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
 import { decodeEntry, readLog } from './log-fold.ts'
@@ -36,6 +37,8 @@ export type Feed = {
   /** Whether who has heard everything up to this cursor knows what the feed knows. Needs `ready`. */
   isAt(cursor: Cursor): boolean
   status(): TaskStatus
+  /** The turn that is running, as far as the feed knows. */
+  runningTurn(): number | null
   /** Whether nothing is left to come. */
   isSettled(): boolean
   /** Makes sure that a snapshot can be made at once; also before `status` and `isSettled` are asked for the first time. */
@@ -95,6 +98,7 @@ export function createFeed(deps: FeedDeps): Feed {
     // Without a log, Postgres goes on under the same position until the task has ended.
     isAt: cursor => cursor === position && (hasLog() || isTaskSettled(state, requireBase())),
     status: () => (state.turns.length > 0 ? state.status : requireBase().task.status),
+    runningTurn: () => knownTurns().find(({ status }) => status === 'running')?.number ?? null,
     isSettled: () => settledAt === position,
     ready,
     isReady,
@@ -136,6 +140,10 @@ export function createFeed(deps: FeedDeps): Feed {
 
   function hasLog(): boolean {
     return ring.length > 0 || state.turns.length > 0
+  }
+
+  function knownTurns(): readonly { number: number; status: TurnStatus }[] {
+    return state.turns.length > 0 ? state.turns : (base?.turns ?? [])
   }
 
   function snapshot(reason: SnapshotReason): Frame {

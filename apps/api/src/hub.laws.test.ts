@@ -46,6 +46,9 @@ async function play(seed: number, { isLossy }: Disturbance): Promise<string[]> {
   apis.push(createFakeApi(world), createFakeApi(world))
   const viewers: FakeViewer[] = []
   const api = () => apis[pick(2)] as FakeApi
+  // Pushes may reach one of them much later than the other.
+  const share = random()
+  const network = () => apis[random() < share ? 0 : 1] as FakeApi
   const viewer = () => viewers[pick(viewers.length)]
   const open: FakeApi['open'] = (cursor, response) => api().open(cursor, response)
 
@@ -60,13 +63,12 @@ async function play(seed: number, { isLossy }: Disturbance): Promise<string[]> {
     ...Array.from({ length: 6 }, () => () => api().redis.next()),
     ...Array.from({ length: 2 }, () => () => api().postgres.next()),
     // Pushes come in order, or do not; twice, or not at all.
-    ...Array.from({ length: 4 }, () => () => api().deliver(0)),
-    () => api().deliver(pick(5)),
-    () => api().repeat(),
-    () => api().lose(),
-    () => api().reset(),
+    ...Array.from({ length: 4 }, () => () => network().deliver(0)),
+    ...[() => network().deliver(pick(5)), () => network().repeat(), () => network().lose()],
+    () => random() < 0.3 && api().reset(),
     () => viewers.length < 6 && viewers.push(createFakeViewer({ task: world.task.id, open, isFromStart: random() < 0.3 })),
     ...[() => viewer()?.come(), () => viewer()?.cut(), () => viewer()?.fill(), () => viewer()?.drain()],
+    ...[() => viewer()?.comeBack(), () => viewer()?.comeBack()],
     ...(isLossy
       ? [
           () => random() < 0.15 && world.cut(1 + pick(5)),
@@ -135,7 +137,7 @@ function createFakeApi(world: TaskWorld) {
     unfollow: async () => {},
   }
   const hub = createHub({
-    ...{ stored, log, metrics, onError: () => {}, onGap: () => {} },
+    ...{ stored, log, metrics, onError: () => {}, onSnapshots: () => {} },
     limits: { viewerBytes: 2_000, viewerStallMs: 30_000, snapshotBytes: 1024 * 1024 },
     subscribe: given => {
       handlers = given
@@ -169,7 +171,7 @@ function createFakeApi(world: TaskWorld) {
 
 type FakeResponse = Parameters<ReturnType<typeof createHub>['watch']>[1]
 
-type FakeViewer = { journal: Journal; isDone(): boolean; come(): void; cut(): void; fill(): void; drain(): void }
+type FakeViewer = Record<'come' | 'cut' | 'comeBack' | 'fill' | 'drain', () => void> & { journal: Journal; isDone(): boolean }
 
 type Socket = { connection: Connection; listen: (text: string) => void; watching: Watching | null; buffered: string[] }
 
@@ -180,7 +182,7 @@ function createFakeViewer({ task, open, isFromStart }: { task: string; open: Fak
   let current: Socket | null = null
   let isFull = false
   let isDone = false
-  return { journal, isDone: () => isDone, come, cut, fill, drain }
+  return { journal, isDone: () => isDone, come, cut, comeBack, fill, drain }
 
   function come(): void {
     if (current || isDone) return
@@ -228,6 +230,11 @@ function createFakeViewer({ task, open, isFromStart }: { task: string; open: Fak
     if (!current) return
     current.connection.isCut = true
     leave(current, () => {})
+  }
+
+  function comeBack(): void {
+    cut()
+    come()
   }
 
   function fill(): void {

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogReader, LogSubscriber, Push } from '@rivulet/broker'
-import { type Cursor, compareCursors, RivuletError } from '@rivulet/protocol'
+import { type Cursor, compareCursors, RivuletError, type SnapshotReason } from '@rivulet/protocol'
 import { createFeed, type Feed } from './feed.ts'
 import type { Metrics } from './metrics.ts'
 import type { StoredTasks } from './snapshot.ts'
@@ -26,16 +26,26 @@ export type HubDeps = {
   metrics: Metrics
   limits: { viewerBytes: number; viewerStallMs: number; snapshotBytes: number }
   onError: (error: unknown) => void
-  /** A task's log has lost something: its viewers get a snapshot. */
-  onGap: (task: string, viewers: number) => void
+  /** Viewers of a task were sent a snapshot, all in the same tick. */
+  onSnapshots: (sent: SentSnapshots) => void
 }
 
+export type SentSnapshots = { task: string; turn: number | null; reason: SnapshotReason; viewers: number }
+
 /** A feed and those who watch it. */
-type Channel = { feed: Feed; viewers: Set<Viewer>; fedTo: Cursor; isDirty: boolean; idleSince: number }
+type Channel = {
+  feed: Feed
+  viewers: Set<Viewer>
+  fedTo: Cursor
+  isDirty: boolean
+  idleSince: number
+  /** Snapshots of this tick. */
+  snapshots: Map<SnapshotReason, number>
+}
 
 export type Watching = { drained(): void; gone(): void }
 
-export function createHub({ stored, log, subscribe, metrics, limits, onError, onGap }: HubDeps) {
+export function createHub({ stored, log, subscribe, metrics, limits, onError, onSnapshots }: HubDeps) {
   const channels = new Map<string, Channel>()
   const slots = new Map<Viewer, number>()
   const subscriber = subscribe({ onPush: push => channels.get(push.task)?.feed.take(push), onReset: checkAll })
@@ -70,7 +80,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     const channel = channels.get(feed.task)
     // The response had to wait for so long that the feed was dropped: its client comes back.
     if (channel?.feed !== feed) return leaveAtOnce(response)
-    const onSnapshot = (reason: string) => metrics.snapshots.inc({ reason })
+    const onSnapshot = (reason: SnapshotReason) => noteSnapshot(channel, reason)
     const viewer = startViewer({ feed, log, response, begin, isFollowing, onSnapshot, onError })
     channel.viewers.add(viewer)
     slots.set(viewer, slots.size % heartbeatSeconds)
@@ -97,7 +107,10 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
       onGap: () => skipAll(channel),
       onBadEntry: () => metrics.badEntries.inc(),
     })
-    const channel: Channel = { feed, viewers: new Set(), fedTo: feed.position(), isDirty: false, idleSince: performance.now() }
+    const channel: Channel = {
+      ...{ feed, viewers: new Set(), fedTo: feed.position(), isDirty: false },
+      ...{ idleSince: performance.now(), snapshots: new Map() },
+    }
     channels.set(task, channel)
     feed.loaded.then(() => {
       channel.fedTo = feed.position()
@@ -137,9 +150,20 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   }
 
   function skipAll(channel: Channel): void {
-    onGap(channel.feed.task, channel.viewers.size)
     channel.fedTo = channel.feed.position()
     for (const viewer of channel.viewers) viewer.skip('gap')
+  }
+
+  /** Told once a tick: a gap in a task with thousands of viewers is one thing that happened. */
+  function noteSnapshot({ feed, snapshots }: Channel, reason: SnapshotReason): void {
+    metrics.snapshots.inc({ reason })
+    if (snapshots.size === 0) queueMicrotask(() => tellSnapshots(feed, snapshots))
+    snapshots.set(reason, (snapshots.get(reason) ?? 0) + 1)
+  }
+
+  function tellSnapshots(feed: Feed, snapshots: Map<SnapshotReason, number>): void {
+    for (const [reason, viewers] of snapshots) onSnapshots({ task: feed.task, turn: feed.runningTurn(), reason, viewers })
+    snapshots.clear()
   }
 
   function checkAll(): void {

@@ -13,13 +13,14 @@ import type { Metrics } from './metrics.ts'
 import type { Relay } from './relay.ts'
 import { forgetWorkers } from './store/agents.ts'
 import { owedTurns } from './store/announcements.ts'
+import type { ForcedOutcome } from './store/cancel-task.ts'
 import { type Database, isDatabaseAway, sqlStateOf } from './store/database.ts'
-import type { Outcome } from './store/finish-turn.ts'
 import { forgetOldKeys } from './store/idempotency.ts'
 import { expiredTurns, reclaimTurn } from './store/leases.ts'
 import { dispatchedTurns, redispatch } from './store/outbox.ts'
 import { cancelingTurns, overdueTurns } from './store/overdue.ts'
 import type { TurnRow } from './store/rows.ts'
+import { forgetSteps } from './store/steps.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
 import type { TurnEnding } from './turn-ending.ts'
 
@@ -41,7 +42,7 @@ export type ReconcilerDeps = {
   reconcileMs: number
 }
 
-type About = { task?: string; turn?: number }
+type About = { task: string; turn: number }
 
 type RepairKind = 'outbox' | 'lease' | 'deadline' | 'cancel' | 'announcement' | 'job'
 
@@ -54,7 +55,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   let acceptingSince = performance.now()
   let lastPulse = performance.now()
   const pulse = setInterval(notePulse, leaseMs / 10)
-  let lastHousekeeping = 0
+  let lastHousekeeping = Number.NEGATIVE_INFINITY
   let cancelingBefore = new Set<string>()
   const running = loop()
 
@@ -102,7 +103,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   }
 
   async function repair(): Promise<void> {
-    await guard('outbox', async () => repaired('outbox', await relay.drain()))
+    await guard('outbox', sendForgotten)
     notePulse()
     if (performance.now() - acceptingSince >= leaseMs) await mendEach('lease', await expiredTurns(db, batchSize), reclaim)
     await mendEach('deadline', await overdueTurns(db, batchSize), endOverdue)
@@ -113,6 +114,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     if (performance.now() - lastHousekeeping < housekeepingMs) return
     lastHousekeeping = performance.now()
     await forgetOldKeys(db)
+    await forgetSteps(db)
     await forgetWorkers(db)
   }
 
@@ -121,14 +123,14 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     for (const turn of turns) {
       const about = { task: turn.task, turn: turn.number }
       const work = async () => {
-        if (await mend(turn)) repaired(kind, 1, about)
+        if (await mend(turn)) repaired(kind, about)
       }
       await guard(kind, work, about)
     }
   }
 
   /** Without Postgres there is nothing to compare with: that ends the round. Anything else is tried again in the next one. */
-  async function guard(kind: RepairKind, work: () => Promise<void>, about: About = {}): Promise<void> {
+  async function guard(kind: RepairKind, work: () => Promise<void>, about?: About): Promise<void> {
     try {
       await work()
     } catch (error) {
@@ -160,6 +162,10 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     return forsaken
   }
 
+  async function sendForgotten(): Promise<void> {
+    for (const { task, number } of await relay.drain()) repaired('outbox', { task, turn: number })
+  }
+
   async function findLostJobs(): Promise<void> {
     for (;;) {
       const due = await dispatchedTurns(db, { dueForMs: reconcileMs, limit: batchSize })
@@ -167,19 +173,18 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
       const lost = due.filter((_, position) => !found[position])
       const turns = lost.map(({ turn }) => turn)
       if (lost.length > 0) await redispatch(db, turns)
-      for (const { task, number } of lost) repaired('job', 1, { task, turn: number })
+      for (const { task, number } of lost) repaired('job', { task, turn: number })
       // Turns whose jobs are there would be found again: only a page of nothing but losses promises more.
       if (lost.length < batchSize) return
     }
   }
 
-  function repaired(kind: RepairKind, count: number, about: About = {}): void {
-    if (count === 0) return
-    metrics.repairs.inc({ kind }, count)
-    logger.info({ kind, count, ...about }, 'reconciler repaired')
+  function repaired(kind: RepairKind, about: About): void {
+    metrics.repairs.inc({ kind })
+    logger.info({ kind, ...about }, 'reconciler repaired')
   }
 }
 
-function failed(error: Failure): Outcome {
+function failed(error: Failure): ForcedOutcome {
   return { status: 'failed', stopReason: 'error', error }
 }

@@ -3,15 +3,15 @@ import type { TurnQueue } from '@rivulet/broker'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Metrics } from './metrics.ts'
 import type { Database } from './store/database.ts'
-import { drainOutbox } from './store/outbox.ts'
+import { drainOutbox, type SentTurn } from './store/outbox.ts'
 
 const batchSize = 100
 
 export type Relay = {
   /** There may be something in the outbox. Does not wait. */
   kick(): void
-  /** Sends everything that is there; answers how much that was. */
-  drain(): Promise<number>
+  /** Sends everything that is there; answers what that was. */
+  drain(): Promise<SentTurn[]>
   /** Resolves when nothing is under way. */
   idle(): Promise<void>
 }
@@ -41,13 +41,13 @@ export function createRelay({ db, queue, logger, metrics }: RelayDeps): Relay {
     }
   }
 
-  async function drain(): Promise<number> {
-    let sent = 0
+  async function drain(): Promise<SentTurn[]> {
+    const sent: SentTurn[] = []
     for (;;) {
       const batch = await drainOutbox(db, batchSize, dispatches => queue.enqueue(dispatches))
-      sent += batch
-      metrics.dispatched.inc(batch)
-      if (batch < batchSize) return sent
+      sent.push(...batch)
+      metrics.dispatched.inc(batch.length)
+      if (batch.length < batchSize) return sent
     }
   }
 }

@@ -62,6 +62,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
       // A turn can end before whoever accepted it has said that it is queued.
       const entries = [...[...ended, ...waiting].map(queuedEvent), ...closings, ...ended.map(finishedEvent)]
       const said = await say(first.task, entries, false)
+      // failpoint: announced
       if (said) await markAnnounced(db, ended)
       return said
     })

@@ -21,7 +21,7 @@ import {
 import type { FastifyBaseLogger } from 'fastify'
 import { foldFrom } from './log-fold.ts'
 import type { Metrics } from './metrics.ts'
-import { beginCancel, type CancelBegun, endUnstarted, type Seized, seizeTurn } from './store/cancel-task.ts'
+import { beginCancel, type CancelBegun, endUnstarted, type ForcedOutcome, type Seized, seizeTurn } from './store/cancel-task.ts'
 import type { Database, Transaction } from './store/database.ts'
 import { type FinishAnswer, finishTurn, type Outcome } from './store/finish-turn.ts'
 import type { TurnRow } from './store/rows.ts'
@@ -58,6 +58,7 @@ export function createTurnEnding({ db, reader, announcer, announcing, logger, me
     const end = outcomeOf(outcome)
     const closed = close(state, turn, end)
     const messages = agentMessages(closed.state)
+    // failpoint: folded
     const result = await finishTurn(db, { turn: turn.id, epoch, canceling: false }, { outcome: end, messages, ...retryRule(outcome) })
     const about = { task: turn.task, turn: turn.number, attempt: turn.attempt }
     switch (result.answer) {
@@ -67,6 +68,7 @@ export function createTurnEnding({ db, reader, announcer, announcing, logger, me
           logger.warn(about, 'the worker folded its turn differently; the log wins')
         }
         ended(result.turn)
+        // failpoint: committed
         await announcing.announceEnds([result.turn], closed.events, result.queued)
         break
       case 'already':
@@ -91,7 +93,7 @@ export function createTurnEnding({ db, reader, announcer, announcing, logger, me
     const outcome = canceled(reason)
     // What is begun has to be completed: with Redis away nothing is changed.
     await announcer.ping()
-    await complete(await db.transaction(tx => beginCancel(tx, task, outcome)), outcome, 'call')
+    await complete(await db.transaction(tx => beginCancel(tx, task, outcome)), 'call')
   }
 
   /** The first step of a cancel, in the transaction that also accepts the new turn. */
@@ -102,25 +104,25 @@ export function createTurnEnding({ db, reader, announcer, announcing, logger, me
 
   /** The new turn is accepted already: what cannot be completed now is left to the reconciler. */
   async function completeInterrupt(begun: CancelBegun): Promise<void> {
-    await complete(begun, canceled('interrupted'), 'interrupt').catch(error => {
-      logger.warn({ task: begun.task, err: error }, 'a cancel is left to the reconciler')
+    await complete(begun, 'interrupt').catch(error => {
+      logger.warn({ task: begun.task, turn: begun.seized?.claimed.turn.number, err: error }, 'a cancel is left to the reconciler')
     })
   }
 
-  /** A cancel that has lost its caller. */
+  /** A cancel, or another end, that has lost its caller. It was decided when it began. */
   async function completeCancel(turn: TurnRow): Promise<boolean> {
-    const seized = await seizeTurn(db, turn)
-    return seized !== null && endSeized(seized, canceled(), 'reconciler')
+    const seized = await seizeTurn(db, turn, canceled())
+    return seized !== null && endSeized(seized, 'reconciler')
   }
 
-  async function complete({ seized, ended: waiting }: CancelBegun, outcome: Outcome, by: Canceler): Promise<void> {
+  async function complete({ seized, ended: waiting }: CancelBegun, by: Canceler): Promise<void> {
     for (const turn of waiting) ended(turn, by)
-    if (seized) await endSeized(seized, outcome, by, waiting)
+    if (seized) await endSeized(seized, by, waiting)
     else await announcing.announceEnds(waiting, [])
   }
 
   /** The server ends one turn by itself. */
-  async function end(turn: TurnRow, outcome: Outcome): Promise<boolean> {
+  async function end(turn: TurnRow, outcome: ForcedOutcome): Promise<boolean> {
     if (turn.firstIndex === null) {
       const unstarted = await endUnstarted(db, turn, outcome)
       if (!unstarted) return false
@@ -128,16 +130,18 @@ export function createTurnEnding({ db, reader, announcer, announcing, logger, me
       await announcing.announceEnds([unstarted.turn], [], unstarted.queued)
       return true
     }
-    // What is seized has to be ended: with Redis away nobody could tell later why it was.
+    // What is begun has to be completed: with Redis away nothing is changed.
     await announcer.ping()
-    const seized = await seizeTurn(db, turn)
-    return seized !== null && endSeized(seized, outcome)
+    const seized = await seizeTurn(db, turn, outcome)
+    return seized !== null && endSeized(seized)
   }
 
   /** Fence, then fold: nothing can be added to what is committed. */
-  async function endSeized({ claimed, fence }: Seized, outcome: Outcome, by?: Canceler, alsoEnded: TurnRow[] = []): Promise<boolean> {
+  async function endSeized({ claimed, fence, outcome }: Seized, by?: Canceler, alsoEnded: TurnRow[] = []): Promise<boolean> {
     const { turn } = claimed
+    // failpoint: seized
     await announcing.fence(claimed, fence)
+    // failpoint: fenced
     if (turn.worker) announcer.tellWorker(turn.worker, turn.id).catch(() => {})
     const { state } = await foldFrom(reader, turn.task, turn.epoch)
     const closed = close(state, turn, outcome)
@@ -152,7 +156,7 @@ export function createTurnEnding({ db, reader, announcer, announcing, logger, me
 
   function ended({ task, number, attempt, status, error }: TurnRow, by?: Canceler): void {
     metrics.turns.inc({ status })
-    if (by) metrics.cancels.inc({ by })
+    if (by && status === 'canceled') metrics.cancels.inc({ by })
     logger[status === 'completed' ? 'debug' : 'info']({ task, turn: number, attempt, status, by, error: error ?? undefined }, 'turn ended')
   }
 }
@@ -186,7 +190,7 @@ function outcomeOf({ status, stopReason, usage, error }: WorkerOutcome): Outcome
   return { status, stopReason: stopReason ?? (status === 'completed' ? 'stop' : 'error'), ...(usage && { usage }), ...(error && { error }) }
 }
 
-function canceled(reason?: string): Outcome {
+function canceled(reason?: string): ForcedOutcome {
   return { status: 'canceled', stopReason: 'aborted', ...(reason !== undefined && { error: { code: 'canceled', message: reason } }) }
 }
 

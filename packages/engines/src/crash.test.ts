@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import {
   guardianOf,
   keepers,
@@ -71,12 +71,18 @@ test('postgres starts again when it was killed and a busy session has not notice
   const dataDir = makeFolder()
   const engine = await start('postgres', { dataDir, prefer: 'embedded' })
   const busy = query(engine, 'DO $$ BEGIN LOOP END LOOP; END $$').catch(String)
-  const isBusy = "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active'"
-  await vi.waitUntil(async () => (await query(engine, isBusy)).length > 0, 10_000)
+  const findBusy = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active'"
+  const found = await vi.waitUntil(async () => (await query<{ pid: number }>(engine, findBusy))[0], 10_000)
+  const session = named(found.pid)
+  // It would run for ever, and nobody else could find it.
+  onTestFinished(() => {
+    if (isAlive(session)) kill(session)
+  })
   kill(named(engine.pid))
   const next = await start('postgres', { dataDir, prefer: 'embedded' })
   expect(await query(next, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
   expect(await busy).toContain('Connection terminated')
+  expect(isAlive(session)).toBe(false)
 })
 
 function kill(...names: ProcessName[]): void {

@@ -60,7 +60,7 @@ async function endUnnamedLeftover(home: string): Promise<void> {
 
 /** A busy session does not notice that its server was killed, and holds the shared memory of the data for as long as it runs. */
 async function endSessions(home: string): Promise<void> {
-  for (const session of findProcesses(`postgres: ${clusterName(home)}: `)) await endProcess(session, 'SIGKILL')
+  await Promise.all(findProcesses(`postgres: ${clusterName(home)}: `).map(session => endProcess(session, 'SIGKILL')))
 }
 
 async function runOnPort(
@@ -82,8 +82,8 @@ async function runOnPort(
   }
 
   async function stop(): Promise<void> {
-    await server.stop()
-    await endSessions(place.home)
+    // Also when the server itself does not end: whoever is busy then is left to nobody.
+    await server.stop().finally(() => endSessions(place.home))
   }
 }
 

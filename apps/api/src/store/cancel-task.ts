@@ -1,15 +1,20 @@
 /** The first step of a cancel, and of every end that is not the worker's own: from here on, nobody else can end or claim the turn. */
+import type { Failure } from '@rivulet/protocol'
 import { and, eq } from 'drizzle-orm'
 import { type Claimed, describeClaim } from './claim-turn.ts'
 import type { Database, Transaction } from './database.ts'
-import type { Outcome } from './finish-turn.ts'
 import { endTurn, endWaitingTurn } from './finish-turn.ts'
 import { lockTask, pendingTurns, raiseEpoch } from './queue-turn.ts'
 import type { TaskRow, TurnRow } from './rows.ts'
 import { turns } from './schema.ts'
 
-/** A turn that is held for its end, and the epoch that fences off whoever was writing. */
-export type Seized = { claimed: Claimed; fence: number }
+/** How the server ends a turn by itself. */
+export type ForcedOutcome =
+  | { status: 'canceled'; stopReason: 'aborted'; error?: Failure }
+  | { status: 'failed'; stopReason: 'error'; error: Failure }
+
+/** A turn that is held for its end, the epoch that fences off whoever was writing, and how it is going to end. */
+export type Seized = { claimed: Claimed; fence: number; outcome: ForcedOutcome }
 
 export type CancelBegun = {
   task: string
@@ -19,28 +24,32 @@ export type CancelBegun = {
   ended: TurnRow[]
 }
 
-export async function beginCancel(tx: Transaction, task: string, outcome: Outcome): Promise<CancelBegun> {
+export async function beginCancel(tx: Transaction, task: string, outcome: ForcedOutcome): Promise<CancelBegun> {
   const held = await lockTask(tx, task)
   const pending = await pendingTurns(tx, task)
   // Not by its attempts: one that was given back is not counted, and has yet said something.
   const started = pending.find(turn => turn.firstIndex !== null)
   const ended: TurnRow[] = []
   for (const turn of pending) if (turn !== started) ended.push(await endWaitingTurn(tx, turn, outcome, started === undefined))
-  return { task, seized: started ? await seize(tx, held, started) : null, ended }
+  return { task, seized: started ? await seize(tx, held, started, outcome) : null, ended }
 }
 
 /** Takes one turn from whoever held it when it was read, to end it. Null when that is no longer so. */
-export async function seizeTurn(db: Database, turn: TurnRow): Promise<Seized | null> {
+export async function seizeTurn(db: Database, turn: TurnRow, outcome: ForcedOutcome): Promise<Seized | null> {
   return db.transaction(async tx => {
     const task = await lockTask(tx, turn.task)
     const pending = await pendingTurns(tx, turn.task)
     const current = pending.find(({ id, epoch, status }) => id === turn.id && epoch === turn.epoch && status === turn.status)
-    return current ? seize(tx, task, current) : null
+    return current ? seize(tx, task, current, outcome) : null
   })
 }
 
 /** Ends a turn that never said anything, and lets the next one run. */
-export async function endUnstarted(db: Database, turn: TurnRow, outcome: Outcome): Promise<{ turn: TurnRow; queued: TurnRow[] } | null> {
+export async function endUnstarted(
+  db: Database,
+  turn: TurnRow,
+  outcome: ForcedOutcome,
+): Promise<{ turn: TurnRow; queued: TurnRow[] } | null> {
   return db.transaction(async tx => {
     await lockTask(tx, turn.task)
     const current = (await pendingTurns(tx, turn.task)).find(({ id }) => id === turn.id)
@@ -48,12 +57,19 @@ export async function endUnstarted(db: Database, turn: TurnRow, outcome: Outcome
   })
 }
 
-async function seize(tx: Transaction, task: TaskRow, turn: TurnRow): Promise<Seized> {
+/** Whoever seizes a turn first decides how it ends. That is stored at once: it may be somebody else who completes it. */
+async function seize(tx: Transaction, task: TaskRow, turn: TurnRow, outcome: ForcedOutcome): Promise<Seized> {
   const raised = await raiseEpoch(tx, task)
+  const decided = turn.canceling ? decidedOutcome(turn) : outcome
   const [seized] = await tx
     .update(turns)
-    .set({ canceling: true })
+    .set({ canceling: true, stopReason: decided.stopReason, error: decided.error ?? null })
     .where(and(eq(turns.id, turn.id), eq(turns.status, turn.status)))
     .returning()
-  return { claimed: await describeClaim(tx, raised, seized ?? turn), fence: raised.epoch }
+  return { claimed: await describeClaim(tx, raised, seized ?? turn), fence: raised.epoch, outcome: decided }
+}
+
+function decidedOutcome({ stopReason, error }: TurnRow): ForcedOutcome {
+  if (stopReason === 'error' && error) return { status: 'failed', stopReason, error }
+  return { status: 'canceled', stopReason: 'aborted', ...(error && { error }) }
 }

@@ -23,6 +23,7 @@ export async function runOnce(
     if (earlier) return { ...earlier, replayed: true }
     const answer = await work(tx)
     if (request) await tx.update(idempotencyKeys).set(answer).where(eq(idempotencyKeys.key, request.key))
+    // failpoint: accepting
     return { ...answer, replayed: false }
   })
 }

@@ -5,30 +5,40 @@ import type { Database, Transaction } from './database.ts'
 import { dispatch } from './queue-turn.ts'
 import { outbox, tasks, turns } from './schema.ts'
 
+/** A turn that was sent to the queue, as people know it. */
+export type SentTurn = { task: string; number: number }
+
 /**
  * Hands up to `limit` intents to `send` and removes them when it has succeeded. Rows that another process is sending are passed over.
  * A crash between the two sends again: the same job id, so the same job.
  */
-export async function drainOutbox(db: Database, limit: number, send: (dispatches: Dispatch[]) => Promise<void>): Promise<number> {
+export async function drainOutbox(db: Database, limit: number, send: (dispatches: Dispatch[]) => Promise<void>): Promise<SentTurn[]> {
   return db.transaction(async tx => {
     const rows = await tx
-      .select({ id: outbox.id, turn: turns.id, agent: tasks.agent, dispatch: turns.dispatch, runAt: turns.runAt, priority: tasks.priority })
+      .select({
+        ...{ id: outbox.id, task: tasks.id, number: turns.number, runAt: turns.runAt },
+        ...{ turn: turns.id, agent: tasks.agent, dispatch: turns.dispatch, priority: tasks.priority },
+      })
       .from(outbox)
       .innerJoin(turns, eq(turns.id, outbox.turn))
       .innerJoin(tasks, eq(tasks.id, turns.task))
       .orderBy(asc(outbox.id))
       .limit(limit)
       .for('update', { of: outbox, skipLocked: true })
-    if (rows.length === 0) return 0
+    if (rows.length === 0) return []
     const now = Date.now()
-    await send(rows.map(({ id: _, runAt, ...row }) => ({ ...row, delayMs: Math.max(0, runAt.getTime() - now) })))
+    const delay = (runAt: Date) => Math.max(0, runAt.getTime() - now)
+    await send(
+      rows.map(({ turn, agent, dispatch: count, priority, runAt }) => ({ turn, agent, dispatch: count, priority, delayMs: delay(runAt) })),
+    )
+    // failpoint: enqueued
     await tx.delete(outbox).where(
       inArray(
         outbox.id,
         rows.map(({ id }) => id),
       ),
     )
-    return rows.length
+    return rows
   })
 }
 

@@ -1,5 +1,5 @@
 /** Rows as the entities of the protocol: the same names, without what is null and without what is nobody's business. */
-import type { Content, Json, Message, Task, Turn } from '@rivulet/protocol'
+import { type Content, hasEnded, type Json, type Message, type Task, type Turn } from '@rivulet/protocol'
 import type { messages, tasks, turns } from './schema.ts'
 
 export type TaskRow = typeof tasks.$inferSelect
@@ -14,13 +14,15 @@ export function toTask(row: TaskRow): Task {
 
 export function toTurn(row: TurnRow): Turn {
   const { id, task, number, status, attempt, input, params, stopReason, usage, error, queuedAt, startedAt, finishedAt } = row
+  // A turn that is being ended knows already how; nobody else does before it has.
+  const isOver = hasEnded(status)
   return {
     ...{ id, task, number, status, attempt },
     ...(input !== null && { input: input as Content }),
     ...(params !== null && { params: params as Json }),
-    ...(stopReason !== null && { stopReason }),
+    ...(isOver && stopReason !== null && { stopReason }),
     ...(usage !== null && { usage }),
-    ...(error !== null && { error }),
+    ...(isOver && error !== null && { error }),
     queuedAt: queuedAt.toISOString(),
     ...(startedAt !== null && { startedAt: startedAt.toISOString() }),
     ...(finishedAt !== null && { finishedAt: finishedAt.toISOString() }),

@@ -1,0 +1,126 @@
+/**
+ * What goes wrong leaves one line in the log of the API that saw it, with the task and the turn, and is counted. The worker here is played by
+ * the test, so that each thing happens when it is meant to.
+ */
+import type { Claim, ClaimAnswer, Task } from '@rivulet/protocol'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { metric } from '../support/metrics.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import type { LogLine } from '../support/platform-process.ts'
+import { until } from '../support/until.ts'
+import { watch } from '../support/viewer.ts'
+
+let platform: Platform
+
+beforeAll(async () => {
+  platform = await startPlatform({ workers: 0, env: { LOG_LEVEL: 'debug' } })
+  await platform.client.post('/internal/hello', { worker: 'played', agents: [{ name: 'played', description: '' }] })
+})
+afterAll(() => platform.close())
+
+const info = 30
+const debug = 20
+
+test('a viewer that joins, at level debug; a log that is reopened; and the gap that its viewers are told of', async () => {
+  const { task, claim, claimId } = await claimed()
+  const before = { reopened: await metric(platform.url, 'rivulet_logs_reopened_total'), gaps: await snapshots('gap') }
+  const viewers = [1, 2, 3].map(() => watch(task.id, { urls: [platform.url] }))
+  await Promise.all(viewers.map(viewer => viewer.until('it has joined', ({ frames }) => frames().length > 0)))
+  await until('joins are logged', () => count(linesAbout(task, 'viewers were sent a snapshot', { reason: 'join' })) === 3)
+  for (const line of linesAbout(task, 'viewers were sent a snapshot')) expect(line).toMatchObject({ level: debug, turn: 1 })
+
+  await platform.redis.del(platform.keys.stream(task.id), platform.keys.state(task.id))
+  const reopened = await ask('reopen', { turn: claim.turn.id, epoch: claim.epoch, claimId })
+  expect(reopened).toEqual({ answer: 'reopened', epoch: claim.epoch + 1 })
+  expect(await logged(task, 'log reopened after it lost entries')).toMatchObject([{ turn: 1, epoch: claim.epoch + 1 }])
+  expect(await metric(platform.url, 'rivulet_logs_reopened_total')).toBe(before.reopened + 1)
+
+  const isTold = ({ data }: { data: { type: string } }) => data.type === 'snapshot'
+  await Promise.all(viewers.map(viewer => viewer.until('it is told of the gap', ({ frames }) => frames().filter(isTold).length === 2)))
+  // However many they are: it happened once.
+  expect(await logged(task, 'viewers were sent a snapshot', { reason: 'gap' })).toMatchObject([{ level: info, turn: 1, viewers: 3 }])
+  expect(await snapshots('gap')).toBe(before.gaps + 3)
+  await Promise.all(viewers.map(viewer => viewer.stop()))
+  await platform.client.cancel(task.id)
+})
+
+test('an attempt that fails and is tried again', async () => {
+  const before = await metric(platform.url, 'rivulet_turn_retries_total')
+  const { task, claim } = await claimed()
+  expect(await finish(claim, { status: 'failed', error: { code: 'agent_failed', message: 'once' } })).toEqual({ answer: 'retrying' })
+  expect(await logged(task, 'attempt failed; the turn is tried again')).toMatchObject([{ turn: 1, attempt: 1, error: { message: 'once' } }])
+  expect(await metric(platform.url, 'rivulet_turn_retries_total')).toBe(before + 1)
+  await platform.client.cancel(task.id)
+})
+
+test('a worker that dies, and what it still wants when it wakes', async () => {
+  const before = {
+    deaths: await metric(platform.url, 'rivulet_worker_deaths_total'),
+    finish: await fenced('finish'),
+    reopen: await fenced('reopen'),
+  }
+  const { task, claim, claimId } = await claimed()
+  expect(await logged(task, 'the worker of a turn is gone')).toMatchObject([{ turn: 1, worker: 'played', deaths: 1 }])
+  expect(await logged(task, 'reconciler repaired', { kind: 'lease' })).toMatchObject([{ level: info, turn: 1 }])
+  expect(await metric(platform.url, 'rivulet_worker_deaths_total')).toBeGreaterThan(before.deaths)
+
+  expect(await finish(claim, { status: 'completed' })).toEqual({ answer: 'superseded' })
+  expect(await logged(task, 'a worker that no longer holds its turn wanted to finish it')).toMatchObject([{ turn: 1, epoch: claim.epoch }])
+  expect(await ask('reopen', { turn: claim.turn.id, epoch: claim.epoch, claimId })).toEqual({ answer: 'superseded' })
+  expect(await logged(task, 'a worker that no longer holds its turn wanted to reopen its log')).toMatchObject([
+    { turn: 1, epoch: claim.epoch },
+  ])
+  expect([await fenced('finish'), await fenced('reopen')]).toEqual([before.finish + 1, before.reopen + 1])
+  await platform.client.cancel(task.id)
+})
+
+test('a turn that was never sent to the queue, and one whose job is lost', async () => {
+  const { task, turn } = await platform.client.createTask({ agent: 'played' })
+  const job = `${platform.keys.queuePrefix}:played:${turn.id}_1`
+  await until('its job is there', async () => (await platform.redis.exists(job)) === 1)
+  await platform.pg.query('insert into outbox (turn) values ($1)', [turn.id])
+  await logged(task, 'reconciler repaired', { kind: 'outbox', turn: 1 })
+  await platform.redis.del(...(await platform.redis.keys(`${platform.keys.queuePrefix}:played:*`)))
+  await logged(task, 'reconciler repaired', { kind: 'job', turn: 1 })
+  for (const kind of ['outbox', 'job'])
+    expect(await metric(platform.url, 'rivulet_reconciler_repairs_total', { kind })).toBeGreaterThanOrEqual(1)
+  await platform.client.cancel(task.id)
+})
+
+/** A turn that the test runs. */
+async function claimed(): Promise<{ task: Task; claim: Claim; claimId: string }> {
+  const { task, turn } = await platform.client.createTask({ agent: 'played', input: 'go' })
+  const claimId = crypto.randomUUID()
+  const claim = await ask<ClaimAnswer>('claim', { worker: 'played', turn: turn.id, claimId })
+  if (claim.answer !== 'claimed') throw new Error(`The turn is ${claim.answer}`)
+  return { task, claim, claimId }
+}
+
+function finish({ turn, epoch }: Claim, outcome: object): Promise<unknown> {
+  return ask('finish', { turn: turn.id, epoch, outcome, n: 0, digest: '' })
+}
+
+async function ask<T = unknown>(call: string, body: object): Promise<T> {
+  return (await platform.client.post<T>(`/internal/${call}`, body)).body
+}
+
+/** The lines about a task that say this, once there is one: a line takes a moment longer than an answer. */
+function logged(task: Task, message: string, fields: object = {}): Promise<LogLine[]> {
+  return until(`"${message}" is logged`, () => {
+    const lines = linesAbout(task, message, fields)
+    return lines.length > 0 && lines
+  })
+}
+
+function linesAbout(task: Task, message: string, fields: object = {}): LogLine[] {
+  const lines = platform.apis.flatMap(api => api.lines)
+  const wanted = Object.entries({ msg: message, task: task.id, ...fields })
+  return lines.filter(line => wanted.every(([name, value]) => line[name] === value))
+}
+
+function count(lines: readonly LogLine[]): number {
+  return lines.reduce((sum, { viewers }) => sum + Number(viewers), 0)
+}
+
+const snapshots = (reason: string) => metric(platform.url, 'rivulet_snapshots_sent_total', { reason })
+const fenced = (write: string) => metric(platform.url, 'rivulet_fenced_writes_total', { write })

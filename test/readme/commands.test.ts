@@ -1,49 +1,40 @@
-/** What the README tells a newcomer to type, typed: `npm start`, then every curl, in the order in which they stand there. */
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
+/** What the README tells a newcomer to type, typed: `npm start`, then every curl and `rivulet`, in the order in which they stand there. */
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { applyEvent, type Cursor, emptyState, eventSchema, messagesOf, restoreState, wireEventSchema } from '@rivulet/protocol'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { commandsOf } from '../rules/documented-commands.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { freePort } from '../support/free-port.ts'
+import { wordsIn } from './event-text.ts'
+import { answersOf, hasCurl, type RunningCommand, shownIn, startCommand } from './shell.ts'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
-const curls = commandsOf(readFileSync(join(root, 'README.md'), 'utf8')).filter(command => command.includes('curl '))
-const hasCurl = spawnSync('curl', ['--version']).status === 0
+const curls = shownIn('README.md').filter(command => command.includes('curl '))
+const calls = shownIn('README.md').filter(command => command.startsWith('npx rivulet '))
 
 const dataDir = mkdtempSync(join(tmpdir(), 'rivulet-readme-'))
-let output = ''
 let url = ''
-let npmStart: ReturnType<typeof spawn>
+let npmStart: RunningCommand
 
 beforeAll(async () => {
   const port = await freePort()
   url = `http://127.0.0.1:${port}`
-  // Its own group, so that the whole of it can be sent what Ctrl-C sends.
-  const env = { ...process.env, PORT: String(port), DATA_DIR: dataDir, REDIS_URL: '', DATABASE_URL: '' }
-  npmStart = spawn('npm', ['start'], { cwd: root, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
-  for (const stream of [npmStart.stdout, npmStart.stderr]) stream?.on('data', collect)
-  await vi.waitFor(() => expect(output).toContain('Rivulet is ready'), { timeout: 60_000 })
+  npmStart = startCommand('npm start', { PORT: port, DATA_DIR: dataDir, REDIS_URL: '', DATABASE_URL: '' })
+  await npmStart.says('Rivulet is ready')
 })
 
-function collect(bytes: Buffer): void {
-  output += bytes
-}
-
-afterAll(() => rmSync(dataDir, { recursive: true, force: true }))
+afterAll(async () => {
+  await npmStart.interrupt()
+  rmSync(dataDir, { recursive: true, force: true })
+})
 
 test('npm start says which engines it uses, and how to try it', () => {
-  expect(output).toMatch(/redis +(redis|valkey) .*\n/)
-  expect(output).toMatch(/postgres +postgres .*\n/)
-  expect(output).toContain(`curl -N ${url}/v1/tasks`)
+  expect(npmStart.output()).toMatch(/redis +(redis|valkey) .*\n/)
+  expect(npmStart.output()).toMatch(/postgres +postgres .*\n/)
+  expect(npmStart.output()).toContain(`curl -N ${url}/v1/tasks`)
 })
 
 test.skipIf(!hasCurl)('each curl of the README does what it says (skipped where there is no curl)', () => {
   expect(curls.length).toBeGreaterThan(7)
-  const answers = runInOneShell(curls)
+  const answers = answersOf(curls, url)
   const [streamed, , fromStart, afterCursor, messages, turn, canceled, retried] = answers
   expect(wordsIn(streamed)).toBe('hello, wide world')
   expect(fromStart).toMatch(/event: turn.queued[\s\S]*event: turn.finished[\s\S]*event: end/)
@@ -58,44 +49,19 @@ test.skipIf(!hasCurl)('each curl of the README does what it says (skipped where 
   expect(retried).toMatch(/first try[\s\S]*"attempt":2[\s\S]*second try[\s\S]*event: end/)
 })
 
-test('what Ctrl-C sends stops everything, cleanly', async () => {
-  process.kill(-(npmStart.pid ?? 0), 'SIGINT')
-  await once(npmStart, 'exit')
-  expect(output).toContain('stopping')
-  expect(output).not.toContain('starting it again')
-  await expect(fetch(`${url}/healthz`)).rejects.toThrow()
+test('each call of the command line does what it says', () => {
+  const [said, tasks, agents] = answersOf(
+    calls.map(call => `RIVULET_URL=${url} ${call}`),
+    url,
+  )
+  expect(said?.trim().length).toBeGreaterThan(20)
+  expect(tasks).toMatch(/^id +agent +status +changed +name\n[0-9a-f-]{36} +researcher +completed /)
+  expect(JSON.parse(agents ?? '').data).toContainEqual(expect.objectContaining({ name: 'researcher', workers: 1 }))
 })
 
-function runInOneShell(commands: string[]): string[] {
-  const mark = '\n=====\n'
-  const script = commands
-    .map(command => `${command.replaceAll('http://127.0.0.1:4000', url)}\nprintf '${mark.replaceAll('\n', '\\n')}'`)
-    .join('\n')
-  const { stdout, status } = spawnSync('bash', ['-c', script], { encoding: 'utf8', timeout: 50_000 })
-  expect(status).toBe(0)
-  return stdout.split(mark).slice(0, -1)
-}
-
-/** What a viewer of this stream reads in the agent's message. */
-function wordsIn(stream = ''): string {
-  let state = emptyState
-  for (const frame of stream.split('\n\n')) {
-    const [, cursor, data] = /^id: (\S+)\nevent: \S+\ndata: (.*)$/.exec(frame) ?? []
-    if (!cursor || !data) continue
-    const event = JSON.parse(data)
-    const snapshot = wireEventSchema.safeParse(event).data
-    if (snapshot?.type === 'snapshot') state = restoreState(cursor as Cursor, { ...snapshot, status: snapshot.task.status })
-    else if (!snapshot) state = applyEvent(state, eventSchema.parse(event), cursor as Cursor)
-  }
-  const said = messagesOf(state).at(-1)?.content
-  return said?.type === 'text' ? said.text : ''
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof address === 'object' && address ? address.port : 0
-}
+test('what Ctrl-C sends stops everything, cleanly', async () => {
+  await npmStart.interrupt()
+  expect(npmStart.output()).toContain('stopping')
+  expect(npmStart.output()).not.toContain('starting it again')
+  await expect(fetch(`${url}/healthz`)).rejects.toThrow()
+})

@@ -4,9 +4,13 @@
  * A command is a line of a fenced block marked sh (bash, shell and zsh count as well, so that none hides under another name). It goes on
  * over a trailing backslash and inside quotes; comments and a `$ ` prompt are not part of it.
  */
+import { blocksOf } from './fenced-blocks.ts'
+
 export interface Proof {
   /** Exactly as shown, or a pattern for the whole of it. */
   command: string | RegExp
+  /** The only document whose commands it speaks for. Default: whichever shows it. */
+  document?: string
   /** The file that runs it. */
   runBy: string
 }
@@ -17,46 +21,26 @@ export interface DocumentedCommand {
 }
 
 export function commandsOf(markdown: string): string[] {
-  return shellBlocks(markdown).flatMap(commandsOfBlock)
+  const shell = blocksOf(markdown).filter(({ language }) => /^(sh|bash|shell|zsh)$/.test(language))
+  return shell.flatMap(({ text }) => commandsOfBlock(text))
 }
 
 /** Commands that nothing runs, and proofs of commands that nobody shows. */
 export function unprovenCommands(commands: DocumentedCommand[], proofs: Proof[]): string[] {
   return [
     ...commands
-      .filter(({ command }) => !proofs.some(proof => proves(proof, command)))
+      .filter(shown => !proofs.some(proof => proves(proof, shown)))
       .map(({ document, command }) => `${document} shows a command that no test runs: ${command}`),
     ...proofs
-      .filter(proof => !commands.some(({ command }) => proves(proof, command)))
+      .filter(proof => !commands.some(shown => proves(proof, shown)))
       .map(({ command, runBy }) => `no document shows the command that ${runBy} runs: ${command}`),
   ]
 }
 
-function proves({ command: wanted }: Proof, command: string): boolean {
+function proves({ command: wanted, document: only }: Proof, { document, command }: DocumentedCommand): boolean {
+  if (only !== undefined && only !== document) return false
   if (typeof wanted === 'string') return wanted === command
   return wanted.exec(command)?.[0] === command
-}
-
-function shellBlocks(markdown: string): string[] {
-  const blocks: string[] = []
-  let open: { fence: string; indent: string; isShell: boolean; lines: string[] } | null = null
-  for (const line of markdown.split(/\r?\n/)) {
-    if (!open) {
-      const [, indent, fence, language] = line.match(/^(\s*)(`{3,}|~{3,})\s*([\w-]*)[^`]*$/) ?? []
-      if (fence) open = { fence, indent: indent ?? '', isShell: /^(sh|bash|shell|zsh)$/.test(language ?? ''), lines: [] }
-    } else if (isClosing(line, open.fence)) {
-      if (open.isShell) blocks.push(open.lines.join('\n'))
-      open = null
-    } else {
-      open.lines.push(line.startsWith(open.indent) ? line.slice(open.indent.length) : line.trimStart())
-    }
-  }
-  return open?.isShell ? [...blocks, open.lines.join('\n')] : blocks
-}
-
-function isClosing(line: string, fence: string): boolean {
-  const mark = line.trim()
-  return mark.startsWith(fence) && mark === fence.charAt(0).repeat(mark.length)
 }
 
 function commandsOfBlock(block: string): string[] {

@@ -9,7 +9,13 @@ import { exists, filesUnder, readText } from './repository.ts'
 
 const proofs: Proof[] = [
   { command: 'npm start', runBy: 'test/readme/commands.test.ts' },
-  { command: /(TASK=\$\()?curl [\s\S]*/, runBy: 'test/readme/commands.test.ts' },
+  { document: 'README.md', command: /(TASK=\$\()?curl [\s\S]*/, runBy: 'test/readme/commands.test.ts' },
+  { document: 'README.md', command: /npx rivulet .*/, runBy: 'test/readme/commands.test.ts' },
+  ...['docs/writing-agents.md', 'examples/README.md'].map(document => ({
+    document,
+    command: /npm (start|run worker) -- .*|curl .*/,
+    runBy: 'test/readme/writing-agents.test.ts',
+  })),
   { command: 'npm run check', runBy: '.ci/run' },
   { command: 'npm test', runBy: '.ci/run' },
 ]
@@ -68,6 +74,12 @@ describe('proof', () => {
     expect(unprovenCommands(shown, proofs)).toEqual(['no document shows the command that b.test.ts runs: /npm run .*/'])
   })
 
+  test('a proof for one document speaks for no other', () => {
+    const proof = { command: 'npm start', runBy: 'a.test.ts' }
+    expect(unprovenCommands(shown, [{ ...proof, document: 'README.md' }])).toEqual([])
+    expect(unprovenCommands(shown, [{ ...proof, document: 'docs/other.md' }])).toHaveLength(2)
+  })
+
   test('a pattern speaks for whole commands only', () => {
     expect(unprovenCommands(shown, [{ command: /npm \w+/, runBy: 'a.test.ts' }])).toEqual([])
     expect(unprovenCommands(shown, [{ command: /npm/, runBy: 'a.test.ts' }])).toHaveLength(2)
@@ -76,7 +88,7 @@ describe('proof', () => {
 
 function shownCommands() {
   const documents = [
-    ...['README.md'],
+    ...['README.md', 'examples/README.md'],
     ...filesUnder('docs').filter(path => /^docs\/[^/]+\.md$/.test(path)),
     ...filesUnder('packages').filter(path => /^packages\/[^/]+\/README\.md$/.test(path)),
   ]

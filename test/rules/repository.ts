@@ -18,9 +18,10 @@ export interface Manifest {
 
 export function readTree(): Tree {
   return {
-    workspaces: workspaceFolders().map(readWorkspace),
+    // The SDKs of others have an install of their own, which the root does not bring.
+    workspaces: [...workspaceFolders(), 'test/sdks'].map(readWorkspace),
     rootDependencies: dependenciesOf(readJson<Manifest>('package.json')),
-    sources: ['packages', 'apps', 'test', 'scripts'].flatMap(filesUnder).filter(isCode).map(readSource),
+    sources: ['packages', 'apps', 'examples', 'test', 'scripts'].flatMap(filesUnder).filter(isCode).map(readSource),
   }
 }
 

@@ -1,6 +1,5 @@
 import { runAgent, scriptedModel, user } from '@rivulet/agent'
 import { describe, expect, test } from 'vitest'
-import { createAssistant, modelFor } from './assistant.ts'
 import { createAssistantTools } from './assistant-tools.ts'
 import { offlineReply } from './offline-replies.ts'
 
@@ -38,11 +37,4 @@ describe('the assistant without a model', () => {
     const again = await runAgent({ model, tools, messages: [user('What is 2 + 2?'), ...first.messages, user('Thanks!')] }).result
     expect(again).toMatchObject({ steps: 1, text: expect.stringContaining('Thanks!') })
   })
-})
-
-test('a provider answers where one is configured, a script where none is', () => {
-  expect(modelFor({}).name).toBe('scripted')
-  expect(modelFor({ apiKey: 'k', model: 'm' }).name).toBe('m')
-  expect(modelFor({ baseUrl: 'http://127.0.0.1:11434/v1' }).name).toBe('gpt-4.1-mini')
-  expect(createAssistant({})).toMatchObject({ name: 'assistant', description: expect.any(String) })
 })

@@ -3,13 +3,13 @@
  * more than it is. It asks for tools as a model would, and puts their results into words.
  */
 import { call, type HistoryMessage, type ModelRequest, type ScriptPart, type ScriptStep, say, think } from '@rivulet/agent'
+import { latestQuestion } from './latest-question.ts'
 
 const maxQuoted = 120
 
 export function offlineReply({ messages }: Pick<ModelRequest, 'messages'>): ScriptStep {
-  const asked = messages.findLastIndex(({ author }) => author === 'user')
-  const question = textOf(messages[asked])
-  const results = messages.slice(asked + 1).filter(({ content }) => content.type === 'tool_response')
+  const { question, since } = latestQuestion(messages)
+  const results = since.filter(({ content }) => content.type === 'tool_response')
   if (results.length > 0) return [say(results.map(inWords).join(' '))]
   const calls = callsFor(question)
   return calls.length > 0 ? [think('A tool knows this better than I do.'), say('Let me see. '), ...calls] : [say(smallTalk(question))]
@@ -52,9 +52,4 @@ function smallTalk(question: string): string {
     'I can tell the time, and work out sums such as 12 * (3 + 4).',
     'With OPENAI_API_KEY or OPENAI_BASE_URL set, a real model answers in my place.',
   ].join(' ')
-}
-
-function textOf(message: HistoryMessage | undefined): string {
-  if (!message) return ''
-  return message.content.type === 'text' ? message.content.text : JSON.stringify(message.content)
 }

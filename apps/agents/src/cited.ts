@@ -1,0 +1,46 @@
+/**
+ * Answers from notes: streams what the model says, with marks such as `[2]`, and then replaces the message by the text with its sources.
+ * Viewers read along while the answer is being written; what is stored is the text with sources.
+ */
+import { type ModelRequest, type ScriptStep, say } from '@rivulet/agent'
+import { type AgentDefinition, defineAgent, text } from '@rivulet/worker'
+import { addSources } from './citations.ts'
+import { latestQuestion } from './latest-question.ts'
+import { findNotes, type Note, sentencesOf } from './library.ts'
+import { chooseModel, type ProviderSettings } from './model-choice.ts'
+
+export function createCited(provider: ProviderSettings): AgentDefinition {
+  const model = chooseModel(provider, citeOffline)
+  return defineAgent(
+    'cited',
+    async turn => {
+      const messages = await turn.history()
+      const notes = findNotes(latestQuestion(messages).question)
+      await turn.message(text('', 'markdown'), async message => {
+        let answer = ''
+        for await (const update of model.stream({ system: instructionsFor(notes), messages }, { signal: turn.signal })) {
+          if (update.type !== 'delta' || update.delta.type !== 'text') continue
+          answer += update.delta.text
+          await message.append(update.delta)
+        }
+        const { markdown, sources } = addSources(answer, notes)
+        await message.replace(text(markdown, 'markdown'), { sources })
+      })
+    },
+    { description: 'Answers questions about Rivulet, and names its sources' },
+  )
+}
+
+/** What is said without a model: the first sentence of each note that fits. */
+export function citeOffline({ messages }: Pick<ModelRequest, 'messages'>): ScriptStep {
+  const notes = findNotes(latestQuestion(messages).question)
+  if (notes.length === 0)
+    return [say('My notes say nothing about that. They are about Rivulet: ask me about cancels, retries or slow viewers.')]
+  return [say(notes.map(({ text }, i) => `${sentencesOf(text)[0]} [${i + 1}]`).join(' '))]
+}
+
+function instructionsFor(notes: readonly Note[]): string {
+  const listed = notes.map(({ title, text }, i) => `[${i + 1}] ${title}\n${text}`)
+  const rules = 'Answer briefly, from these notes only. Behind each sentence, name the note it rests on by its mark, such as [1].'
+  return [rules, ...(listed.length > 0 ? listed : ['There are no notes on this: say so.'])].join('\n\n')
+}

@@ -1,0 +1,14 @@
+/** What a conversation is about right now: the latest words of the user, and what was said since. */
+import type { HistoryMessage } from '@rivulet/agent'
+
+export type LatestQuestion = { question: string; since: HistoryMessage[] }
+
+/** An empty question where nobody has asked anything. */
+export function latestQuestion(messages: readonly HistoryMessage[]): LatestQuestion {
+  const asked = messages.findLastIndex(({ author }) => author === 'user')
+  const content = messages[asked]?.content
+  return {
+    question: content?.type === 'text' ? content.text : content ? JSON.stringify(content) : '',
+    since: messages.slice(asked + 1),
+  }
+}

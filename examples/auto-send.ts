@@ -1,0 +1,16 @@
+/** Auto-send: hand over a stream, and get the finished messages. The least code, for whatever a model says. */
+import { say, scriptedModel, think } from '@rivulet/agent'
+import { defineAgent } from '@rivulet/worker'
+
+// Says what it is told, offline. In its place: openaiModel({ apiKey, model: 'gpt-4.1-mini' }), or anthropicModel({ … }).
+const model = scriptedModel(() => [think('A greeting is asked for.'), say('Good morning, and welcome.')], { chunks: 'words', delayMs: 20 })
+
+export default defineAgent(
+  'auto-send',
+  async turn => {
+    const stream = model.stream({ messages: await turn.history() }, { signal: turn.signal })
+    const { text, usage, stopReason } = await turn.autoSend(stream)
+    turn.log.info({ characters: text.length, usage, stopReason }, 'said it all')
+  },
+  { description: 'Greets, with a reason' },
+)

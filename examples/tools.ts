@@ -1,0 +1,29 @@
+/** A model with a tool: the loop asks, runs what the model calls, and asks again, until there is an answer. */
+import { call, defineTool, runAgent, say, scriptedModel } from '@rivulet/agent'
+import { defineAgent } from '@rivulet/worker'
+import { z } from 'zod'
+
+export const countWords = defineTool({
+  name: 'count_words',
+  description: 'Counts the words of a text',
+  input: z.object({ text: z.string() }),
+  run: ({ text }, { progress }) => {
+    progress('Counting …')
+    return { words: text.split(/\s+/).filter(Boolean).length }
+  },
+})
+
+// Says what it is told, offline: first it calls the tool, then it answers with the result.
+const model = scriptedModel(({ messages }) => {
+  const { content } = messages.at(-1) ?? {}
+  if (content?.type === 'tool_response') return [say(`I counted: ${JSON.stringify(content.content)}.`)]
+  return [say('Let me count. '), call('count_words', { text: content?.type === 'text' ? content.text : '' })]
+})
+
+export default defineAgent(
+  'tools',
+  async turn => {
+    await turn.autoSend(runAgent({ model, tools: [countWords], messages: await turn.history(), signal: turn.signal }))
+  },
+  { description: 'Counts words, with a tool' },
+)

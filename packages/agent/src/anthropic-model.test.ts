@@ -11,7 +11,7 @@ const begin = { type: 'message_start', message: { usage: { input_tokens: 10, out
 const end = { type: 'message_stop' }
 
 describe('a message', () => {
-  test('of thinking, text and a call is told as it comes, in order', async () => {
+  test('[B17] of thinking, text and a call is told as it comes, in order', async () => {
     const body = namedSse(
       begin,
       open(0, { type: 'thinking', thinking: '', signature: '' }),

@@ -6,7 +6,7 @@ import { user } from './conversation.ts'
 import { runAgent } from './run-agent.ts'
 import { scriptedModel } from './scripted-model.ts'
 
-test('[item 28] [item 31] a slow reader gets every update in order, and the run does not wait for it', async () => {
+test('[item 31] a slow reader gets every update in order, and the run does not wait for it', async () => {
   const reporter = channelReporter()
   const { updates } = await hear(
     runAgent({ model: scriptedModel(['A long answer, in many pieces.']), messages: [user('go')], observers: [reporter] }),

@@ -1,6 +1,5 @@
 /** Models and tools, free of the platform: what it says are the protocol's updates, so it runs in a worker, a terminal, a test or a browser. */
 export { AgentError } from './agent-error.ts'
-export { type AgentEvent, type AgentStopReason, type AssistantMessage, createAgentEvents } from './agent-events.ts'
 export { type AnthropicOptions, anthropicModel } from './anthropic-model.ts'
 export { type ChannelReporter, channelReporter } from './channel-reporter.ts'
 export { system, user } from './conversation.ts'

@@ -13,7 +13,7 @@ import { defineTool } from './tool.ts'
 const tick = defineTool({ name: 'tick', description: '', input: z.object({}), run: () => 'tock' })
 
 describe('observers', () => {
-  test('[item 25] [item 26] [item 27] are called in their order with every update, before any reader has it', async () => {
+  test('[item 25] [item 26] [item 27] [item 28] are called in their order with every update, before any reader has it', async () => {
     const calls: string[] = []
     const seen: Update[] = []
     const second = (update: Update) => {

@@ -117,7 +117,7 @@ describe('a response', () => {
     expect(updates).toContainEqual({ type: 'custom', name: 'citations', data: [{ url: 'https://late' }], index: 0 })
   })
 
-  test('[B22] [item 53] without content is an empty text that carries stop reason and usage', async () => {
+  test('[B22] without content is an empty text that carries stop reason and usage', async () => {
     const { updates, result } = await ask(sse(chunk({}, 'content_filter'), usageChunk, '[DONE]'))
     expect(lines(updates)).toEqual(['0 start text', '0 done content_filter'])
     expect(result).toMatchObject({ text: '', stopReason: 'content_filter', usage: { inputTokens: 10 } })

@@ -73,7 +73,7 @@ describe('reading', () => {
 })
 
 describe('listening', () => {
-  test('hears what is followed from the moment that is promised, and nothing else', async () => {
+  test('[B35] hears what is followed from the moment that is promised, and nothing else', async () => {
     const logs = openLogs()
     const [followed, other] = [newTask(), newTask()]
     const heard: Push[] = []

@@ -6,7 +6,7 @@ import { createTurnComposer } from './turn-composer.ts'
 import { delta, done, full, start } from './update.ts'
 
 describe('a stream of updates', () => {
-  test('holds many messages, each at its own index, and interleaved ones do not mix [items 89, 90, 91]', () => {
+  test('holds many messages, each at its own index, and interleaved ones do not mix [item 89] [item 90] [item 91]', () => {
     const { messages } = composed(delta(0, 'a'), delta(1, 'x'), delta(0, 'b'), delta(2, '1'), delta(1, 'y'), delta(0, 'c'))
     expect(messages.map(({ index, content }) => [index, content])).toEqual([
       [0, text('abc')],
@@ -19,7 +19,7 @@ describe('a stream of updates', () => {
     expect(composed(delta(0, 'a'), delta(0, 'b'), done(0)).messages).toMatchObject([{ content: text('ab'), status: 'complete' }])
   })
 
-  test('done is optional: the end flushes every index that is open, in index order, and tells the viewer so [items 93, 94, B27]', () => {
+  test('done is optional: the end flushes every index that is open, in index order, and tells the viewer so [item 93] [item 94] [B27]', () => {
     const { composer, events } = composed(delta(0, 'a'), delta(1, 'b'), delta(2, 'c'), done(1), delta(0, 'd'))
     const flush = composer.closeAll('complete')
     expect(flush).toMatchObject([{ index: 0 }, { index: 2 }])
@@ -40,7 +40,7 @@ describe('a stream of updates', () => {
     expect(composed(delta(0, 'a'), delta(0, '')).events).toEqual([expect.anything(), expect.anything()])
   })
 
-  test('text, data, tool requests, tool responses and reasoning are all accumulated [items 122, B29]', () => {
+  test('text, data, tool requests, tool responses and reasoning are all accumulated [item 122] [B29]', () => {
     const { messages } = composed(
       delta(0, { type: 'reasoning_summary', index: 0, text: 'S' }),
       delta(0, { type: 'reasoning_content', index: 1, text: 'C' }),
@@ -98,20 +98,20 @@ describe('starts', () => {
 })
 
 describe('full messages', () => {
-  test('replace everything accumulated at the index, at once, in place [items 108, B31]', () => {
+  test('replace everything accumulated at the index, at once, in place [item 108] [B31]', () => {
     const { messages, events } = composed(delta(0, 'draft'), full(0, 'final'))
     expect(messages).toMatchObject([{ index: 0, content: text('final'), status: 'complete' }])
     expect(events.at(-1)).toMatchObject({ type: 'message.replaced', index: 0, content: text('final') })
   })
 
-  test('complete the index: what comes later is discarded, without an error or a change [items 109, 110]', () => {
+  test('complete the index: what comes later is discarded, without an error or a change [item 109] [item 110]', () => {
     const { composer, events, messages } = composed(delta(0, 'draft'), full(0, 'final'), delta(0, '!'), done(0), full(0, 'more'))
     expect(composer.discarded()).toBe(3)
     expect(typesOf(events).at(-1)).toBe('message.replaced')
     expect(messages).toMatchObject([{ content: text('final') }])
   })
 
-  test('a reader discards what a bad producer sends after one all the same [items 110, 111]', () => {
+  test('a reader discards what a bad producer sends after one all the same [item 110] [item 111]', () => {
     const { events } = composed(delta(0, 'draft'), full(0, 'final'))
     const [, late] = events
     expect(messagesFrom([...events, ...(late ? [late] : [])])).toEqual(messagesFrom(events))

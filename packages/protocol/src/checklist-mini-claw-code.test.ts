@@ -7,13 +7,13 @@ import { delta, done, start } from './update.ts'
 const fragment = (index: number, json: string) => delta(index, { type: 'tool_request', text: json })
 
 describe('accumulating', () => {
-  test('text alone [items 46, 48]', () => {
+  test('text alone [item 48]', () => {
     expect(composed(delta(0, 'Hello'), delta(0, ', '), delta(0, 'world'), done(0)).messages).toMatchObject([
       { content: text('Hello, world') },
     ])
   })
 
-  test('a tool call: start sets id and name at its index, fragments are appended there [items 46, 49, 50]', () => {
+  test('a tool call: start sets id and name at its index, fragments are appended there [item 49] [item 50]', () => {
     const open = composed(start(0, toolRequest('call_1', 'read')), fragment(0, '{"path"'), fragment(0, ':"a"}'))
     expect(open.messages).toMatchObject([{ content: { callId: 'call_1', name: 'read', raw: '{"path":"a"}' } }])
   })
@@ -23,7 +23,7 @@ describe('accumulating', () => {
     expect(messages.map(({ content }) => content)).toEqual([text('Looking.'), toolRequest('call_1', 'read', {})])
   })
 
-  test('parallel calls, interleaved, come out in index order [items 50, 57]', () => {
+  test('parallel calls, interleaved, come out in index order [item 50] [item 57]', () => {
     const { messages } = composed(
       start(0, toolRequest('call_1', 'read')),
       start(1, toolRequest('call_2', 'write')),

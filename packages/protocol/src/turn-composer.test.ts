@@ -285,7 +285,7 @@ describe('the end of a turn', () => {
     expect(messages[1]).not.toHaveProperty('stopReason')
   })
 
-  test('closing twice closes once', () => {
+  test('closing twice closes once [B32]', () => {
     const { composer } = composed(delta(0, 'a'))
     expect(composer.closeAll('complete')).toHaveLength(1)
     expect(composer.closeAll('failed')).toEqual([])

@@ -1,7 +1,9 @@
+/** What the loop says, through the view that interfaces of coding agents use. */
+import { type AgentEvent, createRunEvents } from '@rivulet/views/coding-agent'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { callChunk, chunk, sse, withProvider } from '../test/provider-server.ts'
-import { type AgentEvent, createAgentEvents } from './agent-events.ts'
+
 import { user } from './conversation.ts'
 import { openaiModel } from './openai-model.ts'
 import { type RunStream, runAgent } from './run-agent.ts'
@@ -20,7 +22,7 @@ const read = defineTool({
   },
 })
 
-describe('a run as domain events', () => {
+describe('a run in the words of coding agents', () => {
   test('[item 123] [item 145] is the trace of reading a file, exactly', async () => {
     const first = sse(
       chunk({ content: 'Let me check the configuration file first.' }),
@@ -98,7 +100,7 @@ describe('a run as domain events', () => {
   test('[item 138] [item 139] says that it was aborted, and ends with a message that says so', async () => {
     const abort = new AbortController()
     const run = runAgent({ model: scriptedModel([[say('Half'), wait(60_000)]]), messages: [user('go')], signal: abort.signal })
-    const view = createAgentEvents()
+    const view = createRunEvents()
     const events: AgentEvent[] = []
     for await (const update of run) {
       events.push(...view(update))
@@ -112,7 +114,7 @@ describe('a run as domain events', () => {
 })
 
 async function eventsOf(run: RunStream): Promise<AgentEvent[]> {
-  const view = createAgentEvents()
+  const view = createRunEvents()
   const events: AgentEvent[] = []
   for await (const update of run) events.push(...view(update))
   return events

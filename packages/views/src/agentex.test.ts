@@ -1,0 +1,150 @@
+/** Task messages as Agentex streams them, and what its rules for a client make of them. */
+import {
+  data,
+  delta,
+  done,
+  type Event,
+  emptyState,
+  full,
+  type Message,
+  media,
+  reasoning,
+  start,
+  text,
+  toolRequest,
+  toolResponse,
+  type Update,
+} from '@rivulet/protocol'
+import { describe, expect, expectTypeOf, test } from 'vitest'
+import { saying, task, turnOf } from '../test/task-log.ts'
+import { createTaskMessageUpdates, type TaskMessageContent, type TaskMessageUpdate } from './agentex.ts'
+
+describe('the updates', () => {
+  test('[item 92] [item 95] [item 113] of a text that is streamed: start, a delta for each, done', () => {
+    expect(updatesOf(delta(0, 'Hello'), delta(0, ' world'), done(0))).toEqual([
+      { type: 'start', index: 0, content: { type: 'text', author: 'agent', content: '', format: 'plain' } },
+      { type: 'delta', index: 0, delta: { type: 'text', text_delta: 'Hello' } },
+      { type: 'delta', index: 0, delta: { type: 'text', text_delta: ' world' } },
+      { type: 'done', index: 0 },
+    ])
+  })
+
+  test('[item 93] [item 94] of a message that nobody closed: the end of the turn does', () => {
+    const log = turnOf({ updates: [delta(0, 'a'), delta(1, 'b')], end: { status: 'completed', stopReason: 'stop' } })
+    expect(kindsOf(log)).toEqual(['start 0', 'delta 0', 'start 1', 'delta 1', 'done 0', 'done 1'])
+  })
+
+  test('[item 108] [item 109] [item 110] of one that is replaced: full is the last of its index', () => {
+    const updates = updatesOf(delta(0, 'raw'), full(0, 'raw\n\n## Sources'), delta(0, 'late'), done(0))
+    expect(updates.slice(2)).toEqual([
+      { type: 'full', index: 0, content: { type: 'text', author: 'agent', content: 'raw\n\n## Sources', format: 'plain' } },
+    ])
+  })
+
+  test('[item 112] [item 114] of calls and results that come whole: full alone', () => {
+    expect(updatesOf(full(0, toolRequest('c', 'read', { path: 'f' })), full(1, toolResponse('c', 'read', 'contents')))).toEqual([
+      {
+        type: 'full',
+        index: 0,
+        content: { type: 'tool_request', author: 'agent', tool_call_id: 'c', name: 'read', arguments: { path: 'f' } },
+      },
+      { type: 'full', index: 1, content: { type: 'tool_response', author: 'agent', tool_call_id: 'c', name: 'read', content: 'contents' } },
+    ])
+  })
+
+  test('[item 122] of every kind of delta', () => {
+    const deltas = updatesOf(
+      ...[start(0, toolRequest('c', 'read')), delta(0, { type: 'tool_request', text: '{}' })],
+      ...[start(1, toolResponse('c', 'read')), delta(1, { type: 'tool_response', text: '50 %' })],
+      ...[delta(2, { type: 'data_json', text: '[1]' }), start(3, reasoning())],
+      ...[delta(3, { type: 'reasoning_summary', index: 1, text: 'So' }), delta(3, { type: 'reasoning_content', index: 0, text: 'Hm' })],
+    ).flatMap(update => (update.type === 'delta' ? [update.delta] : []))
+    expect(deltas).toEqual([
+      { type: 'tool_request', tool_call_id: 'c', name: 'read', arguments_delta: '{}' },
+      { type: 'tool_response', tool_call_id: 'c', name: 'read', content_delta: '50 %' },
+      { type: 'data', data_delta: '[1]' },
+      { type: 'reasoning_summary', summary_index: 1, summary_delta: 'So' },
+      { type: 'reasoning_content', content_index: 0, content_delta: 'Hm' },
+    ])
+  })
+
+  test('of what has no delta there: the whole, at the close', () => {
+    const updates = updatesOf(
+      ...[start(0, data()), delta(0, { type: 'data', value: { a: 1 } }), delta(0, { type: 'data', value: { b: 2 } }), done(0)],
+      ...[start(1, media('image/png')), delta(1, { type: 'media', bytes: 'AQID' }), done(1)],
+    )
+    expect(updates.filter(({ type }) => type !== 'start')).toEqual([
+      { type: 'full', index: 0, content: { type: 'data', author: 'agent', data: { b: 2 } } },
+      { type: 'full', index: 1, content: { type: 'data', author: 'agent', data: { mime_type: 'image/png', data: 'AQID', url: null } } },
+    ])
+  })
+
+  test('of an input: a message of the user, there at once', () => {
+    const [event] = turnOf({ firstIndex: 1 }) as [Event & { type: 'turn.started' }]
+    const input: Message = { ...asked, task, index: 0, turn: 1, attempt: 1, content: text('Hi') }
+    expect(createTaskMessageUpdates()({ ...event, input })).toMatchObject([
+      {
+        type: 'full',
+        index: 0,
+        content: { type: 'text', author: 'user', content: 'Hi' },
+        parent_task_message: { streaming_status: 'DONE' },
+      },
+    ])
+  })
+
+  test('there are four', () => {
+    expectTypeOf<TaskMessageUpdate['type']>().toEqualTypeOf<'start' | 'delta' | 'full' | 'done'>()
+    expect(saying({ type: 'custom', name: 'note', data: 1 }).flatMap(createTaskMessageUpdates(emptyState))).toEqual([])
+  })
+})
+
+describe('a client', () => {
+  test('[item 103] knows from each update whose it is', () => {
+    const updates = saying(start(0, text('a')), delta(0, 'b'), done(0)).flatMap(createTaskMessageUpdates())
+    for (const update of updates) {
+      expect(update.parent_task_message).toMatchObject({
+        id: `${task}-0`,
+        task_id: task,
+        content: { content: 'a' },
+        streaming_status: 'IN_PROGRESS',
+      })
+    }
+  })
+
+  test('[item 90] [item 91] [B24] [B25] that begins with the start and adds the deltas of each index has what is stored', () => {
+    const updates = [start(0, text('It ')), delta(1, 'other '), delta(0, 'is '), delta(1, 'words'), delta(0, 'so.'), done(1), done(0)]
+    expect(shown(saying(...updates).flatMap(createTaskMessageUpdates()))).toEqual(['It is so.', 'other words'])
+  })
+
+  test('starts an index again when the turn is tried again', () => {
+    const log = [...turnOf({ updates: [delta(0, 'first')] }), ...turnOf({ attempt: 2, updates: [delta(0, 'second'), done(0)] })]
+    expect(kindsOf(log)).toEqual(['start 0', 'delta 0', 'start 0', 'delta 0', 'done 0'])
+    expect(shown(log.flatMap(createTaskMessageUpdates()))).toEqual(['second'])
+  })
+})
+
+const asked = { author: 'user', status: 'complete', metadata: {}, createdAt: '2026-01-01T00:00:00.000Z' } as const
+
+/** Without the message that each names. */
+function updatesOf(...updates: Update[]) {
+  return saying(...updates)
+    .flatMap(createTaskMessageUpdates())
+    .map(({ parent_task_message: _, ...update }) => update as WithoutParent)
+}
+
+type WithoutParent = TaskMessageUpdate extends infer U ? (U extends TaskMessageUpdate ? Omit<U, 'parent_task_message'> : never) : never
+
+function kindsOf(log: Event[]): string[] {
+  return log.flatMap(createTaskMessageUpdates()).map(({ type, index }) => `${type} ${index}`)
+}
+
+/** The texts that a client shows which does what Agentex tells it to. */
+function shown(updates: TaskMessageUpdate[]): string[] {
+  const texts: string[] = []
+  const wordsOf = (content: TaskMessageContent) => (content.type === 'text' ? content.content : '')
+  for (const update of updates) {
+    if (update.type === 'start' || update.type === 'full') texts[update.index] = wordsOf(update.content)
+    if (update.type === 'delta' && update.delta.type === 'text') texts[update.index] += update.delta.text_delta
+  }
+  return texts
+}

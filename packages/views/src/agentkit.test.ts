@@ -1,0 +1,201 @@
+/** The sequences that the book and the documentation of agentkit print, and what a consumer that follows their table makes of them. */
+import {
+  createTurnComposer,
+  data,
+  delta,
+  done,
+  type Event,
+  full,
+  type Message,
+  media,
+  reasoning,
+  start,
+  text,
+  toolRequest,
+  toolResponse,
+  type Update,
+} from '@rivulet/protocol'
+import { describe, expect, expectTypeOf, test } from 'vitest'
+import { saying, task, turnOf } from '../test/task-log.ts'
+import { createDeltas, type Delta, itemsOf, type Part } from './agentkit.ts'
+
+const fragment = (index: number, json: string) => delta(index, { type: 'tool_request', text: json })
+const metadata = {}
+
+describe('what the book prints', () => {
+  test('[item 4] [item 5] [item 6] [item 11] a text', () => {
+    const deltas = deltasOf(start(0, text()), ...['The ', 'answer', ' is ', '42.'].map(chunk => delta(0, chunk)), done(0))
+    expect(deltas).toEqual([
+      { type: 'BeginPart', part_id: 'p0', kind: 'Text' },
+      { type: 'AppendText', part_id: 'p0', chunk: 'The ' },
+      { type: 'AppendText', part_id: 'p0', chunk: 'answer' },
+      { type: 'AppendText', part_id: 'p0', chunk: ' is ' },
+      { type: 'AppendText', part_id: 'p0', chunk: '42.' },
+      { type: 'CommitPart', part: { kind: 'Text', text: 'The answer is 42.', metadata } },
+    ])
+    const buffers = deltas.map((_, i) => consume(deltas.slice(0, i + 1)).buffers.get('p0'))
+    expect(buffers).toEqual(['', 'The ', 'The answer', 'The answer is ', 'The answer is 42.', undefined])
+  })
+
+  test('[item 13] [item 17] [item 19] a text and a call', () => {
+    const deltas = deltasOf(
+      ...[delta(0, "I'll read that file."), done(0)],
+      ...[start(1, toolRequest('call-7', 'fs.read_file')), fragment(1, '{"path":'), fragment(1, ' "src/main.rs"}'), done(1)],
+    )
+    expect(deltas).toEqual([
+      { type: 'BeginPart', part_id: 'p0', kind: 'Text' },
+      { type: 'AppendText', part_id: 'p0', chunk: "I'll read that file." },
+      { type: 'CommitPart', part: { kind: 'Text', text: "I'll read that file.", metadata } },
+      { type: 'BeginPart', part_id: 'p1', kind: 'ToolCall' },
+      { type: 'AppendText', part_id: 'p1', chunk: '{"path":' },
+      { type: 'AppendText', part_id: 'p1', chunk: ' "src/main.rs"}' },
+      { type: 'CommitPart', part: { kind: 'ToolCall', id: 'call-7', name: 'fs.read_file', input: { path: 'src/main.rs' }, metadata } },
+    ])
+  })
+
+  test('[item 23] reasoning before the answer', () => {
+    const think = (chunk: string) => delta(0, { type: 'reasoning_summary', index: 0, text: chunk })
+    const deltas = deltasOf(
+      think('The user wants to know...'),
+      think(' I should consider...'),
+      done(0),
+      delta(1, 'The answer is 42.'),
+      done(1),
+    )
+    expect(deltas).toEqual([
+      { type: 'BeginPart', part_id: 'p0', kind: 'Reasoning' },
+      { type: 'AppendText', part_id: 'p0', chunk: 'The user wants to know...' },
+      { type: 'AppendText', part_id: 'p0', chunk: ' I should consider...' },
+      {
+        type: 'CommitPart',
+        part: { kind: 'Reasoning', summary: 'The user wants to know... I should consider...', content: null, metadata },
+      },
+      { type: 'BeginPart', part_id: 'p1', kind: 'Text' },
+      { type: 'AppendText', part_id: 'p1', chunk: 'The answer is 42.' },
+      { type: 'CommitPart', part: { kind: 'Text', text: 'The answer is 42.', metadata } },
+    ])
+  })
+
+  test('[item 40] the three deltas of its documentation, a part in progress', () => {
+    const deltas = deltasOf(start(0, text()), delta(0, 'Hello'), delta(0, ', world!'))
+    expect(deltas.map(({ type }) => type)).toEqual(['BeginPart', 'AppendText', 'AppendText'])
+    expect(consume(deltas)).toEqual({ buffers: new Map([['p0', 'Hello, world!']]), parts: [] })
+  })
+
+  test('[item 4] [item 7] [item 8] [item 9] the other operations', () => {
+    expect(
+      deltasOf(
+        ...[start(0, media('audio/wav')), delta(0, { type: 'media', bytes: 'AQID' }), done(0)],
+        ...[start(1, data({ a: 1 })), delta(1, { type: 'data', value: { b: 2 } })],
+        ...[delta(1, { type: 'metadata', metadata: { from: 'web' } }), done(1)],
+      ),
+    ).toEqual([
+      { type: 'BeginPart', part_id: 'p0', kind: 'Media' },
+      { type: 'AppendBytes', part_id: 'p0', chunk: 'AQID' },
+      { type: 'CommitPart', part: { kind: 'Media', modality: 'Audio', mime_type: 'audio/wav', data: 'AQID', url: null, metadata } },
+      { type: 'BeginPart', part_id: 'p1', kind: 'Structured' },
+      { type: 'ReplaceStructured', part_id: 'p1', value: { a: 1 } },
+      { type: 'ReplaceStructured', part_id: 'p1', value: { b: 2 } },
+      { type: 'SetMetadata', part_id: 'p1', metadata: { from: 'web' } },
+      { type: 'CommitPart', part: { kind: 'Structured', value: { b: 2 }, metadata: { from: 'web' } } },
+    ])
+  })
+
+  test('[item 4] there are six', () => {
+    expectTypeOf<Delta['type']>().toEqualTypeOf<
+      'BeginPart' | 'AppendText' | 'AppendBytes' | 'ReplaceStructured' | 'SetMetadata' | 'CommitPart'
+    >()
+  })
+})
+
+describe('a consumer', () => {
+  const updates: Update[] = [
+    ...[start(0, reasoning()), delta(0, { type: 'reasoning_content', index: 0, text: 'Hm.' }), done(0)],
+    ...[start(1, toolRequest('a', 'f')), start(2, toolRequest('b', 'g')), fragment(2, '{"y"'), fragment(1, '{"x":1}')],
+    ...[fragment(2, ':2}'), done(2, { stopReason: 'tool_use' }), done(1)],
+    ...[start(3, toolResponse('a', 'f')), delta(3, { type: 'tool_response', text: '50 %' }), full(3, toolResponse('a', 'f', { z: 3 }))],
+    ...[start(4, text('It ')), delta(4, 'is '), delta(4, 'done.'), done(4, { stopReason: 'stop' }), full(5, 'Whole.')],
+  ]
+
+  test('[item 10] [item 14] [item 21] [item 43] [item 44] has in the end the parts that are stored, and no buffer', () => {
+    const { buffers, parts } = consume(deltasOf(...updates))
+    expect(buffers.size).toBe(0)
+    const stored = itemsOf(messagesOf(updates)).flatMap(item => item.parts)
+    expect(parts).toHaveLength(stored.length)
+    expect(parts).toEqual(expect.arrayContaining(stored))
+  })
+
+  test('[item 44] needs no commit to know a text: what the part held at its beginning is appended too', () => {
+    const withoutCommits = deltasOf(start(0, text('It ')), delta(0, 'is.')).filter(({ type }) => type !== 'CommitPart')
+    expect(consume(withoutCommits).buffers.get('p0')).toBe('It is.')
+  })
+
+  test('[item 20] is never given half of a call', () => {
+    const half = turnOf({
+      updates: [start(0, toolRequest('a', 'f')), fragment(0, '{"pa')],
+      end: { status: 'completed', stopReason: 'stop' },
+    })
+    expect(typesOf(half)).toEqual(['BeginPart', 'AppendText'])
+    const aborted = turnOf({ updates: [delta(0, 'half')], end: { status: 'canceled', stopReason: 'aborted' } })
+    expect(typesOf(aborted)).toEqual(['BeginPart', 'AppendText', 'CommitPart'])
+  })
+
+  test('[item 39] [item 45] can send every delta through JSON', () => {
+    const deltas = deltasOf(...updates)
+    expect(JSON.parse(JSON.stringify(deltas))).toEqual(deltas)
+    expect(structuredClone(deltas)).toEqual(deltas)
+  })
+})
+
+test('[item 1] [item 2] [item 32] the transcript is items of whole parts', () => {
+  const asked: Message = { ...messagesOf([delta(0, 'Why?'), done(0)])[0], author: 'user' } as Message
+  const said = messagesOf([...['The', ' answer', ' is', ' 42.'].map(chunk => delta(0, chunk)), done(0), delta(1, 'and'), delta(2, 'open')])
+  expect(itemsOf([asked, ...said])).toEqual([
+    { kind: 'User', parts: [{ kind: 'Text', text: 'Why?', metadata }] },
+    { kind: 'Assistant', parts: [{ kind: 'Text', text: 'The answer is 42.', metadata }] },
+  ])
+  const used = messagesOf([full(0, toolRequest('a', 'f', { x: 1 })), full(1, toolResponse('a', 'f', 'no', true)), full(2, 'ok')])
+  expect(itemsOf(used).map(({ kind }) => kind)).toEqual(['Assistant', 'Tool', 'Assistant'])
+  expectTypeOf<Delta>().not.toExtend<Part>()
+})
+
+function deltasOf(...updates: Update[]): Delta[] {
+  return saying(...updates).flatMap(createDeltas())
+}
+
+function typesOf(events: Event[]): Delta['type'][] {
+  return events.flatMap(createDeltas()).map(({ type }) => type)
+}
+
+function messagesOf(updates: Update[]): Message[] {
+  const composer = createTurnComposer({ task, turn: 1, attempt: 1, firstIndex: 0 })
+  for (const update of updates) composer.compose(update)
+  return composer.messages()
+}
+
+/** What the book's table of the delta protocol tells a consumer to do. */
+function consume(deltas: Delta[]): { buffers: Map<string, unknown>; parts: Part[] } {
+  const buffers = new Map<string, unknown>()
+  const parts: Part[] = []
+  const open: string[] = []
+  for (const each of deltas) {
+    if (each.type === 'CommitPart') {
+      parts.push(each.part)
+      const id = open.find(candidate => fits(buffers.get(candidate), each.part)) ?? open[0] ?? ''
+      open.splice(open.indexOf(id), 1)
+      buffers.delete(id)
+      continue
+    }
+    const buffer = buffers.get(each.part_id)
+    if (each.type === 'BeginPart') open.push(each.part_id)
+    if (each.type === 'BeginPart') buffers.set(each.part_id, '')
+    if (each.type === 'AppendText' || each.type === 'AppendBytes') buffers.set(each.part_id, `${buffer}${each.chunk}`)
+    if (each.type === 'ReplaceStructured') buffers.set(each.part_id, each.value)
+  }
+  return { buffers, parts }
+}
+
+/** A commit carries no id: a consumer with several parts open knows it by what it has of each. */
+function fits(buffer: unknown, part: Part): boolean {
+  return part.kind === 'ToolCall' && typeof buffer === 'string' && buffer === JSON.stringify(part.input)
+}

@@ -1,0 +1,158 @@
+/** Laws that every view keeps, whatever an agent says and however its turn ends. */
+import type { Event, Message } from '@rivulet/protocol'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type RandomTurn, randomTurn } from '../test/random-turn.ts'
+import { createTaskMessageUpdates, type TaskMessageContent, taskMessageOf } from './agentex.ts'
+import { createDeltas, itemsOf } from './agentkit.ts'
+import { type AgentEvent, createAgentEvents } from './coding-agent.ts'
+import { createStreamEvents, StreamAccumulator } from './mini-claw-code.ts'
+import { spansOf } from './spans.ts'
+
+const always = (law: (turn: RandomTurn) => void) => fc.assert(fc.property(randomTurn, law), { numRuns: 200 })
+
+test('[item 132] [item 133] coding agent: each call and each execution in order, every execution finished once', () => {
+  const order = ['tool_call_started', 'tool_call_arguments_delta', 'tool_call_ready']
+  always(({ events }) => {
+    const said = events.flatMap(createAgentEvents())
+    const executions = said.filter(event => event.type.startsWith('tool_execution'))
+    for (const id of new Set(executions.flatMap(event => ('id' in event ? [event.id] : [])))) {
+      const types = executions.flatMap(event => ('id' in event && event.id === id ? [event.type] : []))
+      expect([types[0], types.at(-1)]).toEqual(['tool_execution_started', 'tool_execution_finished'])
+      expect(types.slice(1, -1).every(type => type === 'tool_execution_update')).toBe(true)
+    }
+    for (const id of new Set(said.flatMap(event => (event.type === 'tool_call_started' ? [event.id] : [])))) {
+      const types = said.flatMap(event =>
+        'id' in event && event.id === id && order.includes(event.type) ? [order.indexOf(event.type)] : [],
+      )
+      expect(types).toEqual([...types].sort())
+      expect(types.filter(place => place !== 1).length).toBeLessThanOrEqual(2)
+    }
+  })
+})
+
+test('[item 131] [item 134] [item 138] coding agent: deltas are texts and inputs; the end is told, and an abort once', () => {
+  always(({ events, messages, status }) => {
+    const said = events.flatMap(createAgentEvents())
+    const finished = said.flatMap(event => (event.type === 'turn_finished' ? [event.message] : []))
+    expect(wordsOf(said)).toHaveLength(textOf(messages).length)
+    expect([...finished.map(({ text }) => text).join('')].sort()).toEqual([...wordsOf(said)].sort())
+    for (const { id, input } of finished.flatMap(({ toolCalls }) => toolCalls)) {
+      const json = said.map(event => (event.type === 'tool_call_arguments_delta' && event.id === id ? event.delta : '')).join('')
+      expect(json.trim() === '' ? {} : JSON.parse(json)).toEqual(input)
+    }
+    expect(said.at(-1)?.type).toBe('turn_finished')
+    expect(said.filter(({ type }) => type === 'aborted')).toHaveLength(status === 'canceled' ? 1 : 0)
+  })
+})
+
+test('[item 67] mini-claw-code: what is collected between the ends is what was said', () => {
+  always(({ events, messages }) => {
+    const said = events.flatMap(createStreamEvents())
+    const turns = collected(said)
+    expect(
+      turns
+        .map(({ text }) => text ?? '')
+        .join('')
+        .split('')
+        .sort(),
+    ).toEqual(textOf(messages).split('').sort())
+    const calls = new Map(turns.flatMap(({ tool_calls }) => tool_calls).map(call => [call.id, call.arguments]))
+    const complete = messages.flatMap(({ content, status }) => (content.type === 'tool_request' && status === 'complete' ? [content] : []))
+    expect(complete.map(({ callId }) => calls.get(callId))).toEqual(complete.map(({ arguments: args }) => args))
+    if (said.length > 0) expect(said.at(-1)).toEqual({ type: 'Done' })
+  })
+})
+
+test('[item 44] agentkit: what is committed is what is stored, and texts begin with the sum of their deltas', () => {
+  always(({ events, messages }) => {
+    const deltas = events.flatMap(createDeltas())
+    const committed = deltas.flatMap(each => (each.type === 'CommitPart' ? [each.part] : []))
+    const stored = itemsOf(messages).flatMap(({ parts }) => parts)
+    expect(committed.map(part => JSON.stringify(part)).sort()).toEqual(stored.map(part => JSON.stringify(part)).sort())
+    const begun = deltas.flatMap(each => (each.type === 'BeginPart' ? [each.part_id] : []))
+    expect(begun).toEqual(messages.map(({ index }) => `p${index}`))
+    for (const { index, content } of messages) {
+      const sum = deltas.map(each => (each.type === 'AppendText' && each.part_id === `p${index}` ? each.chunk : '')).join('')
+      if (content.type === 'text') expect(content.text.startsWith(sum) && sum !== '').toBe(true)
+    }
+  })
+})
+
+test('[item 91] [B24] [B25] agentex: a client that follows the rules has what is stored, of every kind', () => {
+  always(({ events, messages }) => {
+    const shown = new Map<number, { content: TaskMessageContent; json: string }>()
+    for (const update of events.flatMap(createTaskMessageUpdates())) {
+      if (update.type === 'start' || update.type === 'full') shown.set(update.index, { content: update.content, json: '' })
+      if (update.type === 'delta') {
+        const { content, json } = shown.get(update.index) ?? {}
+        if (!content || json === undefined) throw new Error('A delta before its start')
+        shown.set(update.index, extended(content, json, update.delta))
+      }
+    }
+    const whole = messages.filter(({ status }) => status === 'complete')
+    expect(whole.map(({ index }) => closed(shown.get(index)))).toEqual(whole.map(message => taskMessageOf(message).content))
+  })
+})
+
+test.each([
+  ['coding agent', createAgentEvents],
+  ['mini-claw-code', createStreamEvents],
+  ['agentkit', createDeltas],
+  ['agentex', createTaskMessageUpdates],
+])(
+  '[item 110] [item 111] %s: what a bad producer sends to closed messages is not told',
+  (_, createView: () => (event: Event) => object[]) => {
+    always(({ events }) => {
+      const late = [...events.slice(0, -1), ...events.filter(({ type }) => type.startsWith('message.')), ...events.slice(-1)]
+      expect(late.flatMap(createView())).toEqual(events.flatMap(createView()))
+    })
+  },
+)
+
+test('[B37] spans: every one is closed, none begins before its parent or ends after it', () => {
+  always(({ events }) => {
+    const spans = spansOf(events.map((event, i) => ({ ...event, at: i })))
+    const byId = new Map(spans.map(span => [span.id, span]))
+    expect(byId.size).toBe(spans.length)
+    for (const { parentId, startedAt, endedAt } of spans) {
+      const parent = parentId === null ? null : byId.get(parentId)
+      expect(startedAt).toBeLessThanOrEqual(endedAt)
+      if (parent) expect(startedAt >= parent.startedAt && endedAt <= parent.endedAt).toBe(true)
+    }
+  })
+})
+
+function wordsOf(events: AgentEvent[]): string {
+  return events.map(event => (event.type === 'assistant_text_delta' ? event.text : '')).join('')
+}
+
+function textOf(messages: Message[]): string {
+  return messages.map(({ content }) => (content.type === 'text' ? content.text : '')).join('')
+}
+
+function collected(events: Parameters<StreamAccumulator['feed']>[0][]) {
+  const turns = [new StreamAccumulator()]
+  for (const event of events) {
+    turns.at(-1)?.feed(event)
+    if (event.type === 'Done') turns.push(new StreamAccumulator())
+  }
+  return turns.map(accumulator => accumulator.finish())
+}
+
+function extended(content: TaskMessageContent, json: string, delta: { type: string } & Record<string, unknown>) {
+  if (content.type === 'text') return { content: { ...content, content: content.content + delta.text_delta }, json }
+  if (content.type === 'tool_request') return { content, json: json + delta.arguments_delta }
+  if (content.type === 'tool_response') return { content: { ...content, content: `${content.content ?? ''}${delta.content_delta}` }, json }
+  if (content.type !== 'reasoning') return { content, json: json + delta.data_delta }
+  const summary = [...content.summary]
+  const at = Number(delta.summary_index)
+  while (summary.length <= at) summary.push('')
+  summary[at] += String(delta.summary_delta)
+  return { content: { ...content, summary }, json }
+}
+
+function closed(shown: { content: TaskMessageContent; json: string } | undefined): TaskMessageContent | undefined {
+  if (!shown || shown.json.trim() === '') return shown?.content
+  return shown.content.type === 'tool_request' ? { ...shown.content, arguments: JSON.parse(shown.json) } : shown.content
+}

@@ -1,0 +1,115 @@
+/**
+ * A task in the words of mini-claw-code: the events of each response of the model, what collects them into an assistant's turn, and what its
+ * interface is told. Also its parser for one line of a provider's stream.
+ *
+ * `Done` ends a response, and the calls of each response are counted from 0. What these words cannot say is left out: reasoning, results of
+ * tools, data, media, and a text that takes back what was streamed.
+ */
+import { type Content, type Event, type EventOf, emptyState, type MessageEvent, type TaskState } from '@rivulet/protocol'
+import { createFollower, type Heard, isMessageEvent, unsaidArguments, unsaidText } from './follower.ts'
+import type { StreamEvent } from './stream-accumulator.ts'
+
+export { type ChunkResponse, parseSseLine } from './sse-line.ts'
+export { type AssistantTurn, type PartialToolCall, StreamAccumulator, type StreamEvent, type ToolCall } from './stream-accumulator.ts'
+
+export type AgentEvent =
+  | { type: 'TextDelta'; text: string }
+  | { type: 'ToolCall'; name: string; summary: string }
+  | { type: 'Done'; text: string }
+  | { type: 'Error'; message: string }
+
+/** Answers a function that is given each event of a task in order, and says which events of a response it makes. */
+export function createStreamEvents(from: TaskState = emptyState): (event: Event) => StreamEvent[] {
+  const follower = createFollower(from)
+  /** The place of each call in its response, by the index of its message. */
+  const calls = new Map<number, number>()
+  let open = 0
+  let isOver = true
+
+  return event => {
+    if (isMessageEvent(event)) return spoken(event)
+    follower.follow(event)
+    if (event.type === 'turn.started') forget()
+    return event.type === 'turn.finished' && !isOver ? end() : []
+  }
+
+  function spoken(event: MessageEvent): StreamEvent[] {
+    const heard = follower.hear(event)
+    if (heard?.message.author !== 'agent' || heard.message.content.type === 'tool_response') return []
+    isOver = false
+    if (event.type === 'message.started') return opened(event.index, heard.message.content)
+    if (event.type === 'message.delta') return extended(event)
+    const { before, message } = heard
+    const events = [...(before ? [] : opened(event.index, message.content)), ...closed(event.index, heard)]
+    return message.stopReason && open === 0 ? [...events, ...end()] : events
+  }
+
+  function opened(at: number, content: Content): StreamEvent[] {
+    open += 1
+    if (content.type === 'text') return textDelta(content.text)
+    if (content.type !== 'tool_request') return []
+    const index = calls.size
+    calls.set(at, index)
+    return [{ type: 'ToolCallStart', index, id: content.callId, name: content.name }, ...callDelta(index, content.raw ?? '')]
+  }
+
+  function extended({ index, delta }: EventOf<'message.delta'>): StreamEvent[] {
+    if (delta.type === 'text') return textDelta(delta.text)
+    return delta.type === 'tool_request' ? callDelta(calls.get(index) ?? 0, delta.text) : []
+  }
+
+  function closed(at: number, { before, message: { content } }: Heard): StreamEvent[] {
+    open -= 1
+    if (content.type === 'text') return before ? textDelta(unsaidText(before.content, content)) : []
+    return callDelta(calls.get(at) ?? 0, unsaidArguments(before?.content, content))
+  }
+
+  function end(): StreamEvent[] {
+    forget()
+    return [{ type: 'Done' }]
+  }
+
+  function forget(): void {
+    calls.clear()
+    open = 0
+    isOver = true
+  }
+}
+
+/** What an interface is told: words as they come, each call when it is complete, and how the turn ended. */
+export function createAgentEvents(from: TaskState = emptyState): (event: Event) => AgentEvent[] {
+  const follower = createFollower(from)
+  const streamEvents = createStreamEvents(from)
+  let text = ''
+
+  return event => {
+    const words = streamEvents(event).filter(said => said.type === 'TextDelta')
+    if (isMessageEvent(event)) return [...words, ...heard(event)]
+    follower.follow(event)
+    if (event.type === 'turn.started') text = ''
+    return event.type === 'turn.finished' ? [finished(event)] : []
+  }
+
+  function heard(event: MessageEvent): AgentEvent[] {
+    const message = follower.hear(event)?.message
+    if (message?.status === 'streaming' || message?.author !== 'agent') return []
+    const { content, status, stopReason } = message
+    // The answer is what the last response said; what led to a call is not.
+    if (content.type === 'text') text += content.text
+    if (stopReason === 'tool_use') text = ''
+    if (content.type !== 'tool_request' || status !== 'complete') return []
+    return [{ type: 'ToolCall', name: content.name, summary: `${content.name} ${JSON.stringify(content.arguments)}` }]
+  }
+
+  function finished({ status, stopReason, error }: EventOf<'turn.finished'>): AgentEvent {
+    return status === 'completed' ? { type: 'Done', text } : { type: 'Error', message: error?.message ?? stopReason }
+  }
+}
+
+function textDelta(text: string): StreamEvent[] {
+  return text === '' ? [] : [{ type: 'TextDelta', text }]
+}
+
+function callDelta(index: number, fragment: string): StreamEvent[] {
+  return fragment === '' ? [] : [{ type: 'ToolCallDelta', index, arguments: fragment }]
+}

@@ -1,0 +1,42 @@
+/** The log of a task, written as a worker and a server write it, for tests to look at through a view. */
+import { createTurnComposer, type Event, type MessageStatus, type OutcomeStatus, type StopReason, type Update } from '@rivulet/protocol'
+
+export const task = '0198c0de-0000-7000-8000-000000000001'
+const at = 1_700_000_000_000
+
+/** The events of what an agent says in its first turn, without the turn's own. */
+export function saying(...updates: Update[]): Event[] {
+  return attemptOf(1, 1, 0, updates).events
+}
+
+export type TurnScript = {
+  turn?: number
+  attempt?: number
+  firstIndex?: number
+  updates?: Update[]
+  /** How the turn ends; one that does not is still running, and what it has open stays open. */
+  end?: { status: OutcomeStatus; stopReason: StopReason; error?: { code: string; message: string } }
+}
+
+/** A turn from its start to its end. */
+export function turnOf({ turn = 1, attempt = 1, firstIndex = 0, updates = [], end }: TurnScript): Event[] {
+  const { events, composer } = attemptOf(turn, attempt, firstIndex, updates)
+  const started: Event = { type: 'turn.started', ...stamp(turn, attempt), firstIndex }
+  if (!end) return [started, ...events]
+  const closing = { completed: 'complete', canceled: 'aborted', failed: 'failed' } as const satisfies Record<OutcomeStatus, MessageStatus>
+  const closed = composer.closeAll(closing[end.status], end.error)
+  return [started, ...events, ...closed, { type: 'turn.finished', ...stamp(turn, attempt), ...end }]
+}
+
+export function queued(turn: number): Event {
+  return { type: 'turn.queued', ...stamp(turn, 0) }
+}
+
+function stamp(turn: number, attempt: number) {
+  return { task, turn, attempt, at }
+}
+
+function attemptOf(turn: number, attempt: number, firstIndex: number, updates: Update[]) {
+  const composer = createTurnComposer({ task, turn, attempt, firstIndex }, { now: () => at })
+  return { composer, events: updates.flatMap(update => composer.compose(update)) }
+}

@@ -28,3 +28,15 @@ export const heartbeat = Buffer.from(': hb\n\n')
 export function encodeRetry(): Buffer {
   return Buffer.from(`retry: ${1_000 + Math.floor(Math.random() * 4_000)}\n\n`)
 }
+
+/** What bytes of ours say: events with their cursors, and as they are the lines that carry none (heartbeats, `retry`). */
+export function decodeFrames(bytes: Buffer): (DecodedFrame | string)[] {
+  const blocks = bytes.toString().split('\n\n').slice(0, -1)
+  return blocks.map(block => {
+    const match = /^id: (\d+-\d+)\nevent: [^\n]+\ndata: ([^\n]+)$/.exec(block)
+    return match ? { cursor: match[1] as Cursor, event: JSON.parse(match[2] ?? '') as Event | WireEvent } : `${block}\n\n`
+  })
+}
+
+/** Ours to begin with, so it is what its type says; fields that this version does not know may be there too. */
+export type DecodedFrame = { cursor: Cursor; event: Event | WireEvent }

@@ -3,19 +3,32 @@ import { type Cursor, origin, parseCursor, RivuletError, taskIdSchema } from '@r
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
+import { aiSdkHeaders, openAiSdkStream, speakAiSdk } from '../ai-sdk-response.ts'
 import type { Watching } from '../hub.ts'
 import type { Services } from '../services.ts'
 import { openSse } from '../sse-response.ts'
 import { getTask } from '../store/read.ts'
 import { findPlace, type Wish } from '../viewer-place.ts'
 
-const query = z.strictObject({
-  after: z.string().optional(),
-  from: z.literal('start').optional(),
-  follow: z.enum(['true', 'false']).optional(),
-})
+/** What a stream speaks; without it, our own events. `ai-sdk` is the UI message stream of the Vercel AI SDK, of one turn. */
+export const streamFormat = z.literal('ai-sdk').optional()
+
+const query = z
+  .strictObject({
+    after: z.string().optional(),
+    from: z.literal('start').optional(),
+    follow: z.enum(['true', 'false']).optional(),
+    format: streamFormat,
+  })
+  .refine(({ format, follow }) => format === undefined || follow !== 'true', {
+    path: ['follow'],
+    message: 'A stream of this format ends with its turn',
+  })
 
 export type EventStream = ReturnType<typeof createEventStream>
+
+/** The turn is the one that the AI SDK is told of; default: the first that has not ended. */
+type Tongue = { format?: z.output<typeof streamFormat>; turn?: number }
 
 /** Answers a request with a task's event stream. */
 export function createEventStream({ db, hub, reader, isDraining }: Services) {
@@ -25,17 +38,22 @@ export function createEventStream({ db, hub, reader, isDraining }: Services) {
     return (request.headers.accept ?? '').includes('text/event-stream')
   }
 
-  async function stream(task: string, reply: FastifyReply, wish: Wish): Promise<FastifyReply> {
+  async function stream(task: string, reply: FastifyReply, wish: Wish & Tongue): Promise<FastifyReply> {
     if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
     if (!hub.isRunning(task)) await getTask(db, task)
     const place = await findPlace(hub, reader, task, wish)
     if (!place) return reply.status(204).send()
+    const aiSdk = wish.format && (await openAiSdkStream(reader, { task, turn: wish.turn, begin: place.begin }))
 
     reply.hijack()
     let watching: Watching | null = null
     const headers = Object.fromEntries(Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)]))
-    const response = await openSse(reply.raw, headers, { onDrain: () => watching?.drained(), onClose: () => watching?.gone() })
-    if (response) watching = hub.watch(place.feed, response, { begin: place.begin, isFollowing: wish.isFollowing })
+    const response = await openSse(reply.raw, aiSdk ? { ...headers, ...aiSdkHeaders } : headers, {
+      onDrain: () => watching?.drained(),
+      onClose: () => watching?.gone(),
+    })
+    const spoken = response && aiSdk ? speakAiSdk(response, aiSdk) : response
+    if (spoken) watching = hub.watch(place.feed, spoken, { begin: place.begin, isFollowing: wish.isFollowing })
     return reply
   }
 }
@@ -50,9 +68,9 @@ export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
     if (accept !== undefined && !/text\/event-stream|text\/\*|\*\/\*/.test(accept)) {
       throw new RivuletError('not_acceptable', 'This answers text/event-stream')
     }
-    const { after, from, follow } = request.query
+    const { after, from, follow, format } = request.query
     const cursor = cursorOf(request.headers['last-event-id'], after) ?? (from === 'start' ? origin : null)
-    return events.stream(request.params.id, reply, { cursor, isFollowing: follow === 'true' })
+    return events.stream(request.params.id, reply, { cursor, isFollowing: follow === 'true', format })
   })
 }
 

@@ -22,7 +22,7 @@ import { type Accepted, createTask, createTurn } from '../store/create-task.ts'
 import { getTask, latestTurns, listTasks } from '../store/read.ts'
 import { removeTask } from '../store/remove-task.ts'
 import { toTask, toTurn } from '../store/rows.ts'
-import type { EventStream } from './events.ts'
+import { type EventStream, streamFormat } from './events.ts'
 
 const params = z.object({ id: taskIdSchema })
 const accepted = z.object({ task: taskSchema, turn: turnSchema })
@@ -33,22 +33,31 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
 
   app.post(
     '/tasks',
-    { schema: { tags: ['tasks'], body: createTaskBody, response: { 200: accepted, 201: accepted } } },
+    {
+      schema: {
+        tags: ['tasks'],
+        querystring: z.strictObject({ format: streamFormat }),
+        body: createTaskBody,
+        response: { 200: accepted, 201: accepted },
+      },
+    },
     async (request, reply) => {
+      const { format } = request.query
       let work: Accepted | undefined
       const answer = await answerOnce(db, request, async tx => {
         work = await createTask(tx, request.body, limits.queuedTurns)
         return { status: work.isNew ? 201 : 200, body: toBody({ task: toTask(work.task), turn: toTurn(work.turn) }) }
       })
+      // failpoint: accepted
       if (work?.isQueued) await announceAccepted(work)
-      if (!events.wants(request)) {
+      if (!events.wants(request) && !format) {
         relay.kick()
         return sendAnswer(reply, answer)
       }
       markReplay(reply, answer.replayed)
-      const { task } = accepted.parse(answer.body)
+      const { task, turn } = accepted.parse(answer.body)
       // The viewer first: it is there when the agent begins to speak.
-      return events.stream(task.id, reply, { cursor: null, isFollowing: false }).finally(relay.kick)
+      return events.stream(task.id, reply, { cursor: null, isFollowing: false, format, turn: turn.number }).finally(relay.kick)
     },
   )
 

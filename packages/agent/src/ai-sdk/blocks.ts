@@ -1,0 +1,66 @@
+/**
+ * The content blocks of a run as messages, numbered as they open. The close of a block is held back until the next one opens or the step ends,
+ * so that the last of a step can carry its stop reason and its usage.
+ */
+import { type Content, type Delta, delta, done, full, type JsonObject, start, type Update, type UpdateOf } from '@rivulet/protocol'
+
+export type Block = { readonly index: number; isClosing: boolean; isClosed: boolean; metadata: JsonObject }
+
+export type Blocks = ReturnType<typeof createBlocks>
+
+export function createBlocks(say: (update: Update) => void) {
+  const unclosed = new Set<Block>()
+  let count = 0
+  let latest: Block | null = null
+  return { open, append, annotate, replace, close, settle, closeAll }
+
+  function open(content: Content, metadata: JsonObject = {}): Block {
+    settle()
+    const block: Block = { index: count, isClosing: false, isClosed: false, metadata }
+    count += 1
+    latest = block
+    unclosed.add(block)
+    say(start(block.index, content, Object.keys(metadata).length > 0 ? metadata : undefined))
+    return block
+  }
+
+  function append(block: Block, addition: Delta): void {
+    if (!block.isClosing && !block.isClosed) say(delta(block.index, addition))
+  }
+
+  /** Adds fields to the block's metadata; answers false when it is too late for that. */
+  function annotate(block: Block, fields: JsonObject): boolean {
+    if (block.isClosed) return false
+    block.metadata = { ...block.metadata, ...fields }
+    say(delta(block.index, { type: 'metadata', metadata: block.metadata }))
+    return true
+  }
+
+  function replace(block: Block, content: Content): void {
+    unclosed.delete(block)
+    block.isClosed = true
+    say(full(block.index, content))
+  }
+
+  function close(block: Block): void {
+    block.isClosing = true
+  }
+
+  /** Says the closes that were held back. */
+  function settle(): void {
+    for (const block of unclosed) if (block.isClosing) finish(block)
+  }
+
+  /** Ends everything that is open; `how` is of those that nobody closed, `last` of the latest block. */
+  function closeAll(how: End, last: End = {}): void {
+    for (const block of unclosed) finish(block, { ...(block.isClosing ? {} : how), ...(block === latest ? last : {}) })
+  }
+
+  function finish(block: Block, how?: End): void {
+    unclosed.delete(block)
+    block.isClosed = true
+    say(done(block.index, how))
+  }
+}
+
+export type End = Omit<UpdateOf<'done'>, 'type' | 'index'>

@@ -1,0 +1,234 @@
+/**
+ * `turn.autoSend(fromAiSdk(result.fullStream))`: a run of the AI SDK as updates.
+ *
+ * Each text, reasoning, tool call, tool result and file is a message, in order of appearance, over all steps; the last message of a step carries
+ * the step's stop reason and usage. A tool's input is streamed and compared with what the SDK made of it at the end: what was repaired replaces
+ * what was streamed. An abort closes what is open as aborted and ends in peace; an error is thrown, and whoever sends the updates closes what is open.
+ */
+import {
+  custom,
+  type Json,
+  type JsonObject,
+  media,
+  reasoning,
+  type StopReason,
+  text,
+  toolRequest,
+  toolResponse,
+  toStorableJson,
+  type Update,
+  type Usage,
+} from '@rivulet/protocol'
+import { messageOf } from '../agent-error.ts'
+import { mergeUsage } from '../usage.ts'
+import { type Block, createBlocks } from './blocks.ts'
+import type { StepUsage, StreamPart } from './stream-parts.ts'
+
+/** A part of `fullStream` (`stream` in version 7). Types that are not known here are passed over. */
+export type AiSdkPart = { type: string }
+
+export async function* fromAiSdk(parts: AsyncIterable<AiSdkPart>): AsyncGenerator<Update, void, void> {
+  let said: Update[] = []
+  const voice = createVoice(update => said.push(update))
+  try {
+    for await (const part of parts) {
+      voice.hear(part as StreamPart)
+      yield* said
+      said = []
+      if (part.type === 'abort') return
+    }
+  } catch (error) {
+    voice.settle()
+    yield* said
+    throw error
+  }
+}
+
+type ToolInput = { block: Block; raw: string; isJson: boolean }
+
+function createVoice(say: (update: Update) => void) {
+  const blocks = createBlocks(say)
+  const flows = new Map<string, Block>()
+  const inputs = new Map<string, ToolInput>()
+  const results = new Map<string, Block>()
+  const known = new Set<string>()
+  /** Of the text that was said last, or of the one that is still to come. */
+  let citations: Json[] = []
+  let latestText: Block | null = null
+  return { hear, settle: blocks.settle }
+
+  function hear(part: StreamPart): void {
+    switch (part.type) {
+      case 'text-start':
+        if (latestText) citations = []
+        latestText = blocks.open(text(), citations.length > 0 ? { citations } : {})
+        flows.set(part.id, latestText)
+        break
+      case 'text-delta':
+        extend(part.id, { type: 'text', text: part.text })
+        break
+      case 'text-end':
+        for (const citation of part.citations ?? []) cite(citation)
+        end(part.id)
+        break
+      case 'reasoning-start':
+        flows.set(part.id, blocks.open(reasoning()))
+        break
+      case 'reasoning-delta':
+        extend(part.id, { type: 'reasoning_content', index: 0, text: part.text })
+        break
+      case 'reasoning-end':
+        end(part.id)
+        break
+      case 'tool-input-start':
+        inputs.set(part.id, { block: blocks.open(toolRequest(part.id, part.toolName)), raw: '', isJson: part.inputEncoding !== 'text' })
+        break
+      case 'tool-input-delta':
+        extendInput(part.id, part.delta)
+        break
+      case 'tool-call':
+        call(part.toolCallId, part.toolName, part.input)
+        break
+      case 'tool-result':
+        result(part.toolCallId, part.toolName, part.output, part.preliminary === true)
+        break
+      case 'tool-error':
+        answer(part.toolCallId, part.toolName, messageOf(part.error))
+        break
+      case 'tool-output-denied':
+        answer(part.toolCallId, part.toolName, 'Denied')
+        break
+      case 'source':
+        cite(sourceOf(part))
+        break
+      case 'file':
+      case 'reasoning-file': {
+        const { mediaType, base64 } = part.file
+        blocks.close(blocks.open(media(mediaType, base64), part.type === 'file' ? {} : { reasoning: true }))
+        break
+      }
+      case 'custom':
+        say(custom(part.kind, jsonOf(part.providerMetadata)))
+        break
+      case 'finish-step':
+        blocks.closeAll({}, { stopReason: stopReasonOf(part.finishReason), ...usageOf(part.usage) })
+        break
+      case 'abort':
+        blocks.closeAll({ status: 'aborted' }, { stopReason: 'aborted' })
+        break
+      case 'error':
+        throw part.error instanceof Error ? part.error : new Error(messageOf(part.error))
+      default:
+    }
+  }
+
+  function extend(id: string, addition: Parameters<typeof blocks.append>[1]): void {
+    const block = flows.get(id)
+    if (block) blocks.append(block, addition)
+  }
+
+  function end(id: string): void {
+    const block = flows.get(id)
+    // The next step may use the id again.
+    flows.delete(id)
+    if (block) blocks.close(block)
+  }
+
+  function extendInput(id: string, fragment: string): void {
+    const input = inputs.get(id)
+    if (!input?.isJson) return
+    input.raw += fragment
+    blocks.append(input.block, { type: 'tool_request', text: fragment })
+  }
+
+  function call(id: string, name: string, value: unknown): void {
+    const input = inputs.get(id)
+    const request = toolRequest(id, name, jsonOf(value ?? {}))
+    inputs.delete(id)
+    if (!input) blocks.close(blocks.open(request))
+    else if (isSameJson(input.raw, request.arguments)) blocks.close(input.block)
+    else blocks.replace(input.block, request)
+  }
+
+  function result(id: string, name: string, output: unknown, isPreliminary: boolean): void {
+    const value = jsonOf(output)
+    const known = results.get(id)
+    if (known) blocks.append(known, { type: 'data', value })
+    const block = known ?? blocks.open(toolResponse(id, name, value))
+    if (isPreliminary) {
+      results.set(id, block)
+    } else {
+      results.delete(id)
+      blocks.close(block)
+    }
+  }
+
+  function answer(id: string, name: string, error: string): void {
+    const block = results.get(id)
+    const response = toolResponse(id, name, error, true)
+    if (block) blocks.replace(block, response)
+    else blocks.close(blocks.open(response))
+    results.delete(id)
+  }
+
+  /** In the metadata of the text that was said last; where that is closed already, a notice beside it. */
+  function cite(source: unknown): void {
+    const citation = jsonOf(source)
+    const key = isObject(citation) && typeof citation.url === 'string' ? citation.url : JSON.stringify(citation)
+    if (known.has(key)) return
+    known.add(key)
+    citations = [...citations, citation]
+    if (latestText && !blocks.annotate(latestText, { citations })) say(custom('citations', [citation], latestText.index))
+  }
+}
+
+function sourceOf({ type: _, sourceType, id, ...fields }: Extract<StreamPart, { type: 'source' }>): object {
+  const { url, title, mediaType, filename } = fields
+  return { type: sourceType, id, url, title, mediaType, filename }
+}
+
+/** What the SDK hands on is JSON by intention; what is not becomes a sentence. */
+function jsonOf(value: unknown): Json {
+  try {
+    return toStorableJson(value ?? null, 60)
+  } catch {
+    return String(value)
+  }
+}
+
+function isObject(value: Json): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isSameJson(raw: string, value: Json): boolean {
+  try {
+    return JSON.stringify(raw.trim() === '' ? {} : JSON.parse(raw)) === JSON.stringify(value)
+  } catch {
+    return false
+  }
+}
+
+function stopReasonOf(finishReason: string): StopReason {
+  switch (finishReason) {
+    case 'stop':
+    case 'length':
+    case 'error':
+      return finishReason
+    case 'tool-calls':
+      return 'tool_use'
+    case 'content-filter':
+      return 'content_filter'
+    default:
+      return 'other'
+  }
+}
+
+function usageOf({ inputTokens, outputTokens, totalTokens, ...more }: StepUsage): { usage?: Usage } {
+  const usage = mergeUsage(undefined, {
+    ...{ inputTokens, outputTokens, totalTokens },
+    cacheReadTokens: more.inputTokenDetails?.cacheReadTokens ?? more.cachedInputTokens,
+    cacheWriteTokens: more.inputTokenDetails?.cacheWriteTokens,
+    reasoningTokens: more.outputTokenDetails?.reasoningTokens ?? more.reasoningTokens,
+  })
+  return usage ? { usage } : {}
+}

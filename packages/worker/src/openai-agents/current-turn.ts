@@ -1,0 +1,28 @@
+/**
+ * The turn that the running code belongs to. It travels with the code's own asynchronous context, so that one provider and one runner serve all
+ * turns of a process, and none hears what another says.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { MessageHandle } from '../message-handle.ts'
+import type { Turn } from '../turn.ts'
+
+/** A turn, and the tool calls that have been told in it. */
+export type CurrentTurn = {
+  readonly turn: Turn
+  /** Calls that were asked for, by their id. */
+  readonly calls: Set<string>
+  /** The responses to them; null once closed. */
+  readonly responses: Map<string, MessageHandle | null>
+}
+
+const storage = new AsyncLocalStorage<CurrentTurn>()
+
+/** A handler that models and hooks find their turn from: `defineAgent('assistant', inTurn(async turn => { … }))`. */
+export function inTurn(handle: (turn: Turn) => Promise<void>): (turn: Turn) => Promise<void> {
+  return turn => storage.run({ turn, calls: new Set(), responses: new Map() }, handle, turn)
+}
+
+/** Null outside of a turn: there models and hooks are as they were. */
+export function currentTurn(): CurrentTurn | null {
+  return storage.getStore() ?? null
+}

@@ -1,0 +1,94 @@
+/**
+ * A model provider whose models speak through the turn: tokens, reasoning and tool calls as they come, also in a run that is not streamed, which
+ * still gets the complete response. Where no hooks tell of the tools, their responses are told when they go back to the model.
+ */
+import { type Json, toolResponse, toStorableJson } from '@rivulet/protocol'
+import { type CurrentTurn, currentTurn } from './current-turn.ts'
+import { type CallResult, type DoneResponse, fieldsOf, type ModelEvent } from './model-events.ts'
+import { createResponseVoice } from './response-voice.ts'
+
+export type ModelLike = {
+  getResponse(request: never): Promise<unknown>
+  getStreamedResponse(request: never): AsyncIterable<unknown>
+}
+
+export type ModelProviderLike<M extends ModelLike> = { getModel(name?: string): Promise<M> | M }
+
+export function streamThroughTurn<M extends ModelLike>(provider: ModelProviderLike<M>): { getModel(name?: string): Promise<M> } {
+  return { getModel: async name => speaking(await provider.getModel(name)) }
+}
+
+/** The model itself, but for its two ways to answer. Not a copy: it may have private fields. */
+function speaking<M extends ModelLike>(model: M): M {
+  return new Proxy(model, {
+    get(target, key) {
+      if (key === 'getResponse') return (request: never) => getResponse(target, request)
+      if (key === 'getStreamedResponse') return (request: never) => getStreamedResponse(target, request)
+      const value: unknown = Reflect.get(target, key, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
+
+async function getResponse(model: ModelLike, request: never): Promise<unknown> {
+  const current = currentTurn()
+  if (!current) return model.getResponse(request)
+  let done: DoneResponse | null = null
+  for await (const event of speak(current, model, request)) if (event.type === 'response_done') done = event.response
+  if (!done) throw new Error('The model ended its stream without a response')
+  return responseOf(done)
+}
+
+/** The turn is looked for when the response is asked for: whoever reads the stream may be somewhere else. */
+function getStreamedResponse(model: ModelLike, request: never): AsyncIterable<unknown> {
+  const current = currentTurn()
+  return current ? speak(current, model, request) : model.getStreamedResponse(request)
+}
+
+async function* speak(current: CurrentTurn, model: ModelLike, request: never): AsyncGenerator<ModelEvent> {
+  for (const result of resultsIn(request)) await tellResult(current, result)
+  const voice = createResponseVoice(current)
+  try {
+    for await (const event of model.getStreamedResponse(request) as AsyncIterable<ModelEvent>) {
+      await voice.hear(event)
+      yield event
+    }
+  } catch (error) {
+    await voice.fail(error)
+    throw error
+  }
+}
+
+function resultsIn(request: unknown): CallResult[] {
+  const { input } = fieldsOf(request)
+  return Array.isArray(input) ? input.filter((item): item is CallResult => fieldsOf(item).type === 'function_call_result') : []
+}
+
+/** Only of calls that were asked for in this turn: the others are its past. */
+async function tellResult({ turn, calls, responses }: CurrentTurn, { callId, name, output }: CallResult): Promise<void> {
+  if (!calls.has(callId) || responses.has(callId)) return
+  responses.set(callId, null)
+  await turn.send(toolResponse(callId, name, plainOutput(output)))
+}
+
+/** The text of an output that is a text. */
+function plainOutput(output: unknown): Json {
+  const { type, text } = fieldsOf(output)
+  return type === 'text' && typeof text === 'string' ? text : toStorableJson(output ?? null, 32)
+}
+
+/** What a run that is not streamed expects: the counts are those of one request, in the SDK's own form. */
+function responseOf({ id, output, usage = {}, ...rest }: DoneResponse): object {
+  const { inputTokens = 0, outputTokens = 0, totalTokens = inputTokens + outputTokens, inputTokensDetails, outputTokensDetails } = usage
+  return {
+    ...rest,
+    output,
+    responseId: id,
+    usage: {
+      ...usage,
+      ...{ requests: 1, inputTokens, outputTokens, totalTokens },
+      inputTokensDetails: inputTokensDetails ? [inputTokensDetails].flat() : [],
+      outputTokensDetails: outputTokensDetails ? [outputTokensDetails].flat() : [],
+    },
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * Tells the turn what a run does beside its model: a tool's response is open while the tool runs, handoffs and agents are notices. A call that the
+ * model's provider has not told, because it does not speak through the turn, is told here.
+ */
+import { type Json, toolRequest, toolResponse, toStorableJson } from '@rivulet/protocol'
+import { currentTurn } from './current-turn.ts'
+
+type Named = { name: string }
+type Details = { toolCall: { type: string; callId?: string; id?: string; arguments?: string } }
+
+/** The hooks of the SDK's `Runner`. */
+export type RunnerLike = {
+  on(event: 'agent_start', listener: (context: unknown, agent: Named) => void): unknown
+  on(event: 'agent_end', listener: (context: unknown, agent: Named) => void): unknown
+  on(event: 'agent_handoff', listener: (context: unknown, from: Named, to: Named) => void): unknown
+  on(event: 'agent_tool_start', listener: (context: unknown, agent: Named, tool: Named, details: Details) => void): unknown
+  on(event: 'agent_tool_end', listener: (context: unknown, agent: Named, tool: Named, result: string, details: Details) => void): unknown
+}
+
+/** Once for each runner: it serves all turns. */
+export function tellTurn(runner: RunnerLike): void {
+  runner.on('agent_start', (_, agent) => notice('agent.started', { agent: agent.name }))
+  runner.on('agent_end', (_, agent) => notice('agent.finished', { agent: agent.name }))
+  runner.on('agent_handoff', (_, from, to) => notice('agent.handoff', { from: from.name, to: to.name }))
+  runner.on('agent_tool_start', (_, __, tool, { toolCall }) => startTool(tool.name, toolCall))
+  runner.on('agent_tool_end', (_, __, ___, result, { toolCall }) => endTool(result, toolCall))
+}
+
+function startTool(name: string, call: Details['toolCall']): void {
+  const current = currentTurn()
+  const callId = callIdOf(call)
+  if (!current || callId === null || current.responses.has(callId)) return
+  const { turn, calls, responses } = current
+  if (!calls.has(callId)) {
+    calls.add(callId)
+    unheard(turn.message({ ...toolRequest(callId, name), raw: call.arguments ?? '' }).finish())
+  }
+  responses.set(callId, turn.message(toolResponse(callId, name)))
+}
+
+function endTool(result: unknown, call: Details['toolCall']): void {
+  const current = currentTurn()
+  const callId = callIdOf(call)
+  const handle = callId === null ? null : current?.responses.get(callId)
+  if (!current || !handle || callId === null) return
+  current.responses.set(callId, null)
+  const { content } = handle.current()
+  const name = content.type === 'tool_response' ? content.name : ''
+  unheard(handle.replace(toolResponse(callId, name, plainResult(result))))
+}
+
+function notice(name: string, about: Json): void {
+  const current = currentTurn()
+  if (current) unheard(current.turn.custom(name, about))
+}
+
+function callIdOf({ callId, id }: Details['toolCall']): string | null {
+  return callId ?? id ?? null
+}
+
+function plainResult(result: unknown): Json {
+  return typeof result === 'string' ? result : toStorableJson(result ?? null, 32)
+}
+
+/** A hook cannot be waited for. When the turn takes nothing more it is over, and whoever runs the agent hears of that elsewhere. */
+function unheard(said: Promise<unknown>): void {
+  said.catch(() => {})
+}

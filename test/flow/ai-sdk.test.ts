@@ -1,0 +1,119 @@
+/** The stream that the AI SDK reads, beside our own: the same log, the same cursors. What the SDK makes of it is tested in test/sdks. */
+import { createParser } from 'eventsource-parser'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import type { ErrorAnswer } from '../support/platform-client.ts'
+import { done, repeat, rest, say, scripted } from '../support/scripts.ts'
+import { until } from '../support/until.ts'
+import { watch } from '../support/viewer.ts'
+
+let platform: Platform
+
+beforeAll(async () => {
+  platform = await startPlatform({ apis: 2 })
+})
+afterAll(() => platform.close())
+
+const slowly = [repeat(15, say(0, 'word '), rest(20)), done(0)]
+
+test('a turn is one message: start, its parts, finish, and the end of the response', async () => {
+  const { task } = await platform.client.createTask(scripted(slowly))
+  const [plain, spoken] = [watch(task.id, { urls: platform.urls }), listen(`${platform.url}/v1/tasks/${task.id}/events?format=ai-sdk`)]
+  await Promise.all([plain.ended, spoken.closed])
+  expect(spoken.headers()).toMatchObject({
+    'content-type': 'text/event-stream; charset=utf-8',
+    'x-vercel-ai-ui-message-stream': 'v1',
+  })
+  expect(spoken.chunks().at(0)).toEqual({ type: 'start', messageId: `${task.id}:1`, messageMetadata: { task: task.id, turn: 1 } })
+  expect(spoken.chunks().at(-1)).toEqual({ type: 'finish', finishReason: 'stop' })
+  expect(spoken.text()).toBe(plain.text())
+  expect(spoken.frames.at(-1)).toEqual({ id: null, data: '[DONE]' })
+  const cursors = new Set((await platform.log(task.id)).map(({ cursor }) => String(cursor)))
+  expect(spoken.frames.filter(({ id }) => id !== null && !cursors.has(id))).toEqual([])
+})
+
+test('who creates a task can hear its turn at once, also the next of one that is busy', async () => {
+  const name = crypto.randomUUID()
+  const post = () =>
+    listen(`${platform.url}/v1/tasks?format=ai-sdk`, { body: scripted([say(0, 'one '), rest(300), say(0, 'two')], { name, input: 'go' }) })
+  const first = post()
+  await first.until(() => first.text() === 'one ')
+  const second = post()
+  await Promise.all([first.closed, second.closed])
+  expect([first.text(), second.text()]).toEqual(['one two', 'one two'])
+  expect([first, second].map(({ chunks }) => chunks()[0]?.messageId?.split(':')[1])).toEqual(['1', '2'])
+})
+
+test('an API that stops breaks the connection off, and the cursor goes on at another', async () => {
+  const api = await platform.startApi()
+  const { task } = await platform.client.createTask(scripted([say(0, 'half '), rest(1_500), say(0, 'whole')]))
+  const cut = listen(`${api.url}/v1/tasks/${task.id}/events?format=ai-sdk`)
+  await cut.until(() => cut.text() === 'half ')
+  await api.kill('SIGTERM')
+  expect(await cut.closed).toBe('broken')
+  const more = listen(`${platform.url}/v1/tasks/${task.id}/events?format=ai-sdk`, { after: cut.frames.findLast(({ id }) => id)?.id ?? '' })
+  expect(await more.closed).toBe('ended')
+  expect(cut.text() + more.text()).toBe('half whole')
+  expect(more.chunks().map(({ type }) => type)).toEqual(['text-delta', 'text-end', 'finish'])
+})
+
+test.each(['GET format=events', 'GET format=', 'GET format=ai-sdk&follow=true', 'POST format=events', 'POST other=1'])(
+  '%s is refused',
+  async request => {
+    const [method, query] = request.split(' ')
+    const { task } = await platform.client.createTask(scripted([]))
+    const answer =
+      method === 'POST'
+        ? await platform.client.post<ErrorAnswer>(`/v1/tasks?${query}`, scripted([]))
+        : await platform.client.get<ErrorAnswer>(`/v1/tasks/${task.id}/events?${query}`)
+    expect([answer.status, answer.body.error.code]).toEqual([400, 'validation_failed'])
+  },
+)
+
+test('the description of the API names the format', async () => {
+  const { body } = await platform.client.get<{ paths: Record<string, Record<string, { parameters: { name: string }[] }>> }>('/openapi.json')
+  for (const [path, method] of [
+    ['/v1/tasks/{id}/events', 'get'],
+    ['/v1/tasks', 'post'],
+  ] as const) {
+    expect(body.paths[path]?.[method]?.parameters).toContainEqual(expect.objectContaining({ name: 'format', in: 'query' }))
+  }
+})
+
+type Heard = { id: string | null; data: string }
+type Chunk = { type: string; delta?: string; messageId?: string }
+
+/** Reads a stream as it comes; `closed` says how the connection went. */
+function listen(url: string, { body, after }: { body?: object; after?: string } = {}) {
+  const frames: Heard[] = []
+  let headers: Headers | null = null
+  const parser = createParser({ onEvent: ({ id, data }) => frames.push({ id: id ?? null, data }) })
+  const closed = run()
+  const chunks = () => frames.filter(({ data }) => data !== '[DONE]').map(({ data }): Chunk => JSON.parse(data))
+  return {
+    frames,
+    closed,
+    chunks,
+    headers: () => Object.fromEntries(headers ?? []),
+    text: () =>
+      chunks()
+        .flatMap(({ type, delta }) => (type === 'text-delta' ? [delta] : []))
+        .join(''),
+    until: (condition: () => boolean) => until('it is heard', condition),
+  }
+
+  async function run(): Promise<'ended' | 'broken'> {
+    const response = await fetch(url, {
+      ...(body && { method: 'POST', body: JSON.stringify(body) }),
+      headers: { ...(body && { 'content-type': 'application/json' }), ...(after && { 'last-event-id': after }) },
+    })
+    headers = response.headers
+    const decoder = new TextDecoder()
+    try {
+      for await (const bytes of response.body ?? []) parser.feed(decoder.decode(bytes, { stream: true }))
+      return 'ended'
+    } catch {
+      return 'broken'
+    }
+  }
+}

@@ -1,0 +1,201 @@
+/** The OpenAI Agents SDK in a turn, with a model on this machine: its two ways to stream, each with both of OpenAI's interfaces. */
+import { Agent, OpenAIProvider, Runner, setTracingDisabled, tool } from '@openai/agents'
+import type { Message } from '@rivulet/protocol'
+import { defineAgent, type Turn } from '@rivulet/worker'
+import { inTurn, streamThroughTurn, tellTurn } from '@rivulet/worker/openai-agents'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { startOwnWorker } from '../support/own-worker.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import { faultsOf } from '../support/task-laws.ts'
+import { watch } from '../support/viewer.ts'
+import { type ModelServer, type Reply, startModelServer } from './model-server.ts'
+
+let platform: Platform
+
+beforeAll(async () => {
+  setTracingDisabled(true)
+  platform = await startPlatform({ workers: 0 })
+})
+afterAll(() => platform.close())
+
+const weather = tool({
+  name: 'weather',
+  description: 'The weather in a city',
+  parameters: z.object({ city: z.string() }),
+  execute: async ({ city }) => `Rain in ${city}`,
+})
+
+const replies: Reply[] = [
+  { think: ['I should ', 'look.'], say: ['Let me ', 'see.'], call: { id: 'c1', name: 'weather', arguments: ['{"city":', '"Oslo"}'] } },
+  { say: ['Take ', 'an ', 'umbrella.'] },
+]
+
+const said = [
+  { content: { type: 'reasoning' }, status: 'complete' },
+  { content: { type: 'text', text: 'Let me see.' }, status: 'complete' },
+  {
+    content: { type: 'tool_request', callId: 'c1', name: 'weather', arguments: { city: 'Oslo' } },
+    status: 'complete',
+    stopReason: 'tool_use',
+    usage: { inputTokens: 5, outputTokens: 3, totalTokens: 8 },
+  },
+  { content: { type: 'tool_response', callId: 'c1', name: 'weather', content: 'Rain in Oslo', isError: false }, status: 'complete' },
+  { content: { type: 'text', text: 'Take an umbrella.' }, stopReason: 'stop', usage: { totalTokens: 8 } },
+]
+
+describe.each([
+  ['Chat Completions', false],
+  ['Responses', true],
+])('over %s', (api, useResponses) => {
+  test.each([
+    ['the provider alone', false, false],
+    ['the provider alone, in a run that is streamed', false, true],
+    ['provider and hooks', true, false],
+    ['provider and hooks, in a run that is streamed', true, true],
+  ])('%s: everything is said once, and the run has its result', async (_, withHooks, stream) => {
+    const model = await startModelServer(replies)
+    const runner = createRunner(model, useResponses)
+    if (withHooks) tellTurn(runner)
+    let output: unknown
+    let tokens = 0
+    const { task, messages } = await play(async turn => {
+      const result = await run(turn)
+      output = result.finalOutput
+      tokens = result.state.usage.totalTokens
+    })
+    expect(messages).toMatchObject(said)
+    const thought = messages[0]?.content
+    expect(thought).toMatchObject(useResponses ? { summary: ['I should look.'] } : { content: ['I should look.'] })
+    expect(output).toBe('Take an umbrella.')
+    expect(tokens).toBe(16)
+    const log = await platform.log(task)
+    expect(notices(log)).toEqual(withHooks ? ['agent.started', 'agent.finished'] : [])
+    // Word by word, not when all was said.
+    expect(log.filter(({ event }) => event.type === 'message.delta').length).toBeGreaterThan(3)
+    expect(await faultsOf(platform, task)).toEqual([])
+
+    async function run(turn: Turn) {
+      const agent = new Agent({ name: 'Assistant', model: 'm', tools: [weather] })
+      if (!stream) return runner.run(agent, 'Do I need an umbrella?', { signal: turn.signal })
+      const result = await runner.run(agent, 'Do I need an umbrella?', { stream: true, signal: turn.signal })
+      for await (const _event of result);
+      await result.completed
+      return result
+    }
+  })
+
+  test(`hooks without the provider tell the tools, ${api}`, async () => {
+    const runner = new Runner({ modelProvider: plainProvider(await startModelServer(replies), useResponses) })
+    tellTurn(runner)
+    // Without our provider nothing asks the model to stream, so the server is asked for a stream by the run.
+    const { messages } = await play(async turn => {
+      const agent = new Agent({ name: 'Assistant', model: 'm', tools: [weather] })
+      const result = await runner.run(agent, 'Do I need an umbrella?', { stream: true, signal: turn.signal })
+      await result.completed
+    })
+    expect(messages.map(({ content }) => content)).toMatchObject([
+      { type: 'tool_request', callId: 'c1', arguments: { city: 'Oslo' } },
+      { type: 'tool_response', callId: 'c1', content: 'Rain in Oslo' },
+    ])
+  })
+})
+
+test('a handoff is told, with its call and its answer', async () => {
+  const model = await startModelServer([{ call: { id: 'h1', name: 'transfer_to_Poet', arguments: ['{}'] } }, { say: ['Roses …'] }])
+  const runner = createRunner(model, false)
+  tellTurn(runner)
+  const { task, messages } = await play(async () => {
+    const poet = new Agent({ name: 'Poet', model: 'm' })
+    const result = await runner.run(Agent.create({ name: 'Clerk', model: 'm', handoffs: [poet] }), 'A poem, please')
+    expect(result.lastAgent?.name).toBe('Poet')
+  })
+  expect(messages.map(({ content }) => content)).toMatchObject([
+    { type: 'tool_request', callId: 'h1', name: 'transfer_to_Poet' },
+    { type: 'tool_response', callId: 'h1' },
+    { type: 'text', text: 'Roses …' },
+  ])
+  const log = await platform.log(task)
+  expect(notices(log)).toEqual(['agent.started', 'agent.handoff', 'agent.started', 'agent.finished'])
+  expect(log.map(({ event }) => event)).toContainEqual(
+    expect.objectContaining({ type: 'custom', name: 'agent.handoff', data: { from: 'Clerk', to: 'Poet' } }),
+  )
+})
+
+test('turns that run side by side with one runner do not hear each other', async () => {
+  const model = await startModelServer(request => {
+    const asked = JSON.stringify(request.messages)
+    const name = /"I am (\w+)"/.exec(asked)?.[1] ?? ''
+    const isAnswered = asked.includes('"tool"')
+    if (isAnswered) return { say: ['Hello ', `${name}`] }
+    return {
+      say: Array.from({ length: 20 }, () => `${name} `),
+      call: { id: `c-${name}`, name: 'weather', arguments: [`{"city":"${name}"}`] },
+    }
+  })
+  const runner = createRunner(model, false)
+  tellTurn(runner)
+  const agent = new Agent({ name: 'Assistant', model: 'm', tools: [weather] })
+  const names = Array.from({ length: 8 }, (_, place) => `user${place}`)
+  await startOwnWorker(platform, [
+    defineAgent(
+      'side-by-side',
+      inTurn(async turn => {
+        await runner.run(agent, turn.input?.type === 'text' ? turn.input.text : '')
+      }),
+    ),
+  ])
+  const ended = await Promise.all(names.map(name => platform.client.finishedTask({ agent: 'side-by-side', input: `I am ${name}` })))
+  for (const [place, name] of names.entries()) {
+    expect(ended[place]?.messages.slice(1).map(({ content }) => content)).toMatchObject([
+      { text: `${name} `.repeat(20) },
+      { type: 'tool_request', callId: `c-${name}` },
+      { type: 'tool_response', callId: `c-${name}`, content: `Rain in ${name}` },
+      { text: `Hello ${name}` },
+    ])
+  }
+})
+
+test('a model that breaks off fails the turn, and what it said stays, once', async () => {
+  const model = await startModelServer(() => ({ say: ['I was ', 'saying'], breaksOff: true }))
+  const runner = createRunner(model, false)
+  const { messages, status } = await play(async () => {
+    await runner.run(new Agent({ name: 'Assistant', model: 'm' }), 'go')
+  })
+  expect(status).toBe('failed')
+  expect(messages).toMatchObject([{ content: { text: 'I was saying' }, status: 'failed' }])
+})
+
+test('outside of a turn a provider is what it was', async () => {
+  const runner = createRunner(await startModelServer([{ say: ['Hello'] }]), false)
+  tellTurn(runner)
+  const result = await runner.run(new Agent({ name: 'Assistant', model: 'm' }), 'go', { stream: true })
+  await result.completed
+  expect(result.finalOutput).toBe('Hello')
+})
+
+function plainProvider({ url }: ModelServer, useResponses: boolean): OpenAIProvider {
+  return new OpenAIProvider({ apiKey: 'none', baseURL: url, useResponses })
+}
+
+function createRunner(model: ModelServer, useResponses: boolean): Runner {
+  return new Runner({ modelProvider: streamThroughTurn(plainProvider(model, useResponses)) })
+}
+
+let count = 0
+
+/** One turn of an agent that does this, from outside. */
+async function play(handle: (turn: Turn) => Promise<void>): Promise<{ task: string; status: string; messages: Message[] }> {
+  count += 1
+  const name = `agents-${count}`
+  await startOwnWorker(platform, [defineAgent(name, inTurn(handle))])
+  const { task } = await platform.client.createTask({ agent: name, maxAttempts: 1 })
+  const viewer = watch(task.id, { urls: platform.urls })
+  await viewer.ended
+  const detail = await platform.client.detail(task.id)
+  return { task: task.id, status: detail.task.status, messages: await platform.client.messages(task.id) }
+}
+
+function notices(log: Awaited<ReturnType<Platform['log']>>): string[] {
+  return log.flatMap(({ event }) => (event.type === 'custom' ? [event.name] : []))
+}

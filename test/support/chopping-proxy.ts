@@ -17,28 +17,46 @@ export type Chopping = {
   heldBytes?: number
   /** After how many bytes a connection breaks. Default: never. */
   breakAfter?: (random: () => number) => number
+  /** What becomes of what a client says at once. Default: it is passed on as it is. */
+  garble?: (said: Buffer, random: () => number) => Garbled
 }
 
+/** With `isRepeated` the server hears it a second time, on a connection of its own, whose answer nobody gets. */
+export type Garbled = { said: Buffer; isRepeated?: boolean }
+
 export async function startChoppingProxy(target: string, chopping: Chopping): Promise<ChoppingProxy> {
-  const { seed, pieceBytes, heldBytes = 0, breakAfter = () => Number.POSITIVE_INFINITY } = chopping
+  const { seed, pieceBytes, heldBytes = 0, breakAfter = () => Number.POSITIVE_INFINITY, garble = (said): Garbled => ({ said }) } = chopping
   const random = seededRandom(seed)
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
   const server = createServer(client => {
     const upstream = connect(Number(port), hostname)
-    for (const socket of [client, upstream]) {
-      sockets.add(socket)
-      socket.setNoDelay(true)
-      socket.on('error', () => {})
-      socket.once('close', () => sockets.delete(socket))
-    }
+    for (const socket of [client, upstream]) keep(socket)
     client.once('close', () => upstream.destroy())
-    client.on('data', chunk => upstream.write(chunk))
+    client.on('data', chunk => {
+      const { said, isRepeated = false } = garble(chunk, random)
+      upstream.write(said)
+      if (isRepeated) repeat(said)
+    })
     void forward(upstream, client, breakAfter(random))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close }
+
+  function keep(socket: Socket): void {
+    sockets.add(socket)
+    socket.setNoDelay(true)
+    socket.on('error', () => {})
+    socket.once('close', () => sockets.delete(socket))
+  }
+
+  function repeat(said: Buffer): void {
+    const again = connect(Number(port), hostname)
+    keep(again)
+    again.once('data', () => again.destroy())
+    again.write(said)
+  }
 
   async function forward(upstream: Socket, client: Socket, limit: number): Promise<void> {
     let held = Buffer.alloc(0)

@@ -1,0 +1,120 @@
+/** The door: what a caller of agents asks for first. Holds no connection by itself. */
+import {
+  type Activity,
+  type Agent,
+  activitySchema,
+  agentSchema,
+  type CreateTaskInput,
+  type Json,
+  type Task,
+  type TaskStatus,
+  taskSchema,
+  turnSchema,
+} from '@rivulet/protocol'
+import { pageWakeUps, type WakeUps } from './backoff.ts'
+import { createCredentials, type TokenSource } from './credentials.ts'
+import { type CallOptions, createHttp, readJson } from './http.ts'
+import { type Page, readPage } from './page.ts'
+import { type CreatedTask, createTaskHandle, type TaskHandle } from './task-handle.ts'
+
+export type ClientOptions = {
+  /** Where the API is: `http://127.0.0.1:4000`. */
+  url: string
+  key?: string | undefined
+  /** In place of `key`: asked for a token before the first request, and once more when the server refuses it. */
+  token?: TokenSource | undefined
+  /** Default: the platform's. */
+  fetch?: typeof fetch
+  /** When to try again at once. Default: a browser that is online again, and a hidden tab that is looked at again. */
+  wakeUps?: WakeUps
+  /** Tries of a call after the first; event streams try for ever. Default 8. */
+  maxRetries?: number
+  /** For each try of a call. Default 30,000. */
+  timeoutMs?: number
+  /** Silence after which an event stream is taken for dead; the server says something every 15 s. Default 45,000. */
+  silenceMs?: number
+  /** For jitter. Default Math.random. */
+  random?: () => number
+}
+
+/** `metadata` finds tasks that have all of these. At most 100 a page, newest first. */
+export type TaskQuery = {
+  agent?: string
+  status?: TaskStatus
+  name?: string
+  metadata?: Record<string, string>
+  limit?: number
+  cursor?: string
+}
+
+export type RivuletClient = {
+  readonly url: string
+  tasks: {
+    /** Resolves when the task is stored. */
+    create(body: CreateTaskInput, options?: CallOptions & { idempotencyKey?: string }): Promise<CreatedTask>
+    /** A handle; asks nothing. */
+    get(id: string): TaskHandle
+    list(query?: TaskQuery, options?: CallOptions): Promise<Page<Task>>
+  }
+  agents: {
+    list(options?: CallOptions): Promise<Agent[]>
+    /** Turns that ended in the last minutes, in buckets of time. At most 60, 10 by default. */
+    activity(minutes?: number, options?: CallOptions): Promise<Activity>
+  }
+  /** Whether the API is up, and whether it has what it needs: both reject where it is not, and ask once. */
+  health(options?: CallOptions): Promise<{ status: string }>
+  ready(options?: CallOptions): Promise<{ status: string }>
+  /** In Prometheus' format. */
+  metrics(options?: CallOptions): Promise<string>
+  openapi(options?: CallOptions): Promise<Json>
+}
+
+export function createClient(options: ClientOptions): RivuletClient {
+  const { url, key, token, fetch: given, wakeUps = pageWakeUps, maxRetries = 8, timeoutMs = 30_000, silenceMs = 45_000 } = options
+  const { random = Math.random } = options
+  // Looked up with each request, and called without an owner: a browser's fetch insists on that.
+  const send: typeof fetch = given ?? ((input, init) => fetch(input, init))
+  const http = createHttp({ url, fetch: send, credentials: createCredentials({ key, token }), wakeUps, random, maxRetries, timeoutMs })
+  const deps = { http, wakeUps, random, silenceMs }
+
+  return {
+    url,
+    tasks: { create, get: id => createTaskHandle(deps, id), list },
+    agents: { list: listAgents, activity },
+    health: own => http.call({ method: 'GET', path: '/healthz', retries: 0, ...own, read: readStatus }),
+    ready: own => http.call({ method: 'GET', path: '/readyz', retries: 0, ...own, read: readStatus }),
+    metrics: own => http.call({ method: 'GET', path: '/metrics', ...own, read: response => response.text() }),
+    openapi: own => http.call({ method: 'GET', path: '/openapi.json', ...own, read: response => readJson(response, body => body as Json) }),
+  }
+
+  async function create(body: CreateTaskInput, own: CallOptions & { idempotencyKey?: string } = {}): Promise<CreatedTask> {
+    const read = (response: Response) =>
+      readJson(response, answer => ({ task: taskSchema.parse(answer.task), turn: turnSchema.parse(answer.turn) }))
+    const accepted = await http.call({ method: 'POST', path: '/v1/tasks', body, ...own, read })
+    return Object.assign(createTaskHandle(deps, accepted.task.id, accepted.turn.number), accepted)
+  }
+
+  function list({ metadata = {}, ...filters }: TaskQuery = {}, own: CallOptions = {}): Promise<Page<Task>> {
+    const query = { ...filters, ...Object.fromEntries(Object.entries(metadata).map(([name, value]) => [`metadata.${name}`, value])) }
+    return http.call({ method: 'GET', path: '/v1/tasks', query, ...own, read: response => readPage<Task, string>(response, taskSchema) })
+  }
+
+  function activity(minutes = 10, own: CallOptions = {}): Promise<Activity> {
+    const read = (response: Response) => readJson(response, answer => activitySchema.parse(answer))
+    return http.call({ method: 'GET', path: '/v1/agents/activity', query: { minutes }, ...own, read })
+  }
+
+  async function listAgents(own: CallOptions = {}): Promise<Agent[]> {
+    const page = await http.call({
+      method: 'GET',
+      path: '/v1/agents',
+      ...own,
+      read: response => readPage<Agent, string>(response, agentSchema),
+    })
+    return page.data
+  }
+}
+
+function readStatus(response: Response): Promise<{ status: string }> {
+  return readJson(response, body => ({ status: String(body.status) }))
+}

@@ -1,0 +1,45 @@
+/**
+ * The bearer token of each request: a key that stays, or one that is asked for and renewed when the server no longer takes it.
+ *
+ * Requests that are refused together renew it once: whoever was refused with an older token just uses the newer one.
+ */
+import { RivuletError } from '@rivulet/protocol'
+import { unreachable } from './answer.ts'
+
+export type TokenSource = () => string | Promise<string>
+
+export type Credentials = {
+  token(): Promise<string | null>
+  /** Another token than the one that was refused, or null when there is none to be had. */
+  renewed(refused: string | null): Promise<string | null>
+}
+
+export function createCredentials({ key, token: ask }: { key?: string | undefined; token?: TokenSource | undefined }): Credentials {
+  let known: Promise<string> | null = null
+  return { token, renewed }
+
+  async function token(): Promise<string | null> {
+    if (!ask) return key ?? null
+    known ??= askFor(ask)
+    return known
+  }
+
+  async function renewed(refused: string | null): Promise<string | null> {
+    if (!ask) return null
+    const before = known
+    // Nobody has asked again since this one was handed out.
+    if ((await before?.catch(() => null)) === refused && known === before) known = askFor(ask)
+    return token()
+  }
+
+  function askFor(source: TokenSource): Promise<string> {
+    const asked = Promise.resolve()
+      .then(source)
+      .catch((error: unknown) => {
+        if (known === asked) known = null
+        // To give up, it throws an error of the table; anything else may be the network, and is asked again.
+        throw error instanceof RivuletError ? error : unreachable('No token could be had', error)
+      })
+    return asked
+  }
+}

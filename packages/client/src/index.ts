@@ -1,0 +1,46 @@
+/** The SDK for people who call agents, in a browser and in Node: typed calls, and a task's events without a loss over any number of reconnects. */
+export {
+  type Activity,
+  type Agent,
+  type Author,
+  applyEvent,
+  type Content,
+  type ContentOf,
+  type CreateTaskInput,
+  type CreateTurnInput,
+  type Cursor,
+  compareCursors,
+  type Delta,
+  type ErrorCode,
+  type ErrorDetail,
+  type Event,
+  type EventOf,
+  emptyState,
+  type Failure,
+  type FoldedTurn,
+  hasEnded,
+  type Json,
+  type JsonObject,
+  type Message,
+  messagesOf,
+  type OutcomeStatus,
+  origin,
+  parseCursor,
+  RivuletError,
+  restoreState,
+  type SnapshotReason,
+  type StopReason,
+  type Task,
+  type TaskState,
+  type TaskStatus,
+  type Turn,
+  type TurnStatus,
+  type Usage,
+} from '@rivulet/protocol'
+export type { Answered } from './answer.ts'
+export { type ClientOptions, createClient, type RivuletClient, type TaskQuery } from './client.ts'
+export type { ConnectionStatus } from './connection-status.ts'
+export { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent } from './task-event.ts'
+export type { CreatedTask, EventsOptions, MessageQuery, Page, SendOptions, TaskDetail, TaskHandle } from './task-handle.ts'
+export { type TaskResult, textOf } from './task-result.ts'
+export type { TaskView, ViewOptions, ViewState } from './task-view.ts'

@@ -1,0 +1,12 @@
+/** One page of a listing; `nextCursor` is what to ask for next, null at the end. */
+import { unreachable } from './answer.ts'
+import { readJson } from './http.ts'
+
+export type Page<T, C = string> = { data: T[]; nextCursor: C | null }
+
+export function readPage<T, C extends string | number>(response: Response, item: { parse(value: unknown): T }): Promise<Page<T, C>> {
+  return readJson(response, ({ data, nextCursor }) => {
+    if (!Array.isArray(data)) throw unreachable('A page has no data')
+    return { data: data.map(value => item.parse(value)), nextCursor: (nextCursor ?? null) as C | null }
+  })
+}

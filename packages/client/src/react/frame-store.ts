@@ -1,0 +1,46 @@
+/**
+ * A view at the pace of the screen: however often it changes, those who look are told once per animation frame, and what they see stays the same
+ * until then.
+ */
+import type { TaskView, ViewState } from '../task-view.ts'
+
+export type Frames = { request(callback: () => void): unknown; cancel(frame: unknown): void }
+
+export type FrameStore = { subscribe(listener: () => void): () => void; current(): ViewState }
+
+type Page = { requestAnimationFrame?(callback: () => void): unknown; cancelAnimationFrame?(frame: unknown): void }
+
+/** A page that does not draw, in a server or in React Native's tests, has timers. */
+const frameMs = 16
+
+export const pageFrames: Frames = {
+  request: callback => (globalThis as Page).requestAnimationFrame?.(callback) ?? setTimeout(callback, frameMs),
+  cancel: frame => {
+    const { cancelAnimationFrame } = globalThis as Page
+    if (cancelAnimationFrame) cancelAnimationFrame(frame)
+    else clearTimeout(frame as ReturnType<typeof setTimeout>)
+  },
+}
+
+export function createFrameStore(view: TaskView, frames: Frames = pageFrames): FrameStore {
+  let shown = view.current
+  return { subscribe, current: () => shown }
+
+  function subscribe(listener: () => void): () => void {
+    let frame: unknown = null
+    const leave = view.subscribe(() => {
+      frame ??= frames.request(show)
+    })
+    shown = view.current
+    return () => {
+      leave()
+      if (frame !== null) frames.cancel(frame)
+    }
+
+    function show(): void {
+      frame = null
+      shown = view.current
+      listener()
+    }
+  }
+}

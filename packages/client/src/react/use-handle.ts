@@ -1,0 +1,58 @@
+/**
+ * The handle that a component means: one that it has, one by id, or one that is created for it, once.
+ *
+ * A body is compared by what it says, so it may be written in place. React may run an effect twice in a row (StrictMode); the task is
+ * created by the first and only looked at by the second.
+ */
+import { type CreateTaskInput, RivuletError } from '@rivulet/protocol'
+import { useEffect, useMemo, useRef, useState } from 'react'
+import type { RivuletClient } from '../client.ts'
+import type { TaskHandle } from '../task-handle.ts'
+
+export type TaskSource = string | CreateTaskInput | TaskHandle | null
+
+type Creation = { client: RivuletClient; body: string; task: Promise<TaskHandle> }
+type Created = { creation: Creation; task: TaskHandle | null; error: RivuletError | null }
+
+export function useHandle(client: RivuletClient, source: TaskSource): { task: TaskHandle | null; error: RivuletError | null } {
+  const given = isHandle(source) ? source : null
+  const id = typeof source === 'string' ? source : null
+  const body = source !== null && typeof source === 'object' && !isHandle(source) ? JSON.stringify(source) : null
+  const byId = useMemo(() => (id === null ? null : client.tasks.get(id)), [client, id])
+  const creation = useRef<Creation | null>(null)
+  const [created, setCreated] = useState<Created | null>(null)
+
+  useEffect(() => {
+    if (body === null) {
+      creation.current = null
+      return
+    }
+    const known = creation.current
+    const own = known?.client === client && known.body === body ? known : { client, body, task: client.tasks.create(JSON.parse(body)) }
+    creation.current = own
+    let isHere = true
+    own.task.then(
+      task => {
+        if (isHere) setCreated({ creation: own, task, error: null })
+      },
+      (error: unknown) => {
+        if (isHere) setCreated({ creation: own, task: null, error: toRivuletError(error) })
+      },
+    )
+    return () => {
+      isHere = false
+    }
+  }, [client, body])
+
+  if (given ?? byId) return { task: given ?? byId, error: null }
+  const isOurs = created !== null && created.creation.client === client && created.creation.body === body
+  return isOurs ? created : { task: null, error: null }
+}
+
+function isHandle(source: TaskSource): source is TaskHandle {
+  return typeof source === 'object' && source !== null && 'view' in source
+}
+
+function toRivuletError(error: unknown): RivuletError {
+  return error instanceof RivuletError ? error : new RivuletError('internal', String(error), { cause: error })
+}

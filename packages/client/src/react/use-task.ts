@@ -1,0 +1,65 @@
+/** A task in a component: what it says as it says it, and what can be done to it. */
+import { type Content, type FoldedTurn, type Message, RivuletError, type Task, type TaskStatus, type Turn } from '@rivulet/protocol'
+import { useMemo, useSyncExternalStore } from 'react'
+import type { RivuletClient } from '../client.ts'
+import type { ConnectionStatus } from '../connection-status.ts'
+import type { SendOptions, TaskHandle } from '../task-handle.ts'
+import { failureOf } from '../task-result.ts'
+import type { ViewOptions, ViewState } from '../task-view.ts'
+import { useClient } from './client-context.ts'
+import { createFrameStore, type FrameStore } from './frame-store.ts'
+import { type TaskSource, useHandle } from './use-handle.ts'
+
+export type { TaskSource } from './use-handle.ts'
+
+export type UseTaskOptions = ViewOptions & {
+  /** Default: that of the provider. */
+  client?: RivuletClient
+}
+
+export type UsedTask = {
+  /** Null until it is created, and where there is none. */
+  task: TaskHandle | null
+  /** Those that did not change are the same objects as before. */
+  messages: readonly Message[]
+  turns: readonly FoldedTurn[]
+  /** Null until the task has been heard of. */
+  status: TaskStatus | null
+  connection: ConnectionStatus
+  /** Why it could not be created or watched, or what it failed with. */
+  error: RivuletError | null
+  send(input?: string | Content, options?: SendOptions): Promise<Turn>
+  cancel(reason?: string): Promise<Task>
+}
+
+/** @param source the id of a task, what to create, a handle that another component has as well, or null. */
+export function useTask(source: TaskSource, { client: given, follow = false }: UseTaskOptions = {}): UsedTask {
+  const { task, error: refusal } = useHandle(useClient(given), source)
+  const store = useMemo(() => (task ? createFrameStore(task.view({ follow })) : nothing), [task, follow])
+  const state = useSyncExternalStore(store.subscribe, store.current, store.current)
+  const actions = useMemo(() => actionsOf(task), [task])
+  return useMemo(() => {
+    const { messages, turns, status, connection } = state
+    return { task, messages, turns, status, connection, error: refusal ?? state.error ?? failureIn(state), ...actions }
+  }, [task, state, refusal, actions])
+}
+
+function actionsOf(task: TaskHandle | null): Pick<UsedTask, 'send' | 'cancel'> {
+  const missing = async (): Promise<never> => {
+    throw new RivuletError('task_not_found', 'There is no task yet')
+  }
+  if (!task) return { send: missing, cancel: missing }
+  return { send: (input, options) => task.send(input, options), cancel: reason => task.cancel(reason) }
+}
+
+function failureIn({ status, turns }: ViewState): RivuletError | null {
+  const turn = turns.at(-1)
+  return status === 'failed' && turn ? failureOf(status, turn) : null
+}
+
+const noState: ViewState = {
+  ...{ id: '', task: null, status: null, turns: [], messages: [], messagesFrom: 0, cursor: null },
+  ...{ connection: 'idle', error: null, repairs: 0 },
+}
+
+const nothing: FrameStore = { subscribe: () => () => {}, current: () => noState }

@@ -1,0 +1,79 @@
+/**
+ * How far a reader has come in a task, and what the next frame does to that. Pure.
+ *
+ * The cursor is what it resumes with; the state is the protocol's fold of what it has heard, kept so that a delta which does not begin where its
+ * message ends is noticed. What is at or before the cursor was heard before, and is dropped; a snapshot begins anew, wherever it stands.
+ */
+import {
+  applyEvent,
+  type Cursor,
+  compareCursors,
+  type Event,
+  emptyState,
+  type Message,
+  messageAt,
+  origin,
+  RivuletError,
+  restoreState,
+  type Snapshot,
+  type TaskState,
+} from '@rivulet/protocol'
+import { isSameJson } from './same-json.ts'
+import { parseFrame, type TaskEvent } from './task-event.ts'
+
+export type Place = Readonly<{
+  /** Null before anything was heard. */
+  cursor: Cursor | null
+  state: TaskState
+  /** False for a reader that began in the middle: it cannot know the messages that were open then. */
+  isWhole: boolean
+}>
+
+export const nowhere: Place = { cursor: null, state: emptyState, isWhole: true }
+
+export function placeAfter(cursor: Cursor): Place {
+  return { cursor, state: { ...emptyState, cursor }, isWhole: cursor === origin }
+}
+
+/** What a frame tells, null where that is nothing new, and the place after it. Throws `offset_mismatch` when something was lost before it. */
+export function hear(place: Place, frame: { id?: string | undefined; data: string }): { place: Place; event: TaskEvent | null } {
+  const parsed = parseFrame(frame.id, frame.data)
+  if (!parsed) throw lost('A frame came that is none')
+  const { cursor, event } = parsed
+  if (event?.type === 'snapshot') return { place: restored(place, cursor, event), event: { ...event, cursor } }
+  if (event?.type === 'end' || event?.type === 'caught_up')
+    return { place: { ...place, cursor: later(place, cursor) }, event: { ...event, cursor } }
+  if (place.cursor !== null && compareCursors(cursor, place.cursor) <= 0) return { place, event: null }
+  if (event === null) return { place: { ...place, cursor }, event: null }
+  return { place: { ...place, cursor, state: fold(place, event, cursor) }, event: { ...event, cursor } }
+}
+
+function fold({ state, isWhole }: Place, event: Event, cursor: Cursor): TaskState {
+  const next = applyEvent(isWhole ? state : beginAt(state, event), event, cursor)
+  if (isWhole && next.discarded > state.discarded) throw lost(`${event.type} ${cursor} has no place: what came before it was lost`)
+  return next
+}
+
+/** Who began in the middle knows messages from the first one on that starts before its ears. */
+function beginAt(state: TaskState, event: Event): TaskState {
+  return event.type === 'message.started' && state.messages.length === 0 ? { ...state, messagesFrom: event.index } : state
+}
+
+function restored(place: Place, cursor: Cursor, { task, turns, messages, messagesFrom }: Snapshot): Place {
+  const kept = messages.map(message => known(place.state, message))
+  return { cursor, state: restoreState(cursor, { status: task.status, turns, messages: kept, messagesFrom }), isWhole: true }
+}
+
+/** The object that a reader already holds, if it says the same: what has not changed keeps its identity. */
+function known(state: TaskState, message: Message): Message {
+  const before = messageAt(state, message.index)?.message
+  return before && isSameJson(before, message) ? before : message
+}
+
+function later(place: Place, cursor: Cursor): Cursor {
+  return place.cursor !== null && compareCursors(place.cursor, cursor) > 0 ? place.cursor : cursor
+}
+
+function lost(message: string): RivuletError {
+  return new RivuletError('offset_mismatch', message)
+}

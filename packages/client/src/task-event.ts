@@ -1,0 +1,28 @@
+/**
+ * What a reader of a task is handed: the events of its log as they are, and three that only the wire has, each with its cursor.
+ *
+ * `snapshot` says "forget what you know, this is how it stands": what it stands for is not told one by one. `caught_up` comes once, when the past
+ * has been told; `end` comes last.
+ */
+import { type Cursor, type Event, parseCursor, parseEvent, type Snapshot, type WireEvent, wireEventSchema } from '@rivulet/protocol'
+
+export type LoggedEvent = Event & { cursor: Cursor }
+export type SnapshotEvent = Snapshot & { cursor: Cursor }
+export type TaskEvent = LoggedEvent | (WireEvent & { cursor: Cursor })
+
+/** Whether an event stands in the task's log. */
+export function isLogged(event: TaskEvent): event is LoggedEvent {
+  return event.type !== 'snapshot' && event.type !== 'caught_up' && event.type !== 'end'
+}
+
+/** What a frame says. `event` is null for a type or shape that this version does not know; the whole is null for what is no frame at all. */
+export function parseFrame(id: string | undefined, data: string): { cursor: Cursor; event: Event | WireEvent | null } | null {
+  const cursor = parseCursor(id ?? '')
+  if (cursor === null) return null
+  try {
+    const value: unknown = JSON.parse(data)
+    return { cursor, event: parseEvent(value) ?? wireEventSchema.safeParse(value).data ?? null }
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * A task's events over any number of connections, each event once.
+ *
+ * A connection that breaks is followed by another, from the last cursor, after a pause that grows while nothing is heard; the pause ends at once
+ * when there is reason to hope. What cannot work is an error: every refusal that is the request's own fault. When something turns out to be
+ * missing, the connection is dropped and the reader joins anew with a snapshot. It ends with the task, unless it follows, and its
+ * connection is closed whichever way the reader leaves.
+ */
+import { origin, RivuletError } from '@rivulet/protocol'
+import { answeredOf, mayPass, unreachable } from './answer.ts'
+import { backoffMs, pause, type WakeUps } from './backoff.ts'
+import type { ConnectionStatus } from './connection-status.ts'
+import type { Http } from './http.ts'
+import { linkAbort } from './link-abort.ts'
+import { readFrames } from './sse-frames.ts'
+import { hear, type Place } from './stream-place.ts'
+import type { TaskEvent } from './task-event.ts'
+
+export type StreamDeps = { http: Http; wakeUps: WakeUps; random: () => number; silenceMs: number }
+
+export type StreamRequest = {
+  id: string
+  place: Place
+  /** Where a reader without a cursor begins. */
+  from: 'start' | 'snapshot'
+  /** Stay when the task has ended. */
+  follow: boolean
+  signal: AbortSignal
+  /** A turn that is known to be there: the stream is not over before it was told of. */
+  expectedTurn: () => number
+  onStatus?: (status: ConnectionStatus) => void
+  /** Something was missing, and a snapshot is going to replace it. */
+  onRepair: () => void
+}
+
+export type Heard = { event: TaskEvent; place: Place }
+
+export async function* streamTask(deps: StreamDeps, request: StreamRequest): AsyncGenerator<Heard, void, void> {
+  const { http, wakeUps, random, silenceMs } = deps
+  const { id, follow, signal, expectedTurn, onStatus = () => {}, onRepair } = request
+  let { place, from } = request
+  let failures = 0
+  let repairs = 0
+  let isCaughtUp = false
+
+  for (;;) {
+    if (signal.aborted) throw signal.reason
+    const { controller, unlink } = linkAbort(signal)
+    let retryMs = 0
+    let pauseMs: number
+    onStatus('connecting')
+    try {
+      const response = await opened(controller)
+      if (response.status === 204 && !isExpecting()) {
+        // A reader that comes back with the last cursor is not told of the end again.
+        if (place.state.turns.length > 0) {
+          yield { event: { type: 'end', task: id, status: place.state.status, cursor: place.cursor ?? origin }, place }
+        }
+        return
+      }
+      if (response.body && response.status === 200) {
+        onStatus('live')
+        const onRetry = (ms: number) => {
+          retryMs = ms
+        }
+        for await (const frame of readFrames(response.body, { signal: controller.signal, silenceMs, wakeUps, onRetry })) {
+          const heard = hear(place, frame)
+          place = heard.place
+          const { event } = heard
+          if (event === null || (event.type === 'caught_up' && isCaughtUp)) continue
+          if (event.type === 'caught_up') isCaughtUp = true
+          else failures = 0
+          if (event.type === 'end' && isExpecting()) break
+          yield { event, place }
+          if (event.type === 'end') return
+        }
+      }
+      // The server let go of it properly: it comes back when it was told to.
+      pauseMs = Math.max(retryMs, backoffMs(failures, random))
+    } catch (error) {
+      if (signal.aborted) throw signal.reason
+      if (!mayPass(error)) throw error
+      if (error instanceof RivuletError && error.code === 'offset_mismatch') {
+        onRepair()
+        place = { ...place, cursor: null }
+        from = 'snapshot'
+        repairs += 1
+      }
+      pauseMs = Math.max(answeredOf(error)?.retryAfterMs ?? 0, backoffMs(Math.max(failures, repairs), random))
+    } finally {
+      unlink()
+      controller.abort()
+    }
+    failures += 1
+    onStatus('waiting')
+    await pause(pauseMs, { signal, wakeUps })
+  }
+
+  /** The head of the response has to come as soon as any other byte. */
+  async function opened(controller: AbortController): Promise<Response> {
+    const timer = setTimeout(() => controller.abort(unreachable(`No answer within ${silenceMs} ms`)), silenceMs)
+    try {
+      return await http.open(`/v1/tasks/${encodeURIComponent(id)}/events${query()}`, controller.signal)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  function query(): string {
+    const where = place.cursor !== null ? `after=${place.cursor}` : from === 'start' ? 'from=start' : null
+    const said = [...(where ? [where] : []), ...(follow ? ['follow=true'] : [])]
+    return said.length > 0 ? `?${said.join('&')}` : ''
+  }
+
+  function isExpecting(): boolean {
+    return place.isWhole && expectedTurn() > (place.state.turns.at(-1)?.number ?? 0)
+  }
+}

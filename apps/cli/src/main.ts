@@ -1,40 +1,60 @@
-/** `rivulet`: what the npm scripts of this repository run. */
-import { readConfig } from './config.ts'
-import { migrate } from './migrate.ts'
-import { start } from './start.ts'
+/** `rivulet`: the command line, for people and for the npm scripts of this repository. */
+import { readFileSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+import { CommanderError } from 'commander'
+import { urlOf } from './connection.ts'
+import type { Context } from './context.ts'
+import { exitCodes, UsageError } from './exit-code.ts'
+import { sentenceOf } from './failure-sentence.ts'
+import { createPen } from './pen.ts'
+import { createProgram } from './program.ts'
 
-const write = (line: string) => console.log(line)
-
-try {
-  const [command, ...flags] = process.argv.slice(2)
-  const options = { ...readConfig(process.env), environment: process.env, write }
-  if (command === 'start') await run(flags.includes('--watch'))
-  else if (command === 'migrate') await migrate(options)
-  else throw new Error('Usage: rivulet start [--watch] | migrate')
-
-  async function run(isWatching: boolean): Promise<void> {
-    const started = await start({ ...options, isWatching })
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      // Ctrl-C reaches this process twice: from the terminal and from npm.
-      process.on(signal, async () => {
-        write('stopping …')
-        await started.stop()
-        process.exit(0)
-      })
-    }
-    await started.ready
-    write(welcome(started.url))
-  }
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error)
-  process.exit(1)
+let exitCode: number = exitCodes.completed
+const context: Context = {
+  environment: process.env,
+  out: createPen(process.stdout, process.env),
+  err: createPen(process.stderr, process.env),
+  readInput: () => text(process.stdin),
+  onInterrupt,
+  onStop(listener) {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, listener)
+  },
+  exitWith(code) {
+    exitCode = code
+  },
 }
 
-function welcome(url: string): string {
-  return `
-Rivulet is ready at ${url} (its API: ${url}/docs). In another terminal:
+// Whoever read our output has had enough: `rivulet tail … | head`.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? exitCodes.completed : exitCodes.failed))
+}
 
-  curl -N ${url}/v1/tasks -H 'content-type: application/json' -H 'accept: text/event-stream' -d '{"agent":"echo","input":"hello, world"}'
+let given: { url?: string } = {}
+const program = createProgram(context, readVersion()).hook('preAction', (_, command) => {
+  given = command.opts()
+})
+try {
+  await program.parseAsync()
+} catch (error) {
+  exitCode = tell(error)
+}
+process.exit(exitCode)
 
-Ctrl-C stops everything.`
+/** Says what went wrong, and answers the exit code for it. */
+function tell(error: unknown): number {
+  // Commander has said it already.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.completed : exitCodes.usage
+  context.out.status(null)
+  context.out.freshLine()
+  context.err.write(`${context.err.style('red', sentenceOf(error, urlOf(given, process.env)))}\n`)
+  return error instanceof UsageError ? exitCodes.usage : exitCodes.failed
+}
+
+function onInterrupt(listener: () => void): () => void {
+  process.on('SIGINT', listener)
+  return () => process.off('SIGINT', listener)
+}
+
+function readVersion(): string {
+  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
 }

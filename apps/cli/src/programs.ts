@@ -7,7 +7,9 @@ export type Program = 'api' | 'worker'
 
 export const programs: Record<Program, string> = { api: `${root}apps/api/src/main.ts`, worker: `${root}apps/agents/src/main.ts` }
 
+/** @param file from the repository's root */
 export function programsOf(file: string): Program[] {
+  if (!/\/src\/.*\.(ts|lua)$/.test(file)) return []
   if (/^apps\/api\//.test(file)) return ['api']
   if (/^(apps\/agents|packages\/(worker|agent))\//.test(file)) return ['worker']
   return /^packages\/(protocol|broker)\//.test(file) ? ['api', 'worker'] : []

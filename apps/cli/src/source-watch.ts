@@ -1,29 +1,59 @@
-/** Tells which sources have changed, a little after they did: an editor's save is often several changes. */
-import { watch } from 'node:fs'
+/**
+ * Tells which sources have changed, a little after they did: an editor's save is often several changes. What was installed is no source, and
+ * neither is what a folder hides.
+ */
+import { type FSWatcher, readdirSync, watch } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
 import { root } from './programs.ts'
 
 const settleMs = 200
 
 /** Answers what stops the watching. Files are named from the repository's root. */
-export function watchSources(onChange: (files: string[]) => void): () => void {
+export function watchSources(folders: readonly string[], onChange: (files: string[]) => void): () => void {
+  const watchers = new Map<string, FSWatcher>()
   let touched: string[] = []
   let soon: NodeJS.Timeout | undefined
-  const watchers = ['apps', 'packages'].map(folder =>
-    watch(`${root}${folder}`, { recursive: true }, (_, file) => {
-      if (!file || !/src.*\.(ts|lua)$/.test(file) || file.includes('.test.')) return
-      touched.push(`${folder}/${file}`)
-      clearTimeout(soon)
-      soon = setTimeout(tell, settleMs)
-    }),
-  )
-  return () => {
+  for (const folder of folders) watchTree(folder)
+  return stop
+
+  function watchTree(folder: string): void {
+    try {
+      if (!watchers.has(folder)) watchers.set(folder, watchFolder(folder))
+      for (const entry of readdirSync(folder, { withFileTypes: true })) {
+        if (entry.isDirectory() && !/^(\.|node_modules$|dist$)/.test(entry.name)) watchTree(join(folder, entry.name))
+      }
+    } catch {
+      // Gone, or closed to us.
+      watchers.get(folder)?.close()
+      watchers.delete(folder)
+    }
+  }
+
+  function watchFolder(folder: string): FSWatcher {
+    return watch(folder, (_, name) => name && look(folder, name)).on('error', () => {})
+  }
+
+  function look(folder: string, name: string): void {
+    if (!/\.([cm]?[jt]s|lua|json)$/.test(name) || name.includes('.test.')) return
+    touched.push(relative(root, join(folder, name)))
     clearTimeout(soon)
-    for (const watcher of watchers) watcher.close()
+    soon = setTimeout(tell, settleMs)
   }
 
   function tell(): void {
     const files = touched
     touched = []
+    for (const folder of folders) watchTree(folder)
     onChange(files)
   }
+
+  function stop(): void {
+    clearTimeout(soon)
+    for (const watcher of watchers.values()) watcher.close()
+  }
+}
+
+/** The folders that these files lie in. */
+export function foldersOf(files: readonly string[]): string[] {
+  return Array.from(new Set(files.map(file => dirname(resolve(file)))))
 }

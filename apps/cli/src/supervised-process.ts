@@ -1,6 +1,6 @@
 /**
  * A program that is kept running: started again when it dies, a little later each time it dies soon, and stopped with SIGTERM.
- * Its output goes to this terminal, each line with its name.
+ * What it writes is handed on line by line.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -11,15 +11,20 @@ export type ProcessSpec = {
   name: string
   /** A TypeScript file. */
   entry: string
+  args: readonly string[]
   environment: Record<string, string | undefined>
+  /** What happens to the program. */
   write: (line: string) => void
+  /** What the program writes. */
+  hear: (line: string) => void
   /** False once everything is being stopped: then nothing is started again. */
   isWanted: () => boolean
   /** How long a program may take to stop before it is killed. Default 20,000. */
   stopMs?: number
 }
 
-export function superviseProcess({ name, entry, environment, write, isWanted, stopMs = 20_000 }: ProcessSpec): SupervisedProcess {
+export function superviseProcess(spec: ProcessSpec): SupervisedProcess {
+  const { name, entry, args, environment, write, hear, isWanted, stopMs = 20_000 } = spec
   let child: ChildProcess | null = null
   let isStopping = false
   let quickDeaths = 0
@@ -29,13 +34,12 @@ export function superviseProcess({ name, entry, environment, write, isWanted, st
 
   function launch(): void {
     const startedAt = performance.now()
-    const started = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), entry], {
+    const started = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), entry, ...args], {
       env: { ...environment, FORCE_COLOR: '0' },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     child = started
-    for (const stream of [started.stdout, started.stderr])
-      createInterface({ input: stream }).on('line', line => write(`${name.padEnd(6)} ${line}`))
+    for (const stream of [started.stdout, started.stderr]) createInterface({ input: stream }).on('line', hear)
     started.once('exit', (code, signal) => {
       if (child === started) child = null
       if (isStopping || !isWanted()) return

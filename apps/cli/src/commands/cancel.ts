@@ -1,0 +1,23 @@
+/** `rivulet cancel <task>`: ends everything that a task is doing. What it had said stays. */
+import type { Command } from 'commander'
+import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
+import type { Context } from '../context.ts'
+import { toJsonLine } from '../json-line.ts'
+import { parseTaskId } from '../task-argument.ts'
+
+type CancelOptions = { url?: string; key?: string; reason?: string; json?: boolean }
+
+export function addCancelCommand(program: Command, context: Context): void {
+  const command = program
+    .command('cancel')
+    .description('stop whatever a task is doing')
+    .argument('<task>', 'its id', parseTaskId)
+    .option('--reason <text>', 'why')
+    .option('--json', 'print the task as JSON')
+  addConnectionOptions(command).action((task: string, options: CancelOptions) => cancel(context, task, options))
+}
+
+async function cancel({ environment, out }: Context, id: string, options: CancelOptions): Promise<void> {
+  const task = await connect(connectionOf(options, environment)).tasks.get(id).cancel(options.reason)
+  out.write(options.json ? toJsonLine({ task }) : task.status === 'canceled' ? 'canceled\n' : `it had ended before: ${task.status}\n`)
+}

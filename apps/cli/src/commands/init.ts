@@ -1,0 +1,45 @@
+/** `rivulet init <folder>`: a project with an agent, a test and a README, ready to start. Needs no network. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import type { Command } from 'commander'
+import type { Context, Environment } from '../context.ts'
+import { toJsonLine } from '../json-line.ts'
+import { createProject } from '../new-project.ts'
+
+type InitOptions = { install: boolean; json?: boolean }
+
+export function addInitCommand(program: Command, context: Context): void {
+  program
+    .command('init')
+    .description('create a project with an agent, a test and a README')
+    .argument('<folder>', 'an empty folder, or one that is not there yet')
+    .option('--no-install', 'leave npm install to you')
+    .option('--json', 'print what was created as JSON')
+    .action((folder: string, options: InitOptions) => init(context, folder, options))
+}
+
+async function init({ environment, out, err }: Context, folder: string, options: InitOptions): Promise<void> {
+  const files = createProject(folder)
+  if (options.install) {
+    err.status(() => 'linking the packages')
+    await linkPackages(folder, environment)
+    err.status(null)
+  }
+  if (options.json) return out.write(toJsonLine({ folder, files }))
+  const steps = [`cd ${folder}`, ...(options.install ? [] : ['npm install']), 'npm start', 'npm test']
+  out.write(`${folder} has ${files.join(', ')}. Now:\n\n${steps.map(step => `  ${step}\n`).join('')}`)
+}
+
+/** The packages are links, and what they need is installed where they are. */
+async function linkPackages(folder: string, environment: Environment): Promise<void> {
+  const args = ['install', '--offline', '--ignore-scripts', '--no-audit', '--no-fund', '--install-links=false']
+  // Started through npm itself, this has settings of that run in its environment.
+  const own = Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith('npm_')))
+  const npm = spawn('npm', args, { cwd: folder, env: own, stdio: ['ignore', 'ignore', 'pipe'] })
+  let said = ''
+  npm.stderr.on('data', (bytes: Buffer) => {
+    said += bytes
+  })
+  const [code] = await once(npm, 'close')
+  if (code !== 0) throw new Error(`The files are there, but npm install failed in ${folder}: ${said.trim().split('\n').at(-1) ?? code}`)
+}

@@ -1,0 +1,96 @@
+/** `rivulet run <agent> "text"`: creates a task and streams it. Ctrl-C cancels the task; a second one leaves it to itself. */
+import { hasEnded, type Json, type TaskHandle } from '@rivulet/client'
+import { type Command, InvalidArgumentError } from 'commander'
+import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
+import type { Context } from '../context.ts'
+import { exitCodeOf, exitCodes } from '../exit-code.ts'
+import { sentenceOf } from '../failure-sentence.ts'
+import { toJsonLine } from '../json-line.ts'
+import type { Pen } from '../pen.ts'
+import { closingLine, outcomeStyles, printEvents, watchTask } from '../watch-task.ts'
+
+/** Ctrl-C comes twice where npm passes on what the terminal has sent to everybody. */
+const sameKeyMs = 200
+
+type RunOptions = { url?: string; key?: string; params?: Json; name?: string; detach?: boolean; json?: boolean }
+
+export function addRunCommand(program: Command, context: Context): void {
+  const command = program
+    .command('run')
+    .description('give an agent a task and watch it; what it says goes to stdout')
+    .argument('<agent>', 'its name, as rivulet agents lists it')
+    .argument('[text]', 'the input; - reads it from stdin')
+    .option('--params <json>', 'parameters of the task', parseJson)
+    .option('--name <name>', 'go on with the task of this name, or create it')
+    .option('--detach', 'print the id of the task and leave it to itself')
+    .option('--json', 'print every event as a line of JSON')
+  addConnectionOptions(command).action((agent: string, text: string | undefined, options: RunOptions) => run(context, agent, text, options))
+}
+
+async function run(context: Context, agent: string, text: string | undefined, options: RunOptions): Promise<void> {
+  const { url, ...connection } = connectionOf(options, context.environment)
+  const client = connect({ url, ...connection })
+  const input = text === '-' ? await context.readInput() : text
+  const task = await client.tasks.create({
+    agent,
+    ...(input !== undefined && { input }),
+    ...(options.params !== undefined && { params: options.params }),
+    ...(options.name !== undefined && { name: options.name }),
+  })
+  if (options.detach) return context.out.write(options.json ? toJsonLine({ task: task.task, turn: task.turn }) : `${task.id}\n`)
+  if (!options.json) context.err.write(`${context.err.style('dim', `task ${task.id}`)}\n`)
+  // On one screen there is one pen: two could not know where the other has left the cursor.
+  const noted = context.out.isInteractive && !options.json ? context.out : context.err
+  const { signal, dispose } = cancelOnInterrupt(context, noted, task, url)
+  try {
+    await watch(context, noted, task, signal, options.json === true)
+  } finally {
+    dispose()
+  }
+}
+
+async function watch({ out, err, exitWith }: Context, noted: Pen, task: TaskHandle, signal: AbortSignal, isJson: boolean): Promise<void> {
+  if (isJson) {
+    const status = await printEvents(task, { out, signal })
+    return exitWith(signal.aborted || !status ? exitCodes.canceled : exitCodeOf(status))
+  }
+  const state = await watchTask(task, { said: out, noted, hidesInput: true, signal })
+  if (signal.aborted) return exitWith(exitCodes.canceled)
+  if (hasEnded(state.status)) err.write(`${err.style(outcomeStyles[state.status], closingLine(state))}\n`)
+  exitWith(exitCodeOf(state.status))
+}
+
+function cancelOnInterrupt(
+  { onInterrupt }: Context,
+  noted: Pen,
+  task: TaskHandle,
+  url: string,
+): { signal: AbortSignal; dispose: () => void } {
+  const leaving = new AbortController()
+  let canceledAt: number | null = null
+  return { signal: leaving.signal, dispose: onInterrupt(interrupt) }
+
+  function interrupt(): void {
+    if (canceledAt === null) cancel()
+    else if (performance.now() - canceledAt > sameKeyMs) leaving.abort()
+  }
+
+  function cancel(): void {
+    canceledAt = performance.now()
+    note('canceling; Ctrl-C again leaves the task to itself')
+    task.cancel('Ctrl-C').catch(error => note(sentenceOf(error, url)))
+  }
+
+  function note(line: string): void {
+    noted.freshLine()
+    noted.write(`${line}\n`)
+  }
+}
+
+function parseJson(text: string): Json {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new InvalidArgumentError(`It is not JSON: ${error instanceof Error ? error.message : error}`)
+  }
+}

@@ -1,0 +1,65 @@
+/** `rivulet show <task>`: a task as it is now: what it is, its turns, and everything that was said. */
+import type { Message, Page, TaskDetail, TaskHandle } from '@rivulet/client'
+import type { Command } from 'commander'
+import { cleanLine } from '../clean-text.ts'
+import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
+import type { Context } from '../context.ts'
+import { formatAge, formatDuration } from '../duration.ts'
+import { toJsonLine } from '../json-line.ts'
+import { formatTable } from '../table.ts'
+import { parseTaskId } from '../task-argument.ts'
+import { createTranscript } from '../transcript.ts'
+
+type ShowOptions = { url?: string; key?: string; json?: boolean }
+
+export function addShowCommand(program: Command, context: Context): void {
+  const command = program
+    .command('show')
+    .description('a task, its turns and its messages')
+    .argument('<task>', 'its id', parseTaskId)
+    .option('--json', 'print { task, turns, messages } as JSON')
+  addConnectionOptions(command).action((task: string, options: ShowOptions) => show(context, task, options))
+}
+
+async function show({ environment, out }: Context, id: string, options: ShowOptions): Promise<void> {
+  const handle = connect(connectionOf(options, environment)).tasks.get(id)
+  const detail = await handle.detail()
+  const messages = await allMessages(handle)
+  if (options.json) return out.write(toJsonLine({ ...detail, messages }))
+  out.write(describe(detail))
+  const transcript = createTranscript({ said: out, noted: out, clock: () => performance.now() })
+  transcript.show({ status: detail.task.status, messages, attempt: detail.turns.at(-1)?.attempt ?? 0 })
+  transcript.end()
+}
+
+async function allMessages(handle: TaskHandle): Promise<Message[]> {
+  const found: Message[] = []
+  for (let after: number | null | undefined; after !== null; ) {
+    const page: Page<Message, number> = await handle.messages(after === undefined ? {} : { after })
+    found.push(...page.data)
+    after = page.nextCursor
+  }
+  return found
+}
+
+function describe({ task, turns }: TaskDetail): string {
+  const now = Date.now()
+  const facts = [
+    ['task', task.id],
+    ['agent', task.agent],
+    ['status', task.status],
+    ['created', `${task.createdAt} (${formatAge(task.createdAt, now)})`],
+    ...(task.name === undefined ? [] : [['name', cleanLine(task.name)]]),
+    ...(task.params === null ? [] : [['params', cleanLine(JSON.stringify(task.params))]]),
+    ...(Object.keys(task.metadata).length === 0 ? [] : [['metadata', cleanLine(JSON.stringify(task.metadata))]]),
+  ]
+  const rows = turns.map(({ number, status, attempt, startedAt, finishedAt, error }) => [
+    String(number),
+    status,
+    String(attempt),
+    startedAt && finishedAt ? formatDuration(Date.parse(finishedAt) - Date.parse(startedAt)) : '',
+    error ? `${error.message} (${error.code})` : '',
+  ])
+  const lines = facts.map(([name = '', value = '']) => `${name.padEnd(9)}${value}\n`).join('')
+  return `${lines}\n${formatTable(['turn', 'status', 'attempt', 'took', 'error'], rows)}\n`
+}

@@ -1,0 +1,63 @@
+/** `rivulet tail <task>`: what a task says, from its beginning or after a cursor, until it ends. Ctrl-C leaves; the task goes on. */
+import { type Cursor, hasEnded, parseCursor } from '@rivulet/client'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { createTextCleaner } from '../clean-text.ts'
+import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
+import type { Context } from '../context.ts'
+import { exitCodeOf, exitCodes } from '../exit-code.ts'
+import { readRawEvents } from '../raw-events.ts'
+import { parseTaskId } from '../task-argument.ts'
+import { closingLine, outcomeStyles, printEvents, watchTask } from '../watch-task.ts'
+
+type TailOptions = { url?: string; key?: string; after?: Cursor; follow?: boolean; json?: boolean; raw?: boolean }
+
+export function addTailCommand(program: Command, context: Context): void {
+  const command = program
+    .command('tail')
+    .description('watch a task, from its beginning')
+    .argument('<task>', 'its id', parseTaskId)
+    .option('--after <cursor>', 'only what comes after this cursor, such as 2-7', parseCursorOption)
+    .option('--follow', 'stay when the task has ended')
+    .option('--json', 'print every event as a line of JSON')
+    .addOption(new Option('--raw', 'print the event stream as the server sends it').conflicts('json'))
+  addConnectionOptions(command).action((task: string, options: TailOptions) => tail(context, task, options))
+}
+
+async function tail(context: Context, id: string, options: TailOptions): Promise<void> {
+  const { out, err, environment, onInterrupt, exitWith } = context
+  const { after, follow = false } = options
+  const connection = connectionOf(options, environment)
+  const task = connect(connection).tasks.get(id)
+  // An event stream is tried for ever; whether there is anything to be had is asked before.
+  const { task: known } = await task.detail()
+  const leaving = new AbortController()
+  const dispose = onInterrupt(() => leaving.abort())
+  const request = { signal: leaving.signal, after, follow }
+  try {
+    if (options.raw) {
+      const clean = out.isInteractive ? createTextCleaner() : (text: string) => text
+      await readRawEvents(connection, { task: id, ...request }, text => out.write(clean(text))).catch(unlessLeaving)
+      exitWith(leaving.signal.aborted ? exitCodes.canceled : exitCodeOf((await task.detail()).task.status))
+    } else if (options.json) {
+      const status = await printEvents(task, { out, ...request })
+      exitWith(leaving.signal.aborted ? exitCodes.canceled : exitCodeOf(status ?? known.status))
+    } else {
+      const state = await watchTask(task, { said: out, noted: out, ...request })
+      if (leaving.signal.aborted) return exitWith(exitCodes.canceled)
+      if (hasEnded(state.status)) err.write(`${err.style(outcomeStyles[state.status], closingLine(state))}\n`)
+      exitWith(exitCodeOf(state.status))
+    }
+  } finally {
+    dispose()
+  }
+
+  function unlessLeaving(error: unknown): void {
+    if (!leaving.signal.aborted) throw error
+  }
+}
+
+function parseCursorOption(text: string): Cursor {
+  const cursor = parseCursor(text)
+  if (cursor === null) throw new InvalidArgumentError('A cursor is <epoch>-<seq>, such as 2-7.')
+  return cursor
+}

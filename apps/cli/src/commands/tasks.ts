@@ -1,0 +1,52 @@
+/** `rivulet tasks`: the latest tasks, newest first, and those that fit. */
+import type { TaskQuery, TaskStatus } from '@rivulet/client'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
+import type { Context } from '../context.ts'
+import { formatAge } from '../duration.ts'
+import { toJsonLine } from '../json-line.ts'
+import { formatTable } from '../table.ts'
+
+type TasksOptions = Pick<TaskQuery, 'agent' | 'name' | 'limit' | 'cursor' | 'metadata'> & {
+  url?: string
+  key?: string
+  status?: TaskStatus
+  json?: boolean
+}
+
+const statuses: TaskStatus[] = ['queued', 'running', 'waiting', 'completed', 'failed', 'canceled']
+
+export function addTasksCommand(program: Command, context: Context): void {
+  const command = program
+    .command('tasks')
+    .description('list tasks, newest first')
+    .option('--agent <name>', 'of this agent')
+    .addOption(new Option('--status <status>', 'in this state').choices(statuses))
+    .option('--name <name>', 'of this name')
+    .option('--metadata <key=value>', 'with this in their metadata (again for more)', addPair)
+    .option('--limit <count>', 'how many, at most 100', parseLimit, 20)
+    .option('--cursor <cursor>', 'the page after this one')
+    .option('--json', 'print the page as JSON')
+  addConnectionOptions(command).action((options: TasksOptions) => listTasks(context, options))
+}
+
+async function listTasks({ environment, out, err }: Context, { url, key, json, ...query }: TasksOptions): Promise<void> {
+  const page = await connect(connectionOf({ ...(url && { url }), ...(key && { key }) }, environment)).tasks.list(query)
+  if (json) return out.write(toJsonLine(page))
+  const now = Date.now()
+  const rows = page.data.map(task => [task.id, task.agent, task.status, formatAge(task.updatedAt, now), task.name ?? ''])
+  out.write(rows.length > 0 ? formatTable(['id', 'agent', 'status', 'changed', 'name'], rows) : 'no tasks\n')
+  if (page.nextCursor) err.write(`more with --cursor ${page.nextCursor}\n`)
+}
+
+function addPair(text: string, earlier: Record<string, string> = {}): Record<string, string> {
+  const [, key, value] = /^([^=]+)=(.*)$/s.exec(text) ?? []
+  if (key === undefined || value === undefined) throw new InvalidArgumentError('Write it as key=value.')
+  return { ...earlier, [key]: value }
+}
+
+function parseLimit(text: string): number {
+  const limit = Number(text)
+  if (!/^\d{1,3}$/.test(text) || limit < 1 || limit > 100) throw new InvalidArgumentError('Give a number from 1 to 100.')
+  return limit
+}

@@ -1,0 +1,33 @@
+/** The options of every command that talks to a platform, and the client that they ask for. */
+import { createClient, type RivuletClient } from '@rivulet/client'
+import type { Command } from 'commander'
+import type { Environment } from './context.ts'
+import { UsageError } from './exit-code.ts'
+
+export type Connection = { url: string; key?: string | undefined }
+
+const defaultUrl = 'http://127.0.0.1:4000'
+
+/** A person waits: enough tries for a hiccup, too few to hang on a platform that is not there. */
+const maxRetries = 2
+
+export function addConnectionOptions(command: Command): Command {
+  return command
+    .option('--url <url>', `where Rivulet is (RIVULET_URL, else ${defaultUrl})`)
+    .option('--key <key>', 'the key it asks for (RIVULET_KEY)')
+}
+
+export function connectionOf(options: { url?: string; key?: string }, environment: Environment): Connection {
+  const url = urlOf(options, environment)
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    throw new UsageError('The URL of Rivulet must begin with http:// or https://')
+  return { url, key: options.key ?? (environment.RIVULET_KEY || undefined) }
+}
+
+export function urlOf(options: { url?: string }, environment: Environment): string {
+  return (options.url ?? (environment.RIVULET_URL || defaultUrl)).replace(/\/+$/, '')
+}
+
+export function connect(connection: Connection): RivuletClient {
+  return createClient({ ...connection, maxRetries })
+}

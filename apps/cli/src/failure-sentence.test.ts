@@ -1,0 +1,33 @@
+import { RivuletError } from '@rivulet/client'
+import { expect, test } from 'vitest'
+import { sentenceOf } from './failure-sentence.ts'
+
+const url = 'http://127.0.0.1:1'
+const refused = new TypeError('fetch failed', { cause: Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }) })
+
+test('nobody there: how to start one', () => {
+  const error = new RivuletError('unreachable', 'No answer', { cause: refused })
+  expect(sentenceOf(error, url)).toBe('No Rivulet at http://127.0.0.1:1: start one with npm start')
+})
+
+test('somebody there who does not answer is another matter', () => {
+  expect(sentenceOf(new RivuletError('unreachable', 'No answer within 30000 ms'), url)).toBe(
+    'No answer within 30000 ms (http://127.0.0.1:1)',
+  )
+})
+
+test('a key that is missing: where to give it', () => {
+  expect(sentenceOf(new RivuletError('unauthorized', 'No'), url)).toContain('--key')
+})
+
+test('what does not fit is named, and what the server says cannot leave its line', () => {
+  const details = [{ path: 'priority', reason: 'too\u001b[31m big' }]
+  expect(sentenceOf(new RivuletError('validation_failed', 'The body does not fit', { details }), url)).toBe(
+    'The body does not fit: priority: too big',
+  )
+})
+
+test('anything else speaks for itself', () => {
+  expect(sentenceOf(new Error('out of paper'), url)).toBe('out of paper')
+  expect(sentenceOf('just text', url)).toBe('just text')
+})

@@ -1,0 +1,45 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { createProject } from './new-project.ts'
+import { root } from './programs.ts'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'rivulet-init-'))
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+test('a project has an agent, a test, a README and the two commands', () => {
+  const files = createProject(join(folder, 'deep', 'My Agents!'))
+  expect(files).toEqual(['.gitignore', 'README.md', 'agents.test.ts', 'agents.ts', 'package.json'])
+  const manifest = JSON.parse(readFileSync(join(folder, 'deep/My Agents!/package.json'), 'utf8'))
+  expect(manifest.name).toBe('my-agents')
+  expect(Object.keys(manifest.scripts)).toEqual(['start', 'test'])
+})
+
+test('its dependencies are links to this checkout, and no file knows where on the machine it lies', () => {
+  createProject(folder)
+  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  for (const [name, link] of Object.entries<string>(manifest.dependencies)) {
+    expect(link).toMatch(/^file:\.\.\//)
+    expect(JSON.parse(readFileSync(resolve(folder, link.slice('file:'.length), 'package.json'), 'utf8')).name).toBe(name)
+  }
+  for (const file of readdirSync(folder)) {
+    const text = readFileSync(join(folder, file), 'utf8')
+    expect(text).not.toContain('{{')
+    expect(text).not.toMatch(new RegExp(`(?<![./\\w])${root.slice(0, -1)}`))
+  }
+})
+
+test('a folder that holds something is refused, and left as it was', () => {
+  writeFileSync(join(folder, 'precious.txt'), 'mine')
+  expect(() => createProject(folder)).toThrow('is not empty: it has precious.txt')
+  expect(readdirSync(folder)).toEqual(['precious.txt'])
+})
+
+test('a fresh repository is as good as empty', () => {
+  mkdirSync(join(folder, '.git'))
+  expect(createProject(folder)).toContain('agents.ts')
+})

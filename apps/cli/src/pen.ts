@@ -1,0 +1,93 @@
+/**
+ * Writing to a terminal, a file or a pipe.
+ *
+ * In a terminal a status line may stand below what was written: it is taken away before anything is written and comes back after it, so that
+ * nobody else needs to know of it. It is there only while the cursor is at the start of a line.
+ */
+import { styleText } from 'node:util'
+import { fitLine } from './text-width.ts'
+
+export type Style = Parameters<typeof styleText>[0]
+
+export type Pen = {
+  /** Whether somebody looks on who sees a status line. */
+  isInteractive: boolean
+  columns(): number
+  write(text: string): void
+  /** Ends a line that was begun. */
+  freshLine(): void
+  style(style: Style, text: string): string
+  /** Asked anew for every frame of the spinner; null takes it away. */
+  status(text: (() => string) | null): void
+}
+
+export type PenStream = { isTTY?: boolean; columns?: number; write(text: string): unknown }
+
+const frames = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'
+const frameMs = 80
+const eraseLine = '\r\u001b[2K'
+
+export function createPen(stream: PenStream, environment: Record<string, string | undefined>): Pen {
+  const hasColor = wantsColor(stream, environment)
+  const isInteractive = stream.isTTY === true && environment.TERM !== 'dumb'
+  let isAtLineStart = true
+  let status: (() => string) | null = null
+  let isStatusShown = false
+  let frame = 0
+  let spinning: NodeJS.Timeout | undefined
+  return { isInteractive, columns, write, freshLine, style, status: setStatus }
+
+  function columns(): number {
+    return stream.columns || 80
+  }
+
+  function write(text: string): void {
+    if (text === '') return
+    stream.write(isStatusShown ? eraseLine + text : text)
+    isStatusShown = false
+    isAtLineStart = text.endsWith('\n')
+    draw()
+  }
+
+  function freshLine(): void {
+    if (!isAtLineStart) write('\n')
+  }
+
+  function style(wanted: Style, text: string): string {
+    return hasColor && text !== '' ? styleText(wanted, text, { validateStream: false }) : text
+  }
+
+  function setStatus(text: (() => string) | null): void {
+    if (!isInteractive) return
+    status = text
+    if (text) {
+      spinning ??= setInterval(turn, frameMs)
+      draw()
+    } else {
+      clearInterval(spinning)
+      spinning = undefined
+      if (isStatusShown) stream.write(eraseLine)
+      isStatusShown = false
+    }
+  }
+
+  function turn(): void {
+    frame = (frame + 1) % frames.length
+    draw()
+  }
+
+  function draw(): void {
+    if (!status || !isAtLineStart) return
+    // The last column stays free: some terminals begin a new line when it is filled.
+    const line = fitLine(status(), columns() - 3)
+    stream.write(`${eraseLine}${style('cyan', frames.charAt(frame))} ${style('dim', line)}`)
+    isStatusShown = true
+  }
+}
+
+/** FORCE_COLOR, NO_COLOR, and else whether it is a terminal. */
+function wantsColor(stream: PenStream, { FORCE_COLOR, NO_COLOR, TERM }: Record<string, string | undefined>): boolean {
+  if (FORCE_COLOR !== undefined) return FORCE_COLOR !== '0' && FORCE_COLOR !== 'false'
+  if (NO_COLOR) return false
+  return stream.isTTY === true && TERM !== 'dumb'
+}

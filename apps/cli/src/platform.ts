@@ -1,0 +1,106 @@
+/**
+ * Everything in one terminal: engines, API and a worker with the example agents, or with those of somebody's files. What dies is started again;
+ * what is stopped is stopped in order, the engines last.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createClient } from '@rivulet/client'
+import type { Engine } from '@rivulet/engines'
+import { openPostgres, openRedis, type RunOptions } from './engines.ts'
+import { type Program, programs, programsOf, root } from './programs.ts'
+import { forgetRunning, noteRunning } from './running-note.ts'
+import { foldersOf, watchSources } from './source-watch.ts'
+import { type SupervisedProcess, superviseProcess } from './supervised-process.ts'
+
+export type PlatformOptions = RunOptions & {
+  host: string
+  port: number
+  key?: string | undefined
+  /** Files whose agents the worker runs in place of the examples. */
+  agentFiles: readonly string[]
+  /** Restart what a change of the sources touches. */
+  isWatching: boolean
+  /** A line that a program wrote. */
+  hear: (program: Program, line: string) => void
+}
+
+export type Platform = {
+  url: string
+  /** An agent that would run a task; null when everything was stopped before. */
+  ready: Promise<string | null>
+  stop(): Promise<void>
+}
+
+export async function startPlatform(options: PlatformOptions): Promise<Platform> {
+  const { environment, host, port, key, agentFiles, isWatching, dataDir, write, hear } = options
+  const engines: Engine[] = []
+  const stopping = new AbortController()
+  let stopped: Promise<void> | null = null
+  try {
+    engines.push(await openRedis(options))
+    engines.push(await openPostgres(options))
+  } catch (error) {
+    await stopEngines()
+    throw error
+  }
+  const [redis, postgres] = engines
+  const url = `http://${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`
+  const shared = { ...environment, REDIS_URL: redis?.url, DATABASE_URL: postgres?.url, HOST: host, PORT: String(port), RIVULET_URL: url }
+  const running: Record<Program, SupervisedProcess> = { api: supervise('api', []), worker: supervise('worker', agentFiles) }
+  const unwatch = isWatching ? [watchSources([`${root}apps`, `${root}packages`], restartTouched), ...watchAgents()] : []
+  noteRunning(dataDir, { pid: process.pid, url, redisUrl: redis?.url ?? '' })
+  return { url, ready: untilReady(), stop }
+
+  function supervise(name: Program, args: readonly string[]): SupervisedProcess {
+    const isWanted = () => !stopping.signal.aborted
+    return superviseProcess({ name, entry: programs[name], args, environment: shared, write, hear: line => hear(name, line), isWanted })
+  }
+
+  function watchAgents(): (() => void)[] {
+    return agentFiles.length > 0 ? [watchSources(foldersOf(agentFiles), () => restart('worker'))] : []
+  }
+
+  function stop(): Promise<void> {
+    stopped ??= windDown()
+    return stopped
+  }
+
+  async function windDown(): Promise<void> {
+    stopping.abort()
+    for (const stopWatching of unwatch) stopWatching()
+    forgetRunning(dataDir, process.pid)
+    await running.worker.stop()
+    await running.api.stop()
+    await stopEngines()
+  }
+
+  async function stopEngines(): Promise<void> {
+    for (const engine of engines.reverse()) await engine.stop()
+  }
+
+  function restartTouched(files: string[]): void {
+    for (const name of new Set(files.flatMap(programsOf))) restart(name)
+  }
+
+  function restart(name: Program): void {
+    write(`${name.padEnd(6)} changed; restarting`)
+    void running[name].restart()
+  }
+
+  async function untilReady(): Promise<string | null> {
+    for (;;) {
+      if (stopping.signal.aborted) return null
+      const agent = await findAgent()
+      if (agent) return agent
+      await sleep(100)
+    }
+  }
+
+  async function findAgent(): Promise<string | null> {
+    try {
+      const agents = await createClient({ url, key, maxRetries: 0 }).agents.list()
+      return agents.find(({ workers }) => workers > 0)?.name ?? null
+    } catch {
+      return null
+    }
+  }
+}

@@ -1,0 +1,79 @@
+/** The command line in this process, with pens that remember. What it does to a platform is told in test/flow/cli.test.ts. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { CommanderError } from 'commander'
+import { expect, test } from 'vitest'
+import type { Context, Environment } from './context.ts'
+import { UsageError } from './exit-code.ts'
+import { createPen } from './pen.ts'
+import { createProgram } from './program.ts'
+
+const someTask = '00000000-0000-7000-8000-000000000000'
+
+test.each([
+  ['no command that exists', ['dance'], 'unknown command'],
+  ['a missing argument', ['run'], 'missing required argument'],
+  ['an unknown option', ['agents', '--loud'], 'unknown option'],
+  ['parameters that are not JSON', ['run', 'echo', '--params', '{x'], 'It is not JSON'],
+  ['an id that is none', ['show', '42'], 'UUID'],
+  ['a cursor that is none', ['tail', someTask, '--after', 'x'], 'A cursor is'],
+  ['two formats at once', ['tail', someTask, '--json', '--raw'], 'cannot be used with'],
+  ['a status that is none', ['tasks', '--status', 'tired'], 'Allowed choices'],
+  ['a page that is too long', ['tasks', '--limit', '101'], 'from 1 to 100'],
+  ['a pair that is none', ['tasks', '--metadata', 'user'], 'key=value'],
+  ['a file that is not there', ['worker', 'nowhere.ts'], 'There is no file'],
+])('%s is a matter of usage, in a sentence on stderr', async (_, args, sentence) => {
+  const { error, out, err } = await run(args)
+  expect(error).toBeInstanceOf(CommanderError)
+  expect([out, err.split('\n').length <= 3, err.includes(sentence)]).toEqual(['', true, true])
+})
+
+test('a URL that is none is a matter of usage, too', async () => {
+  expect((await run(['agents', '--url', 'localhost:4000'])).error).toBeInstanceOf(UsageError)
+})
+
+test('every command explains itself', async () => {
+  const { out } = await run(['--help'])
+  for (const command of ['dev', 'run', 'tail', 'tasks', 'show', 'cancel', 'agents', 'doctor', 'init', 'worker', 'migrate'])
+    expect(out).toContain(`  ${command} `)
+})
+
+test('--url and --key count before the environment', async () => {
+  const asked: string[] = []
+  const server = createServer((request, response) => {
+    asked.push(request.headers.authorization ?? 'nothing')
+    response.setHeader('content-type', 'application/json').end('{"data":[]}')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
+  try {
+    await run(['agents', '--url', url, '--key', 'a'], { RIVULET_URL: 'http://127.0.0.1:2', RIVULET_KEY: 'b' })
+    await run(['agents'], { RIVULET_URL: `${url}/`, RIVULET_KEY: 'b' })
+    await run(['agents', '--url', url], { RIVULET_KEY: '' })
+    expect(asked).toEqual(['Bearer a', 'Bearer b', 'nothing'])
+  } finally {
+    server.closeAllConnections()
+    server.close()
+  }
+})
+
+async function run(args: string[], environment: Environment = {}): Promise<{ error: unknown; out: string; err: string }> {
+  const said = { out: '', err: '' }
+  const context: Context = {
+    environment,
+    out: createPen({ write: (text: string) => (said.out += text) }, {}),
+    err: createPen({ write: (text: string) => (said.err += text) }, {}),
+    readInput: async () => '',
+    onInterrupt: () => () => {},
+    onStop: () => {},
+    exitWith: () => {},
+  }
+  const error = await createProgram(context, '0')
+    .parseAsync(args, { from: 'user' })
+    .then(
+      () => null,
+      (reason: unknown) => reason,
+    )
+  return { error, ...said }
+}

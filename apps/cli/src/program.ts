@@ -1,0 +1,40 @@
+/** `rivulet` and its commands. What is wrong with a command line is a CommanderError; what is wrong with the world is any other. */
+import { Command } from 'commander'
+import { addAgentsCommand } from './commands/agents.ts'
+import { addCancelCommand } from './commands/cancel.ts'
+import { addDoctorCommand } from './commands/doctor.ts'
+import { addInitCommand } from './commands/init.ts'
+import { addMigrateCommand } from './commands/migrate.ts'
+import { addRunCommand } from './commands/run.ts'
+import { addShowCommand } from './commands/show.ts'
+import { addStartCommands } from './commands/start.ts'
+import { addTailCommand } from './commands/tail.ts'
+import { addTasksCommand } from './commands/tasks.ts'
+import { addWorkerCommand } from './commands/worker.ts'
+import type { Context } from './context.ts'
+
+export function createProgram(context: Context, version: string): Command {
+  const program = new Command('rivulet')
+    .description('Runs AI agents as asynchronous workers and streams what they say.')
+    .version(version)
+    .exitOverride()
+    .configureOutput({ writeOut: text => context.out.write(text), writeErr: text => context.err.write(text) })
+    .showSuggestionAfterError()
+    .addHelpText('after', '\nExit codes: 0 completed, 1 failed, 2 usage, 130 canceled.')
+  for (const add of commands) add(program, context)
+  return program
+}
+
+const commands = [
+  addStartCommands,
+  addWorkerCommand,
+  addRunCommand,
+  addTailCommand,
+  addTasksCommand,
+  addShowCommand,
+  addCancelCommand,
+  addAgentsCommand,
+  addDoctorCommand,
+  addInitCommand,
+  addMigrateCommand,
+]

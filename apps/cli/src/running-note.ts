@@ -1,0 +1,38 @@
+/** A note in the data folder that says where a platform runs, so that a worker of somebody's own finds it. It holds as long as its writer lives. */
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+
+const noteSchema = z.object({ pid: z.int(), url: z.string(), redisUrl: z.string() })
+
+export type RunningNote = z.output<typeof noteSchema>
+
+/** A folder that cannot be written to has no embedded engines either, and is no reason not to run. */
+export function noteRunning(dataDir: string, note: RunningNote): void {
+  try {
+    mkdirSync(dataDir, { recursive: true })
+    // For this user only: the URL of a server of one's own may hold a password.
+    writeFileSync(fileIn(dataDir), JSON.stringify(note), { mode: 0o600 })
+  } catch {
+    // Then a worker has to be told.
+  }
+}
+
+/** Another platform on servers of one's own may have written its note over this one's. */
+export function forgetRunning(dataDir: string, pid: number): void {
+  if (findRunning(dataDir)?.pid === pid) rmSync(fileIn(dataDir), { force: true })
+}
+
+export function findRunning(dataDir: string): RunningNote | null {
+  try {
+    const note = noteSchema.parse(JSON.parse(readFileSync(fileIn(dataDir), 'utf8')))
+    process.kill(note.pid, 0)
+    return note
+  } catch {
+    return null
+  }
+}
+
+function fileIn(dataDir: string): string {
+  return join(dataDir, 'running.json')
+}

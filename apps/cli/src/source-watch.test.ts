@@ -1,0 +1,33 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { watchSources } from './source-watch.ts'
+
+let folder: string
+let heard: string[]
+let stop: () => void
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'rivulet-watch-'))
+  for (const name of ['lib', 'node_modules']) mkdirSync(join(folder, name))
+  heard = []
+  stop = watchSources([folder], files => void heard.push(...files))
+})
+afterEach(() => {
+  stop()
+  rmSync(folder, { recursive: true })
+})
+
+test('a change in a folder below is told; what is installed, tests and other files are not', async () => {
+  for (const name of ['node_modules/a.ts', 'a.test.ts', 'notes.md', 'lib/agent.ts']) writeFileSync(join(folder, name), '')
+  await vi.waitFor(() => expect(heard.some(file => file.endsWith('lib/agent.ts'))).toBe(true), { timeout: 10_000 })
+  expect(heard.filter(file => !file.endsWith('lib/agent.ts'))).toEqual([])
+})
+
+test('a folder that came later is watched as well', async () => {
+  mkdirSync(join(folder, 'new'))
+  writeFileSync(join(folder, 'first.ts'), '')
+  await vi.waitFor(() => expect(heard.length).toBeGreaterThan(0), { timeout: 10_000 })
+  writeFileSync(join(folder, 'new/second.ts'), '')
+  await vi.waitFor(() => expect(heard.some(file => file.endsWith('new/second.ts'))).toBe(true), { timeout: 10_000 })
+})

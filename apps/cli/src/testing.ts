@@ -1,0 +1,63 @@
+/** A platform for the tests of a project: real engines, API and worker on a free port, with data in a folder that goes away with it. */
+
+import { once } from 'node:events'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Platform, startPlatform } from './platform.ts'
+
+export type TestPlatform = { url: string; stop(): Promise<void> }
+
+export type TestPlatformOptions = {
+  /** Files whose agents are run, from the working folder. */
+  agentFiles: readonly string[]
+  /** For every process. Its servers are left alone: a test has its own. */
+  environment: Record<string, string | undefined>
+  /** How long it may take until an agent is there. Default 60,000. */
+  readyMs?: number
+}
+
+/** Resolves when a task would be run; rejects with what the processes said when that takes too long. */
+export async function startTestPlatform({ agentFiles, environment, readyMs = 60_000 }: TestPlatformOptions): Promise<TestPlatform> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'rivulet-'))
+  // Postgres runs as another user when this is root.
+  chmodSync(dataDir, 0o755)
+  const lines: string[] = []
+  const platform = await start().catch(error => {
+    removeData()
+    throw error
+  })
+  const impatience = setTimeout(() => void stop(), readyMs)
+  const agent = await platform.ready
+  clearTimeout(impatience)
+  if (agent === null) throw new Error(`No agent was there after ${readyMs} ms:\n${lines.slice(-30).join('\n')}`)
+  return { url: platform.url, stop }
+
+  async function start(): Promise<Platform> {
+    const { REDIS_URL: _, DATABASE_URL: __, RIVULET_KEY: ___, RIVULET_WORKER_KEY: ____, ...own } = environment
+    return startPlatform({
+      ...{ host: '127.0.0.1', port: await freePort(), dataDir, environment: own, agentFiles, isWatching: false },
+      write: line => lines.push(line),
+      hear: (program, line) => lines.push(`${program} ${line}`),
+    })
+  }
+
+  async function stop(): Promise<void> {
+    await platform.stop()
+    removeData()
+  }
+
+  function removeData(): void {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  return typeof address === 'object' && address ? address.port : 0
+}

@@ -1,0 +1,64 @@
+/** Writes a task to the terminal while it runs, and tells how it ended. */
+import { type Cursor, compareCursors, type OutcomeStatus, type TaskHandle, type TaskStatus } from '@rivulet/client'
+import type { TaskState } from '@rivulet/protocol'
+import { cleanLine } from './clean-text.ts'
+import type { Context } from './context.ts'
+import { formatDuration } from './duration.ts'
+import { toJsonLine } from './json-line.ts'
+import { storyOf, tellTask } from './task-story.ts'
+import { createTranscript, type TranscriptOptions } from './transcript.ts'
+
+export type WatchOptions = Pick<TranscriptOptions, 'said' | 'noted' | 'hidesInput'> & {
+  signal: AbortSignal
+  /** What is at or before this is not told. */
+  after?: Cursor | undefined
+  follow?: boolean
+}
+
+/** The status at the end; the last known one when the signal came first. */
+export async function watchTask(task: TaskHandle, { signal, after, follow = false, ...pens }: WatchOptions): Promise<TaskState> {
+  const transcript = createTranscript({ ...pens, clock: () => performance.now() })
+  let last: TaskState | null = null
+  try {
+    for await (const { event, state } of tellTask(task, { signal, follow })) {
+      last = state
+      if (after !== undefined && compareCursors(event.cursor, after) <= 0) transcript.skip(storyOf(state))
+      else transcript.show(storyOf(state))
+    }
+  } catch (error) {
+    if (!signal.aborted || !last) throw error
+  } finally {
+    transcript.end()
+  }
+  if (!last) throw new Error(`Nothing was told of task ${task.id}`)
+  return last
+}
+
+/** The same for programs: every event as a line of JSON. */
+export async function printEvents(
+  task: TaskHandle,
+  { out, signal, after, follow = false }: { out: Context['out']; signal: AbortSignal; after?: Cursor | undefined; follow?: boolean },
+): Promise<TaskStatus | null> {
+  let status: TaskStatus | null = null
+  try {
+    for await (const event of task.events({ signal, follow, ...(after !== undefined && { after }) })) {
+      out.write(toJsonLine(event))
+      if (event.type === 'end') status = event.status
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
+  return status
+}
+
+/** How the last turn ended, in a line; a failure says why. */
+export function closingLine(state: TaskState): string {
+  const turn = state.turns.at(-1)
+  const took = turn?.startedAt && turn.finishedAt ? ` in ${formatDuration(Date.parse(turn.finishedAt) - Date.parse(turn.startedAt))}` : ''
+  const used = Object.entries(turn?.usage ?? {}).map(([name, count]) => `, ${count} ${name}`)
+  const why = turn?.error && state.status !== 'completed' ? `: ${turn.error.message}` : ''
+  const code = turn?.error && state.status === 'failed' ? ` (${turn.error.code})` : ''
+  return cleanLine(`${state.status}${took}${used.join('')}${why}${code}`)
+}
+
+export const outcomeStyles = { completed: 'dim', failed: 'red', canceled: 'yellow' } as const satisfies Record<OutcomeStatus, string>

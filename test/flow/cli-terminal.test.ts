@@ -1,0 +1,129 @@
+/** The command line in a pseudo-terminal: what somebody sees who sits in front of it. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Task } from '@rivulet/protocol'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import { full, repeat, rest, type Step, say, start } from '../support/scripts.ts'
+import { loadPty, openTerminal, type TestTerminal } from '../support/terminal.ts'
+import { until } from '../support/until.ts'
+
+const esc = '\u001b'
+const ctrlC = '\u0003'
+const pty = await loadPty()
+
+let platform: Platform
+
+beforeAll(async () => {
+  if (pty) platform = await startPlatform()
+})
+afterAll(() => platform?.close())
+
+describe.skipIf(!pty)('in a terminal (skipped where node-pty has no native part)', () => {
+  test('run streams word by word, in color, with a line at the end that says how it went', async () => {
+    const words = ['one ', 'two ', 'three ', 'four']
+    const thought = full(0, { type: 'reasoning', summary: [], content: ['let me think'] })
+    await inTerminal([thought, ...words.flatMap(word => [say(1, word), rest(300)])], async terminal => {
+      expect(await terminal.exited).toBe(0)
+      expect(terminal.output()).toContain(`${esc}[2mlet me think${esc}[22m`)
+      expect(terminal.output()).toContain(`${esc}[2mcompleted in`)
+      expect(plain(terminal.output())).toContain('one two three four\n')
+      // The words came in pieces of their own, not all at the end.
+      const arrivals = words.map(word => terminal.pieces.findIndex(piece => piece.includes(word.trim())))
+      expect(new Set(arrivals).size).toBeGreaterThan(2)
+    })
+  })
+
+  test('a tool that runs has a spinner, and its duration when it is done', async () => {
+    const response = (content: string | null) => ({ type: 'tool_response', callId: 'c', name: 'search', content, isError: false })
+    const steps = [
+      full(0, { type: 'tool_request', callId: 'c', name: 'search', arguments: { q: 'x' } }),
+      start(1, response(null)),
+      rest(1_500),
+    ]
+    await inTerminal([...steps, full(1, response('found')), say(2, 'done')], async terminal => {
+      await terminal.untilShows(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]\S* \S*search \d+ ms/)
+      expect(await terminal.exited).toBe(0)
+      expect(terminal.output()).toMatch(/✓ search \d+\.\d s/)
+      const spun = new Set(terminal.output().match(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/g))
+      expect(spun.size).toBeGreaterThan(3)
+      // Each frame takes the place of the one before it.
+      expect(plain(terminal.output())).toMatch(/→ search {"q":"x"}\n✓ search \d+\.\d s\ndone\n/)
+    })
+  })
+
+  test('Ctrl-C cancels the task: 130', async () => {
+    await inTerminal([say(0, 'begun'), rest(60_000)], async (terminal, find) => {
+      await terminal.untilShows('begun')
+      terminal.type(ctrlC)
+      await terminal.untilShows('canceling')
+      expect(await terminal.exited).toBe(130)
+      const { task } = await platform.client.waitForEnd((await find()).id)
+      expect(task.status).toBe('canceled')
+      expect(await platform.client.messages(task.id)).toMatchObject([{ status: 'aborted', content: { text: 'begun' } }])
+    })
+  })
+
+  test('a second Ctrl-C leaves at once, also when nobody answers the first', async () => {
+    await inTerminal([repeat(600, say(0, 'still here '), rest(100))], async (terminal, find) => {
+      await terminal.untilShows('still here')
+      const { id } = await find()
+      const [api] = platform.apis
+      api?.freeze()
+      try {
+        terminal.type(ctrlC)
+        await terminal.untilShows('canceling')
+        // What comes too soon after the first is taken for the same.
+        await until('it leaves', () => {
+          terminal.type(ctrlC)
+          return Promise.race([terminal.exited.then(() => true), sleep(100, false)])
+        })
+        expect(await terminal.exited).toBe(130)
+      } finally {
+        api?.wake()
+      }
+      await platform.client.cancel(id)
+    })
+  })
+
+  test('what an agent says cannot steer the terminal', async () => {
+    await inTerminal([say(0, `${esc}]0;owned\u0007${esc}[2Jsafe`)], async terminal => {
+      expect(await terminal.exited).toBe(0)
+      expect(terminal.output()).toContain('safe')
+      expect(terminal.output()).not.toMatch(/owned|\[2J/)
+    })
+  })
+})
+
+async function inTerminal(steps: Step[], use: (terminal: TestTerminal, find: () => Promise<Task>) => Promise<void>): Promise<void> {
+  if (!pty) return
+  const name = `in a terminal ${Math.random()}`
+  const args = ['run', 'scripted', '--name', name, '--params', JSON.stringify({ steps }), '--url', platform.url]
+  const terminal = openTerminal(pty, args)
+  try {
+    await use(terminal, () => until('the task is there', () => findTask(name)))
+  } finally {
+    terminal.kill()
+    await terminal.exited
+  }
+}
+
+async function findTask(name: string): Promise<Task | undefined> {
+  const { body } = await platform.client.get<{ data: Task[] }>(`/v1/tasks?name=${encodeURIComponent(name)}`)
+  return body.data[0]
+}
+
+/** What is left on the screen: without colors, and without lines that were erased. */
+function plain(output: string): string {
+  const erased = `\r${esc}[2K`
+  return output
+    .split('\n')
+    .map(line => line.slice(line.lastIndexOf(erased) + (line.includes(erased) ? erased.length : 0)))
+    .map(line =>
+      line
+        .split(esc)
+        .map((piece, at) => (at === 0 ? piece : piece.replace(/^\[[\d;]*m/, '')))
+        .join(''),
+    )
+    .map(line => line.replace(/\r$/, ''))
+    .join('\n')
+}

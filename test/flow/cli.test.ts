@@ -1,0 +1,258 @@
+/** The command line against a real platform, in pipes: what a script that calls it can rely on. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import type { Message, Task, Turn } from '@rivulet/protocol'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { freePort } from '../support/free-port.ts'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import { fail, full, repeat, rest, type Step, say, start } from '../support/scripts.ts'
+import { type CliResult, cli, runCli } from '../support/terminal.ts'
+import { until } from '../support/until.ts'
+
+const esc = '\u001b'
+
+let platform: Platform
+
+beforeAll(async () => {
+  platform = await startPlatform()
+})
+afterAll(() => platform.close())
+
+describe('run', () => {
+  test('what the agent says is on stdout, and nothing else; no color; 0', async () => {
+    const { code, stdout, stderr } = await rivulet('run', 'echo', 'hello, wide world')
+    expect([code, stdout]).toEqual([0, 'hello, wide world\n'])
+    expect(stderr).toMatch(/^task [0-9a-f-]{36}\ncompleted in .*\n$/)
+    expect(stdout + stderr).not.toContain(esc)
+  })
+
+  test('- reads the input from stdin', async () => {
+    expect(await rivuletWith({ input: 'from a pipe' }, 'run', 'echo', '-')).toMatchObject({ code: 0, stdout: 'from a pipe\n' })
+  })
+
+  test('reasoning and tools are told on stderr', async () => {
+    const { code, stdout, stderr } = await runScript([
+      full(0, { type: 'reasoning', summary: [], content: ['let me look'] }),
+      full(1, { type: 'tool_request', callId: 'c', name: 'search', arguments: { query: 'redis' } }),
+      start(2, { type: 'tool_response', callId: 'c', name: 'search', content: null, isError: false }),
+      rest(20),
+      full(2, { type: 'tool_response', callId: 'c', name: 'search', content: 'found', isError: false }),
+      say(3, 'It is fast.'),
+    ])
+    expect([code, stdout]).toEqual([0, 'It is fast.\n'])
+    expect(stderr).toMatch(/let me look\n→ search {"query":"redis"}\n✓ search \d+ ms\n/)
+  })
+
+  test('a task that fails: 1, and one sentence that says why', async () => {
+    const { code, stderr } = await runScript([say(0, 'so far'), fail('no luck')], '--name', 'fails')
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/failed in .*: no luck \(agent_error\)\n$/)
+  })
+
+  test('a task that is tried again is told again', async () => {
+    const params = JSON.stringify({ attempts: { 1: [say(0, 'first try'), fail('no')], 2: [say(0, 'second try')] } })
+    const { code, stdout, stderr } = await rivulet('run', 'scripted', '--params', params)
+    expect([code, stdout]).toEqual([0, 'first try\nsecond try\n'])
+    expect(stderr).toContain('↻ attempt 2\n')
+  })
+
+  test('what an agent says cannot steer the terminal', async () => {
+    const { stdout } = await runScript([say(0, `a${esc}]0;ow`), rest(20), say(0, `ned\u0007b${esc}[2J\r\u009b31mc`)])
+    expect(stdout).toBe('abc\n')
+  })
+
+  test('--json: every event is a line, from turn.queued to end', async () => {
+    const { code, stdout } = await rivulet('run', 'echo', 'one two', '--json')
+    const events = lines(stdout)
+    expect(code).toBe(0)
+    expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(['turn.queued', 'message.delta', 'turn.finished']))
+    expect(events.at(-1)).toMatchObject({ type: 'end', status: 'completed', cursor: expect.stringMatching(/^\d+-\d+$/) })
+  })
+
+  test('--detach prints the id, and leaves', async () => {
+    const { code, stdout } = await rivulet('run', 'echo', 'later', '--detach')
+    expect(code).toBe(0)
+    expect((await platform.client.waitForEnd(stdout.trim())).task.status).toBe('completed')
+  })
+
+  test('a task that somebody else cancels: 130', async () => {
+    const running = runScript([say(0, 'begun'), rest(60_000)], '--name', 'to be canceled')
+    const task = await taskNamed('to be canceled')
+    await platform.client.waitForTask(task.id, ({ task: { status } }) => status === 'running')
+    expect((await rivulet('cancel', task.id)).stdout).toBe('canceled\n')
+    expect(await running).toMatchObject({ code: 130, stderr: expect.stringContaining('canceled') })
+  })
+
+  test('SIGINT cancels the task, and its words so far stay', async () => {
+    const child = spawn(process.execPath, [
+      cli,
+      'run',
+      'scripted',
+      '--name',
+      'interrupted',
+      '--params',
+      script([say(0, 'begun'), rest(60_000)]),
+      '--url',
+      platform.url,
+    ])
+    await once(child.stdout, 'data')
+    child.kill('SIGINT')
+    expect((await once(child, 'close'))[0]).toBe(130)
+    const { task } = await platform.client.waitForEnd((await taskNamed('interrupted')).id)
+    expect(task.status).toBe('canceled')
+    expect(await platform.client.messages(task.id)).toMatchObject([{ status: 'aborted', content: { text: 'begun' } }])
+  })
+
+  test('a reader that leaves early is no error', async () => {
+    const child = spawn('bash', [
+      '-c',
+      'set -o pipefail; "$0" "$@" | head -c 10; echo "$?"',
+      process.execPath,
+      cli,
+      'run',
+      'echo',
+      'word '.repeat(20_000),
+      '--url',
+      platform.url,
+    ])
+    let out = ''
+    let err = ''
+    child.stdout.on('data', bytes => (out += bytes))
+    child.stderr.on('data', bytes => (err += bytes))
+    await new Promise(resolve => child.once('close', resolve))
+    expect(out).toBe('word word 0\n')
+    expect(err).not.toMatch(/EPIPE|Error/)
+  })
+})
+
+describe('tail, show, tasks, agents, cancel', () => {
+  test('tail tells a task from its beginning, --after only the rest, --json every event, --raw every byte', async () => {
+    const { task } = await platform.client.finishedTask({
+      agent: 'scripted',
+      input: 'hi',
+      params: { steps: [say(0, 'one '), rest(50), say(0, 'two'), say(1, 'three')] },
+    })
+    expect((await rivulet('tail', task.id)).stdout).toBe('› hi\none two\nthree\n')
+    const log = await platform.log(task.id)
+    const middle = log.find(({ event }) => event.type === 'message.delta')?.cursor ?? ''
+    expect((await rivulet('tail', task.id, '--after', middle)).stdout).toBe('two\nthree\n')
+
+    const all = lines((await rivulet('tail', task.id, '--json')).stdout)
+    expect(all.filter(({ type }) => type !== 'caught_up' && type !== 'end').map(({ cursor }) => cursor)).toEqual(
+      log.map(({ cursor }) => cursor),
+    )
+    const later = lines((await rivulet('tail', task.id, '--json', '--after', middle)).stdout)
+    expect(later.map(({ cursor }) => cursor)).not.toContain(middle)
+    expect(later.length).toBeLessThan(all.length)
+
+    const { stdout: raw, code } = await rivulet('tail', task.id, '--raw')
+    expect(raw).toMatch(/id: \d+-\d+\nevent: turn\.queued\ndata: {[\s\S]*event: end\n/)
+    expect(code).toBe(0)
+  })
+
+  test('tail exits as the task ended', async () => {
+    const { task } = await platform.client.finishedTask({ agent: 'scripted', params: { steps: [fail('no')] }, maxAttempts: 1 })
+    expect((await rivulet('tail', task.id)).code).toBe(1)
+    expect((await rivulet('tail', task.id, '--json')).code).toBe(1)
+    expect((await rivulet('tail', task.id, '--raw')).code).toBe(1)
+  })
+
+  test('show tells what a task is, for people and for programs', async () => {
+    const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'hi', name: 'shown', metadata: { user: 'ada' } })
+    const { stdout } = await rivulet('show', task.id)
+    expect(stdout).toContain(`task     ${task.id}\nagent    echo\nstatus   completed\n`)
+    expect(stdout).toMatch(/turn {2}status {5}attempt {2}took +error\n1 {5}completed {2}1/)
+    expect(stdout.endsWith('› hi\nhi\n')).toBe(true)
+    const detail: { task: Task; turns: Turn[]; messages: Message[] } = JSON.parse((await rivulet('show', task.id, '--json')).stdout)
+    expect(detail).toMatchObject({ task: { id: task.id }, turns: [{ number: 1 }], messages: [{ author: 'user' }, { author: 'agent' }] })
+  })
+
+  test('tasks finds by agent, status, name and metadata, page by page', async () => {
+    await platform.client.finishedTask({ agent: 'echo', input: 'a', name: 'found', metadata: { user: 'grace' } })
+    await platform.client.finishedTask({ agent: 'echo', input: 'b', metadata: { user: 'grace' } })
+    const found = await rivulet('tasks', '--agent', 'echo', '--status', 'completed', '--name', 'found', '--metadata', 'user=grace')
+    expect(found.stdout).toMatch(/^id +agent +status +changed +name\n[0-9a-f-]{36} {2}echo {3}completed {2}.+ago +found\n$|now +found\n$/)
+    const first = JSON.parse((await rivulet('tasks', '--metadata', 'user=grace', '--limit', '1', '--json')).stdout)
+    const second = JSON.parse(
+      (await rivulet('tasks', '--metadata', 'user=grace', '--limit', '1', '--cursor', first.nextCursor, '--json')).stdout,
+    )
+    expect(second.data).toMatchObject([{ name: 'found' }])
+    expect((await rivulet('tasks', '--name', 'nobody has this')).stdout).toBe('no tasks\n')
+  })
+
+  test('agents lists who is there', async () => {
+    expect((await rivulet('agents')).stdout).toMatch(
+      /^agent +workers +queued +running +description\n[\s\S]*echo +1 +0 +0 +Says its input back/,
+    )
+    const { data } = JSON.parse((await rivulet('agents', '--json')).stdout)
+    expect(data).toContainEqual(expect.objectContaining({ name: 'echo', workers: 1 }))
+  })
+
+  test('cancel ends a task, and tells when it had ended before', async () => {
+    const { task } = await platform.client.createTask({ agent: 'scripted', params: { steps: [repeat(100, say(0, '.'), rest(1_000))] } })
+    expect(JSON.parse((await rivulet('cancel', task.id, '--reason', 'enough', '--json')).stdout).task.status).toBe('canceled')
+    const { task: ended } = await platform.client.finishedTask({ agent: 'echo', input: 'x' })
+    expect(await rivulet('cancel', ended.id)).toMatchObject({ code: 0, stdout: 'it had ended before: completed\n' })
+  })
+})
+
+describe('what cannot work', () => {
+  test('a command line that is wrong: 2, and a sentence on stderr', async () => {
+    const { code, stdout, stderr } = await runCli(['tasks', '--status', 'tired'])
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toMatch(/^error: [^\n]*Allowed choices[^\n]*\n$/)
+  })
+
+  test('nobody there: how to start one', async () => {
+    const url = `http://127.0.0.1:${await freePort()}`
+    expect(await runCli(['run', 'echo', 'x', '--url', url])).toEqual({
+      ...{ code: 1, stdout: '', stderr: `No Rivulet at ${url}: start one with npm start\n` },
+    })
+  })
+
+  test('an agent that nobody knows: 1, in the words of the server', async () => {
+    expect(await rivulet('run', 'nobody', 'x')).toEqual({ code: 1, stdout: '', stderr: 'No worker has ever registered this agent\n' })
+  })
+})
+
+test('color in a pipe only for who forces it; RIVULET_URL says where', async () => {
+  const env = { FORCE_COLOR: '1', RIVULET_URL: platform.url }
+  expect((await runCli(['run', 'echo', 'x'], { env })).stderr).toContain(`${esc}[2mcompleted`)
+})
+
+test('doctor: what is there, and that it is enough', async () => {
+  const env = { PORT: await freePort(), REDIS_URL: inject('redisUrl'), DATABASE_URL: platform.databaseUrl }
+  const { code, stdout } = await rivuletWith({ env }, 'doctor')
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/✓ node .*\n✓ packages .*\n✓ data .*\n✓ redis .*\n✓ postgres .*\n✓ port .*\n✓ platform +\S+ is ready, with .*echo/)
+})
+
+function rivulet(...args: string[]): Promise<CliResult> {
+  return rivuletWith({}, ...args)
+}
+
+function rivuletWith(options: { env?: Record<string, string>; input?: string }, ...args: string[]): Promise<CliResult> {
+  return runCli([...args, '--url', platform.url], options)
+}
+
+function runScript(steps: Step[], ...args: string[]): Promise<CliResult> {
+  return rivulet('run', 'scripted', '--params', script(steps), ...args)
+}
+
+function script(steps: Step[]): string {
+  return JSON.stringify({ steps })
+}
+
+function taskNamed(name: string): Promise<Task> {
+  return until(`a task is named ${name}`, async () => {
+    const { body } = await platform.client.get<{ data: Task[] }>(`/v1/tasks?name=${encodeURIComponent(name)}`)
+    return body.data[0]
+  })
+}
+
+function lines(text: string): { type: string; cursor: string; status?: string }[] {
+  return text
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line))
+}

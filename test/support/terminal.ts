@@ -1,0 +1,103 @@
+/**
+ * The command line as somebody at a terminal has it, and as a script has it.
+ *
+ * `runCli` gives it pipes and waits for its end; `openTerminal` gives it a pseudo-terminal, in which it believes that a person looks on.
+ */
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { until } from './until.ts'
+
+export const cli = fileURLToPath(new URL('../../apps/cli/bin/rivulet.mjs', import.meta.url))
+
+export type CliResult = { code: number | null; stdout: string; stderr: string }
+
+export type CliOptions = { env?: Record<string, string>; cwd?: string; input?: string }
+
+export async function runCli(args: readonly string[], { env = {}, cwd, input }: CliOptions = {}): Promise<CliResult> {
+  const child = spawn(process.execPath, [cli, ...args], { cwd, env: plainEnvironment(env), stdio: ['pipe', 'pipe', 'pipe'] })
+  const result: CliResult = { code: null, stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    result.stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    result.stderr += text
+  })
+  child.stdin.on('error', () => {}).end(input ?? '')
+  result.code = await new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
+  return result
+}
+
+export type TestTerminal = {
+  /** Everything that was written to the screen, escape sequences included. */
+  output(): string
+  /** The pieces in which it came. */
+  pieces: string[]
+  type(text: string): void
+  untilShows(text: string | RegExp): Promise<void>
+  exited: Promise<number>
+  kill(): void
+}
+
+type NodePty = typeof import('@lydell/node-pty')
+
+/** Null on machines for which no native part of node-pty is there. */
+export async function loadPty(): Promise<NodePty | null> {
+  try {
+    const pty = await import('@lydell/node-pty')
+    // The native part is loaded with the first process.
+    const probe = pty.spawn(process.execPath, ['--version'], {})
+    await new Promise(resolve => probe.onExit(resolve))
+    return pty
+  } catch {
+    return null
+  }
+}
+
+export function openTerminal(pty: NodePty, args: readonly string[], { env = {}, cwd }: Omit<CliOptions, 'input'> = {}): TestTerminal {
+  const child = pty.spawn(process.execPath, [cli, ...args], {
+    ...{ name: 'xterm-256color', cols: 100, rows: 30 },
+    ...(cwd !== undefined && { cwd }),
+    env: plainEnvironment(env),
+  })
+  const pieces: string[] = []
+  let code: number | null = null
+  child.onData(piece => void pieces.push(piece))
+  const exited = new Promise<number>(resolve => {
+    child.onExit(({ exitCode }) => {
+      code = exitCode
+      resolve(exitCode)
+    })
+  })
+  return {
+    output,
+    pieces,
+    type: text => child.write(text),
+    untilShows,
+    exited,
+    kill: () => (code === null ? child.kill('SIGKILL') : undefined),
+  }
+
+  function output(): string {
+    return pieces.join('')
+  }
+
+  async function untilShows(text: string | RegExp): Promise<void> {
+    await until(`the terminal shows ${text}`, () => {
+      if (typeof text === 'string' ? output().includes(text) : text.test(output())) return true
+      if (code !== null) throw new Error(`It ended with ${code} before it showed ${text}:\n${output()}`)
+      return false
+    })
+  }
+}
+
+/** Without what the test runner or the machine says about color, and about a platform that happens to run. */
+export function plainEnvironment(env: Record<string, string>): Record<string, string> {
+  const left = Object.entries(process.env).filter(
+    ([name]) => !/^(FORCE_COLOR|NO_COLOR|CI|TERM|RIVULET_URL|RIVULET_KEY|REDIS_URL|DATABASE_URL|npm_.*)$/.test(name),
+  )
+  return {
+    ...Object.fromEntries(left.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
+    TERM: 'xterm-256color',
+    ...env,
+  }
+}

@@ -44,6 +44,39 @@ test('who creates a task can hear its turn at once, also the next of one that is
   expect([first, second].map(({ chunks }) => chunks()[0]?.messageId?.split(':')[1])).toEqual(['1', '2'])
 })
 
+test('a turn that waits behind another is resumed by its number, and tells nothing of the other', async () => {
+  const name = crypto.randomUUID()
+  const steps = [say(0, 'one '), rest(600), say(0, 'two')]
+  const { task } = await platform.client.createTask(scripted(steps, { name, input: 'go' }))
+  const leaving = new AbortController()
+  const cut = listen(`${platform.url}/v1/tasks?format=ai-sdk`, { body: scripted(steps, { name, input: 'go' }), signal: leaving.signal })
+  await cut.until(() => cut.frames.some(({ id }) => id !== null))
+  leaving.abort()
+  await cut.closed
+  const cursor = cut.frames.findLast(({ id }) => id)?.id ?? ''
+  const more = listen(`${platform.url}/v1/tasks/${task.id}/events?format=ai-sdk&turn=2`, { after: cursor })
+  const first = listen(`${platform.url}/v1/tasks/${task.id}/events?format=ai-sdk`)
+  expect(await Promise.all([more.closed, first.closed])).toEqual(['ended', 'ended'])
+  expect([more.text(), first.text()]).toEqual(['one two', 'one two'])
+  expect(cut.chunks()[0]?.messageId).toBe(`${task.id}:2`)
+  expect(first.chunks()[0]?.messageId).toBe(`${task.id}:1`)
+})
+
+test('a turn that was added by its own call is the one that is told', async () => {
+  const { task } = await platform.client.createTask(scripted([say(0, 'first')]))
+  await platform.client.waitForEnd(task.id)
+  await platform.client.post(`/v1/tasks/${task.id}/turns`, { input: 'and?', params: { steps: [say(0, 'second')] } })
+  const spoken = listen(`${platform.url}/v1/tasks/${task.id}/events?format=ai-sdk`)
+  expect(await spoken.closed).toBe('ended')
+  expect(spoken.chunks()[0]?.messageId).toBe(`${task.id}:2`)
+  expect(spoken.text()).toBe('second')
+  const earlier = listen(`${platform.url}/v1/tasks/${task.id}/events?format=ai-sdk&turn=1`)
+  await earlier.closed
+  expect(earlier.text()).toBe('first')
+  const none = await platform.client.get<ErrorAnswer>(`/v1/tasks/${task.id}/events?format=ai-sdk&turn=3`)
+  expect([none.status, none.body.error.code]).toEqual([404, 'not_found'])
+})
+
 test('an API that stops breaks the connection off, and the cursor goes on at another', async () => {
   const api = await platform.startApi()
   const { task } = await platform.client.createTask(scripted([say(0, 'half '), rest(1_500), say(0, 'whole')]))
@@ -57,18 +90,23 @@ test('an API that stops breaks the connection off, and the cursor goes on at ano
   expect(more.chunks().map(({ type }) => type)).toEqual(['text-delta', 'text-end', 'finish'])
 })
 
-test.each(['GET format=events', 'GET format=', 'GET format=ai-sdk&follow=true', 'POST format=events', 'POST other=1'])(
-  '%s is refused',
-  async request => {
-    const [method, query] = request.split(' ')
-    const { task } = await platform.client.createTask(scripted([]))
-    const answer =
-      method === 'POST'
-        ? await platform.client.post<ErrorAnswer>(`/v1/tasks?${query}`, scripted([]))
-        : await platform.client.get<ErrorAnswer>(`/v1/tasks/${task.id}/events?${query}`)
-    expect([answer.status, answer.body.error.code]).toEqual([400, 'validation_failed'])
-  },
-)
+test.each([
+  'GET format=events',
+  'GET format=',
+  'GET format=ai-sdk&follow=true',
+  'GET format=ai-sdk&turn=0',
+  'GET turn=1',
+  'POST format=events',
+  'POST other=1',
+])('%s is refused', async request => {
+  const [method, query] = request.split(' ')
+  const { task } = await platform.client.createTask(scripted([]))
+  const answer =
+    method === 'POST'
+      ? await platform.client.post<ErrorAnswer>(`/v1/tasks?${query}`, scripted([]))
+      : await platform.client.get<ErrorAnswer>(`/v1/tasks/${task.id}/events?${query}`)
+  expect([answer.status, answer.body.error.code]).toEqual([400, 'validation_failed'])
+})
 
 test('the description of the API names the format', async () => {
   const { body } = await platform.client.get<{ paths: Record<string, Record<string, { parameters: { name: string }[] }>> }>('/openapi.json')
@@ -84,7 +122,7 @@ type Heard = { id: string | null; data: string }
 type Chunk = { type: string; delta?: string; messageId?: string }
 
 /** Reads a stream as it comes; `closed` says how the connection went. */
-function listen(url: string, { body, after }: { body?: object; after?: string } = {}) {
+function listen(url: string, { body, after, signal }: { body?: object; after?: string; signal?: AbortSignal } = {}) {
   const frames: Heard[] = []
   let headers: Headers | null = null
   const parser = createParser({ onEvent: ({ id, data }) => frames.push({ id: id ?? null, data }) })
@@ -104,6 +142,7 @@ function listen(url: string, { body, after }: { body?: object; after?: string } 
 
   async function run(): Promise<'ended' | 'broken'> {
     const response = await fetch(url, {
+      ...(signal && { signal }),
       ...(body && { method: 'POST', body: JSON.stringify(body) }),
       headers: { ...(body && { 'content-type': 'application/json' }), ...(after && { 'last-event-id': after }) },
     })

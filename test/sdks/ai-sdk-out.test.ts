@@ -1,6 +1,15 @@
 /** The AI SDK's own readers on our stream: what useChat shows is what the agent said, however the connection behaves. */
 import { Chat } from '@ai-sdk/react'
-import { DefaultChatTransport, readUIMessageStream, type UIMessage, type UIMessageChunk, uiMessageChunkSchema } from 'ai'
+import { toUiMessages } from '@rivulet/views/ai-sdk'
+import {
+  DefaultChatTransport,
+  readUIMessageStream,
+  safeValidateUIMessages,
+  type UIMessage,
+  type UIMessageChunk,
+  uiMessageChunkSchema,
+  validateUIMessages,
+} from 'ai'
 import { createParser } from 'eventsource-parser'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Platform, startPlatform } from '../support/platform.ts'
@@ -38,6 +47,18 @@ const steps: Step[] = [
   rest(5),
   full(6, { type: 'text', text: 'The final word.', format: 'plain' }),
   full(7, { type: 'text', text: 'Bye.', format: 'plain' }),
+]
+
+/** A model that counts its calls from 0 in each response, one that gives them no ids, and a call that is closed after its answer. */
+const reusedIds: Step[] = [
+  full(8, { type: 'tool_request', callId: 'c1', name: 'again', arguments: { n: 2 } }),
+  full(9, { type: 'tool_response', callId: 'c1', name: 'again', content: 'no', isError: true }),
+  full(10, { type: 'tool_request', callId: '', name: 'x\n\ndata: [DONE]', arguments: {} }),
+  full(11, { type: 'tool_response', callId: '', name: '', content: [1], isError: false }),
+  start(12, { type: 'tool_request', callId: 'constructor', name: '__proto__', arguments: {} }),
+  extend(12, { type: 'tool_request', text: '{}' }),
+  full(13, { type: 'tool_response', callId: 'constructor', name: '__proto__', content: 1, isError: false }),
+  done(12),
 ]
 
 const parts = [
@@ -103,6 +124,32 @@ describe('useChat', () => {
     expect(textOf(reloaded.lastMessage)).toBe('Slowly now.')
   })
 
+  test('begins with what is stored, and that is what a page which stayed open shows', async () => {
+    const { chat, name } = createChat([...steps, ...reusedIds])
+    await chat.sendMessage({ text: 'go' })
+    const stored = await historyOf(taskOf(chat.lastMessage))
+    expect(plain(stored.map(withoutIds))).toEqual(plain(chat.messages.map(withoutIds)))
+    expect(stored.at(-1)?.id).toBe(chat.lastMessage?.id)
+
+    const reloaded = createChat([say(0, 'More.')], fetch, { name, messages: stored }).chat
+    await reloaded.sendMessage({ text: 'more' })
+    expect(reloaded.error).toBeUndefined()
+    expect(reloaded.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant'])
+    expect(textOf(reloaded.lastMessage)).toBe('More.')
+  })
+
+  test('begins with half of an answer that is stored, and goes on with it', async () => {
+    const { chat, name } = createChat([full(0, { type: 'data', data: 1 }), say(1, 'Slowly '), rest(1_500), say(1, 'now.')])
+    const sent = chat.sendMessage({ text: 'go' })
+    await until('the first word is there', () => textOf(chat.lastMessage).includes('Slowly'))
+    const reloaded = createChat([], fetch, { name, messages: await historyOf(taskOf(chat.lastMessage)) }).chat
+    expect(textOf(reloaded.lastMessage)).toBe('Slowly ')
+    await reloaded.resumeStream()
+    await sent
+    expect(reloaded.messages).toHaveLength(2)
+    expect(reloaded.lastMessage).toEqual(chat.lastMessage)
+  })
+
   test('says that a turn failed, and that one was canceled', async () => {
     const failing = createChat([say(0, 'Half'), fail('no luck')]).chat
     await failing.sendMessage({ text: 'go' })
@@ -127,6 +174,11 @@ describe('useChat', () => {
     expect(chat.lastMessage?.parts).toMatchObject([{ type: 'text', text: 'Right' }])
     expect([...seen]).toContain('Wrong')
   })
+})
+
+test('the check for UI messages is one that can fail', async () => {
+  const broken: unknown[] = [{ id: 'a', role: 'assistant', parts: [{ type: 'dynamic-tool', toolCallId: 'c', state: 'no such state' }] }]
+  expect(await safeValidateUIMessages({ messages: broken })).toMatchObject({ success: false })
 })
 
 describe('the stream', () => {
@@ -224,6 +276,22 @@ async function messageOf(said: Frame[]): Promise<UIMessage> {
   for await (const message of readUIMessageStream({ stream, terminateOnError: true })) last = message
   if (!last) throw new Error('Nothing was said')
   return last
+}
+
+/** As docs/sdks.md shows it. */
+async function historyOf(task: string): Promise<UIMessage[]> {
+  return validateUIMessages({ messages: toUiMessages(await platform.client.messages(task)) })
+}
+
+/** What a user said has the id that the page gave it. */
+function withoutIds({ role, parts: said }: UIMessage): Pick<UIMessage, 'role' | 'parts'> {
+  const [text] = said
+  return role === 'user' && text?.type === 'text' ? { role, parts: [{ type: 'text', text: text.text }] } : { role, parts: said }
+}
+
+/** Fields that are there and undefined are the same as none. */
+function plain<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value))
 }
 
 function textOf(message: UIMessage | undefined): string {

@@ -53,7 +53,7 @@ describe.each([
     ['the provider alone, in a run that is streamed', false, true],
     ['provider and hooks', true, false],
     ['provider and hooks, in a run that is streamed', true, true],
-  ])('%s: everything is said once, and the run has its result', async (_, withHooks, stream) => {
+  ])('[item 116] [item 117] %s: everything is said once, and the run has its result', async (_, withHooks, stream) => {
     const model = await startModelServer(replies)
     const runner = createRunner(model, useResponses)
     if (withHooks) tellTurn(runner)
@@ -122,7 +122,7 @@ test('a handoff is told, with its call and its answer', async () => {
   )
 })
 
-test('turns that run side by side with one runner do not hear each other', async () => {
+test('[item 118] turns that run side by side with one runner do not hear each other', async () => {
   const model = await startModelServer(request => {
     const asked = JSON.stringify(request.messages)
     const name = /"I am (\w+)"/.exec(asked)?.[1] ?? ''
@@ -154,6 +154,50 @@ test('turns that run side by side with one runner do not hear each other', async
       { text: `Hello ${name}` },
     ])
   }
+})
+
+describe('a run that stops at its tool', () => {
+  const only: Reply[] = [{ call: { id: 'c1', name: 'weather', arguments: ['{"city":"Oslo"}'] } }]
+  const agent = new Agent({ name: 'Assistant', model: 'm', tools: [weather], toolUseBehavior: 'stop_on_first_tool' })
+
+  test.each([
+    ['is told whole with the hooks', true, ['tool_request', 'tool_response']],
+    ['leaves its answer untold with the provider alone, which never sees it', false, ['tool_request']],
+  ])('%s', async (_, withHooks, types) => {
+    const runner = createRunner(await startModelServer(only), false)
+    if (withHooks) tellTurn(runner)
+    let output: unknown
+    const { messages, status } = await play(async () => {
+      output = (await runner.run(agent, 'Rain?')).finalOutput
+    })
+    expect(messages.map(({ content }) => content.type)).toEqual(types)
+    expect([output, status]).toEqual(['Rain in Oslo', 'completed'])
+  })
+})
+
+describe('a tool that throws', () => {
+  const failing = {
+    name: 'weather',
+    description: 'The weather in a city',
+    parameters: z.object({ city: z.string() }),
+    execute: async () => {
+      throw new Error('no such city')
+    },
+  }
+
+  test.each([
+    ['is answered with what the SDK tells the model, not marked as an error', tool(failing), 'completed'],
+    ['and whose error nobody turns into an answer fails the turn', tool({ ...failing, errorFunction: null }), 'failed'],
+  ])('%s', async (_, broken, status) => {
+    const runner = createRunner(await startModelServer(replies), false)
+    tellTurn(runner)
+    const ended = await play(async () => {
+      await runner.run(new Agent({ name: 'Assistant', model: 'm', tools: [broken] }), 'Rain?')
+    })
+    expect(ended.status).toBe(status)
+    const responses = ended.messages.filter(({ content }) => content.type === 'tool_response')
+    expect(responses).toMatchObject([{ status: 'complete', content: { content: expect.stringMatching(/error/i), isError: false } }])
+  })
 })
 
 test('a model that breaks off fails the turn, and what it said stays, once', async () => {

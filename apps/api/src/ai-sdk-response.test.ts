@@ -1,8 +1,8 @@
-import type { Event } from '@rivulet/protocol'
-import { expect, test } from 'vitest'
+import { createTurnComposer, delta, done, type Event, full, start, toolRequest, toolResponse } from '@rivulet/protocol'
+import { describe, expect, test } from 'vitest'
 import { speakAiSdk } from './ai-sdk-response.ts'
 import { createAiSdkStream } from './ai-sdk-stream.ts'
-import { encodeEntry, heartbeat } from './sse-frame.ts'
+import { encodeEntry, encodeWireEvent, heartbeat } from './sse-frame.ts'
 import { type Shared, type SseResponse, share } from './sse-response.ts'
 
 const task = '0198c0de-0000-7000-8000-000000000001'
@@ -46,10 +46,66 @@ test('an end before that of the turn breaks the connection off', () => {
 })
 
 test('a socket that is full is full for the viewer, and nothing is written where nothing is to be said', () => {
-  const { spoken, sent } = open(false)
+  const { spoken, sent, setRoom } = open()
+  setRoom(false)
   expect(spoken.write(bytesOf([{ type: 'turn.waiting', ...ids, turn: 7, request: null }]))).toBe(true)
   expect(sent()).toBe('')
   expect(spoken.write(bytesOf(started))).toBe(false)
+})
+
+describe('a slow reader', () => {
+  const composer = createTurnComposer({ task, turn: 1, attempt: 1, firstIndex: 0 }, { now: () => 1 })
+  const pieces = Array.from({ length: 400 }, (_, place) => delta(1, { type: 'tool_response', text: `${place} `.repeat(8) }))
+  const said = [full(0, toolRequest('c', 'tail')), start(1, toolResponse('c', 'tail')), ...pieces, done(1)]
+  const events: Event[] = [{ type: 'turn.started', ...ids, firstIndex: 0 }, ...said.flatMap(update => composer.compose(update)), finished]
+
+  test('is owed what the viewer wrote, and not what that is in the words of the SDK', () => {
+    const { spoken, sent, setRoom } = open()
+    setRoom(false)
+    expect(spoken.write(bytesOf(events))).toBe(false)
+    // All of it is more than ten times as much: each piece of a tool's response is said with all that came before it.
+    expect(sent().length).toBeLessThan(128 * 1024)
+    expect(spoken.write(share(heartbeat))).toBe(false)
+    let writes = 1
+    for (; !sent().endsWith('data: [DONE]\n\n'); writes += 1) expect(spoken.drained()).toBe(false)
+    expect(writes).toBeGreaterThan(10)
+    const free = open()
+    expect(free.spoken.write(bytesOf(events))).toBe(true)
+    expect(sent()).toBe(free.sent())
+  })
+
+  test('has not stalled while it takes something', () => {
+    const { spoken, setRoom } = open()
+    setRoom(false)
+    spoken.write(bytesOf(events))
+    const before = spoken.unsentBytes()
+    spoken.drained()
+    expect(spoken.unsentBytes()).toBeLessThan(before)
+  })
+
+  test('is told the end that waits for it, and is let go only then', () => {
+    const { spoken, sent, calls, setRoom } = open()
+    setRoom(false)
+    spoken.write(bytesOf(events.slice(0, -1)))
+    spoken.write(share(encodeWireEvent('1-999', { type: 'end', task, status: 'completed' }).bytes))
+    spoken.end()
+    expect(calls).toEqual([])
+    setRoom(true)
+    spoken.drained()
+    expect(sent()).toMatch(/"type":"finish"[^\n]*\n\ndata: \[DONE\]\n\n$/)
+    expect(calls).toEqual(['end'])
+  })
+
+  test('is broken off when the API stops, once it has what waits for it', () => {
+    const { spoken, calls, setRoom } = open()
+    setRoom(false)
+    spoken.write(bytesOf(events.slice(0, -1)))
+    spoken.end()
+    expect(calls).toEqual([])
+    setRoom(true)
+    spoken.drained()
+    expect(calls).toEqual(['destroy'])
+  })
 })
 
 function bytesOf(events: Event[]): Shared {
@@ -57,9 +113,10 @@ function bytesOf(events: Event[]): Shared {
   return share(Buffer.concat(frames))
 }
 
-function open(hasRoom = true): { spoken: SseResponse; sent: () => string; calls: string[] } {
+function open() {
   const written: Buffer[] = []
   const calls: string[] = []
+  let hasRoom = true
   const response: SseResponse = {
     write(bytes) {
       written.push(bytes.plain)
@@ -69,5 +126,12 @@ function open(hasRoom = true): { spoken: SseResponse; sent: () => string; calls:
     end: () => calls.push('end'),
     destroy: () => calls.push('destroy'),
   }
-  return { spoken: speakAiSdk(response, createAiSdkStream({ task })), sent: () => Buffer.concat(written).toString(), calls }
+  return {
+    spoken: speakAiSdk(response, createAiSdkStream({ task })),
+    sent: () => Buffer.concat(written).toString(),
+    calls,
+    setRoom: (room: boolean) => {
+      hasRoom = room
+    },
+  }
 }

@@ -1,5 +1,4 @@
 import {
-  applyEvent,
   type Content,
   type Cursor,
   createTurnComposer,
@@ -8,28 +7,22 @@ import {
   delta,
   done,
   type Event,
-  emptyState,
   formatCursor,
   full,
   media,
-  messagesOf,
   reasoning,
-  type Snapshot,
   start,
-  type TaskState,
   text,
   toolRequest,
   toolResponse,
   type Update,
 } from '@rivulet/protocol'
+import type { UiChunk } from '@rivulet/views/ai-sdk'
 import { describe, expect, test } from 'vitest'
-import type { UiChunk } from './ai-sdk-chunks.ts'
-import { createAiSdkStream } from './ai-sdk-stream.ts'
+import { type Entry, heardOf, readChunks, snapshotOf, task } from '../test/ui-reader.ts'
+import { createAiSdkStream, type HeardBefore } from './ai-sdk-stream.ts'
 
-const task = '0198c0de-0000-7000-8000-000000000001'
 const ids = { task, turn: 1, attempt: 1, at: 1 }
-
-type Entry = { cursor: Cursor; event: Event }
 
 const everyKind: Update[] = [
   start(0, reasoning()),
@@ -78,7 +71,7 @@ test('every kind of content has its chunks, and they add up to the message', () 
   expect(chunks[0]).toEqual({ type: 'start', messageId: `${task}:1`, messageMetadata: { task, turn: 1 } })
   expect(chunks.map(({ type }) => type)).not.toContain('reset-step')
   expect(chunks).toContainEqual({ type: 'data-notice', data: { name: 'progress', data: 3 }, transient: true })
-  expect(read(chunks)).toEqual(everyPart.map(part => expect.objectContaining(part)))
+  expect(readChunks(chunks)).toEqual(everyPart.map(part => expect.objectContaining(part)))
   expect(chunks.at(-1)).toEqual({ type: 'finish', finishReason: 'stop', messageMetadata: { usage: { outputTokens: 7 } } })
 })
 
@@ -89,7 +82,7 @@ test('who joins anywhere hears the message so far, and the rest', () => {
     const joined = stream.take(log[joinsAt - 1]?.cursor ?? '0-0', snapshotOf(log.slice(0, joinsAt), 'join'))
     const rest = log.slice(joinsAt).flatMap(({ cursor, event }) => stream.take(cursor, event))
     expect(joined[0]).toMatchObject({ type: 'start', messageId: `${task}:1` })
-    expect(read([...joined, ...rest])).toEqual(everyPart.map(part => expect.objectContaining(part)))
+    expect(readChunks([...joined, ...rest])).toEqual(everyPart.map(part => expect.objectContaining(part)))
     expect(stream.hasEnded()).toBe(true)
   }
 })
@@ -102,8 +95,8 @@ test('who resumes anywhere, also between two chunks of one event, ends with the 
     const cursor = got.findLast(frame => frame.id)?.id
     if (!cursor) continue
     const place = log.findIndex(entry => entry.cursor === cursor)
-    const more = framesOf(log.slice(place + 1), { heard: stateOf(log.slice(0, place + 1)) })
-    expect(read([...got, ...more].map(({ chunk }) => chunk))).toEqual(everyPart.map(part => expect.objectContaining(part)))
+    const more = framesOf(log.slice(place + 1), { heard: heardOf(log.slice(0, place + 1)) })
+    expect(readChunks([...got, ...more].map(({ chunk }) => chunk))).toEqual(everyPart.map(part => expect.objectContaining(part)))
     expect(more.map(({ chunk }) => chunk.type)).not.toContain('start')
   }
 })
@@ -114,7 +107,7 @@ describe('what has to be unsaid', () => {
     const second = turnOf([delta(0, 'Right')], { epoch: 2, attempt: 2 }).slice(1)
     const chunks = listen([...first, ...second])
     expect(chunks.filter(({ type }) => type === 'reset-step')).toHaveLength(1)
-    expect(read(chunks)).toMatchObject([{ type: 'text', text: 'Right' }])
+    expect(readChunks(chunks)).toMatchObject([{ type: 'text', text: 'Right' }])
   })
 
   test.each<[string, Content, Content, boolean]>([
@@ -128,7 +121,7 @@ describe('what has to be unsaid', () => {
     const log = turnOf([delta(0, 'Before.'), start(1, before), full(1, after)])
     const chunks = listen(log)
     expect(chunks.some(({ type }) => type === 'reset-step')).toBe(resets)
-    expect(read(chunks)).toEqual(read(listen(turnOf([delta(0, 'Before.'), full(1, after)]))))
+    expect(readChunks(chunks)).toEqual(readChunks(listen(turnOf([delta(0, 'Before.'), full(1, after)]))))
   })
 
   test('who has missed something hears all of it again', () => {
@@ -137,7 +130,44 @@ describe('what has to be unsaid', () => {
     const head = log.slice(0, 8).flatMap(({ cursor, event }) => stream.take(cursor, event))
     const gap = stream.take(log[14]?.cursor ?? '0-0', snapshotOf(log.slice(0, 15), 'slow'))
     const rest = log.slice(15).flatMap(({ cursor, event }) => stream.take(cursor, event))
-    expect(read([...head, ...gap, ...rest])).toEqual(everyPart.map(part => expect.objectContaining(part)))
+    expect(readChunks([...head, ...gap, ...rest])).toEqual(everyPart.map(part => expect.objectContaining(part)))
+  })
+})
+
+describe('calls', () => {
+  const [ask, answer] = [toolRequest('c', 'now'), toolResponse('c', 'now', 'noon')]
+
+  test.each<[string, Update[], object[]]>([
+    [
+      'that use an id again are two',
+      [full(0, ask), full(1, answer), full(2, ask), full(3, toolResponse('c', 'now', 'one'))],
+      [
+        { toolCallId: 'c', output: 'noon' },
+        { toolCallId: 'c-2', output: 'one' },
+      ],
+    ],
+    [
+      'that use it side by side are answered in order',
+      [start(0, ask), start(1, ask), full(2, answer), full(3, toolResponse('c', 'now', 'one'))],
+      [
+        { toolCallId: 'c', output: 'noon' },
+        { toolCallId: 'c-1', output: 'one' },
+      ],
+    ],
+    [
+      'without an id have one, and their responses know it',
+      [full(0, toolRequest('', 'now')), full(1, toolResponse('', 'now', 'noon'))],
+      [{ toolCallId: 'call-0', output: 'noon' }],
+    ],
+    [
+      'are told as they are, whatever they are named',
+      [full(0, toolRequest('__proto__', 'x\n\ndata: [DONE]')), full(1, toolResponse('__proto__', 'constructor', 'noon'))],
+      [{ toolCallId: '__proto__', toolName: 'x\n\ndata: [DONE]', output: 'noon' }],
+    ],
+  ])('%s', (_, updates, parts) => {
+    const log = turnOf(updates)
+    expect(readChunks(listen(log))).toMatchObject(parts)
+    expect(readChunks(createAiSdkStream({ task }).take('1-99', snapshotOf(log, 'join')))).toMatchObject(parts)
   })
 })
 
@@ -146,22 +176,33 @@ describe('which turn', () => {
 
   test('the first from the start on; who then goes on hears the next as another message', () => {
     const stream = createAiSdkStream({ task })
-    expect(read(two.flatMap(({ cursor, event }) => stream.take(cursor, event)))).toMatchObject([{ text: 'one' }])
+    expect(readChunks(two.flatMap(({ cursor, event }) => stream.take(cursor, event)))).toMatchObject([{ text: 'one' }])
     const place = two.findIndex(({ event }) => event.type === 'turn.finished') + 1
-    const next = framesOf(two.slice(place), { heard: stateOf(two.slice(0, place)) }).map(({ chunk }) => chunk)
+    const next = framesOf(two.slice(place), { heard: heardOf(two.slice(0, place)) }).map(({ chunk }) => chunk)
     expect(next[0]).toMatchObject({ type: 'start', messageId: `${task}:2` })
-    expect(read(next)).toMatchObject([{ text: 'two' }])
+    expect(readChunks(next)).toMatchObject([{ text: 'two' }])
+  })
+
+  test('the next one begins anew also for who heard it queued before the end', () => {
+    const [queued, ...second] = turnOf([full(0, 'two')], { epoch: 2, turn: 2, firstIndex: 1 })
+    const first = turnOf([delta(0, 'one')])
+    const events = [...first.slice(0, 3), queued, ...first.slice(3), ...second].flatMap(entry => entry?.event ?? [])
+    const log = events.map((event, place): Entry => ({ cursor: formatCursor(1, place + 1), event }))
+    const place = log.findIndex(({ event }) => event.type === 'turn.finished') + 1
+    const next = framesOf(log.slice(place), { heard: heardOf(log.slice(0, place)) }).map(({ chunk }) => chunk)
+    expect(next.filter(({ type }) => type === 'start')).toMatchObject([{ messageId: `${task}:2` }])
+    expect(readChunks(next)).toMatchObject([{ text: 'two' }])
   })
 
   test('the one that was asked for', () => {
     const stream = createAiSdkStream({ task, turn: 2 })
-    expect(read(two.flatMap(({ cursor, event }) => stream.take(cursor, event)))).toMatchObject([{ text: 'two' }])
+    expect(readChunks(two.flatMap(({ cursor, event }) => stream.take(cursor, event)))).toMatchObject([{ text: 'two' }])
   })
 
   test('the last when all have ended', () => {
     const stream = createAiSdkStream({ task })
     const chunks = stream.take('2-9', snapshotOf(two, 'join'))
-    expect(read(chunks)).toMatchObject([{ text: 'two' }])
+    expect(readChunks(chunks)).toMatchObject([{ text: 'two' }])
     expect(stream.hasEnded()).toBe(true)
   })
 })
@@ -194,58 +235,10 @@ function listen(log: Entry[]): UiChunk[] {
 }
 
 /** As on the wire: the cursor stands at the last chunk of an event. */
-function framesOf(log: Entry[], { heard }: { heard?: TaskState }): { id: Cursor | null; chunk: UiChunk }[] {
+function framesOf(log: Entry[], { heard }: { heard?: HeardBefore }): { id: Cursor | null; chunk: UiChunk }[] {
   const stream = createAiSdkStream({ task, heard })
   return log.flatMap(({ cursor, event }) => {
     const chunks = stream.take(cursor, event)
     return chunks.map((chunk, place) => ({ id: place === chunks.length - 1 ? cursor : null, chunk }))
   })
-}
-
-function stateOf(log: Entry[]): TaskState {
-  return log.reduce((state, { cursor, event }) => applyEvent(state, event, cursor), emptyState)
-}
-
-function snapshotOf(log: Entry[], reason: Snapshot['reason']): Snapshot {
-  const state = stateOf(log)
-  const at = new Date(1).toISOString()
-  const turns = state.turns.map(({ firstIndex: _, ...turn }) => ({ queuedAt: at, ...turn, id: task, task }))
-  const entity = { id: task, agent: 'a', status: state.status, params: null, metadata: {}, createdAt: at, updatedAt: at }
-  return { type: 'snapshot', reason, task: entity, turns, messages: messagesOf(state), messagesFrom: 0 }
-}
-
-/** What the SDK's reader makes of the chunks, in short; the real one is in test/sdks. */
-function read(chunks: UiChunk[]): object[] {
-  let parts: Record<string, unknown>[] = []
-  let open = new Map<unknown, Record<string, unknown>>()
-  for (const { type, id, delta: added, toolCallId, ...fields } of chunks) {
-    const [kind = '', step = ''] = type.split(/-(?=[^-]*$)/)
-    const tool = () => parts.find(part => part.toolCallId === toolCallId)
-    if (type === 'reset-step') {
-      parts = []
-      open = new Map()
-    } else if (/^(text|reasoning)-start$/.test(type)) {
-      const part = { type: kind, text: '', state: 'streaming' }
-      parts.push(part)
-      open.set(id, part)
-    } else if (/^(text|reasoning)-(delta|end)$/.test(type)) {
-      const part = open.get(id)
-      if (!part) throw new Error(`${type} of a part that is not open: ${id}`)
-      if (step === 'delta') part.text += String(added)
-      else part.state = 'done'
-      if (step === 'end') open.delete(id)
-    } else if (type.startsWith('tool-')) {
-      if (type.startsWith('tool-output') && !tool()) throw new Error(`The response of a call that is not known: ${toolCallId}`)
-      if (!tool()) parts.push({ type: 'dynamic-tool', toolCallId })
-      const { inputTextDelta: _, dynamic: __, providerExecuted: ___, preliminary: ____, ...said } = fields
-      Object.assign(tool() ?? {}, said)
-    } else if (type === 'data-json') {
-      const known = parts.find(part => part.id === id)
-      if (known) known.data = fields.data
-      else parts.push({ type, id, ...fields })
-    } else if (type === 'file' || type.startsWith('source-')) {
-      parts.push({ type, ...fields })
-    }
-  }
-  return parts
 }

@@ -24,7 +24,7 @@ import {
   type Usage,
   type WireEvent,
 } from '@rivulet/protocol'
-import { callOf, closingOf, growthOf, openingOf, replacementOf, type UiChunk, wholeOf } from './ai-sdk-chunks.ts'
+import { closingOf, createCalls, growthOf, madeUpCall, openingOf, replacementOf, type UiChunk, wholeOf } from '@rivulet/views/ai-sdk'
 
 export type AiSdkStream = {
   /** What an event is to the SDK; none where it is nothing. */
@@ -37,19 +37,23 @@ export type AiSdkStreamOptions = {
   task: string
   /** The turn to tell. */
   turn?: number | undefined
-  /** For who comes back: the fold of what it has heard. */
-  heard?: TaskState | undefined
+  heard?: HeardBefore | undefined
 }
+
+/** For who comes back: the fold of what it has heard, and whether the last of it was the end of a turn. */
+export type HeardBefore = { state: TaskState; isAtEnd: boolean }
 
 type Outcome = Pick<EventOf<'turn.finished'>, 'status' | 'error' | 'usage'> & { stopReason?: StopReason | undefined }
 
 export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOptions): AiSdkStream {
-  let state = heard ?? emptyState
+  let state = heard?.state ?? emptyState
   let turn = wanted ?? unfinishedTurn(state)
-  /** Whether the client has the message. */
-  let hasStarted = heard !== undefined && turn !== null
-  let mayHaveHeardPart = hasStarted
+  /** Whether the client has the message: who has heard the end of a turn may know nothing of the next, even if that was queued before. */
+  let hasStarted = turn !== null && heard?.isAtEnd === false
+  let mayHaveHeardPart = turn !== null && heard !== undefined
+  let calls = createCalls()
   let isOver = false
+  for (const message of messagesOf(state).filter(isTold)) calls.own(message)
 
   return { take, hasEnded: () => isOver }
 
@@ -68,8 +72,10 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
   }
 
   function begin(cursor: Cursor, { reason, task: { status }, turns, messages, messagesFrom }: Snapshot): UiChunk[] {
-    state = restoreState(cursor, { status, turns, messages, messagesFrom })
-    turn ??= unfinishedTurn(state) ?? turns.at(-1)?.number ?? null
+    turn ??= unfinishedTurn({ turns }) ?? turns.at(-1)?.number ?? null
+    // Of other turns a snapshot may hold a megabyte, and every viewer would keep it.
+    const ofTurn = messages.filter(message => message.turn === turn)
+    state = restoreState(cursor, { status, turns, messages: ofTurn, messagesFrom: ofTurn[0]?.index ?? messagesFrom + messages.length })
     const told = turns.find(({ number }) => number === turn)
     const chunks = [...start(), ...(reason === 'join' ? parts() : retold())]
     hasStarted = turn !== null
@@ -78,16 +84,17 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
   }
 
   function follow(cursor: Cursor, event: Event): UiChunk[] {
+    if (turn !== null && event.turn !== turn && event.type.startsWith('message.')) return []
     const before = state
     state = fold(before, event, cursor)
     if (event.type === 'turn.queued' || event.type === 'turn.started') turn ??= event.turn
     if (event.turn !== turn || state === before || state.discarded > before.discarded) return []
     const first = hasStarted ? [] : start()
     hasStarted = true
-    const chunks = [...first, ...chunksOf(event, before)]
-    const isUnsure = mayHaveHeardPart && chunks.length > 1
-    if (chunks.length > 0) mayHaveHeardPart = false
-    return isUnsure ? retold() : chunks
+    const said = chunksOf(event, before)
+    const isUnsure = mayHaveHeardPart && said.length > 1
+    if (said.length > 0) mayHaveHeardPart = false
+    return [...first, ...(isUnsure ? retold() : said)]
   }
 
   function chunksOf(event: Event, before: TaskState): UiChunk[] {
@@ -98,8 +105,8 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
       case 'message.delta':
       case 'message.replaced':
       case 'message.finished': {
-        const after = messageAt(state, event.index)?.message
-        return after && isTold(after) ? change(event, messageAt(before, event.index)?.message, after) : []
+        const [old, after] = [messageAt(before, event.index)?.message, messageAt(state, event.index)?.message]
+        return after && isTold(after) ? change(event, old && calls.own(old), calls.own(after)) : []
       }
       case 'custom':
         return [{ type: 'data-notice', data: { name: event.name, data: event.data }, transient: true }]
@@ -123,12 +130,12 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
       case 'message.started':
         return [...placeFor(after), ...openingOf(after)]
       case 'message.delta':
-        return before ? growthOf(before, after, event.delta) : []
+        return before ? (growthOf(before, after, event.delta) ?? retold()) : []
       case 'message.replaced':
         if (!before) return [...placeFor(after), ...wholeOf(after)]
-        return replacementOf(before, after) ?? retold()
+        return [...(replacementOf(before, after) ?? retold()), ...answersTo(after)]
       case 'message.finished':
-        return closingOf(after)
+        return [...closingOf(after), ...answersTo(after)]
       default:
         return event satisfies never
     }
@@ -144,8 +151,10 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
   }
 
   function parts(): UiChunk[] {
+    calls = createCalls()
     return messagesOf(state)
       .filter(isTold)
+      .map(calls.own)
       .flatMap(message => [...placeFor(message), ...wholeOf(message)])
   }
 
@@ -158,19 +167,23 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
     return message.turn === turn && message.author !== 'user'
   }
 
+  /** What a call was answered before it was closed: the SDK forgets an output when it hears of the input. */
+  function answersTo({ index, content: call }: Message): UiChunk[] {
+    if (call.type !== 'tool_request') return []
+    return messagesOf(state)
+      .filter(message => message.index > index && isTold(message))
+      .map(calls.own)
+      .filter(({ content }) => content.type === 'tool_response' && content.callId === call.callId)
+      .flatMap(wholeOf)
+  }
+
   /** A response belongs to a call that the client has heard of; where there was none, one is made up for it. */
   function placeFor(message: Message): UiChunk[] {
-    const { content } = message
-    if (content.type !== 'tool_response') return []
-    const isAsked = messagesOf(state).some(
-      ({ content: other, turn: of, index }) =>
-        of === turn && index < message.index && other.type === 'tool_request' && other.callId === content.callId,
-    )
-    return isAsked ? [] : [callOf({ ...message, content })]
+    return message.content.type === 'tool_response' && calls.isUnasked(message) ? [madeUpCall(message.content)] : []
   }
 }
 
-function unfinishedTurn({ turns }: TaskState): number | null {
+function unfinishedTurn({ turns }: Pick<TaskState, 'turns'>): number | null {
   return turns.find(({ status }) => !hasEnded(status))?.number ?? null
 }
 

@@ -141,7 +141,11 @@ describe('a consumer', () => {
   })
 
   test('[item 39] [item 45] can send every delta through JSON', () => {
-    const deltas = deltasOf(...updates)
+    const described = delta(7, { type: 'metadata', metadata: { a: 1 } })
+    const others = [full(6, media('image/png', 'AAEC')), start(7, data()), delta(7, { type: 'data', value: { b: 2 } }), described]
+    const deltas = deltasOf(...updates, ...others)
+    const operations = ['BeginPart', 'AppendText', 'AppendBytes', 'ReplaceStructured', 'SetMetadata', 'CommitPart']
+    expect(new Set(deltas.map(({ type }) => type))).toEqual(new Set(operations))
     expect(JSON.parse(JSON.stringify(deltas))).toEqual(deltas)
     expect(structuredClone(deltas)).toEqual(deltas)
   })

@@ -160,6 +160,16 @@ describe('what is consistent', () => {
     }
   })
 
+  test.each([
+    ['goes on from what was streamed is said as the rest of it', '{"x":1,"y":2}', '{"x":1,"y":2}'],
+    ['says something else leaves what was streamed, and only the input counts', '{"y":2}', '{"x":1'],
+  ])('a call that is replaced by one that %s', (_, json, said) => {
+    const replaced = full(0, toolRequest('a', 'f', JSON.parse(json)))
+    const events = saying(start(0, toolRequest('a', 'f')), fragment(0, '{"x":1'), replaced).flatMap(createAgentEvents())
+    expect(events.map(event => (event.type === 'tool_call_arguments_delta' ? event.delta : '')).join('')).toBe(said)
+    expect(events.at(-1)).toEqual({ type: 'tool_call_ready', id: 'a', name: 'f', input: JSON.parse(json) })
+  })
+
   test('[item 130] a call whose arguments were cut off is never ready', () => {
     const events = turnOf({ updates: [start(0, toolRequest('a', 'f')), fragment(0, '{"pa')], end: completed }).flatMap(createAgentEvents())
     expect(events.map(({ type }) => type)).toEqual(['tool_call_started', 'tool_call_arguments_delta', 'turn_finished'])

@@ -53,8 +53,13 @@ export function unsaidText(before: Content | undefined, after: Content): string 
   return after.text.startsWith(said) ? after.text.slice(said.length) : ''
 }
 
-/** The arguments of a call that is closed, as JSON text, where none of them were streamed. */
+/**
+ * What the arguments of a call that is closed say, as JSON text, beyond what was streamed of them. Nothing where they say something else: then
+ * what was streamed is not what counts.
+ */
 export function unsaidArguments(before: Content | undefined, after: Content): string {
   if (after.type !== 'tool_request' || after.raw !== undefined) return ''
-  return before?.type === 'tool_request' && before.raw ? '' : JSON.stringify(after.arguments)
+  const said = before?.type === 'tool_request' ? (before.raw ?? '') : ''
+  const whole = JSON.stringify(after.arguments)
+  return whole.startsWith(said) ? whole.slice(said.length) : ''
 }

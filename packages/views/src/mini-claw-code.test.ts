@@ -86,6 +86,9 @@ describe('[item 84] a line of a stream', () => {
       callStart(1, 'c', 'read'),
       callDelta(1, '{}'),
     ])
+    // It is the id that begins a call, and nothing else.
+    expect(parseSseLine(call({ id: 'c', function: {} }))).toEqual([callStart(1, 'c', '')])
+    expect(parseSseLine(call({ function: { name: 'read' } }))).toEqual([])
   })
 
   test('[item 59] that is the end', () => {
@@ -162,6 +165,16 @@ describe('a task in these words', () => {
     expect(eventsOf(turnOf({ updates, end: completed }))).toEqual([
       ...[words('one'), words(' two'), callStart(0, 'a', 'f'), callDelta(0, '{"x":1}'), words('draft'), end],
     ])
+  })
+
+  test('of a call that is replaced the rest is told, or nothing: arguments cannot be taken back', () => {
+    const replaced = (args: object) => [
+      start(0, toolRequest('a', 'f')),
+      delta(0, { type: 'tool_request', text: '{"x":1' }),
+      full(0, { ...toolRequest('a', 'f'), arguments: args as { x: number } }),
+    ]
+    expect(collected(...eventsOf(saying(...replaced({ x: 1, y: 2 })))).tool_calls).toMatchObject([{ arguments: { x: 1, y: 2 } }])
+    expect(eventsOf(saying(...replaced({ y: 2 })))).toEqual([callStart(0, 'a', 'f'), callDelta(0, '{"x":1')])
   })
 
   test('is done once, however many messages an abort closes', () => {

@@ -32,6 +32,14 @@ export async function findTurn(db: Database, id: string): Promise<TurnRow | unde
   return row
 }
 
+export async function hasTurn(db: Database, task: string, number: number): Promise<boolean> {
+  const [row] = await db
+    .select({ id: turns.id })
+    .from(turns)
+    .where(and(eq(turns.task, task), eq(turns.number, number)))
+  return row !== undefined
+}
+
 /** The turn that has said something and has not ended. */
 export async function startedTurn(db: Database, task: string): Promise<TurnRow | undefined> {
   const started = and(eq(turns.task, task), inArray(turns.status, ['queued', 'running', 'waiting']), gt(turns.attempt, 0))

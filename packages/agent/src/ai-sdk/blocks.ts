@@ -2,7 +2,18 @@
  * The content blocks of a run as messages, numbered as they open. The close of a block is held back until the next one opens or the step ends,
  * so that the last of a step can carry its stop reason and its usage.
  */
-import { type Content, type Delta, delta, done, full, type JsonObject, start, type Update, type UpdateOf } from '@rivulet/protocol'
+import {
+  type Content,
+  type Delta,
+  delta,
+  done,
+  full,
+  type JsonObject,
+  reasoning,
+  start,
+  type Update,
+  type UpdateOf,
+} from '@rivulet/protocol'
 
 export type Block = { readonly index: number; isClosing: boolean; isClosed: boolean; metadata: JsonObject }
 
@@ -53,6 +64,8 @@ export function createBlocks(say: (update: Update) => void) {
 
   /** Ends everything that is open; `how` is of those that nobody closed, `last` of the latest block. */
   function closeAll(how: End, last: End = {}): void {
+    // Nothing left that could carry what was used (the latest was replaced, or nothing was said): a thought of nothing does.
+    if (last.usage && (latest === null || latest.isClosed)) close(open(reasoning()))
     for (const block of unclosed) finish(block, { ...(block.isClosing ? {} : how), ...(block === latest ? last : {}) })
   }
 

@@ -73,6 +73,24 @@ test.each([
   ])
 })
 
+test.each([
+  ['ends with a call that was repaired', [{ type: 'tool-input-delta', id: 'c1', delta: '{' }], { city: 'Oslo' }],
+  ['says nothing', [], null],
+])('the usage of a step that %s is kept', async (_, deltas, input) => {
+  const call = [
+    { type: 'tool-input-start', id: 'c1', toolName: 'weather' },
+    ...deltas,
+    { type: 'tool-call', toolCallId: 'c1', toolName: 'weather', input },
+  ]
+  const step = { type: 'finish-step', finishReason: 'tool-calls', usage }
+  const { messages } = await hear([...(input ? call : []), step, step])
+  expect(messages.flatMap(message => message.usage?.inputTokens ?? [])).toEqual([10, 10])
+  expect(messages.at(-1)).toMatchObject({ content: { type: 'reasoning', summary: [], content: [] }, stopReason: 'tool_use' })
+  expect(messages.filter(({ content }) => content.type === 'tool_request')).toMatchObject(
+    input ? [{ content: { arguments: input }, status: 'complete' }] : [],
+  )
+})
+
 test('a call that nobody streamed, one whose input is plain text, and one that a person denied', async () => {
   const { messages } = await hear([
     { type: 'tool-call', toolCallId: 'a', toolName: 'now', input: {} },

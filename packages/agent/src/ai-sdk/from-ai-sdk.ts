@@ -2,7 +2,7 @@
  * `turn.autoSend(fromAiSdk(result.fullStream))`: a run of the AI SDK as updates.
  *
  * Each text, reasoning, tool call, tool result and file is a message, in order of appearance, over all steps; the last message of a step carries
- * the step's stop reason and usage. A tool's input is streamed and compared with what the SDK made of it at the end: what was repaired replaces
+ * the step's stop reason and usage, and where that was replaced an empty reasoning does. A tool's input is streamed and compared with what the SDK made of it at the end: what was repaired replaces
  * what was streamed. An abort closes what is open as aborted and ends in peace; an error is thrown, and whoever sends the updates closes what is open.
  */
 import {

@@ -31,7 +31,10 @@ test('what came out otherwise than it was streamed replaces it', async () => {
   const first = chunk({ tool_calls: [{ index: 0, id: 'c1', function: { name: 'n' } }] })
   const named = chunk({ tool_calls: [{ index: 0, function: { name: 'ow', arguments: '{}' } }] })
   await ask(turn, [first, named, fragment('{"utc":true}'), done([call])])
-  expect(said()).toMatchObject([{ content: { callId: 'c1', name: 'now', arguments: { utc: true } }, status: 'complete' }])
+  expect(said()).toMatchObject([
+    { content: { callId: 'c1', name: 'now', arguments: { utc: true } }, status: 'complete' },
+    { content: { type: 'reasoning', summary: [], content: [] }, stopReason: 'tool_use', usage: { inputTokens: 2, outputTokens: 3 } },
+  ])
 })
 
 test('texts of several items are several messages, and a cut-off answer says so', async () => {

@@ -91,6 +91,8 @@ export function createResponseVoice({ turn, calls: told }: CurrentTurn): Respons
 
   async function finish({ output, usage }: DoneResponse): Promise<void> {
     for (const item of output) await complete(item)
+    // What was replaced is closed and can carry no usage: where there is nothing else, a thought of nothing does.
+    if (usage && open.size === 0) begin(reasoning())
     const handles = Array.from(open)
     const stopReason = output.some(({ type }) => type === 'function_call') ? 'tool_use' : stop
     for (const handle of handles) {

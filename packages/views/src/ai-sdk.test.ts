@@ -1,0 +1,98 @@
+/** Stored messages as the AI SDK's UI messages. That they are what its own reader makes of our stream is a law of the API's; that the SDK takes them is tested in test/sdks. */
+import {
+  createTurnComposer,
+  data,
+  delta,
+  full,
+  type Message,
+  media,
+  reasoning,
+  start,
+  text,
+  toolRequest,
+  toolResponse,
+  type Update,
+} from '@rivulet/protocol'
+import { expect, test } from 'vitest'
+import { task } from '../test/task-log.ts'
+import { toUiMessages } from './ai-sdk.ts'
+
+test('a turn is what was asked and one answer, with ids that stay', () => {
+  const messages = [
+    ...said(1, 0, [full(0, 'Hello?')], 'user'),
+    ...said(1, 1, [
+      full(0, reasoning(['short'], ['long'])),
+      full(1, 'Hello.'),
+      full(2, data({ a: 1 })),
+      full(3, media('image/png', 'AAEC')),
+    ]),
+    ...said(2, 5, [full(0, media('image/png', 'AAEC'))], 'user'),
+    ...said(2, 6, [full(0, 'Nice.')]),
+  ]
+  expect(toUiMessages(messages)).toEqual([
+    { id: `${task}:1:0`, role: 'user', metadata: { task, turn: 1 }, parts: [{ type: 'text', text: 'Hello?', state: 'done' }] },
+    {
+      id: `${task}:1`,
+      role: 'assistant',
+      metadata: { task, turn: 1 },
+      parts: [
+        { type: 'reasoning', id: '1.summary.0', text: 'short', state: 'done' },
+        { type: 'reasoning', id: '1.content.0', text: 'long', state: 'done' },
+        { type: 'text', text: 'Hello.', state: 'done' },
+        { type: 'data-json', id: '3', data: { a: 1 } },
+        { type: 'file', mediaType: 'image/png', url: 'data:image/png;base64,AAEC' },
+      ],
+    },
+    expect.objectContaining({ id: `${task}:2:5`, role: 'user', parts: [expect.objectContaining({ type: 'file' })] }),
+    expect.objectContaining({ id: `${task}:2`, role: 'assistant', parts: [{ type: 'text', text: 'Nice.', state: 'done' }] }),
+  ])
+})
+
+test('a call and its response are one part; what a text cites follows it', () => {
+  const cited = full(2, text('Rain.'), {
+    citations: [
+      { url: 'https://a.example', title: 'A' },
+      { mediaType: 'text/plain', filename: 'b' },
+    ],
+  })
+  const [answer] = toUiMessages(
+    said(1, 0, [full(0, toolRequest('c', 'weather', { city: 'Oslo' })), full(1, toolResponse('c', 'weather', 'rain')), cited]),
+  )
+  expect(answer?.parts).toEqual([
+    {
+      ...{ type: 'dynamic-tool', toolCallId: 'c', toolName: 'weather', providerExecuted: true },
+      ...{ state: 'output-available', input: { city: 'Oslo' }, output: 'rain' },
+    },
+    { type: 'text', text: 'Rain.', state: 'done' },
+    { type: 'source-url', sourceId: '2.0', url: 'https://a.example', title: 'A' },
+    { type: 'source-document', sourceId: '2.1', mediaType: 'text/plain', title: '', filename: 'b' },
+  ])
+})
+
+test.each<[string, Update[], object]>([
+  ['failed', [full(0, toolRequest('c', 'f')), full(1, toolResponse('c', 'f', 'no', true))], { state: 'output-error', errorText: 'no' }],
+  ['nobody asked for', [full(0, toolResponse('c', 'f', 'yes'))], { state: 'output-available', toolName: 'f', input: {}, output: 'yes' }],
+  ['still runs', [full(0, toolRequest('c', 'f'))], { state: 'input-available', input: {} }],
+  [
+    'is still being asked for',
+    [start(0, toolRequest('c', 'f')), delta(0, { type: 'tool_request', text: '{' })],
+    { state: 'input-streaming' },
+  ],
+])('a call that %s', (_, updates, part) => {
+  expect(toUiMessages(said(1, 0, updates))[0]?.parts).toMatchObject([{ type: 'dynamic-tool', toolCallId: 'c', ...part }])
+})
+
+test('calls of other turns may have the same id', () => {
+  const [first, second] = [1, 2].map(turn => said(turn, turn * 2, [full(0, toolRequest('c', 'f')), full(1, toolResponse('c', 'f', turn))]))
+  const parts = toUiMessages([...(first ?? []), ...(second ?? [])]).flatMap(message => message.parts)
+  expect(parts).toMatchObject([
+    { toolCallId: 'c', output: 1 },
+    { toolCallId: 'c', output: 2 },
+  ])
+})
+
+function said(turn: number, firstIndex: number, updates: Update[], author: Message['author'] = 'agent'): Message[] {
+  const composer = createTurnComposer({ task, turn, attempt: 1, firstIndex })
+  for (const update of updates) composer.compose(update)
+  return composer.messages().map(message => ({ ...message, author }))
+}

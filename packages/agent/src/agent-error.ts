@@ -54,8 +54,12 @@ export class AgentError extends RivuletError {
 
 /** A sentence for people, whatever was thrown. */
 export function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  // fetch says only "fetch failed"; what happened is in its cause.
-  const cause = error.cause instanceof Error && error.name === 'TypeError' ? `: ${error.cause.message}` : ''
-  return toStorableText(`${error.message}${cause}`)
+  try {
+    if (!(error instanceof Error)) return toStorableText(String(error))
+    // fetch says only "fetch failed"; what happened is in its cause.
+    const cause = error.cause instanceof Error && error.name === 'TypeError' ? `: ${error.cause.message}` : ''
+    return toStorableText(`${error.message}${cause}`)
+  } catch {
+    return 'Something was thrown that has no text'
+  }
 }

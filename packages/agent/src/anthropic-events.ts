@@ -2,6 +2,7 @@
 import { data, type Json, reasoning, type StopReason, text, toolRequest, toStorableJson } from '@rivulet/protocol'
 import { z } from 'zod'
 import { AgentError } from './agent-error.ts'
+import { createAsideBudget } from './aside-budget.ts'
 import { createCitations } from './citations.ts'
 import type { ModelLimits } from './limits.ts'
 import { fieldsOf, inBandError, parseJson } from './provider-call.ts'
@@ -36,11 +37,11 @@ type Block = {
 
 export function createAnthropicReader(writer: ResponseWriter, limits: ModelLimits): ResponseReader {
   const blocks = new Map<number, Block>()
-  const citations = createCitations(writer)
+  const keep = createAsideBudget(limits.asideChars)
+  const citations = createCitations(writer, keep)
   let stop: { unified: StopReason; raw: string } | null = null
   let usage: ReturnType<ResponseReader['usage']>
   let calls = 0
-  let unknownChars = 0
 
   return { read, flush: citations.flush, stopReason: () => stop, usage: () => usage }
 
@@ -122,7 +123,7 @@ export function createAnthropicReader(writer: ResponseWriter, limits: ModelLimit
     if (type === 'text_delta' && block.type === 'text') append(block, { type: 'text', text: stringOf(delta.text) })
     else if (type === 'thinking_delta' && block.type === 'reasoning')
       append(block, { type: 'reasoning_content', index: 0, text: stringOf(delta.thinking) })
-    else if (type === 'signature_delta' && block.type === 'reasoning') block.signature += stringOf(delta.signature)
+    else if (type === 'signature_delta' && block.type === 'reasoning') keepSignature(block, stringOf(delta.signature))
     else if (type === 'input_json_delta' && block.type === 'tool_request')
       append(block, { type: 'tool_request', text: stringOf(delta.partial_json) })
     else if (type === 'citations_delta') citations.add(delta.citation)
@@ -133,10 +134,14 @@ export function createAnthropicReader(writer: ResponseWriter, limits: ModelLimit
     if (delta.text !== '') writer.append(block.at, delta)
   }
 
+  function keepSignature(block: Block, signature: string): void {
+    keep(signature)
+    block.signature += signature
+  }
+
   /** The deltas of a block that we do not know are kept beside it, as they came. */
   function keepUnknown(block: Block, delta: Record<string, unknown>): void {
-    unknownChars += JSON.stringify(delta).length
-    if (unknownChars > limits.eventChars) throw new AgentError('The model sent too much that is unknown')
+    keep(delta)
     block.deltas.push(toStorableJson(delta, 32))
   }
 

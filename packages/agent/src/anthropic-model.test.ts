@@ -3,7 +3,7 @@ import { reasoning, text, toolRequest } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import { folded, hear, lines } from '../test/hear.ts'
 import { type Answer, inPieces, namedSse, withProvider } from '../test/provider-server.ts'
-import { anthropicModel } from './anthropic-model.ts'
+import { type AnthropicOptions, anthropicModel } from './anthropic-model.ts'
 import { user } from './conversation.ts'
 
 const asking = { messages: [user('hi')] }
@@ -155,6 +155,19 @@ describe('a failure', () => {
     })
   })
 
+  test.each<[string, Record<string, unknown>, (i: number) => Record<string, unknown>]>([
+    ['a signature', { type: 'thinking', thinking: '' }, i => ({ type: 'signature_delta', signature: `${'x'.repeat(100)}${i}` })],
+    ['a block of an unknown kind', { type: 'new' }, i => ({ type: 'new_delta', what: `${'x'.repeat(100)}${i}` })],
+    ['sources', { type: 'text', text: '' }, i => ({ type: 'citations_delta', citation: { url: `${'x'.repeat(100)}${i}` } })],
+  ])('[B9] is %s without end: kept up to a limit, and then refused', async (_, block, piece) => {
+    const endless = (function* () {
+      yield namedSse(begin, open(0, block))
+      for (let i = 0; ; i += 1) yield namedSse(delta(0, piece(i)))
+    })()
+    const { error } = await ask({ chunks: endless }, { limits: { asideChars: 1000 } })
+    expect(error).toMatchObject({ message: expect.stringContaining('more than 1000 characters') })
+  })
+
   test('[B8] that may pass is tried again as long as nothing was said', async () => {
     await withProvider(
       [{ chunks: [namedSse(begin) + overloaded] }, { status: 529, chunks: ['{}'] }, { chunks: [message('ok')] }],
@@ -212,9 +225,9 @@ function message(words: string, reason = 'end_turn'): string {
   return namedSse(begin, open(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: words }), close(0), stop(reason), end)
 }
 
-async function ask(answer: string | Answer) {
+async function ask(answer: string | Answer, options: Partial<AnthropicOptions> = {}) {
   const given = typeof answer === 'string' ? { chunks: [answer] } : answer
   return withProvider([given], async ({ url }) =>
-    hear(anthropicModel({ baseUrl: url, model: 'm', retry: { maxRetries: 0 } }).stream(asking)),
+    hear(anthropicModel({ baseUrl: url, model: 'm', retry: { maxRetries: 0 }, ...options }).stream(asking)),
   )
 }

@@ -3,12 +3,13 @@
  * said last. Where that text is closed already they are a notice beside it.
  */
 import { type Json, toStorableJson } from '@rivulet/protocol'
+import type { AsideBudget } from './aside-budget.ts'
 import { fieldsOf } from './provider-call.ts'
 import type { ResponseWriter } from './response-writer.ts'
 
 const maxCitations = 256
 
-export function createCitations(writer: ResponseWriter): { add(citation: unknown): void; flush(): void } {
+export function createCitations(writer: ResponseWriter, keep: AsideBudget): { add(citation: unknown): void; flush(): void } {
   const known = new Map<string, Json>()
   let isAttached = true
   return { add, flush }
@@ -18,6 +19,7 @@ export function createCitations(writer: ResponseWriter): { add(citation: unknown
     const { url } = fieldsOf(citation)
     const key = typeof url === 'string' ? url : JSON.stringify(citation)
     if (known.has(key) || known.size >= maxCitations) return
+    keep(citation)
     known.set(key, citation)
     isAttached = false
     flush()

@@ -10,8 +10,10 @@ export const defaultModelLimits = {
   blocks: 1024,
   /** Tool calls of one response. Their indexes are names, not places: a high one costs nothing. */
   calls: 128,
-  /** Characters of all tool arguments of one response. */
+  /** Characters of all tool arguments and names of one response. */
   argumentChars: 4 * KiB * KiB,
+  /** Characters of what a response holds back, or keeps beside its text: signatures, hidden reasoning, citations, blocks of a kind that we do not know. */
+  asideChars: 4 * KiB * KiB,
   /** What is read of an answer that is not a stream, to say what went wrong. */
   errorBytes: 64 * KiB,
 } as const satisfies Record<string, number>

@@ -4,6 +4,7 @@
  */
 import { type Json, type StopReason, toStorableJson } from '@rivulet/protocol'
 import { z } from 'zod'
+import { createAsideBudget } from './aside-budget.ts'
 import { createCitations } from './citations.ts'
 import type { ModelLimits } from './limits.ts'
 import { fieldsOf, inBandError, parseJson } from './provider-call.ts'
@@ -46,7 +47,8 @@ const chunkSchema = z.object({
 
 export function createOpenaiReader(writer: ResponseWriter, limits: ModelLimits): ResponseReader {
   const calls = createToolCalls(writer, limits)
-  const citations = createCitations(writer)
+  const keep = createAsideBudget(limits.asideChars)
+  const citations = createCitations(writer, keep)
   let stop: { unified: StopReason; raw: string } | null = null
   let usage: ReturnType<ResponseReader['usage']>
   let audio: number | null = null
@@ -134,6 +136,7 @@ export function createOpenaiReader(writer: ResponseWriter, limits: ModelLimits):
   function readDetail(detail: unknown): void {
     const { type, id } = fieldsOf(detail)
     if (type !== 'reasoning.encrypted' || typeof id !== 'string') return
+    keep(detail)
     const details = [...(detailsOf.get(id) ?? []), toStorableJson(detail, 16)]
     detailsOf.set(id, details)
     calls.annotate(id, { openai: { reasoningDetails: details } })

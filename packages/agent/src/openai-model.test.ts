@@ -273,6 +273,43 @@ describe('what is not as it should be', () => {
     const blocks = [{ content: 'a' }, { reasoning: 'b' }, { content: 'c' }, { reasoning: 'd' }].map(delta => chunk(delta))
     expect((await ask(sse(...blocks), { limits })).error).toMatchObject({ message: expect.stringContaining('3 blocks') })
   })
+
+  test.each<[string, (i: number) => unknown]>([
+    ['lines of one event that does not end', i => `data: ${'x'.repeat(100)}${i}\n`],
+    ['a name of a call', i => sse(callChunk({ index: 0, function: { name: `${'f'.repeat(100)}${i}` } }))],
+    [
+      'reasoning that only the provider can read',
+      i => sse(chunk({ reasoning_details: [{ type: 'reasoning.encrypted', id: `${i}`, data: 'x'.repeat(100) }] })),
+    ],
+    ['sources before there is a text', i => sse(chunk({ annotations: [{ url_citation: { url: `http://x/${'x'.repeat(100)}${i}` } }] }))],
+  ])('[B9] %s, for ever: held back up to a limit, and then refused', async (_, piece) => {
+    let sent = 0
+    const limits = { eventChars: 1000, argumentChars: 1000, asideChars: 1000 }
+    const endless = (function* () {
+      for (;;) yield piece(sent++) as string
+    })()
+    const { error } = await ask({ chunks: endless }, { limits })
+    expect(error).toMatchObject({ message: expect.stringContaining('1000 characters') })
+    expect(sent).toBeGreaterThan(3)
+  })
+
+  test('text for ever ends where a turn could say no more', async () => {
+    const words = sse(chunk({ content: 'x'.repeat(1024 * 1024) }))
+    const endless = (function* () {
+      for (;;) yield words
+    })()
+    const { error, updates } = await ask({ chunks: endless })
+    expect(error).toMatchObject({ message: expect.stringContaining('16777216 bytes') })
+    expect(folded(updates)).toMatchObject([{ status: 'failed' }])
+  })
+
+  test('a refusal whose reason never ends is told without it, and its request is ended', async () => {
+    await withProvider([{ status: 401, chunks: ['{"error":'], ending: 'stay open' }], async server => {
+      const { error } = await hear(openaiModel({ baseUrl: server.url, model: 'm', idleTimeoutMs: 300_000 }).stream(asking))
+      expect(error).toMatchObject({ code: 'model_refused', status: 401 })
+      await until(() => server.openAnswers() === 0)
+    })
+  })
 })
 
 describe('bytes', () => {

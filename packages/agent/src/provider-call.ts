@@ -10,6 +10,9 @@ import type { ModelLimits } from './limits.ts'
 import { askedDelayMs } from './retry-delay.ts'
 import { createServerEventDecoder, type ServerEvent } from './server-events.ts'
 
+/** How long the reason of a refusal is waited for, all of it: that it is one is known. */
+const maxErrorMs = 5_000
+
 export type ProviderCall = { url: string; headers: Record<string, string>; body: string; fetch: typeof fetch }
 
 export type ProviderCallOptions = {
@@ -41,28 +44,26 @@ export async function* callProvider(call: ProviderCall, { signal, limits, patien
     yield* decoder.end()
   }
 
-  async function* chunksOf(response: Response): AsyncGenerator<Uint8Array> {
+  async function* chunksOf(response: Response, waitMs = patienceMs): AsyncGenerator<Uint8Array> {
     const reader = response.body?.getReader()
     if (!reader) return
     for (;;) {
-      const { done, value } = await patiently(reader.read())
+      const { done, value } = await patiently(reader.read(), waitMs)
       if (done) return
       yield value
     }
   }
 
   /** Only waits are timed: a reader that takes its time over an event is not the provider's silence. */
-  async function patiently<T>(waitedFor: Promise<T>): Promise<T> {
+  async function patiently<T>(waitedFor: Promise<T>, waitMs = patienceMs): Promise<T> {
     const silence = new AbortController()
-    const timer = setTimeout(() => silence.abort(), patienceMs())
+    const timer = setTimeout(() => silence.abort(), waitMs())
     try {
       return await untilAborted(waitedFor, silence.signal)
     } catch (error) {
       signal.throwIfAborted()
       if (error instanceof AgentError) throw error
-      const what = silence.signal.aborted
-        ? `The model said nothing for ${patienceMs()} ms`
-        : `The model is out of reach: ${messageOf(error)}`
+      const what = silence.signal.aborted ? `The model said nothing for ${waitMs()} ms` : `The model is out of reach: ${messageOf(error)}`
       throw new AgentError(what, { cause: error, isRetryable: true })
     } finally {
       clearTimeout(timer)
@@ -91,8 +92,10 @@ export async function* callProvider(call: ProviderCall, { signal, limits, patien
     const decoder = new TextDecoder()
     let text = ''
     let bytes = 0
+    const until = performance.now() + maxErrorMs
+    const waitMs = () => Math.min(patienceMs(), until - performance.now())
     try {
-      for await (const chunk of chunksOf(response)) {
+      for await (const chunk of chunksOf(response, waitMs)) {
         text += decoder.decode(chunk.subarray(0, limits.errorBytes - bytes), { stream: true })
         bytes += chunk.length
         if (bytes >= limits.errorBytes) break

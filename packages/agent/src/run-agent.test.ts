@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events'
-import { text, toolRequest, toolResponse, type Update } from '@rivulet/protocol'
+import { text, toolRequest, toolResponse, type Update, type Usage } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { folded, hear, lines } from '../test/hear.ts'
@@ -14,6 +14,7 @@ import { defineTool, type ToolContext } from './tool.ts'
 
 const echo = tool('echo', ({ value }) => value ?? 'nothing')
 const broken = tool('broken', () => Promise.reject(new Error('it broke')))
+const wild = tool('wild', () => Promise.reject(Object.create(null)))
 
 describe('the loop', () => {
   test('[item 75] [item 79] [item 85] ends with the answer when no tool is asked for', async () => {
@@ -86,15 +87,16 @@ describe('the loop', () => {
 
   test('[B21] usage is the sum of the steps', async () => {
     const usage = { inputTokens: 5, outputTokens: 2 }
+    const more = { ...usage, constructor: 1 } as unknown as Usage
     const { result } = await run(
       [
         { parts: [call('echo')], usage },
-        { parts: [say('x')], usage },
+        { parts: [say('x')], usage: more },
       ],
       { tools: [echo] },
     )
-    expect(result?.usage).toEqual({ inputTokens: 10, outputTokens: 4 })
-    expect(result?.messages.flatMap(message => (message.usage ? [message.usage] : []))).toEqual([usage, usage])
+    expect(result?.usage).toEqual({ inputTokens: 10, outputTokens: 4, constructor: 1 })
+    expect(result?.messages.flatMap(message => (message.usage ? [message.usage] : []))).toEqual([usage, more])
   })
 
   test('[B47] that never ends is ended, with an error that keeps what was said', async () => {
@@ -185,14 +187,15 @@ describe('a tool', () => {
   })
 
   test.each([
-    ['[B40] that does not exist', call('nothing'), 'There is no tool named nothing. There is: echo, broken, typed.'],
+    ['[B40] that does not exist', call('nothing'), 'There is no tool named nothing. There is: echo, broken, wild, typed.'],
     ['[B40] that throws', call('broken'), 'it broke'],
+    ['[B40] that throws what has no text', call('wild'), 'Something was thrown that has no text'],
     ['[B40] whose arguments are not what it takes', call('typed', { n: 'x' }), expect.stringContaining('expected number')],
     ['[item 55] [B40] whose arguments are no JSON', callText('echo', '{"value":'), 'Not run: the arguments are not valid JSON: {"value":'],
   ])('%s is answered with an error, and the loop goes on', async (_, asked, reason) => {
     let ran = 0
     const typed = defineTool({ name: 'typed', description: '', input: z.object({ n: z.number() }), run: () => (ran += 1) })
-    const { result, updates } = await run([[asked], 'I see.'], { tools: [echo, broken, typed] })
+    const { result, updates } = await run([[asked], 'I see.'], { tools: [echo, broken, wild, typed] })
     const responses = result?.messages.flatMap(({ content }) => (content.type === 'tool_response' ? [content] : []))
     expect(responses).toEqual([expect.objectContaining({ isError: true, content: reason })])
     expect(result).toMatchObject({ text: 'I see.', stopReason: 'stop' })

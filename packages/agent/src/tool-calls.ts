@@ -41,7 +41,7 @@ type Call = {
 export function createToolCalls(writer: ResponseWriter, limits: Pick<ModelLimits, 'calls' | 'argumentChars'>): ToolCalls {
   const calls: Call[] = []
   const metadata = new Map<string, JsonObject>()
-  let argumentChars = 0
+  let chars = 0
   return { add, annotate, sayNamed, flush }
 
   function add(fragment: CallFragment): void {
@@ -49,16 +49,22 @@ export function createToolCalls(writer: ResponseWriter, limits: Pick<ModelLimits
     if (call.block === null) {
       call.id ||= fragment.id ?? ''
       // Some send the whole name with every fragment, some send it in pieces.
-      if (fragment.name && fragment.name !== call.name) call.name += fragment.name
+      if (fragment.name && fragment.name !== call.name) {
+        count(fragment.name)
+        call.name += fragment.name
+      }
     }
     if (!fragment.arguments) return
-    argumentChars += fragment.arguments.length
-    if (argumentChars > limits.argumentChars)
-      throw new AgentError(`The model sent tool arguments of more than ${limits.argumentChars} characters`)
+    count(fragment.arguments)
     call.held += fragment.arguments
     if (call.name === '') return
     sayNamed()
     sayArguments(call)
+  }
+
+  function count(piece: string): void {
+    chars += piece.length
+    if (chars > limits.argumentChars) throw new AgentError(`The model sent tool arguments of more than ${limits.argumentChars} characters`)
   }
 
   /** By id, else by index, else the latest. A new id that brings no name is a careless continuation, not a call. */

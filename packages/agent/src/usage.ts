@@ -10,7 +10,7 @@ export function mergeUsage(before: Usage | undefined, report: Record<string, unk
 /** Of several responses. */
 export function sumUsage(before: Usage | undefined, more: Usage | undefined): Usage | undefined {
   if (!before || !more) return before ?? more
-  const sum = { ...before }
-  for (const [name, count] of Object.entries(more)) sum[name] = (sum[name] ?? 0) + count
-  return sum
+  const sum = new Map(Object.entries(before))
+  for (const [name, count] of Object.entries(more)) sum.set(name, (sum.get(name) ?? 0) + count)
+  return Object.fromEntries(sum)
 }

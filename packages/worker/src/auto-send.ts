@@ -29,21 +29,20 @@ export async function autoSend(writer: TurnWriter, updates: AsyncIterable<Update
   return summarize(indexes.flatMap(index => writer.messageAt(index) ?? []))
 
   function send(update: Update): Promise<void> {
-    if (update?.type === 'custom') return writer.write(update.index === undefined ? update : { ...update, index: placeOf(update.index) })
     // What is no update is for the writer to refuse.
-    if (!(update?.index >= 0)) return writer.write(update)
+    if (update?.index === undefined || !Number.isInteger(update.index) || update.index < 0) return writer.write(update)
     if (update.type === 'done' && indexes[update.index] === undefined) return Promise.resolve()
-    return writer.write({ ...update, index: placeOf(update.index) })
+    const index = placeOf(update.index)
+    const written = writer.write({ ...update, index })
+    // A delta without text opens nothing, and then the place is still anybody's.
+    if (update.index === indexes.length && writer.nextIndex() > index) indexes.push(index)
+    return written
   }
 
   /** Where the stream's message stands in the turn; one that is new comes next. */
   function placeOf(index: number): number {
-    const known = indexes[index]
-    if (known !== undefined) return known
-    if (index !== indexes.length) throw new RivuletError('index_out_of_order', `Message ${index} cannot open before ${indexes.length}`)
-    const place = writer.nextIndex()
-    indexes.push(place)
-    return place
+    if (index > indexes.length) throw new RivuletError('index_out_of_order', `Message ${index} cannot open before ${indexes.length}`)
+    return indexes[index] ?? writer.nextIndex()
   }
 
   async function closeOpen(error?: ReturnType<typeof failureOf>): Promise<void> {
@@ -81,7 +80,11 @@ export function endOf(messages: readonly Message[]): { stopReason: StopReason; u
 }
 
 function sumUsage(usages: readonly Usage[]): Usage {
-  const sum: Usage = {}
-  for (const usage of usages) for (const [name, count] of Object.entries(usage)) sum[name] = (sum[name] ?? 0) + count
-  return sum
+  const sum = new Map<string, number>()
+  for (const [name, count] of usages.flatMap(usage => Object.entries(usage))) {
+    const total = (sum.get(name) ?? 0) + count
+    // JSON has no infinity: a turn with such a usage could not be finished.
+    if (Number.isFinite(total)) sum.set(name, total)
+  }
+  return Object.fromEntries(sum)
 }

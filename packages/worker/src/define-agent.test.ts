@@ -22,6 +22,13 @@ test('a name is of the letters that fit a URL and a queue, and not too long', ()
     )
 })
 
+test('a description is what a server takes: not too long, and without half characters', () => {
+  expect(defineAgent('a', silence, { description: `${'x'.repeat(998)}\0\ud83d` }).description).toBe(`${'x'.repeat(998)}\ufffd\ufffd`)
+  expect(() => defineAgent('a', silence, { description: 'x'.repeat(1_001) })).toThrow(
+    expect.objectContaining({ code: 'validation_failed', message: expect.stringContaining('description of agent a') }),
+  )
+})
+
 test('what is no function cannot handle a turn', () => {
   for (const run of [undefined, 'run', silence()])
     expect(() => defineAgent('a', run as never)).toThrow(

@@ -5,6 +5,14 @@ const maxLength = 2_000
 
 export function failureOf(error: unknown): Failure {
   const code = error instanceof RivuletError ? error.code : 'agent_error'
-  const message = error instanceof Error ? error.message : String(error)
-  return { code, message: toStorableText(message.slice(0, maxLength)) }
+  return { code, message: toStorableText(messageOf(error).slice(0, maxLength)) }
+}
+
+/** Anything can be thrown, also what has no text: an ending that cannot be told would be none. */
+function messageOf(error: unknown): string {
+  try {
+    return String(error instanceof Error ? error.message : error)
+  } catch {
+    return 'Something was thrown that has no text'
+  }
 }

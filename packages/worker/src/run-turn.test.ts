@@ -1,11 +1,12 @@
 /** One turn against a server and a log that take everything: how handlers end, and what is told of those that go wrong. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Append } from '@rivulet/broker'
 import { type Claim, delta, type Event, type FinishBody, type StepBody, text } from '@rivulet/protocol'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { type AgentHandler, defineAgent } from './define-agent.ts'
 import type { Logger } from './logger.ts'
 import type { MessageHandle } from './message-handle.ts'
-import { type RunTurnDeps, runTurn } from './run-turn.ts'
+import { type RunningTurn, type RunTurnDeps, runTurn } from './run-turn.ts'
 
 const task = '01890000-0000-7000-8000-000000000000'
 
@@ -60,6 +61,55 @@ describe('a handler', () => {
     expect(events.at(-1)).toMatchObject({ type: 'message.finished', status: 'failed' })
   })
 
+  test.each<[string, unknown]>([
+    ['an object without a text', Object.create(null)],
+    ['nothing', undefined],
+    ['an error without a message', Object.assign(new Error(), { message: null })],
+  ])('that throws %s fails like any other', async (_, thrown) => {
+    const { outcome } = await run(() => Promise.reject(thrown))
+    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'agent_error', message: expect.any(String) } })
+  })
+
+  test('may hand its signal to any number of waits, and learns from it why it ended', async () => {
+    const warnings: Error[] = []
+    const onWarning = (warning: Error) => warnings.push(warning)
+    process.on('warning', onWarning)
+    onTestFinished(() => void process.off('warning', onWarning))
+    let reason: unknown
+    const { outcome } = await run(
+      async turn => {
+        const waits = Array.from({ length: 30 }, () => sleep(60_000, undefined, { signal: turn.signal }))
+        const ended = Promise.allSettled(waits)
+        await turn.step('a', () => 1).catch(() => {})
+        await ended
+        reason = turn.signal.reason
+      },
+      { step: async () => 'superseded' },
+    )
+    // Warnings come with the next tick.
+    await new Promise(setImmediate)
+    expect(outcome).toBeNull()
+    expect(reason).toMatchObject({ name: 'AbortError', cause: { code: 'turn_over' } })
+    expect(warnings).toEqual([])
+  })
+
+  test('that has ended is finished, also where its worker stops before its last word is in the log', async () => {
+    let running: RunningTurn | undefined
+    let takeIt = () => {}
+    const isTaken = new Promise<void>(resolve => (takeIt = resolve))
+    const ended = run(async turn => void (await Promise.all([turn.send('on its way'), turn.send('still here')])), {
+      hold: turn => {
+        running = turn
+        return () => {}
+      },
+      beforeAppend: () => isTaken,
+    })
+    await new Promise(setImmediate)
+    running?.giveBack()
+    takeIt()
+    expect(await ended).toMatchObject({ outcome: { status: 'completed' }, appended: 2, released: false })
+  })
+
   test('can do nothing with a handle that it kept from an earlier turn', async () => {
     let kept: MessageHandle | undefined
     await run(async turn => {
@@ -111,13 +161,22 @@ describe('a step', () => {
   })
 })
 
-type Run = { outcome: FinishBody['outcome'] | null; events: Event[]; steps: StepBody[]; aborted: boolean }
+type Run = {
+  outcome: FinishBody['outcome'] | null
+  events: Event[]
+  steps: StepBody[]
+  aborted: boolean
+  released: boolean
+  appended: number
+}
+
+type Around = Partial<Pick<RunTurnDeps['server'], 'step'> & Pick<RunTurnDeps, 'hold'> & { beforeAppend: () => Promise<void> }>
 
 async function run(
   handler: AgentHandler,
-  { step = async () => 'remembered' }: Partial<Pick<RunTurnDeps['server'], 'step'>> = {},
+  { step = async () => 'remembered', hold = () => () => {}, beforeAppend = async () => {} }: Around = {},
 ): Promise<Run> {
-  const seen: Run = { outcome: null, events: [], steps: [], aborted: false }
+  const seen: Run = { outcome: null, events: [], steps: [], aborted: false, released: false, appended: 0 }
   const claim = {
     ...{ answer: 'claimed', epoch: 2, attempt: 1, firstIndex: 0, input: null, isolated: false, steps: [], timeLeftMs: 60_000 },
     ...{ task: { id: task, params: null }, turn: { number: 1 } },
@@ -128,12 +187,17 @@ async function run(
       seen.steps.push(body)
       return step(body, signal)
     },
+    release: async () => {
+      seen.released = true
+    },
     finish: async body => {
       seen.outcome = body.outcome
+      seen.appended = body.n
       return 'committed'
     },
   }
   const append = async ({ entries }: Append) => {
+    await beforeAppend()
     seen.events.push(...entries.map(({ json }) => JSON.parse(json)))
     return 'ok' as const
   }
@@ -145,7 +209,7 @@ async function run(
     worker: 'w',
     appender: { append },
     log: silent,
-    hold: () => () => {},
+    hold,
     onFenced() {},
     leaving: new AbortController().signal,
   }

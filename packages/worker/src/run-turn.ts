@@ -5,6 +5,7 @@
  * back, or never ours. A handler that does not listen to its signal is left behind: nothing it writes afterwards gets anywhere.
  */
 import { randomUUID } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import { digestOf, type Failure, type FinishBody, RivuletError, type Update } from '@rivulet/protocol'
 import type { Appender } from './appender.ts'
 import { endOf } from './auto-send.ts'
@@ -14,7 +15,7 @@ import type { Logger } from './logger.ts'
 import type { ServerCalls } from './server-calls.ts'
 import { createSteps, tooLarge } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
-import { turnOver } from './turn-over.ts'
+import { abortReason, turnOver } from './turn-over.ts'
 import { createTurnWriter, type TurnWriter } from './turn-writer.ts'
 
 /** A turn that is being run: what heartbeats renew, and how to end it from outside. */
@@ -56,13 +57,16 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   }
   const log = deps.log.child({ task: claim.task.id, turn: claim.turn.number, attempt: claim.attempt })
   const abort = new AbortController()
+  // Handed to everything that waits in the turn, however much that is at a time.
+  setMaxListeners(0, abort.signal)
+  let isEnding = false
   let interrupt: (ending: Ending) => void = () => {}
   const interrupted = new Promise<Ending>(resolve => {
     interrupt = ending => {
       // Before the handler hears of it: what it says about its signal comes too late.
       silence(ending)
       resolve(ending)
-      abort.abort()
+      abort.abort(abortReason(overBy(ending)))
     }
   })
   const writer = createTurnWriter({
@@ -78,7 +82,8 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     epoch: () => writer.position().epoch,
     isSettled: writer.isSettled,
     lose: () => interrupt({ how: 'lost' }),
-    giveBack: () => interrupt({ how: 'given back' }),
+    // What has ended is finished here: nobody else has to do it again.
+    giveBack: () => (isEnding ? undefined : interrupt({ how: 'given back' })),
   })
   const late = new RivuletError('deadline_exceeded', 'The turn did not end in time')
   const deadline = setTimeout(() => interrupt(failed(late)), Math.min(2 ** 31 - 1, claim.timeLeftMs))
@@ -100,6 +105,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
       error => failed(error),
     )
     const ending = await Promise.race([handled, interrupted])
+    isEnding = true
     silence(ending)
     await settle(ending)
   } finally {
@@ -117,7 +123,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
 
   function silence(ending: Ending): void {
     if (ending.how === 'finished') writer.end(statusOf(ending.outcome), ending.outcome.error)
-    else writer.stop(turnOver(`it was ${ending.how}`))
+    else writer.stop(overBy(ending))
   }
 
   async function settle(ending: Ending): Promise<void> {
@@ -169,6 +175,10 @@ function isAsyncIterable(value: unknown): value is AsyncIterable<Update> {
 
 function finished(outcome: FinishBody['outcome']): Ending {
   return { how: 'finished', outcome }
+}
+
+function overBy({ how }: Ending): RivuletError {
+  return turnOver(how === 'finished' ? 'it has ended' : `it was ${how}`)
 }
 
 function statusOf({ status, error }: FinishBody['outcome']): 'complete' | 'failed' | 'aborted' {

@@ -81,7 +81,8 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
       try {
         return await ask(call, body, schema)
       } catch (error) {
-        if (signal.aborted || (error instanceof RivuletError && !error.row.retry)) throw error
+        signal.throwIfAborted()
+        if (error instanceof RivuletError && !error.row.retry) throw error
         await sleep(Math.min(2_000, 50 * 2 ** attempt) * (0.5 + Math.random() / 2), undefined, { signal })
       }
     }

@@ -1,6 +1,7 @@
 /** Steps over one writer and a server that remembers: what is taken once, what comes back, and what does not belong in a step. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Claim, custom, delta, done, type Message, start, text, toolRequest } from '@rivulet/protocol'
-import { describe, expect, expectTypeOf, test } from 'vitest'
+import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { createSteps } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
 import { createTurnWriter } from './turn-writer.ts'
@@ -59,6 +60,20 @@ describe('the next attempt', () => {
     expect(await taken(open(memory).turn)).toEqual(expected)
   })
 
+  test('gets names of the language’s own as the first one did, in results and in messages', async () => {
+    const given = JSON.parse('{"__proto__":{"admin":true},"constructor":{"prototype":1},"toString":null}')
+    const first = open()
+    const result = await first.turn.step('a', async () => {
+      await first.turn.send({ type: 'data', data: given })
+      return given
+    })
+    const second = open(first.memory)
+    const again = await second.turn.step('a', () => unexpected())
+    expect([JSON.stringify(result), JSON.stringify(again)]).toEqual([JSON.stringify(given), JSON.stringify(given)])
+    expect(JSON.stringify(second.messages().map(comparable))).toBe(JSON.stringify(first.messages().map(comparable)))
+    expect(Object.keys(Object.prototype)).toEqual([])
+  })
+
   test('takes again the step that threw: its messages are failed, and it is not remembered', async () => {
     const { turn, memory, messages } = open()
     const broken = turn.step('a', async () => {
@@ -113,6 +128,30 @@ describe('a step', () => {
     const { turn, memory } = open()
     await expect(turn.step('a', () => 'x'.repeat(17 * 1024 * 1024))).rejects.toMatchObject({ code: 'step_too_large' })
     expect(memory).toEqual([])
+  })
+
+  test('costs the process the same, however many turns have taken one before', async () => {
+    const storages = new Set<unknown>()
+    const run = AsyncLocalStorage.prototype.run
+    const watched = vi.spyOn(AsyncLocalStorage.prototype, 'run').mockImplementation(function (this: AsyncLocalStorage<unknown>, ...args) {
+      storages.add(this)
+      return run.apply(this, args)
+    })
+    onTestFinished(() => watched.mockRestore())
+    for (let i = 0; i < 3; i += 1) await open().turn.step('a', () => 1)
+    expect(storages.size).toBe(1)
+  })
+
+  test('of one turn says nothing about who speaks in another', async () => {
+    const [one, other] = [open(), open()]
+    const before = other.turn.message(text('b'))
+    await one.turn.step('s', async () => {
+      await before.append('efore')
+      await other.turn.step('t', async () => void (await other.turn.send('inside')))
+      await one.turn.send('own')
+    })
+    expect(other.messages().map(({ content }) => content)).toEqual([text('before'), text('inside')])
+    expect(one.messages().map(({ content }) => content)).toEqual([text('own')])
   })
 
   test('has a result of the type that JSON makes of it', () => {

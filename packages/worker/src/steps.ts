@@ -49,13 +49,19 @@ export type StepsDeps = {
 }
 
 /** A step that is being taken. Its messages begin where the turn stood. */
-type Step = { name: string; firstIndex: number }
+type Step = { name: string; firstIndex: number; turn: symbol }
+
+/**
+ * The step that the running code belongs to. One storage for all turns: until Node 24 every storage that was ever used is kept, and looked at
+ * for each promise that is made.
+ */
+const speaker = new AsyncLocalStorage<Step>()
 
 /** `writer` is the turn's, for everybody who speaks in it: it holds them to what belongs in a step and what does not. */
 export function createSteps({ writer, remembered, remember }: StepsDeps): { writer: TurnWriter; step: TakeStep } {
   const memories = new Map(remembered.map(({ name, memory }) => [name, memory]))
   const taken = new Set<string>()
-  const speaker = new AsyncLocalStorage<Step>()
+  const turn = Symbol('turn')
   let current: Step | null = null
 
   return { writer: { ...writer, say, write }, step }
@@ -63,7 +69,7 @@ export function createSteps({ writer, remembered, remember }: StepsDeps): { writ
   async function step<T>(name: string, work: () => Promise<T> | T): Promise<Stored<T>> {
     writer.checkOpen()
     checkCall(name, work)
-    const own: Step = { name, firstIndex: writer.nextIndex() }
+    const own: Step = { name, firstIndex: writer.nextIndex(), turn }
     current = own
     try {
       const memory = memories.get(name)
@@ -138,7 +144,7 @@ export function createSteps({ writer, remembered, remember }: StepsDeps): { writ
   }
 
   function misplacementOf(update: Update): RivuletError | null {
-    const within = speaker.getStore()
+    const within = stepWithin()
     if (!current && !within) return null
     // What is no update, or comes when the turn is over, is for the writer to refuse.
     if (typeof update?.index !== 'number' || update.type === 'custom' || writer.isOver()) return null
@@ -149,6 +155,12 @@ export function createSteps({ writer, remembered, remember }: StepsDeps): { writ
       ? `Step "${name}" writes message ${update.index}, which was opened before it: a step that is skipped could not`
       : `Message ${update.index} is written outside step "${name}" while that is being taken: await the step first`
     return new RivuletError('bad_call', reason)
+  }
+
+  /** Whoever speaks in a step of another turn is outside of the steps of this one. */
+  function stepWithin(): Step | undefined {
+    const step = speaker.getStore()
+    return step?.turn === turn ? step : undefined
   }
 }
 

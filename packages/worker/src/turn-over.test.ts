@@ -6,7 +6,8 @@ import { expect, test } from 'vitest'
 
 const setup = `
 import { RivuletError } from ${JSON.stringify(import.meta.resolve('@rivulet/protocol'))}
-import { surviveLateWords, turnOver } from ${JSON.stringify(new URL('turn-over.ts', import.meta.url).href)}
+import { setTimeout as sleep } from 'node:timers/promises'
+import { abortReason, surviveLateWords, turnOver } from ${JSON.stringify(new URL('turn-over.ts', import.meta.url).href)}
 const log = { warn: (_, message) => console.log(message) }
 const stop = surviveLateWords(log)
 process.on('exit', code => console.log('exit ' + code))
@@ -14,8 +15,25 @@ process.on('exit', code => console.log('exit ' + code))
 
 test('it lives, and says so', async () => {
   const { code, output } = await runProgram("void (async () => { throw turnOver('it has ended') })()")
-  expect(output).toBe('something was said after its turn was over, and nobody waited for it\nexit 0\n')
+  expect(output).toBe('something went on after its turn was over, and nobody waited for it\nexit 0\n')
   expect(code).toBe(0)
+})
+
+test('it lives, too, when a turn’s signal ends what nobody waits for', async () => {
+  const { code, output } = await runProgram(`
+    const abort = new AbortController()
+    void sleep(60_000, undefined, { signal: abort.signal })
+    void fetch('http://127.0.0.1:9', { signal: abort.signal })
+    void (async () => { await sleep(60_000, undefined, { signal: AbortSignal.any([abort.signal]) }) })()
+    abort.abort(abortReason(turnOver('it was lost')))
+  `)
+  expect(output).toBe(`${'something went on after its turn was over, and nobody waited for it\n'.repeat(3)}exit 0\n`)
+  expect(code).toBe(0)
+})
+
+test('an abort that is no turn’s is a rejection like any other', async () => {
+  const { code } = await runProgram('void Promise.reject(AbortSignal.abort().reason)')
+  expect(code).not.toBe(0)
 })
 
 test('any other rejection that nobody handles ends it, as ever', async () => {

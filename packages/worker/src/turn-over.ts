@@ -1,6 +1,6 @@
 /**
- * Speaking in a turn that is over: it has ended, was canceled, lost or given back. Whoever waits for what they said is told so; a handler that
- * was interrupted ends by it.
+ * A turn that is over: it has ended, was canceled, lost or given back. Whoever waits for what they say in it is told so, and whatever waits
+ * with its signal ends; a handler that was interrupted ends by either.
  */
 import { RivuletError } from '@rivulet/protocol'
 import type { Logger } from './logger.ts'
@@ -9,9 +9,15 @@ export function turnOver(why: string): RivuletError {
   return new RivuletError('turn_over', `Nothing can be said in this turn any more: ${why}`)
 }
 
+/** Why the signal of a turn fires: an `AbortError`, which is what libraries know an abort by. */
+export function abortReason(over: RivuletError): Error {
+  return Object.assign(new DOMException(over.message, 'AbortError'), { cause: over })
+}
+
 /**
- * Keeps the process, and every other turn in it, alive when something came too late and nobody waited for it. Any other rejection that nobody
- * handles ends the process, as it does without us. Answers what takes the guard away.
+ * Keeps the process, and every other turn in it, alive when something came too late, or was ended by its turn's signal, and nobody waited for
+ * it: a cancel is no reason to end other turns. Any other rejection that nobody handles ends the process, as it does without us. Answers what
+ * takes the guard away.
  */
 export function surviveLateWords(log: Logger): () => void {
   if (logs.size === 0) process.on('unhandledRejection', decide)
@@ -26,10 +32,17 @@ export function surviveLateWords(log: Logger): () => void {
 const logs = new Set<Logger>()
 
 function decide(reason: unknown): void {
-  if (reason instanceof RivuletError && reason.code === 'turn_over') {
-    for (const log of logs) log.warn({ reason: reason.message }, 'something was said after its turn was over, and nobody waited for it')
+  const over = turnOverBehind(reason)
+  if (over) {
+    for (const log of logs) log.warn({ reason: over.message }, 'something went on after its turn was over, and nobody waited for it')
     return
   }
   // A program with a listener of its own has decided what is to happen.
   if (process.listenerCount('unhandledRejection') === 1) throw reason
+}
+
+/** `fetch` rejects with the reason of a signal, timers with an error that has it as its cause. */
+function turnOverBehind(reason: unknown, maxDepth = 8): RivuletError | null {
+  if (!(reason instanceof Error) || maxDepth === 0) return null
+  return reason instanceof RivuletError && reason.code === 'turn_over' ? reason : turnOverBehind(reason.cause, maxDepth - 1)
 }

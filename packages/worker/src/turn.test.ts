@@ -34,9 +34,30 @@ describe('autoSend', () => {
     ])
   })
 
+  test('what says nothing takes no place: another message may come first, and stays its own', async () => {
+    const { turn, messages } = open()
+    const opened = gate()
+    const stream = async function* () {
+      yield delta(0, '')
+      await opened.promise
+      yield delta(0, 'streamed')
+    }
+    const sent = turn.autoSend(stream())
+    await new Promise(setImmediate)
+    const byHand = turn.message(text('by '))
+    opened.resolve()
+    expect((await sent).text).toBe('streamed')
+    await byHand.append('hand')
+    expect(messages().map(({ content }) => content)).toEqual([text('by hand'), text('streamed')])
+  })
+
   test('a message cannot come before the one before it', async () => {
     const { turn } = open()
-    await expect(turn.autoSend([delta(0, 'a'), delta(2, 'c')])).rejects.toMatchObject({ code: 'index_out_of_order' })
+    for (const early of [
+      [delta(0, 'a'), delta(2, 'c')],
+      [delta(0, ''), delta(1, 'b')],
+    ])
+      await expect(turn.autoSend(early)).rejects.toMatchObject({ code: 'index_out_of_order' })
   })
 })
 
@@ -201,6 +222,11 @@ describe('how messages ended', () => {
     expect(endOf(messages)).toEqual({ stopReason: 'length', usage: { inputTokens: 3, outputTokens: 3 } })
   })
 
+  test('usage adds up to what JSON can say, whatever it counts', () => {
+    const messages = [1, 2].map((_, index) => message(index, { usage: { constructor: 2, toString: 1, inputTokens: 1e308 } as never }))
+    expect(endOf(messages).usage).toEqual({ constructor: 4, toString: 2, inputTokens: 1e308 })
+  })
+
   test('else in a tool that was asked for and not answered, or simply', () => {
     const asked = message(0, { content: toolRequest('c', 'add') })
     const answered = message(1, { content: { type: 'tool_response', callId: 'c', name: 'add', content: 3, isError: false } })
@@ -223,6 +249,11 @@ function open(past: Message[] = []): { turn: Turn; writer: TurnWriter; messages:
   const step = () => Promise.reject(new Error('not here'))
   const { turn } = createTurn({ claim, writer, step, signal: new AbortController().signal, log: silent, loadHistory: async () => past })
   return { turn, writer, messages: writer.messages }
+}
+
+function gate(): { promise: Promise<void>; resolve: () => void } {
+  let resolve = () => {}
+  return { promise: new Promise<void>(open => (resolve = open)), resolve: () => resolve() }
 }
 
 function message(index: number, fields: Partial<Message>): Message {

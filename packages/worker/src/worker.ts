@@ -4,6 +4,7 @@
  * It holds no database credentials. It speaks Redis for the queue and the log, and HTTP for the truth.
  */
 import { randomUUID } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connectRedis, createKeys, createLogWriter, createTurnConsumer, hearServer, type TurnConsumer, whenReady } from '@rivulet/broker'
@@ -61,6 +62,8 @@ export function createWorker(options: WorkerOptions): Worker {
   const running = new Set<RunningTurn>()
   const stopping = new AbortController()
   const leaving = new AbortController()
+  // All turns of the process may wait with these at once, and each takes its listener off again: more than ten of them are no leak.
+  setMaxListeners(0, stopping.signal, leaving.signal)
   const slots = createSlots(concurrency, shareSlots)
   hearServer(pushed, keys, id, over => {
     for (const turn of running) if (turn.turn === over) turn.lose()
@@ -156,7 +159,8 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   async function closeConsumers(): Promise<void> {
-    await started
+    // A process that is told to stop before it had a connection has nothing to close.
+    await started.catch(error => log.info({ reason: failureOf(error).message }, 'stopped before it had started'))
     await Promise.all(consumers.map(({ consumer }) => consumer.close()))
   }
 

@@ -1,0 +1,39 @@
+/** Questions to a server that does not answer: how long they are asked, and what ends them. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { createServerCalls } from './server-calls.ts'
+import { abortReason, turnOver } from './turn-over.ts'
+
+test('a question is asked until it is answered', async () => {
+  const { calls, asked } = await serve(count => (count < 3 ? null : '{"answer":"settled"}'))
+  expect(await calls.claim({ worker: 'w', turn: 't', claimId: 'c' }, new AbortController().signal)).toEqual({ answer: 'settled' })
+  expect(asked()).toBe(3)
+})
+
+test('a question that its turn no longer has is ended by its signal, and says why', async () => {
+  const abort = new AbortController()
+  const { calls } = await serve(count => {
+    if (count === 2) abort.abort(abortReason(turnOver('it was lost')))
+    return null
+  })
+  await expect(calls.history('t', abort.signal)).rejects.toMatchObject({ name: 'AbortError', cause: { code: 'turn_over' } })
+})
+
+/** A server that gives these answers, or 503 for null. */
+async function serve(answer: (count: number) => string | null) {
+  let count = 0
+  const server = createServer((request, response) => {
+    request.resume()
+    count += 1
+    const given = answer(count)
+    response.writeHead(given === null ? 503 : 200)
+    response.end(given ?? '{"error":{"code":"dependency_unavailable","message":"not now"}}')
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { calls: createServerCalls({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }), asked: () => count }
+}

@@ -1,5 +1,6 @@
 /** docs/what-happens-when.md promises only what a test holds, and names only what is there. */
 import { describe, expect, test } from 'vitest'
+import { faults } from '../faults/catalog.ts'
 import { exists, filesUnder, readText } from './repository.ts'
 
 const page = readText('docs/what-happens-when.md')
@@ -10,6 +11,14 @@ const code = sources.map(readText).join('\n')
 function rowsUnder(lastColumn: string): string[][] {
   const tables = page.split(/\n\n+/).filter(block => block.startsWith('|') && cellsOf(block.split('\n')[0] ?? '').at(-1) === lastColumn)
   return tables.flatMap(table => table.split('\n').slice(2).map(cellsOf))
+}
+
+function faultRows(lastColumn: string): string[][] {
+  return rowsUnder(lastColumn).filter(([number = '']) => /^\d+$/.test(number))
+}
+
+function filesIn(cell: string): string[] {
+  return Array.from(cell.matchAll(/\]\(\.\.\/(test\/[\w/.-]+\.test\.ts)\)/g), ([, path]) => path ?? '')
 }
 
 function cellsOf(line: string): string[] {
@@ -27,9 +36,16 @@ describe('what happens when', () => {
   })
 
   test.each(promises.map(row => [row[0] ?? '', row]))('%s: is tested in a file that exists', (_, row) => {
-    const files = Array.from(row.at(-1)?.matchAll(/\]\(\.\.\/(test\/[\w/.-]+\.test\.ts)\)/g) ?? [], ([, path]) => path ?? '')
+    const files = filesIn(row.at(-1) ?? '')
     expect(files.length).toBeGreaterThan(0)
     expect(files.filter(path => !exists(path))).toEqual([])
+  })
+
+  test('has a row for every fault of the catalog, with its tests, or with the reason why there is none', () => {
+    const tested = faultRows('tested in').map(([number, name, , where = '']) => [Number(number), name, filesIn(where)])
+    const untested = faultRows('why not').map(([number, name]) => [Number(number), name, []])
+    const rows = [...tested, ...untested].sort(([a], [b]) => Number(a) - Number(b))
+    expect(rows).toEqual(faults.map(({ name, tests }, i) => [i + 1, name, tests]))
   })
 
   test('names settings that there are', () => {

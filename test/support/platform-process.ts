@@ -1,5 +1,6 @@
 /** One program of the platform as a child process: its output is kept, line by line, and it can be killed, frozen and woken. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { until } from './until.ts'
@@ -23,14 +24,20 @@ export type PlatformProcess = {
   wake(): void
 }
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
-const entries = { api: `${root}apps/api/src/main.ts`, worker: `${root}apps/agents/src/main.ts` }
+const checkout = fileURLToPath(new URL('../..', import.meta.url))
+const entries = { api: 'apps/api/src/main.ts', worker: 'apps/agents/src/main.ts' }
 
 /** A program takes seconds of CPU to load, and tests that run beside each other share two cores. */
 const startPatience = { timeoutMs: 120_000 }
 
-export function startProcess(program: keyof typeof entries, name: string, environment: Record<string, string>): PlatformProcess {
-  const child: ChildProcess = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), entries[program]], {
+/** `root` is the folder whose sources are run. Default: this checkout. */
+export function startProcess(
+  program: keyof typeof entries,
+  name: string,
+  environment: Record<string, string>,
+  root: string = checkout,
+): PlatformProcess {
+  const child: ChildProcess = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), join(root, entries[program])], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -24,6 +24,8 @@ export type PlatformOptions = {
   workers?: number
   /** For every process. */
   env?: Record<string, string>
+  /** The folder whose sources are run. Default: this checkout. */
+  root?: string
 }
 
 export type StartApiOptions = { env?: Record<string, string>; port?: string; untilReady?: boolean }
@@ -68,7 +70,12 @@ export async function withPlatform(options: PlatformOptions, use: (platform: Pla
   }
 }
 
-export async function startPlatform({ apis: apiCount = 1, workers: workerCount = 1, env = {} }: PlatformOptions = {}): Promise<Platform> {
+export async function startPlatform({
+  apis: apiCount = 1,
+  workers: workerCount = 1,
+  env = {},
+  root,
+}: PlatformOptions = {}): Promise<Platform> {
   const { url: databaseUrl } = await createTestDatabase()
   const prefix = keyPrefix().replace(/:$/, '')
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 })
@@ -96,12 +103,12 @@ export async function startPlatform({ apis: apiCount = 1, workers: workerCount =
   const url = urls[0] ?? ''
   return {
     ...{ url, urls, apis, workers, client: createClient(() => url), clientOf: api => createClient(() => api.url) },
-    ...{ pg: pool, redis, keys, databaseUrl, log, startApi, startWorker, close },
+    ...{ pg: pool, redis, keys, databaseUrl, log: task => readLog(redis, keys, task), startApi, startWorker, close },
   }
 
   async function startApi({ env: own = {}, port, untilReady = true }: StartApiOptions = {}): Promise<ApiProcess> {
     const address = { DATABASE_URL: databaseUrl, PORT: port ?? (await freePort()) }
-    const started = startProcess('api', `api ${processes.length + 1}`, { ...address, ...shared, ...own })
+    const started = startProcess('api', `api ${processes.length + 1}`, { ...address, ...shared, ...own }, root)
     processes.push(started)
     const { url: listening } = await started.said('api is listening')
     const api = { ...started, url: String(listening) }
@@ -111,21 +118,11 @@ export async function startPlatform({ apis: apiCount = 1, workers: workerCount =
   }
 
   async function startWorker(own: Record<string, string> = {}): Promise<PlatformProcess> {
-    const worker = startProcess('worker', `worker ${processes.length + 1}`, { RIVULET_URL: apis[0]?.url ?? '', ...shared, ...own })
+    const worker = startProcess('worker', `worker ${processes.length + 1}`, { RIVULET_URL: apis[0]?.url ?? '', ...shared, ...own }, root)
     processes.push(worker)
     workers.push(worker)
     await worker.said('worker is ready')
     return worker
-  }
-
-  async function log(task: string): Promise<{ cursor: Cursor; event: Event }[]> {
-    const rows = await redis.xrange(keys.stream(task), '-', '+')
-    return rows.map(([id, fields]) => {
-      const cursor = parseCursor(id)
-      const event = parseEvent(JSON.parse(fields[fields.indexOf('event') + 1] ?? ''))
-      if (!cursor || !event) throw new Error(`The log holds something that is no event: ${id} ${fields.join(' ')}`)
-      return { cursor, event }
-    })
   }
 
   async function close(): Promise<void> {
@@ -147,6 +144,17 @@ export async function startPlatform({ apis: apiCount = 1, workers: workerCount =
       return rows.length < pool.totalCount
     })
   }
+}
+
+/** What stands in a task's log, on the Redis that this client is connected to. */
+export async function readLog(redis: Redis, keys: Keys, task: string): Promise<{ cursor: Cursor; event: Event }[]> {
+  const rows = await redis.xrange(keys.stream(task), '-', '+')
+  return rows.map(([id, fields]) => {
+    const cursor = parseCursor(id)
+    const event = parseEvent(JSON.parse(fields[fields.indexOf('event') + 1] ?? ''))
+    if (!cursor || !event) throw new Error(`The log holds something that is no event: ${id} ${fields.join(' ')}`)
+    return { cursor, event }
+  })
 }
 
 /** What was wrong with the way in which an API stopped, or null. */

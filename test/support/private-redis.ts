@@ -19,6 +19,7 @@ export type PrivateRedis = {
   isNative: boolean
   client: Redis
   freeze(): void
+  wake(): void
   /** Where its append-only file ends now. */
   mark(): number
   /** Ends at once, as if the power was lost. */
@@ -35,7 +36,17 @@ export async function startPrivateRedis(): Promise<PrivateRedis> {
   const { url, kind } = engine
   const client = new Redis(url, { retryStrategy: () => 50, maxRetriesPerRequest: null })
   client.on('error', () => {})
-  return { url, isNative: kind === 'native', client, freeze: () => signal('SIGSTOP'), mark, kill, restart, close }
+  return {
+    url,
+    isNative: kind === 'native',
+    client,
+    freeze: () => signal('SIGSTOP'),
+    wake: () => signal('SIGCONT'),
+    mark,
+    kill,
+    restart,
+    close,
+  }
 
   function mark(): number {
     return statSync(appendOnlyFile()).size

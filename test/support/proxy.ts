@@ -1,9 +1,10 @@
 /**
- * A TCP proxy in front of a server, with the ways in which a network fails: it refuses, it swallows, it loses a reply, it delays. What goes
- * through is otherwise as it was. Texts are looked for in what is sent at once, which for a small command or message is all of it.
+ * A TCP proxy in front of a server, with the ways in which a network fails: it refuses, it swallows, it loses a reply, it breaks, it is slow.
+ * What goes through is otherwise as it was. Texts are looked for in what is sent at once, which for a small command or message is all of it.
  */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { createPacedPipe, type Pace, unpaced } from './paced-pipe.ts'
 
 export type FaultyProxy = {
   port: number
@@ -14,6 +15,12 @@ export type FaultyProxy = {
   up(): void
   /** Nothing gets through in either direction, and nobody is told, until `up`. */
   blackhole(): void
+  /** Breaks every connection with a reset; new ones are taken. */
+  reset(): void
+  /** Both directions are late, in small pieces or narrow, until `up`. */
+  slow(pace: Partial<Pace>): void
+  /** New connections go to another server; those that are open are cut. */
+  repoint(serverUrl: string): void
   /** What the server says with this text in it is lost, until `up`. */
   mute(text: string): void
   /** What a client says with this text in it, and all that it says after that, waits until `up`. Resolves when something does. */
@@ -27,11 +34,20 @@ export type FaultyProxy = {
 }
 
 type Fault = 'down' | 'blackhole' | null
-type Link = { client: Socket; server: Socket; held: Buffer[] | null; isMarked: boolean; losesReply: boolean }
+type Link = {
+  client: Socket
+  server: Socket
+  toServer: (chunk: Buffer) => void
+  toClient: (chunk: Buffer) => void
+  held: Buffer[] | null
+  isMarked: boolean
+  losesReply: boolean
+}
 type Trap = { text: string; after?: string; sprung: () => void }
 
 export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
-  const target = new URL(serverUrl)
+  let target = new URL(serverUrl)
+  let pace = unpaced
   const links = new Set<Link>()
   let fault: Fault = null
   let muted: string | null = null
@@ -41,7 +57,7 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
   await once(listener, 'listening')
   const { port } = listener.address() as AddressInfo
   const url = Object.assign(new URL(serverUrl), { host: `127.0.0.1:${port}` }).toString()
-  return { port, url, down, up, blackhole, mute, hold, dropReply, close }
+  return { port, url, down, up, blackhole, reset, slow, repoint, mute, hold, dropReply, close }
 
   function accept(client: Socket): void {
     if (fault === 'down') {
@@ -49,7 +65,15 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
       return
     }
     const server = connect(Number(target.port), target.hostname)
-    const link: Link = { client, server, held: null, isMarked: false, losesReply: false }
+    const toServer = createPacedPipe(
+      chunk => server.write(chunk),
+      () => pace,
+    )
+    const toClient = createPacedPipe(
+      chunk => client.write(chunk),
+      () => pace,
+    )
+    const link: Link = { client, server, toServer, toClient, held: null, isMarked: false, losesReply: false }
     links.add(link)
     for (const socket of [client, server]) {
       socket.setNoDelay(true)
@@ -76,12 +100,12 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
       dropping.sprung()
       dropping = null
     }
-    link.server.write(chunk)
+    link.toServer(chunk)
   }
 
   function passBack(link: Link, chunk: Buffer): void {
     if (link.losesReply) cut(link)
-    else if (fault !== 'blackhole' && !(muted !== null && chunk.includes(muted))) link.client.write(chunk)
+    else if (fault !== 'blackhole' && !(muted !== null && chunk.includes(muted))) link.toClient(chunk)
   }
 
   function cut(link: Link): void {
@@ -99,16 +123,30 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
     // What was swallowed is missing in the midst of these connections: they cannot go on.
     if (fault === 'blackhole') for (const link of links) cut(link)
     fault = null
+    pace = unpaced
     muted = null
     holding = null
     for (const link of links) {
-      for (const chunk of link.held ?? []) link.server.write(chunk)
+      for (const chunk of link.held ?? []) link.toServer(chunk)
       link.held = null
     }
   }
 
   function blackhole(): void {
     fault = 'blackhole'
+  }
+
+  function reset(): void {
+    for (const { client, server } of links) for (const socket of [client, server]) socket.resetAndDestroy()
+  }
+
+  function slow(change: Partial<Pace>): void {
+    pace = { ...unpaced, ...change }
+  }
+
+  function repoint(url: string): void {
+    target = new URL(url)
+    for (const link of links) cut(link)
   }
 
   function mute(text: string): void {

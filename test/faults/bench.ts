@@ -1,0 +1,176 @@
+/**
+ * The platform with everything between it and its servers in our hands: a Redis and a Postgres behind proxies, two APIs and two workers of an
+ * armed tree, clients and workers that keep journals. What happens to it is somebody else's business (`nemesis.ts`); afterwards it comes to rest
+ * and hands out its history.
+ */
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '../support/free-port.ts'
+import { type ApiProcess, type Platform, readLog, startPlatform } from '../support/platform.ts'
+import { type PlatformProcess, tail } from '../support/platform-process.ts'
+import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts'
+import { type FaultyProxy, startProxy } from '../support/proxy.ts'
+import type { LoggedEvent } from '../support/task-laws.ts'
+import { until } from '../support/until.ts'
+import { type ArmedTree, type Change, createArmedTree } from './armed-tree.ts'
+import { type Crowd, createCrowd } from './crowd.ts'
+import { type History, readClients, readWorkers, type Stored } from './history.ts'
+
+export type BenchOptions = {
+  /** Default 2. */
+  apis?: number
+  /** Default 2. */
+  workers?: number
+  /** Rules that are switched off. Default none. */
+  changes?: readonly Change[]
+  env?: Record<string, string>
+}
+
+export type Bench = {
+  platform: Platform
+  server: PrivateRedis
+  redis: FaultyProxy
+  postgres: FaultyProxy
+  tree: ArmedTree
+  /** The clients, since `begin`. */
+  crowd: Crowd
+  /** Other clients, who know these APIs, and a history of their own: what happened before is over. Default: all APIs. */
+  begin(known?: readonly string[]): void
+  /** Where each API listens, also when it is not there. */
+  urls: string[]
+  apis(): ApiProcess[]
+  workers(): PlatformProcess[]
+  /** `env` may arm failpoints. */
+  startApi(url: string, env?: Record<string, string>): Promise<ApiProcess>
+  startWorker(env?: Record<string, string>): Promise<PlatformProcess>
+  /** The next process that is started has a failpoint that does this. */
+  arm(how: string, random: () => number): void
+  /** Starts anew what is gone; without a failpoint what had one, if that is wanted. */
+  revive(options?: { disarm?: boolean }): Promise<void>
+  /** Redis has lost something: from now on, logs prove nothing. */
+  noteLoss(): void
+  /** Waits until nothing is left to come, and reads everything. Never fails for what the platform did: that is the checker's to say. */
+  rest(): Promise<History>
+  /** The end of what each process wrote. */
+  tails(): string
+  close(options?: { keepJournals?: boolean }): Promise<string>
+}
+
+function alive<T extends PlatformProcess>(processes: readonly T[]): T[] {
+  return processes.filter(({ hasExited }) => !hasExited())
+}
+
+/** How long a platform that has everything it needs may take to come to rest on a busy machine. */
+const patience = { timeoutMs: 120_000, intervalMs: 100 }
+
+export async function startBench({ apis = 2, workers = 2, changes = [], env = {} }: BenchOptions = {}): Promise<Bench> {
+  const folder = mkdtempSync(join(tmpdir(), 'rivulet-faults-'))
+  const journals = join(folder, 'workers')
+  mkdirSync(journals)
+  const tree = createArmedTree(changes)
+  const server = await startPrivateRedis()
+  const redis = await startProxy(server.url)
+  const platform = await startPlatform({ apis: 0, workers: 0, root: tree.root, env: { REDIS_URL: redis.url, ...env } })
+  const postgres = await startProxy(platform.databaseUrl)
+  const urls = (await Promise.all(Array.from({ length: apis }, freePort))).map(port => `http://127.0.0.1:${port}`)
+  let hasLost = false
+  let chapters = 0
+  let started = 0
+  let nextTrap: string | null = null
+  const armed = new Set<PlatformProcess>()
+  await Promise.all([...urls.map(url => startApi(url)), ...Array.from({ length: workers }, () => startWorker())])
+  const bench: Bench = {
+    ...{ platform, server, redis, postgres, tree, crowd: newCrowd(), urls, begin, startApi, startWorker, arm, revive, rest, tails, close },
+    apis: () => alive(platform.apis),
+    workers: () => alive(platform.workers),
+    noteLoss: () => {
+      hasLost = true
+    },
+  }
+  return bench
+
+  function begin(known?: readonly string[]): void {
+    hasLost = false
+    bench.crowd = newCrowd(known)
+  }
+
+  function newCrowd(known: readonly string[] = urls): Crowd {
+    chapters += 1
+    return createCrowd({ urls: known, file: join(folder, `clients-${chapters}.ndjson`) })
+  }
+
+  function startApi(url: string, own: Record<string, string> = {}): Promise<ApiProcess> {
+    return platform.startApi({ port: new URL(url).port, env: { DATABASE_URL: postgres.url, ...own } })
+  }
+
+  function startWorker(own: Record<string, string> = {}): Promise<PlatformProcess> {
+    started += 1
+    return platform.startWorker({ RIVULET_URL: urls[started % urls.length] ?? '', JOURNAL: journals, ...own })
+  }
+
+  function arm(how: string, random: () => number): void {
+    nextTrap = `${tree.failpoints[Math.floor(random() * tree.failpoints.length)]}=${how}`
+  }
+
+  async function revive({ disarm = false } = {}): Promise<void> {
+    if (disarm) await Promise.all(Array.from(armed, process => process.kill()))
+    const missing = urls.filter(url => !alive(platform.apis).some(api => api.url === url))
+    const idle = Array.from({ length: Math.max(0, workers - alive(platform.workers).length) })
+    const reviving = [...missing.map(url => start(env => startApi(url, env))), ...idle.map(() => start(startWorker))]
+    await Promise.all(reviving)
+  }
+
+  /** A failpoint may kill a process before it is ready: then it is missing again, and somebody else's to revive. */
+  async function start(begin: (env: Record<string, string>) => Promise<PlatformProcess>): Promise<void> {
+    const trap = nextTrap
+    nextTrap = null
+    try {
+      const process = await begin(trap ? { FAILPOINTS: trap } : {})
+      if (trap) armed.add(process)
+    } catch (error) {
+      if (!trap) throw error
+    }
+  }
+
+  async function rest(): Promise<History> {
+    await until('every turn has ended, and said so', hasSettled, patience).catch(() => {})
+    await bench.crowd.leave()
+    const clients = readClients(bench.crowd.file)
+    const tasks = [...new Set(clients.promised.map(({ task }) => task))]
+    const stored: Stored[] = []
+    for (const task of tasks) stored.push(await readStored(task))
+    const logs = hasLost ? new Map<string, LoggedEvent[]>() : new Map(await Promise.all(tasks.map(readWholeLog)))
+    return { ...clients, ...readWorkers(journals, new Set(tasks)), stored, logs, hasLost }
+  }
+
+  async function hasSettled(): Promise<boolean> {
+    const { rows } = await platform.pg.query("select from turns where status in ('queued', 'running', 'waiting') or not announced limit 1")
+    return rows.length === 0
+  }
+
+  async function readStored(task: string): Promise<Stored> {
+    return until(`${task} can be read`, () => bench.crowd.read(task), patience)
+  }
+
+  async function readWholeLog(task: string): Promise<[string, LoggedEvent[]]> {
+    return [task, await readLog(server.client, platform.keys, task)]
+  }
+
+  function tails(): string {
+    return [...platform.apis, ...platform.workers].map(({ name, lines }) => `${name} wrote last:\n${tail(lines, 25)}`).join('\n')
+  }
+
+  async function close({ keepJournals = false } = {}): Promise<string> {
+    await bench.crowd.leave()
+    for (const process of [...platform.apis, ...platform.workers]) process.wake()
+    for (const proxy of [redis, postgres]) proxy.up()
+    await platform.close().finally(async () => {
+      await Promise.all([redis.close(), postgres.close()])
+      await server.close()
+      tree.remove()
+      if (!keepJournals) rmSync(folder, { recursive: true, force: true })
+    })
+    return folder
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * Every fault that we have an answer to, and the tests that hold it. Those in `test/faults/demand` run on demand, the others in every `npm test`.
+ * docs/what-happens-when.md has a row for each; what has no test here says there why.
+ */
+export type Fault = { name: string; tests: readonly string[] }
+
+const flow = (...names: string[]) => names.map(name => `test/flow/${name}.test.ts`)
+const always = (...names: string[]) => names.map(name => `test/faults/${name}.test.ts`)
+const demand = (...names: string[]) => names.map(name => `test/faults/demand/${name}.test.ts`)
+
+export const faults: readonly Fault[] = [
+  { name: 'a worker is killed in mid-stream', tests: [...flow('recover-worker'), 'test/slow/killed-workers.test.ts'] },
+  { name: 'an API is killed between the commit and turn.finished', tests: [...flow('recover-api'), ...demand('failpoints')] },
+  { name: 'a worker is killed when its end is stored and its job is not done', tests: always('crash-points') },
+  { name: 'a worker is frozen past its lease and woken', tests: flow('recover-worker') },
+  { name: 'a frozen worker wakes after Redis was wiped', tests: flow('recover-redis') },
+  { name: 'a worker runs out of memory, or its event loop stands still', tests: demand('workers') },
+  { name: 'a turn always kills its worker', tests: flow('retry') },
+  { name: 'an agent hangs for ever', tests: flow('retry', 'turns') },
+  { name: 'a worker is told to stop under load', tests: flow('stopping', 'graceful') },
+  { name: 'an API is told to stop under load', tests: flow('stream-pressure', 'graceful', 'stopping') },
+  { name: 'an API is killed under a hundred viewers', tests: flow('stream-many') },
+  { name: 'an API is killed between the commit and its answer', tests: [...always('crash-points'), ...flow('dispatch')] },
+  { name: 'an API is killed between sending a job and noting it', tests: always('crash-points') },
+  { name: 'a job is there before its turn is committed', tests: demand('workers') },
+  { name: 'fifty requests at once under one key', tests: flow('tasks') },
+  { name: 'Redis is killed and restarted', tests: flow('recover-redis') },
+  { name: 'Redis loses the end of its file', tests: flow('recover-redis', 'stream-loss') },
+  { name: 'Redis is wiped in mid-stream', tests: flow('recover-redis', 'stream-loss') },
+  { name: 'Redis is away', tests: flow('recover-redis', 'stream-loss') },
+  { name: 'a reply is lost after an append', tests: [...flow('recover-redis'), ...always('checker')] },
+  { name: 'Redis does not answer', tests: [...flow('recover-redis'), ...demand('mixed')] },
+  { name: 'Redis fails over to a replica that is behind', tests: demand('redis') },
+  { name: 'Redis is out of memory', tests: demand('redis') },
+  { name: 'Redis may evict keys', tests: demand('redis') },
+  { name: 'Redis cannot write its file', tests: demand('redis') },
+  { name: 'Postgres is away for twenty seconds while turns end', tests: flow('recover-postgres') },
+  { name: 'Postgres is away and the worker dies too', tests: flow('recover-postgres') },
+  { name: 'Postgres does not answer', tests: flow('recover-postgres') },
+  { name: 'Postgres closes connections', tests: flow('recover-postgres') },
+  { name: 'a commit succeeds and its answer is lost', tests: flow('recover-postgres', 'recover-api') },
+  { name: 'a result that no database takes', tests: always('poison') },
+  { name: 'a delta, or a turn, that is too large', tests: flow('limits') },
+  { name: 'an entry in a log that is not ours', tests: flow('stream-loss') },
+  { name: 'a slow viewer among fast ones', tests: flow('stream-pressure') },
+  { name: 'a viewer is gone without a word', tests: [] },
+  { name: 'a thousand viewers come back at once', tests: demand('viewers') },
+  { name: 'a viewer joins at any moment', tests: [...flow('stream-retention', 'stream-many'), ...always('checker')] },
+  { name: 'clocks jump', tests: flow('recover-worker') },
+  { name: 'processes start in any order', tests: flow('recover-start', 'operations') },
+  { name: 'several APIs repair at once', tests: flow('recover-api') },
+  { name: 'a key is revoked during a stream', tests: [] },
+  { name: 'the disk of Postgres is full', tests: demand('postgres-disk') },
+]

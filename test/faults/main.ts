@@ -1,0 +1,61 @@
+/**
+ * `npm run test:faults`: the bench on demand. Without arguments, the mixed nemesis from a seed of its own choice.
+ *
+ *   --seed N        where randomness begins; printed, so that a run can be had again
+ *   --runs N        so many seeds, or so often
+ *   --only NAME     one fault of the catalog, by its number or a part of its name
+ *   --all           every fault of the catalog, and the mixed nemesis
+ *   --soak MINUTES  one platform for so long
+ */
+import { spawnSync } from 'node:child_process'
+import { randomInt } from 'node:crypto'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { faults } from './catalog.ts'
+import { toEnvironment } from './settings.ts'
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string' },
+    runs: { type: 'string', default: '1' },
+    only: { type: 'string' },
+    all: { type: 'boolean', default: false },
+    soak: { type: 'string', default: '0' },
+  },
+})
+const mixed = 'test/faults/demand/mixed.test.ts'
+const seed = Number(values.seed ?? randomInt(1, 1_000_000))
+const files = chosenFiles()
+console.log(`seed ${seed}: ${files.join(', ')}`)
+// The mixed nemesis knows about runs; everything else is simply run again.
+const repeats = files.includes(mixed) ? 1 : Number(values.runs)
+for (let run = 1; run <= repeats; run += 1) {
+  const code = runTests()
+  if (code !== 0) process.exit(code)
+}
+
+function chosenFiles(): string[] {
+  const { only, all } = values
+  if (all) return [...new Set([...faults.flatMap(({ tests }) => tests), mixed])]
+  if (only === undefined) return [mixed]
+  const meant = faults.filter(({ name }, i) => String(i + 1) === only || name.toLowerCase().includes(only.toLowerCase()))
+  const found = [...new Set(meant.flatMap(({ tests }) => tests))]
+  if (found.length > 0) return found
+  console.error(`No test of a fault is named ${only}. There are:\n${faults.map(({ name }, i) => `  ${i + 1} ${name}`).join('\n')}`)
+  process.exit(1)
+}
+
+function runTests(): number {
+  const vitest = join(dirname(fileURLToPath(import.meta.resolve('vitest/package.json'))), 'vitest.mjs')
+  const settings = { seed, runs: Number(values.runs), soakMinutes: Number(values.soak) }
+  const { status } = spawnSync(
+    process.execPath,
+    [vitest, 'run', '--project', 'platform', '--project', 'faults', '--maxWorkers=1', ...files],
+    {
+      env: { ...process.env, ...toEnvironment(settings) },
+      stdio: 'inherit',
+    },
+  )
+  return status ?? 1
+}

@@ -1,0 +1,53 @@
+/** Users who work while a nemesis harasses the platform, from one seed; then the verdict, with figures. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { seededRandom } from '../support/scripts.ts'
+import type { Bench } from './bench.ts'
+import { violationsIn } from './checker.ts'
+import type { Crowd } from './crowd.ts'
+import { type Figures, figuresOf } from './figures.ts'
+import { harass, strikesFor } from './nemesis.ts'
+
+export type MixedRun = { seed: number; users: number; isOver: (strikes: number) => boolean }
+
+export async function runMixed(bench: Bench, { seed, users, isOver }: MixedRun): Promise<{ violations: string[]; figures: Figures }> {
+  const random = seededRandom(seed)
+  // Every other seed leaves the logs whole: those prove more.
+  const known = strikesFor({ mayLose: seed % 2 === 1 })
+  const struck: string[] = []
+  let isClosing = false
+  const working = Promise.all(Array.from({ length: users }, (_, user) => work(bench.crowd, seed, user, () => isClosing)))
+  working.catch(() => {})
+  while (!isOver(struck.length)) {
+    await sleep(random() * 1_200)
+    struck.push(await harass(bench, random, known))
+  }
+  isClosing = true
+  await bench.revive({ disarm: true })
+  await working
+  const history = await bench.rest()
+  const violations = violationsIn(history)
+  return { violations, figures: figuresOf(history, struck, violations) }
+}
+
+/** One task after the other, each watched by several. */
+async function work(crowd: Crowd, seed: number, user: number, isClosing: () => boolean): Promise<void> {
+  const random = seededRandom(seed * 1_000 + user + 1)
+  for (let n = 1; n === 1 || !isClosing(); n += 1) {
+    const tell = (turn: number) => ({
+      ...{ label: `u${user}n${n}`, turn, words: 5 + Math.floor(random() * 45), restMs: Math.floor(random() * 70) },
+      succeedsAt: random() < 0.1 ? 2 : 1,
+    })
+    const task = await crowd.promise(tell(1))
+    const restless = seededRandom(seed + user + n)
+    const viewers = [
+      crowd.join(task),
+      crowd.join(task, { cutAfter: connection => (connection < 8 ? 1 + Math.floor(restless() * 12) : null) }),
+      crowd.join(task, random() < 0.5 ? { query: '?from=start' } : {}),
+    ]
+    if (random() < 0.4) await crowd.promiseTurn(task, tell(2))
+    await sleep(random() * 1_500)
+    viewers.push(crowd.join(task))
+    if (random() < 0.15) await crowd.cancel(task)
+    await Promise.all(viewers.map(({ ended }) => ended))
+  }
+}

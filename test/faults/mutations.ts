@@ -1,0 +1,145 @@
+/** Rules of ours that can be switched off in an armed tree, each with what has to happen for it to be missed. */
+import type { Keys } from '@rivulet/broker'
+import { rest } from '../support/scripts.ts'
+import { until } from '../support/until.ts'
+import type { Viewer } from '../support/viewer.ts'
+import type { Change } from './armed-tree.ts'
+import type { Bench } from './bench.ts'
+import { hasHeard, paramsOf, type Story } from './story.ts'
+
+export type Mutation = {
+  name: string
+  changes: Change[]
+  /** How many it takes. Default 1. */
+  workers?: number
+  happen: (bench: Bench) => Promise<void>
+}
+
+const append = 'packages/broker/src/lua/append.lua'
+
+export const mutations: Mutation[] = [
+  {
+    name: 'the fence: a worker that has lost its turn is refused',
+    changes: [{ file: append, find: 'elseif logEpoch > epoch then', replace: 'elseif false then' }],
+    workers: 2,
+    happen: wakeZombie,
+  },
+  {
+    name: 'the gap check: what does not follow the last append is refused',
+    changes: [
+      { file: append, find: 'elseif logEpoch < epoch or known[4] ~= run or first > number + 1 then', replace: 'elseif false then' },
+      {
+        file: append,
+        find: 'for entry = number - first + 1, count - 1 do',
+        replace: 'for entry = math.max(0, number - first + 1), count - 1 do',
+      },
+    ],
+    happen: loseEnd,
+  },
+  {
+    name: 'the duplicate check: what was appended before is not appended again',
+    changes: [
+      { file: append, find: 'elseif first + count - 1 <= number then', replace: 'elseif false then' },
+      { file: append, find: 'for entry = number - first + 1, count - 1 do', replace: 'for entry = 0, count - 1 do' },
+    ],
+    happen: loseReplies,
+  },
+  {
+    name: 'commit before announcing',
+    changes: [
+      {
+        file: 'apps/api/src/turn-ending.ts',
+        find: ";globalThis.failpoint('folded')",
+        replace: `await announcing.announceEnds([{ ...turn, ...end, finishedAt: new Date() }], closed.events, [])
+          await new Promise(resolve => setTimeout(resolve, 1_000))`,
+      },
+    ],
+    happen: finishOne,
+  },
+  {
+    name: 'the synchronous join: a snapshot, and everything after it',
+    changes: [
+      {
+        file: 'apps/api/src/viewer.ts',
+        find: /send\(missed \?\? \[makeSnapshot\(\)\]\)\n\s*cursor = feed\.position\(\)/,
+        replace: `const told = missed ?? [makeSnapshot()]
+          waits += 1
+          return void setTimeout(() => {
+            waits -= 1
+            send(told)
+            cursor = feed.position()
+            pump()
+          }, 60)`,
+      },
+    ],
+    happen: joinAllTheTime,
+  },
+]
+
+/** A worker is frozen, its turn is run by another, and it wakes with much to say while the other still speaks. */
+async function wakeZombie({ crowd, platform }: Bench): Promise<void> {
+  const story: Story = { label: 'zombie', turn: 1, words: 40, restMs: 80 }
+  const { attempts, ...params } = paramsOf(story) as { attempts: Record<string, object[]> }
+  // The first attempt rests where it is going to be frozen, and then says all the rest at once.
+  const [one = {}, , two = {}, , ...others] = attempts['1'] ?? []
+  const first = [one, two, rest(4_000), ...others.filter(step => !('sleep' in step))]
+  const task = await crowd.promise(story, { params: { ...params, attempts: { ...attempts, 1: first } } })
+  const viewer = crowd.join(task)
+  await viewer.until('the first words', viewer => hasHeard(viewer, 1))
+  const { rows } = await platform.pg.query<{ worker: string }>('select worker from turns where task = $1', [task])
+  const zombie = platform.workers.find(({ lines }) =>
+    lines.some(({ msg, worker }) => msg === 'worker is ready' && worker === rows[0]?.worker),
+  )
+  const frozenAt = performance.now()
+  zombie?.freeze()
+  try {
+    await viewer.until('the second attempt has said more', viewer => hasHeard(viewer, 9, 2), { timeoutMs: 60_000 })
+    // Its rest is over when it wakes.
+    await until('it is late', () => performance.now() - frozenAt > 4_000)
+  } finally {
+    zombie?.wake()
+  }
+}
+
+/** A log goes back to where it stood a moment ago. */
+async function loseEnd(bench: Bench): Promise<void> {
+  const { crowd, server, platform } = bench
+  const task = await crowd.promise({ label: 'lossy', turn: 1, words: 40, restMs: 40 })
+  const viewer = crowd.join(task)
+  await viewer.until('a few words', viewer => hasHeard(viewer, 4))
+  const kept = await dump(server.client, platform.keys, task)
+  await viewer.until('more words', viewer => hasHeard(viewer, 9))
+  bench.noteLoss()
+  const restore = server.client.multi()
+  for (const [key, value] of kept) restore.restore(key, 0, value, 'REPLACE')
+  for (const [error] of (await restore.exec()) ?? []) if (error) throw error
+}
+
+async function dump(redis: Bench['server']['client'], keys: Keys, task: string): Promise<[string, Buffer][]> {
+  const names = [keys.stream(task), keys.state(task)]
+  const [stream, state] = (await redis.multi().dumpBuffer(keys.stream(task)).dumpBuffer(keys.state(task)).exec()) ?? []
+  return [stream, state].map((answer, i) => [names[i] ?? '', answer?.[1] as Buffer])
+}
+
+/** The answers to some appends get lost. */
+async function loseReplies({ crowd, redis }: Bench): Promise<void> {
+  const task = await crowd.promise({ label: 'deaf', turn: 1, words: 40, restMs: 40 })
+  const viewer = crowd.join(task)
+  await viewer.until('it begins', ({ text }) => text() !== '')
+  for (let i = 0; i < 4; i += 1) await redis.dropReply(`:log:${task}`)
+}
+
+async function finishOne({ crowd }: Bench): Promise<void> {
+  const task = await crowd.promise({ label: 'plain', turn: 1, words: 3, restMs: 30 })
+  await crowd.join(task).ended
+}
+
+/** Viewers come at every moment of a turn. */
+async function joinAllTheTime({ crowd }: Bench): Promise<void> {
+  const task = await crowd.promise({ label: 'watched', turn: 1, words: 60, restMs: 30 })
+  const first: Viewer = crowd.join(task)
+  await until('it is over', () => {
+    if (crowd.viewers.length < 40) crowd.join(task)
+    return first.state().status === 'completed'
+  })
+}

@@ -1,0 +1,21 @@
+/** What the bench on demand is told, by way of the environment: vitest has no arguments of ours. */
+import { z } from 'zod'
+
+const number = z.coerce.number().int().min(0)
+
+const schema = z.object({
+  FAULTS_SEED: number.default(1),
+  FAULTS_RUNS: number.default(1),
+  FAULTS_SOAK: z.coerce.number().min(0).default(0),
+})
+
+export type Settings = { seed: number; runs: number; soakMinutes: number }
+
+export function readSettings(environment: Record<string, string | undefined>): Settings {
+  const { FAULTS_SEED, FAULTS_RUNS, FAULTS_SOAK } = schema.parse(environment)
+  return { seed: FAULTS_SEED, runs: FAULTS_RUNS, soakMinutes: FAULTS_SOAK }
+}
+
+export function toEnvironment({ seed, runs, soakMinutes }: Settings): Record<string, string> {
+  return { FAULTS_SEED: String(seed), FAULTS_RUNS: String(runs), FAULTS_SOAK: String(soakMinutes) }
+}

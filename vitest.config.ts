@@ -10,10 +10,20 @@ export default defineConfig({
         test: {
           ...withEngines,
           name: 'platform',
-          include: ['packages/*/src/**/*.test.ts', 'apps/*/src/**/*.test.ts', 'test/{flow,readme}/**/*.test.ts'],
+          include: [
+            'packages/*/src/**/*.test.ts',
+            'apps/*/src/**/*.test.ts',
+            'examples/*.test.ts',
+            'test/{browser,flow,readme}/**/*.test.ts',
+            'test/faults/*.test.ts',
+          ],
           maxWorkers: 2,
         },
       },
+      // With other people's SDKs, which it installs first: `npm run test:sdks`.
+      { test: { ...withEngines, name: 'sdks', include: ['test/sdks/**/*.test.ts'], maxWorkers: 1, sequence: { groupOrder: 2 } } },
+      // `npm run test:faults`: for as long as it is told.
+      { test: { ...withEngines, name: 'faults', include: ['test/faults/demand/*.test.ts'], maxWorkers: 1, sequence: { groupOrder: 2 } } },
       // Minutes of work for both cores: `npm run test:slow`.
       { test: { ...withEngines, name: 'slow', include: ['test/slow/**/*.test.ts'], maxWorkers: 1, sequence: { groupOrder: 1 } } },
     ],

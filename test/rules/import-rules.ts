@@ -1,6 +1,8 @@
 /**
  * Who may know whom. The table is the design; everything else here keeps code from going around it.
  *
+ * Examples are what a newcomer copies: they know what a newcomer would, and nothing else of the repository.
+ *
  * Pure: a tree goes in, sentences about what is wrong come out, in the order of the files. A test (`*.test.ts`) and whatever lies outside a
  * workspace's `src/` is an onlooker: it may know every package, `test/support` and what the root depends on, but it too comes in by the door.
  */
@@ -25,7 +27,7 @@ export interface Tree {
   sources: Source[]
 }
 
-const everyPackage = ['protocol', 'broker', 'agent', 'worker', 'client', 'engines'].map(name => `packages/${name}`)
+const everyPackage = ['protocol', 'broker', 'agent', 'worker', 'client', 'engines', 'views'].map(name => `packages/${name}`)
 
 /** Arrows of the design: each folder, and the folders that it may know. */
 const mayKnow: Record<string, string[]> = {
@@ -34,15 +36,18 @@ const mayKnow: Record<string, string[]> = {
   'packages/agent': ['packages/protocol'],
   'packages/client': ['packages/protocol'],
   'packages/engines': [],
+  'packages/views': ['packages/protocol'],
   'packages/worker': ['packages/protocol', 'packages/broker'],
-  'apps/api': ['packages/protocol', 'packages/broker'],
+  'apps/api': ['packages/protocol', 'packages/broker', 'packages/views'],
   'apps/agents': ['packages/protocol', 'packages/worker', 'packages/agent'],
   'apps/console': ['packages/client'],
   'apps/cli': [...everyPackage, 'apps/api', 'apps/agents', 'apps/console'],
+  'test/sdks': [],
+  examples: ['packages/worker', 'packages/agent'],
 }
 
 // They also run in browsers. The tests of an SDK need a server to talk to; those of the protocol need nothing.
-const withoutNode = ['packages/protocol', 'packages/agent', 'packages/client']
+const withoutNode = ['packages/protocol', 'packages/agent', 'packages/client', 'packages/views']
 const withoutNodeEvenInTests = ['packages/protocol']
 
 const sameFolder = 'files of one folder import each other by relative name'
@@ -87,6 +92,7 @@ function violationsOf(source: Source, tree: Tree): string[] {
   }
 
   function whyNotFile(path: string): string | null {
+    if (isInside(source.path, 'examples') && !isInside(path, 'examples')) return 'a relative import stays inside examples'
     const owner = tree.workspaces.find(({ folder }) => isInside(path, folder)) ?? null
     if (owner === home || (isOnlooker && isInside(path, 'test/support'))) return null
     return home ? `a relative import stays inside ${home.folder}` : 'a package is imported by its name'
@@ -95,6 +101,7 @@ function violationsOf(source: Source, tree: Tree): string[] {
   function whyNotWorkspace(target: Workspace, specifier: string): string | null {
     const entry = `.${specifier.slice(target.name.length)}`
     if (!target.entries.includes(entry)) return `it goes past what ${target.folder}/package.json exports`
+    if (isInside(source.path, 'examples') && !mayKnow.examples?.includes(target.folder)) return `examples may not know ${target.folder}`
     if (!home) return null
     if (home === target) return sameFolder
     if (isOnlooker && everyPackage.includes(target.folder)) return null

@@ -4,7 +4,7 @@ import { type Tree, violationsIn, type Workspace } from './import-rules.ts'
 import { readTree } from './repository.ts'
 import { factsOf } from './source-facts.ts'
 
-test('this repository keeps its import rules', () => {
+test('[item 38] this repository keeps its import rules', { timeout: 60_000 }, () => {
   const tree = readTree()
   expect(tree.sources.length).toBeGreaterThan(0)
   expect(violationsIn(tree)).toEqual([])
@@ -17,6 +17,7 @@ describe('who may know whom', () => {
     ['packages/agent', '@rivulet/worker'],
     ['packages/client', '@rivulet/broker'],
     ['packages/engines', '@rivulet/protocol'],
+    ['packages/views', '@rivulet/agent'],
     ['packages/worker', '@rivulet/agent'],
     ['packages/worker', '@rivulet/api'],
     ['apps/api', '@rivulet/worker'],
@@ -35,6 +36,7 @@ describe('who may know whom', () => {
     ['packages/broker', '@rivulet/protocol'],
     ['packages/agent', '@rivulet/protocol'],
     ['packages/client', '@rivulet/protocol'],
+    ['packages/views', '@rivulet/protocol'],
     ['packages/worker', '@rivulet/broker'],
     ['apps/api', '@rivulet/broker'],
     ['apps/agents', '@rivulet/worker'],
@@ -69,6 +71,18 @@ describe('who may know whom', () => {
     expect(violationsOf({ 'packages/broker/src/log.test.ts': `import { x } from '@rivulet/engines'` })).toEqual([])
     expect(violationsOf({ 'packages/broker/src/log.test.ts': `import { x } from '@rivulet/api'` })).toEqual([
       'packages/broker/src/log.test.ts imports @rivulet/api: packages/broker may not know apps/api',
+    ])
+  })
+
+  test('an example knows what its reader would: the SDKs, what the root depends on, and its neighbours', () => {
+    const known = ['@rivulet/worker', '@rivulet/agent', 'vitest', 'node:fs', './other.ts']
+    for (const name of known) expect(violationsOf({ 'examples/a.ts': `import { x } from '${name}'` })).toEqual([])
+    expect(violationsOf({ 'examples/a.ts': `import { x } from '@rivulet/broker'` })).toEqual([
+      'examples/a.ts imports @rivulet/broker: examples may not know packages/broker',
+    ])
+    expect(violationsOf({ 'examples/a.ts': `import { x } from '@rivulet/agents'` })).toHaveLength(1)
+    expect(violationsOf({ 'examples/a.ts': `import { x } from '../test/support/until.ts'` })).toEqual([
+      'examples/a.ts imports ../test/support/until.ts: a relative import stays inside examples',
     ])
   })
 
@@ -248,7 +262,7 @@ function violationsOf(files: Record<string, string>): string[] {
 
 /** A repository of every workspace in the design, each of which declares all the others, so that only the rule in question can object. */
 function made(files: Record<string, string>): Tree {
-  const packages = ['protocol', 'broker', 'agent', 'client', 'engines', 'worker'].map(name => workspace(`packages/${name}`))
+  const packages = ['protocol', 'broker', 'agent', 'client', 'engines', 'views', 'worker'].map(name => workspace(`packages/${name}`))
   const apps = ['api', 'agents', 'console', 'cli'].map(name => workspace(`apps/${name}`))
   const workspaces = [...packages, ...apps]
   const dependencies = ['@scope/declared', ...workspaces.map(({ name }) => name)]

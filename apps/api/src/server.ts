@@ -10,6 +10,7 @@ import type { z } from 'zod'
 import { requireKey } from './authenticate.ts'
 import { errorBody, handleErrors, notFound, sendError, toRivuletError, validate } from './http-errors.ts'
 import { acceptJsonOnly } from './json-body.ts'
+import { consoleRoutes } from './routes/console.ts'
 import { createEventStream, eventRoutes } from './routes/events.ts'
 import { internalRoutes } from './routes/internal.ts'
 import { agentRoutes, operationRoutes } from './routes/operations.ts'
@@ -50,6 +51,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
 
   const events = createEventStream(services)
+  consoleRoutes(app)
   operationRoutes(app, services)
   await app.register(
     async scope => {

@@ -64,6 +64,30 @@ export const agentSchema = z.object({
   running: z.int().min(0),
 })
 
+/** Length of a bucket of activity. */
+export const activityBucketMs = 15_000
+
+/** Turns that ended in the last minutes. A row without an agent is for all of them; buckets in which nothing ended have no row. */
+export const activitySchema = z.object({
+  from: time,
+  to: time,
+  bucketMs: z.int().min(1),
+  data: z.array(
+    z.object({
+      at: time,
+      agent: agentNameSchema.nullable(),
+      completed: z.int().min(0),
+      failed: z.int().min(0),
+      canceled: z.int().min(0),
+      /** Median from queued to started; null where none of them started. */
+      waitMs: z.number().nullable(),
+      /** Median and 95th percentile from started to finished. */
+      runMs: z.number().nullable(),
+      slowRunMs: z.number().nullable(),
+    }),
+  ),
+})
+
 export type Author = z.output<typeof authorSchema>
 export type Failure = z.output<typeof failureSchema>
 export type Usage = z.output<typeof usageSchema>
@@ -71,3 +95,4 @@ export type Message = z.output<typeof messageSchema>
 export type Task = z.output<typeof taskSchema>
 export type Turn = z.output<typeof turnSchema>
 export type Agent = z.output<typeof agentSchema>
+export type Activity = z.output<typeof activitySchema>

@@ -1,9 +1,10 @@
 /** Liveness, readiness, metrics and the agents that are there. */
-import { agentSchema, RivuletError } from '@rivulet/protocol'
+import { activitySchema, agentSchema, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import type { Services } from '../services.ts'
+import { readActivity } from '../store/activity.ts'
 import { listAgents } from '../store/agents.ts'
 
 export function agentRoutes(scope: FastifyInstance, { db, config }: Services): void {
@@ -11,6 +12,10 @@ export function agentRoutes(scope: FastifyInstance, { db, config }: Services): v
   scope.withTypeProvider<ZodTypeProvider>().get('/agents', { schema: { tags: ['agents'], response } }, async () => {
     return { data: await listAgents(db, config.leaseMs) }
   })
+
+  const querystring = z.strictObject({ minutes: z.coerce.number().int().min(1).max(60).default(10) })
+  const schema = { tags: ['agents'], querystring, response: { 200: activitySchema } }
+  scope.withTypeProvider<ZodTypeProvider>().get('/agents/activity', { schema }, ({ query }) => readActivity(db, query.minutes))
 }
 
 export function operationRoutes(app: FastifyInstance, { metrics, unready }: Services): void {

@@ -1,0 +1,51 @@
+/**
+ * The console as files and as a server of its own.
+ *
+ * A build notes what it was made of. Content counts, not file times: git sets those anew.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const folder = fileURLToPath(new URL('..', import.meta.url))
+const note = join(folder, 'dist', '.made-of')
+const sources = ['src', 'public', 'page', 'index.html', 'package.json', '../../packages/client/src', '../../packages/protocol/src']
+
+/** Builds the console, unless it is built from the sources as they are. Answers whether it had to. */
+export async function buildConsole(): Promise<boolean> {
+  const digest = digestOf(sources.map(source => join(folder, source)))
+  if (existsSync(note) && readFileSync(note, 'utf8') === digest) return false
+  const [{ build }, { viteConfig }] = await Promise.all([import('vite'), import('./vite-config.ts')])
+  await build(viteConfig)
+  writeFileSync(note, digest)
+  return true
+}
+
+export type ConsoleServer = { url: string; close(): Promise<void> }
+
+/** The console with hot reload. What is no page of its own is asked of the API. */
+export async function serveConsole({ apiUrl, port }: { apiUrl: string; port: number }): Promise<ConsoleServer> {
+  const [{ createServer }, { viteConfig }] = await Promise.all([import('vite'), import('./vite-config.ts')])
+  const passedOn = { target: apiUrl, changeOrigin: true }
+  const proxy = Object.fromEntries(['/v1', '/docs', '/openapi.json', '/metrics', '/healthz', '/readyz'].map(path => [path, passedOn]))
+  const server = await createServer({ ...viteConfig, server: { host: '127.0.0.1', port, proxy } })
+  await server.listen()
+  return { url: server.resolvedUrls?.local[0] ?? '', close: () => server.close() }
+}
+
+function digestOf(paths: readonly string[]): string {
+  const hash = createHash('sha256')
+  for (const path of paths.flatMap(filesIn)) hash.update(path.slice(folder.length)).update(readFileSync(path))
+  return hash.digest('hex')
+}
+
+function filesIn(path: string): string[] {
+  if (!existsSync(path)) return []
+  try {
+    const names = readdirSync(path).sort()
+    return names.flatMap(name => filesIn(join(path, name))).filter(file => !/\.test\.tsx?$/.test(file))
+  } catch {
+    return [path]
+  }
+}

@@ -1,0 +1,16 @@
+/** How the console is put together, for the build and for the server of `npm run dev`. */
+import { fileURLToPath } from 'node:url'
+import tailwind from '@tailwindcss/vite'
+import react from '@vitejs/plugin-react'
+import type { InlineConfig } from 'vite'
+
+export const folder = fileURLToPath(new URL('..', import.meta.url))
+
+export const viteConfig: InlineConfig = {
+  root: folder,
+  configFile: false,
+  logLevel: 'warn',
+  plugins: [react(), tailwind()],
+  // No data: URLs but those that we make: everything else is a file of its own.
+  build: { outDir: 'dist', emptyOutDir: true, assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 1_000 },
+}

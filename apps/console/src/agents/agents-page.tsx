@@ -1,0 +1,125 @@
+/** Who works here, what waits for them, and how it has been going. */
+import type { Agent } from '@rivulet/client'
+import { useClient } from '@rivulet/client/react'
+import { count, duration } from '../shell/human-units.ts'
+import { Link } from '../shell/link.tsx'
+import { useQuery } from '../shell/route.ts'
+import { usePolled } from '../shell/use-polled.ts'
+import { type Series, seriesOf, totalsOf } from './activity-series.ts'
+import { Bars, Line, Plot } from './plot.tsx'
+import { useAgents } from './use-agents.ts'
+
+const minutes = 10
+
+export function AgentsPage() {
+  const client = useClient()
+  const { agents, error } = useAgents()
+  const [chosen, setChosen] = useQuery('agent')
+  const { value: activity } = usePolled(signal => client.agents.activity(minutes, { signal }), 5_000)
+  const series = activity && seriesOf(activity, chosen)
+  return (
+    <div className="h-full overflow-y-auto">
+      <div className="mx-auto max-w-5xl px-4 py-4 sm:px-6">
+        <h1 className="text-lg font-semibold tracking-tight">Agents and queues</h1>
+        {error && (
+          <p role="alert" className="mt-3 rounded-lg bg-warn-well px-3 py-2 text-[13px] text-warn">
+            {error}. Trying again …
+          </p>
+        )}
+        <label className="mt-4 flex items-center gap-2 text-soft">
+          The last {minutes} minutes of
+          <select
+            value={chosen ?? ''}
+            onChange={event => setChosen(event.target.value || null)}
+            className="rounded-lg border border-line bg-panel px-2 py-1 text-ink"
+          >
+            <option value="">all agents</option>
+            {agents.map(({ name }) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+        <div className="mt-3 grid gap-4 md:grid-cols-3">{series && <Plots series={series} />}</div>
+        <div className="mt-6 overflow-x-auto rounded-xl border border-line bg-panel">
+          <table className="w-full text-left">
+            <caption className="sr-only">Agents, with the work of the last {minutes} minutes</caption>
+            <thead>
+              <tr className="border-b border-line text-xs text-faint">
+                {['Agent', 'Workers', 'Queued', 'Running', 'Completed', 'Failed'].map((name, place) => (
+                  <th key={name} scope="col" className={`px-4 py-2 font-normal ${place > 0 ? 'text-right' : ''}`}>
+                    {name}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {agents.map(agent => (
+                <AgentRow key={agent.name} agent={agent} totals={activity ? totalsOf(activity, agent.name) : null} />
+              ))}
+            </tbody>
+          </table>
+          {agents.length === 0 && !error && <p className="px-4 py-8 text-center text-soft">No worker has introduced itself yet.</p>}
+        </div>
+      </div>
+    </div>
+  )
+}
+
+function AgentRow({ agent, totals }: { agent: Agent; totals: ReturnType<typeof totalsOf> | null }) {
+  const { name, description, workers, queued, running } = agent
+  const cell = 'px-4 py-3 text-right tabular-nums'
+  return (
+    <tr className="border-b border-line last:border-0">
+      <th scope="row" className="px-4 py-3 font-normal">
+        <Link to={`/?agent=${encodeURIComponent(name)}`} className="font-medium hover:underline">
+          {name}
+        </Link>
+        <span className="block text-[13px] text-soft">{description}</span>
+      </th>
+      <td className={`${cell} ${workers === 0 ? 'text-warn' : ''}`}>{workers === 0 ? 'none' : workers}</td>
+      <td className={cell}>{count(queued)}</td>
+      <td className={`${cell} ${running > 0 ? 'text-accent' : ''}`}>{count(running)}</td>
+      <td className={cell}>{totals ? count(totals.completed) : ''}</td>
+      <td className={`${cell} ${totals && totals.failed > 0 ? 'text-bad' : ''}`}>{totals ? count(totals.failed) : ''}</td>
+    </tr>
+  )
+}
+
+function Plots({ series: { at, perMinute, failed, runMs, waitMs } }: { series: Series }) {
+  const busiest = Math.max(1, ...perMinute)
+  const mostFailed = Math.max(1, ...failed)
+  const slowest = Math.max(1, ...runMs.map(ms => ms ?? 0), ...waitMs.map(ms => ms ?? 0))
+  const latest = (values: readonly (number | null)[]) => values.findLast(value => value !== null) ?? null
+  const now = latest(runMs)
+  const failures = failed.reduce((sum, value) => sum + value, 0)
+  return (
+    <>
+      <Plot
+        title="Turns per minute"
+        value={count(Math.round(perMinute.at(-2) ?? 0))}
+        at={at}
+        most={busiest}
+        mostLabel={count(Math.round(busiest))}
+      >
+        {scale => <Bars values={perMinute} scale={scale} look="fill-accent" />}
+      </Plot>
+      <Plot
+        title="Latency: run (line), wait (pale)"
+        value={now === null ? '–' : duration(now)}
+        at={at}
+        most={slowest}
+        mostLabel={duration(slowest)}
+      >
+        {scale => (
+          <>
+            <Line values={waitMs} scale={scale} look="stroke-line-strong" />
+            <Line values={runMs} scale={scale} look="stroke-accent" />
+          </>
+        )}
+      </Plot>
+      <Plot title="Failed turns" value={count(failures)} at={at} most={mostFailed} mostLabel={count(mostFailed)}>
+        {scale => <Bars values={failed} scale={scale} look="fill-bad" />}
+      </Plot>
+    </>
+  )
+}

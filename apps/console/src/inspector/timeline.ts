@@ -1,0 +1,114 @@
+/** The log as bars over time: turns, their attempts, messages and tools; and how fast the words came. */
+import { isLogged } from '@rivulet/client'
+import type { Entry } from './event-log.ts'
+
+export type Bar = {
+  kind: 'turn' | 'attempt' | 'message' | 'tool'
+  label: string
+  from: number
+  /** Null while it goes on. */
+  to: number | null
+  outcome: 'open' | 'good' | 'bad' | 'stopped'
+  /** The event that began it. */
+  cursor: string
+}
+
+export type Timeline = { from: number; to: number; bars: Bar[] }
+
+export type Pace = {
+  bucketMs: number
+  /** Deltas in each bucket, from the first event on. */
+  deltas: number[]
+  /** For each attempt: from its start to its first delta. */
+  firstDeltas: { turn: number; attempt: number; ms: number }[]
+}
+
+const mostBars = 300
+
+export function timelineOf(entries: readonly Entry[]): Timeline {
+  const bars: Bar[] = []
+  const open = new Map<string, Bar>()
+  let from = Number.POSITIVE_INFINITY
+  let to = 0
+  for (const { event } of entries) {
+    if (!isLogged(event)) continue
+    const { at, turn, attempt, cursor } = event
+    from = Math.min(from, at)
+    to = Math.max(to, at)
+    switch (event.type) {
+      case 'turn.queued':
+        begin(`turn ${turn}`, { kind: 'turn', label: `turn ${turn}`, from: at, cursor })
+        break
+      case 'turn.started':
+        if (!open.has(`turn ${turn}`)) begin(`turn ${turn}`, { kind: 'turn', label: `turn ${turn}`, from: at, cursor })
+        endAll(/^(message|attempt) /, at, 'bad')
+        begin(`attempt ${turn}`, { kind: 'attempt', label: `attempt ${attempt}`, from: at, cursor })
+        break
+      case 'message.started':
+      case 'message.replaced': {
+        const key = `message ${event.index}`
+        if (!open.has(key)) begin(key, { kind: kindOf(event.content.type), label: labelOf(event), from: at, cursor })
+        if (event.type === 'message.replaced') end(key, at, 'good')
+        break
+      }
+      case 'message.finished':
+        end(`message ${event.index}`, at, { complete: 'good', failed: 'bad', aborted: 'stopped' }[event.status] as Bar['outcome'])
+        break
+      case 'turn.finished': {
+        const outcome = ({ completed: 'good', failed: 'bad', canceled: 'stopped' } as const)[event.status]
+        endAll(/^(message|attempt) /, at, outcome)
+        end(`turn ${turn}`, at, outcome)
+        break
+      }
+    }
+  }
+  return { from: Number.isFinite(from) ? from : 0, to, bars: bars.slice(-mostBars) }
+
+  function begin(key: string, bar: Omit<Bar, 'to' | 'outcome'>): void {
+    const begun: Bar = { ...bar, to: null, outcome: 'open' }
+    open.set(key, begun)
+    bars.push(begun)
+  }
+
+  function end(key: string, at: number, outcome: Bar['outcome']): void {
+    const bar = open.get(key)
+    if (!bar) return
+    bar.to = at
+    bar.outcome = outcome
+    open.delete(key)
+  }
+
+  function endAll(keys: RegExp, at: number, outcome: Bar['outcome']): void {
+    for (const key of [...open.keys()]) if (keys.test(key)) end(key, at, outcome)
+  }
+}
+
+export function paceOf(entries: readonly Entry[], buckets = 60): Pace {
+  const times: number[] = []
+  const firstDeltas: Pace['firstDeltas'] = []
+  let started: { turn: number; attempt: number; at: number } | null = null
+  let first = Number.POSITIVE_INFINITY
+  let last = 0
+  for (const { event } of entries) {
+    if (!isLogged(event)) continue
+    first = Math.min(first, event.at)
+    last = Math.max(last, event.at)
+    if (event.type === 'turn.started') started = { turn: event.turn, attempt: event.attempt, at: event.at }
+    if (event.type !== 'message.delta') continue
+    times.push(event.at)
+    if (started) firstDeltas.push({ turn: started.turn, attempt: started.attempt, ms: Math.max(0, event.at - started.at) })
+    started = null
+  }
+  const bucketMs = Math.max(100, Math.ceil((last - first + 1) / buckets / 100) * 100)
+  const deltas = new Array<number>(times.length > 0 ? Math.floor((last - first) / bucketMs) + 1 : 0).fill(0)
+  for (const at of times) deltas[Math.floor((at - first) / bucketMs)] = (deltas[Math.floor((at - first) / bucketMs)] ?? 0) + 1
+  return { bucketMs, deltas, firstDeltas }
+}
+
+function kindOf(type: string): Bar['kind'] {
+  return type === 'tool_response' ? 'tool' : 'message'
+}
+
+function labelOf({ index, content }: { index: number; content: { type: string; name?: string } }): string {
+  return content.name ? `${index} ${content.name}` : `${index} ${content.type}`
+}

@@ -1,0 +1,51 @@
+/** Markdown as it grows. Only the block that is being written is parsed again, and HTML in it is text. */
+import { memo, useRef } from 'react'
+import { type Block, type Blocks, growBlocks } from './blocks.ts'
+import { CodePiece } from './code-piece.tsx'
+import { Tokens, tokensOf } from './tokens.tsx'
+
+export const Markdown = memo(({ text, isGrowing = false }: { text: string; isGrowing?: boolean }) => {
+  const grown = useRef<Blocks | null>(null)
+  grown.current = growBlocks(grown.current, text)
+  const { pages, rest, tail } = grown.current
+  return (
+    <div className={`prose ${isGrowing ? 'growing' : ''}`}>
+      {pages.map(page => (
+        <Page key={page[0]?.at} blocks={page} />
+      ))}
+      <div className="prose-page">
+        {rest.map(block => (
+          <MarkdownBlock key={block.at} block={block} />
+        ))}
+        {tail.map(block => (
+          <MarkdownBlock key={block.at} block={block} />
+        ))}
+      </div>
+    </div>
+  )
+})
+
+const Page = memo(({ blocks }: { blocks: readonly Block[] }) => (
+  <div className="prose-page">
+    {blocks.map(block => (
+      <MarkdownBlock key={block.at} block={block} />
+    ))}
+  </div>
+))
+
+const MarkdownBlock = memo(
+  ({ block }: { block: Block }) =>
+    block.fence ? (
+      <CodePiece block={block} fence={block.fence} />
+    ) : (
+      <div>
+        <Tokens tokens={tokensOf(block.text)} />
+      </div>
+    ),
+  (before, after) => isSame(before.block, after.block),
+)
+
+/** A block in the tail is cut anew with each delta, and is often what it was. */
+function isSame(a: Block, b: Block): boolean {
+  return a === b || (a.at === b.at && a.text === b.text && a.fence?.isFirst === b.fence?.isFirst && a.fence?.isLast === b.fence?.isLast)
+}

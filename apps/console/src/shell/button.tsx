@@ -1,0 +1,20 @@
+import type { ButtonHTMLAttributes } from 'react'
+
+export type ButtonKind = 'primary' | 'plain' | 'quiet' | 'danger'
+
+const looks: Record<ButtonKind, string> = {
+  primary: 'bg-accent text-accent-ink hover:opacity-90',
+  plain: 'border border-line bg-panel hover:border-line-strong',
+  quiet: 'text-soft hover:bg-well hover:text-ink',
+  danger: 'border border-bad bg-bad-well text-bad hover:opacity-90',
+}
+
+export function Button({ kind = 'plain', className = '', ...rest }: ButtonHTMLAttributes<HTMLButtonElement> & { kind?: ButtonKind }) {
+  return (
+    <button
+      type="button"
+      className={`inline-flex min-h-8 items-center justify-center gap-1.5 rounded-lg px-3 py-1 font-medium disabled:opacity-50 ${looks[kind]} ${className}`}
+      {...rest}
+    />
+  )
+}

@@ -1,0 +1,31 @@
+/** A window over the page. The browser keeps the focus inside, and gives it back. What is marked `data-first` has it first. */
+import { type ReactNode, useEffect, useRef } from 'react'
+import { CloseIcon } from './icons.tsx'
+
+export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
+  const element = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    const dialog = element.current
+    if (!dialog?.open) dialog?.showModal()
+    dialog?.querySelector<HTMLElement>('[data-first]')?.focus()
+    return () => dialog?.close()
+  }, [])
+  return (
+    <dialog
+      ref={element}
+      aria-labelledby="dialog-title"
+      onCancel={onClose}
+      className="m-auto max-h-[calc(100dvh-2rem)] w-[min(36rem,calc(100vw-2rem))] overflow-auto rounded-xl border border-line bg-panel text-ink shadow-float"
+    >
+      <header className="flex items-center justify-between px-5 pt-4">
+        <h2 id="dialog-title" className="text-base font-semibold">
+          {title}
+        </h2>
+        <button type="button" aria-label="Close" onClick={onClose} className="rounded-lg p-2 text-soft hover:bg-well hover:text-ink">
+          <CloseIcon />
+        </button>
+      </header>
+      <div className="px-5 pt-3 pb-5">{children}</div>
+    </dialog>
+  )
+}

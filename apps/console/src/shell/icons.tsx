@@ -1,0 +1,50 @@
+/** Line drawings on a grid of 20. All of them are decoration: what they stand beside has a name of its own. */
+import type { ReactNode } from 'react'
+
+function Icon({ children }: { children: ReactNode }) {
+  return (
+    <svg
+      viewBox="0 0 20 20"
+      className="size-4 shrink-0"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="1.6"
+      strokeLinecap="round"
+      strokeLinejoin="round"
+      aria-hidden="true"
+    >
+      {children}
+    </svg>
+  )
+}
+
+const draw = (path: string) => () => (
+  <Icon>
+    <path d={path} />
+  </Icon>
+)
+
+export const TasksIcon = draw('M3 5h1M3 10h1M3 15h1M8 5h9M8 10h9M8 15h9')
+export const AgentsIcon = draw('M4 7h12v9H4zM10 7V4M8 11v1.500M12 11v1.500')
+export const HelpIcon = draw(
+  'M7.500 7.500a2.500 2.500 0 1 1 3.500 2.300c-.7.3-1 .8-1 1.700M10 14.500v.01M10 18a8 8 0 1 0 0-16 8 8 0 0 0 0 16',
+)
+export const SunIcon = draw(
+  'M10 13.500a3.500 3.500 0 1 0 0-7 3.500 3.500 0 0 0 0 7M10 2v1.500M10 16.500V18M2 10h1.500M16.500 10H18M4.300 4.300l1.100 1.100M14.600 14.600l1.100 1.100M4.300 15.700l1.100-1.100M14.600 5.400l1.100-1.100',
+)
+export const MoonIcon = draw('M16.500 12A7 7 0 0 1 8 3.500 7 7 0 1 0 16.500 12')
+export const SystemIcon = draw('M3 4h14v9H3zM7 17h6M10 13v4')
+export const SearchIcon = draw('M9 14.500a5.500 5.500 0 1 0 0-11 5.500 5.500 0 0 0 0 11M13 13l4 4')
+export const PlusIcon = draw('M10 4v12M4 10h12')
+export const StopIcon = draw('M5.500 5.500h9v9h-9z')
+export const CopyIcon = draw('M7 7h9v9H7zM4 13V4h9')
+export const DoneIcon = draw('M4 10.500l4 4 8-9')
+export const ChevronIcon = draw('M8 5l5 5-5 5')
+export const BackIcon = draw('M12 5l-5 5 5 5')
+export const ToolIcon = draw(
+  'M12.500 3.500a4 4 0 0 0-4.700 5.200L3.500 13v3.500H7l4.300-4.300a4 4 0 0 0 5.200-4.700l-2.300 2.300-2.500-.5-.5-2.500z',
+)
+export const InspectIcon = draw('M3 4h14M3 8h8M3 12h5M3 16h3M14 17a3.500 3.500 0 1 0 0-7 3.500 3.500 0 0 0 0 7M16.500 16l1.500 1.500')
+export const DownIcon = draw('M10 4v12M5 11l5 5 5-5')
+export const SendIcon = draw('M10 16V4M5 9l5-5 5 5')
+export const CloseIcon = draw('M5 5l10 10M15 5L5 15')

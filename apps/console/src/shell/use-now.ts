@@ -1,0 +1,13 @@
+/** The time, told anew every so often while somebody needs it. */
+import { useEffect, useState } from 'react'
+
+export function useNow(everyMs: number | null): number {
+  const [now, setNow] = useState(Date.now)
+  useEffect(() => {
+    if (everyMs === null) return
+    setNow(Date.now())
+    const timer = setInterval(() => setNow(Date.now()), everyMs)
+    return () => clearInterval(timer)
+  }, [everyMs])
+  return now
+}

@@ -1,0 +1,114 @@
+/** Gives an agent something to do, and goes to watch it. */
+import type { Agent } from '@rivulet/client'
+import { useClient } from '@rivulet/client/react'
+import { type FormEvent, type KeyboardEvent, type ReactNode, useState } from 'react'
+import { Button } from '../shell/button.tsx'
+import { Dialog } from '../shell/dialog.tsx'
+import { navigate, taskPath } from '../shell/route.ts'
+import { bodyOf, type TaskDraft } from './task-draft.ts'
+
+const field = 'w-full rounded-lg border border-line-strong bg-page px-3 py-2'
+
+export function NewTaskDialog({ agents, onClose }: { agents: readonly Agent[]; onClose: () => void }) {
+  const client = useClient()
+  const preferred = agents.find(({ name }) => name === 'assistant') ?? agents.find(({ workers }) => workers > 0) ?? agents[0]
+  const [draft, setDraft] = useState<TaskDraft>({ agent: '', input: '', isJson: false, params: '', name: '' })
+  const [error, setError] = useState<string | null>(null)
+  const [isSending, setSending] = useState(false)
+  const agentName = draft.agent || preferred?.name || ''
+  const agent = agents.find(({ name }) => name === agentName)
+  const change = (fields: Partial<TaskDraft>) => setDraft({ ...draft, ...fields })
+
+  return (
+    <Dialog title="New task" onClose={onClose}>
+      <form onSubmit={submit} className="space-y-4">
+        <Field label="Agent" note={agent && noteOf(agent)}>
+          <select value={agentName} onChange={event => change({ agent: event.target.value })} className={field}>
+            {agents.map(({ name }) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </Field>
+        <Field label={draft.isJson ? 'Input, as JSON' : 'Input'}>
+          <textarea
+            rows={4}
+            data-first
+            value={draft.input}
+            onKeyDown={hear}
+            onChange={event => change({ input: event.target.value })}
+            placeholder={draft.isJson ? '{ "any": "JSON" }' : 'What time is it, and what is 12 * (3 + 4)?'}
+            className={`${field} placeholder:text-faint ${draft.isJson ? 'font-mono text-[13px]' : ''}`}
+          />
+        </Field>
+        <label className="-mt-2 flex items-center gap-2 text-[13px] text-soft">
+          <input
+            type="checkbox"
+            checked={draft.isJson}
+            onChange={event => change({ isJson: event.target.checked })}
+            className="accent-accent"
+          />
+          The input is JSON
+        </label>
+        <details className="text-[13px]" open={agentName === 'scripted' || undefined}>
+          <summary className="text-soft">Parameters and name</summary>
+          <div className="mt-3 space-y-4">
+            <Field label="Parameters, as JSON">
+              <textarea
+                rows={3}
+                value={draft.params}
+                onChange={event => change({ params: event.target.value })}
+                className={`${field} font-mono text-[13px]`}
+              />
+            </Field>
+            <Field label="Name" note="A task of this agent with this name is continued, not created anew.">
+              <input value={draft.name} onChange={event => change({ name: event.target.value })} className={field} />
+            </Field>
+          </div>
+        </details>
+        {error && (
+          <p role="alert" className="text-[13px] text-bad">
+            {error}
+          </p>
+        )}
+        <div className="flex justify-end gap-2">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary" disabled={agentName === '' || isSending}>
+            Start
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+
+  function hear(event: KeyboardEvent<HTMLTextAreaElement>): void {
+    if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) event.currentTarget.form?.requestSubmit()
+  }
+
+  async function submit(event: FormEvent): Promise<void> {
+    event.preventDefault()
+    setError(null)
+    setSending(true)
+    try {
+      const { task } = await client.tasks.create(bodyOf({ ...draft, agent: agentName }))
+      navigate(taskPath(task.id))
+    } catch (reason) {
+      setError(reason instanceof Error ? reason.message : String(reason))
+      setSending(false)
+    }
+  }
+}
+
+function noteOf({ description, workers }: Agent): string {
+  return `${description ? `${description}. ` : ''}${workers > 0 ? '' : 'No worker is there now: the task waits for one.'}`
+}
+
+function Field({ label, note, children }: { label: string; note?: string | undefined; children: ReactNode }) {
+  return (
+    // biome-ignore lint/a11y/noLabelWithoutControl: the control is what it is given to hold
+    <label className="block">
+      <span className="mb-1 block font-medium">{label}</span>
+      {children}
+      {note && <span className="mt-1 block text-[13px] text-soft">{note}</span>}
+    </label>
+  )
+}

@@ -1,0 +1,40 @@
+/**
+ * The tasks that are known, newest first, put together from pages that were asked for at different times. Ids grow with time, so a page speaks for
+ * everything between its ends: what it does not name there is gone.
+ */
+import type { Page, Task } from '@rivulet/client'
+
+export type TaskBook = Readonly<{
+  tasks: readonly Task[]
+  /** Where older ones begin; null when all are known. */
+  nextCursor: string | null
+}>
+
+export const emptyBook: TaskBook = { tasks: [], nextCursor: null }
+
+/** @param after the cursor that the page was asked with; null for the first page */
+export function mergePage(book: TaskBook, page: Page<Task>, after: string | null): TaskBook {
+  const { data, nextCursor } = page
+  const lowest = nextCursor === null ? null : (data.at(-1)?.id ?? after)
+  const newer = book.tasks.filter(({ id }) => after !== null && id >= after)
+  const older = book.tasks.filter(({ id }) => lowest !== null && id < lowest)
+  const isHole = after === null && older.length > 0 && !book.tasks.some(({ id }) => lowest !== null && id >= lowest)
+  // More is new than one page holds: what lies between is not known, so the rest is asked for again.
+  if (isHole) return { tasks: data, nextCursor }
+  return {
+    tasks: [...newer, ...data.map(task => known(book, task)), ...older],
+    nextCursor: older.length > 0 ? book.nextCursor : nextCursor,
+  }
+}
+
+/** The same object while nothing has changed. */
+function known({ tasks }: TaskBook, task: Task): Task {
+  const before = tasks.find(({ id }) => id === task.id)
+  return before && before.updatedAt === task.updatedAt && before.status === task.status ? before : task
+}
+
+/** Whether a task is one that somebody looks for by a part of its name or id. */
+export function isFound({ id, name, agent }: Task, search: string): boolean {
+  const wanted = search.trim().toLowerCase()
+  return wanted === '' || id.includes(wanted) || agent.includes(wanted) || (name?.toLowerCase().includes(wanted) ?? false)
+}

@@ -1,0 +1,69 @@
+import type { Content, FoldedTurn, Message } from '@rivulet/client'
+import { describe, expect, test } from 'vitest'
+import { rowsOf } from './rows.ts'
+import { supersededBy } from './superseded.ts'
+
+const task = '01890000-0000-7000-8000-000000000001'
+
+function message(index: number, content: Content, fields: Partial<Message> = {}): Message {
+  const createdAt = '2026-01-01T00:00:00.000Z'
+  return { task, index, turn: 1, attempt: 1, author: 'agent', content, metadata: {}, status: 'complete', createdAt, ...fields }
+}
+
+const text = (value: string): Content => ({ type: 'text', text: value, format: 'plain' })
+const request = (callId: string): Content => ({ type: 'tool_request', callId, name: 'add', arguments: {} })
+const response = (callId: string): Content => ({ type: 'tool_response', callId, name: 'add', content: 3, isError: false })
+const turn = (number: number, fields: Partial<FoldedTurn> = {}): FoldedTurn => ({ number, status: 'running', attempt: 1, ...fields })
+
+const shape = (rows: ReturnType<typeof rowsOf>) => rows.map(({ kind, key }) => `${kind} ${key}`)
+
+describe('rows', () => {
+  test('a call and its answer are one row, also when calls answer out of order', () => {
+    const messages = [message(0, request('a')), message(1, request('b')), message(2, response('b')), message(3, response('a'))]
+    const rows = rowsOf(messages, [turn(1)], true)
+    expect(shape(rows)).toEqual(['turn turn 1', 'tool 0', 'tool 1'])
+    expect(rows.flatMap(row => (row.kind === 'tool' ? [row.response?.index] : []))).toEqual([3, 2])
+  })
+
+  test('a call of another turn is another call, and an answer without its call stands for itself', () => {
+    const messages = [message(0, request('a')), message(1, response('a'), { turn: 2 })]
+    expect(shape(rowsOf(messages, [turn(1, { status: 'completed' }), turn(2)], true))).toEqual([
+      ...['turn turn 1', 'tool 0', 'outcome outcome 1', 'turn turn 2', 'tool 1'],
+    ])
+  })
+
+  test('turns that wait come last, and only at the end', () => {
+    const messages = [message(0, text('hi'), { author: 'user' }), message(1, text('hello'))]
+    const turns = [turn(1), turn(2, { status: 'queued', attempt: 0 }), turn(3, { status: 'queued', attempt: 0 })]
+    expect(shape(rowsOf(messages, turns, true)).slice(-2)).toEqual(['pending pending 2', 'pending pending 3'])
+    expect(shape(rowsOf(messages, turns, false))).toEqual(['turn turn 1', 'message 0', 'message 1'])
+  })
+
+  test('what earlier attempts said stands between the question and the answer', () => {
+    const messages = [message(0, text('hi'), { author: 'user' }), message(1, text('hello'), { attempt: 2 })]
+    const superseded = [{ turn: 1, attempt: 1, messages: [message(1, text('hel'))] }]
+    const answered = shape(rowsOf(messages, [turn(1, { attempt: 2 })], true, superseded))
+    expect(answered).toEqual(['turn turn 1', 'message 0', 'superseded superseded 1 1', 'message 1'])
+    const waiting = shape(rowsOf(messages.slice(0, 1), [turn(1, { attempt: 2 })], true, superseded))
+    expect(waiting).toEqual(['turn turn 1', 'message 0', 'superseded superseded 1 1'])
+  })
+
+  test('a turn that ended without a word still has an end', () => {
+    expect(shape(rowsOf([], [turn(1, { status: 'canceled' })], true))).toEqual(['outcome outcome 1'])
+  })
+})
+
+describe('what another attempt makes void', () => {
+  const before = [message(0, text('question'), { author: 'user' }), message(1, text('half')), message(2, text('an answer'))]
+
+  test('is what the attempt before it said, without the question', () => {
+    const gone = supersededBy(before, [turn(1, { attempt: 2 })], before.slice(0, 1))
+    expect(gone).toEqual([{ turn: 1, attempt: 1, messages: before.slice(1) }])
+  })
+
+  test('is nothing while the same attempt goes on, and nothing of earlier turns', () => {
+    expect(supersededBy(before, [turn(1)], [...before])).toEqual([])
+    const later = [...before, message(3, text('x'), { turn: 2 })]
+    expect(supersededBy(later, [turn(1), turn(2, { attempt: 2 })], before)).toEqual([{ turn: 2, attempt: 1, messages: later.slice(3) }])
+  })
+})

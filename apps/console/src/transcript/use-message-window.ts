@@ -1,0 +1,103 @@
+/**
+ * Which of a task's messages are in the page. However many there are, a few hundred are, around what is being looked at.
+ *
+ * While it follows, the window holds the latest messages and stays at the end, whatever grows. Scrolling up lets go of the end; scrolling back down,
+ * or `follow()`, takes hold of it again. Near either edge the window moves on; the browser keeps in place what is being read.
+ */
+import { type RefObject, useEffect, useRef, useState } from 'react'
+
+const step = 40
+const mostShown = 240
+const nearEndPx = 48
+
+export type MessageWindow = {
+  from: number
+  to: number
+  isFollowing: boolean
+  scroller: RefObject<HTMLDivElement | null>
+  content: RefObject<HTMLDivElement | null>
+  topMark: RefObject<HTMLDivElement | null>
+  bottomMark: RefObject<HTMLDivElement | null>
+  follow(): void
+}
+
+export type WindowOptions = {
+  /** Indexes of the first message that is known, and of the one after the last. */
+  first: number
+  end: number
+  /** Asks for messages before `first`. */
+  loadEarlier(): void
+}
+
+export function useMessageWindow({ first, end, loadEarlier }: WindowOptions): MessageWindow {
+  const scroller = useRef<HTMLDivElement>(null)
+  const content = useRef<HTMLDivElement>(null)
+  const topMark = useRef<HTMLDivElement>(null)
+  const bottomMark = useRef<HTMLDivElement>(null)
+  /** Null while it follows. */
+  const [place, setPlace] = useState<{ from: number; to: number } | null>(null)
+  const isFollowing = place === null
+  const latest = Math.max(first, Math.floor((end - step) / step) * step)
+  const from = place ? Math.max(first, Math.min(place.from, latest)) : latest
+  const to = place ? Math.min(end, place.to) : end
+  const now = { first, end, from, to, isFollowing, loadEarlier }
+  const current = useRef(now)
+  current.current = now
+
+  useEffect(() => {
+    const element = scroller.current
+    const grown = content.current
+    if (!element || !grown) return
+    let lastTop = element.scrollTop
+    const resized = new ResizeObserver(() => {
+      if (current.current.isFollowing) element.scrollTop = element.scrollHeight
+    })
+    resized.observe(grown)
+    resized.observe(element)
+    element.addEventListener('scroll', look, { passive: true })
+    return () => {
+      resized.disconnect()
+      element.removeEventListener('scroll', look)
+    }
+
+    function look(): void {
+      if (!element) return
+      const { scrollTop, scrollHeight, clientHeight } = element
+      const { from, to, end, isFollowing } = current.current
+      const isAtEnd = scrollHeight - scrollTop - clientHeight < nearEndPx
+      if (isAtEnd && to === end) setPlace(null)
+      else if (isFollowing && scrollTop < lastTop - 1) setPlace({ from, to: Number.MAX_SAFE_INTEGER })
+      lastTop = scrollTop
+    }
+  }, [])
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a mark that stays in sight is told of again when the window has moved
+  useEffect(() => {
+    const root = scroller.current
+    const seen = new IntersectionObserver(
+      entries => {
+        for (const { isIntersecting, target } of entries) {
+          if (isIntersecting && root && root.scrollHeight > root.clientHeight) move(target === topMark.current ? 'up' : 'down')
+        }
+      },
+      { root, rootMargin: '800px 0px' },
+    )
+    for (const mark of [topMark, bottomMark]) if (mark.current) seen.observe(mark.current)
+    return () => seen.disconnect()
+
+    function move(way: 'up' | 'down'): void {
+      const { first, end, from, to, isFollowing, loadEarlier } = current.current
+      if (isFollowing) return
+      if (way === 'down') {
+        setPlace({ from: Math.max(from, to + step - mostShown), to: to + step >= end ? Number.MAX_SAFE_INTEGER : to + step })
+        return
+      }
+      // At the very top a browser keeps the top in place, not what is being read.
+      if (root?.scrollTop === 0) root.scrollTop = 1
+      if (from - step < first) loadEarlier()
+      setPlace({ from: Math.max(0, from - step), to: Math.min(to, from - step + mostShown) })
+    }
+  }, [from, to, first])
+
+  return { from, to, isFollowing, scroller, content, topMark, bottomMark, follow: () => setPlace(null) }
+}

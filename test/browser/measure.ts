@@ -1,0 +1,157 @@
+/**
+ * `npm run measure:console`: how the console bears a fast agent, a long message and a long task, in a real browser. Prints a table.
+ *
+ * A frame is late when the one before it was drawn more than 50 ms ago; a long task is one of more than 50 ms, as browsers count them.
+ */
+import { startTestPlatform } from '@rivulet/cli/testing'
+import { buildConsole } from '@rivulet/console/page'
+import type { Page } from 'playwright-core'
+import { findChromium, launchBrowser } from '../support/browser.ts'
+import { until } from '../support/until.ts'
+
+type Figures = {
+  seconds: number
+  frames: number
+  late: number
+  worstFrameMs: number
+  longTasks: number
+  worstTaskMs: number
+  heapMb: number[]
+}
+
+const chromium = findChromium(process.env)
+if (!chromium) throw new Error('No chromium on the PATH, and CHROMIUM does not name one')
+await buildConsole()
+const platform = await startTestPlatform({ agentFiles: [], environment: { ...process.env, LOG_LEVEL: 'warn' } })
+const browser = await launchBrowser(chromium)
+try {
+  const page = await (await browser.newContext({ viewport: { width: 1280, height: 800 } })).newPage()
+  // What runs this file names functions by a helper that the page does not have.
+  await page.addInitScript('globalThis.__name = value => value')
+  const seconds = Number(process.argv[2] ?? 60)
+  const say = (text: string, index = 0) => ({ delta: { index, delta: { type: 'text', text } } })
+  const markdown = (index: number) => ({ start: { index, content: { type: 'text', text: '', format: 'markdown' } } })
+
+  // Two messages take turns: neighbouring deltas of one would be merged on the way. Timers on a busy machine are late, so four come at a time.
+  const four = (place: number) => {
+    const text = place === 9 ? '.\n\n' : `word${place} `
+    return [say(text, 0), say(text, 1), say(text, 0), say(text, 1), { sleep: 19 }]
+  }
+  const ten = Array.from({ length: 10 }, (_, place) => four(place)).flat()
+  const words = [markdown(0), markdown(1), { repeat: { times: seconds * 5, steps: ten } }]
+  report(`${seconds * 200} deltas`, await streamed(page, { steps: words }))
+  report(`the same, with the inspector`, await streamed(page, { steps: words }, '?inspect=1'))
+
+  const paragraph = `${'The river takes the shortest way that it can find. '.repeat(20)}\n\n`
+  const long = [markdown(0), { repeat: { times: 1_000, steps: [say(paragraph), { sleep: 10 }] } }]
+  report('a message of 1 MB, as it grows', await streamed(page, { steps: long }))
+
+  const id = await start({ steps: [] })
+  for (let turn = 0; turn < 20; turn += 1) {
+    const steps = Array.from({ length: 500 }, (_, index) => ({
+      full: { index, content: { type: 'text', text: `message **${turn * 500 + index}** of many`, format: 'markdown' } },
+    }))
+    await fetch(`${platform.url}/v1/tasks/${id}/turns`, json({ params: { steps } }))
+  }
+  await ended(id)
+  const openedAt = performance.now()
+  await page.goto(`${platform.url}/tasks/${id}`)
+  await page.getByText('9999', { exact: false }).first().waitFor()
+  console.log(
+    `10,000 messages: the last one is shown after ${Math.round(performance.now() - openedAt)} ms, ${await page.locator('*').count()} elements`,
+  )
+  const scrolled = await measured(page, async () => {
+    await page.getByRole('log').hover()
+    for (let step = 0; step < 300; step += 1) await page.mouse.wheel(0, -1_200)
+  })
+  report('10,000 messages, scrolling up', scrolled)
+  console.log(
+    `  and then ${await page.locator('*').count()} elements, first message in the page: ${await page.getByRole('article').first().textContent()}`,
+  )
+} finally {
+  await browser.close()
+  await platform.stop()
+}
+
+async function streamed(page: Page, params: object, query = ''): Promise<Figures> {
+  const id = await start({ steps: [] })
+  await page.goto(`${platform.url}/tasks/${id}${query}`)
+  await untilConnection(page, 'Up to date')
+  return measured(page, async () => {
+    await fetch(`${platform.url}/v1/tasks/${id}/turns`, json({ params }))
+    await untilConnection(page, 'Live')
+    await untilConnection(page, 'Up to date')
+  })
+}
+
+/** Looks at one element only: to search a megabyte of text for a word would be what is measured. */
+async function untilConnection(page: Page, words: string): Promise<void> {
+  const mark = page.locator('header [role=status]')
+  await until(`it is ${words}`, async () => (await mark.textContent()) === words, { timeoutMs: 600_000, intervalMs: 250 })
+}
+
+async function measured(page: Page, work: () => Promise<void>): Promise<Figures> {
+  await page.evaluate(() => {
+    const figures = { frames: 0, late: 0, worstFrameMs: 0, longTasks: 0, worstTaskMs: 0, heapMb: [] as number[] }
+    const scope = globalThis as unknown as { figures: typeof figures & { isOver?: boolean }; gc(): void }
+    scope.figures = figures
+    const heap = () => {
+      scope.gc()
+      figures.heapMb.push(
+        Math.round((performance as unknown as { memory: { usedJSHeapSize: number } }).memory.usedJSHeapSize / 100_000) / 10,
+      )
+    }
+    heap()
+    const timer = setInterval(heap, 10_000)
+    new PerformanceObserver(list => {
+      for (const { duration } of list.getEntries()) {
+        figures.longTasks += 1
+        figures.worstTaskMs = Math.max(figures.worstTaskMs, Math.round(duration))
+      }
+    }).observe({ entryTypes: ['longtask'] })
+    let last = performance.now()
+    const frame = (now: number) => {
+      figures.frames += 1
+      if (now - last > 50) figures.late += 1
+      figures.worstFrameMs = Math.max(figures.worstFrameMs, Math.round(now - last))
+      last = now
+      if (scope.figures.isOver) clearInterval(timer)
+      else requestAnimationFrame(frame)
+    }
+    requestAnimationFrame(now => {
+      last = now
+      requestAnimationFrame(frame)
+    })
+  })
+  const startedAt = performance.now()
+  await work()
+  const seconds = (performance.now() - startedAt) / 1_000
+  const figures = await page.evaluate(() => {
+    const scope = globalThis as unknown as { figures: Omit<Figures, 'seconds'> & { isOver?: boolean }; gc(): void }
+    scope.figures.isOver = true
+    scope.gc()
+    scope.figures.heapMb.push(
+      Math.round((performance as unknown as { memory: { usedJSHeapSize: number } }).memory.usedJSHeapSize / 100_000) / 10,
+    )
+    return scope.figures
+  })
+  return { ...figures, seconds }
+}
+
+function report(what: string, { seconds, frames, late, worstFrameMs, longTasks, worstTaskMs, heapMb }: Figures): void {
+  const pace = `${(frames / seconds).toFixed(0)} frames/s, ${late} late (worst ${worstFrameMs} ms)`
+  console.log(`${what}: ${seconds.toFixed(1)} s, ${pace}, ${longTasks} long tasks (worst ${worstTaskMs} ms), heap ${heapMb.join(' ')} MB`)
+}
+
+async function start(params: object): Promise<string> {
+  const answer = await fetch(`${platform.url}/v1/tasks`, json({ agent: 'scripted', params }))
+  return ((await answer.json()) as { task: { id: string } }).task.id
+}
+
+async function ended(id: string): Promise<void> {
+  await (await fetch(`${platform.url}/v1/tasks/${id}/events`)).text()
+}
+
+function json(body: object): RequestInit {
+  return { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+}

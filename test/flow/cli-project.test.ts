@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { cli, plainEnvironment, runCli } from '../support/terminal.ts'
@@ -11,7 +12,7 @@ import { until } from '../support/until.ts'
 
 const patience = { timeoutMs: 110_000 }
 const parent = mkdtempSync(join(tmpdir(), 'rivulet-project-'))
-const folder = join(parent, 'my-agents')
+const folder = join(parent, 'my agents')
 let url: string
 let npmStart: Program | null = null
 
@@ -29,12 +30,21 @@ afterAll(async () => {
 test('init makes a project of relative links, and refuses to do it twice', async () => {
   const made = await runCli(['init', folder])
   expect([made.code, made.stderr]).toEqual([0, ''])
-  expect(made.stdout).toContain(`  cd ${folder}\n  npm start\n  npm test\n`)
+  expect(made.stdout).toContain(`  cd '${folder}'\n  npm start\n  npm test\n`)
   expect(existsSync(join(folder, 'node_modules/.bin/rivulet'))).toBe(true)
   for (const file of ['package.json', 'package-lock.json']) expect(readFileSync(join(folder, file), 'utf8')).not.toMatch(/"(file:)?\//)
   const again = await runCli(['init', folder])
   expect([again.code, again.stdout]).toEqual([1, ''])
   expect(again.stderr).toMatch(/^[^\n]* is not empty: [^\n]*\n$/)
+})
+
+test('its types are right', async () => {
+  const tsc = fileURLToPath(new URL('../../node_modules/typescript/bin/tsc', import.meta.url))
+  const checked = startProgram(process.execPath, [tsc, '-p', folder, '--listFilesOnly'])
+  expect(await checked.ended, checked.output()).toBe(0)
+  for (const file of ['agents.ts', 'agents.test.ts']) expect(checked.output()).toContain(`${folder}/${file}\n`)
+  const faults = startProgram(process.execPath, [tsc, '-p', folder])
+  expect(await faults.ended, faults.output()).toBe(0)
 })
 
 test('its test passes', async () => {

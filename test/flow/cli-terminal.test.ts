@@ -4,7 +4,7 @@ import type { Task } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Platform, startPlatform } from '../support/platform.ts'
 import { full, repeat, rest, type Step, say, start } from '../support/scripts.ts'
-import { loadPty, openTerminal, type TestTerminal } from '../support/terminal.ts'
+import { loadPty, openTerminal, type TerminalOptions, type TestTerminal } from '../support/terminal.ts'
 import { until } from '../support/until.ts'
 
 const esc = '\u001b'
@@ -92,13 +92,49 @@ describe.skipIf(!pty)('in a terminal (skipped where node-pty has no native part)
       expect(terminal.output()).not.toMatch(/owned|\[2J/)
     })
   })
+
+  test('NO_COLOR is heard', async () => {
+    await inTerminal(
+      [full(0, { type: 'reasoning', summary: [], content: ['think'] }), say(1, 'done')],
+      async terminal => {
+        expect(await terminal.exited).toBe(0)
+        expect(plain(terminal.output())).toContain('think\ndone\ncompleted in')
+        // Lines are still erased, but nothing is colored.
+        expect(terminal.output().replaceAll(`${esc}[2K`, '')).not.toContain(esc)
+      },
+      { env: { NO_COLOR: '1' } },
+    )
+  })
+
+  test.each([3, 20])('in %i columns no status line wraps', async columns => {
+    const response = { type: 'tool_response', callId: 'c', name: '検索 of everything that is there', content: null, isError: false }
+    await inTerminal(
+      [
+        full(0, { type: 'tool_request', callId: 'c', name: 'search', arguments: {} }),
+        start(1, response),
+        rest(700),
+        full(1, { ...response, content: '' }),
+      ],
+      async terminal => {
+        expect(await terminal.exited).toBe(0)
+        const frames = terminal.output().match(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏][^\r\n]*/g) ?? []
+        expect(frames.length > 0).toBe(columns > 3)
+        for (const frame of frames) expect(columnsOf(plain(frame))).toBeLessThan(columns)
+      },
+      { columns },
+    )
+  })
 })
 
-async function inTerminal(steps: Step[], use: (terminal: TestTerminal, find: () => Promise<Task>) => Promise<void>): Promise<void> {
+async function inTerminal(
+  steps: Step[],
+  use: (terminal: TestTerminal, find: () => Promise<Task>) => Promise<void>,
+  options: TerminalOptions = {},
+): Promise<void> {
   if (!pty) return
   const name = `in a terminal ${Math.random()}`
   const args = ['run', 'scripted', '--name', name, '--params', JSON.stringify({ steps }), '--url', platform.url]
-  const terminal = openTerminal(pty, args)
+  const terminal = openTerminal(pty, args, options)
   try {
     await use(terminal, () => until('the task is there', () => findTask(name)))
   } finally {
@@ -126,4 +162,9 @@ function plain(output: string): string {
     )
     .map(line => line.replace(/\r$/, ''))
     .join('\n')
+}
+
+/** Chinese letters take two. */
+function columnsOf(text: string): number {
+  return Array.from(text).reduce((sum, char) => sum + (char > '\u2fff' ? 2 : 1), 0)
 }

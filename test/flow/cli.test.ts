@@ -61,6 +61,23 @@ describe('run', () => {
     expect(stdout).toBe('abc\n')
   })
 
+  test('nor can the names, arguments, answers and errors of its tools, its thoughts, data or failures', async () => {
+    const evil = `${esc}]0;owned\u0007${esc}[2J\u009b31m\r\u202e\u2066x`
+    const steps = [
+      full(0, { type: 'reasoning', summary: [], content: [`think ${evil}`] }),
+      full(1, { type: 'tool_request', callId: 'c', name: `tool${evil}`, arguments: { [evil]: evil } }),
+      full(2, { type: 'tool_response', callId: 'c', name: `tool${evil}`, content: evil, isError: true }),
+      full(3, { type: 'data', data: { [evil]: evil } }),
+      fail(`failed ${evil}`),
+    ]
+    const { task } = await platform.client.finishedTask({ agent: 'scripted', input: evil, name: evil, params: { steps }, maxAttempts: 1 })
+    for (const args of [['tail', task.id], ['tail', task.id, '--json'], ['show', task.id], ['tasks']]) {
+      const { stdout, stderr } = await rivulet(...args)
+      expect(stdout.length).toBeGreaterThan(20)
+      expect([...new Set((stdout + stderr).match(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu))], args.join(' ')).toEqual(['\n'])
+    }
+  })
+
   test('--json: every event is a line, from turn.queued to end', async () => {
     const { code, stdout } = await rivulet('run', 'echo', 'one two', '--json')
     const events = lines(stdout)
@@ -126,6 +143,31 @@ describe('run', () => {
 })
 
 describe('tail, show, tasks, agents, cancel', () => {
+  test('a pipe that is read late gets all of it', async () => {
+    const said = 'w'.repeat(600_000)
+    const { task } = await platform.client.finishedTask({ agent: 'scripted', params: { steps: [say(0, said)] } })
+    const late = async (...args: string[]) => {
+      const child = spawn(process.execPath, [cli, ...args, task.id, '--url', platform.url], { stdio: ['ignore', 'pipe', 'inherit'] })
+      // Nobody reads before the pipe is full.
+      await once(child.stdout, 'readable')
+      let out = ''
+      for await (const piece of child.stdout.setEncoding('utf8')) out += piece
+      return out
+    }
+    expect(JSON.parse(await late('show', '--json')).messages[0].content.text).toBe(said)
+    expect(await late('tail')).toBe(`${said}\n`)
+    expect(lines(await late('tail', '--json')).at(-1)?.type).toBe('end')
+    expect(await late('tail', '--raw')).toContain('event: end\n')
+  })
+
+  test('a task whose log is gone is told by its rows', async () => {
+    const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'hi' })
+    await platform.redis.del(platform.keys.stream(task.id), platform.keys.state(task.id))
+    expect(await rivulet('tail', task.id)).toMatchObject({ code: 0, stdout: '› hi\nhi\n' })
+    const { code, stdout } = await rivulet('tail', task.id, '--json')
+    expect([code, lines(stdout).map(({ type }) => type)]).toEqual([0, ['snapshot', 'caught_up', 'end']])
+  })
+
   test('tail tells a task from its beginning, --after only the rest, --json every event, --raw every byte', async () => {
     const { task } = await platform.client.finishedTask({
       agent: 'scripted',
@@ -218,6 +260,11 @@ describe('what cannot work', () => {
 test('color in a pipe only for who forces it; RIVULET_URL says where', async () => {
   const env = { FORCE_COLOR: '1', RIVULET_URL: platform.url }
   expect((await runCli(['run', 'echo', 'x'], { env })).stderr).toContain(`${esc}[2mcompleted`)
+})
+
+test('migrate tells programs, too', async () => {
+  const { code, stdout } = await runCli(['migrate', '--json'], { env: { DATABASE_URL: platform.databaseUrl } })
+  expect([code, JSON.parse(stdout)]).toEqual([0, { isUpToDate: true }])
 })
 
 test('doctor: what is there, and that it is enough', async () => {

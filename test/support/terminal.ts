@@ -53,9 +53,14 @@ export async function loadPty(): Promise<NodePty | null> {
   }
 }
 
-export function openTerminal(pty: NodePty, args: readonly string[], { env = {}, cwd }: Omit<CliOptions, 'input'> = {}): TestTerminal {
+export type TerminalOptions = Omit<CliOptions, 'input'> & {
+  /** Default 100. */
+  columns?: number
+}
+
+export function openTerminal(pty: NodePty, args: readonly string[], { env = {}, cwd, columns = 100 }: TerminalOptions = {}): TestTerminal {
   const child = pty.spawn(process.execPath, [cli, ...args], {
-    ...{ name: 'xterm-256color', cols: 100, rows: 30 },
+    ...{ name: 'xterm-256color', cols: columns, rows: 30 },
     ...(cwd !== undefined && { cwd }),
     env: plainEnvironment(env),
   })

@@ -38,6 +38,8 @@ try {
 } catch (error) {
   exitCode = tell(error)
 }
+// What a pipe has not taken yet would be lost.
+await Promise.all([context.out.flush(), context.err.flush()])
 process.exit(exitCode)
 
 /** Says what went wrong, and answers the exit code for it. */

@@ -13,7 +13,7 @@ afterEach(() => rmSync(folder, { recursive: true }))
 
 test('a project has an agent, a test, a README and the two commands', () => {
   const files = createProject(join(folder, 'deep', 'My Agents!'))
-  expect(files).toEqual(['.gitignore', 'README.md', 'agents.test.ts', 'agents.ts', 'package.json'])
+  expect(files).toEqual(['.gitignore', 'README.md', 'agents.test.ts', 'agents.ts', 'package.json', 'tsconfig.json'])
   const manifest = JSON.parse(readFileSync(join(folder, 'deep/My Agents!/package.json'), 'utf8'))
   expect(manifest.name).toBe('my-agents')
   expect(Object.keys(manifest.scripts)).toEqual(['start', 'test'])

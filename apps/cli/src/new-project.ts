@@ -20,7 +20,9 @@ export function createProject(folder: string): string[] {
   const rivulet = relative(realpathSync(folder), realpathSync(root)).split(sep).join('/')
   const files = new Map([['package.json', `${JSON.stringify(manifestOf(name, rivulet), null, 2)}\n`]])
   for (const template of readdirSync(templates)) {
-    const text = readFileSync(join(templates, template), 'utf8').replaceAll('{{name}}', name).replaceAll('{{rivulet}}', rivulet)
+    const text = readFileSync(join(templates, template), 'utf8')
+      .replaceAll('{{name}}', () => name)
+      .replaceAll('{{rivulet}}', () => rivulet)
     files.set(template.replace(/\.template$/, '').replace(/^gitignore$/, '.gitignore'), text)
   }
   for (const [file, text] of files) writeFileSync(join(folder, file), text)

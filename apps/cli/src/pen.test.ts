@@ -28,6 +28,27 @@ test('a line that was begun is ended once', () => {
   expect(written()).toBe('a\n')
 })
 
+test('a line that ends within a color has ended', () => {
+  const { stream, written } = made({})
+  const pen = createPen(stream, { FORCE_COLOR: '1' })
+  pen.write(pen.style('dim', 'a\n'))
+  pen.freshLine()
+  pen.write(pen.style('dim', 'b'))
+  pen.freshLine()
+  expect(written()).toBe(`${esc}[2ma\n${esc}[22m${esc}[2mb${esc}[22m\n`)
+})
+
+test('flushing waits for a reader that is slow, and for nobody else', async () => {
+  let isTaken = false
+  const slow = {
+    writableLength: 1,
+    write: (_: string, taken?: () => void) => taken && setImmediate(() => (isTaken = true)) && setImmediate(taken),
+  }
+  await createPen(slow, {}).flush()
+  expect(isTaken).toBe(true)
+  await createPen({ writableLength: 0, write: () => {} }, {}).flush()
+})
+
 test('a status line stands below what is written, never inside a line, and is gone in the end', () => {
   const { stream, written } = made({ isTTY: true })
   const pen = createPen(stream, { NO_COLOR: '1' })
@@ -44,6 +65,12 @@ test('a status line never wraps', () => {
   pen.status(() => 'far too long to fit')
   pen.status(null)
   expect(written()).toContain('⠋ far to…')
+})
+
+test('where nearly nothing fits there is no status line', () => {
+  const { stream, written } = made({ isTTY: true, columns: 4 })
+  createPen(stream, {}).status(() => 'busy')
+  expect(written()).toBe('')
 })
 
 test('in a pipe there is no status line', () => {

@@ -4,7 +4,7 @@
  * In a terminal a status line may stand below what was written: it is taken away before anything is written and comes back after it, so that
  * nobody else needs to know of it. It is there only while the cursor is at the start of a line.
  */
-import { styleText } from 'node:util'
+import { stripVTControlCharacters, styleText } from 'node:util'
 import { fitLine } from './text-width.ts'
 
 export type Style = Parameters<typeof styleText>[0]
@@ -14,6 +14,8 @@ export type Pen = {
   isInteractive: boolean
   columns(): number
   write(text: string): void
+  /** Resolves when whoever reads has taken what was written: a pipe may be slow, and what waits for it is memory. */
+  flush(): Promise<void>
   /** Ends a line that was begun. */
   freshLine(): void
   style(style: Style, text: string): string
@@ -21,10 +23,12 @@ export type Pen = {
   status(text: (() => string) | null): void
 }
 
-export type PenStream = { isTTY?: boolean; columns?: number; write(text: string): unknown }
+export type PenStream = { isTTY?: boolean; columns?: number; writableLength?: number; write(text: string, taken?: () => void): unknown }
 
 const frames = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'
 const frameMs = 80
+/** Where less fits than this, a status line would wrap and could not be taken away again. */
+const minColumns = 5
 const eraseLine = '\r\u001b[2K'
 
 export function createPen(stream: PenStream, environment: Record<string, string | undefined>): Pen {
@@ -35,7 +39,7 @@ export function createPen(stream: PenStream, environment: Record<string, string 
   let isStatusShown = false
   let frame = 0
   let spinning: NodeJS.Timeout | undefined
-  return { isInteractive, columns, write, freshLine, style, status: setStatus }
+  return { isInteractive, columns, write, flush, freshLine, style, status: setStatus }
 
   function columns(): number {
     return stream.columns || 80
@@ -45,8 +49,12 @@ export function createPen(stream: PenStream, environment: Record<string, string 
     if (text === '') return
     stream.write(isStatusShown ? eraseLine + text : text)
     isStatusShown = false
-    isAtLineStart = text.endsWith('\n')
+    isAtLineStart = endsLine(text)
     draw()
+  }
+
+  async function flush(): Promise<void> {
+    if (stream.writableLength) await new Promise<void>(resolve => stream.write('', resolve))
   }
 
   function freshLine(): void {
@@ -77,12 +85,17 @@ export function createPen(stream: PenStream, environment: Record<string, string 
   }
 
   function draw(): void {
-    if (!status || !isAtLineStart) return
+    if (!status || !isAtLineStart || columns() < minColumns) return
     // The last column stays free: some terminals begin a new line when it is filled.
     const line = fitLine(status(), columns() - 3)
     stream.write(`${eraseLine}${style('cyan', frames.charAt(frame))} ${style('dim', line)}`)
     isStatusShown = true
   }
+}
+
+/** Color may end after the line does. */
+function endsLine(text: string): boolean {
+  return stripVTControlCharacters(text.slice(text.lastIndexOf('\n') + 1)) === '' && text.includes('\n')
 }
 
 /** FORCE_COLOR, NO_COLOR, and else whether it is a terminal. */

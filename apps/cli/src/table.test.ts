@@ -24,4 +24,6 @@ test('a line that does not fit is cut, by columns and not by letters', () => {
   expect(fitLine('hello!', 5)).toBe('hell…')
   expect(fitLine('日本語', 5)).toBe('日本…')
   expect(widthOf('é')).toBe(1)
+  expect(['✅', '⌚', '🀄', '１', '한', '𗀀'].map(widthOf)).toEqual([2, 2, 2, 2, 2, 2])
+  expect(['✓', '⠋', '→', 'ß'].map(widthOf)).toEqual([1, 1, 1, 1])
 })

@@ -21,6 +21,20 @@ export function fitLine(line: string, columns: number): string {
 function widthOfChar(char: string): number {
   if (/^\p{M}$/u.test(char)) return 0
   const code = char.codePointAt(0) ?? 0
-  const isWide = (code >= 0x1100 && code <= 0x115f) || (code >= 0x2e80 && code <= 0xa4cf) || (code >= 0xac00 && code <= 0xd7a3)
-  return isWide || (code >= 0xf900 && code <= 0xfaff) || (code >= 0xff00 && code <= 0xff60) || code >= 0x1f300 ? 2 : 1
+  const isWide = code >= 0x1f300 || /^\p{Emoji_Presentation}$/u.test(char) || wide.some(([first, last]) => code >= first && code <= last)
+  return isWide ? 2 : 1
 }
+
+/** Blocks whose characters take two columns: Hangul, Chinese, Japanese, Tangut, and Latin in their width. */
+const wide = [
+  [0x1100, 0x115f],
+  [0x2e80, 0xa4cf],
+  [0xa960, 0xa97c],
+  [0xac00, 0xd7a3],
+  [0xf900, 0xfaff],
+  [0xfe10, 0xfe19],
+  [0xfe30, 0xfe6f],
+  [0xff00, 0xff60],
+  [0xffe0, 0xffe6],
+  [0x16fe0, 0x1b2ff],
+] as const

@@ -24,6 +24,7 @@ export async function watchTask(task: TaskHandle, { signal, after, follow = fals
       last = state
       if (after !== undefined && compareCursors(event.cursor, after) <= 0) transcript.skip(storyOf(state))
       else transcript.show(storyOf(state))
+      await pens.said.flush()
     }
   } catch (error) {
     if (!signal.aborted || !last) throw error
@@ -43,6 +44,7 @@ export async function printEvents(
   try {
     for await (const event of task.events({ signal, follow, ...(after !== undefined && { after }) })) {
       out.write(toJsonLine(event))
+      await out.flush()
       if (event.type === 'end') status = event.status
     }
   } catch (error) {

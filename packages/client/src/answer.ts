@@ -4,8 +4,8 @@ import { type ErrorCode, type ErrorDetail, errorTable, isErrorCode, RivuletError
 /** The `cause` of an error that the server answered. */
 export type Answered = { status: number; code?: string; requestId?: string; retryAfterMs?: number }
 
-/** Longest wait that a server may ask for. */
-const maxRetryAfterMs = 30_000
+/** Longest wait that a server may ask for, whichever way it does. */
+export const maxAskedMs = 30_000
 
 export async function errorOf(response: Response): Promise<RivuletError> {
   const { code, message, requestId, details } = await readError(response)
@@ -38,15 +38,31 @@ export function mayPass(error: unknown): boolean {
   return status >= 500 || status === 408 || status === 425 || status === 429 || error.code === 'in_flight'
 }
 
-async function readError(response: Response): Promise<{ code?: string; message?: string; requestId?: string; details?: ErrorDetail[] }> {
+type ErrorBody = { code?: string; message?: string; requestId?: string; details?: ErrorDetail[] }
+
+async function readError(response: Response): Promise<ErrorBody> {
   try {
     const body: unknown = await response.json()
-    const error = typeof body === 'object' && body !== null && 'error' in body ? body.error : null
-    return typeof error === 'object' && error !== null ? error : {}
+    const error = isRecord(body) && isRecord(body.error) ? body.error : {}
+    const { code, message, requestId, details } = error
+    return {
+      ...(typeof code === 'string' && { code }),
+      ...(typeof message === 'string' && { message }),
+      ...(typeof requestId === 'string' && { requestId }),
+      ...(Array.isArray(details) && { details: details.filter(isDetail) }),
+    }
   } catch {
     // A proxy in between answers with a page of its own.
     return {}
   }
+}
+
+function isDetail(value: unknown): value is ErrorDetail {
+  return isRecord(value) && typeof value.path === 'string' && typeof value.reason === 'string'
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
 }
 
 /** For codes that this version does not know, and answers that are not ours: the table's first row of that status. */
@@ -60,5 +76,5 @@ function codeOf(status: number): ErrorCode {
 function retryAfterOf(headers: Headers): number | null {
   const value = headers.get('retry-after') ?? ''
   const ms = /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - Date.now()
-  return Number.isNaN(ms) ? null : Math.min(Math.max(0, ms), maxRetryAfterMs)
+  return Number.isNaN(ms) ? null : Math.min(Math.max(0, ms), maxAskedMs)
 }

@@ -1,3 +1,4 @@
+import { createServer, type Server } from 'node:http'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createFakeApi, type FakeRequest, json, refusal } from '../test/fake-api.ts'
 import { task, taskId, turn } from '../test/sample-task.ts'
@@ -116,6 +117,14 @@ describe('what goes wrong', () => {
     await expect(client.tasks.create(body)).rejects.toMatchObject({ code: 'unknown_agent', cause: { code: 'moon_phase', status: 422 } })
   })
 
+  test('a refusal whose words make no sense is told by its status', async () => {
+    const nonsense = { code: 5, message: { a: 1 }, requestId: [], details: ['x', { path: 'input', reason: 'is long' }] }
+    const { client } = clientOf([() => json(404, { error: nonsense })])
+    const error = await client.tasks.create(body).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code: 'not_found', message: 'The server answered 404', cause: { status: 404 } })
+    expect(error).toHaveProperty('details', [{ path: 'input', reason: 'is long' }])
+  })
+
   test('tries are limited', async () => {
     const { client, api } = clientOf([broken], { maxRetries: 3 })
     await expect(client.tasks.create(body)).rejects.toMatchObject({ code: 'unreachable', row: { retry: true } })
@@ -192,4 +201,37 @@ describe('a token', () => {
     const { client } = clientOf([guarded(() => 'one')], { token })
     expect((await client.tasks.create(body)).id).toBe(taskId)
   })
+
+  test('that never comes holds up neither a call nor whoever leaves', async () => {
+    const { client, api } = clientOf([accepted], { token: () => new Promise(() => {}), timeoutMs: 20, maxRetries: 1 })
+    await expect(client.tasks.create(body)).rejects.toMatchObject({ code: 'unreachable', message: 'No answer within 20 ms' })
+    const events = client.tasks.get(taskId).events()
+    const next = events.next()
+    await events.return?.()
+    expect(await next).toEqual({ done: true, value: undefined })
+    expect(api.requests).toHaveLength(0)
+  })
 })
+
+test('a redirect to another host is followed without the key', async () => {
+  const heard: (string | undefined)[] = []
+  const elsewhere = createServer((request, response) => {
+    heard.push(request.headers.authorization)
+    response.end('{"status":"ok"}')
+  })
+  const moved = createServer((request, response) => {
+    heard.push(request.headers.authorization)
+    response.writeHead(307, { location: `${urlOf(elsewhere)}/healthz` }).end()
+  })
+  for (const server of [elsewhere, moved]) await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    for (const server of [elsewhere, moved]) server.close().closeAllConnections()
+  })
+  expect(await createClient({ url: urlOf(moved), key: 'secret' }).health()).toEqual({ status: 'ok' })
+  expect(heard).toEqual(['Bearer secret', undefined])
+})
+
+function urlOf(server: Server): string {
+  const address = server.address()
+  return `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`
+}

@@ -5,7 +5,7 @@
 import { answeredOf, errorOf, mayPass, unreachable } from './answer.ts'
 import { backoffMs, pause, type WakeUps } from './backoff.ts'
 import type { Credentials } from './credentials.ts'
-import { linkAbort } from './link-abort.ts'
+import { linkAbort, untilAborted } from './link-abort.ts'
 
 export type CallOptions = { signal?: AbortSignal | undefined }
 
@@ -57,7 +57,7 @@ export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetrie
     refused,
     signal,
   }: Call<T>): Promise<T> {
-    const key = method === 'POST' ? (idempotencyKey ?? crypto.randomUUID()) : null
+    const key = method === 'POST' ? (idempotencyKey ?? randomKey()) : null
     const init: RequestInit = {
       method,
       headers: {
@@ -96,12 +96,12 @@ export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetrie
   }
 
   async function send(path: string, init: RequestInit): Promise<Response> {
-    const token = await credentials.token()
+    const token = await untilAborted(credentials.token(), init.signal)
     const response = await sendWith(token, path, init)
     if (response.status !== 401) return response
-    const renewed = await credentials.renewed(token)
+    const renewed = await untilAborted(credentials.renewed(token), init.signal)
     if (renewed === null) return response
-    await response.body?.cancel()
+    response.body?.cancel().catch(() => {})
     return sendWith(renewed, path, init)
   }
 
@@ -144,4 +144,9 @@ async function within<T>(ms: number, signal: AbortSignal | undefined, work: (lim
 function queryText(query: Record<string, string | number | undefined>): string {
   const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)] as [string, string]]))
   return given.length > 0 ? `?${new URLSearchParams(given)}` : ''
+}
+
+/** `crypto.randomUUID` is missing where a page came over plain HTTP: a phone that looks at a laptop. */
+function randomKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, '0')).join('')
 }

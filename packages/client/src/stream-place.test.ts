@@ -1,7 +1,7 @@
 import { messagesOf } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import { type Entry, snapshotOf, turnLog } from '../test/sample-task.ts'
-import { hear, nowhere, type Place, placeAfter } from './stream-place.ts'
+import { hear, nowhere, type Place, placeAfter, withoutEnded } from './stream-place.ts'
 
 const log = turnLog(1, [['one ', 'two ', 'three'], ['four']])
 const frameOf = ({ cursor, event }: { cursor: string; event: object }) => ({ id: cursor, data: JSON.stringify(event) })
@@ -29,9 +29,9 @@ describe('a reader', () => {
 
   test('passes over what this version does not know, and remembers having heard it', () => {
     const place = hearAll(nowhere, log.slice(0, 4))
-    const { event, place: after } = hear(place, { id: '11-99', data: '{"type":"turn.moved"}' })
+    const { event, place: after } = hear(place, { id: '11-5', data: '{"type":"turn.moved"}' })
     expect(event).toBeNull()
-    expect(after).toEqual({ ...place, cursor: '11-99' })
+    expect(after).toEqual({ ...place, cursor: '11-5' })
   })
 
   test('begins anew with a snapshot, also one that stands further back, and goes on in the middle of a message', () => {
@@ -69,6 +69,10 @@ describe('a loss is noticed', () => {
     ['the first delta', without(3)],
     ['the beginning of a message', without(2)],
     ['the beginning of the second message', without(7)],
+    ['the last delta of a message', without(5)],
+    ['the end of a message', without(9)],
+    ['the very first event', without(0)],
+    ['everything, told backwards', log.toReversed()],
   ])('%s', (_, entries) => {
     expect(() => hearAll(nowhere, entries)).toThrow(lost)
   })
@@ -76,6 +80,23 @@ describe('a loss is noticed', () => {
   test('of a part of a frame', () => {
     expect(() => hear(nowhere, { id: '1-1', data: '{"type":"turn.qu' })).toThrow(lost)
     expect(() => hear(nowhere, { data: '{}' })).toThrow(lost)
+  })
+
+  test.each(['message.delta', 'snapshot', 'end'])('of a %s that cannot be read', type => {
+    expect(() => hear(hearAll(nowhere, log.slice(0, 5)), { id: '11-6', data: JSON.stringify({ type, task: 5 }) })).toThrow(lost)
+  })
+
+  test.each(['end', 'caught_up'])('at the %s, of what the server says it has told', type => {
+    const told = frameOf({ cursor: log.at(-1)?.cursor ?? '0-0', event: { type, task: log[0]?.event.task, status: 'completed' } })
+    expect(() => hear(hearAll(nowhere, log.slice(0, -1)), told)).toThrow(lost)
+    expect(() => hear(nowhere, told)).toThrow(lost)
+    expect(hear(hearAll(nowhere, log), told).event?.type).toBe(type)
+  })
+
+  test('of what was said in the new epoch of another attempt', () => {
+    const again = turnLog(1, [['one']], { attempt: 2 })
+    expect(textsOf(hearAll(hearAll(nowhere, log.slice(0, 5)), again))).toEqual(['one'])
+    expect(() => hearAll(hearAll(nowhere, log.slice(0, 5)), again.slice(1))).toThrow(lost)
   })
 
   test('also by a reader that began in the middle, in messages that started since', () => {
@@ -89,5 +110,28 @@ describe('a loss is noticed', () => {
         longer.slice(4).filter((_, at) => at !== 3),
       ),
     ).toThrow(lost)
+  })
+})
+
+describe('a reader that needs no past', () => {
+  test('holds no turn that has ended but the last, and goes on with the next', () => {
+    const conversation = [1, 2, 3].flatMap(number => turnLog(number, [[`answer ${number}`]], { firstIndex: number - 1 }))
+    let place = nowhere
+    for (const entry of conversation) {
+      place = hear(place, frameOf(entry)).place
+      if (entry.event.type === 'turn.finished') place = withoutEnded(place)
+      expect(messagesOf(place.state).length).toBeLessThan(2)
+      expect(place.state.turns.length).toBeLessThan(3)
+    }
+    expect(place.state).toMatchObject({ status: 'completed', messagesFrom: 3, turns: [{ number: 3 }] })
+  })
+
+  test('holds on to what is being said when a turn that waits ends before it', () => {
+    const [queued] = turnLog(2, [])
+    const before = hearAll(nowhere, [...log.slice(0, 5), { cursor: '11-6', event: queued?.event ?? {} }])
+    const expired = { ...turnLog(2, [], { ending: { status: 'failed' } }).at(-1)?.event, attempt: 0 }
+    const place = withoutEnded(hear(before, frameOf({ cursor: '11-7', event: expired })).place)
+    expect(textsOf(place)).toEqual(['one two '])
+    expect(place.state.status).toBe('running')
   })
 })

@@ -2,7 +2,8 @@
  * How far a reader has come in a task, and what the next frame does to that. Pure.
  *
  * The cursor is what it resumes with; the state is the protocol's fold of what it has heard, kept so that a delta which does not begin where its
- * message ends is noticed. What is at or before the cursor was heard before, and is dropped; a snapshot begins anew, wherever it stands.
+ * message ends is noticed. What is at or before the cursor was heard before, and is dropped; what does not follow it tells of a loss, also of one
+ * that no offset shows, such as a message's last delta. A snapshot begins anew, wherever it stands.
  */
 import {
   applyEvent,
@@ -10,12 +11,16 @@ import {
   compareCursors,
   type Event,
   emptyState,
+  epochOf,
+  hasEnded,
   type Message,
   messageAt,
+  nextIndexOf,
   origin,
   RivuletError,
   restoreState,
   type Snapshot,
+  seqOf,
   type TaskState,
 } from '@rivulet/protocol'
 import { isSameJson } from './same-json.ts'
@@ -35,15 +40,25 @@ export function placeAfter(cursor: Cursor): Place {
   return { cursor, state: { ...emptyState, cursor }, isWhole: cursor === origin }
 }
 
+/** The same place for a reader that needs no past: what has ended cannot change, and would be held for nothing. */
+export function withoutEnded(place: Place): Place {
+  const { state } = place
+  const isUnderWay = state.turns.some(({ status }) => !hasEnded(status) && status !== 'queued')
+  if (isUnderWay) return place
+  const last = state.turns.at(-1)
+  const turns = state.turns.filter(turn => turn === last || !hasEnded(turn.status))
+  return { ...place, state: { ...state, turns, messages: emptyState.messages, messagesFrom: nextIndexOf(state) } }
+}
+
 /** What a frame tells, null where that is nothing new, and the place after it. Throws `offset_mismatch` when something was lost before it. */
 export function hear(place: Place, frame: { id?: string | undefined; data: string }): { place: Place; event: TaskEvent | null } {
   const parsed = parseFrame(frame.id, frame.data)
   if (!parsed) throw lost('A frame came that is none')
   const { cursor, event } = parsed
   if (event?.type === 'snapshot') return { place: restored(place, cursor, event), event: { ...event, cursor } }
-  if (event?.type === 'end' || event?.type === 'caught_up')
-    return { place: { ...place, cursor: later(place, cursor) }, event: { ...event, cursor } }
+  if (event?.type === 'end' || event?.type === 'caught_up') return { place: after(place, cursor), event: { ...event, cursor } }
   if (place.cursor !== null && compareCursors(cursor, place.cursor) <= 0) return { place, event: null }
+  if (!isNext(place.cursor ?? origin, cursor)) throw lost(`${cursor} does not follow ${place.cursor ?? 'the beginning'}`)
   if (event === null) return { place: { ...place, cursor }, event: null }
   return { place: { ...place, cursor, state: fold(place, event, cursor) }, event: { ...event, cursor } }
 }
@@ -70,8 +85,16 @@ function known(state: TaskState, message: Message): Message {
   return before && isSameJson(before, message) ? before : message
 }
 
-function later(place: Place, cursor: Cursor): Cursor {
-  return place.cursor !== null && compareCursors(place.cursor, cursor) > 0 ? place.cursor : cursor
+/** A log counts from 1 in each of its epochs. Between two epochs nothing tells how far the earlier one went. */
+function isNext(before: Cursor, cursor: Cursor): boolean {
+  return seqOf(cursor) === (epochOf(cursor) === epochOf(before) ? seqOf(before) + 1 : 1)
+}
+
+/** How far the server says that it has told. A reader that has not heard as much has lost something; one that has heard more is not taken back. */
+function after(place: Place, cursor: Cursor): Place {
+  const heard = place.cursor ?? origin
+  if (compareCursors(cursor, heard) > 0) throw lost(`Everything up to ${cursor} was told, and heard up to ${heard}`)
+  return { ...place, cursor: heard }
 }
 
 function lost(message: string): RivuletError {

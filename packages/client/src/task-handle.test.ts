@@ -90,8 +90,8 @@ describe('a view', () => {
     expect(view.current.messages[1]).not.toBe(before.messages[1])
     expect(before.messages[1]?.content).toMatchObject({ text: 'two' })
     const settled = view.current
-    stream.send('11-90', { type: 'custom', task: taskId, turn: 1, attempt: 1, at: 1, name: 'n', data: 1 })
-    await expect.poll(() => view.current.cursor).toBe('11-90')
+    stream.send('11-9', { type: 'custom', task: taskId, turn: 1, attempt: 1, at: 1, name: 'n', data: 1 })
+    await expect.poll(() => view.current.cursor).toBe('11-9')
     expect(view.current.messages).toBe(settled.messages)
     leave()
   })

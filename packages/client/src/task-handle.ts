@@ -95,7 +95,7 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
   function events({ after, from = 'start', follow = false, signal }: EventsOptions = {}): AsyncIterableIterator<TaskEvent, void, void> {
     const place: Place = after === undefined ? nowhere : placeAfter(after)
     return leavable(signal, async function* (own) {
-      for await (const { event } of stream({ place, from, follow, signal: own })) yield event
+      for await (const { event } of stream({ place, from, follow, isForgetful: true, signal: own })) yield event
     })
   }
 

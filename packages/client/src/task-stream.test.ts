@@ -223,6 +223,69 @@ describe('coming back', () => {
     await heard
   })
 
+  test.each(['999999999', '99999999999'])('waits no longer than half a minute, also when told retry: %s', async ms => {
+    const asked = delays()
+    const { api, handle } = watched([], { random: () => 1 })
+    const events = handle.events()
+    const heard = allOf(events)
+    const stream = await api.stream(0)
+    stream.raw(`retry: ${ms}\n\n`)
+    tell(stream, log.slice(0, 1))
+    stream.end()
+    await api.stream(1)
+    expect(asked()).toEqual([30_000])
+    await events.return?.()
+    await heard
+  })
+
+  test('after a loss takes longer with each loss, and after a break that is none of that', async () => {
+    const asked = delays()
+    const { api, handle } = watched([], { random: () => 1 })
+    const events = handle.events()
+    const soFar: TaskEvent[] = []
+    const heard = allOf(events, soFar)
+    const snapshot = snapshotOf(log.slice(0, 2))
+    for (const place of [0, 1, 2]) {
+      const stream = await api.stream(place)
+      stream.send(snapshot.cursor, snapshot.event)
+      tell(stream, log.slice(3, 4))
+    }
+    const stream = await api.stream(3)
+    stream.send(snapshot.cursor, snapshot.event)
+    await expect.poll(() => soFar.length).toBe(4)
+    stream.cut()
+    await api.stream(4)
+    expect(asked()).toEqual([200, 400, 800, 100])
+    expect(handle.repairs).toBe(3)
+    await events.return?.()
+    await heard
+  })
+
+  test('is at once in a browser that is online again, and in a tab that is looked at again', async () => {
+    const page = new EventTarget()
+    const document = Object.assign(new EventTarget(), { visibilityState: 'visible' })
+    vi.stubGlobal('addEventListener', page.addEventListener.bind(page))
+    vi.stubGlobal('removeEventListener', page.removeEventListener.bind(page))
+    vi.stubGlobal('document', document)
+    onTestFinished(() => void vi.unstubAllGlobals())
+    const refused = () => refusal(503, 'draining', { 'retry-after': '25' })
+    const api = createFakeApi((_, { requests }) => (requests.length < 3 ? refused() : openStream()))
+    const view = createClient({ url: 'http://api.test', fetch: api.fetch as typeof fetch })
+      .tasks.get(taskId)
+      .view()
+    const leave = view.subscribe(() => {})
+    for (const [asked, target, event] of [
+      [1, page, 'online'],
+      [2, document, 'visibilitychange'],
+    ] as const) {
+      await expect.poll(() => [api.requests.length, view.current.connection]).toEqual([asked, 'waiting'])
+      target.dispatchEvent(new globalThis.Event(event))
+    }
+    await api.stream(0)
+    expect(api.requests).toHaveLength(3)
+    leave()
+  })
+
   test('does not wait for the head of an answer for ever', async () => {
     const hang = ({ signal }: FakeRequest) =>
       new Promise<Response>((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))

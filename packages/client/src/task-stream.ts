@@ -7,13 +7,13 @@
  * connection is closed whichever way the reader leaves.
  */
 import { origin, RivuletError } from '@rivulet/protocol'
-import { answeredOf, mayPass, unreachable } from './answer.ts'
+import { answeredOf, maxAskedMs, mayPass, unreachable } from './answer.ts'
 import { backoffMs, pause, type WakeUps } from './backoff.ts'
 import type { ConnectionStatus } from './connection-status.ts'
 import type { Http } from './http.ts'
 import { linkAbort } from './link-abort.ts'
 import { readFrames } from './sse-frames.ts'
-import { hear, type Place } from './stream-place.ts'
+import { hear, type Place, withoutEnded } from './stream-place.ts'
 import type { TaskEvent } from './task-event.ts'
 
 export type StreamDeps = { http: Http; wakeUps: WakeUps; random: () => number; silenceMs: number }
@@ -25,6 +25,8 @@ export type StreamRequest = {
   from: 'start' | 'snapshot'
   /** Stay when the task has ended. */
   follow: boolean
+  /** Forget the messages of turns that have ended: for a reader that hands on what happens and looks at nothing. Default false. */
+  isForgetful?: boolean
   signal: AbortSignal
   /** A turn that is known to be there: the stream is not over before it was told of. */
   expectedTurn: () => number
@@ -37,7 +39,7 @@ export type Heard = { event: TaskEvent; place: Place }
 
 export async function* streamTask(deps: StreamDeps, request: StreamRequest): AsyncGenerator<Heard, void, void> {
   const { http, wakeUps, random, silenceMs } = deps
-  const { id, follow, signal, expectedTurn, onStatus = () => {}, onRepair } = request
+  const { id, follow, isForgetful = false, signal, expectedTurn, onStatus = () => {}, onRepair } = request
   let { place, from } = request
   let failures = 0
   let repairs = 0
@@ -61,12 +63,13 @@ export async function* streamTask(deps: StreamDeps, request: StreamRequest): Asy
       if (response.body && response.status === 200) {
         onStatus('live')
         const onRetry = (ms: number) => {
-          retryMs = ms
+          retryMs = Math.min(ms, maxAskedMs)
         }
         for await (const frame of readFrames(response.body, { signal: controller.signal, silenceMs, wakeUps, onRetry })) {
           const heard = hear(place, frame)
-          place = heard.place
           const { event } = heard
+          const isOver = event?.type === 'turn.finished' || event?.type === 'snapshot'
+          place = isForgetful && isOver ? withoutEnded(heard.place) : heard.place
           if (event === null || (event.type === 'caught_up' && isCaughtUp)) continue
           if (event.type === 'caught_up') isCaughtUp = true
           else failures = 0
@@ -80,13 +83,15 @@ export async function* streamTask(deps: StreamDeps, request: StreamRequest): Asy
     } catch (error) {
       if (signal.aborted) throw signal.reason
       if (!mayPass(error)) throw error
-      if (error instanceof RivuletError && error.code === 'offset_mismatch') {
+      const isLost = error instanceof RivuletError && error.code === 'offset_mismatch'
+      if (isLost) {
         onRepair()
         place = { ...place, cursor: null }
         from = 'snapshot'
         repairs += 1
       }
-      pauseMs = Math.max(answeredOf(error)?.retryAfterMs ?? 0, backoffMs(Math.max(failures, repairs), random))
+      // A server that loses things may go on to do so, whatever else is heard of it.
+      pauseMs = Math.max(answeredOf(error)?.retryAfterMs ?? 0, backoffMs(isLost ? Math.max(failures, repairs) : failures, random))
     } finally {
       unlink()
       controller.abort()

@@ -26,8 +26,13 @@ async function init({ environment, out, err }: Context, folder: string, options:
     err.status(null)
   }
   if (options.json) return out.write(toJsonLine({ folder, files }))
-  const steps = [`cd ${folder}`, ...(options.install ? [] : ['npm install']), 'npm start', 'npm test']
+  const steps = [`cd ${quoted(folder)}`, ...(options.install ? [] : ['npm install']), 'npm start', 'npm test']
   out.write(`${folder} has ${files.join(', ')}. Now:\n\n${steps.map(step => `  ${step}\n`).join('')}`)
+}
+
+/** As a shell takes it for one word. */
+function quoted(path: string): string {
+  return /^[\w./~-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
 }
 
 /** The packages are links, and what they need is installed where they are. */

@@ -5,26 +5,30 @@ import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
 import type { Context } from '../context.ts'
 import { openPostgres } from '../engines.ts'
+import { toJsonLine } from '../json-line.ts'
 import { programs } from '../programs.ts'
 
 export function addMigrateCommand(program: Command, context: Context): void {
   program
     .command('migrate')
     .description("bring the database up to this version's schema")
-    .action(() => migrate(context))
+    .option('--json', 'print the outcome as JSON')
+    .action((options: { json?: boolean }) => migrate(context, options))
 }
 
-async function migrate({ environment, out }: Context): Promise<void> {
-  const write = (line: string) => out.write(`${line}\n`)
+async function migrate({ environment, out, err }: Context, options: { json?: boolean }): Promise<void> {
+  // With --json, stdout is one object; what happens on the way is told beside it.
+  const aside = options.json ? err : out
+  const write = (line: string) => aside.write(`${line}\n`)
   const postgres = await openPostgres({ ...readConfig(environment), environment, write })
   try {
     const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), programs.api, 'migrate'], {
       env: { ...environment, DATABASE_URL: postgres.url },
-      stdio: 'inherit',
+      stdio: ['ignore', options.json ? 2 : 1, 2],
     })
     const [code] = await once(child, 'exit')
     if (code !== 0) throw new Error('The migrations were not applied')
-    write('the schema is up to date')
+    out.write(options.json ? toJsonLine({ isUpToDate: true }) : 'the schema is up to date\n')
   } finally {
     await postgres.stop()
   }

@@ -36,7 +36,11 @@ async function tail(context: Context, id: string, options: TailOptions): Promise
   try {
     if (options.raw) {
       const clean = out.isInteractive ? createTextCleaner() : (text: string) => text
-      await readRawEvents(connection, { task: id, ...request }, text => out.write(clean(text))).catch(unlessLeaving)
+      const print = (text: string) => {
+        out.write(clean(text))
+        return out.flush()
+      }
+      await readRawEvents(connection, { task: id, ...request }, print).catch(unlessLeaving)
       exitWith(leaving.signal.aborted ? exitCodes.canceled : exitCodeOf((await task.detail()).task.status))
     } else if (options.json) {
       const status = await printEvents(task, { out, ...request })

@@ -1,5 +1,5 @@
 /** Understands the events of a streamed Anthropic message: blocks that are numbered, opened, extended and closed by the provider itself. */
-import { data, type Json, reasoning, type StopReason, text, toolRequest, toStorableJson } from '@rivulet/protocol'
+import { data, type Json, reasoning, type StopReason, toolRequest, toStorableJson } from '@rivulet/protocol'
 import { z } from 'zod'
 import { AgentError } from './agent-error.ts'
 import { createAsideBudget } from './aside-budget.ts'
@@ -7,7 +7,7 @@ import { createCitations } from './citations.ts'
 import type { ModelLimits } from './limits.ts'
 import { fieldsOf, inBandError, parseJson } from './provider-call.ts'
 import type { ResponseReader } from './provider-stream.ts'
-import type { ResponseWriter } from './response-writer.ts'
+import { type ResponseWriter, spokenText } from './response-writer.ts'
 import type { ServerEvent } from './server-events.ts'
 import { newCallId } from './tool-calls.ts'
 import { mergeUsage } from './usage.ts'
@@ -82,7 +82,7 @@ export function createAnthropicReader(writer: ResponseWriter, limits: ModelLimit
     if (blocks.has(index)) return
     switch (block.type) {
       case 'text':
-        blocks.set(index, opened('text', writer.open(text())))
+        blocks.set(index, opened('text', writer.open(spokenText())))
         for (const citation of arrayOf(block.citations)) citations.add(citation)
         // What a block begins with is said as well, so that the deltas are the whole text.
         extendBlock(index, { type: 'text_delta', text: block.text })

@@ -101,7 +101,7 @@ describe('a message', () => {
           deltas: [{ type: 'input_json_delta', partial_json: '{"q":1}' }],
         },
       },
-      text('See'),
+      text('See', 'markdown'),
     ])
     expect(result?.messages[1]?.metadata).toEqual({ citations: [{ url: 'https://a' }] })
   })

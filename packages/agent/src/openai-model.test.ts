@@ -102,7 +102,7 @@ describe('a response', () => {
     )
     const { updates, result } = await ask(body)
     expect(result?.messages.map(({ content }) => content)).toEqual([
-      text('See'),
+      text('See', 'markdown'),
       { type: 'media', mimeType: 'image/png', data: 'AAEC' },
       { type: 'media', mimeType: 'audio/pcm', data: 'AAEC' },
     ])
@@ -343,7 +343,7 @@ describe('bytes', () => {
   test('a character that the model itself cut in two is whole again', async () => {
     const { result, updates } = await ask(sse(chunk({ content: 'a\ud83c' }), chunk({ content: '\udf0d!' }), chunk({}, 'stop')))
     expect(result?.text).toBe('a🌍!')
-    expect(folded(updates)[0]?.content).toEqual(text('a🌍!'))
+    expect(folded(updates)[0]?.content).toEqual(text('a🌍!', 'markdown'))
   })
 })
 

@@ -6,6 +6,7 @@
  */
 import {
   type Content,
+  type ContentOf,
   custom,
   type Delta,
   delta,
@@ -106,7 +107,7 @@ export function createResponseWriter(emit: (update: Update) => void, maxBlocks: 
   function flow(kind: Flow, chunk: string): void {
     if (chunk === '') return
     if (flowing?.kind !== kind) {
-      const index = kind === 'reasoning' ? open(reasoning()) : open(text(), kind === 'refusal' ? { refusal: true } : {})
+      const index = kind === 'reasoning' ? open(reasoning()) : open(spokenText(), kind === 'refusal' ? { refusal: true } : {})
       flowing = { kind, index }
     }
     append(flowing.index, kind === 'reasoning' ? { type: 'reasoning_content', index: 0, text: chunk } : { type: 'text', text: chunk })
@@ -114,7 +115,7 @@ export function createResponseWriter(emit: (update: Update) => void, maxBlocks: 
 
   function finish(ending: Ending): ModelResult {
     // A response without content is an empty text: its stop reason and its usage are to be heard as well.
-    if (blocks.length === 0 && ending.status !== 'failed') open(text())
+    if (blocks.length === 0 && ending.status !== 'failed') open(spokenText())
     const stopReason = honestReason(ending)
     const { usage, status, error } = ending
     blocks.forEach((block, index) => {
@@ -142,4 +143,9 @@ export function resultOf(messages: ModelResult['messages'], stopReason: StopReas
     ...(usage && { usage }),
     stopReason,
   }
+}
+
+/** The beginning of what a model says: they all write markdown, told to or not. */
+export function spokenText(): ContentOf<'text'> {
+  return text('', 'markdown')
 }

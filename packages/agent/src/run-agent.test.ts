@@ -54,7 +54,7 @@ describe('the loop', () => {
       text('Be kind.'),
       text('what?'),
       { type: 'reasoning', summary: [], content: ['hm'] },
-      text('Let me see.'),
+      text('Let me see.', 'markdown'),
       toolRequest('a', 'echo', { value: 42 }),
       toolResponse('a', 'echo', 42),
     ])
@@ -368,7 +368,7 @@ describe('[B44] an abort', () => {
     const { messages, stopReason } = await stream.result
     expect(stopReason).toBe('aborted')
     expect(messages).toMatchObject([
-      { status: 'complete', content: text('Half') },
+      { status: 'complete', content: text('Half', 'markdown') },
       { status: 'aborted', content: { type: 'tool_request' }, stopReason: 'aborted' },
       { status: 'complete', content: toolResponse('a', 'echo', 'The call was aborted before it had a result.', true) },
     ])

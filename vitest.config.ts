@@ -17,6 +17,7 @@ export default defineConfig({
             'test/{browser,flow,readme}/**/*.test.ts',
             'test/faults/*.test.ts',
           ],
+          exclude: ['**/*.slow.test.ts'],
           maxWorkers: 2,
         },
       },
@@ -25,7 +26,15 @@ export default defineConfig({
       // `npm run test:faults`: for as long as it is told.
       { test: { ...withEngines, name: 'faults', include: ['test/faults/demand/*.test.ts'], maxWorkers: 1, sequence: { groupOrder: 2 } } },
       // Minutes of work for both cores: `npm run test:slow`.
-      { test: { ...withEngines, name: 'slow', include: ['test/slow/**/*.test.ts'], maxWorkers: 1, sequence: { groupOrder: 1 } } },
+      {
+        test: {
+          ...withEngines,
+          name: 'slow',
+          include: ['test/slow/**/*.test.ts', '{packages,apps}/*/src/**/*.slow.test.ts'],
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
     ],
   },
 })

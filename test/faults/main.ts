@@ -51,7 +51,7 @@ function runTests(): number {
   const settings = { seed, runs: Number(values.runs), soakMinutes: Number(values.soak) }
   const { status } = spawnSync(
     process.execPath,
-    [vitest, 'run', '--project', 'platform', '--project', 'faults', '--maxWorkers=1', ...files],
+    [vitest, 'run', '--project', 'platform', '--project', 'faults', '--project', 'slow', '--maxWorkers=1', ...files],
     {
       env: { ...process.env, ...toEnvironment(settings) },
       stdio: 'inherit',

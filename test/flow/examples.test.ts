@@ -24,7 +24,7 @@ const expectations: Record<string, Expectation> = {
     input: 'hello',
     says: [
       { content: { type: 'reasoning', summary: [], content: ['A greeting is asked for.'] } },
-      { content: { type: 'text', text: 'Good morning, and welcome.', format: 'plain' }, stopReason: 'stop' },
+      { content: { type: 'text', text: 'Good morning, and welcome.', format: 'markdown' }, stopReason: 'stop' },
     ],
   },
   'by-hand.ts': {
@@ -52,7 +52,7 @@ const expectations: Record<string, Expectation> = {
   'tools.ts': {
     input: 'how many words are these?',
     says: [
-      { content: { type: 'text', text: 'Let me count. ', format: 'plain' } },
+      { content: { type: 'text', text: 'Let me count. ', format: 'markdown' } },
       { content: { type: 'tool_request', name: 'count_words', arguments: { text: 'how many words are these?' } } },
       { content: { type: 'tool_response', name: 'count_words', content: { words: 5 }, isError: false } },
       { content: { type: 'text', text: 'I counted: {"words":5}.' } },

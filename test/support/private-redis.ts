@@ -36,6 +36,7 @@ export async function startPrivateRedis(): Promise<PrivateRedis> {
   const { url, kind } = engine
   const client = new Redis(url, { retryStrategy: () => 50, maxRetriesPerRequest: null })
   client.on('error', () => {})
+  await writeAtOnce()
   return {
     url,
     isNative: kind === 'native',
@@ -62,6 +63,12 @@ export async function startPrivateRedis(): Promise<PrivateRedis> {
     if (size !== undefined) truncateSync(appendOnlyFile(), size)
     engine = await startRedis({ ...options, port: Number(new URL(url).port) })
     await until('it answers again', () => client.status === 'ready')
+    await writeAtOnce()
+  }
+
+  /** By default it holds back what it writes while its disk is busy, so that a kill loses what nobody cut off. */
+  async function writeAtOnce(): Promise<void> {
+    if (kind === 'native') await client.config('SET', 'appendfsync', 'always')
   }
 
   async function close(): Promise<void> {

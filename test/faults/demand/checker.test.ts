@@ -3,9 +3,9 @@
  * the same things happen and nothing is.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { type Bench, type BenchOptions, startBench } from './bench.ts'
-import { violationsIn } from './checker.ts'
-import { mutations } from './mutations.ts'
+import { type Bench, type BenchOptions, startBench } from '../bench.ts'
+import { violationsIn } from '../checker.ts'
+import { mutations } from '../mutations.ts'
 
 test('with every rule in place, no promise is broken', { timeout: 180_000 }, async () => {
   const bench = await startBenchOfTest({ apis: 1, workers: 2 })

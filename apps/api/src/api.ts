@@ -7,7 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { connectRedis, createKeys, createLogAnnouncer, createLogReader, createLogSubscriber, createTurnQueue } from '@rivulet/broker'
 import { defaultLimits, type Limits } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
-import type { Config } from './config.ts'
+import { createKeyCheck } from './access/key-check.ts'
+import { createOpenStreams } from './access/open-streams.ts'
+import { createTaskTokens } from './access/task-token.ts'
+import { createTokenBuckets } from './access/token-bucket.ts'
+import { type Config, isLoopback } from './config.ts'
 import { createHub, type SentSnapshots } from './hub.ts'
 import { createMetrics } from './metrics.ts'
 import { type Reconciler, startReconciler } from './reconciler.ts'
@@ -16,6 +20,7 @@ import { createServer } from './server.ts'
 import type { Services } from './services.ts'
 import { createStoredTasks } from './snapshot.ts'
 import { openDatabase } from './store/database.ts'
+import { hasLiveKey } from './store/keys.ts'
 import { migrate } from './store/migrate.ts'
 import { createTurnAnnouncing } from './turn-announcing.ts'
 import { createTurnEnding } from './turn-ending.ts'
@@ -23,28 +28,36 @@ import { createTurnEnding } from './turn-ending.ts'
 /** Over how long open streams are ended when this process stops. */
 const drainMs = 1_000
 
-export type Api = { app: FastifyInstance; url: string; close(): Promise<void> }
+export type Api = {
+  app: FastifyInstance
+  url: string
+  /** Where workers ask, when that is elsewhere. */
+  internalUrl: string | null
+  /** Rejects when this process must not go on. */
+  refused: Promise<never>
+  close(): Promise<void>
+}
 
 export async function startApi(config: Config, logger: FastifyBaseLogger, limits: Limits = defaultLimits): Promise<Api> {
   const onError = (error: Error) => logger.debug({ err: error }, 'connection lost')
   const database = openDatabase({ url: config.databaseUrl, onError })
   const redis = connectRedis('command', { url: config.redisUrl, onError })
-  const keys = createKeys(config.redisPrefix)
-  const queue = createTurnQueue({ redis, keys, onError })
-  const reader = createLogReader({ redis, keys })
-  const announcer = createLogAnnouncer({ redis, keys, retentionMs: config.logRetentionMs })
+  const redisKeys = createKeys(config.redisPrefix)
+  const queue = createTurnQueue({ redis, keys: redisKeys, onError })
+  const reader = createLogReader({ redis, keys: redisKeys })
+  const announcer = createLogAnnouncer({ redis, keys: redisKeys, retentionMs: config.logRetentionMs })
   const metrics = createMetrics()
-  const { db, pool } = database
+  const { db, of, pool } = database
   const relay = createRelay({ db, queue, logger, metrics })
   const announcing = createTurnAnnouncing({ db, reader, announcer, logger })
-  const ending = createTurnEnding({ db, reader, announcer, announcing, logger, metrics })
+  const ending = createTurnEnding({ db, of, reader, announcer, announcing, logger, metrics })
   const pushed = connectRedis('subscriber', { url: config.redisUrl, onError })
   const onFeedError = (error: unknown) => logger.warn({ err: error }, 'a feed could not be read')
   const subscribe = (handlers: Pick<Parameters<typeof createLogSubscriber>[0], 'onPush' | 'onReset'>) =>
-    createLogSubscriber({ redis: pushed, keys, ...handlers })
+    createLogSubscriber({ redis: pushed, keys: redisKeys, ...handlers })
   const onSnapshots = (sent: SentSnapshots) => logger[sent.reason === 'join' ? 'debug' : 'info'](sent, 'viewers were sent a snapshot')
   const hub = createHub({
-    stored: createStoredTasks(db, limits.snapshotBytes),
+    stored: createStoredTasks(of, limits.snapshotBytes),
     log: reader,
     subscribe,
     metrics,
@@ -56,10 +69,21 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, limits
   let reconciler: Reconciler | null = null
   let closed: Promise<void> | null = null
 
+  const { key, workerKey, pepper } = config
+  const keys = createKeyCheck({ db, key, workerKey, pepper })
+  const tokens = createTaskTokens(pepper ?? key)
+  const streams = createOpenStreams({
+    ...{ keys, tokens, limits: config.streamLimits },
+    onCut: (id, count) => logger.info({ key: id, streams: count }, 'streams of a key that is no longer good were ended'),
+    onError: error => logger.warn({ err: error }, 'keys of open streams could not be looked at'),
+  })
   const services: Services = {
     config,
     limits,
+    door: { keys, tokens, rates: createTokenBuckets(config.rateLimit) },
+    streams,
     db,
+    of,
     reader,
     announcer,
     relay,
@@ -71,10 +95,15 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, limits
     isDraining,
     unready,
   }
-  const app = await createServer(services, logger)
+  const { internal } = config
+  const app = await createServer(services, logger, { clients: true, workers: internal === null })
   const url = await app.listen({ host: config.host, port: config.port })
+  const internalApp = internal && (await createServer(services, logger, { clients: false, workers: true }))
+  const internalUrl = internal && internalApp ? await internalApp.listen(internal) : null
   const started = begin()
-  return { app, url, close }
+  const refused = started.then(() => new Promise<never>(() => {}))
+  refused.catch(() => {})
+  return { app, url, internalUrl, refused, close }
 
   async function begin(): Promise<void> {
     while (config.migrate && !stopping.signal.aborted) {
@@ -87,8 +116,15 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, limits
       }
     }
     if (stopping.signal.aborted) return
+    await requireSomeKey()
     const { leaseMs, reconcileMs } = config
     reconciler = startReconciler({ pool, db, queue, relay, announcing, ending, logger, metrics, leaseMs, reconcileMs })
+  }
+
+  /** Keys that are nobody's let nobody in. Whoever listens to others has to have one. */
+  async function requireSomeKey(): Promise<void> {
+    if (key || isLoopback(config.host) || (await hasLiveKey(db).catch(() => true))) return
+    throw new Error('There is no key to call this API with: create one with `rivulet keys create`, or set RIVULET_KEY')
   }
 
   function hasStarted(): boolean {
@@ -122,9 +158,11 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, limits
   async function windDown(): Promise<void> {
     logger.info('api is stopping')
     stopping.abort()
+    streams.close()
     await hub.close(drainMs)
     await app.close()
-    await started
+    await internalApp?.close()
+    await started.catch(() => {})
     await reconciler?.stop()
     await relay.idle()
     await queue.close()

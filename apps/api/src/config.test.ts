@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { readConfig } from './config.ts'
 
 const needed = { REDIS_URL: 'redis://here', DATABASE_URL: 'postgres://here/db' }
@@ -19,4 +19,49 @@ test('everything that is wrong is said in one list, without the values', () => {
   const wrong = () => readConfig({ REDIS_URL: 'http://secret', PORT: '70000', LEASE_MS: '-1', MIGRATE: 'maybe' })
   expect(wrong).toThrow(/PORT.*\n.*REDIS_URL.*\n.*DATABASE_URL.*\n.*MIGRATE.*\n.*LEASE_MS/)
   expect(wrong).not.toThrow(/secret/)
+})
+
+describe('who may call', () => {
+  const anywhere = { ...needed, HOST: '0.0.0.0' }
+  const long = 'x'.repeat(32)
+
+  test.each(['127.0.0.1', '127.8.8.8', '::1', 'localhost'])('%s needs no key', host => {
+    expect(readConfig({ ...needed, HOST: host })).toMatchObject({ isOpen: true, isInternalOpen: true })
+  })
+
+  test.each(['0.0.0.0', '::', '192.168.1.5', '127.0.0.1.example.com', 'example.com'])(
+    '%s is refused without one, and told how to make it',
+    host => {
+      expect(() => readConfig({ ...needed, HOST: host })).toThrow(/HOST.*RIVULET_KEY.*rivulet keys create/)
+      expect(() => readConfig({ ...needed, HOST: host, RIVULET_WORKER_KEY: long })).toThrow(/HOST/)
+      expect(readConfig({ ...needed, HOST: host, RIVULET_KEY: long })).toMatchObject({ isOpen: false, isInternalOpen: false })
+      expect(readConfig({ ...needed, HOST: host, KEY_PEPPER: long })).toMatchObject({ isOpen: false, isInternalOpen: false })
+    },
+  )
+
+  test('a listener of workers that others reach needs a key, too', () => {
+    expect(() => readConfig({ ...needed, INTERNAL_HOST: '0.0.0.0', INTERNAL_PORT: '4001' })).toThrow(/INTERNAL_HOST.*RIVULET_WORKER_KEY/)
+    expect(readConfig({ ...needed, INTERNAL_HOST: '0.0.0.0', INTERNAL_PORT: '4001', RIVULET_WORKER_KEY: long })).toMatchObject({
+      ...{ isOpen: true, isInternalOpen: false, internal: { host: '0.0.0.0', port: 4001 } },
+    })
+  })
+
+  test('a key that can be guessed is one for this machine only', () => {
+    expect(readConfig({ ...needed, RIVULET_KEY: 'short' })).toMatchObject({ key: 'short' })
+    expect(() => readConfig({ ...anywhere, RIVULET_KEY: 'short' })).toThrow(/RIVULET_KEY.*16/)
+    expect(() => readConfig({ ...needed, KEY_PEPPER: 'short' })).toThrow(/KEY_PEPPER.*32/)
+  })
+})
+
+test('origins are a list without a wildcard, and each limit has its name', () => {
+  expect(readConfig({ ...needed, CORS_ORIGINS: 'https://a.example, http://127.0.0.1:5173' }).origins).toEqual(
+    new Set(['https://a.example', 'http://127.0.0.1:5173']),
+  )
+  for (const wrong of ['*', 'https://a.example/', 'a.example'])
+    expect(() => readConfig({ ...needed, CORS_ORIGINS: wrong })).toThrow(/CORS_ORIGINS/)
+  const limits = { RATE_LIMIT_PER_SECOND: '5', RATE_LIMIT_BURST: '6', MAX_STREAMS_PER_KEY: '7', MAX_STREAMS: '8' }
+  expect(readConfig({ ...needed, ...limits })).toMatchObject({
+    rateLimit: { perSecond: 5, burst: 6 },
+    streamLimits: { perKey: 7, perProcess: 8 },
+  })
 })

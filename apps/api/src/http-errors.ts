@@ -6,7 +6,7 @@ import { isDatabaseAway } from './store/database.ts'
 
 export function sendError(reply: FastifyReply, error: RivuletError): FastifyReply {
   const { status = 500, afterSeconds } = error.row
-  if (afterSeconds !== undefined) reply.header('retry-after', String(afterSeconds))
+  if (afterSeconds !== undefined && !reply.hasHeader('retry-after')) reply.header('retry-after', String(afterSeconds))
   return reply.status(status).send(errorBody(error.code, error.message, reply.request.id, error.details))
 }
 

@@ -122,7 +122,7 @@ function createFakeApi(world: TaskWorld) {
     read: (_, from, count, to) => redis.ask(() => world.log.read(from, count, to)),
   }
   const stored: StoredTasks = {
-    base: (_, turn) =>
+    base: (_, __, turn) =>
       postgres.ask(() => {
         const { task, turns, messages } = world.rows()
         return { task, turns, messages, upTo: Math.max(turn, turns.at(-1)?.number ?? 0) }
@@ -147,7 +147,7 @@ function createFakeApi(world: TaskWorld) {
   return { redis, postgres, open, publish, deliver, repeat, lose, reset: () => handlers?.onReset(), close: () => hub.close(0) }
 
   async function open(cursor: Cursor | null, response: FakeResponse): Promise<Watching | null> {
-    const place = await findPlace(hub, log, id, { cursor, isFollowing: false })
+    const place = await findPlace(hub, log, { tenant: 'default', task: id }, { cursor, isFollowing: false })
     return place && hub.watch(place.feed, response, { begin: place.begin, isFollowing: false })
   }
 

@@ -11,6 +11,7 @@ import type { Shared, SseResponse } from './sse-response.ts'
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] }))
 afterEach(() => void vi.useRealTimers())
 
+const tenant = 'default'
 const passSeconds = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1_000)
 
 describe('heartbeats', () => {
@@ -133,7 +134,7 @@ test('who comes in the midst of a reading is not told an end that is none', asyn
   for (let seed = 1; seed <= 40; seed += 1) {
     for (let moment = 0; moment < 25; moment += 1) {
       const { hub, task, join, loseAll, reset, world, finish } = await openHub(seed)
-      const feed = await hub.open(task)
+      const feed = await hub.open(tenant, task)
       loseAll(true)
       // An end, and a turn after it, that the feed has to read together.
       while (world.rows().turns.length < 2 && world.step());
@@ -179,10 +180,17 @@ describe('a hub that closes', () => {
 
 test('a response that had to wait until its feed was gone is ended, so that its client comes back', async () => {
   const { hub, join, task } = await openHub()
-  const feed = await hub.open(task)
+  const feed = await hub.open(tenant, task)
   await passSeconds(60)
   const late = await join({ feed })
   expect([late.isEnded(), late.written()]).toEqual([true, []])
+})
+
+test('a feed is for those whose task it is: for anybody else there is none, loaded or not', async () => {
+  const { hub, join, task } = await openHub()
+  await join()
+  expect([hub.isRunning(tenant, task), hub.isRunning('somebody-else', task)]).toEqual([true, false])
+  await expect(hub.open('somebody-else', task)).rejects.toMatchObject({ code: 'task_not_found' })
 })
 
 async function openHub(seed = 4) {
@@ -207,7 +215,7 @@ async function openHub(seed = 4) {
     ...{ log, metrics, onError: () => {}, onSnapshots: () => {} },
     limits: { viewerBytes: 1024 * 1024, viewerStallMs: 30_000, snapshotBytes: 1024 * 1024 },
     stored: {
-      base: async (_, turn) => {
+      base: async (_, __, turn) => {
         if (isRemoved) throw new RivuletError('task_not_found', 'There is no such task')
         const { task: entity, turns, messages } = world.rows()
         return { task: entity, turns, messages, upTo: Math.max(turn, turns.at(-1)?.number ?? 0) }
@@ -229,7 +237,7 @@ async function openHub(seed = 4) {
 
   async function join({ closesAtEnd = false, feed = null as Awaited<ReturnType<typeof hub.open>> | null } = {}) {
     const socket = createFakeSocket(() => closesAtEnd && watching.gone())
-    const watching = hub.watch(feed ?? (await hub.open(task)), socket.response, {
+    const watching = hub.watch(feed ?? (await hub.open(tenant, task)), socket.response, {
       begin: { kind: 'snapshot', reason: 'join' },
       isFollowing: false,
     })

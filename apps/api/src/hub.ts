@@ -9,6 +9,7 @@ import { createFeed, type Feed } from './feed.ts'
 import type { Metrics } from './metrics.ts'
 import type { StoredTasks } from './snapshot.ts'
 import { type SseResponse, share } from './sse-response.ts'
+import { type Tenant, taskNotFound } from './store/tenant.ts'
 import { startViewer, type Viewer, type ViewerStart } from './viewer.ts'
 
 const heartbeatSeconds = 15
@@ -35,6 +36,7 @@ export type SentSnapshots = { task: string; turn: number | null; reason: Snapsho
 /** A feed and those who watch it. */
 type Channel = {
   feed: Feed
+  tenant: Tenant
   viewers: Set<Viewer>
   fedTo: Cursor
   isDirty: boolean
@@ -43,7 +45,7 @@ type Channel = {
   snapshots: Map<SnapshotReason, number>
 }
 
-export type Watching = { drained(): void; gone(): void }
+export type Watching = Pick<Viewer, 'drained' | 'leave' | 'tell'> & { gone(): void }
 
 export function createHub({ stored, log, subscribe, metrics, limits, onError, onSnapshots }: HubDeps) {
   const channels = new Map<string, Channel>()
@@ -54,15 +56,17 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   const clock = setInterval(tick, 1_000)
   return { open, watch, close, isRunning, viewerCount: () => slots.size }
 
-  /** Whether a turn of the task is known not to have ended: such a task cannot have been removed. */
-  function isRunning(task: string): boolean {
-    const feed = channels.get(task)?.feed
+  /** Whether a turn of this tenant's task is known not to have ended: such a task cannot have been removed. */
+  function isRunning(tenant: Tenant, task: string): boolean {
+    const channel = channels.get(task)
+    const feed = channel?.tenant === tenant ? channel.feed : null
     return Boolean(feed?.isReady() && !feed.isSettled())
   }
 
-  /** The feed of a task, loaded and ready to be watched. */
-  async function open(task: string): Promise<Feed> {
-    const channel = channels.get(task) ?? add(task)
+  /** The feed of a task, loaded and ready to be watched. It is read as the tenant who asks: another's task is none. */
+  async function open(tenant: Tenant, task: string): Promise<Feed> {
+    const channel = channels.get(task) ?? add(tenant, task)
+    if (channel.tenant !== tenant) throw taskNotFound()
     const { feed } = channel
     channel.idleSince = performance.now()
     try {
@@ -86,7 +90,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     slots.set(viewer, slots.size % heartbeatSeconds)
     metrics.viewers.set(slots.size)
     if (isClosing) viewer.leave()
-    return { drained: viewer.drained, gone: () => forget(channel, viewer) }
+    return { drained: viewer.drained, leave: viewer.leave, tell: viewer.tell, gone: () => forget(channel, viewer) }
   }
 
   function forget(channel: Channel, viewer: Viewer): void {
@@ -96,19 +100,19 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     channel.idleSince = performance.now()
   }
 
-  function add(task: string): Channel {
+  function add(tenant: Tenant, task: string): Channel {
     const feed = createFeed({
       ...{ task, log, onError },
       snapshotBytes: limits.snapshotBytes,
-      loadBase: turn => stored.base(task, turn),
-      loadEpoch: () => stored.epoch(task),
+      loadBase: turn => stored.base(tenant, task, turn),
+      loadEpoch: () => stored.epoch(tenant, task),
       follow: () => subscriber.follow(task),
       onFrames: () => schedule(channel),
       onGap: () => skipAll(channel),
       onBadEntry: () => metrics.badEntries.inc(),
     })
     const channel: Channel = {
-      ...{ feed, viewers: new Set(), fedTo: feed.position(), isDirty: false },
+      ...{ feed, tenant, viewers: new Set(), fedTo: feed.position(), isDirty: false },
       ...{ idleSince: performance.now(), snapshots: new Map() },
     }
     channels.set(task, channel)
@@ -213,5 +217,5 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
 
 function leaveAtOnce(response: SseResponse): Watching {
   response.end()
-  return { drained: () => {}, gone: () => {} }
+  return { drained: () => {}, leave: () => {}, tell: () => false, gone: () => {} }
 }

@@ -31,6 +31,7 @@ function keyOf(request: FastifyRequest): IdempotencyKey | null {
   if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw new RivuletError('idempotency_key_invalid', 'An Idempotency-Key is 1 to 255 printable ASCII characters')
   }
+  const { tenant } = request.principal
   const said = JSON.stringify([request.method, request.url, (request.body ?? null) as Json])
-  return { key, fingerprint: createHash('sha256').update(said).digest('hex') }
+  return { tenant, key, fingerprint: createHash('sha256').update(said).digest('hex') }
 }

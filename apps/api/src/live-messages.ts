@@ -4,11 +4,20 @@ import { type ListMessages, type Message, messagesOf } from '@rivulet/protocol'
 import { foldFrom } from './log-fold.ts'
 import type { Database } from './store/database.ts'
 import { listMessages, type Page, startedTurn } from './store/read.ts'
+import type { TurnRow } from './store/rows.ts'
+import type { Tenant } from './store/tenant.ts'
 
-export async function listLiveMessages(db: Database, log: LogReader, task: string, query: ListMessages): Promise<Page<Message, number>> {
+export async function listLiveMessages(
+  db: Database,
+  log: LogReader,
+  tenant: Tenant,
+  task: string,
+  query: ListMessages,
+): Promise<Page<Message, number>> {
   // The log first: a turn that is committed meanwhile is then in both, and not in neither.
-  const live = await liveMessages(db, log, task, query)
-  const stored = await listMessages(db, task, query)
+  const started = await startedTurn(db, tenant, task)
+  const live = started ? await liveMessages(log, started, query) : []
+  const stored = await listMessages(db, tenant, task, query)
   if (stored.nextCursor !== null || live.length === 0) return stored
   const known = new Set(stored.data.map(({ index }) => index))
   const all = [...stored.data, ...live.filter(({ index }) => !known.has(index))].sort((a, b) => a.index - b.index)
@@ -16,9 +25,8 @@ export async function listLiveMessages(db: Database, log: LogReader, task: strin
   return { data, nextCursor: all.length > data.length ? (data.at(-1)?.index ?? null) : null }
 }
 
-async function liveMessages(db: Database, log: LogReader, task: string, { after = -1, turn: wanted }: ListMessages): Promise<Message[]> {
-  const turn = await startedTurn(db, task)
-  if (!turn?.epoch || (wanted !== undefined && wanted !== turn.number)) return []
-  const { state } = await foldFrom(log, task, turn.epoch)
+async function liveMessages(log: LogReader, turn: TurnRow, { after = -1, turn: wanted }: ListMessages): Promise<Message[]> {
+  if (!turn.epoch || (wanted !== undefined && wanted !== turn.number)) return []
+  const { state } = await foldFrom(log, turn.task, turn.epoch)
   return messagesOf(state).filter(message => message.turn === turn.number && message.index > after)
 }

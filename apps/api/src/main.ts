@@ -8,15 +8,26 @@ try {
   if (process.argv[2] === 'migrate') await migrate(readDatabaseUrl(process.env))
   else await run()
 } catch (error) {
-  console.error(error instanceof Error ? error.message : error)
-  process.exit(1)
+  exitWith(error)
 }
 
 async function run(): Promise<void> {
   const config = readConfig(process.env)
-  const logger = pino({ level: config.logLevel, redact: ['req.headers.authorization'] })
+  const logger = pino({ level: config.logLevel, redact: ['req.headers.authorization'], serializers: { req: describeRequest } })
   const api = await startApi(config, logger)
-  logger.info({ url: api.url }, 'api is listening')
+  logger.info({ url: api.url, ...(api.internalUrl && { internalUrl: api.internalUrl }) }, 'api is listening')
+  if (config.isOpen) logger.info('no key is asked for: only this machine can call')
   // 'disconnect': whoever started this process is gone.
   for (const signal of ['SIGTERM', 'SIGINT', 'disconnect']) process.on(signal, () => void api.close().then(() => process.exit(0)))
+  api.refused.catch(exitWith)
+}
+
+function exitWith(error: unknown): never {
+  console.error(error instanceof Error ? error.message : error)
+  process.exit(1)
+}
+
+/** Without what lets somebody in. */
+function describeRequest({ method, url }: { method: string; url: string }) {
+  return { method, url: url.replace(/([?&]token=)[^&]*/g, '$1[redacted]') }
 }

@@ -15,8 +15,9 @@ import {
   type TaskState,
   type Turn,
 } from '@rivulet/protocol'
-import type { Database } from './store/database.ts'
+import type { DatabaseHandle } from './store/database.ts'
 import { epochOf, getTask, latestMessages, latestTurns } from './store/read.ts'
+import type { Tenant } from './store/tenant.ts'
 
 /** What Postgres says. Good until the log speaks of a turn after `upTo`. */
 export type SnapshotBase = { task: Task; turns: Turn[]; messages: Message[]; upTo: number }
@@ -24,17 +25,22 @@ export type SnapshotBase = { task: Task; turns: Turn[]; messages: Message[]; upT
 /** What the hub asks Postgres for. */
 export type StoredTasks = {
   /** `turn` is the last that the reader's log speaks of: a turn is committed before it is spoken of, so it is in here if it exists at all. */
-  base(task: string, turn: number): Promise<SnapshotBase>
-  epoch(task: string): Promise<number>
+  base(tenant: Tenant, task: string, turn: number): Promise<SnapshotBase>
+  epoch(tenant: Tenant, task: string): Promise<number>
 }
 
-export function createStoredTasks(db: Database, maxBytes: number): StoredTasks {
+export function createStoredTasks(of: DatabaseHandle['of'], maxBytes: number): StoredTasks {
   return {
-    async base(task, turn) {
-      const [entity, turns, messages] = await Promise.all([getTask(db, task), latestTurns(db, task), latestMessages(db, task, maxBytes)])
+    async base(tenant, task, turn) {
+      const db = of(tenant)
+      const [entity, turns, messages] = await Promise.all([
+        getTask(db, tenant, task),
+        latestTurns(db, tenant, task),
+        latestMessages(db, tenant, task, maxBytes),
+      ])
       return { task: entity, turns, messages, upTo: Math.max(turn, turns.at(-1)?.number ?? 0) }
     },
-    epoch: task => epochOf(db, task),
+    epoch: (tenant, task) => epochOf(of(tenant), tenant, task),
   }
 }
 

@@ -5,7 +5,7 @@
  * line of JSON.
  */
 import type { LogEntry } from '@rivulet/broker'
-import type { Cursor, Event, EventType, WireEvent } from '@rivulet/protocol'
+import type { Cursor, Event, EventType, TokenEvent, WireEvent } from '@rivulet/protocol'
 
 export type Frame = { cursor: Cursor; bytes: Buffer }
 
@@ -14,11 +14,11 @@ export function encodeEntry({ cursor, json }: LogEntry, event: Event): Frame {
   return encodeFrame(cursor, event.type, /[\r\n]/.test(json) ? JSON.stringify(event) : json)
 }
 
-export function encodeWireEvent(cursor: Cursor, event: WireEvent): Frame {
+export function encodeWireEvent(cursor: Cursor, event: WireEvent | TokenEvent): Frame {
   return encodeFrame(cursor, event.type, JSON.stringify(event))
 }
 
-function encodeFrame(cursor: Cursor, type: EventType | WireEvent['type'], json: string): Frame {
+function encodeFrame(cursor: Cursor, type: EventType | (WireEvent | TokenEvent)['type'], json: string): Frame {
   return { cursor, bytes: Buffer.from(`id: ${cursor}\nevent: ${type}\ndata: ${json}\n\n`) }
 }
 

@@ -79,7 +79,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     const { state } = await foldFrom(reader, turn.task, turn.epoch)
     const open = messagesOf(state).filter(message => message.turn === turn.number && message.status === 'streaming')
     if (open.length === 0) return []
-    const stored = await turnMessages(db, turn.task, turn.number)
+    const stored = await turnMessages(db, turn.tenant, turn.task, turn.number)
     return open.flatMap(({ index }) => stored.filter(message => message.index === index).map(message => storedClosing(turn, message)))
   }
 

@@ -22,9 +22,10 @@ import type { FastifyBaseLogger } from 'fastify'
 import { foldFrom } from './log-fold.ts'
 import type { Metrics } from './metrics.ts'
 import { beginCancel, type CancelBegun, endUnstarted, type ForcedOutcome, type Seized, seizeTurn } from './store/cancel-task.ts'
-import type { Database, Transaction } from './store/database.ts'
+import type { Database, DatabaseHandle, Transaction } from './store/database.ts'
 import { type FinishAnswer, finishTurn, type Outcome } from './store/finish-turn.ts'
 import type { TurnRow } from './store/rows.ts'
+import type { Tenant } from './store/tenant.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
 import { closingEvent, type KeyedEvent } from './turn-events.ts'
 
@@ -36,7 +37,9 @@ export type FinishRequest = { turn: TurnRow; epoch: number; outcome: WorkerOutco
 export type Canceler = 'call' | 'interrupt' | 'reconciler'
 
 export type TurnEndingDeps = {
+  /** Whatever is begun is completed for every tenant alike. */
   db: Database
+  of: DatabaseHandle['of']
   reader: LogReader
   announcer: LogAnnouncer
   announcing: TurnAnnouncing
@@ -46,7 +49,7 @@ export type TurnEndingDeps = {
 
 export type TurnEnding = ReturnType<typeof createTurnEnding>
 
-export function createTurnEnding({ db, reader, announcer, announcing, logger, metrics }: TurnEndingDeps) {
+export function createTurnEnding({ db, of, reader, announcer, announcing, logger, metrics }: TurnEndingDeps) {
   return { finish, cancel, beginInterrupt, completeInterrupt, completeCancel, end }
 
   /** The worker says that it is done. `gap` when the log does not have all that it appended: then it has to reopen the log. */
@@ -89,17 +92,17 @@ export function createTurnEnding({ db, reader, announcer, announcing, logger, me
   }
 
   /** Ends every turn of a task that has not ended. */
-  async function cancel(task: string, reason?: string): Promise<void> {
+  async function cancel(tenant: Tenant, task: string, reason?: string): Promise<void> {
     const outcome = canceled(reason)
     // What is begun has to be completed: with Redis away nothing is changed.
     await announcer.ping()
-    await complete(await db.transaction(tx => beginCancel(tx, task, outcome)), 'call')
+    await complete(await of(tenant).transaction(tx => beginCancel(tx, tenant, task, outcome)), 'call')
   }
 
   /** The first step of a cancel, in the transaction that also accepts the new turn. */
-  async function beginInterrupt(tx: Transaction, task: string): Promise<CancelBegun> {
+  async function beginInterrupt(tx: Transaction, tenant: Tenant, task: string): Promise<CancelBegun> {
     await announcer.ping()
-    return beginCancel(tx, task, canceled('interrupted'))
+    return beginCancel(tx, tenant, task, canceled('interrupted'))
   }
 
   /** The new turn is accepted already: what cannot be completed now is left to the reconciler. */

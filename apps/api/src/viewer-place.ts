@@ -3,6 +3,7 @@ import type { LogReader } from '@rivulet/broker'
 import { type Cursor, compareCursors, origin } from '@rivulet/protocol'
 import type { Feed } from './feed.ts'
 import type { Hub } from './hub.ts'
+import type { Tenant } from './store/tenant.ts'
 import type { ViewerStart } from './viewer.ts'
 
 export type Wish = {
@@ -16,11 +17,11 @@ export type Wish = {
 export async function findPlace(
   hub: Pick<Hub, 'open'>,
   log: LogReader,
-  task: string,
+  { tenant, task }: { tenant: Tenant; task: string },
   wish: Wish,
 ): Promise<{ feed: Feed; begin: ViewerStart } | null> {
   const { cursor, isFollowing } = wish
-  const feed = await hub.open(task)
+  const feed = await hub.open(tenant, task)
   // Before anybody is told that nothing is left to come, or who has heard more elsewhere is answered, the log is asked: a push may be on its way.
   const isAhead = cursor !== null && compareCursors(cursor, feed.position()) > 0
   if (feed.isSettled() || isAhead) await feed.check().then(feed.ready)

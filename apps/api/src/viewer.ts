@@ -6,7 +6,7 @@
  * that has heard more elsewhere than the feed has here waits for the feed.
  */
 import type { LogEntry, LogReader } from '@rivulet/broker'
-import { type Cursor, compareCursors, origin, type SnapshotReason } from '@rivulet/protocol'
+import { type Cursor, compareCursors, origin, type SnapshotReason, type TokenEvent } from '@rivulet/protocol'
 import type { Feed } from './feed.ts'
 import { decodeEntry } from './log-fold.ts'
 import { encodeEntry, encodeRetry, encodeWireEvent, type Frame, heartbeat } from './sse-frame.ts'
@@ -28,6 +28,8 @@ export type Viewer = {
   blockedAt(): Cursor | null
   /** Ends the response so that the client comes back elsewhere. */
   leave(): void
+  /** Something for it alone, where it stands. False when it cannot be told now: its socket is full, or a snapshot has to come first. */
+  tell(event: TokenEvent): boolean
   drained(): void
   /** Cuts the connection if nothing has left it for this long, or if its client does not take its end. */
   cutIfStalled(stallMs: number): void
@@ -68,7 +70,7 @@ export function startViewer({ feed, log, response, begin, isFollowing, onSnapsho
   if (due === null && !isInRing(cursor)) replay().catch(fail)
   else goOn()
 
-  return { pump, skip, beat, blockedAt: () => (isBlocked ? cursor : null), leave, drained, cutIfStalled, cut: response.destroy }
+  return { pump, skip, beat, blockedAt: () => (isBlocked ? cursor : null), leave, tell, drained, cutIfStalled, cut: response.destroy }
 
   function pump(batch?: Batch): void {
     if (hasEnded || isBlocked || isReplaying || waits > 0) return
@@ -132,6 +134,12 @@ export function startViewer({ feed, log, response, begin, isFollowing, onSnapsho
     if (hasEnded) return
     if (!isBlocked) send([{ cursor, bytes: encodeRetry() }])
     end()
+  }
+
+  function tell(event: TokenEvent): boolean {
+    if (hasEnded || isBlocked || due !== null || waits > 0) return false
+    send([encodeWireEvent(cursor, event)])
+    return true
   }
 
   function end(): void {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { formatAge, formatDuration } from './duration.ts'
+import { formatAge, formatDuration, parseDuration } from './duration.ts'
 
 test.each([
   [-5, '0 ms'],
@@ -18,4 +18,16 @@ test('an age is a duration, and a time in the future is now', () => {
   const now = Date.parse('2030-01-01T00:00:10.000Z')
   expect(formatAge('2030-01-01T00:00:05.500Z', now)).toBe('4 s ago')
   expect(formatAge('2030-01-01T00:01:00.000Z', now)).toBe('now')
+})
+
+test.each([
+  ['90d', 7_776_000_000],
+  ['12h', 43_200_000],
+  ['30m', 1_800_000],
+  ['10s', 10_000],
+  ['10', null],
+  ['-1d', null],
+  ['1w', null],
+])('%s is meant as %d ms', (text, ms) => {
+  expect(parseDuration(text)).toBe(ms)
 })

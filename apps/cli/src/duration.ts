@@ -13,6 +13,12 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(whole / day)} d`
 }
 
+/** What a person writes: `90d`, `12h`, `30m`, `10s`. Null for anything else. */
+export function parseDuration(text: string): number | null {
+  const [, count, unit] = /^(\d{1,5})([dhms])$/.exec(text) ?? []
+  return count === undefined ? null : Number(count) * { d: day, h: hour, m: minute, s: second }[unit as 'd' | 'h' | 'm' | 's']
+}
+
 /** How long ago a time of the API was. A clock that goes differently there is no reason for a negative age. */
 export function formatAge(time: string, now: number): string {
   const ms = now - Date.parse(time)

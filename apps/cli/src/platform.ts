@@ -2,9 +2,11 @@
  * Everything in one terminal: engines, API and a worker with the example agents, or with those of somebody's files. What dies is started again;
  * what is stopped is stopped in order, the engines last.
  */
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@rivulet/client'
 import type { Engine } from '@rivulet/engines'
+import { RivuletError } from '@rivulet/protocol'
 import { openPostgres, openRedis, type RunOptions } from './engines.ts'
 import { type Program, programs, programsOf, root } from './programs.ts'
 import { forgetRunning, noteRunning } from './running-note.ts'
@@ -44,10 +46,15 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   }
   const [redis, postgres] = engines
   const url = `http://${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`
-  const shared = { ...environment, REDIS_URL: redis?.url, DATABASE_URL: postgres?.url, HOST: host, PORT: String(port), RIVULET_URL: url }
+  const shared = {
+    ...environment,
+    ...{ REDIS_URL: redis?.url, DATABASE_URL: postgres?.url, HOST: host, PORT: String(port), RIVULET_URL: url },
+    // Where clients need a key, so do workers: this one is told the same as the API.
+    RIVULET_WORKER_KEY: environment.RIVULET_WORKER_KEY || key || (environment.KEY_PEPPER && randomUUID()),
+  }
   const running: Record<Program, SupervisedProcess> = { api: supervise('api', []), worker: supervise('worker', agentFiles) }
   const unwatch = isWatching ? [watchSources([`${root}apps`, `${root}packages`], restartTouched), ...watchAgents()] : []
-  noteRunning(dataDir, { pid: process.pid, url, redisUrl: redis?.url ?? '' })
+  noteRunning(dataDir, { pid: process.pid, url, redisUrl: redis?.url ?? '', ...(postgres && { databaseUrl: postgres.url }) })
   return { url, ready: untilReady(), stop }
 
   function supervise(name: Program, args: readonly string[]): SupervisedProcess {
@@ -99,8 +106,9 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
     try {
       const agents = await createClient({ url, key, maxRetries: 0 }).agents.list()
       return agents.find(({ workers }) => workers > 0)?.name ?? null
-    } catch {
-      return null
+    } catch (error) {
+      // It has keys, and none of them is ours.
+      return error instanceof RivuletError && error.code === 'unauthorized' ? 'echo' : null
     }
   }
 }

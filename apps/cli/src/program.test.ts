@@ -21,6 +21,7 @@ test.each([
   ['a status that is none', ['tasks', '--status', 'tired'], 'Allowed choices'],
   ['a page that is too long', ['tasks', '--limit', '101'], 'from 1 to 100'],
   ['a pair that is none', ['tasks', '--metadata', 'user'], 'key=value'],
+  ['a time that is none', ['keys', 'create', '--expires', 'soon'], '90d'],
   ['a file that is not there', ['worker', 'nowhere.ts'], 'There is no file'],
 ])('%s is a matter of usage, in a sentence on stderr', async (_, args, sentence) => {
   const { error, out, err } = await run(args)
@@ -34,7 +35,7 @@ test('a URL that is none is a matter of usage, too', async () => {
 
 test('every command explains itself', async () => {
   const { out } = await run(['--help'])
-  for (const command of ['dev', 'run', 'tail', 'tasks', 'show', 'cancel', 'agents', 'doctor', 'init', 'worker', 'migrate'])
+  for (const command of ['dev', 'run', 'tail', 'tasks', 'show', 'cancel', 'agents', 'doctor', 'init', 'worker', 'migrate', 'keys'])
     expect(out).toContain(`  ${command} `)
 })
 

@@ -4,6 +4,7 @@ import { addAgentsCommand } from './commands/agents.ts'
 import { addCancelCommand } from './commands/cancel.ts'
 import { addDoctorCommand } from './commands/doctor.ts'
 import { addInitCommand } from './commands/init.ts'
+import { addKeysCommands } from './commands/keys.ts'
 import { addMigrateCommand } from './commands/migrate.ts'
 import { addRunCommand } from './commands/run.ts'
 import { addShowCommand } from './commands/show.ts'
@@ -37,4 +38,5 @@ const commands = [
   addDoctorCommand,
   addInitCommand,
   addMigrateCommand,
+  addKeysCommands,
 ]

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 
-const noteSchema = z.object({ pid: z.int(), url: z.string(), redisUrl: z.string() })
+const noteSchema = z.object({ pid: z.int(), url: z.string(), redisUrl: z.string(), databaseUrl: z.string().optional() })
 
 export type RunningNote = z.output<typeof noteSchema>
 

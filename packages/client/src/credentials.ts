@@ -12,11 +12,13 @@ export type Credentials = {
   token(): Promise<string | null>
   /** Another token than the one that was refused, or null when there is none to be had. */
   renewed(refused: string | null): Promise<string | null>
+  /** A stream was handed the token that follows the one in use. */
+  succeed(token: string): void
 }
 
 export function createCredentials({ key, token: ask }: { key?: string | undefined; token?: TokenSource | undefined }): Credentials {
   let known: Promise<string> | null = null
-  return { token, renewed }
+  return { token, renewed, succeed }
 
   async function token(): Promise<string | null> {
     if (!ask) return key ?? null
@@ -30,6 +32,11 @@ export function createCredentials({ key, token: ask }: { key?: string | undefine
     // Nobody has asked again since this one was handed out.
     if ((await before?.catch(() => null)) === refused && known === before) known = askFor(ask)
     return token()
+  }
+
+  /** Who has a key of its own needs no token. */
+  function succeed(fresh: string): void {
+    if (ask) known = Promise.resolve(fresh)
   }
 
   function askFor(source: TokenSource): Promise<string> {

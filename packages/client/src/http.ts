@@ -28,6 +28,8 @@ export type Http = {
   call<T>(call: Call<T>): Promise<T>
   /** One try at an event stream: a 200 or 204, or an error. */
   open(path: string, signal: AbortSignal): Promise<Response>
+  /** What a stream says of the token that it was opened with. */
+  freshToken(token: string): void
 }
 
 export type HttpDeps = {
@@ -44,7 +46,7 @@ export type HttpDeps = {
 
 export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetries, timeoutMs }: HttpDeps): Http {
   const base = url.replace(/\/+$/, '')
-  return { call, open }
+  return { call, open, freshToken: credentials.succeed }
 
   async function call<T>({
     method,

@@ -33,6 +33,7 @@ export {
   type Task,
   type TaskState,
   type TaskStatus,
+  type TaskToken,
   type Turn,
   type TurnStatus,
   type Usage,

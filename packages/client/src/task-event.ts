@@ -11,6 +11,8 @@ import {
   parseCursor,
   parseEvent,
   type Snapshot,
+  type TokenEvent,
+  tokenEventSchema,
   type WireEvent,
   wireEventSchema,
 } from '@rivulet/protocol'
@@ -44,4 +46,13 @@ const knownTypes = new Set<unknown>([...eventSchema.options, ...wireEventSchema.
 
 function isOfKnownType(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'type' in value && knownTypes.has(value.type)
+}
+
+/** Of the connection, not of the task: a reader is not handed it. */
+export function parseTokenEvent(data: string): TokenEvent | null {
+  try {
+    return tokenEventSchema.safeParse(JSON.parse(data)).data ?? null
+  } catch {
+    return null
+  }
 }

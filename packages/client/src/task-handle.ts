@@ -1,6 +1,7 @@
 /** One task, as a caller holds it: its events, its words, its result and its view, and what can be done to it. */
 import {
   type Content,
+  type CreateTokenInput,
   type CreateTurnInput,
   type Cursor,
   hasEnded,
@@ -10,8 +11,10 @@ import {
   RivuletError,
   type Task,
   type TaskState,
+  type TaskToken,
   type Turn,
   taskSchema,
+  tokenAnswer,
   turnSchema,
 } from '@rivulet/protocol'
 import { type CallOptions, type Http, readJson } from './http.ts'
@@ -64,6 +67,8 @@ export type TaskHandle = {
   /** The task and its latest turns, as stored. */
   detail(options?: CallOptions): Promise<TaskDetail>
   messages(query?: MessageQuery, options?: CallOptions): Promise<Page<Message, number>>
+  /** A token for this task alone, for a browser: pass it to a client there as `token`. */
+  createToken(wish: CreateTokenInput, options?: CallOptions): Promise<TaskToken>
   /** Removes a task that has ended, with everything that belongs to it. */
   remove(options?: CallOptions): Promise<void>
 }
@@ -88,7 +93,7 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     get repairs() {
       return repairs
     },
-    ...{ events, text, view, send, cancel, detail, messages, remove },
+    ...{ events, text, view, send, cancel, detail, messages, createToken, remove },
     result: results.wait,
   }
 
@@ -141,6 +146,11 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
   function messages(query: MessageQuery = {}, { signal }: CallOptions = {}): Promise<Page<Message, number>> {
     const read = (response: Response) => readPage<Message, number>(response, messageSchema)
     return http.call({ method: 'GET', path: `${path}/messages`, query, signal, read })
+  }
+
+  function createToken(body: CreateTokenInput, { signal }: CallOptions = {}): Promise<TaskToken> {
+    const read = (response: Response) => readJson(response, answer => tokenAnswer.parse(answer))
+    return http.call({ method: 'POST', path: `${path}/tokens`, body, signal, read })
   }
 
   function remove({ signal }: CallOptions = {}): Promise<void> {

@@ -185,6 +185,44 @@ describe('a refusal', () => {
   })
 })
 
+describe('a token that the stream hands out', () => {
+  const fresh = (token: string, task = taskId) =>
+    `id: 1-1\nevent: token\ndata: ${JSON.stringify({ type: 'token', task, token, expiresAt: '2030-01-01T00:00:00.000Z' })}\n\n`
+
+  test('is what the reader comes back with; the source is not asked again, and nobody is told of it', async () => {
+    let asked = 0
+    const { api, handle } = watched([null, null], {
+      token: () => {
+        asked += 1
+        return 'first'
+      },
+    })
+    const heard = allOf(handle.events())
+    const stream = await api.stream(0)
+    stream.raw(fresh('second') + fresh('of another task', '00000000-0000-7000-8000-00000000beef') + fresh('third').replace('third"', '3'))
+    stream.end()
+    const next = await api.stream(1)
+    expect([stream, next].map(({ request }) => request.headers.get('authorization'))).toEqual(['Bearer first', 'Bearer second'])
+    tell(next, log)
+    next.send(last, end)
+    expect((await heard).filter(isLogged)).toEqual(expected)
+    expect(asked).toBe(1)
+  })
+
+  test('does not take the place of a key', async () => {
+    const { api, handle } = watched([null, null], { key: 'own' })
+    const heard = allOf(handle.events())
+    const stream = await api.stream(0)
+    stream.raw(fresh('second'))
+    stream.end()
+    const next = await api.stream(1)
+    expect(next.request.headers.get('authorization')).toBe('Bearer own')
+    tell(next, log)
+    next.send(last, end)
+    await heard
+  })
+})
+
 describe('coming back', () => {
   function delays() {
     const timers = vi.spyOn(globalThis, 'setTimeout')

@@ -14,7 +14,7 @@ import type { Http } from './http.ts'
 import { linkAbort } from './link-abort.ts'
 import { readFrames } from './sse-frames.ts'
 import { hear, type Place, withoutEnded } from './stream-place.ts'
-import type { TaskEvent } from './task-event.ts'
+import { parseTokenEvent, type TaskEvent } from './task-event.ts'
 
 export type StreamDeps = { http: Http; wakeUps: WakeUps; random: () => number; silenceMs: number }
 
@@ -66,6 +66,11 @@ export async function* streamTask(deps: StreamDeps, request: StreamRequest): Asy
           retryMs = Math.min(ms, maxAskedMs)
         }
         for await (const frame of readFrames(response.body, { signal: controller.signal, silenceMs, wakeUps, onRetry })) {
+          if (frame.event === 'token') {
+            const fresh = parseTokenEvent(frame.data)
+            if (fresh?.task === id) http.freshToken(fresh.token)
+            continue
+          }
           const heard = hear(place, frame)
           const { event } = heard
           const isOver = event?.type === 'turn.finished' || event?.type === 'snapshot'

@@ -34,9 +34,12 @@ export const errorTable = {
   unknown_agent: { status: 422, retry: false },
   idempotency_key_reused: { status: 422, retry: false },
   too_many_turns: { status: 429, retry: true, afterSeconds: 5 },
+  too_many_streams: { status: 429, retry: true, afterSeconds: 5 },
+  rate_limited: { status: 429, retry: true, afterSeconds: 1 },
   headers_too_large: { status: 431, retry: false },
   internal: { status: 500, retry: true },
   dependency_unavailable: { status: 503, retry: true, afterSeconds: 2 },
+  overloaded: { status: 503, retry: true, afterSeconds: 5 },
   draining: { status: 503, retry: true, afterSeconds: 1 },
 
   agent_error: { retry: true },

@@ -67,12 +67,16 @@ export const wireEventSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('end'), task: taskIdSchema, status: taskStatusSchema }),
 ])
 
+/** Only for a viewer who came with a token, before that ends: what to come back with. Changes nothing about the task. */
+export const tokenEventSchema = z.object({ type: z.literal('token'), task: taskIdSchema, token: z.string(), expiresAt: z.iso.datetime() })
+
 export type Event = z.output<typeof eventSchema>
 export type EventType = Event['type']
 export type EventOf<T extends EventType> = Extract<Event, { type: T }>
 export type MessageEvent = EventOf<'message.started' | 'message.delta' | 'message.replaced' | 'message.finished'>
 export type WireEvent = z.output<typeof wireEventSchema>
 export type Snapshot = Extract<WireEvent, { type: 'snapshot' }>
+export type TokenEvent = z.output<typeof tokenEventSchema>
 export type SnapshotReason = z.output<typeof snapshotReasonSchema>
 
 /** The event, or null for a type or a shape that this version does not know: readers pass those over. */

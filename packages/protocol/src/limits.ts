@@ -33,3 +33,5 @@ export const maxReasoningIndex = 255
 export const maxPageSize = 100
 /** UTF-16 units in the name of a step. */
 export const maxStepName = 200
+/** Longest life of a token for one task. Streams hand out fresh ones. */
+export const maxTokenSeconds = 3_600

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { strictContentSchema, text } from './content.ts'
 import { agentNameSchema } from './entities.ts'
 import { jsonObjectSchema, jsonSchema } from './json.ts'
-import { maxPageSize } from './limits.ts'
+import { maxPageSize, maxTokenSeconds } from './limits.ts'
 import { taskStatusSchema } from './status.ts'
 
 const hour = 3_600_000
@@ -41,6 +41,16 @@ export const createTurnBody = z.strictObject({
 
 export const cancelTaskBody = z.strictObject({ reason: z.string().max(1000).optional() })
 
+/** What the holder of a token may do to its one task. */
+const tokenRightSchema = z.enum(['read', 'send', 'cancel'])
+
+export const createTokenBody = z.strictObject({
+  can: z.union([tokenRightSchema.transform(right => [right]), z.array(tokenRightSchema).min(1).max(3)]),
+  ttlSeconds: z.int().min(5).max(maxTokenSeconds).default(900),
+})
+
+export const tokenAnswer = z.object({ token: z.string(), can: z.array(tokenRightSchema), expiresAt: z.iso.datetime() })
+
 /** Query strings carry numbers as text: digits only. */
 const digits = z
   .string()
@@ -70,8 +80,11 @@ export const listMessagesQuery = z.strictObject({ after: digits.optional(), limi
 export type CreateTask = z.output<typeof createTaskBody>
 export type CreateTurn = z.output<typeof createTurnBody>
 export type CancelTask = z.output<typeof cancelTaskBody>
+export type TaskToken = z.output<typeof tokenAnswer>
+export type TokenRight = z.output<typeof tokenRightSchema>
 export type ListTasks = z.output<typeof listTasksQuery>
 export type ListMessages = z.output<typeof listMessagesQuery>
 
 export type CreateTaskInput = z.input<typeof createTaskBody>
 export type CreateTurnInput = z.input<typeof createTurnBody>
+export type CreateTokenInput = z.input<typeof createTokenBody>

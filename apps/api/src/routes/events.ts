@@ -3,6 +3,8 @@ import { type Cursor, origin, parseCursor, RivuletError, taskIdSchema } from '@r
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
+import type { Admission } from '../access/open-streams.ts'
+import { holds } from '../access/principal.ts'
 import { type AiSdkResponse, aiSdkHeaders, openAiSdkStream, speakAiSdk } from '../ai-sdk-response.ts'
 import type { Watching } from '../hub.ts'
 import type { Services } from '../services.ts'
@@ -15,6 +17,7 @@ export const streamFormat = z.literal('ai-sdk').optional()
 
 const query = z
   .strictObject({
+    token: z.string().optional(),
     after: z.string().optional(),
     from: z.literal('start').optional(),
     follow: z.enum(['true', 'false']).optional(),
@@ -39,23 +42,43 @@ export type EventStream = ReturnType<typeof createEventStream>
 type Tongue = { format?: z.output<typeof streamFormat>; turn?: number | undefined }
 
 /** Answers a request with a task's event stream. */
-export function createEventStream({ db, hub, reader, isDraining }: Services) {
-  return { stream, wants, checkTurn }
+export function createEventStream({ of, hub, reader, streams, isDraining }: Services) {
+  return { stream, wants, reserve, checkTurn }
 
-  async function checkTurn(task: string, turn: number): Promise<void> {
-    await getTask(db, task)
-    if (!(await hasTurn(db, task, turn))) throw new RivuletError('not_found', `This task has no turn ${turn}`)
+  async function checkTurn({ principal: { tenant } }: FastifyRequest, task: string, turn: number): Promise<void> {
+    const db = of(tenant)
+    await getTask(db, tenant, task)
+    if (!(await hasTurn(db, tenant, task, turn))) throw new RivuletError('not_found', `This task has no turn ${turn}`)
   }
 
   function wants(request: FastifyRequest): boolean {
     return (request.headers.accept ?? '').includes('text/event-stream')
   }
 
-  async function stream(task: string, reply: FastifyReply, wish: Wish & Tongue): Promise<FastifyReply> {
+  /** A place for the stream, before anything is done that could not be taken back. Who may write may not read for that. */
+  function reserve({ principal }: FastifyRequest): Admission {
     if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
-    if (!hub.isRunning(task)) await getTask(db, task)
-    const place = await findPlace(hub, reader, task, wish)
-    if (!place) return reply.status(204).send()
+    if (!holds(principal, 'tasks:read')) throw new RivuletError('forbidden', 'This key may not do this')
+    return streams.admit(principal)
+  }
+
+  async function stream(task: string, reply: FastifyReply, wish: Wish & Tongue, admission = reserve(reply.request)): Promise<FastifyReply> {
+    try {
+      return await open(task, reply, wish, admission)
+    } catch (error) {
+      admission.over()
+      throw error
+    }
+  }
+
+  async function open(task: string, reply: FastifyReply, wish: Wish & Tongue, admission: Admission): Promise<FastifyReply> {
+    const { tenant } = reply.request.principal
+    if (!hub.isRunning(tenant, task)) await getTask(of(tenant), tenant, task)
+    const place = await findPlace(hub, reader, { tenant, task }, wish)
+    if (!place) {
+      admission.over()
+      return reply.status(204).send()
+    }
     const aiSdk = wish.format && (await openAiSdkStream(reader, { task, turn: wish.turn, begin: place.begin }))
 
     reply.hijack()
@@ -64,11 +87,19 @@ export function createEventStream({ db, hub, reader, isDraining }: Services) {
     let spoken: AiSdkResponse | null = null
     const response = await openSse(reply.raw, aiSdk ? { ...headers, ...aiSdkHeaders } : headers, {
       onDrain: () => (spoken?.drained() ?? true) && watching?.drained(),
-      onClose: () => watching?.gone(),
+      onClose: () => {
+        watching?.gone()
+        admission.over()
+      },
     })
-    if (!response) return reply
+    if (!response) {
+      admission.over()
+      return reply
+    }
     if (aiSdk) spoken = speakAiSdk(response, aiSdk)
     watching = hub.watch(place.feed, spoken ?? response, { begin: place.begin, isFollowing: wish.isFollowing })
+    // The AI SDK takes nothing that it does not know.
+    admission.opened(spoken ? { ...watching, tell: () => true } : watching)
     return reply
   }
 }
@@ -77,19 +108,28 @@ export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
   const app = scope.withTypeProvider<ZodTypeProvider>()
   const params = z.object({ id: taskIdSchema })
   // A HEAD would get a body: the stream is written past Node's response object.
-  const options = { exposeHeadRoute: false, schema: { tags: ['tasks'], params, querystring: query } }
+  const config = { access: { scope: 'tasks:read', token: 'read', tokenInQuery: true } } as const
+  const options = { exposeHeadRoute: false, config, schema: { tags: ['tasks'], params, querystring: query } }
   app.get('/tasks/:id/events', options, async (request, reply) => {
     const { accept } = request.headers
     if (accept !== undefined && !/text\/event-stream|text\/\*|\*\/\*/.test(accept)) {
       throw new RivuletError('not_acceptable', 'This answers text/event-stream')
     }
-    const { after, from, follow, format } = request.query
+    const { token, after, from, follow, format } = request.query
     const cursor = cursorOf(request.headers['last-event-id'], after) ?? (from === 'start' ? origin : null)
     const turn = request.query.turn === undefined ? undefined : Number(request.query.turn)
-    if (turn !== undefined) await events.checkTurn(request.params.id, turn)
-    return events.stream(request.params.id, reply, { cursor, isFollowing: follow === 'true', format, turn })
+    if (turn !== undefined) await events.checkTurn(request, request.params.id, turn)
+    try {
+      return await events.stream(request.params.id, reply, { cursor, isFollowing: follow === 'true', format, turn })
+    } catch (error) {
+      if (token === undefined || !(error instanceof RivuletError) || !isCrowded.has(error.code)) throw error
+      // An EventSource gives up for good at anything but a 200: it is asked to come back later.
+      return reply.type('text/event-stream').send('retry: 15000\n\n')
+    }
   })
 }
+
+const isCrowded: ReadonlySet<string> = new Set(['too_many_streams', 'overloaded', 'draining'])
 
 /** `Last-Event-ID` counts before `?after=`. */
 function cursorOf(header: string | string[] | undefined, after: string | undefined): Cursor | null {

@@ -28,19 +28,21 @@ import { extendLeases, releaseTurn } from '../store/leases.ts'
 import { findTurn, getTask, listMessages } from '../store/read.ts'
 import { toMessage, toTask, toTurn } from '../store/rows.ts'
 import { rememberStep } from '../store/steps.ts'
+import { everyTenant } from '../store/tenant.ts'
 
 export function internalRoutes(scope: FastifyInstance, services: Services): void {
-  const { db, ending, announcer, announcing, relay, metrics, config, limits } = services
-  const { leaseMs } = config
+  const { db, ending, announcer, announcing, relay, metrics, limits } = services
+  const { leaseMs } = services.config
+  const config = { access: { scope: 'worker' } } as const
   const app = scope.withTypeProvider<ZodTypeProvider>()
   const tags = ['internal']
 
-  app.post('/hello', { schema: { tags, body: helloBody, response: { 200: z.object({}) } } }, async ({ body }) => {
+  app.post('/hello', { config, schema: { tags, body: helloBody, response: { 200: z.object({}) } } }, async ({ body }) => {
     await registerWorker(db, body)
     return {}
   })
 
-  app.post('/claim', { schema: { tags, body: claimBody, response: { 200: claimAnswer } } }, async ({ body }) => {
+  app.post('/claim', { config, schema: { tags, body: claimBody, response: { 200: claimAnswer } } }, async ({ body }) => {
     const { turn, claimId, worker } = body
     // Nothing is claimed that cannot be begun: its lease would run out, and count as a death.
     await announcer.ping()
@@ -52,12 +54,12 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     return (await announcing.announceStart(claimed)) ? describeClaim(claimed, steps) : { answer: 'settled' as const }
   })
 
-  app.post('/heartbeat', { schema: { tags, body: heartbeatBody, response: { 200: heartbeatAnswer } } }, async ({ body }) => {
+  app.post('/heartbeat', { config, schema: { tags, body: heartbeatBody, response: { 200: heartbeatAnswer } } }, async ({ body }) => {
     metrics.fenced.inc({ write: 'append' }, body.fenced)
     return { lost: await extendLeases(db, body.worker, body.turns, leaseMs) }
   })
 
-  app.post('/reopen', { schema: { tags, body: reopenBody, response: { 200: reopenAnswer } } }, async ({ body, log }) => {
+  app.post('/reopen', { config, schema: { tags, body: reopenBody, response: { 200: reopenAnswer } } }, async ({ body, log }) => {
     await announcer.ping()
     const reopened = await reopenTurn(db, body)
     // failpoint: reopened
@@ -77,7 +79,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
 
   // Its memory is JSON within JSON: every quote in it takes a second byte.
   const bodyLimit = 2 * limits.stepsBytes + limits.bodyBytes
-  app.post('/step', { bodyLimit, schema: { tags, body: stepBody, response: { 200: stepAnswer } } }, async ({ body, log }) => {
+  app.post('/step', { bodyLimit, config, schema: { tags, body: stepBody, response: { 200: stepAnswer } } }, async ({ body, log }) => {
     const answer = await rememberStep(db, body, limits.stepsBytes)
     if (answer === 'superseded') {
       metrics.fenced.inc({ write: 'step' })
@@ -88,13 +90,13 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     return { answer }
   })
 
-  app.post('/release', { schema: { tags, body: releaseBody, response: { 200: releaseAnswer } } }, async ({ body }) => {
+  app.post('/release', { config, schema: { tags, body: releaseBody, response: { 200: releaseAnswer } } }, async ({ body }) => {
     const released = await releaseTurn(db, body)
     relay.kick()
     return { answer: released ? ('released' as const) : ('superseded' as const) }
   })
 
-  app.post('/finish', { schema: { tags, body: finishBody, response: { 200: finishAnswer } } }, async ({ body }) => {
+  app.post('/finish', { config, schema: { tags, body: finishBody, response: { 200: finishAnswer } } }, async ({ body }) => {
     const { epoch, outcome, n, digest } = body
     const turn = await findTurn(db, body.turn)
     if (!turn) return { answer: 'superseded' as const }
@@ -103,10 +105,10 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     return { answer }
   })
 
-  app.post('/messages', { schema: { tags, body: historyBody, response: { 200: historyAnswer } } }, async ({ body }) => {
+  app.post('/messages', { config, schema: { tags, body: historyBody, response: { 200: historyAnswer } } }, async ({ body }) => {
     const { task, after } = body
-    await getTask(db, task)
-    return listMessages(db, task, { after, limit: maxPageSize })
+    await getTask(db, everyTenant, task)
+    return listMessages(db, everyTenant, task, { after, limit: maxPageSize })
   })
 }
 

@@ -7,6 +7,7 @@ import {
   listMessagesQuery,
   listTasksQuery,
   messageSchema,
+  RivuletError,
   taskIdSchema,
   taskSchema,
   turnSchema,
@@ -26,14 +27,20 @@ import { type EventStream, streamFormat } from './events.ts'
 
 const params = z.object({ id: taskIdSchema })
 const accepted = z.object({ task: taskSchema, turn: turnSchema })
+const reading = { access: { scope: 'tasks:read' } } as const
+const writing = { access: { scope: 'tasks:write' } } as const
+const readingOne = { access: { scope: 'tasks:read', token: 'read' } } as const
+const sending = { access: { scope: 'tasks:write', token: 'send' } } as const
+const canceling = { access: { scope: 'tasks:write', token: 'cancel' } } as const
 
 export function taskRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
-  const { db, ending, announcing, relay, metrics, announcer, reader, limits } = services
+  const { of, ending, announcing, relay, metrics, announcer, reader, limits } = services
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   app.post(
     '/tasks',
     {
+      config: writing,
       schema: {
         tags: ['tasks'],
         querystring: z.strictObject({ format: streamFormat }),
@@ -43,57 +50,76 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
     },
     async (request, reply) => {
       const { format } = request.query
+      const { tenant } = request.principal
+      const admission = events.wants(request) || format ? events.reserve(request) : null
       let work: Accepted | undefined
-      const answer = await answerOnce(db, request, async tx => {
-        work = await createTask(tx, request.body, limits.queuedTurns)
+      const answer = await answerOnce(of(tenant), request, async tx => {
+        work = await createTask(tx, tenant, request.body, limits.queuedTurns)
         return { status: work.isNew ? 201 : 200, body: toBody({ task: toTask(work.task), turn: toTurn(work.turn) }) }
+      }).catch(error => {
+        admission?.over()
+        throw error
       })
       // failpoint: accepted
       if (work?.isQueued) await announceAccepted(work)
-      if (!events.wants(request) && !format) {
+      if (!admission) {
         relay.kick()
         return sendAnswer(reply, answer)
       }
       markReplay(reply, answer.replayed)
       const { task, turn } = accepted.parse(answer.body)
       // The viewer first: it is there when the agent begins to speak.
-      return events.stream(task.id, reply, { cursor: null, isFollowing: false, format, turn: turn.number }).finally(relay.kick)
+      return events.stream(task.id, reply, { cursor: null, isFollowing: false, format, turn: turn.number }, admission).finally(relay.kick)
     },
   )
 
   app.get(
     '/tasks',
-    { schema: { tags: ['tasks'], querystring: listTasksQuery, response: { 200: pageOf(taskSchema, z.string()) } } },
+    { config: reading, schema: { tags: ['tasks'], querystring: listTasksQuery, response: { 200: pageOf(taskSchema, z.string()) } } },
     async request => {
+      const { tenant } = request.principal
       const { agent, status, name, limit, cursor, ...rest } = request.query
       const metadata = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key.slice('metadata.'.length), String(value)]))
-      return listTasks(db, { agent, status, name, limit, cursor, metadata })
+      return listTasks(of(tenant), tenant, { agent, status, name, limit, cursor, metadata })
     },
   )
 
   const detail = z.object({ task: taskSchema, turns: z.array(turnSchema) })
-  app.get('/tasks/:id', { schema: { tags: ['tasks'], params, response: { 200: detail } } }, async ({ params: { id } }) => {
-    return { task: await getTask(db, id), turns: await latestTurns(db, id) }
-  })
+  app.get(
+    '/tasks/:id',
+    { config: readingOne, schema: { tags: ['tasks'], params, response: { 200: detail } } },
+    async ({ params: { id }, principal: { tenant } }) => {
+      const db = of(tenant)
+      return { task: await getTask(db, tenant, id), turns: await latestTurns(db, tenant, id) }
+    },
+  )
 
-  app.delete('/tasks/:id', { schema: { tags: ['tasks'], params, response: { 204: z.null() } } }, async ({ params: { id } }, reply) => {
-    await removeTask(db, id)
-    // The log of a task that has ended expires by itself, too.
-    await announcer.remove(id).catch(() => {})
-    return reply.status(204).send(null)
-  })
+  app.delete(
+    '/tasks/:id',
+    { config: writing, schema: { tags: ['tasks'], params, response: { 204: z.null() } } },
+    async ({ params: { id }, principal: { tenant } }, reply) => {
+      await removeTask(of(tenant), tenant, id)
+      // The log of a task that has ended expires by itself, too.
+      await announcer.remove(id).catch(() => {})
+      return reply.status(204).send(null)
+    },
+  )
 
   const turnAccepted = z.object({ turn: turnSchema })
   app.post(
     '/tasks/:id/turns',
-    { schema: { tags: ['tasks'], params, body: createTurnBody, response: { 202: turnAccepted } } },
+    { config: sending, schema: { tags: ['tasks'], params, body: createTurnBody, response: { 202: turnAccepted } } },
     async (request, reply) => {
+      const { tenant, token } = request.principal
+      // To interrupt is to cancel, too.
+      if (request.body.ifBusy === 'interrupt' && token && !token.can.includes('cancel'))
+        throw new RivuletError('forbidden', 'This token may not cancel')
       let work: Accepted | undefined
       let begun: CancelBegun | undefined
-      const answer = await answerOnce(db, request, async tx => {
+      const answer = await answerOnce(of(tenant), request, async tx => {
         const { id } = request.params
-        if (request.body.ifBusy === 'interrupt') begun = await ending.beginInterrupt(tx, id)
-        work = await createTurn(tx, id, request.body, limits.queuedTurns)
+        if (request.body.ifBusy === 'interrupt') begun = await ending.beginInterrupt(tx, tenant, id)
+        work = await createTurn(tx, tenant, id, request.body, limits.queuedTurns)
         return { status: 202, body: toBody({ turn: toTurn(work.turn) }) }
       })
       if (begun) await ending.completeInterrupt(begun)
@@ -105,24 +131,37 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
 
   app.post(
     '/tasks/:id/cancel',
-    { schema: { tags: ['tasks'], params, body: cancelTaskBody.nullish(), response: { 200: z.object({ task: taskSchema }) } } },
+    {
+      config: canceling,
+      schema: { tags: ['tasks'], params, body: cancelTaskBody.nullish(), response: { 200: z.object({ task: taskSchema }) } },
+    },
     async (request, reply) => {
       const { id } = request.params
+      const { tenant } = request.principal
+      const db = of(tenant)
       const before = await answerBefore(db, request)
       if (before) return sendAnswer(reply, before)
-      await ending.cancel(id, request.body?.reason)
+      await ending.cancel(tenant, id, request.body?.reason)
       relay.kick()
-      return sendAnswer(reply, await answerOnce(db, request, async () => ({ status: 200, body: toBody({ task: await getTask(db, id) }) })))
+      return sendAnswer(
+        reply,
+        await answerOnce(db, request, async () => ({ status: 200, body: toBody({ task: await getTask(db, tenant, id) }) })),
+      )
     },
   )
 
   app.get(
     '/tasks/:id/messages',
-    { schema: { tags: ['tasks'], params, querystring: listMessagesQuery, response: { 200: pageOf(messageSchema, z.int()) } } },
+    {
+      config: readingOne,
+      schema: { tags: ['tasks'], params, querystring: listMessagesQuery, response: { 200: pageOf(messageSchema, z.int()) } },
+    },
     async request => {
       const { id } = request.params
-      await getTask(db, id)
-      return listLiveMessages(db, reader, id, request.query)
+      const { tenant } = request.principal
+      const db = of(tenant)
+      await getTask(db, tenant, id)
+      return listLiveMessages(db, reader, tenant, id, request.query)
     },
   )
 

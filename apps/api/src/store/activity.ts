@@ -7,10 +7,12 @@
 import { type Activity, activityBucketMs } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import type { Database } from './database.ts'
+import { turns } from './schema.ts'
+import { isOf, type Tenant } from './tenant.ts'
 
 const longestTurnMs = 3_600_000
 
-export async function readActivity(db: Database, minutes: number, now = Date.now()): Promise<Activity> {
+export async function readActivity(db: Database, tenant: Tenant, minutes: number, now = Date.now()): Promise<Activity> {
   const to = Math.floor(now / activityBucketMs) * activityBucketMs + activityBucketMs
   const from = to - minutes * 60_000
   const percentile = (fraction: number, ms: ReturnType<typeof sql>) => sql`percentile_cont(${fraction}) within group (order by ${ms})`
@@ -28,7 +30,7 @@ export async function readActivity(db: Database, minutes: number, now = Date.now
     from (
       select ${bucket} as at, tasks.agent, turns.status, ${waited} as waited, ${took} as took
       from turns join tasks on tasks.id = turns.task
-      where turns.id >= ${firstIdAt(from - longestTurnMs)} and turns.finished_at >= ${new Date(from)} and turns.finished_at < ${new Date(to)}
+      where ${isOf(tenant, turns.tenant) ?? sql`true`} and turns.id >= ${firstIdAt(from - longestTurnMs)} and turns.finished_at >= ${new Date(from)} and turns.finished_at < ${new Date(to)}
     ) ended
     group by grouping sets ((ended.at), (ended.at, ended.agent))
     order by ended.at, ended.agent

@@ -2,7 +2,8 @@
 import type { Agent } from '@rivulet/protocol'
 import { asc, lt, sql } from 'drizzle-orm'
 import type { Database } from './database.ts'
-import { agents, workers } from './schema.ts'
+import { agents, turns, workers } from './schema.ts'
+import { isOf, type Tenant } from './tenant.ts'
 
 export type Hello = { worker: string; agents: { name: string; description: string }[] }
 
@@ -25,10 +26,11 @@ export async function registerWorker(db: Database, { worker, agents: declared }:
   })
 }
 
-export async function listAgents(db: Database, workerTimeoutMs: number): Promise<Agent[]> {
+/** Agents and workers are everybody's; the work that is counted is the tenant's own. */
+export async function listAgents(db: Database, tenant: Tenant, workerTimeoutMs: number): Promise<Agent[]> {
   const present = sql`w.seen_at > now() - ${workerTimeoutMs} * interval '1 millisecond'`
   const countTurns = (status: string) =>
-    sql<number>`(select count(*) from turns join tasks on tasks.id = turns.task where tasks.agent = agents.name and turns.status = ${status})`
+    sql<number>`(select count(*) from turns join tasks on tasks.id = turns.task where tasks.agent = agents.name and turns.status = ${status} and ${isOf(tenant, turns.tenant) ?? sql`true`})`
   return db
     .select({
       name: agents.name,

@@ -4,6 +4,7 @@ import type { Database } from './database.ts'
 import { lockTask, pendingTurns, raiseEpoch } from './queue-turn.ts'
 import type { TurnRow } from './rows.ts'
 import { turns } from './schema.ts'
+import { everyTenant } from './tenant.ts'
 
 export async function markAnnounced(db: Database, ended: readonly TurnRow[]): Promise<void> {
   const ids = ended.map(({ id }) => id)
@@ -33,7 +34,7 @@ export async function queuedTurns(db: Database, task: string): Promise<TurnRow[]
 /** A new epoch for a task of which no turn is running; null when one is: its worker is the one to write. */
 export async function raiseIdleTask(db: Database, task: string): Promise<number | null> {
   return db.transaction(async tx => {
-    const held = await lockTask(tx, task)
+    const held = await lockTask(tx, everyTenant, task)
     const pending = await pendingTurns(tx, task)
     if (pending.some(turn => turn.status === 'running')) return null
     return (await raiseEpoch(tx, held)).epoch

@@ -7,6 +7,7 @@ import { endTurn, endWaitingTurn } from './finish-turn.ts'
 import { lockTask, pendingTurns, raiseEpoch } from './queue-turn.ts'
 import type { TaskRow, TurnRow } from './rows.ts'
 import { turns } from './schema.ts'
+import { everyTenant, type Tenant } from './tenant.ts'
 
 /** How the server ends a turn by itself. */
 export type ForcedOutcome =
@@ -24,8 +25,8 @@ export type CancelBegun = {
   ended: TurnRow[]
 }
 
-export async function beginCancel(tx: Transaction, task: string, outcome: ForcedOutcome): Promise<CancelBegun> {
-  const held = await lockTask(tx, task)
+export async function beginCancel(tx: Transaction, tenant: Tenant, task: string, outcome: ForcedOutcome): Promise<CancelBegun> {
+  const held = await lockTask(tx, tenant, task)
   const pending = await pendingTurns(tx, task)
   // Not by its attempts: one that was given back is not counted, and has yet said something.
   const started = pending.find(turn => turn.firstIndex !== null)
@@ -37,7 +38,7 @@ export async function beginCancel(tx: Transaction, task: string, outcome: Forced
 /** Takes one turn from whoever held it when it was read, to end it. Null when that is no longer so. */
 export async function seizeTurn(db: Database, turn: TurnRow, outcome: ForcedOutcome): Promise<Seized | null> {
   return db.transaction(async tx => {
-    const task = await lockTask(tx, turn.task)
+    const task = await lockTask(tx, everyTenant, turn.task)
     const pending = await pendingTurns(tx, turn.task)
     const current = pending.find(({ id, epoch, status }) => id === turn.id && epoch === turn.epoch && status === turn.status)
     return current ? seize(tx, task, current, outcome) : null
@@ -51,7 +52,7 @@ export async function endUnstarted(
   outcome: ForcedOutcome,
 ): Promise<{ turn: TurnRow; queued: TurnRow[] } | null> {
   return db.transaction(async tx => {
-    await lockTask(tx, turn.task)
+    await lockTask(tx, everyTenant, turn.task)
     const current = (await pendingTurns(tx, turn.task)).find(({ id }) => id === turn.id)
     return current?.firstIndex === null ? endTurn(tx, current, outcome) : null
   })

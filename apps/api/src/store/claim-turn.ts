@@ -12,6 +12,7 @@ import { isNext, lockTask, raiseEpoch } from './queue-turn.ts'
 import type { MessageRow, TaskRow, TurnRow } from './rows.ts'
 import { messages, turns } from './schema.ts'
 import { rememberedSteps } from './steps.ts'
+import { everyTenant } from './tenant.ts'
 
 export type Claimed = {
   task: TaskRow
@@ -30,7 +31,7 @@ export async function claimTurn(
   return db.transaction(async tx => {
     const found = await findTurn(tx, id)
     if (!found) return { answer: 'settled' }
-    const task = await lockTask(tx, found.task)
+    const task = await lockTask(tx, everyTenant, found.task)
     const turn = await findTurn(tx, id)
     if (turn?.status === 'running' && turn.claim === claim && !turn.canceling) {
       const handed = await handOver(tx, turn, worker, leaseMs)
@@ -81,7 +82,7 @@ export async function reopenTurn(
   return db.transaction(async tx => {
     const found = await findTurn(tx, id)
     if (!found) return null
-    const task = await lockTask(tx, found.task)
+    const task = await lockTask(tx, everyTenant, found.task)
     const turn = await findTurn(tx, id)
     if (turn?.status !== 'running' || turn.canceling || turn.claim !== claimId || (turn.epoch ?? 0) < epoch) return null
     if (turn.epoch !== epoch) return describeClaim(tx, task, turn)
@@ -106,7 +107,7 @@ async function fixIndexes(tx: Transaction, turn: TurnRow): Promise<number> {
   if (turn.input === null) return next
   const now = new Date()
   await tx.insert(messages).values({
-    ...{ task: turn.task, turn: turn.number, index: next },
+    ...{ task: turn.task, tenant: turn.tenant, turn: turn.number, index: next },
     attempt: 1,
     author: 'user',
     content: turn.input as Content,

@@ -6,13 +6,14 @@ import type { Transaction } from './database.ts'
 import { lockTask, pendingTurns, queueTurn } from './queue-turn.ts'
 import type { TaskRow, TurnRow } from './rows.ts'
 import { agents, tasks, turns } from './schema.ts'
+import { isOf, type Tenant } from './tenant.ts'
 
 export type Accepted = { task: TaskRow; turn: TurnRow; isNew: boolean; isQueued: boolean }
 
-/** With a name that a task of this agent already has, it is that task which goes on: an input becomes its next turn. */
-export async function createTask(tx: Transaction, request: CreateTask, maxQueued: number): Promise<Accepted> {
+/** With a name that a task of this tenant and agent already has, it is that task which goes on: an input becomes its next turn. */
+export async function createTask(tx: Transaction, tenant: Tenant, request: CreateTask, maxQueued: number): Promise<Accepted> {
   await requireAgent(tx, request.agent)
-  const created = await insertTask(tx, request)
+  const created = await insertTask(tx, tenant, request)
   const { input, params, delayMs } = request
   if (created)
     return {
@@ -22,15 +23,15 @@ export async function createTask(tx: Transaction, request: CreateTask, maxQueued
       isQueued: true,
     }
 
-  const task = await lockNamedTask(tx, request)
+  const task = await lockNamedTask(tx, tenant, request)
   if (!input) return { task, turn: await latestTurn(tx, task.id), isNew: false, isQueued: false }
   const turn = await queueTurn(tx, task, { input, ...(params !== undefined && { params }), delayMs, maxQueued })
-  return { task: await lockTask(tx, task.id), turn, isNew: false, isQueued: true }
+  return { task: await lockTask(tx, tenant, task.id), turn, isNew: false, isQueued: true }
 }
 
-export async function createTurn(tx: Transaction, id: string, request: CreateTurn, maxQueued: number): Promise<Accepted> {
+export async function createTurn(tx: Transaction, tenant: Tenant, id: string, request: CreateTurn, maxQueued: number): Promise<Accepted> {
   const { input, params, ifBusy } = request
-  const task = await lockTask(tx, id)
+  const task = await lockTask(tx, tenant, id)
   if (ifBusy === 'reject' && (await pendingTurns(tx, id)).length > 0) {
     throw new RivuletError('task_busy', 'A turn of this task has not ended')
   }
@@ -43,13 +44,13 @@ async function requireAgent(tx: Transaction, name: string): Promise<void> {
   if (!known) throw new RivuletError('unknown_agent', 'No worker has ever registered this agent')
 }
 
-async function insertTask(tx: Transaction, request: CreateTask): Promise<TaskRow | undefined> {
+async function insertTask(tx: Transaction, tenant: Tenant, request: CreateTask): Promise<TaskRow | undefined> {
   const { agent, name, params, metadata, priority, timeoutMs, maxAttempts } = request
   const now = new Date()
   const rows = await tx
     .insert(tasks)
     .values({
-      ...{ id: uuidv7(), agent, priority, timeoutMs, maxAttempts },
+      ...{ id: uuidv7(), tenant, agent, priority, timeoutMs, maxAttempts },
       name: name ?? null,
       status: 'queued',
       params: params ?? null,
@@ -59,16 +60,16 @@ async function insertTask(tx: Transaction, request: CreateTask): Promise<TaskRow
       createdAt: now,
       updatedAt: now,
     })
-    .onConflictDoNothing({ target: [tasks.agent, tasks.name] })
+    .onConflictDoNothing({ target: [tasks.tenant, tasks.agent, tasks.name] })
     .returning()
   return rows[0]
 }
 
-async function lockNamedTask(tx: Transaction, { agent, name = '' }: CreateTask): Promise<TaskRow> {
+async function lockNamedTask(tx: Transaction, tenant: Tenant, { agent, name = '' }: CreateTask): Promise<TaskRow> {
   const [task] = await tx
     .select()
     .from(tasks)
-    .where(and(eq(tasks.agent, agent), eq(tasks.name, name)))
+    .where(and(isOf(tenant, tasks.tenant), eq(tasks.agent, agent), eq(tasks.name, name)))
     .for('update')
   if (!task) throw new RivuletError('in_flight', 'The task of this name is being removed')
   return task

@@ -9,6 +9,7 @@ import { sqlStateOf } from './database.ts'
 import { dispatch, lockTask, pendingTurns, setTaskStatus } from './queue-turn.ts'
 import { type TurnRow, toMessageRow } from './rows.ts'
 import { messages, turns } from './schema.ts'
+import { everyTenant } from './tenant.ts'
 
 export type Outcome = { status: 'completed' | 'failed' | 'canceled'; stopReason: StopReason; usage?: Usage; error?: Failure }
 
@@ -40,14 +41,14 @@ export async function finishTurn(
     return db.transaction(async tx => {
       const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, holding.turn))
       if (!found) return { answer: 'superseded' }
-      const task = await lockTask(tx, found.task)
+      const task = await lockTask(tx, everyTenant, found.task)
       const [turn] = await tx.select().from(turns).where(eq(turns.id, holding.turn))
       if (!turn || turn.epoch !== holding.epoch || turn.canceling !== holding.canceling) return { answer: 'superseded' }
       if (hasEnded(turn.status)) return { answer: 'already', turn }
       if (turn.status !== 'running' && !holding.canceling) return { answer: 'superseded' }
       const delay = end.status === 'failed' && retryAfterMs && retryDelay(turn, task.maxAttempts, retryAfterMs)
       if (typeof delay === 'number') return { answer: 'retrying', turn: await retry(tx, turn, delay) }
-      if (rows.length > 0) await tx.insert(messages).values(rows.map(toMessageRow))
+      if (rows.length > 0) await tx.insert(messages).values(rows.map(message => toMessageRow(message, turn.tenant)))
       return { answer: 'committed', ...(await endTurn(tx, turn, end)) }
     })
   }

@@ -1,13 +1,15 @@
 /** Answers that were given under an Idempotency-Key, kept for a day: the same request gets the same answer, and is carried out once. */
 import { type Json, RivuletError } from '@rivulet/protocol'
-import { and, eq, gte, lt, sql } from 'drizzle-orm'
+import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from './database.ts'
 import { sqlStateOf } from './database.ts'
 import { idempotencyKeys } from './schema.ts'
+import { isOf, type Tenant } from './tenant.ts'
 
 export type Answer = { status: number; body: Json }
 export type OnceAnswer = Answer & { replayed: boolean }
-export type IdempotencyKey = { key: string; fingerprint: string }
+/** Each tenant has its own: two who use the same key do not meet. */
+export type IdempotencyKey = { tenant: Tenant; key: string; fingerprint: string }
 
 /**
  * Runs `work` in a transaction that also remembers its answer. A second request under the same key waits for the first one's commit; where
@@ -22,29 +24,29 @@ export async function runOnce(
     const earlier = request && (await reserve(tx, request))
     if (earlier) return { ...earlier, replayed: true }
     const answer = await work(tx)
-    if (request) await tx.update(idempotencyKeys).set(answer).where(eq(idempotencyKeys.key, request.key))
+    if (request) await tx.update(idempotencyKeys).set(answer).where(isKey(request))
     // failpoint: accepting
     return { ...answer, replayed: false }
   })
 }
 
 /** What was answered before, without reserving the key: for work that cannot be part of one transaction and may be done twice. */
-export async function findAnswer(db: Database, { key, fingerprint }: IdempotencyKey): Promise<OnceAnswer | null> {
+export async function findAnswer(db: Database, request: IdempotencyKey): Promise<OnceAnswer | null> {
   const [earlier] = await db
     .select()
     .from(idempotencyKeys)
-    .where(and(eq(idempotencyKeys.key, key), gte(idempotencyKeys.createdAt, dayAgo)))
-  return earlier ? { ...answerOf(earlier, fingerprint), replayed: true } : null
+    .where(and(isKey(request), gte(idempotencyKeys.createdAt, dayAgo)))
+  return earlier ? { ...answerOf(earlier, request.fingerprint), replayed: true } : null
 }
 
 /** What was answered before, or null when this request is the first under its key. */
-async function reserve(tx: Transaction, { key, fingerprint }: IdempotencyKey): Promise<Answer | null> {
-  await tx.delete(idempotencyKeys).where(and(eq(idempotencyKeys.key, key), lt(idempotencyKeys.createdAt, dayAgo)))
-  const inserted = await insertKey(tx, { key, fingerprint })
+async function reserve(tx: Transaction, request: IdempotencyKey): Promise<Answer | null> {
+  await tx.delete(idempotencyKeys).where(and(isKey(request), lt(idempotencyKeys.createdAt, dayAgo)))
+  const inserted = await insertKey(tx, request)
   if (inserted) return null
-  const [earlier] = await tx.select().from(idempotencyKeys).where(eq(idempotencyKeys.key, key))
+  const [earlier] = await tx.select().from(idempotencyKeys).where(isKey(request))
   if (!earlier) throw inFlight()
-  return answerOf(earlier, fingerprint)
+  return answerOf(earlier, request.fingerprint)
 }
 
 function answerOf(earlier: typeof idempotencyKeys.$inferSelect, fingerprint: string): Answer {
@@ -65,6 +67,10 @@ async function insertKey(tx: Transaction, row: IdempotencyKey): Promise<boolean>
 
 export async function forgetOldKeys(db: Database): Promise<void> {
   await db.delete(idempotencyKeys).where(lt(idempotencyKeys.createdAt, dayAgo))
+}
+
+function isKey({ tenant, key }: IdempotencyKey): SQL | undefined {
+  return and(isOf(tenant, idempotencyKeys.tenant), eq(idempotencyKeys.key, key))
 }
 
 const dayAgo = sql`now() - interval '24 hours'`

@@ -4,6 +4,7 @@ import type { Database, Transaction } from './database.ts'
 import { dispatch, lockTask, setTaskStatus } from './queue-turn.ts'
 import type { TurnRow } from './rows.ts'
 import { turns } from './schema.ts'
+import { everyTenant } from './tenant.ts'
 
 export type Held = { turn: string; epoch: number }
 
@@ -54,7 +55,7 @@ async function giveBack(
   return db.transaction(async tx => {
     const task = await taskOf(tx, id)
     if (!task) return false
-    await lockTask(tx, task)
+    await lockTask(tx, everyTenant, task)
     const [queued] = await tx
       .update(turns)
       .set({ status: 'queued', claim: null, worker: null, leaseUntil: null, runAt: sql`now()`, ...counted })

@@ -12,6 +12,8 @@ export async function migrate(url: string): Promise<void> {
   await client.connect()
   try {
     await client.query('select pg_advisory_lock($1)', [advisoryLock])
+    // What is changed is everybody's.
+    await client.query("select set_config('rivulet.tenant', '*', false)")
     await applyMigrations(drizzle(client), { migrationsFolder: folder })
   } finally {
     await client.end()

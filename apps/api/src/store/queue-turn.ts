@@ -8,13 +8,18 @@ import { v7 as uuidv7 } from 'uuid'
 import type { Transaction } from './database.ts'
 import type { TaskRow, TurnRow } from './rows.ts'
 import { outbox, tasks, turns } from './schema.ts'
+import { isOf, type Tenant, taskNotFound } from './tenant.ts'
 
 const unfinished = ['queued', 'running', 'waiting'] as const
 
-/** The task, held until the transaction ends. */
-export async function lockTask(tx: Transaction, task: string): Promise<TaskRow> {
-  const [row] = await tx.select().from(tasks).where(eq(tasks.id, task)).for('update')
-  if (!row) throw new RivuletError('task_not_found', `No task ${task}`)
+/** The task, held until the transaction ends. Another tenant's is none. */
+export async function lockTask(tx: Transaction, tenant: Tenant, task: string): Promise<TaskRow> {
+  const [row] = await tx
+    .select()
+    .from(tasks)
+    .where(and(eq(tasks.id, task), isOf(tenant, tasks.tenant)))
+    .for('update')
+  if (!row) throw taskNotFound()
   return row
 }
 
@@ -50,6 +55,7 @@ export async function queueTurn(
     .values({
       id: uuidv7(),
       task: task.id,
+      tenant: task.tenant,
       number: (last?.number ?? 0) + 1,
       status: 'queued',
       attempt: 0,

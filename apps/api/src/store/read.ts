@@ -1,62 +1,62 @@
 /** Reading: tasks, turns and messages as they are committed. Pages are by key, so they stay right while rows are added. */
-import {
-  type Json,
-  type ListMessages,
-  type ListTasks,
-  type Message,
-  maxPageSize,
-  RivuletError,
-  type Task,
-  type Turn,
-} from '@rivulet/protocol'
+import { type Json, type ListMessages, type ListTasks, type Message, maxPageSize, type Task, type Turn } from '@rivulet/protocol'
 import { and, asc, desc, eq, gt, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
 import type { Database } from './database.ts'
 import { type TurnRow, toMessage, toTask, toTurn } from './rows.ts'
 import { messages, tasks, turns } from './schema.ts'
+import { isOf, type Tenant, taskNotFound } from './tenant.ts'
 
 export type Page<T, C> = { data: T[]; nextCursor: C | null }
 
-export async function getTask(db: Database, id: string): Promise<Task> {
-  const [row] = await db.select().from(tasks).where(eq(tasks.id, id))
-  if (!row) throw new RivuletError('task_not_found', 'There is no such task')
+export async function getTask(db: Database, tenant: Tenant, id: string): Promise<Task> {
+  const [row] = await db
+    .select()
+    .from(tasks)
+    .where(and(eq(tasks.id, id), isOf(tenant, tasks.tenant)))
+  if (!row) throw taskNotFound()
   return toTask(row)
 }
 
-export async function epochOf(db: Database, task: string): Promise<number> {
-  const [row] = await db.select({ epoch: tasks.epoch }).from(tasks).where(eq(tasks.id, task))
+export async function epochOf(db: Database, tenant: Tenant, task: string): Promise<number> {
+  const own = and(eq(tasks.id, task), isOf(tenant, tasks.tenant))
+  const [row] = await db.select({ epoch: tasks.epoch }).from(tasks).where(own)
   return row?.epoch ?? 0
 }
 
+/** Whoever's it is. */
 export async function findTurn(db: Database, id: string): Promise<TurnRow | undefined> {
   const [row] = await db.select().from(turns).where(eq(turns.id, id))
   return row
 }
 
-export async function hasTurn(db: Database, task: string, number: number): Promise<boolean> {
+export async function hasTurn(db: Database, tenant: Tenant, task: string, number: number): Promise<boolean> {
   const [row] = await db
     .select({ id: turns.id })
     .from(turns)
-    .where(and(eq(turns.task, task), eq(turns.number, number)))
+    .where(and(eq(turns.task, task), isOf(tenant, turns.tenant), eq(turns.number, number)))
   return row !== undefined
 }
 
 /** The turn that has said something and has not ended. */
-export async function startedTurn(db: Database, task: string): Promise<TurnRow | undefined> {
-  const started = and(eq(turns.task, task), inArray(turns.status, ['queued', 'running', 'waiting']), gt(turns.attempt, 0))
+export async function startedTurn(db: Database, tenant: Tenant, task: string): Promise<TurnRow | undefined> {
+  const own = and(eq(turns.task, task), isOf(tenant, turns.tenant))
+  const started = and(own, inArray(turns.status, ['queued', 'running', 'waiting']), gt(turns.attempt, 0))
   const [row] = await db.select().from(turns).where(started).limit(1)
   return row
 }
 
 /** Ascending, the latest hundred. */
-export async function latestTurns(db: Database, task: string): Promise<Turn[]> {
-  const rows = await db.select().from(turns).where(eq(turns.task, task)).orderBy(desc(turns.number)).limit(maxPageSize)
+export async function latestTurns(db: Database, tenant: Tenant, task: string): Promise<Turn[]> {
+  const own = and(eq(turns.task, task), isOf(tenant, turns.tenant))
+  const rows = await db.select().from(turns).where(own).orderBy(desc(turns.number)).limit(maxPageSize)
   return rows.reverse().map(toTurn)
 }
 
 /** Newest first: ids of tasks grow with time. The cursor is the last id of the page before. */
-export async function listTasks(db: Database, query: TaskFilter): Promise<Page<Task, string>> {
+export async function listTasks(db: Database, tenant: Tenant, query: TaskFilter): Promise<Page<Task, string>> {
   const { agent, status, name, metadata, limit, cursor } = query
   const conditions: (SQL | undefined)[] = [
+    isOf(tenant, tasks.tenant),
     agent && eq(tasks.agent, agent),
     status && eq(tasks.status, status),
     name !== undefined && eq(tasks.name, name),
@@ -86,9 +86,15 @@ export type TaskFilter = { [K in 'agent' | 'status' | 'name' | 'cursor']: ListTa
   metadata: Record<string, string>
 }
 
-export async function listMessages(db: Database, task: string, { after, limit, turn }: ListMessages): Promise<Page<Message, number>> {
+export async function listMessages(
+  db: Database,
+  tenant: Tenant,
+  task: string,
+  { after, limit, turn }: ListMessages,
+): Promise<Page<Message, number>> {
   const range = and(
     eq(messages.task, task),
+    isOf(tenant, messages.tenant),
     after === undefined ? undefined : gt(messages.index, after),
     turn === undefined ? undefined : eq(messages.turn, turn),
   )
@@ -102,24 +108,24 @@ export async function listMessages(db: Database, task: string, { after, limit, t
 }
 
 /** Everything that one turn has said, and its input. */
-export async function turnMessages(db: Database, task: string, turn: number): Promise<Message[]> {
+export async function turnMessages(db: Database, tenant: Tenant, task: string, turn: number): Promise<Message[]> {
   const rows = await db
     .select()
     .from(messages)
-    .where(and(eq(messages.task, task), eq(messages.turn, turn)))
+    .where(and(eq(messages.task, task), isOf(tenant, messages.tenant), eq(messages.turn, turn)))
     .orderBy(asc(messages.index))
   return rows.map(toMessage)
 }
 
 /** The newest messages, ascending, without holes: as many as fit into `maxBytes`. */
-export async function latestMessages(db: Database, task: string, maxBytes: number): Promise<Message[]> {
+export async function latestMessages(db: Database, tenant: Tenant, task: string, maxBytes: number): Promise<Message[]> {
   const found: Message[] = []
   let bytes = 0
   for (let before = 2 ** 31 - 1; ; ) {
     const rows = await db
       .select()
       .from(messages)
-      .where(and(eq(messages.task, task), lt(messages.index, before)))
+      .where(and(eq(messages.task, task), isOf(tenant, messages.tenant), lt(messages.index, before)))
       .orderBy(desc(messages.index))
       .limit(maxPageSize)
     for (const message of rows.map(toMessage)) {

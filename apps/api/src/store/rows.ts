@@ -41,7 +41,7 @@ export function toMessage(row: MessageRow): Message {
   }
 }
 
-export function toMessageRow(message: Message): MessageRow {
+export function toMessageRow(message: Message, tenant: string): MessageRow {
   const { stopReason = null, usage = null, error = null, createdAt, finishedAt, ...rest } = message
-  return { ...rest, stopReason, usage, error, createdAt: new Date(createdAt), finishedAt: finishedAt ? new Date(finishedAt) : null }
+  return { ...rest, tenant, stopReason, usage, error, createdAt: new Date(createdAt), finishedAt: finishedAt ? new Date(finishedAt) : null }
 }

@@ -21,8 +21,11 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core'
+import { defaultTenant, type Scope } from '../access/principal.ts'
 
 const time = () => timestamp({ withTimezone: true, precision: 3 })
+/** Whose row it is. The default is for rows from before there were tenants; Postgres refuses it to whoever is another one. */
+const tenant = () => text().notNull().default(defaultTenant)
 
 export const agents = pgTable('agents', {
   name: text().primaryKey(),
@@ -35,10 +38,24 @@ export const workers = pgTable('workers', {
   seenAt: time().notNull(),
 })
 
+/** Who may ask. Of the secret there is only an HMAC, in hex. */
+export const keys = pgTable('keys', {
+  id: text().primaryKey(),
+  tenant: text().notNull(),
+  name: text().notNull(),
+  scopes: text().array().$type<Scope[]>().notNull(),
+  digest: text().notNull(),
+  createdAt: time().notNull().default(sql`now()`),
+  expiresAt: time(),
+  revokedAt: time(),
+  lastUsedAt: time(),
+})
+
 export const tasks = pgTable(
   'tasks',
   {
     id: uuid().primaryKey(),
+    tenant: tenant(),
     agent: text().notNull(),
     name: text(),
     status: text().$type<TaskStatus>().notNull(),
@@ -53,9 +70,10 @@ export const tasks = pgTable(
     updatedAt: time().notNull(),
   },
   table => [
-    uniqueIndex('tasks_agent_name').on(table.agent, table.name),
-    index('tasks_agent_id').on(table.agent, table.id),
-    index('tasks_status_id').on(table.status, table.id),
+    uniqueIndex('tasks_tenant_agent_name').on(table.tenant, table.agent, table.name),
+    index('tasks_tenant_id').on(table.tenant, table.id),
+    index('tasks_tenant_agent_id').on(table.tenant, table.agent, table.id),
+    index('tasks_tenant_status_id').on(table.tenant, table.status, table.id),
     index('tasks_metadata').using('gin', sql`${table.metadata} jsonb_path_ops`),
   ],
 )
@@ -67,6 +85,7 @@ export const turns = pgTable(
     task: uuid()
       .notNull()
       .references(() => tasks.id, { onDelete: 'cascade' }),
+    tenant: tenant(),
     number: integer().notNull(),
     status: text().$type<TurnStatus>().notNull(),
     attempt: integer().notNull(),
@@ -115,6 +134,7 @@ export const messages = pgTable(
     task: uuid()
       .notNull()
       .references(() => tasks.id, { onDelete: 'cascade' }),
+    tenant: tenant(),
     index: integer().notNull(),
     turn: integer().notNull(),
     attempt: integer().notNull(),
@@ -163,7 +183,8 @@ export const outbox = pgTable('outbox', {
 export const idempotencyKeys = pgTable(
   'idempotency_keys',
   {
-    key: text().primaryKey(),
+    tenant: tenant(),
+    key: text().notNull(),
     /** Of the method, the path and the body. */
     fingerprint: text().notNull(),
     /** Null while the first request is still in flight. */
@@ -171,5 +192,5 @@ export const idempotencyKeys = pgTable(
     body: json().$type<Json>(),
     createdAt: time().notNull().default(sql`now()`),
   },
-  table => [index('idempotency_keys_created_at').on(table.createdAt)],
+  table => [primaryKey({ columns: [table.tenant, table.key] }), index('idempotency_keys_created_at').on(table.createdAt)],
 )

@@ -61,6 +61,6 @@ function whereToWork(environment: Context['environment'], options: WorkerOptions
   return {
     REDIS_URL: redisUrl,
     RIVULET_URL: connectionOf(url ? { url } : {}, environment).url,
-    RIVULET_WORKER_KEY: options.key ?? environment.RIVULET_WORKER_KEY,
+    RIVULET_WORKER_KEY: options.key ?? (environment.RIVULET_WORKER_KEY || environment.RIVULET_KEY),
   }
 }

@@ -1,0 +1,92 @@
+/** What a guard is for, without a server: who gets to see a route, and which routes cannot be. */
+import type { RivuletError } from '@rivulet/protocol'
+import fastify, { type RouteOptions } from 'fastify'
+import { describe, expect, test } from 'vitest'
+import { handleErrors } from '../http-errors.ts'
+import { guardRoutes, isGuarded } from './guard.ts'
+import type { KeyCheck } from './key-check.ts'
+import type { Principal, Scope } from './principal.ts'
+import { createTaskTokens } from './task-token.ts'
+import { createTokenBuckets } from './token-bucket.ts'
+
+const task = '0198c0de-0000-7000-8000-000000000001'
+const tokens = createTaskTokens('secret')
+
+/** Its keys are the names of their scopes. */
+function serve(route: Partial<RouteOptions>, { burst = 100, isOpen = false } = {}) {
+  const app = fastify()
+  handleErrors(app)
+  const principalOf = (text: string): Principal | null =>
+    text.includes(':') || text === 'worker' ? { tenant: 'acme', scopes: [text as Scope], key: text, expiresAt: null, isRoot: false } : null
+  const keys: KeyCheck = {
+    check: async text => principalOf(text),
+    holder: async id => principalOf(id),
+    stillLive: async ids => new Set(ids),
+  }
+  app.register(async scope => {
+    guardRoutes(scope, { keys, tokens, rates: createTokenBuckets({ perSecond: 0.01, burst }) }, isOpen)
+    scope.route({ method: 'GET', url: '/:id', handler: async ({ principal }) => principal.tenant, ...route })
+  })
+  return app
+}
+
+const ask = (app: ReturnType<typeof serve>, bearer: string, url = `/${task}`) =>
+  app.inject({ url, headers: { authorization: `Bearer ${bearer}` } }).then(({ statusCode }) => statusCode)
+
+describe('a route cannot be added', () => {
+  test('that does not say who may call it', async () => {
+    await expect(serve({}).ready()).rejects.toThrow('GET /:id does not say who may call it')
+  })
+
+  test('that is guarded, and not in the description of the API', async () => {
+    const hidden = serve({ config: { access: { scope: 'admin' } }, schema: { hide: true } })
+    await expect(hidden.ready()).rejects.toThrow('hidden')
+  })
+})
+
+test('a scope knows whether it is guarded, and so do those inside it', async () => {
+  const app = fastify()
+  await app.register(async scope => {
+    expect(isGuarded(scope)).toBe(false)
+    guardRoutes(scope, { keys: {} as KeyCheck, tokens, rates: createTokenBuckets({ perSecond: 1, burst: 1 }) }, true)
+    await scope.register(async inner => expect(isGuarded(inner)).toBe(true))
+  })
+  expect(isGuarded(app)).toBe(false)
+})
+
+test('a token counts for its task however the id is spelled, and only while its key would do', async () => {
+  const app = serve({ config: { access: { scope: 'tasks:read', token: 'read' } } })
+  const sign = (key: string) => tokens.sign({ tenant: 'acme', task, can: ['read'], key, ttlSeconds: 60, until: null }).token
+  expect(await ask(app, sign('tasks:read'), `/${task.toUpperCase()}`)).toBe(200)
+  expect(await ask(app, sign('tasks:write'))).toBe(403)
+  expect(await ask(app, sign('gone'))).toBe(401)
+  const foreign = tokens.sign({ tenant: 'rival', task, can: ['read'], key: 'tasks:read', ttlSeconds: 60, until: null })
+  expect(await ask(app, foreign.token)).toBe(401)
+})
+
+test('each key, and each task of a key’s tokens, has a rate of its own; workers have none', async () => {
+  const app = serve({ config: { access: { scope: 'tasks:read', token: 'read' } } }, { burst: 2 })
+  const token = tokens.sign({ tenant: 'acme', task, can: ['read'], key: 'tasks:read', ttlSeconds: 60, until: null }).token
+  const answers = []
+  for (const bearer of ['tasks:read', 'tasks:read', 'tasks:read', token, token, token, 'tasks:write']) answers.push(await ask(app, bearer))
+  expect(answers).toEqual([200, 200, 429, 200, 200, 429, 403])
+  const internal = serve({ config: { access: { scope: 'worker' } } }, { burst: 1 })
+  for (let i = 0; i < 5; i += 1) expect(await ask(internal, 'worker')).toBe(200)
+})
+
+test.each([
+  ['127.0.0.1:4000', 200],
+  ['localhost', 200],
+  ['[::1]:4000', 200],
+  ['app.localhost:4000', 200],
+  ['devbox', 200],
+  ['evil.example', 403],
+  ['localhost.evil.example:4000', 403],
+])('without keys, a request for %s is answered %d', async (host, status) => {
+  const app = serve({ config: { access: { scope: 'tasks:read' } } }, { isOpen: true })
+  const { statusCode, body } = await app.inject({ url: '/any', headers: { host } })
+  expect([statusCode, status === 200 ? body : (JSON.parse(body) as { error: RivuletError }).error.code]).toEqual([
+    status,
+    status === 200 ? 'default' : 'forbidden',
+  ])
+})

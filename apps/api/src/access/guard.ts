@@ -1,0 +1,98 @@
+/**
+ * Who may call a route. Every route of a guarded scope says so itself, and one that does not cannot be added.
+ *
+ * A missing key and any kind of invalid one get the same answer; a valid one that may not do this gets another, which says nothing about
+ * whether what was asked for exists.
+ */
+import { isIP } from 'node:net'
+import { RivuletError } from '@rivulet/protocol'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { KeyCheck } from './key-check.ts'
+import { anybody, holds, isLimited, type Principal, type RouteAccess } from './principal.ts'
+import { type TaskTokens, tokenPrefix } from './task-token.ts'
+import type { TokenBuckets } from './token-bucket.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    access?: RouteAccess
+  }
+  interface FastifyRequest {
+    /** Set for every request that a guarded route gets to see. */
+    principal: Principal
+  }
+}
+
+export type Door = {
+  keys: KeyCheck
+  tokens: TaskTokens
+  /** Of each key, and of each token's task. */
+  rates: TokenBuckets
+}
+
+/** @param isOpen no key is asked for: local development. */
+export function guardRoutes(scope: FastifyInstance, { keys, tokens, rates }: Door, isOpen: boolean): void {
+  scope.decorate(mark, true)
+  scope.decorateRequest('principal')
+  scope.addHook('onRoute', ({ method, url, config, schema }) => {
+    if (!config?.access) throw new Error(`${method} ${url} does not say who may call it`)
+    if (schema?.hide) throw new Error(`${method} ${url} is guarded, and hidden from the description of the API`)
+  })
+  scope.addHook('onRequest', async (request, reply) => {
+    const { access } = request.routeOptions.config
+    const principal = isOpen ? local(request) : await identify(request, access)
+    if (!principal) {
+      reply.header('www-authenticate', 'Bearer')
+      throw new RivuletError('unauthorized', 'A valid key is needed: Authorization: Bearer <key>')
+    }
+    const waitSeconds = !isLimited(principal) || access?.scope === 'worker' ? 0 : rates.take(nameOf(principal))
+    if (waitSeconds > 0) {
+      reply.header('retry-after', String(waitSeconds))
+      throw new RivuletError('rate_limited', 'RATE_LIMIT_PER_SECOND: this key asks too often')
+    }
+    if (!access || !isAllowed(principal, access, request)) throw new RivuletError('forbidden', 'This key may not do this')
+    request.principal = principal
+  })
+
+  async function identify({ headers, query }: FastifyRequest, access: RouteAccess | undefined): Promise<Principal | null> {
+    if (headers.authorization === undefined && access?.tokenInQuery) return holderOf(String((query as { token?: unknown }).token ?? ''))
+    const [, bearer = ''] = /^bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? []
+    if (bearer === '') return null
+    return bearer.startsWith(tokenPrefix) ? holderOf(bearer) : keys.check(bearer)
+  }
+
+  async function holderOf(token: string): Promise<Principal | null> {
+    const claims = tokens.verify(token)
+    const holder = claims?.key ? await keys.holder(claims.key) : null
+    if (!claims || holder?.tenant !== claims.tenant) return null
+    const { task, can } = claims
+    const times = { issuedAt: new Date(claims.issuedAt * 1_000), expiresAt: new Date(claims.expiresAt * 1_000) }
+    return { ...holder, token: { task, can, ...times } }
+  }
+}
+
+/** Whether the routes of a scope are asked who calls them. */
+export function isGuarded(scope: FastifyInstance): boolean {
+  return scope.hasDecorator(mark)
+}
+
+const mark = 'isGuarded'
+
+/** Where no key is asked for, a page of somebody else's could come by a domain of its own that leads to this machine. */
+function local({ headers: { host } }: FastifyRequest): Principal {
+  const name = (host ?? 'localhost').replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1')
+  const isDomain = name.includes('.') && isIP(name) === 0 && !name.endsWith('.localhost')
+  if (isDomain) throw new RivuletError('forbidden', 'Without keys, this answers to the names of this machine only')
+  return anybody
+}
+
+/** A token opens its own task, as far as its key would. */
+function isAllowed(principal: Principal, { scope, token: right }: RouteAccess, { params }: FastifyRequest): boolean {
+  if (!holds(principal, scope)) return false
+  if (!principal.token) return true
+  const { id } = params as { id?: unknown }
+  return right !== undefined && principal.token.can.includes(right) && String(id).toLowerCase() === principal.token.task
+}
+
+function nameOf({ key, token }: Principal): string {
+  return token ? `${key} ${token.task}` : String(key)
+}

@@ -1,0 +1,106 @@
+/** Whose key a text is, against a real database. */
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { createTestDatabase } from '../../../../test/support/database.ts'
+import { openKeyring } from '../keyring.ts'
+import { openDatabase } from '../store/database.ts'
+import { believedMs, createKeyCheck } from './key-check.ts'
+
+const pepper = 'a pepper that is long enough for this test'
+
+async function open() {
+  const { url } = await createTestDatabase()
+  const database = openDatabase({ url, onError: () => {} })
+  const keyring = openKeyring(url)
+  onTestFinished(async () => {
+    vi.useRealTimers()
+    await Promise.all([database.close(), keyring.close()])
+  })
+  const keys = createKeyCheck({ db: database.db, key: 'root of all', workerKey: 'for workers', pepper })
+  return { url, database, keyring, keys }
+}
+
+test('a key is known by its text alone, and brings its tenant and scopes', async () => {
+  const { keyring, keys } = await open()
+  const { key, id } = await keyring.create({ tenant: 'acme', name: 'ci', scopes: ['tasks:read'] }, pepper)
+  expect(key).toMatch(/^rvk_[0-9a-f]{16}_[\w-]{43}$/)
+  expect(await keys.check(key)).toEqual({ tenant: 'acme', scopes: ['tasks:read'], key: id, expiresAt: null, isRoot: false })
+})
+
+test('the database holds neither the key nor its secret', async () => {
+  const { keyring, database } = await open()
+  const { key } = await keyring.create({ tenant: 'acme', name: '', scopes: ['tasks:read'] }, pepper)
+  const { rows } = await database.pool.query('select * from keys')
+  expect(JSON.stringify(rows)).not.toContain(key.split('_').slice(2).join('_'))
+})
+
+test('the keys of the environment are of the default tenant: one may do everything, the other is a worker', async () => {
+  const { keys } = await open()
+  expect(await keys.check('root of all')).toMatchObject({ tenant: 'default', scopes: ['tasks:read', 'tasks:write', 'admin', 'worker'] })
+  expect(await keys.check('for workers')).toMatchObject({ tenant: 'default', scopes: ['worker'] })
+})
+
+test('nothing else is a key: not its id, another secret, another pepper, or what is revoked or expired', async () => {
+  const { keyring, keys, database } = await open()
+  const wish = { tenant: 'acme', name: '', scopes: ['tasks:read' as const] }
+  const good = await keyring.create(wish, pepper)
+  const revoked = await keyring.create(wish, pepper)
+  await keyring.revoke(revoked.id)
+  const expired = await keyring.create({ ...wish, expiresAt: new Date(Date.now() - 1) }, pepper)
+  const other = await keyring.create(wish, `${pepper} of somebody else`)
+  const wrong = [
+    '',
+    'rvk_',
+    good.id,
+    `${good.key}x`,
+    good.key.slice(0, -1),
+    `rvk_${good.id}_${'A'.repeat(43)}`,
+    `rvk_${'0'.repeat(16)}_${'A'.repeat(43)}`,
+  ]
+  for (const text of [...wrong, revoked.key, expired.key, other.key]) expect([text, await keys.check(text)]).toEqual([text, null])
+  const { rows } = await database.pool.query('select id from keys where last_used_at is not null')
+  expect(rows).toEqual([])
+})
+
+test('whatever is wrong with a key, Postgres is asked once and a digest is compared', async () => {
+  const { keyring, keys, database } = await open()
+  const { id, key } = await keyring.create({ tenant: 'acme', name: '', scopes: ['admin'] }, pepper)
+  await keyring.revoke(id)
+  const asked = vi.spyOn(database.pool, 'connect')
+  for (const text of ['nonsense', `rvk_${'0'.repeat(16)}_${'A'.repeat(43)}`, `rvk_${id}_${'A'.repeat(43)}`, key]) {
+    asked.mockClear()
+    await keys.check(text)
+    expect([text, asked.mock.calls.length]).toEqual([text, 1])
+  }
+})
+
+test('a key is asked for once for all who come with it at once, and believed for a few seconds', async () => {
+  const { keyring, keys } = await open()
+  const { id, key } = await keyring.create({ tenant: 'acme', name: '', scopes: ['admin'] }, pepper)
+  const found = await Promise.all(Array.from({ length: 100 }, () => keys.check(key)))
+  expect(found.filter(principal => principal?.key === id).length).toBe(100)
+  await keyring.revoke(id)
+  expect(await keys.check(key)).not.toBeNull()
+  const now = performance.now()
+  vi.spyOn(performance, 'now').mockImplementation(() => now + believedMs + 1)
+  onTestFinished(() => void vi.restoreAllMocks())
+  expect(await keys.check(key)).toBeNull()
+})
+
+test('who asks whether keys are still good hears of a revocation at once, and so does everybody after', async () => {
+  const { keyring, keys } = await open()
+  const { id, key } = await keyring.create({ tenant: 'acme', name: '', scopes: ['admin'] }, pepper)
+  const root = (await keys.check('root of all'))?.key ?? ''
+  await keys.check(key)
+  expect(await keys.stillLive([id, root])).toEqual(new Set([id, root]))
+  await keyring.revoke(id)
+  expect(await keys.stillLive([id, root])).toEqual(new Set([root]))
+  expect(await keys.check(key)).toBeNull()
+})
+
+test('without a pepper there are only the keys of the environment', async () => {
+  const { keyring, database } = await open()
+  const { key } = await keyring.create({ tenant: 'acme', name: '', scopes: ['admin'] }, pepper)
+  const keys = createKeyCheck({ db: database.db, key: 'root of all' })
+  expect(await keys.check(key)).toBeNull()
+  expect(await keys.check('root of all')).not.toBeNull()
+})

@@ -1,0 +1,28 @@
+/** How many requests each caller may make: so many a second, and as many at once as were saved up. Of this process only. */
+
+export type TokenBuckets = {
+  /** Takes one; answers after how many seconds there is one again, 0 when it was had. */
+  take(name: string): number
+}
+
+/** Buckets that are full again are forgotten when there are more than this. */
+const maxBuckets = 10_000
+
+export function createTokenBuckets({ perSecond, burst }: { perSecond: number; burst: number }): TokenBuckets {
+  const buckets = new Map<string, { left: number; at: number }>()
+  return { take }
+
+  function take(name: string): number {
+    const now = performance.now()
+    const known = buckets.get(name)
+    const left = known ? Math.min(burst, known.left + ((now - known.at) / 1_000) * perSecond) : burst
+    const isHad = left >= 1
+    buckets.set(name, { left: isHad ? left - 1 : left, at: now })
+    if (buckets.size > maxBuckets) forgetFull(now)
+    return isHad ? 0 : Math.ceil((1 - left) / perSecond)
+  }
+
+  function forgetFull(now: number): void {
+    for (const [name, { left, at }] of buckets) if (left + ((now - at) / 1_000) * perSecond >= burst) buckets.delete(name)
+  }
+}

@@ -1,0 +1,21 @@
+/** Which pages of other origins may call. Keys travel in a header and never in a cookie, so no answer allows credentials. */
+import type { FastifyInstance } from 'fastify'
+
+const allowedHeaders = 'authorization, content-type, idempotency-key, last-event-id'
+const exposedHeaders = 'retry-after, idempotent-replayed'
+
+export function allowOrigins(app: FastifyInstance, origins: ReadonlySet<string>): void {
+  if (origins.size === 0) return
+  app.addHook('onRequest', async (request, reply) => {
+    const { origin, 'access-control-request-method': wanted } = request.headers
+    reply.header('vary', 'origin')
+    if (origin === undefined || !origins.has(origin)) return
+    reply.header('access-control-allow-origin', origin)
+    if (request.method !== 'OPTIONS' || wanted === undefined) {
+      reply.header('access-control-expose-headers', exposedHeaders)
+      return
+    }
+    reply.header('access-control-allow-methods', 'GET, POST, DELETE').header('access-control-allow-headers', allowedHeaders)
+    return reply.header('access-control-max-age', '600').status(204).send()
+  })
+}

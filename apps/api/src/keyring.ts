@@ -1,0 +1,73 @@
+/** Making, listing and revoking keys, on the database itself: whoever may do that needs no other permission. */
+import { RivuletError } from '@rivulet/protocol'
+import { createKeyText, digestOfSecret } from './access/key-secret.ts'
+import { defaultTenant, type Scope, scopes } from './access/principal.ts'
+import { openDatabase, sqlStateOf } from './store/database.ts'
+import { insertKey, type KeyRow, listKeys, revokeKey } from './store/keys.ts'
+
+export { readKeyPepper } from './config.ts'
+export { defaultTenant, type Scope, scopes }
+
+/** A key as it may be shown. Times are ISO 8601. */
+export type KeyInfo = {
+  id: string
+  tenant: string
+  name: string
+  scopes: Scope[]
+  createdAt: string
+  expiresAt?: string
+  revokedAt?: string
+  lastUsedAt?: string
+}
+
+export type KeyWish = { tenant: string; name: string; scopes: Scope[]; expiresAt?: Date | undefined }
+
+export type Keyring = {
+  /** `key` is shown this once: it cannot be had again. */
+  create(wish: KeyWish, pepper: string): Promise<KeyInfo & { key: string }>
+  list(): Promise<KeyInfo[]>
+  /** Null when there is no such key. */
+  revoke(id: string): Promise<KeyInfo | null>
+  close(): Promise<void>
+}
+
+export function openKeyring(databaseUrl: string): Keyring {
+  const { db, close } = openDatabase({ url: databaseUrl, onError: () => {} })
+  return { create, list, revoke, close }
+
+  async function create({ tenant, name, scopes: granted, expiresAt = undefined }: KeyWish, pepper: string) {
+    if (!/^[a-z0-9_-]{1,64}$/.test(tenant)) throw new RivuletError('bad_call', 'A tenant is 1 to 64 of a-z, 0-9, _ and -')
+    const { id, secret, text } = createKeyText()
+    const digest = digestOfSecret(pepper, secret).toString('hex')
+    const row = await migrated(insertKey(db, { id, digest, tenant, name, scopes: granted, expiresAt: expiresAt ?? null }))
+    return { ...toInfo(row), key: text }
+  }
+
+  async function list(): Promise<KeyInfo[]> {
+    return (await migrated(listKeys(db))).map(toInfo)
+  }
+
+  async function revoke(id: string): Promise<KeyInfo | null> {
+    const row = await migrated(revokeKey(db, id))
+    return row ? toInfo(row) : null
+  }
+}
+
+async function migrated<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    // 42P01: there is no such table.
+    if (sqlStateOf(error) === '42P01') throw new Error('The database is not up to date: run rivulet migrate first', { cause: error })
+    throw error
+  }
+}
+
+function toInfo({ id, tenant, name, scopes: granted, createdAt, expiresAt, revokedAt, lastUsedAt }: KeyRow): KeyInfo {
+  return {
+    ...{ id, tenant, name, scopes: granted, createdAt: createdAt.toISOString() },
+    ...(expiresAt && { expiresAt: expiresAt.toISOString() }),
+    ...(revokedAt && { revokedAt: revokedAt.toISOString() }),
+    ...(lastUsedAt && { lastUsedAt: lastUsedAt.toISOString() }),
+  }
+}

@@ -1,0 +1,162 @@
+/** How an installation is closed: what it starts without, where workers ask, how much each key may ask for, and how keys are made. */
+import { get } from 'node:http'
+import { type Keyring, openKeyring, type Scope } from '@rivulet/api/keys'
+import { createClient as connect } from '@rivulet/client'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { createTestDatabase } from '../support/database.ts'
+import { freePort } from '../support/free-port.ts'
+import { type ApiProcess, type Platform, startPlatform } from '../support/platform.ts'
+import { startProcess } from '../support/platform-process.ts'
+import { runCli } from '../support/terminal.ts'
+
+const pepper = 'a pepper that is long enough for this test'
+const env = { RIVULET_KEY: 'the-root-key-of-this-test', RIVULET_WORKER_KEY: 'the-worker-key-of-this-test', KEY_PEPPER: pepper }
+const root = { authorization: `Bearer ${env.RIVULET_KEY}` }
+
+let platform: Platform
+let keyring: Keyring
+beforeAll(async () => {
+  platform = await startPlatform({ env })
+  keyring = openKeyring(platform.databaseUrl)
+})
+afterAll(async () => {
+  await keyring.close()
+  await platform.close()
+})
+
+const makeKey = (scopes: Scope[], tenant = 'acme') => keyring.create({ tenant, name: '', scopes }, pepper)
+
+describe('an API that others could reach', () => {
+  const address = async () => ({ REDIS_URL: inject('redisUrl'), HOST: '0.0.0.0', PORT: await freePort() })
+
+  test('does not start without a key, and says what to do', async () => {
+    const api = startProcess('api', 'open api', { ...(await address()), DATABASE_URL: platform.databaseUrl })
+    expect((await api.exited).code).toBe(1)
+    expect(JSON.stringify(api.lines)).toMatch(
+      /HOST: .*without a key: set RIVULET_KEY, or KEY_PEPPER and create keys with `rivulet keys create`/,
+    )
+  })
+
+  test('does not go on when there is a pepper and not one key', async () => {
+    const { url } = await createTestDatabase()
+    const api = startProcess('api', 'keyless api', { ...(await address()), DATABASE_URL: url, KEY_PEPPER: pepper })
+    expect((await api.exited).code).toBe(1)
+    expect(JSON.stringify(api.lines)).toContain('create one with `rivulet keys create`')
+  })
+})
+
+test('where no key is asked for it says so, and answers to the names of this machine only', async () => {
+  const api = await platform.startApi({ env: { RIVULET_KEY: '', RIVULET_WORKER_KEY: '', KEY_PEPPER: '' } })
+  await api.said('no key is asked for: only this machine can call')
+  const { port } = new URL(api.url)
+  const ask = (host: string) =>
+    new Promise(resolve => get(`${api.url}/v1/agents`, { headers: { host } }, response => resolve(response.resume().statusCode)))
+  for (const host of [`127.0.0.1:${port}`, 'localhost', `[::1]:${port}`]) expect([host, await ask(host)]).toEqual([host, 200])
+  for (const host of ['evil.example', `evil.example:${port}`, '127.0.0.1.evil.example'])
+    expect([host, await ask(host)]).toEqual([host, 403])
+  await api.kill('SIGTERM')
+})
+
+test('what workers ask can be asked elsewhere, and is then not here', async () => {
+  const port = await freePort()
+  const api = await platform.startApi({ env: { INTERNAL_PORT: port } })
+  const elsewhere = `http://127.0.0.1:${port}`
+  const hello = async (url: string, key = '') => {
+    const headers = { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) }
+    return (await fetch(`${url}/internal/hello`, { method: 'POST', headers, body: '{"worker":"w","agents":[]}' })).status
+  }
+  expect([await hello(api.url, env.RIVULET_WORKER_KEY), await hello(elsewhere, env.RIVULET_WORKER_KEY), await hello(elsewhere)]).toEqual([
+    404, 200, 401,
+  ])
+  expect((await fetch(`${elsewhere}/v1/tasks`, { headers: root })).status).toBe(404)
+  expect((await fetch(`${elsewhere}/healthz`)).status).toBe(200)
+  const worker = await platform.startWorker({ RIVULET_URL: elsewhere })
+  await worker.kill('SIGTERM')
+  await api.kill('SIGTERM')
+})
+
+describe('limits', () => {
+  let api: ApiProcess
+  let task: string
+  beforeAll(async () => {
+    api = await platform.startApi({
+      env: {
+        RATE_LIMIT_PER_SECOND: '0.1',
+        RATE_LIMIT_BURST: '4',
+        MAX_STREAMS_PER_KEY: '1',
+        MAX_STREAMS: '2',
+        CORS_ORIGINS: 'https://app.example',
+      },
+    })
+    task = (await connect({ url: platform.url, key: env.RIVULET_KEY }).tasks.create({ agent: 'echo', input: 'hello' })).id
+  })
+
+  test('who asks too often is told when to come back, and nobody else is', async () => {
+    const [busy, calm] = [await makeKey(['tasks:read']), await makeKey(['tasks:read'])]
+    const ask = (key: string) => fetch(`${api.url}/v1/agents`, { headers: { authorization: `Bearer ${key}` } })
+    const answers = []
+    for (let i = 0; i < 6; i += 1) answers.push(await ask(busy.key))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 429, 429])
+    expect(Number(answers[4]?.headers.get('retry-after'))).toBeGreaterThan(1)
+    expect(await answers[4]?.text()).toMatch(/"rate_limited".*RATE_LIMIT_PER_SECOND/)
+    expect((await ask(calm.key)).status).toBe(200)
+  })
+
+  test('the key of the environment is the installation’s own, and has no such limit', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => fetch(`${api.url}/v1/agents`, { headers: root })))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+  })
+
+  test('a key has so many streams, a process so many in all, and an EventSource is asked to come back', async () => {
+    const leaving = new AbortController()
+    const [other, own] = [await makeKey(['tasks:read']), await makeKey(['tasks:read'], 'default')]
+    const token = (await connect({ url: platform.url, key: own.key }).tasks.get(task).createToken({ can: 'read' })).token
+    const watch = (headers: Record<string, string>, query = '') =>
+      fetch(`${api.url}/v1/tasks/${task}/events?follow=true${query}`, { headers, signal: leaving.signal })
+    const owner = { authorization: `Bearer ${own.key}` }
+    expect((await watch(owner)).status).toBe(200)
+    const second = await watch(owner)
+    expect([second.status, second.headers.get('retry-after'), await second.text()]).toEqual([
+      429,
+      '5',
+      expect.stringContaining('MAX_STREAMS_PER_KEY'),
+    ])
+    const shed = await watch({}, `&token=${token}`)
+    expect([shed.status, await shed.text()]).toEqual([200, 'retry: 15000\n\n'])
+    // Who was refused, or not found, takes no place.
+    expect((await watch({ authorization: `Bearer ${other.key}` })).status).toBe(404)
+    const [guest, third] = await Promise.all([makeKey(['tasks:read'], 'default'), makeKey(['tasks:read'], 'default')])
+    expect((await watch({ authorization: `Bearer ${guest.key}` })).status).toBe(200)
+    const full = await watch({ authorization: `Bearer ${third.key}` })
+    expect([full.status, full.headers.get('retry-after'), await full.text()]).toEqual([503, '5', expect.stringContaining('MAX_STREAMS:')])
+    leaving.abort()
+  })
+
+  test('a page of an origin on the list may call, also the stream', async () => {
+    const headers = { ...root, origin: 'https://app.example' }
+    const leaving = new AbortController()
+    for (const path of ['/v1/agents', `/v1/tasks/${task}/events`, '/v1/nowhere']) {
+      const response = await fetch(`${platform.apis.at(-1)?.url}${path}`, { headers, signal: leaving.signal })
+      expect([path, response.headers.get('access-control-allow-origin')]).toEqual([path, 'https://app.example'])
+    }
+    leaving.abort()
+  })
+})
+
+describe('rivulet keys', () => {
+  const run = (...args: string[]) => runCli(['keys', ...args], { env: { DATABASE_URL: platform.databaseUrl, KEY_PEPPER: pepper } })
+
+  test('creates a key that works at once, shows it once, lists and revokes it', async () => {
+    const key = (await run('create', '--tenant', 'cli', '--scope', 'tasks:read', '--name', 'for ci', '--expires', '30d')).stdout.trim()
+    expect(key).toMatch(/^rvk_[0-9a-f]{16}_[\w-]{43}$/)
+    const client = connect({ url: platform.url, key, maxRetries: 0 })
+    expect((await client.agents.list()).length).toBeGreaterThan(0)
+    await expect(client.tasks.create({ agent: 'echo' })).rejects.toMatchObject({ code: 'forbidden' })
+    const [, id = ''] = key.split('_')
+    const { stdout: table } = await run('list')
+    expect([table.includes(id), table.includes('good until'), table.includes(key.slice(-43))]).toEqual([true, true, false])
+    expect(JSON.parse((await run('revoke', id, '--json')).stdout)).toMatchObject({ id, tenant: 'cli', revokedAt: expect.any(String) })
+    expect(await run('revoke', '0000000000000000')).toMatchObject({ code: 1, stderr: expect.stringContaining('no key of this id') })
+    expect(await run('create', '--scope', 'everything')).toMatchObject({ code: 2, stdout: '' })
+  })
+})

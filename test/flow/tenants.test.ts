@@ -1,0 +1,329 @@
+/**
+ * Every route of the running API, tried by everybody who may not: another tenant, no key, every kind of wrong key, every missing scope, the token
+ * of another task, the token without the right. The routes are those that the API says it has; one without a row here fails.
+ */
+import { randomUUID } from 'node:crypto'
+import { type KeyInfo, type Keyring, openKeyring, type Scope } from '@rivulet/api/keys'
+import type { TokenRight } from '@rivulet/protocol'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import { createClient, type ErrorAnswer } from '../support/platform-client.ts'
+import { until } from '../support/until.ts'
+
+const root = 'the-root-key-of-this-test'
+const pepper = 'a pepper that is long enough for this test'
+const env = { RIVULET_KEY: root, RIVULET_WORKER_KEY: 'the-worker-key-of-this-test', KEY_PEPPER: pepper, LOG_LEVEL: 'trace' }
+
+type Row = {
+  /** Null for what anybody may see. */
+  scope: Scope | null
+  token?: TokenRight
+  body?: unknown
+  /** What the right caller gets. */
+  answer: number
+}
+
+const turn = randomUUID()
+const holding = { turn, epoch: 1 }
+const rows: Record<string, Row> = {
+  'GET /healthz': { scope: null, answer: 200 },
+  'GET /readyz': { scope: null, answer: 200 },
+  'GET /metrics': { scope: 'admin', answer: 200 },
+  'GET /v1/agents': { scope: 'tasks:read', answer: 200 },
+  'GET /v1/agents/activity': { scope: 'tasks:read', answer: 200 },
+  'GET /v1/tasks': { scope: 'tasks:read', answer: 200 },
+  'POST /v1/tasks': { scope: 'tasks:write', body: { agent: 'echo', input: 'hello' }, answer: 201 },
+  'GET /v1/tasks/{id}': { scope: 'tasks:read', token: 'read', answer: 200 },
+  'GET /v1/tasks/{id}/messages': { scope: 'tasks:read', token: 'read', answer: 200 },
+  'GET /v1/tasks/{id}/events': { scope: 'tasks:read', token: 'read', answer: 200 },
+  'POST /v1/tasks/{id}/turns': { scope: 'tasks:write', token: 'send', body: { input: 'more' }, answer: 202 },
+  'POST /v1/tasks/{id}/cancel': { scope: 'tasks:write', token: 'cancel', body: {}, answer: 200 },
+  'POST /v1/tasks/{id}/tokens': { scope: 'tasks:read', body: { can: 'read' }, answer: 201 },
+  'DELETE /v1/tasks/{id}': { scope: 'tasks:write', answer: 204 },
+  'POST /internal/hello': { scope: 'worker', body: { worker: 'w', agents: [] }, answer: 200 },
+  'POST /internal/claim': { scope: 'worker', body: { worker: 'w', turn, claimId: 'c' }, answer: 200 },
+  'POST /internal/heartbeat': { scope: 'worker', body: { worker: 'w', turns: [] }, answer: 200 },
+  'POST /internal/reopen': { scope: 'worker', body: { ...holding, claimId: 'c' }, answer: 200 },
+  'POST /internal/step': { scope: 'worker', body: { turn, claimId: 'c', name: 'one', memory: '{}' }, answer: 200 },
+  'POST /internal/release': { scope: 'worker', body: holding, answer: 200 },
+  'POST /internal/finish': { scope: 'worker', body: { ...holding, outcome: { status: 'completed' }, n: 0, digest: '' }, answer: 200 },
+  'POST /internal/messages': { scope: 'worker', body: { task: turn }, answer: 404 },
+}
+
+const allScopes: Scope[] = ['tasks:read', 'tasks:write', 'admin', 'worker']
+const rights: TokenRight[] = ['read', 'send', 'cancel']
+
+type Made = KeyInfo & { key: string }
+
+let platform: Platform
+let keyring: Keyring
+let own: Made
+let other: Made
+/** One for each scope, of the same tenant as `own`. */
+const narrow = new Map<Scope, Made>()
+/** Texts that are no key, each in its own way. */
+let wrongKeys: [what: string, text: string][]
+
+beforeAll(async () => {
+  platform = await startPlatform({ env })
+  keyring = openKeyring(platform.databaseUrl)
+  own = await makeKey('acme', ['tasks:read', 'tasks:write'])
+  other = await makeKey('rival', ['tasks:read', 'tasks:write', 'admin', 'worker'])
+  for (const scope of allScopes) narrow.set(scope, await makeKey('acme', [scope]))
+  const revoked = await makeKey('acme', allScopes)
+  await keyring.revoke(revoked.id)
+  const expired = await makeKey('acme', allScopes, new Date(Date.now() - 1_000))
+  wrongKeys = [
+    ['nonsense', 'nonsense'],
+    ['an unknown id', `rvk_${'0'.repeat(16)}_${'A'.repeat(43)}`],
+    ['another secret', `rvk_${own.id}_${'A'.repeat(43)}`],
+    ['a revoked key', revoked.key],
+    ['an expired key', expired.key],
+    ['a forged token', `rvt_${Buffer.from('{}').toString('base64url')}.${'A'.repeat(43)}`],
+  ]
+})
+afterAll(async () => {
+  await keyring.close()
+  await platform.close()
+})
+
+function makeKey(tenant: string, scopes: Scope[], expiresAt?: Date): Promise<Made> {
+  return keyring.create({ tenant, name: 'test', scopes, expiresAt }, pepper)
+}
+
+type Reply = { status: number; headers: Record<string, string>; body: string }
+
+/** What is in it by chance is taken out: two answers that are the same are equal. */
+async function ask(route: string, { id = '', key, body, query = '', url = platform.url }: AskOptions = {}): Promise<Reply> {
+  const [method = '', path = ''] = route.split(' ')
+  const leaving = new AbortController()
+  const response = await fetch(`${url}${path.replace('{id}', id)}${query}`, {
+    method,
+    headers: {
+      ...(key !== undefined && { authorization: `Bearer ${key}` }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    signal: leaving.signal,
+  })
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') && response.ok
+  const text = isStream ? '' : await response.text()
+  leaving.abort()
+  const { date: _, ...headers } = Object.fromEntries(response.headers)
+  return { status: response.status, headers, body: text.replace(/"requestId":"[^"]+"/, '"requestId":""') }
+}
+
+type AskOptions = { id?: string; key?: string | undefined; body?: unknown; query?: string; url?: string }
+
+async function newTask(key = own.key): Promise<string> {
+  const { body } = await ask('POST /v1/tasks', { key, body: { agent: 'echo', input: 'hello' } })
+  const { id } = JSON.parse(body).task
+  await until('the task has ended', async () =>
+    (await ask('GET /v1/tasks/{id}', { id, key })).body.includes('"status":"completed","params"'),
+  )
+  return id
+}
+
+async function tokenFor(id: string, can: TokenRight[], ttlSeconds = 60, key = own.key): Promise<string> {
+  const { status, body } = await ask('POST /v1/tasks/{id}/tokens', { id, key, body: { can, ttlSeconds } })
+  expect([status, body]).toEqual([201, expect.stringContaining('rvt_')])
+  return JSON.parse(body).token
+}
+
+const codeOf = ({ status, body }: Reply) => [status, (JSON.parse(body) as ErrorAnswer).error.code]
+
+test('every route that the API has is in the table, and no other', async () => {
+  const { body } = await createClient(() => platform.url).get<{ paths: Record<string, object> }>('/openapi.json')
+  const offered = Object.entries(body.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`),
+  )
+  expect(offered.sort()).toEqual(Object.keys(rows).sort())
+})
+
+const guarded = Object.entries(rows).filter(([, { scope }]) => scope !== null)
+const ofOneTask = guarded.filter(([route]) => route.includes('{id}'))
+
+describe.each(guarded)('%s', (route, { scope, token, body, answer }) => {
+  const holders = allScopes.filter(held => held === scope || (held === 'admin' && scope !== 'worker'))
+
+  test('refuses who has no key, and every kind of wrong one, with one and the same answer', async () => {
+    const id = await newTask()
+    const missing = await ask(route, { id, body })
+    expect([...codeOf(missing), missing.headers['www-authenticate']]).toEqual([401, 'unauthorized', 'Bearer'])
+    for (const [what, key] of wrongKeys) expect([what, await ask(route, { id, body, key })]).toEqual([what, missing])
+    for (const query of [`?key=${own.key}`, `?token=${own.key}`, `?token=${wrongKeys.at(-1)?.[1]}`, `?token=${root}`])
+      expect([query, await ask(route, { id, body, query })]).toEqual([query, missing])
+    expect((await ask(route.replace('GET', 'HEAD'), { id, body })).status).toBeGreaterThanOrEqual(401)
+  })
+
+  test('refuses a key that lacks the scope', async () => {
+    const id = await newTask()
+    for (const held of allScopes.filter(one => !holders.includes(one))) {
+      expect([held, codeOf(await ask(route, { id, body, key: narrow.get(held)?.key }))]).toEqual([held, [403, 'forbidden']])
+    }
+  })
+
+  test(token ? `takes a token of its task that may ${token}, and no other` : 'takes no token', async () => {
+    const [id, another] = [await newTask(), await newTask()]
+    for (const right of rights.filter(one => one !== token)) {
+      expect([right, codeOf(await ask(route, { id, body, key: await tokenFor(id, [right]) }))]).toEqual([right, [403, 'forbidden']])
+    }
+    const elsewhere = await ask(route, { id, body, key: await tokenFor(another, rights) })
+    expect(codeOf(elsewhere)).toEqual([403, 'forbidden'])
+    expect(await ask(route, { id: randomUUID(), body, key: await tokenFor(another, rights) })).toEqual(elsewhere)
+    const itself = await ask(route, { id, body, key: await tokenFor(id, token ? [token] : rights) })
+    expect(itself.status).toBe(token ? answer : 403)
+  })
+
+  test('answers who may', async () => {
+    for (const held of holders) {
+      expect([held, (await ask(route, { id: await newTask(), body, key: narrow.get(held)?.key })).status]).toEqual([held, answer])
+    }
+    expect((await ask(route, { id: await newTask(root), body, key: root })).status).toBe(answer)
+  })
+})
+
+describe.each(ofOneTask)('%s', (route, { body }) => {
+  test('answers another tenant as if there were no such task', async () => {
+    const id = await newTask()
+    const unknown = await ask(route, { id: randomUUID(), body, key: other.key })
+    expect(codeOf(unknown)).toEqual([404, 'task_not_found'])
+    expect(await ask(route, { id, body, key: other.key })).toEqual(unknown)
+    expect((await ask('GET /v1/tasks/{id}', { id, key: own.key })).status).toBe(200)
+  })
+})
+
+describe('what is not about one task', () => {
+  test('lists, names, idempotency keys and figures are each tenant’s own', async () => {
+    const secret = randomUUID()
+    const body = { agent: 'echo', name: secret, input: 'hello', metadata: { secret } }
+    const post = (key: string) =>
+      createClient(() => platform.url).post<{ task: { id: string } }>('/v1/tasks', body, {
+        ...{ authorization: `Bearer ${key}`, 'idempotency-key': secret },
+      })
+    const [mine, theirs, again] = [await post(own.key), await post(other.key), await post(own.key)]
+    expect([mine.status, theirs.status, again.status]).toEqual([201, 201, 201])
+    expect(theirs.body.task.id).not.toBe(mine.body.task.id)
+    expect([again.body.task.id, again.headers.get('idempotent-replayed')]).toEqual([mine.body.task.id, 'true'])
+    for (const query of ['', `?name=${secret}`, `?metadata.secret=${secret}`, '?agent=echo']) {
+      const { body: page } = await ask('GET /v1/tasks', { key: other.key, query })
+      expect([query, page.includes(mine.body.task.id), page.includes(theirs.body.task.id)]).toEqual([query, false, true])
+    }
+    await ask('POST /v1/tasks', { key: own.key, body: { agent: 'echo', delayMs: 3_600_000 } })
+    const queued = async (key: string) =>
+      JSON.parse((await ask('GET /v1/agents', { key })).body).data.find((agent: { name: string }) => agent.name === 'echo').queued
+    expect([(await queued(own.key)) > 0, await queued(other.key)]).toEqual([true, 0])
+  })
+
+  test('who may write but not read cannot have what is written streamed back', async () => {
+    const name = randomUUID()
+    const body = { agent: 'echo', name, input: 'hello' }
+    await ask('POST /v1/tasks', { key: own.key, body })
+    const key = narrow.get('tasks:write')?.key ?? ''
+    for (const [accept, query] of [
+      ['text/event-stream', ''],
+      ['application/json', '?format=ai-sdk'],
+    ] as const) {
+      const headers = { accept, authorization: `Bearer ${key}` }
+      expect((await createClient(() => platform.url).post(`/v1/tasks${query}`, body, headers)).status).toBe(403)
+    }
+    expect((await ask('POST /v1/tasks', { key, body })).status).toBe(200)
+  })
+
+  test('a task that is being watched is hidden from others as well as any', async () => {
+    const steps = [{ delta: { index: 0, delta: { type: 'text', text: 'secret' } } }, { sleep: 60_000 }]
+    const { body } = await ask('POST /v1/tasks', { key: own.key, body: { agent: 'scripted', params: { steps } } })
+    const { id } = JSON.parse(body).task
+    const viewer = await watch(id, { key: own.key })
+    await viewer.heard('caught_up')
+    const route = 'GET /v1/tasks/{id}/events'
+    expect(await ask(route, { id, key: other.key })).toEqual(await ask(route, { id: randomUUID(), key: other.key }))
+    viewer.leave()
+    await ask('POST /v1/tasks/{id}/cancel', { id, key: own.key, body: {} })
+  })
+})
+
+describe('a token', () => {
+  test('that may send but not cancel may not interrupt', async () => {
+    const id = await newTask()
+    const route = 'POST /v1/tasks/{id}/turns'
+    const body = { input: 'now', ifBusy: 'interrupt' }
+    expect(codeOf(await ask(route, { id, body, key: await tokenFor(id, ['send']) }))).toEqual([403, 'forbidden'])
+    expect((await ask(route, { id, body, key: await tokenFor(id, ['send', 'cancel']) })).status).toBe(202)
+  })
+
+  test('gives no more than its key may', async () => {
+    const id = await newTask()
+    const key = narrow.get('tasks:read')?.key
+    for (const can of ['send', 'cancel', rights]) {
+      expect(codeOf(await ask('POST /v1/tasks/{id}/tokens', { id, key, body: { can } }))).toEqual([403, 'forbidden'])
+    }
+  })
+
+  test('comes in the query of the stream, and is followed by a fresh one before it ends; neither is ever logged', async () => {
+    const id = await newTask()
+    const first = await tokenFor(id, ['read'], 5)
+    const viewer = await watch(id, { query: `?follow=true&token=${first}` })
+    const [, fresh = ''] = /"token":"([^"]+)"/.exec(await viewer.heard('event: token')) ?? []
+    expect(fresh).not.toBe(first)
+    expect((await ask('GET /v1/tasks/{id}', { id, key: fresh })).status).toBe(200)
+    await until('the first one has ended', async () => (await ask('GET /v1/tasks/{id}', { id, key: first })).status === 401)
+    const next = await watch(id, { query: `?follow=true&token=${fresh}` })
+    await next.heard('caught_up')
+    next.leave()
+    viewer.leave()
+    const said = JSON.stringify(platform.apis.map(({ lines }) => lines))
+    for (const secret of [first, fresh, own.key, own.key.slice(-43), root]) expect(said.includes(secret)).toBe(false)
+  })
+})
+
+describe('a key that is revoked', () => {
+  test('has its streams ended within 30 s, those of its tokens too, and nobody else’s', async () => {
+    const doomed = await makeKey('acme', ['tasks:read'])
+    const id = await newTask()
+    const token = await tokenFor(id, ['read'], 3_600, doomed.key)
+    const [byKey, byToken, kept] = [
+      await watch(id, { key: doomed.key, query: '?follow=true' }),
+      await watch(id, { query: `?follow=true&token=${token}` }),
+      await watch(id, { key: own.key, query: '?follow=true' }),
+    ]
+    for (const viewer of [byKey, byToken, kept]) await viewer.heard('caught_up')
+    const since = performance.now()
+    await keyring.revoke(doomed.id)
+    await Promise.all([byKey.ended, byToken.ended])
+    expect(performance.now() - since).toBeLessThan(30_000)
+    expect(kept.hasEnded()).toBe(false)
+    for (const key of [doomed.key, token]) {
+      // The end of a stream may close the connection that the next question is sent on.
+      await until('it is refused', async () => (await ask('GET /v1/tasks/{id}', { id, key }).catch(() => null))?.status === 401)
+    }
+    kept.leave()
+  })
+})
+
+type Watched = { heard(text: string): Promise<string>; ended: Promise<void>; hasEnded(): boolean; leave(): void }
+
+async function watch(
+  id: string,
+  { key, query = '', url = platform.url }: { key?: string; query?: string; url?: string },
+): Promise<Watched> {
+  const leaving = new AbortController()
+  const headers = { ...(key !== undefined && { authorization: `Bearer ${key}` }) }
+  const response = await fetch(`${url}/v1/tasks/${id}/events${query}`, { headers, signal: leaving.signal })
+  expect(response.status).toBe(200)
+  let text = ''
+  let hasEnded = false
+  const ended = read().catch(() => {})
+  return {
+    heard: part => until(`the stream says ${part}`, () => text.includes(part) && text),
+    ended,
+    hasEnded: () => hasEnded,
+    leave: () => leaving.abort(),
+  }
+
+  async function read(): Promise<void> {
+    const decoder = new TextDecoder()
+    for await (const bytes of response.body ?? []) text += decoder.decode(bytes, { stream: true })
+    hasEnded = true
+  }
+}

@@ -58,7 +58,8 @@ export async function runClients(
       breakAfter: random => breakingPoint(random()),
       garble,
     })
-    const client = createClient({ url: proxy.url, fetch: countingFetch })
+    // This network breaks nearly every second answer: by default a call would give up once in a few thousand.
+    const client = createClient({ url: proxy.url, fetch: countingFetch, maxRetries: 30 })
     try {
       for (let seed = queue.shift(); seed !== undefined; seed = queue.shift()) {
         const faults = await run(client, seed).catch((error: unknown) => [error instanceof Error ? String(error.stack) : String(error)])

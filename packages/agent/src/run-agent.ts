@@ -5,7 +5,7 @@
  * and its arguments are valid, and every call is answered exactly once: with a result, or with an error that the model is shown. The next
  * request is made from whole messages, never from deltas. No state outlives a run, so model and tools can be shared by any number of them.
  */
-import { done, RivuletError, type StopReason, start, text, type Update, type Usage } from '@rivulet/protocol'
+import { done, RivuletError, type StopReason, start, sumUsage, text, type Update, type Usage } from '@rivulet/protocol'
 import { AgentError } from './agent-error.ts'
 import { createEventStream, type EventSink, type EventStream } from './event-stream.ts'
 import type { HistoryMessage, Model, ModelRequest, ModelResult, SpokenMessage } from './model.ts'
@@ -16,7 +16,6 @@ import { createRunVoice } from './run-voice.ts'
 import type { Tool } from './tool.ts'
 import { answerCalls, requestsIn } from './tool-batch.ts'
 import { createToolbox, type Toolbox } from './toolbox.ts'
-import { sumUsage } from './usage.ts'
 
 export type RunOptions = Omit<ModelRequest, 'tools'> & {
   model: Model
@@ -103,7 +102,7 @@ async function run(options: RunOptions & { maxSteps: number; toolbox: Toolbox },
       ...(toolChoice && steps === 1 && { toolChoice }),
     }
     const relayed = await relayModel(model, asked, { signal, hear: update => voice.emit(shift(update, from)), ready: sink.ready })
-    usage = sumUsage(usage, relayed.usage)
+    usage = sumUsage([usage, relayed.usage])
     voice.closeOpen(relayed.failure ? 'failed' : signal.aborted ? 'aborted' : 'complete', relayed.failure?.failure)
     return relayed
   }

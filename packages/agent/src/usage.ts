@@ -6,11 +6,3 @@ export function mergeUsage(before: Usage | undefined, report: Record<string, unk
   const counts = Object.entries(report).filter((entry): entry is [string, number] => Number.isFinite(entry[1]))
   return counts.length === 0 ? before : { ...before, ...Object.fromEntries(counts) }
 }
-
-/** Of several responses. */
-export function sumUsage(before: Usage | undefined, more: Usage | undefined): Usage | undefined {
-  if (!before || !more) return before ?? more
-  const sum = new Map(Object.entries(before))
-  for (const [name, count] of Object.entries(more)) sum.set(name, (sum.get(name) ?? 0) + count)
-  return Object.fromEntries(sum)
-}

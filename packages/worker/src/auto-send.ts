@@ -2,7 +2,7 @@
  * Sends a stream of updates by itself: opens a message for each content block, streams its deltas, closes it, and answers the finished messages.
  * The stream numbers its messages from 0, whatever the turn has said before.
  */
-import { type Content, type Message, RivuletError, type StopReason, type Update, type Usage } from '@rivulet/protocol'
+import { type Content, type Message, RivuletError, type StopReason, sumUsage, type Update, type Usage } from '@rivulet/protocol'
 import { failureOf } from './failure.ts'
 import { closeMessage } from './message-handle.ts'
 import type { TurnWriter } from './turn-writer.ts'
@@ -74,17 +74,7 @@ export function endOf(messages: readonly Message[]): { stopReason: StopReason; u
   const isAsking = messages.some(
     ({ content, status }) => content.type === 'tool_request' && status === 'complete' && !answered.has(content.callId),
   )
-  const usages = messages.flatMap(({ usage }) => (usage ? [usage] : []))
+  const usage = sumUsage(messages.map(message => message.usage))
   const stopReason = messages.findLast(message => message.stopReason)?.stopReason ?? (isAsking ? 'tool_use' : 'stop')
-  return { stopReason, ...(usages.length > 0 && { usage: sumUsage(usages) }) }
-}
-
-function sumUsage(usages: readonly Usage[]): Usage {
-  const sum = new Map<string, number>()
-  for (const [name, count] of usages.flatMap(usage => Object.entries(usage))) {
-    const total = (sum.get(name) ?? 0) + count
-    // JSON has no infinity: a turn with such a usage could not be finished.
-    if (Number.isFinite(total)) sum.set(name, total)
-  }
-  return Object.fromEntries(sum)
+  return { stopReason, ...(usage && { usage }) }
 }

@@ -236,6 +236,27 @@ describe.skipIf(!chromium)('the console', () => {
     expect(await page.evaluate(() => [localStorage.length, sessionStorage.length])).toEqual([0, 1])
     complaints = complaints.filter(complaint => !complaint.includes('401'))
   })
+
+  test('with a key, what a task’s page opens and does goes by a token for that task', async () => {
+    const bearers = new Map<string, string>()
+    page.on('request', request => {
+      const { pathname } = new URL(request.url())
+      if (pathname.startsWith('/v1/')) bearers.set(pathname.replace(/^.*\//, ''), request.headers().authorization ?? '')
+    })
+    await page.addInitScript(() => sessionStorage.setItem('rivulet.key', 'secret'))
+    const id = await start({ steps: [say('said before')] })
+    await page.goto(`${guarded.url}/tasks/${id}?inspect=1`)
+    await page.getByText('said before').first().waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('and now')
+    await page.keyboard.press('Enter')
+    await page.getByText('and now').first().waitFor()
+    expect(bearers.get('tokens')).toBe('Bearer secret')
+    expect([bearers.get('events'), bearers.get('turns')]).toEqual([
+      expect.stringMatching(/^Bearer rvt_/),
+      expect.stringMatching(/^Bearer rvt_/),
+    ])
+  })
 })
 
 async function open(): Promise<Page> {

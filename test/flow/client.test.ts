@@ -1,10 +1,11 @@
 /** The client SDK against the real thing: whatever the network does, it ends with what is stored, and has heard what was logged. */
 import { createClient, type Json, type TaskEvent, type TaskHandle, textOf } from '@rivulet/client'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runClients } from '../support/client-runs.ts'
 import { ownHeldMemory } from '../support/own-memory.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { repeat, say } from '../support/scripts.ts'
+import { type ApiProcess, type Platform, startPlatform } from '../support/platform.ts'
+import { repeat, rest, say } from '../support/scripts.ts'
+import { until } from '../support/until.ts'
 
 let platform: Platform
 
@@ -40,17 +41,83 @@ test('a reader who is slower than the agent holds next to nothing, and has all o
   expect((await task.result()).text.length).toBe(length)
 })
 
-test('an API that asks for a key gets it, also with the stream', async () => {
-  const api = await platform.startApi({ env: { RIVULET_KEY: 'right' } })
-  const tokens = ['wrong', 'right']
-  const client = createClient({ url: api.url, token: () => tokens.shift() ?? 'right' })
-  const task = await client.tasks.create({
-    agent: 'scripted',
-    params: { steps: [{ delta: { index: 0, delta: { type: 'text', text: 'in' } } }] },
+describe('an API that asks for a key', () => {
+  let api: ApiProcess
+  beforeAll(async () => {
+    api = await platform.startApi({ env: { RIVULET_KEY: 'right' } })
   })
-  expect(await task.result()).toMatchObject({ status: 'completed', text: 'in' })
-  await expect(createClient({ url: api.url, key: 'wrong' }).tasks.get(task.id).result()).rejects.toMatchObject({ code: 'unauthorized' })
+
+  test('gets it, also with the stream', async () => {
+    const tokens = ['wrong', 'right']
+    const client = createClient({ url: api.url, token: () => tokens.shift() ?? 'right' })
+    const task = await client.tasks.create({
+      agent: 'scripted',
+      params: { steps: [{ delta: { index: 0, delta: { type: 'text', text: 'in' } } }] },
+    })
+    expect(await task.result()).toMatchObject({ status: 'completed', text: 'in' })
+    await expect(createClient({ url: api.url, key: 'wrong' }).tasks.get(task.id).result()).rejects.toMatchObject({ code: 'unauthorized' })
+  })
+
+  test('gets no key from who has a token: its stream renews it, it sends and stops with it, and one that has ended is asked for anew', async () => {
+    const owner = createClient({ url: api.url, key: 'right' }).tasks
+    const task = await owner.create({ agent: 'scripted', params: json({ steps: [say(0, 'one')] }) })
+    const bearers = new Set<string>()
+    const given: string[] = []
+    const fetch = cutAfter('event: token', bearers)
+    const viewer = createClient({ url: api.url, fetch }).tasks.get(task.id, {
+      token: async id => {
+        given.push((await owner.get(id).createToken({ can: ['read', 'send', 'cancel'], ttlSeconds: 5 })).token)
+        return given.at(-1) ?? ''
+      },
+    })
+    const view = viewer.view({ follow: true })
+    const leave = view.subscribe(() => {})
+    await until(
+      'the stream has handed out a token, was cut off, and has come back with it',
+      () => bearers.size === 2 && view.current.connection === 'live',
+    )
+    expect(given).toHaveLength(1)
+    await viewer.send(undefined, { params: json({ steps: [say(0, 'two'), rest(60_000)] }) })
+    await until('it is heard', () => textOf(view.current.messages) === 'one\n\ntwo')
+    expect((await viewer.cancel()).status).toBe('canceled')
+    leave()
+    expect([...bearers].every(bearer => bearer.startsWith('Bearer rvt_'))).toBe(true)
+
+    const [first = ''] = given
+    await until('the first token has ended', async () => (await detailWith(first)) === 401)
+    const kept = [first]
+    const late = createClient({ url: api.url }).tasks.get(task.id, {
+      token: async id => kept.shift() ?? (await owner.get(id).createToken({ can: 'read' })).token,
+    })
+    expect((await late.detail()).task.status).toBe('canceled')
+    await expect(late.send('more')).rejects.toMatchObject({ code: 'forbidden' })
+
+    async function detailWith(token: string): Promise<number> {
+      return (await globalThis.fetch(`${api.url}/v1/tasks/${task.id}`, { headers: { authorization: `Bearer ${token}` } })).status
+    }
+  })
 })
+
+/** A network that breaks a stream once, after it has said this, and the bearers that it has seen. */
+function cutAfter(text: string, bearers: Set<string>): typeof fetch {
+  let isCut = false
+  return async (input, init) => {
+    bearers.add(new Headers(init?.headers as Record<string, string>).get('authorization') ?? '')
+    const response = await fetch(input, init)
+    const isStream = response.headers.get('content-type')?.startsWith('text/event-stream')
+    if (!isStream || !response.body) return response
+    const decoder = new TextDecoder()
+    const cut = new TransformStream<Uint8Array, Uint8Array>({
+      transform(bytes, controller) {
+        controller.enqueue(bytes)
+        if (isCut || !decoder.decode(bytes, { stream: true }).includes(text)) return
+        isCut = true
+        controller.error(new Error('cut'))
+      },
+    })
+    return new Response(response.body.pipeThrough(cut), { headers: response.headers })
+  }
+}
 
 /** The length of the text after an event. A snapshot leaves out what is old and long; that is had from the rows. */
 async function lengthAfter(task: TaskHandle, length: number, event: TaskEvent): Promise<number> {

@@ -12,8 +12,8 @@ import {
   turnSchema,
 } from '@rivulet/protocol'
 import { pageWakeUps, type WakeUps } from './backoff.ts'
-import { createCredentials, type TokenSource } from './credentials.ts'
-import { type CallOptions, createHttp, readJson } from './http.ts'
+import { createCredentials, type TaskTokenSource, type TokenSource } from './credentials.ts'
+import { type CallOptions, createHttp, type Http, readJson } from './http.ts'
 import { type Page, readPage } from './page.ts'
 import { type CreatedTask, createTaskHandle, type TaskHandle } from './task-handle.ts'
 
@@ -21,7 +21,7 @@ export type ClientOptions = {
   /** Where the API is: `http://127.0.0.1:4000`. */
   url: string
   key?: string | undefined
-  /** In place of `key`: asked for a token before the first request, and once more when the server refuses it. */
+  /** In place of `key`, for a page that is about one task. */
   token?: TokenSource | undefined
   /** Default: the platform's. */
   fetch?: typeof fetch
@@ -47,13 +47,18 @@ export type TaskQuery = {
   cursor?: string
 }
 
+export type HandleOptions = {
+  /** For everything that the handle does, in place of what the client has: a token for this task. */
+  token?: TaskTokenSource | undefined
+}
+
 export type RivuletClient = {
   readonly url: string
   tasks: {
     /** Resolves when the task is stored. */
-    create(body: CreateTaskInput, options?: CallOptions & { idempotencyKey?: string }): Promise<CreatedTask>
+    create(body: CreateTaskInput, options?: HandleOptions & CallOptions & { idempotencyKey?: string }): Promise<CreatedTask>
     /** A handle; asks nothing. */
-    get(id: string): TaskHandle
+    get(id: string, options?: HandleOptions): TaskHandle
     list(query?: TaskQuery, options?: CallOptions): Promise<Page<Task>>
   }
   agents: {
@@ -74,12 +79,11 @@ export function createClient(options: ClientOptions): RivuletClient {
   const { random = Math.random } = options
   // Looked up with each request, and called without an owner: a browser's fetch insists on that.
   const send: typeof fetch = given ?? ((input, init) => fetch(input, init))
-  const http = createHttp({ url, fetch: send, credentials: createCredentials({ key, token }), wakeUps, random, maxRetries, timeoutMs })
-  const deps = { http, wakeUps, random, silenceMs }
+  const http = httpWith({ key, token })
 
   return {
     url,
-    tasks: { create, get: id => createTaskHandle(deps, id), list },
+    tasks: { create, get: (id, own) => createTaskHandle(depsOf(id, own), id), list },
     agents: { list: listAgents, activity },
     health: own => http.call({ method: 'GET', path: '/healthz', retries: 0, ...own, read: readStatus }),
     ready: own => http.call({ method: 'GET', path: '/readyz', retries: 0, ...own, read: readStatus }),
@@ -87,11 +91,23 @@ export function createClient(options: ClientOptions): RivuletClient {
     openapi: own => http.call({ method: 'GET', path: '/openapi.json', ...own, read: response => readJson(response, body => body as Json) }),
   }
 
-  async function create(body: CreateTaskInput, own: CallOptions & { idempotencyKey?: string } = {}): Promise<CreatedTask> {
+  function httpWith(credentials: Pick<ClientOptions, 'key' | 'token'>): Http {
+    return createHttp({ url, fetch: send, credentials: createCredentials(credentials), wakeUps, random, maxRetries, timeoutMs })
+  }
+
+  function depsOf(id: string, { token: own }: HandleOptions = {}) {
+    const ownHttp = own === undefined ? http : httpWith({ token: typeof own === 'string' ? own : () => own(id) })
+    return { http: ownHttp, wakeUps, random, silenceMs }
+  }
+
+  async function create(
+    body: CreateTaskInput,
+    { token: own, ...call }: HandleOptions & CallOptions & { idempotencyKey?: string } = {},
+  ): Promise<CreatedTask> {
     const read = (response: Response) =>
       readJson(response, answer => ({ task: taskSchema.parse(answer.task), turn: turnSchema.parse(answer.turn) }))
-    const accepted = await http.call({ method: 'POST', path: '/v1/tasks', body, ...own, read })
-    return Object.assign(createTaskHandle(deps, accepted.task.id, accepted.turn.number), accepted)
+    const accepted = await http.call({ method: 'POST', path: '/v1/tasks', body, ...call, read })
+    return Object.assign(createTaskHandle(depsOf(accepted.task.id, { token: own }), accepted.task.id, accepted.turn.number), accepted)
   }
 
   function list({ metadata = {}, ...filters }: TaskQuery = {}, own: CallOptions = {}): Promise<Page<Task>> {

@@ -1,12 +1,16 @@
 /**
- * The bearer token of each request: a key that stays, or one that is asked for and renewed when the server no longer takes it.
+ * The bearer of each request: a key that stays, or a token, which is succeeded by those that its stream hands out, and asked for anew when
+ * the server no longer takes it.
  *
  * Requests that are refused together renew it once: whoever was refused with an older token just uses the newer one.
  */
 import { RivuletError } from '@rivulet/protocol'
 import { unreachable } from './answer.ts'
 
-export type TokenSource = () => string | Promise<string>
+/** A token, or how to get one: asked before the first request, and once more when the server refuses what it gave. */
+export type TokenSource = string | (() => string | Promise<string>)
+/** The same for a task, whose id it is told. */
+export type TaskTokenSource = string | ((task: string) => string | Promise<string>)
 
 export type Credentials = {
   token(): Promise<string | null>
@@ -16,7 +20,8 @@ export type Credentials = {
   succeed(token: string): void
 }
 
-export function createCredentials({ key, token: ask }: { key?: string | undefined; token?: TokenSource | undefined }): Credentials {
+export function createCredentials({ key, token: source }: { key?: string | undefined; token?: TokenSource | undefined }): Credentials {
+  const ask = typeof source === 'string' ? () => source : source
   let known: Promise<string> | null = null
   return { token, renewed, succeed }
 
@@ -39,9 +44,9 @@ export function createCredentials({ key, token: ask }: { key?: string | undefine
     if (ask) known = Promise.resolve(fresh)
   }
 
-  function askFor(source: TokenSource): Promise<string> {
+  function askFor(ask: () => string | Promise<string>): Promise<string> {
     const asked = Promise.resolve()
-      .then(source)
+      .then(ask)
       .catch((error: unknown) => {
         if (known === asked) known = null
         // To give up, it throws an error of the table; anything else may be the network, and is asked again.

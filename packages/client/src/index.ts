@@ -39,8 +39,9 @@ export {
   type Usage,
 } from '@rivulet/protocol'
 export type { Answered } from './answer.ts'
-export { type ClientOptions, createClient, type RivuletClient, type TaskQuery } from './client.ts'
+export { type ClientOptions, createClient, type HandleOptions, type RivuletClient, type TaskQuery } from './client.ts'
 export type { ConnectionStatus } from './connection-status.ts'
+export type { TaskTokenSource, TokenSource } from './credentials.ts'
 export { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent } from './task-event.ts'
 export type { CreatedTask, EventsOptions, MessageQuery, Page, SendOptions, TaskDetail, TaskHandle } from './task-handle.ts'
 export { type TaskResult, textOf } from './task-result.ts'

@@ -1,6 +1,6 @@
 import type { Cursor, RivuletError } from '@rivulet/protocol'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createFakeApi, type FakeRequest, type FakeStream, openStream, refusal } from '../test/fake-api.ts'
+import { createFakeApi, type FakeRequest, type FakeStream, json, openStream, refusal } from '../test/fake-api.ts'
 import { type Entry, snapshotOf, taskId, turnLog } from '../test/sample-task.ts'
 import type { WakeUps } from './backoff.ts'
 import { type ClientOptions, createClient } from './client.ts'
@@ -26,7 +26,7 @@ function watched(answers: (((request: FakeRequest) => Response | Promise<Respons
     return answer ? answer(request) : openStream()
   })
   const client = createClient({ url: 'http://api.test', fetch: api.fetch as typeof fetch, wakeUps: atOnce, ...options })
-  return { api, handle: client.tasks.get(taskId) }
+  return { api, client, handle: client.tasks.get(taskId) }
 }
 
 function tell(stream: FakeStream, entries: readonly Entry[]): void {
@@ -207,6 +207,36 @@ describe('a token that the stream hands out', () => {
     next.send(last, end)
     expect((await heard).filter(isLogged)).toEqual(expected)
     expect(asked).toBe(1)
+  })
+
+  test('is its handle’s alone: other tasks have their own, and the rest goes on with the key', async () => {
+    const asked: string[] = []
+    const other = taskId.replace(/1$/, '2')
+    const { api, client } = watched([null, null, null, () => json(200, { data: [] })], { key: 'own' })
+    const token = (task: string) => {
+      asked.push(task)
+      return `for ${task}`
+    }
+    const heard = allOf(client.tasks.get(taskId, { token }).events())
+    const stream = await api.stream(0)
+    stream.raw(fresh('second'))
+    stream.end()
+    const next = await api.stream(1)
+    const leaving = client.tasks.get(other, { token: 'as it is' }).events()
+    void leaving.next()
+    await api.stream(2)
+    await leaving.return?.()
+    await client.agents.list()
+    expect(api.requests.map(({ headers }) => headers.get('authorization'))).toEqual([
+      `Bearer for ${taskId}`,
+      'Bearer second',
+      'Bearer as it is',
+      'Bearer own',
+    ])
+    expect(asked).toEqual([taskId])
+    tell(next, log)
+    next.send(last, end)
+    await heard
   })
 
   test('does not take the place of a key', async () => {

@@ -13,7 +13,8 @@ export function KeyForm({ wasWrong, onKey }: { wasWrong: boolean; onKey: (key: s
           This server wants a key
         </label>
         <p id="key-note" className="mt-1 text-soft">
-          It is the server’s <code className="font-mono text-[13px]">RIVULET_KEY</code>. This tab remembers it until it is closed.
+          One of <code className="font-mono text-[13px]">rivulet keys create</code>, or the server’s{' '}
+          <code className="font-mono text-[13px]">RIVULET_KEY</code>. This tab remembers it until it is closed.
         </p>
         <input
           id="key"

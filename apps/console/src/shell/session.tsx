@@ -1,16 +1,22 @@
 /**
- * Whom the server takes this tab for. A key is asked for when the server wants one, and kept for as long as the tab lives.
+ * Whom the server takes this tab for. A key is asked for when the server wants one, and kept for as long as the tab lives. It goes with single
+ * calls only: what stays open, and all that is done to a task, has a token for that task.
  */
-import { createClient } from '@rivulet/client'
+import { createClient, type RivuletClient, RivuletError, type TaskTokenSource } from '@rivulet/client'
 import { RivuletProvider } from '@rivulet/client/react'
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from 'react'
 import { KeyForm } from './key-form.tsx'
 
 const place = 'rivulet.key'
 
-type SessionValue = { hasKey: boolean }
+type SessionValue = {
+  hasKey: boolean
+  /** For a page about one task; none where the server asks for no key. */
+  taskToken: TaskTokenSource | undefined
+}
 
-const SessionContext = createContext<SessionValue>({ hasKey: false })
+const nobody: SessionValue = { hasKey: false, taskToken: undefined }
+const SessionContext = createContext(nobody)
 
 export function useSession(): SessionValue {
   return useContext(SessionContext)
@@ -19,7 +25,7 @@ export function useSession(): SessionValue {
 export function Session({ children }: { children: ReactNode }) {
   const [key, setKey] = useState(() => sessionStorage.getItem(place) ?? undefined)
   const [gate, setGate] = useState<'asking' | 'open' | 'refused'>('asking')
-  const client = useMemo(() => createClient({ url: location.origin, key, fetch: watchful(() => setGate('refused')) }), [key])
+  const client = useMemo(() => createClient({ url: location.origin, key, fetch: watchful(key, () => setGate('refused')) }), [key])
 
   useEffect(() => {
     const leaving = new AbortController()
@@ -30,7 +36,10 @@ export function Session({ children }: { children: ReactNode }) {
     return () => leaving.abort()
   }, [client])
 
-  const value = useMemo(() => ({ hasKey: key !== undefined }), [key])
+  const value = useMemo(
+    () => (key === undefined ? nobody : { hasKey: true, taskToken: (id: string) => tokenFor(client, id) }),
+    [client, key],
+  )
   if (gate === 'refused') return <KeyForm wasWrong={key !== undefined} onKey={use} />
   if (gate === 'asking' && key === undefined) return null
   return (
@@ -46,10 +55,23 @@ export function Session({ children }: { children: ReactNode }) {
   }
 }
 
-function watchful(onRefused: () => void): typeof fetch {
+/** A key that may only read gives a token that may only read. */
+async function tokenFor(client: RivuletClient, id: string): Promise<string> {
+  const task = client.tasks.get(id)
+  try {
+    return (await task.createToken({ can: ['read', 'send', 'cancel'] })).token
+  } catch (error) {
+    if (!(error instanceof RivuletError) || error.code !== 'forbidden') throw error
+    return (await task.createToken({ can: 'read' })).token
+  }
+}
+
+/** A token that has ended is no reason to ask for the key: the next one is had with it. */
+function watchful(key: string | undefined, onRefused: () => void): typeof fetch {
+  const ours = key === undefined ? null : `Bearer ${key}`
   return async (input, init) => {
     const response = await fetch(input, init)
-    if (response.status === 401) onRefused()
+    if (response.status === 401 && new Headers(init?.headers).get('authorization') === ours) onRefused()
     return response
   }
 }

@@ -6,6 +6,7 @@ import { Inspector } from '../inspector/inspector.tsx'
 import { useEventLog } from '../inspector/use-event-log.ts'
 import { usePast } from '../inspector/use-past.ts'
 import { useQuery } from '../shell/route.ts'
+import { useSession } from '../shell/session.tsx'
 import { useKeys } from '../shell/use-keys.ts'
 import { Transcript } from '../transcript/transcript.tsx'
 import { useEarlier } from '../transcript/use-earlier.ts'
@@ -16,7 +17,8 @@ import { TaskMissing } from './task-missing.tsx'
 import { useStop } from './use-stop.ts'
 
 export function TaskPage({ id }: { id: string }) {
-  const { task, messages, turns, status, connection, error, send, cancel } = useTask(id, { follow: true })
+  const { taskToken } = useSession()
+  const { task, messages, turns, status, connection, error, send, cancel } = useTask(id, { follow: true, token: taskToken })
   const [inspecting, setInspecting] = useQuery('inspect')
   const isInspecting = inspecting !== null
   const log = useEventLog(isInspecting ? task : null)

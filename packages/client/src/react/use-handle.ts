@@ -1,12 +1,13 @@
 /**
  * The handle that a component means: one that it has, one by id, or one that is created for it, once.
  *
- * A body is compared by what it says, so it may be written in place. React may run an effect twice in a row (StrictMode); the task is
- * created by the first and only looked at by the second.
+ * A body is compared by what it says, so it may be written in place, and a token's source may be another function with each render. React may
+ * run an effect twice in a row (StrictMode); the task is created by the first and only looked at by the second.
  */
 import { type CreateTaskInput, RivuletError } from '@rivulet/protocol'
 import { useEffect, useMemo, useRef, useState } from 'react'
-import type { RivuletClient } from '../client.ts'
+import type { HandleOptions, RivuletClient } from '../client.ts'
+import type { TaskTokenSource } from '../credentials.ts'
 import type { TaskHandle } from '../task-handle.ts'
 
 export type TaskSource = string | CreateTaskInput | TaskHandle | null
@@ -14,11 +15,16 @@ export type TaskSource = string | CreateTaskInput | TaskHandle | null
 type Creation = { client: RivuletClient; body: string; task: Promise<TaskHandle> }
 type Created = { creation: Creation; task: TaskHandle | null; error: RivuletError | null }
 
-export function useHandle(client: RivuletClient, source: TaskSource): { task: TaskHandle | null; error: RivuletError | null } {
+export function useHandle(
+  client: RivuletClient,
+  source: TaskSource,
+  token: TaskTokenSource | undefined,
+): { task: TaskHandle | null; error: RivuletError | null } {
   const given = isHandle(source) ? source : null
   const id = typeof source === 'string' ? source : null
   const body = source !== null && typeof source === 'object' && !isHandle(source) ? JSON.stringify(source) : null
-  const byId = useMemo(() => (id === null ? null : client.tasks.get(id)), [client, id])
+  const options = useHandleOptions(token)
+  const byId = useMemo(() => (id === null ? null : client.tasks.get(id, options)), [client, id, options])
   const creation = useRef<Creation | null>(null)
   const [created, setCreated] = useState<Created | null>(null)
 
@@ -28,7 +34,8 @@ export function useHandle(client: RivuletClient, source: TaskSource): { task: Ta
       return
     }
     const known = creation.current
-    const own = known?.client === client && known.body === body ? known : { client, body, task: client.tasks.create(JSON.parse(body)) }
+    const isKnown = known?.client === client && known.body === body
+    const own = isKnown ? known : { client, body, task: client.tasks.create(JSON.parse(body), options) }
     creation.current = own
     let isHere = true
     own.task.then(
@@ -42,11 +49,25 @@ export function useHandle(client: RivuletClient, source: TaskSource): { task: Ta
     return () => {
       isHere = false
     }
-  }, [client, body])
+  }, [client, body, options])
 
   if (given ?? byId) return { task: given ?? byId, error: null }
   const isOurs = created !== null && created.creation.client === client && created.creation.body === body
   return isOurs ? created : { task: null, error: null }
+}
+
+/** The same for as long as there is a token at all: whoever asks gets the latest. */
+function useHandleOptions(token: TaskTokenSource | undefined): HandleOptions {
+  const latest = useRef<TaskTokenSource>(token ?? '')
+  useEffect(() => {
+    if (token !== undefined) latest.current = token
+  }, [token])
+  const hasToken = token !== undefined
+  return useMemo(() => (hasToken ? { token: task => tokenOf(latest.current, task) } : {}), [hasToken])
+}
+
+function tokenOf(source: TaskTokenSource, task: string): string | Promise<string> {
+  return typeof source === 'string' ? source : source(task)
 }
 
 function isHandle(source: TaskSource): source is TaskHandle {

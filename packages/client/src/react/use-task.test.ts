@@ -219,6 +219,52 @@ describe('a task that a component creates', () => {
   })
 })
 
+describe('a component that has a token', () => {
+  const bearersOf = (api: ReturnType<typeof clientOf>['api']) => api.requests.map(({ headers }) => headers.get('authorization'))
+
+  /** Each render brings a function of its own, as one that is written in place does. */
+  function holder(source: TaskSource, client: UseTaskOptions['client']) {
+    const asked: string[] = []
+    function Holder({ word }: { word: string }) {
+      const { messages } = useTask(source, {
+        ...(client && { client }),
+        token: async id => {
+          asked.push(id)
+          return word
+        },
+      })
+      return createElement('p', null, String(messages.length))
+    }
+    return { Holder, asked }
+  }
+
+  test('uses it for all it does, over one connection however often it renders, and asks the latest source when it is refused', async () => {
+    let valid = 'first'
+    const { api, client } = clientOf(({ headers }) =>
+      headers.get('authorization') === `Bearer ${valid}` ? null : refusal(401, 'unauthorized'),
+    )
+    const { Holder, asked } = holder(taskId, client)
+    const { root } = await mount(createElement(Holder, { word: 'first' }))
+    await drawn(() => api.streams.length === 1)
+    await act(async () => root.render(createElement(Holder, { word: 'second' })))
+    expect([api.streams.length, asked]).toEqual([1, [taskId]])
+    valid = 'second'
+    api.streams[0]?.cut()
+    await drawn(() => api.streams.length === 2)
+    expect(bearersOf(api)).toEqual(['Bearer first', 'Bearer first', 'Bearer second'])
+    expect(asked).toEqual([taskId, taskId])
+  })
+
+  test('creates the task with what the client has, and watches it with the token', async () => {
+    const { api, client } = clientOf()
+    const { Holder, asked } = holder({ agent: 'scripted' }, client)
+    await mount(createElement(Holder, { word: 'narrow' }))
+    await drawn(() => api.streams.length === 1)
+    expect(bearersOf(api)).toEqual([null, 'Bearer narrow'])
+    expect(asked).toEqual([taskId])
+  })
+})
+
 test('a handle that two components have is one connection', async () => {
   const { api, client } = clientOf()
   const handle = client.tasks.get(taskId)

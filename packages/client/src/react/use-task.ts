@@ -3,6 +3,7 @@ import { type Content, type FoldedTurn, type Message, RivuletError, type Task, t
 import { useMemo, useSyncExternalStore } from 'react'
 import type { RivuletClient } from '../client.ts'
 import type { ConnectionStatus } from '../connection-status.ts'
+import type { TaskTokenSource } from '../credentials.ts'
 import type { SendOptions, TaskHandle } from '../task-handle.ts'
 import { failureOf } from '../task-result.ts'
 import type { ViewOptions, ViewState } from '../task-view.ts'
@@ -15,6 +16,8 @@ export type { TaskSource } from './use-handle.ts'
 export type UseTaskOptions = ViewOptions & {
   /** Default: that of the provider. */
   client?: RivuletClient
+  /** For a task by its id or by what to create: a token for it, or how to get one. May be written in place; the latest one is asked. */
+  token?: TaskTokenSource | undefined
 }
 
 export type UsedTask = {
@@ -33,8 +36,8 @@ export type UsedTask = {
 }
 
 /** @param source the id of a task, what to create, a handle that another component has as well, or null. */
-export function useTask(source: TaskSource, { client: given, follow = false }: UseTaskOptions = {}): UsedTask {
-  const { task, error: refusal } = useHandle(useClient(given), source)
+export function useTask(source: TaskSource, { client: given, token, follow = false }: UseTaskOptions = {}): UsedTask {
+  const { task, error: refusal } = useHandle(useClient(given), source, token)
   const store = useMemo(() => (task ? createFrameStore(task.view({ follow })) : nothing), [task, follow])
   const state = useSyncExternalStore(store.subscribe, store.current, store.current)
   const actions = useMemo(() => actionsOf(task), [task])

@@ -1,12 +1,19 @@
-/** What the README tells a newcomer to type, typed: `npm start`, then every curl and `rivulet`, in the order in which they stand there. */
-import { mkdtempSync, rmSync } from 'node:fs'
+/**
+ * What the README, the quick start and the page about calling agents tell a newcomer to type, typed: `npm start`, then every curl and `rivulet`,
+ * in the order in which they stand there. The reference is compared with the API that then runs.
+ */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { blocksOf } from '../rules/fenced-blocks.ts'
+import { namesIn, tablesOf } from '../rules/markdown-table.ts'
 import { freePort } from '../support/free-port.ts'
 import { wordsIn } from './event-text.ts'
 import { answersOf, hasCurl, type RunningCommand, shownIn, startCommand } from './shell.ts'
 
+const root = fileURLToPath(new URL('../..', import.meta.url))
 const curls = shownIn('README.md').filter(command => command.includes('curl '))
 const calls = shownIn('README.md').filter(command => command.startsWith('npx rivulet '))
 
@@ -32,9 +39,9 @@ test('npm start says which engines it uses, and how to try it', () => {
   expect(npmStart.output()).toContain(`curl -N ${url}/v1/tasks`)
 })
 
-test.skipIf(!hasCurl)('each curl of the README does what it says (skipped where there is no curl)', () => {
+test.skipIf(!hasCurl)('each curl of the README does what it says (skipped where there is no curl)', async () => {
   expect(curls.length).toBeGreaterThan(7)
-  const answers = answersOf(curls, url)
+  const answers = await answersOf(curls, url)
   const [streamed, , fromStart, afterCursor, messages, turn, canceled, retried] = answers
   expect(wordsIn(streamed)).toBe('hello, wide world')
   expect(fromStart).toMatch(/event: turn.queued[\s\S]*event: turn.finished[\s\S]*event: end/)
@@ -49,14 +56,84 @@ test.skipIf(!hasCurl)('each curl of the README does what it says (skipped where 
   expect(retried).toMatch(/first try[\s\S]*"attempt":2[\s\S]*second try[\s\S]*event: end/)
 })
 
-test('each call of the command line does what it says', () => {
-  const [said, tasks, agents] = answersOf(
-    calls.map(call => `RIVULET_URL=${url} ${call}`),
-    url,
-  )
+test('each call of the command line does what it says', async () => {
+  const [said, tasks, agents] = await answersOf(calls, url)
   expect(said?.trim().length).toBeGreaterThan(20)
   expect(tasks).toMatch(/^id +agent +status +changed +name\n[0-9a-f-]{36} +researcher +completed /)
   expect(JSON.parse(agents ?? '').data).toContainEqual(expect.objectContaining({ name: 'researcher', workers: 1 }))
+})
+
+describe.skipIf(!hasCurl)('skipped where there is no curl:', () => {
+  test('the quick start leads to an agent of one’s own, that can be left and come back to', async () => {
+    const commands = shownIn('docs/quick-start.md')
+    const [program] = blocksOf(readFileSync(`${root}docs/quick-start.md`, 'utf8')).filter(({ language }) => language === 'ts')
+    // Inside the checkout, where a file of the reader's would be: it finds the packages from there.
+    mkdirSync(`${root}.rivulet`, { recursive: true })
+    const folder = mkdtempSync(`${root}.rivulet/quick-start-`)
+    writeFileSync(join(folder, 'hello.ts'), program?.text ?? '')
+    const [npxWorker = ''] = commands.filter(command => command.startsWith('npx rivulet worker'))
+    const worker = startCommand(npxWorker, { DATA_DIR: dataDir, REDIS_URL: '', RIVULET_URL: '' }, folder)
+    onTestFinished(async () => {
+      await worker.interrupt()
+      rmSync(folder, { recursive: true, force: true })
+    })
+    await worker.says('worker is ready')
+
+    const runs = commands.filter(command => command.startsWith('npx rivulet run'))
+    const [said, [, , rest = '']] = await Promise.all([
+      answersOf(runs, url),
+      answersOf(
+        commands.filter(command => command.includes('curl ')),
+        url,
+      ),
+    ])
+    const speech = 'Hello, Ada! I speak slowly, so that you can leave in the middle and come back for the rest.'
+    expect(said).toEqual([expect.stringContaining('84'), `${speech} \n`])
+    expect(rest).not.toMatch(/event: (snapshot|turn\.started)/)
+    expect(rest).toMatch(/"text":"rest\. "[\s\S]*event: turn.finished[\s\S]*event: end/)
+  })
+
+  test('each curl of the page about calling agents does what it says', async () => {
+    const answers = await answersOf(shownIn('docs/calling-agents.md'), url)
+    const [streamed, created, named, , rejected, interrupting, canceled, first, again, aiSdk, , , byToken, refused] = answers
+    expect(answers).toHaveLength(14)
+    expect(wordsIn(streamed)).toBe('all in one request')
+    expect(read(named).task.id).toBe(read(created).task.id)
+    expect([read(created).turn.number, read(named).turn.number]).toEqual([1, 2])
+    expect(read(rejected).error.code).toBe('task_busy')
+    expect(read(interrupting).turn.number).toBe(2)
+    expect(read(canceled).task.status).toBe('canceled')
+    expect(bodyOf(again)).toBe(bodyOf(first))
+    expect([first, again].map(answer => answer?.includes('idempotent-replayed: true'))).toEqual([false, true])
+    expect(aiSdk).toMatch(/"type":"text-delta"[\s\S]*data: \[DONE\]/)
+    expect(wordsIn(byToken)).toBe('for your eyes only')
+    expect(read(refused).error.code).toBe('unknown_agent')
+  })
+})
+
+test('the reference has every call of the API, and all that each takes', async () => {
+  const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as { paths: Record<string, Record<string, Operation>> }
+  const offered = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      call: `${method.toUpperCase()} ${path.replace('{id}', ':id')}`,
+      fields: fieldsOf(operation),
+    })),
+  )
+  const reference = readFileSync(`${root}docs/http-reference.md`, 'utf8')
+  const told = new Map(
+    reference.split(/^(?=#)/m).flatMap(section => {
+      const [, call] = /^### `(\w+ \/\S+)`$/m.exec(section) ?? []
+      return call ? [[call, fieldsIn(section)]] : []
+    }),
+  )
+  const calls = tablesOf(reference).filter(({ columns }) => columns[0] === 'call')
+  const named = [
+    ...calls.flatMap(({ rows }) => rows.flatMap(([call]) => namesIn(call))),
+    ...Array.from(reference.matchAll(/`(\/internal\/\w+)`/g), ([, path]) => `POST ${path}`),
+  ]
+  expect(named.toSorted()).toEqual(offered.map(({ call }) => call).toSorted())
+  const ofClients = offered.filter(({ call, fields }) => !call.includes('/internal/') && fields.length > 0)
+  expect(Object.fromEntries(told)).toEqual(Object.fromEntries(ofClients.map(({ call, fields }) => [call, fields])))
 })
 
 test('what Ctrl-C sends stops everything, cleanly', async () => {
@@ -65,3 +142,37 @@ test('what Ctrl-C sends stops everything, cleanly', async () => {
   expect(npmStart.output()).not.toContain('starting it again')
   await expect(fetch(`${url}/healthz`)).rejects.toThrow()
 })
+
+type Operation = {
+  parameters?: { name: string; in: string }[]
+  requestBody?: { content: Record<string, { schema: JsonSchema }> }
+}
+type JsonSchema = { properties?: object; anyOf?: JsonSchema[]; oneOf?: JsonSchema[] }
+
+function fieldsOf({ parameters = [], requestBody }: Operation): string[] {
+  const query = parameters.filter(parameter => parameter.in === 'query').map(({ name }) => name)
+  const body = Object.values(requestBody?.content ?? {}).flatMap(({ schema }) => propertiesOf(schema))
+  return [...query, ...body].toSorted()
+}
+
+function propertiesOf({ properties = {}, anyOf = [], oneOf = [] }: JsonSchema): string[] {
+  return [...Object.keys(properties), ...[...anyOf, ...oneOf].flatMap(propertiesOf)]
+}
+
+/** Names that stand for many are not in the description of the API. */
+function fieldsIn(section: string): string[] {
+  const tables = tablesOf(section).filter(({ columns }) => columns[0] === 'body' || columns[0] === 'query')
+  const names = tables.flatMap(({ rows }) => rows.flatMap(([cell]) => namesIn(cell)))
+  return names.filter(name => !name.includes('<')).toSorted()
+}
+
+type Answer = { task: { id: string; status: string }; turn: { number: number }; error: { code: string } }
+
+function read(answer = ''): Answer {
+  return JSON.parse(answer) as Answer
+}
+
+/** Of what `curl -i` writes. */
+function bodyOf(answer = ''): string {
+  return answer.split('\r\n\r\n')[1] ?? ''
+}

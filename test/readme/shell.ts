@@ -26,11 +26,11 @@ export function shownIn(document: string): string[] {
   return commandsOf(readFileSync(root + document, 'utf8'))
 }
 
-/** In the root of the repository, as a newcomer types it. */
-export function startCommand(command: string, env: Record<string, string>): RunningCommand {
+/** In the root of the repository, as a newcomer types it, or in a folder inside it. */
+export function startCommand(command: string, env: Record<string, string>, folder = root): RunningCommand {
   // Its own group, so that the whole of it can be sent what Ctrl-C sends.
   const child = spawn('bash', ['-c', command], {
-    cwd: root,
+    cwd: folder,
     env: { ...process.env, ...env },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -59,10 +59,14 @@ export function startCommand(command: string, env: Record<string, string>): Runn
 }
 
 /** What each of these commands writes, typed one after the other against the API at `url`. */
-export function answersOf(commands: readonly string[], url: string): string[] {
+export async function answersOf(commands: readonly string[], url: string): Promise<string[]> {
   const mark = '\n=====\n'
   const script = commands.map(command => `${command.replaceAll(documentedUrl, url)}\nprintf '${mark.replaceAll('\n', '\\n')}'`).join('\n')
-  const { stdout, status } = spawnSync('bash', ['-c', script], { encoding: 'utf8', timeout: 50_000 })
+  const env = { ...process.env, RIVULET_URL: url }
+  const child = spawn('bash', ['-c', script], { cwd: root, env, stdio: ['ignore', 'pipe', 'ignore'], timeout: 50_000 })
+  let output = ''
+  child.stdout.setEncoding('utf8').on('data', text => (output += text))
+  const [status] = await once(child, 'close')
   expect(status).toBe(0)
-  return stdout.split(mark).slice(0, -1)
+  return output.split(mark).slice(0, -1)
 }

@@ -23,7 +23,7 @@ describe.each(Object.entries(pages))('%s', (document, { says, agents }) => {
   test.skipIf(!hasCurl)('does what it says (skipped where there is no curl)', async () => {
     expect([...others, ...more]).toEqual([])
     const { url, env } = await startPlatform(npmStart)
-    const answers = answersOf(curls, url)
+    const answers = await answersOf(curls, url)
     expect(answers.map(wordsIn)).toEqual(says.map(words => expect.stringMatching(words)))
     for (const answer of answers) expect(messagesIn(answer).map(({ status }) => status)).not.toContain('streaming')
 

@@ -1,0 +1,68 @@
+/** The documents are found, lead to what is there, and show code that type-checks. */
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join, posix } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { blocksOf, type FencedBlock } from './fenced-blocks.ts'
+import { exists, filesUnder, readText } from './repository.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const documents = filesUnder('docs').filter(path => path.endsWith('.md'))
+const readmes = ['README.md', ...['apps', 'packages', 'examples'].flatMap(filesUnder).filter(path => posix.basename(path) === 'README.md')]
+
+test('the README leads to every document', () => {
+  const [, readOn = ''] = readText('README.md').split('\n## Read on\n')
+  expect(documents.filter(path => !readOn.includes(`](${path})`))).toEqual([])
+})
+
+test.each([...documents, ...readmes])('%s links to what is there', document => {
+  const links = Array.from(readText(document).matchAll(/\]\((?!\w+:)([^)\s]+)\)/g), ([, target = '']) => target)
+  expect(links.filter(link => !leadsSomewhere(document, link))).toEqual([])
+})
+
+test('what is a whole program in a document type-checks', { timeout: 60_000 }, () => {
+  const programs = ['docs/quick-start.md', 'docs/writing-agents.md', 'docs/calling-agents.md'].flatMap(path => blocksOf(readText(path)))
+  // What imports a neighbour is a file of examples/, and is checked where it lies.
+  const typed = programs.filter(({ language, text }) => /^tsx?$/.test(language) && !text.includes(`from './`))
+  expect(typed.length).toBeGreaterThan(8)
+  expect(typeErrorsIn(typed)).toBe('')
+})
+
+test('code that does not type-check would be noticed', { timeout: 60_000 }, () => {
+  const text = `import { defineAgent } from '@rivulet/worker'\nexport default defineAgent('a', turn => turn.shout('b'))`
+  expect(typeErrorsIn([{ language: 'ts', text }])).toContain('shout')
+})
+
+function leadsSomewhere(document: string, link: string): boolean {
+  const [path = '', heading] = link.split('#')
+  const target = path === '' ? document : posix.join(posix.dirname(document), path)
+  if (!exists(target)) return false
+  return heading === undefined || headingsOf(readText(target)).includes(heading)
+}
+
+/** As GitHub names them. */
+function headingsOf(markdown: string): string[] {
+  return Array.from(markdown.matchAll(/^#+ (.+)$/gm), ([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+}
+
+/** What the compiler says of these files, each a module of its own, as if they lay in this repository. */
+function typeErrorsIn(programs: Pick<FencedBlock, 'language' | 'text'>[]): string {
+  mkdirSync(join(root, '.rivulet'), { recursive: true })
+  const folder = mkdtempSync(join(root, '.rivulet', 'snippets-'))
+  try {
+    // For pages and for Node at once: each program needs only one of them.
+    const compilerOptions = { jsx: 'react-jsx', lib: ['ES2023', 'ES2024.String', 'ESNext.Disposable', 'DOM'] }
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ extends: '../../tsconfig.json', compilerOptions, include: ['*'] }))
+    for (const [i, { language, text }] of programs.entries()) writeFileSync(join(folder, `snippet-${i}.${language}`), text)
+    const { stdout, stderr, error } = spawnSync(join(root, 'node_modules/.bin/tsc'), ['-p', folder], { cwd: root, encoding: 'utf8' })
+    return `${stdout}${stderr}${error ?? ''}`
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

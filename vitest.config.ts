@@ -13,6 +13,7 @@ export default defineConfig({
           include: [
             'packages/*/src/**/*.test.ts',
             'apps/*/src/**/*.test.ts',
+            'bench/{,programs/}*.test.ts',
             'examples/*.test.ts',
             'test/{browser,flow,readme}/**/*.test.ts',
             'test/faults/*.test.ts',

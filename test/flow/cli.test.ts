@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
 import { fail, full, repeat, rest, type Step, say, start } from '../support/scripts.ts'
-import { type CliResult, cli, runCli } from '../support/terminal.ts'
+import { type CliResult, cliArguments, runCli } from '../support/terminal.ts'
 import { until } from '../support/until.ts'
 
 const esc = '\u001b'
@@ -101,17 +101,9 @@ describe('run', () => {
   })
 
   test('SIGINT cancels the task, and its words so far stay', async () => {
-    const child = spawn(process.execPath, [
-      cli,
-      'run',
-      'scripted',
-      '--name',
-      'interrupted',
-      '--params',
-      script([say(0, 'begun'), rest(60_000)]),
-      '--url',
-      platform.url,
-    ])
+    const params = script([say(0, 'begun'), rest(60_000)])
+    const command = ['run', 'scripted', '--name', 'interrupted', '--params', params, '--url', platform.url]
+    const child = spawn(process.execPath, cliArguments(command))
     await once(child.stdout, 'data')
     child.kill('SIGINT')
     expect((await once(child, 'close'))[0]).toBe(130)
@@ -125,12 +117,7 @@ describe('run', () => {
       '-c',
       'set -o pipefail; "$0" "$@" | head -c 10; echo "$?"',
       process.execPath,
-      cli,
-      'run',
-      'echo',
-      'word '.repeat(20_000),
-      '--url',
-      platform.url,
+      ...cliArguments(['run', 'echo', 'word '.repeat(20_000), '--url', platform.url]),
     ])
     let out = ''
     let err = ''
@@ -147,7 +134,9 @@ describe('tail, show, tasks, agents, cancel', () => {
     const said = 'w'.repeat(600_000)
     const { task } = await platform.client.finishedTask({ agent: 'scripted', params: { steps: [say(0, said)] } })
     const late = async (...args: string[]) => {
-      const child = spawn(process.execPath, [cli, ...args, task.id, '--url', platform.url], { stdio: ['ignore', 'pipe', 'inherit'] })
+      const child = spawn(process.execPath, cliArguments([...args, task.id, '--url', platform.url]), {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
       // Nobody reads before the pipe is full.
       await once(child.stdout, 'readable')
       let out = ''

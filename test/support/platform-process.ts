@@ -3,6 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { inject } from 'vitest'
+import { bundlePrograms, entries, type Program } from '../../scripts/bundle.ts'
 import { until } from './until.ts'
 
 export type LogLine = { level: number; msg: string; [field: string]: unknown }
@@ -25,19 +27,13 @@ export type PlatformProcess = {
 }
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
-const entries = { api: 'apps/api/src/main.ts', worker: 'apps/agents/src/main.ts' }
 
-/** A program takes seconds of CPU to load, and tests that run beside each other share two cores. */
+/** Tests that run beside each other share two cores. */
 const startPatience = { timeoutMs: 120_000 }
 
-/** `root` is the folder whose sources are run. Default: this checkout. */
-export function startProcess(
-  program: keyof typeof entries,
-  name: string,
-  environment: Record<string, string>,
-  root: string = checkout,
-): PlatformProcess {
-  const child: ChildProcess = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), join(root, entries[program])], {
+/** `root` is the tree whose programs are run, bundled. Default: this checkout. */
+export function startProcess(program: Program, name: string, environment: Record<string, string>, root?: string): PlatformProcess {
+  const child: ChildProcess = spawn(process.execPath, argumentsFor(program, environment, root), {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -83,6 +79,23 @@ export function startProcess(
   function keep(text: string): void {
     lines.push(parse(text))
   }
+}
+
+/** The program as one file, unless it is to load agents out of TypeScript: then all of it is loaded as they are. */
+function argumentsFor(program: Program, { AGENT_FILES: agentFiles }: Record<string, string>, root: string | undefined): string[] {
+  if (agentFiles) return ['--import', import.meta.resolve('tsx'), join(root ?? checkout, entries[program])]
+  const { folder, whyNot } = root ? { folder: bundleFolder(root), whyNot: null } : inject('programs')
+  if (whyNot) throw new Error(whyNot)
+  return ['--enable-source-maps', join(folder, program, 'main.mjs')]
+}
+
+/** Once for a tree that is not this checkout, before its first process is started. */
+export async function bundleTree(root: string): Promise<void> {
+  await bundlePrograms({ root, out: bundleFolder(root) })
+}
+
+function bundleFolder(root: string): string {
+  return join(root, 'dist')
 }
 
 /** The end of what a process wrote, for people. */

@@ -6,13 +6,14 @@
  */
 import { createKeys, type Keys } from '@rivulet/broker'
 import { type Cursor, type Event, parseCursor, parseEvent } from '@rivulet/protocol'
-import { Redis } from 'ioredis'
+import type { Redis } from 'ioredis'
 import pg from 'pg'
 import { beforeEach, inject } from 'vitest'
 import { createTestDatabase, keyPrefix } from './database.ts'
 import { freePort } from './free-port.ts'
 import { type Client, createClient } from './platform-client.ts'
-import { type PlatformProcess, startProcess, tail } from './platform-process.ts'
+import { bundleTree, type PlatformProcess, startProcess, tail } from './platform-process.ts'
+import { connectTestRedis } from './redis-cluster.ts'
 import { until } from './until.ts'
 
 export const knobs = { LEASE_MS: '2500', HEARTBEAT_MS: '500', RECONCILE_MS: '500' }
@@ -76,11 +77,11 @@ export async function startPlatform({
   env = {},
   root,
 }: PlatformOptions = {}): Promise<Platform> {
-  const { url: databaseUrl } = await createTestDatabase()
+  const [{ url: databaseUrl }] = await Promise.all([createTestDatabase(), root && bundleTree(root)])
   const prefix = keyPrefix().replace(/:$/, '')
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 })
   pool.on('error', () => {})
-  const redis = new Redis(inject('redisUrl'))
+  const redis = connectTestRedis(inject('redisUrl'))
   const keys = createKeys(prefix)
   const shared = { ...knobs, REDIS_URL: inject('redisUrl'), REDIS_PREFIX: prefix, ...env }
   const processes: PlatformProcess[] = []
@@ -94,6 +95,8 @@ export async function startPlatform({
       ...ports.map(port => startApi({ port })),
       ...Array.from({ length: workerCount }, (_, i) => startWorker({ RIVULET_URL: `http://127.0.0.1:${ports[i % apiCount]}` })),
     ])
+    // Whoever was ready first: the first API is the one of the first worker.
+    apis.sort((a, b) => ports.indexOf(new URL(a.url).port) - ports.indexOf(new URL(b.url).port))
   } catch (error) {
     for (const { name, lines } of processes) console.error(`${name} wrote last:\n${tail(lines)}`)
     await close().catch(() => {})

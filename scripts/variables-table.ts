@@ -1,0 +1,96 @@
+/**
+ * Every variable that our programs read, from their own schemas: what docs/operations.md and .env.example say about them is made of this.
+ *
+ * A variable that several programs read means the same to all of them: it has one description, or this fails.
+ */
+import { variables as ofWorker } from '@rivulet/agents/config'
+import { variables as ofApi } from '@rivulet/api/config'
+import { variables as ofCommandLine } from '@rivulet/cli/config'
+import { z } from 'zod'
+
+const programs = { API: ofApi, worker: ofWorker, CLI: ofCommandLine }
+
+type Program = keyof typeof programs
+
+export type Variable = {
+  name: string
+  readBy: Program[]
+  meaning: string
+  /** As it would be written; null where there is none. */
+  byDefault: string | null
+  /** For those that have to be set. */
+  example: string | null
+  /** Not for people to set. */
+  isInternal: boolean
+}
+
+type Property = { description?: string; default?: unknown; examples?: unknown[]; isInternal?: boolean }
+
+const start = '<!-- variables: npm run docs:variables -->'
+const end = '<!-- end of variables -->'
+
+export function allVariables(): Variable[] {
+  const found = new Map<string, Variable>()
+  for (const program of Object.keys(programs) as Program[]) {
+    for (const [name, property] of propertiesOf(program)) {
+      const variable = describe(name, program, property)
+      const known = found.get(name)
+      if (known && known.meaning !== variable.meaning)
+        throw new Error(`${name} is described in two ways: ${known.meaning}; ${variable.meaning}`)
+      found.set(name, known ? { ...known, readBy: [...known.readBy, program] } : variable)
+    }
+  }
+  return [...found.values()]
+}
+
+/** A page with the table between its marks as it should be. */
+export function withTable(page: string, variables: readonly Variable[]): string {
+  const [before, after] = [page.indexOf(start), page.indexOf(end)]
+  if (before < 0 || after < before) throw new Error(`The page has no place for the table: ${start} … ${end}`)
+  return `${page.slice(0, before)}${start}\n${tableOf(variables)}\n${page.slice(after)}`
+}
+
+/** `.env.example`: what has to be set is set, everything else is there with its default, commented out. */
+export function exampleOf(variables: readonly Variable[]): string {
+  const shown = variables.filter(({ isInternal }) => !isInternal)
+  const entries = shown.map(({ name, meaning, byDefault, example, readBy }) => {
+    const setting = example === null ? `# ${name}=${byDefault ?? ''}` : `${name}=${example}`
+    return `# ${plain(meaning)} (${readBy.join(', ')})\n${setting}\n`
+  })
+  return `${exampleHead}\n${entries.join('\n')}`
+}
+
+const exampleHead = `# Every variable of Rivulet. Copy this file to .env, and keep that to yourself: .env is for secrets, and git ignores it.
+# Docker Compose reads .env by itself; in a shell: set -a; . ./.env; set +a
+# What is commented out has the value that is shown, or none. Written by npm run docs:variables; docs/operations.md says more.
+`
+
+function tableOf(variables: readonly Variable[]): string {
+  const rows = variables.map(({ name, readBy, meaning, byDefault, example }) => {
+    const shown = byDefault === null ? (example === null ? '' : 'needed') : byDefault === '' ? '' : `\`${byDefault}\``
+    return `| \`${name}\` | ${readBy.join(', ')} | ${meaning} | ${shown} |`
+  })
+  return ['| variable | read by | meaning | default |', '|---|---|---|---|', ...rows].join('\n')
+}
+
+function propertiesOf(program: Program): [string, Property][] {
+  const { properties = {} } = z.toJSONSchema(programs[program], { io: 'input' })
+  return Object.entries(properties) as [string, Property][]
+}
+
+function describe(
+  name: string,
+  program: Program,
+  { description = '', default: byDefault, examples, isInternal = false }: Property,
+): Variable {
+  if (description === '') throw new Error(`${name} of ${program} has no description`)
+  return {
+    ...{ name, readBy: [program], meaning: description, isInternal },
+    byDefault: byDefault === undefined ? null : String(byDefault),
+    example: examples?.[0] === undefined ? null : String(examples[0]),
+  }
+}
+
+function plain(markdown: string): string {
+  return markdown.replaceAll('`', '')
+}

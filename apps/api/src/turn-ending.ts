@@ -19,11 +19,12 @@ import {
   type TaskState,
 } from '@rivulet/protocol'
 import type { FastifyBaseLogger } from 'fastify'
+import { aboutTurn } from './about-turn.ts'
 import { foldFrom } from './log-fold.ts'
 import type { Metrics } from './metrics.ts'
 import { beginCancel, type CancelBegun, endUnstarted, type ForcedOutcome, type Seized, seizeTurn } from './store/cancel-task.ts'
 import type { Database, DatabaseHandle, Transaction } from './store/database.ts'
-import { type FinishAnswer, finishTurn, type Outcome } from './store/finish-turn.ts'
+import { type EndedTurn, type FinishAnswer, finishTurn, type Outcome } from './store/finish-turn.ts'
 import type { TurnRow } from './store/rows.ts'
 import type { Tenant } from './store/tenant.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
@@ -54,16 +55,20 @@ export function createTurnEnding({ db, of, reader, announcer, announcing, logger
 
   /** The worker says that it is done. `gap` when the log does not have all that it appended: then it has to reopen the log. */
   async function finish({ turn, epoch, outcome, appended, digest }: FinishRequest): Promise<FinishAnswer['answer'] | 'gap'> {
-    const log = await reader.state(turn.task)
-    if (!log || log.epoch < epoch || (log.epoch === epoch && log.number < appended)) return 'gap'
     const { state, isWhole } = await foldFrom(reader, turn.task, epoch)
-    if (!isWhole) return 'gap'
+    // Asked after the fold: a log that was lost before or meanwhile, and looked like one that says nothing, shows now.
+    const log = await reader.state(turn.task)
+    if (!isWhole || !log || log.epoch < epoch || (log.epoch === epoch && log.number < appended)) return 'gap'
     const end = outcomeOf(outcome)
     const closed = close(state, turn, end)
     const messages = agentMessages(closed.state)
     // failpoint: folded
-    const result = await finishTurn(db, { turn: turn.id, epoch, canceling: false }, { outcome: end, messages, ...retryRule(outcome) })
-    const about = { task: turn.task, turn: turn.number, attempt: turn.attempt }
+    const result = await finishTurn(
+      db,
+      { turn: turn.id, tenant: turn.tenant, epoch, canceling: false },
+      { outcome: end, messages, ...retryRule(outcome) },
+    )
+    const about = aboutTurn(turn)
     switch (result.answer) {
       case 'committed':
         if (digest && digestOf(messages) !== digest) {
@@ -148,7 +153,7 @@ export function createTurnEnding({ db, of, reader, announcer, announcing, logger
     if (turn.worker) announcer.tellWorker(turn.worker, turn.id).catch(() => {})
     const { state } = await foldFrom(reader, turn.task, turn.epoch)
     const closed = close(state, turn, outcome)
-    const holding = { turn: turn.id, epoch: turn.epoch, canceling: true }
+    const holding = { turn: turn.id, tenant: turn.tenant, epoch: turn.epoch, canceling: true }
     const result = await finishTurn(db, holding, { outcome, messages: agentMessages(closed.state) })
     const isOurs = result.answer === 'committed'
     if (isOurs) ended(result.turn, by)
@@ -157,11 +162,27 @@ export function createTurnEnding({ db, of, reader, announcer, announcing, logger
     return isOurs
   }
 
-  function ended({ task, number, attempt, status, error }: TurnRow, by?: Canceler): void {
-    metrics.turns.inc({ status })
+  /** One line for each turn, with all that is asked for first when one took long. */
+  function ended(turn: EndedTurn, by?: Canceler): void {
+    const { status, attempt, deaths, failures, queuedAt, startedAt, finishedAt, error } = turn
+    const agent = metrics.agentLabel(turn.agent)
+    metrics.turns.inc({ status, agent })
     if (by && status === 'canceled') metrics.cancels.inc({ by })
-    logger[status === 'completed' ? 'debug' : 'info']({ task, turn: number, attempt, status, by, error: error ?? undefined }, 'turn ended')
+    const waitedMs = startedAt && between(queuedAt, startedAt)
+    const ranMs = startedAt && finishedAt && between(startedAt, finishedAt)
+    if (ranMs !== null) metrics.turnRun.observe({ agent, status }, ranMs / 1_000)
+    if (ranMs !== null) metrics.turnAttempts.observe({ agent }, attempt)
+    const times = { ...(waitedMs !== null && { waitedMs }), ...(ranMs !== null && { ranMs }) }
+    // Why somebody canceled is theirs to know.
+    const failure = (status === 'canceled' ? error && { code: error.code } : error) ?? undefined
+    const tries = { ...(failures > 0 && { failures }), ...(deaths > 0 && { deaths }) }
+    logger.info({ ...aboutTurn(turn), agent: turn.agent, status, ...times, ...tries, by, error: failure }, 'turn ended')
   }
+}
+
+/** Times of one turn may be from two clocks. */
+function between(from: Date, to: Date): number {
+  return Math.max(0, to.getTime() - from.getTime())
 }
 
 /** Closes what the turn has left open. */

@@ -51,7 +51,7 @@ function toBucket({ at, agent, completed, failed, canceled, waitMs, runMs, slowR
 }
 
 /** The lowest uuid of version 7 that can have been made at this time. */
-function firstIdAt(ms: number): string {
+export function firstIdAt(ms: number): string {
   const hex = Math.max(0, ms).toString(16).padStart(12, '0')
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
 }

@@ -3,7 +3,7 @@ import type { Failure } from '@rivulet/protocol'
 import { and, eq } from 'drizzle-orm'
 import { type Claimed, describeClaim } from './claim-turn.ts'
 import type { Database, Transaction } from './database.ts'
-import { endTurn, endWaitingTurn } from './finish-turn.ts'
+import { type EndedTurn, endTurn, endWaitingTurn } from './finish-turn.ts'
 import { lockTask, pendingTurns, raiseEpoch } from './queue-turn.ts'
 import type { TaskRow, TurnRow } from './rows.ts'
 import { turns } from './schema.ts'
@@ -22,7 +22,7 @@ export type CancelBegun = {
   /** The turn that has said something: it is ended once its log has been folded. */
   seized: Seized | null
   /** Turns that never started: they have ended with this transaction. */
-  ended: TurnRow[]
+  ended: EndedTurn[]
 }
 
 export async function beginCancel(tx: Transaction, tenant: Tenant, task: string, outcome: ForcedOutcome): Promise<CancelBegun> {
@@ -30,7 +30,7 @@ export async function beginCancel(tx: Transaction, tenant: Tenant, task: string,
   const pending = await pendingTurns(tx, task)
   // Not by its attempts: one that was given back is not counted, and has yet said something.
   const started = pending.find(turn => turn.firstIndex !== null)
-  const ended: TurnRow[] = []
+  const ended: EndedTurn[] = []
   for (const turn of pending) if (turn !== started) ended.push(await endWaitingTurn(tx, turn, outcome, started === undefined))
   return { task, seized: started ? await seize(tx, held, started, outcome) : null, ended }
 }
@@ -50,7 +50,7 @@ export async function endUnstarted(
   db: Database,
   turn: TurnRow,
   outcome: ForcedOutcome,
-): Promise<{ turn: TurnRow; queued: TurnRow[] } | null> {
+): Promise<{ turn: EndedTurn; queued: TurnRow[] } | null> {
   return db.transaction(async tx => {
     await lockTask(tx, everyTenant, turn.task)
     const current = (await pendingTurns(tx, turn.task)).find(({ id }) => id === turn.id)

@@ -11,6 +11,7 @@ import { leaseEnd } from './leases.ts'
 import { isNext, lockTask, raiseEpoch } from './queue-turn.ts'
 import type { MessageRow, TaskRow, TurnRow } from './rows.ts'
 import { messages, turns } from './schema.ts'
+import { claimFirst } from './short-ways.ts'
 import { rememberedSteps } from './steps.ts'
 import { everyTenant } from './tenant.ts'
 
@@ -22,12 +23,17 @@ export type Claimed = {
   owed: TurnRow[]
 }
 
-export type ClaimAnswer = { answer: 'claimed'; claimed: Claimed; steps: RememberedStep[] } | { answer: 'leased' | 'settled' }
+export type ClaimAnswer =
+  /** `isAgain`: the same claim was answered before. */
+  { answer: 'claimed'; claimed: Claimed; steps: RememberedStep[]; isAgain: boolean } | { answer: 'leased' | 'settled' }
 
 export async function claimTurn(
   db: Database,
-  { turn: id, claim, worker, leaseMs }: { turn: string; claim: string; worker: string; leaseMs: number },
+  wanted: { turn: string; claim: string; worker: string; leaseMs: number },
 ): Promise<ClaimAnswer> {
+  const first = await claimFirst(db, wanted)
+  if (first) return { answer: 'claimed', claimed: first, steps: [], isAgain: false }
+  const { turn: id, claim, worker, leaseMs } = wanted
   return db.transaction(async tx => {
     const found = await findTurn(tx, id)
     if (!found) return { answer: 'settled' }
@@ -35,7 +41,7 @@ export async function claimTurn(
     const turn = await findTurn(tx, id)
     if (turn?.status === 'running' && turn.claim === claim && !turn.canceling) {
       const handed = await handOver(tx, turn, worker, leaseMs)
-      return { answer: 'claimed', claimed: await describeClaim(tx, task, handed), steps: await rememberedSteps(tx, id) }
+      return { answer: 'claimed', claimed: await describeClaim(tx, task, handed), steps: await rememberedSteps(tx, id), isAgain: true }
     }
     if (turn?.status === 'running') return { answer: 'leased' }
     if (turn?.status !== 'queued' || turn.canceling || turn.deadline <= new Date() || !(await isNext(tx, turn)))
@@ -57,7 +63,7 @@ export async function claimTurn(
     if (!claimed) return { answer: 'settled' }
     // Not by its attempts: one that was given back is not counted, and may yet have taken steps.
     const steps = turn.firstIndex === null ? [] : await rememberedSteps(tx, id)
-    return { answer: 'claimed', claimed: await describeClaim(tx, raised, claimed), steps }
+    return { answer: 'claimed', claimed: await describeClaim(tx, raised, claimed), steps, isAgain: false }
   })
 }
 

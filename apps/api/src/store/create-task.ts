@@ -11,31 +11,44 @@ import { isOf, type Tenant } from './tenant.ts'
 export type Accepted = { task: TaskRow; turn: TurnRow; isNew: boolean; isQueued: boolean }
 
 /** With a name that a task of this tenant and agent already has, it is that task which goes on: an input becomes its next turn. */
-export async function createTask(tx: Transaction, tenant: Tenant, request: CreateTask, maxQueued: number): Promise<Accepted> {
+export async function createTask(
+  tx: Transaction,
+  tenant: Tenant,
+  request: CreateTask,
+  maxQueued: number,
+  traceparent?: string,
+): Promise<Accepted> {
   await requireAgent(tx, request.agent)
   const created = await insertTask(tx, tenant, request)
   const { input, params, delayMs } = request
   if (created)
     return {
       task: created,
-      turn: await queueTurn(tx, created, { ...(input && { input }), delayMs, maxQueued }),
+      turn: await queueTurn(tx, created, { ...(input && { input }), delayMs, maxQueued, traceparent }),
       isNew: true,
       isQueued: true,
     }
 
   const task = await lockNamedTask(tx, tenant, request)
   if (!input) return { task, turn: await latestTurn(tx, task.id), isNew: false, isQueued: false }
-  const turn = await queueTurn(tx, task, { input, ...(params !== undefined && { params }), delayMs, maxQueued })
+  const turn = await queueTurn(tx, task, { input, ...(params !== undefined && { params }), delayMs, maxQueued, traceparent })
   return { task: await lockTask(tx, tenant, task.id), turn, isNew: false, isQueued: true }
 }
 
-export async function createTurn(tx: Transaction, tenant: Tenant, id: string, request: CreateTurn, maxQueued: number): Promise<Accepted> {
+export async function createTurn(
+  tx: Transaction,
+  tenant: Tenant,
+  id: string,
+  request: CreateTurn,
+  maxQueued: number,
+  traceparent?: string,
+): Promise<Accepted> {
   const { input, params, ifBusy } = request
   const task = await lockTask(tx, tenant, id)
   if (ifBusy === 'reject' && (await pendingTurns(tx, id)).length > 0) {
     throw new RivuletError('task_busy', 'A turn of this task has not ended')
   }
-  const turn = await queueTurn(tx, task, { ...(input && { input }), ...(params !== undefined && { params }), maxQueued })
+  const turn = await queueTurn(tx, task, { ...(input && { input }), ...(params !== undefined && { params }), maxQueued, traceparent })
   return { task, turn, isNew: false, isQueued: true }
 }
 
@@ -44,22 +57,26 @@ async function requireAgent(tx: Transaction, name: string): Promise<void> {
   if (!known) throw new RivuletError('unknown_agent', 'No worker has ever registered this agent')
 }
 
-async function insertTask(tx: Transaction, tenant: Tenant, request: CreateTask): Promise<TaskRow | undefined> {
+export function newTask(tenant: Tenant, request: CreateTask): TaskRow {
   const { agent, name, params, metadata, priority, timeoutMs, maxAttempts } = request
   const now = new Date()
+  return {
+    ...{ id: uuidv7(), tenant, agent, priority, timeoutMs, maxAttempts },
+    name: name ?? null,
+    status: 'queued',
+    params: params ?? null,
+    metadata: metadata ?? {},
+    // The log of a new task is opened under this epoch.
+    epoch: 1,
+    createdAt: now,
+    updatedAt: now,
+  }
+}
+
+async function insertTask(tx: Transaction, tenant: Tenant, request: CreateTask): Promise<TaskRow | undefined> {
   const rows = await tx
     .insert(tasks)
-    .values({
-      ...{ id: uuidv7(), tenant, agent, priority, timeoutMs, maxAttempts },
-      name: name ?? null,
-      status: 'queued',
-      params: params ?? null,
-      metadata: metadata ?? {},
-      // The log of a new task is opened under this epoch.
-      epoch: 1,
-      createdAt: now,
-      updatedAt: now,
-    })
+    .values(newTask(tenant, request))
     .onConflictDoNothing({ target: [tasks.tenant, tasks.agent, tasks.name] })
     .returning()
   return rows[0]

@@ -5,7 +5,7 @@ import * as schema from './schema.ts'
 import { everyTenant, type Tenant } from './tenant.ts'
 import { TenantPool } from './tenant-pool.ts'
 
-export type Database = NodePgDatabase<typeof schema>
+export type Database = NodePgDatabase<typeof schema> & { $client: TenantPool }
 export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0]
 
 export type DatabaseHandle = {
@@ -15,6 +15,8 @@ export type DatabaseHandle = {
   of(tenant: Tenant): Database
   /** Connections that belong to no tenant. */
   pool: Pool
+  /** By name, for those who count. */
+  pools: Record<'server' | 'tenants', Pool>
   close(): Promise<void>
 }
 
@@ -29,6 +31,7 @@ export function openDatabase(options: DatabaseOptions): DatabaseHandle {
     db: open(new TenantPool(pool, everyTenant)),
     of,
     pool,
+    pools: { server: pool, tenants: tenantPool },
     close: async () => void (await Promise.all([pool.end(), tenantPool.end()])),
   }
 
@@ -42,7 +45,7 @@ export function openDatabase(options: DatabaseOptions): DatabaseHandle {
 
 function open(pool: TenantPool): Database {
   // Of a pool, drizzle wants no more than this.
-  return drizzle(pool as unknown as Pool, { schema, casing: 'snake_case' })
+  return Object.assign(drizzle(pool as unknown as Pool, { schema, casing: 'snake_case' }), { $client: pool })
 }
 
 function createPool({ url, onError }: DatabaseOptions, max: number, onConnect?: (client: ClientBase) => Promise<void>): Pool {
@@ -55,6 +58,8 @@ function createPool({ url, onError }: DatabaseOptions, max: number, onConnect?: 
     lock_timeout: 3_000,
     idle_in_transaction_session_timeout: 10_000,
     keepAlive: true,
+    // What is asked without waiting for the answer before is sent at once (`TenantPool.transact`).
+    pipeline: true,
     ...(onConnect && { onConnect }),
   })
   // Without a listener, a connection that is closed by the server ends the process: an idle one tells the pool, one that is lent out itself.

@@ -3,21 +3,25 @@
  * transaction. Only after it may the end be announced.
  */
 import { type Failure, hasEnded, type Message, RivuletError, type StopReason, turnStatusesBefore, type Usage } from '@rivulet/protocol'
-import { and, eq, inArray, sql } from 'drizzle-orm'
+import { and, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
 import type { Database, Transaction } from './database.ts'
 import { sqlStateOf } from './database.ts'
 import { dispatch, lockTask, pendingTurns, setTaskStatus } from './queue-turn.ts'
 import { type TurnRow, toMessageRow } from './rows.ts'
-import { messages, turns } from './schema.ts'
+import { messages, tasks, turns } from './schema.ts'
+import { endOnly } from './short-ways.ts'
 import { everyTenant } from './tenant.ts'
 
 export type Outcome = { status: 'completed' | 'failed' | 'canceled'; stopReason: StopReason; usage?: Usage; error?: Failure }
 
-/** A turn and the epoch under which it may be ended. */
-export type Holding = { turn: string; epoch: number; canceling: boolean }
+/** A turn of a tenant, and the epoch under which it may be ended. */
+export type Holding = { turn: string; tenant: string; epoch: number; canceling: boolean }
+
+/** With the agent of its task, for those who count. */
+export type EndedTurn = TurnRow & { agent: string }
 
 export type FinishAnswer =
-  | { answer: 'committed'; turn: TurnRow; queued: TurnRow[] }
+  | { answer: 'committed'; turn: EndedTurn; queued: TurnRow[] }
   | { answer: 'retrying'; turn: TurnRow }
   | { answer: 'already'; turn: TurnRow }
   | { answer: 'superseded' }
@@ -31,13 +35,17 @@ export async function finishTurn(
   try {
     return await commit(said, outcome)
   } catch (error) {
-    // 22 and 54: data that Postgres will never take. Trying again would fail for ever.
-    if (!/^(22|54)/.test(sqlStateOf(error) ?? '')) throw error
+    // 22, 23 and 54: values, and messages where one is stored or of a turn that is not there, that Postgres will never take. Trying again would
+    // fail for ever.
+    if (!/^(22|23|54)/.test(sqlStateOf(error) ?? '')) throw error
     const rejected = { code: 'result_rejected', message: 'The database refused what this turn said' }
     return commit([], { status: 'failed', stopReason: 'error', error: rejected })
   }
 
   async function commit(rows: Message[], end: Outcome): Promise<FinishAnswer> {
+    const mayRetry = end.status === 'failed' && retryAfterMs !== undefined
+    const ended = mayRetry ? null : await endOnly(db, holding, { outcome: end, said: rows })
+    if (ended) return { answer: 'committed', turn: ended, queued: [] }
     return db.transaction(async tx => {
       const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, holding.turn))
       if (!found) return { answer: 'superseded' }
@@ -55,7 +63,7 @@ export async function finishTurn(
 }
 
 /** Ends a turn that is held, and sends the next one on its way. */
-export async function endTurn(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<{ turn: TurnRow; queued: TurnRow[] }> {
+export async function endTurn(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<{ turn: EndedTurn; queued: TurnRow[] }> {
   const ended = await setOutcome(tx, turn, outcome)
   const pending = await pendingTurns(tx, turn.task)
   const [next] = pending
@@ -68,19 +76,20 @@ export async function endTurn(tx: Transaction, turn: TurnRow, outcome: Outcome):
 }
 
 /** Ends a turn behind the one that is being ended. `isLast` when no other end will tell the task's state. */
-export async function endWaitingTurn(tx: Transaction, turn: TurnRow, outcome: Outcome, isLast: boolean): Promise<TurnRow> {
+export async function endWaitingTurn(tx: Transaction, turn: TurnRow, outcome: Outcome, isLast: boolean): Promise<EndedTurn> {
   if (isLast) await setTaskStatus(tx, turn.task, outcome.status)
   return setOutcome(tx, turn, outcome)
 }
 
-async function setOutcome(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<TurnRow> {
+async function setOutcome(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<EndedTurn> {
   const { status, stopReason } = outcome
   const said = { usage: outcome.usage ?? null, error: outcome.error ?? null }
   const [ended] = await tx
     .update(turns)
     .set({ status, stopReason, ...said, finishedAt: sql`now()`, claim: null, leaseUntil: null, canceling: false })
-    .where(and(eq(turns.id, turn.id), inArray(turns.status, turnStatusesBefore(status))))
-    .returning()
+    .from(tasks)
+    .where(and(eq(turns.id, turn.id), eq(tasks.id, turns.task), inArray(turns.status, turnStatusesBefore(status))))
+    .returning({ ...getTableColumns(turns), agent: tasks.agent })
   if (!ended) throw new RivuletError('internal', 'A turn that is held cannot have ended')
   return ended
 }

@@ -65,8 +65,10 @@ async function insertKey(tx: Transaction, row: IdempotencyKey): Promise<boolean>
   }
 }
 
-export async function forgetOldKeys(db: Database): Promise<void> {
-  await db.delete(idempotencyKeys).where(lt(idempotencyKeys.createdAt, dayAgo))
+/** Answers hold what was asked for: where tasks are kept for less than a day, so are they. */
+export async function forgetOldKeys(db: Database, keptMs: number | null): Promise<void> {
+  const longAgo = keptMs === null ? dayAgo : sql`greatest(${dayAgo}, now() - ${keptMs} * interval '1 millisecond')`
+  await db.delete(idempotencyKeys).where(lt(idempotencyKeys.createdAt, longAgo))
 }
 
 function isKey({ tenant, key }: IdempotencyKey): SQL | undefined {
@@ -75,6 +77,6 @@ function isKey({ tenant, key }: IdempotencyKey): SQL | undefined {
 
 const dayAgo = sql`now() - interval '24 hours'`
 
-function inFlight(): RivuletError {
+export function inFlight(): RivuletError {
   return new RivuletError('in_flight', 'The first request under this key is still being answered')
 }

@@ -4,7 +4,7 @@ import { drizzle } from 'drizzle-orm/node-postgres'
 import { migrate as applyMigrations } from 'drizzle-orm/node-postgres/migrator'
 import { Client } from 'pg'
 
-const folder = fileURLToPath(new URL('../../../../migrations', import.meta.url))
+export const migrationsFolder = fileURLToPath(new URL('../../../../migrations', import.meta.url))
 const advisoryLock = 7_233_485_001
 
 export async function migrate(url: string): Promise<void> {
@@ -14,7 +14,7 @@ export async function migrate(url: string): Promise<void> {
     await client.query('select pg_advisory_lock($1)', [advisoryLock])
     // What is changed is everybody's.
     await client.query("select set_config('rivulet.tenant', '*', false)")
-    await applyMigrations(drizzle(client), { migrationsFolder: folder })
+    await applyMigrations(drizzle(client), { migrationsFolder })
   } finally {
     await client.end()
   }

@@ -6,18 +6,23 @@ import { dispatch } from './queue-turn.ts'
 import { outbox, tasks, turns } from './schema.ts'
 
 /** A turn that was sent to the queue, as people know it. */
-export type SentTurn = { task: string; number: number }
+export type SentTurn = { task: string; number: number; agent: string; attempt: number; dispatch: number; traceparent: string | null }
 
 /**
  * Hands up to `limit` intents to `send` and removes them when it has succeeded. Rows that another process is sending are passed over.
  * A crash between the two sends again: the same job id, so the same job.
  */
-export async function drainOutbox(db: Database, limit: number, send: (dispatches: Dispatch[]) => Promise<void>): Promise<SentTurn[]> {
+export async function drainOutbox(
+  db: Database,
+  limit: number,
+  send: (dispatches: Dispatch[], sent: readonly SentTurn[]) => Promise<void>,
+): Promise<SentTurn[]> {
   return db.transaction(async tx => {
     const rows = await tx
       .select({
         ...{ id: outbox.id, task: tasks.id, number: turns.number, runAt: turns.runAt },
         ...{ turn: turns.id, agent: tasks.agent, dispatch: turns.dispatch, priority: tasks.priority },
+        ...{ attempt: turns.attempt, traceparent: turns.traceparent },
       })
       .from(outbox)
       .innerJoin(turns, eq(turns.id, outbox.turn))
@@ -28,8 +33,10 @@ export async function drainOutbox(db: Database, limit: number, send: (dispatches
     if (rows.length === 0) return []
     const now = Date.now()
     const delay = (runAt: Date) => Math.max(0, runAt.getTime() - now)
+    // failpoint: enqueuing
     await send(
       rows.map(({ turn, agent, dispatch: count, priority, runAt }) => ({ turn, agent, dispatch: count, priority, delayMs: delay(runAt) })),
+      rows,
     )
     // failpoint: enqueued
     await tx.delete(outbox).where(
@@ -46,9 +53,12 @@ export async function drainOutbox(db: Database, limit: number, send: (dispatches
 export async function dispatchedTurns(
   db: Database,
   { dueForMs, limit }: { dueForMs: number; limit: number },
-): Promise<(Omit<Dispatch, 'delayMs' | 'priority'> & { task: string; number: number })[]> {
+): Promise<(Omit<Dispatch, 'delayMs' | 'priority'> & SentTurn)[]> {
   return db
-    .select({ turn: turns.id, task: tasks.id, number: turns.number, agent: tasks.agent, dispatch: turns.dispatch })
+    .select({
+      ...{ turn: turns.id, task: tasks.id, number: turns.number, attempt: turns.attempt },
+      ...{ agent: tasks.agent, dispatch: turns.dispatch, traceparent: turns.traceparent },
+    })
     .from(turns)
     .innerJoin(tasks, eq(tasks.id, turns.task))
     .leftJoin(outbox, eq(outbox.turn, turns.id))

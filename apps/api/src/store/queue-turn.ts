@@ -3,7 +3,7 @@
  * forgotten between the end of one and the arrival of the next.
  */
 import { type Content, hasEnded, type Json, RivuletError } from '@rivulet/protocol'
-import { and, desc, eq, inArray, lt, type SQL, sql } from 'drizzle-orm'
+import { and, eq, inArray, lt, type SQL, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Transaction } from './database.ts'
 import type { TaskRow, TurnRow } from './rows.ts'
@@ -41,35 +41,57 @@ export async function raiseEpoch(
 export async function queueTurn(
   tx: Transaction,
   task: TaskRow,
-  { input, params, delayMs = 0, maxQueued }: { input?: Content; params?: Json; delayMs?: number; maxQueued: number },
+  {
+    input,
+    params,
+    delayMs = 0,
+    maxQueued,
+    traceparent,
+  }: { input?: Content; params?: Json; delayMs?: number; maxQueued: number; traceparent?: string | undefined },
 ): Promise<TurnRow> {
   const pending = await pendingTurns(tx, task.id)
   if (pending.filter(turn => turn.status === 'queued').length >= maxQueued) {
-    throw new RivuletError('too_many_turns', `At most ${maxQueued} turns of a task may wait`)
+    throw new RivuletError('too_many_turns', `queuedTurns: ${maxQueued} turns of a task may wait`)
   }
-  const [last] = await tx.select({ number: turns.number }).from(turns).where(eq(turns.task, task.id)).orderBy(desc(turns.number)).limit(1)
-  const now = new Date()
-  const runAt = new Date(now.getTime() + delayMs)
-  const [turn] = await tx
+  const said = { ...(input && { input }), ...(params !== undefined && { params }), delayMs, traceparent }
+  const isDispatched = pending.length === 0
+  const fresh = { ...newTurn(task, 0, said), dispatch: isDispatched ? 1 : 0 }
+  const next = sql<number>`(select coalesce(max(number), 0) + 1 from turns where task = ${task.id})`
+  const [added] = await tx
     .insert(turns)
-    .values({
-      id: uuidv7(),
-      task: task.id,
-      tenant: task.tenant,
-      number: (last?.number ?? 0) + 1,
-      status: 'queued',
-      attempt: 0,
-      input: input ?? null,
-      params: params ?? null,
-      queuedAt: now,
-      runAt,
-      deadline: new Date(runAt.getTime() + task.timeoutMs),
-    })
-    .returning()
-  if (!turn) throw new Error('The turn was not inserted')
-  if (pending.length === 0) await dispatch(tx, turn.id)
+    .values({ ...fresh, number: next })
+    .returning({ number: turns.number })
+  if (!added) throw new Error('The turn was not inserted')
+  const turn = { ...fresh, number: added.number }
+  if (isDispatched) await tx.insert(outbox).values({ turn: turn.id })
   if (hasEnded(task.status)) await setTaskStatus(tx, task.id, 'queued')
   return turn
+}
+
+/** A turn as it is before anybody has claimed or dispatched it. */
+export function newTurn(
+  task: TaskRow,
+  number: number,
+  { input, params, delayMs, traceparent }: { input?: Content; params?: Json; delayMs: number; traceparent?: string | undefined },
+): TurnRow {
+  const now = new Date()
+  const runAt = new Date(now.getTime() + delayMs)
+  return {
+    ...{ id: uuidv7(), task: task.id, tenant: task.tenant, number },
+    status: 'queued',
+    attempt: 0,
+    input: input ?? null,
+    params: params ?? null,
+    ...{ stopReason: null, usage: null, error: null },
+    ...{ queuedAt: now, startedAt: null, finishedAt: null },
+    runAt,
+    deadline: new Date(runAt.getTime() + task.timeoutMs),
+    ...{ failures: 0, deaths: 0, dispatch: 0 },
+    ...{ firstIndex: null, epoch: null, claim: null, worker: null, leaseUntil: null },
+    canceling: false,
+    announced: false,
+    traceparent: traceparent ?? null,
+  }
 }
 
 /** Turns that have not ended, in order. */

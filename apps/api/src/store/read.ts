@@ -29,6 +29,16 @@ export async function findTurn(db: Database, id: string): Promise<TurnRow | unde
   return row
 }
 
+/** In the order of their ids. */
+export async function findTurns(db: Database, ids: readonly string[]): Promise<(TurnRow | undefined)[]> {
+  const rows = await db
+    .select()
+    .from(turns)
+    .where(inArray(turns.id, [...ids]))
+  const found = new Map(rows.map(row => [row.id, row]))
+  return ids.map(id => found.get(id))
+}
+
 export async function hasTurn(db: Database, tenant: Tenant, task: string, number: number): Promise<boolean> {
   const [row] = await db
     .select({ id: turns.id })

@@ -118,6 +118,8 @@ export const turns = pgTable(
     canceling: boolean().notNull().default(false),
     /** Whether `turn.finished` is in the log, or nobody can be waiting for it there. */
     announced: boolean().notNull().default(false),
+    /** The trace that whoever asked for the turn began, as W3C Trace Context has it. */
+    traceparent: text(),
   },
   table => [
     unique('turns_task_number').on(table.task, table.number),

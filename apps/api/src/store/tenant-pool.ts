@@ -43,7 +43,29 @@ export class TenantPool {
       throw error
     }
   }
+
+  /**
+   * A transaction of statements that need nothing of each other's answers: they are sent at once, and cost one round trip. Each sees what those
+   * before it did, and what others had committed when it began. Answers what the last one found.
+   */
+  async transact(statements: readonly Statement[]): Promise<QueryResult> {
+    const client = await this.connect()
+    const sent = [begin, ...statements, commit].map(statement => client.query(statement))
+    const results = await Promise.allSettled(sent)
+    const failed = results.find(({ status }) => status === 'rejected')
+    client.release(failed !== undefined)
+    if (failed?.status === 'rejected') throw failed.reason
+    const last = results.at(-2)
+    if (last?.status !== 'fulfilled') throw new Error('A transaction has at least one statement')
+    return last.value
+  }
 }
+
+/** Named, so that Postgres plans it once for each connection. */
+export type Statement = { name: string; text: string; values: unknown[] }
+
+const begin = { text: 'begin' }
+const commit = { text: 'commit' }
 
 /** A transaction whose very first word was not heard is given up without its connection being given back: that happens when it ends. */
 function givenBackAtItsEnd(client: PoolClient): PoolClient {

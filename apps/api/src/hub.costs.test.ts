@@ -1,0 +1,148 @@
+/** What a delta costs this process, counted and not timed: it is parsed once and encoded once, however many are watching, and asks Redis nothing. */
+import { randomUUID } from 'node:crypto'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import type { LogEntry, LogReader, LogSubscriber, Push } from '@rivulet/broker'
+import { type Cursor, type Event, formatCursor } from '@rivulet/protocol'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { createHub, type HubDeps } from './hub.ts'
+import { createMetrics } from './metrics.ts'
+import * as frames from './sse-frame.ts'
+import type { Shared } from './sse-response.ts'
+
+const tenant = 'default'
+
+vi.mock('./sse-frame.ts', { spy: true })
+
+test.each([1, 200])('a delta to %i viewers is parsed once, encoded once, and one write each', async viewerCount => {
+  const { task, join, say, log, subscriber } = await openHub()
+  const viewers = await Promise.all(Array.from({ length: viewerCount }, join))
+  await flush()
+  const before = viewers.map(({ writes }) => writes())
+  const asked = vi.mocked(log.state).mock.calls.length + vi.mocked(log.read).mock.calls.length
+  vi.mocked(frames.encodeEntry).mockClear()
+  const parse = vi.spyOn(JSON, 'parse')
+  onTestFinished(() => void parse.mockRestore())
+  for (let i = 0; i < 10; i += 1) say('word')
+  await flush()
+  expect(frames.encodeEntry).toHaveBeenCalledTimes(10)
+  expect(parse).toHaveBeenCalledTimes(10)
+  // The deltas of one tick are one write.
+  expect(viewers.map(({ writes }, i) => writes() - (before[i] ?? 0))).toEqual(Array(viewerCount).fill(1))
+  expect(new Set(viewers.map(({ last }) => last())).size).toBe(1)
+  expect(vi.mocked(log.state).mock.calls.length + vi.mocked(log.read).mock.calls.length).toBe(asked)
+  expect(vi.mocked(subscriber.follow).mock.calls).toEqual([[task]])
+})
+
+test('a viewer that is up to date takes less than four kilobytes, beside its socket', async () => {
+  const { join, say } = await openHub()
+  const first = await join()
+  for (let i = 0; i < 100; i += 1) say('word')
+  await flush()
+  const before = heldBytes()
+  const viewers = await Promise.all(Array.from({ length: 1_000 }, join))
+  // What the test itself has noted of them does not count.
+  for (const viewer of viewers) viewer.forget()
+  vi.clearAllMocks()
+  const each = (heldBytes() - before) / viewers.length
+  expect(first.writes()).toBeGreaterThan(0)
+  expect(each).toBeLessThan(4_096)
+})
+
+/** A hub on a log in memory, of a task whose agent is speaking. */
+async function openHub() {
+  const metrics = createMetrics()
+  const task = randomUUID()
+  const stamp = { task, turn: 1, attempt: 1, at: 1 }
+  const entries: LogEntry[] = []
+  let length = 0
+  let onPush: (push: Push) => void = () => {}
+  append({ type: 'turn.queued', ...stamp, attempt: 0 })
+  append({ type: 'turn.started', ...stamp, firstIndex: 0 })
+  append({ type: 'message.started', ...stamp, index: 0, author: 'agent', content: { type: 'text', text: '', format: 'plain' } })
+  const log: LogReader = {
+    state: vi.fn(async () => ({ cursor: position(), epoch: 1, number: entries.length, isWhole: true })),
+    read: vi.fn(async (_, from, count, to) => entries.filter(({ cursor }) => isBetween(cursor, from, to)).slice(0, count)),
+  }
+  const subscriber = { follow: vi.fn(async () => {}), unfollow: vi.fn(async () => {}) } satisfies LogSubscriber
+  const now = new Date(0).toISOString()
+  const hub = createHub({
+    ...{ log, metrics, onError: () => {}, onSnapshots: () => {}, onCut: () => {} },
+    limits: { viewerBytes: 1024 * 1024, viewerStallMs: 30_000, snapshotBytes: 1024 * 1024 },
+    stored: {
+      base: async () => ({
+        task: { id: task, agent: 'a', status: 'running', params: null, metadata: {}, createdAt: now, updatedAt: now },
+        turns: [{ id: randomUUID(), task, number: 1, status: 'running', attempt: 1, queuedAt: now }],
+        ...{ messages: [], upTo: 1 },
+      }),
+      epoch: async () => 1,
+    },
+    subscribe: (handlers: Parameters<HubDeps['subscribe']>[0]) => {
+      onPush = handlers.onPush
+      return subscriber
+    },
+  })
+  onTestFinished(async () => {
+    await hub.close(0)
+    metrics.registry.clear()
+  })
+  return { task, join, say, log, subscriber }
+
+  async function join() {
+    let writes = 0
+    let last: Shared | null = null
+    const response = {
+      write: (bytes: Shared) => {
+        writes += 1
+        last = bytes
+        return true
+      },
+      ...{ unsentBytes: () => 0, end: () => queueMicrotask(() => watching.gone()), destroy: () => {} },
+    }
+    const feed = await hub.open(tenant, task)
+    const watching = hub.watch(feed, response, {
+      begin: { kind: 'after', cursor: feed.position(), loads: feed.loads() },
+      isFollowing: true,
+    })
+    return { writes: () => writes, last: () => last, forget }
+
+    function forget(): void {
+      last = null
+    }
+  }
+
+  function say(text: string): void {
+    const previous = position()
+    const entry = append({ type: 'message.delta', ...stamp, index: 0, delta: { type: 'text', text }, offset: length })
+    length += text.length
+    onPush({ task, previous, entries: [entry] })
+  }
+
+  function append(event: Event): LogEntry {
+    const entry = { cursor: formatCursor(1, entries.length + 1), json: JSON.stringify(event) }
+    entries.push(entry)
+    return entry
+  }
+
+  function position(): Cursor {
+    return formatCursor(1, entries.length)
+  }
+}
+
+function isBetween(cursor: Cursor, from: Cursor, to: Cursor | undefined): boolean {
+  const seq = (at: Cursor) => Number(at.slice(at.indexOf('-') + 1))
+  return seq(cursor) >= seq(from) && (to === undefined || seq(cursor) <= seq(to))
+}
+
+function heldBytes(): number {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  collect()
+  collect()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
+
+async function flush(): Promise<void> {
+  await new Promise(resolve => setImmediate(resolve))
+}

@@ -1,0 +1,43 @@
+/** Rows as JSON, under the names that Postgres knows: how a statement about several tables is handed rows, and how it answers with them. */
+import { getTableColumns } from 'drizzle-orm'
+import { toSnakeCase } from 'drizzle-orm/casing'
+import type { PgTable } from 'drizzle-orm/pg-core'
+
+export type JsonRow = Record<string, unknown>
+
+/** The columns of a table, as a list in SQL. A column that this version does not know keeps its default. */
+export function columnsOf(table: PgTable): string {
+  return namesOf(table)
+    .map(({ column }) => `"${column}"`)
+    .join(', ')
+}
+
+export function toJsonRow<T extends PgTable>(table: T, row: T['$inferSelect']): JsonRow {
+  const values: JsonRow = row
+  return Object.fromEntries(namesOf(table).map(({ name, column }) => [column, values[name]]))
+}
+
+/** What `to_json(table)` answered. */
+export function fromJsonRow<T extends PgTable>(table: T, json: JsonRow): T['$inferSelect'] {
+  return Object.fromEntries(
+    namesOf(table).map(({ name, column, isTime }) => {
+      const value = json[column]
+      return [name, isTime && typeof value === 'string' ? new Date(value) : value]
+    }),
+  )
+}
+
+type Names = { name: string; column: string; isTime: boolean }[]
+
+const known = new Map<PgTable, Names>()
+
+function namesOf(table: PgTable): Names {
+  const before = known.get(table)
+  if (before) return before
+  const names = Object.entries(getTableColumns(table)).map(([name, { dataType }]) => ({
+    ...{ name, column: toSnakeCase(name) },
+    isTime: dataType === 'date',
+  }))
+  known.set(table, names)
+  return names
+}

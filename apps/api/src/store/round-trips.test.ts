@@ -1,0 +1,120 @@
+/** What a task costs Postgres, counted: what is in one round trip today stays so. No clock is looked at. */
+import { randomUUID } from 'node:crypto'
+import { createTaskBody, type Message } from '@rivulet/protocol'
+import { Client } from 'pg'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { createTestDatabase } from '../../../../test/support/database.ts'
+import { createTaskAcceptance } from './accept-tasks.ts'
+import { markAnnounced } from './announcements.ts'
+import { claimTurn } from './claim-turn.ts'
+import { type DatabaseHandle, openDatabase } from './database.ts'
+import { finishTurn } from './finish-turn.ts'
+import { drainOutbox } from './outbox.ts'
+import { idempotencyKeys, messages, tasks } from './schema.ts'
+
+const tenant = 'default'
+const request = createTaskBody.parse({ agent: 'echo', input: 'hello', metadata: { a: 1 }, params: [null] })
+let database: DatabaseHandle
+
+beforeAll(async () => {
+  const { url } = await createTestDatabase()
+  database = openDatabase({ url, onError: () => {} })
+  await database.db.execute("insert into agents values ('echo', '')")
+  // Connections are opened and told whose they are.
+  await Promise.all([database.of(tenant).select().from(tasks), database.db.select().from(tasks)])
+})
+afterAll(() => database.close())
+
+test('a task is accepted in one round trip, with its answer under its key', async () => {
+  const { accept } = createTaskAcceptance(database.of)
+  const count = countRoundTrips()
+  const key = { tenant, key: randomUUID(), fingerprint: 'f' }
+  const accepted = await accept(tenant, request, key)
+  expect(count()).toBe(1)
+  const [kept] = await database.db.select().from(idempotencyKeys)
+  expect([kept?.status, kept?.body]).toEqual([201, accepted?.answer.body])
+  const [task] = await database.db.select().from(tasks)
+  expect(task).toEqual(accepted?.accepted.task)
+})
+
+test('fifty tasks that come together share it', async () => {
+  const { accept } = createTaskAcceptance(database.of)
+  const count = countRoundTrips()
+  const accepted = await Promise.all(Array.from({ length: 50 }, () => accept(tenant, request, null)))
+  expect(count()).toBe(1)
+  expect(new Set(accepted.map(one => one?.accepted.turn.id)).size).toBe(50)
+})
+
+test('what cannot be accepted this way has changed nothing: an unknown agent, a key that was used, a name', async () => {
+  const { accept } = createTaskAcceptance(database.of)
+  const key = { tenant, key: randomUUID(), fingerprint: 'f' }
+  await accept(tenant, request, key)
+  const before = await stored()
+  expect(await accept(tenant, { ...request, agent: 'nobody' }, { ...key, key: randomUUID() })).toBeNull()
+  expect(await accept(tenant, request, key)).toBeNull()
+  expect(await accept(tenant, { ...request, name: 'one' }, null)).toBeNull()
+  expect(await stored()).toEqual(before)
+})
+
+test('a key that nobody has asked for within a day is free again', async () => {
+  const { accept } = createTaskAcceptance(database.of)
+  const key = { tenant, key: randomUUID(), fingerprint: 'f' }
+  await accept(tenant, request, key)
+  await database.db.execute("update idempotency_keys set created_at = now() - interval '25 hours'")
+  expect(await accept(tenant, request, key)).not.toBeNull()
+})
+
+test('everything that waits for the queue is handed over in four', async () => {
+  const { accept } = createTaskAcceptance(database.of)
+  await Promise.all(Array.from({ length: 50 }, () => accept(tenant, request, null)))
+  const count = countRoundTrips()
+  const sent = await drainOutbox(database.db, 1_000, async () => {})
+  expect(sent.length).toBeGreaterThanOrEqual(50)
+  expect(count()).toBe(4)
+})
+
+test('a turn is claimed in one, ended in one, and noted as announced with others', async () => {
+  const { accept } = createTaskAcceptance(database.of)
+  const accepted = await accept(tenant, request, null)
+  const turn = accepted?.accepted.turn.id ?? ''
+  const count = countRoundTrips()
+  const claim = await claimTurn(database.db, { turn, claim: 'c', worker: 'w', leaseMs: 1_000 })
+  expect(count()).toBe(1)
+  if (claim.answer !== 'claimed') throw new Error('It was not claimed')
+  const { epoch, task, firstIndex } = claim.claimed.turn
+  const said: Message = {
+    ...{ task, index: firstIndex, turn: 1, attempt: 1, author: 'agent', metadata: {}, status: 'complete' },
+    content: { type: 'text', text: 'hello', format: 'plain' },
+    createdAt: new Date().toISOString(),
+  }
+  const outcome = { status: 'completed', stopReason: 'stop' } as const
+  const ended = await finishTurn(database.db, { turn, tenant, epoch, canceling: false }, { outcome, messages: [said] })
+  expect(count()).toBe(2)
+  if (ended.answer !== 'committed') throw new Error('It was not ended')
+  await markAnnounced(database.db, [ended.turn])
+  expect(count()).toBe(3)
+  expect(ended.turn).toMatchObject({ agent: 'echo', status: 'completed', finishedAt: expect.any(Date), epoch: 2 })
+  expect((await database.db.select().from(messages)).map(({ content }) => content)).toEqual([request.input, said.content])
+})
+
+async function stored(): Promise<unknown> {
+  const { rows } = await database.db.execute(
+    'select (select count(*) from tasks) as tasks, (select count(*) from turns) as turns, (select count(*) from idempotency_keys) as keys',
+  )
+  return rows
+}
+
+/** How often somebody waits for Postgres: what is sent while something is on its way costs no more. */
+function countRoundTrips(): () => number {
+  const underWay = new Map<unknown, number>()
+  let trips = 0
+  const query = Client.prototype.query as (...args: unknown[]) => Promise<unknown>
+  const spy = vi.spyOn(Client.prototype, 'query').mockImplementation(function (this: Client, ...args: unknown[]) {
+    const waiting = underWay.get(this) ?? 0
+    if (waiting === 0) trips += 1
+    underWay.set(this, waiting + 1)
+    return query.apply(this, args).finally(() => underWay.set(this, (underWay.get(this) ?? 1) - 1))
+  } as never)
+  onTestFinished(() => void spy.mockRestore())
+  return () => trips
+}

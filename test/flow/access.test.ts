@@ -91,7 +91,7 @@ describe('limits', () => {
     task = (await connect({ url: platform.url, key: env.RIVULET_KEY }).tasks.create({ agent: 'echo', input: 'hello' })).id
   })
 
-  test('who asks too often is told when to come back, and nobody else is', async () => {
+  test('[input 35] who asks too often is told when to come back, and nobody else is', async () => {
     const [busy, calm] = [await makeKey(['tasks:read']), await makeKey(['tasks:read'])]
     const ask = (key: string) => fetch(`${api.url}/v1/agents`, { headers: { authorization: `Bearer ${key}` } })
     const answers = []
@@ -107,7 +107,7 @@ describe('limits', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
   })
 
-  test('a key has so many streams, a process so many in all, and an EventSource is asked to come back', async () => {
+  test('[input 41] a key has so many streams, a process so many in all, and an EventSource is asked to come back', async () => {
     const leaving = new AbortController()
     const [other, own] = [await makeKey(['tasks:read']), await makeKey(['tasks:read'], 'default')]
     const token = (await connect({ url: platform.url, key: own.key }).tasks.get(task).createToken({ can: 'read' })).token

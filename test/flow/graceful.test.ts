@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { faultsOfViewers } from '../support/judge-viewers.ts'
 import { metric } from '../support/metrics.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
+import { type FaultyProxy, startProxy } from '../support/proxy.ts'
 import { repeat, rest, say, scripted } from '../support/scripts.ts'
 import { faultsOf } from '../support/task-laws.ts'
 import { until } from '../support/until.ts'
@@ -12,13 +13,20 @@ const cleanly = { code: 0, signal: null }
 const talk = (words: number) => scripted([say(0, 'begin'), repeat(words, say(0, '.'), rest(50)), say(0, 'end')], { input: 'go' })
 
 let platform: Platform
+/** What stands in front of the APIs, for the workers. */
+let balancer: FaultyProxy
 
 beforeAll(async () => {
-  platform = await startPlatform()
+  platform = await startPlatform({ workers: 0 })
+  balancer = await startProxy(platform.url)
+  await platform.startWorker({ RIVULET_URL: balancer.url.replace(/\/$/, '') })
 })
-afterAll(() => platform.close())
+afterAll(async () => {
+  await platform.close()
+  await balancer.close()
+})
 
-test('processes are replaced one after the other while turns run and viewers watch', async () => {
+test('a deploy: new processes are started beside the old ones, which are told to stop while turns run and viewers watch', async () => {
   const viewers: Viewer[] = []
   // Whoever is refused by the first goes to the next.
   const urls = [platform.url]
@@ -29,17 +37,22 @@ test('processes are replaced one after the other while turns run and viewers wat
   await watcher.until('it has begun', ({ frames }) => startsIn(frames()) === 1)
   const [oldApi] = platform.apis.filter(({ hasExited }) => !hasExited())
   const [oldWorker] = platform.workers.filter(({ hasExited }) => !hasExited())
-  const newApi = await platform.startApi()
+  const newApi = await platform.startApi({ env: { MIGRATE: 'off' } })
   await platform.startWorker({ RIVULET_URL: newApi.url })
   urls.push(newApi.url)
   const started = viewers.length
   await until('both generations have work', () => viewers.length > started + 4)
-  // The old worker needs the old API to its end. It finishes the short turns, and gives the long one back.
-  expect(await oldWorker?.kill('SIGTERM')).toEqual(cleanly)
-  await watcher.until('it has begun anew', ({ frames }) => startsIn(frames()) === 2)
+  balancer.repoint(newApi.url)
   const stopping = performance.now()
-  expect(await oldApi?.kill('SIGTERM')).toEqual(cleanly)
-  expect(performance.now() - stopping).toBeLessThan(10_000)
+  // The worker finishes the short turns, and gives the long one back: to the new API, because the old one is gone before.
+  const [stoppedApi, stoppedWorker] = await Promise.all([
+    oldApi?.kill('SIGTERM').then(exit => ({ ...exit, ms: performance.now() - stopping })),
+    oldWorker?.kill('SIGTERM'),
+  ])
+  expect(stoppedApi).toEqual({ ...cleanly, ms: expect.any(Number) })
+  expect(stoppedApi?.ms).toBeLessThan(10_000)
+  expect(stoppedWorker).toEqual(cleanly)
+  await watcher.until('it has begun anew', ({ frames }) => startsIn(frames()) === 2)
   urls.shift()
   isOver = true
   await load

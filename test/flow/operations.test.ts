@@ -1,16 +1,43 @@
 /** What an operator asks of an API process: is it alive, is it ready, what has it done, and what does it offer. */
+import { createWorkerMetrics } from '@rivulet/agents/metrics'
+import { createMetrics } from '@rivulet/api/metrics'
+import { createLogWriter } from '@rivulet/broker'
+import { type Claim, type ClaimAnswer, newTraceparent, type Task, traceIdOf } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { freePort } from '../support/free-port.ts'
+import { type ModelServer, startModelServer } from '../support/model-server.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
-import type { ErrorAnswer } from '../support/platform-client.ts'
+import type { Accepted, ErrorAnswer } from '../support/platform-client.ts'
+import type { LogLine } from '../support/platform-process.ts'
 import { startProxy } from '../support/proxy.ts'
 import { until } from '../support/until.ts'
+import { watch } from '../support/viewer.ts'
+
+/** What must not be in any log: what people say, and what lets somebody in. */
+const secrets = { input: 'what-somebody-said', key: 'rvk_of_somebody', token: 'rvt_of_somebody', model: 'sk-of-the-model' }
 
 let platform: Platform
+let model: ModelServer
+let workerUrl: string
 
 beforeAll(async () => {
-  platform = await startPlatform()
+  model = await startModelServer({ delayMs: 300 })
+  const port = await freePort()
+  workerUrl = `http://127.0.0.1:${port}`
+  platform = await startPlatform({
+    env: {
+      LOG_LEVEL: 'trace',
+      WORKER_METRICS_PORT: port,
+      ...{ OPENAI_BASE_URL: model.url, OPENAI_API_KEY: secrets.model },
+      NODE_OPTIONS: `--import ${import.meta.resolve('../support/span-journal.mjs')}`,
+    },
+  })
+  await ask('hello', { worker: 'played', agents: [{ name: 'played', description: '' }] })
 })
-afterAll(() => platform.close())
+afterAll(async () => {
+  await platform.close()
+  await model.close()
+})
 
 describe('readiness', () => {
   test('an API that waits for its database is alive but not ready, and needs no restart when it comes', async () => {
@@ -55,15 +82,21 @@ describe('readiness', () => {
     await api.kill('SIGTERM')
   })
 
-  test('without Postgres a task is refused for now, and nothing of it is kept', async () => {
+  test('[input 36] without Postgres a task is refused for now, and nothing of it is kept; metrics are told without what it knows', async () => {
     const postgres = await startProxy(platform.databaseUrl)
     onTestFinished(() => postgres.close())
     const api = await platform.startApi({ env: { DATABASE_URL: postgres.url } })
     const client = platform.clientOf(api)
+    expect(await scrape(api.url)).toContain('rivulet_workers{agent="echo"}')
     postgres.down()
-    const refused = await client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo', input: 'a', metadata: { refused: true } })
+    const refused = await client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo', input: secrets.input, metadata: { refused: true } })
     expect([refused.status, refused.body.error.code]).toEqual([503, 'dependency_unavailable'])
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    const told = await until('its figures are gone', async () => {
+      const text = await scrape(api.url)
+      return !text.includes('rivulet_workers{') && text
+    })
+    expect(told).toMatch(/^rivulet_viewers 0$/m)
     postgres.up()
     await until('it answers again', async () => (await client.get('/v1/tasks')).status === 200)
     expect((await client.get<{ data: unknown[] }>('/v1/tasks?metadata.refused=true')).body.data).toEqual([])
@@ -71,15 +104,167 @@ describe('readiness', () => {
   })
 })
 
-test('metrics tell what was done', async () => {
-  const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'count me' })
-  await platform.client.cancel(task.id)
-  const { status, headers, body } = await platform.client.get<string>('/metrics')
-  expect(status).toBe(200)
-  expect(headers.get('content-type')).toMatch(/^text\/plain/)
-  expect(body).toMatch(/^rivulet_tasks_created_total 1$/m)
-  expect(body).toMatch(/^rivulet_turns_finished_total\{status="completed"\} 1$/m)
-  expect(body).toMatch(/^process_cpu_seconds_total /m)
+describe('metrics', () => {
+  test('are told as Prometheus wants them', async () => {
+    const { status, headers, body } = await platform.client.get<string>('/metrics')
+    expect(status).toBe(200)
+    expect(headers.get('content-type')).toMatch(/^text\/plain/)
+    expect(body).toMatch(/^process_cpu_seconds_total /m)
+    expect((await fetch(`${workerUrl}/metrics`)).headers.get('content-type')).toMatch(/^text\/plain/)
+    expect((await fetch(`${workerUrl}/healthz`)).status).toBe(404)
+  })
+
+  /** Counted elsewhere, because it takes half a minute. */
+  const countedElsewhere = ['rivulet_viewers_cut_total']
+
+  test('every counter and every histogram moves when what it counts happens', async () => {
+    await Promise.all([speakAndFail(), loseAndReopen(), died(), refuse()])
+    const declared = [createMetrics().registry, createWorkerMetrics(1).registry].flatMap(registry => registry.getMetricsAsArray())
+    const counted = declared.flatMap(({ name, type }) => (name.startsWith('rivulet_') && String(type) !== 'gauge' ? [name] : []))
+    expect(counted.length).toBeGreaterThan(20)
+    const after = await until('everything is counted', async () => {
+      const now = await scrapeAll()
+      return counted.every(name => countedElsewhere.includes(name) || totalOf(now, name) > 0) && now
+    }).catch(scrapeAll)
+    expect(counted.filter(name => totalOf(after, name) === 0)).toEqual(countedElsewhere)
+    expect(after.get('rivulet_turns_finished_total{status="completed",agent="echo"}')).toBeGreaterThan(0)
+    expect(after.get('rivulet_http_requests_total{method="GET",route="/v1/tasks/:id/events",status="200"}')).toBeGreaterThan(0)
+    for (const code of ['unknown_agent', 'bad_url']) expect(after.get(`rivulet_http_errors_total{code="${code}"}`)).toBe(1)
+    expect(after.get('rivulet_agent_call_errors_total{agent="assistant",call="tool",name="calculate"}')).toBe(1)
+  })
+
+  test('every gauge tells how it is now', async () => {
+    const gauges = new Map<string, (value: number) => boolean>([
+      ['rivulet_turns_queued{agent="played"}', value => value === 1],
+      ['rivulet_oldest_queued_turn_seconds{agent="played"}', value => value > 0],
+      ['rivulet_turns_running{agent="played"}', value => value === 1],
+      ['rivulet_workers{agent="played"}', value => value === 1],
+      ['rivulet_viewers', value => value === 1],
+      ['rivulet_viewers_blocked', value => value === 1],
+      ['rivulet_viewer_unsent_bytes', value => value > 0],
+      ['rivulet_redis_memory_ratio', value => value > 0 && value < 0.1],
+      ['rivulet_postgres_connections{pool="server",state="idle"}', value => value > 0],
+      ['rivulet_worker_turns_running', value => value === 1],
+      ['rivulet_worker_concurrency', value => value === 20],
+    ])
+    const declared = [createMetrics().registry, createWorkerMetrics(1).registry].flatMap(registry => registry.getMetricsAsArray())
+    const known = declared.flatMap(({ name, type }) => (name.startsWith('rivulet_') && String(type) === 'gauge' ? [name] : []))
+    expect([...gauges.keys()].map(series => series.replace(/\{.*/, ''))).toEqual(expect.arrayContaining(known))
+
+    await platform.redis.config('SET', 'maxmemory', '100gb')
+    onTestFinished(async () => void (await platform.redis.config('SET', 'maxmemory', '0')))
+    const waiting = await platform.client.createTask({ agent: 'played' })
+    const resting = await platform.client.createTask({ agent: 'scripted', params: { steps: [{ sleep: 60_000 }] } })
+    await ask('hello', { worker: 'played', agents: [{ name: 'played', description: '' }] })
+    const { task, claim } = await claimed()
+    const viewer = watch(task.id, { urls: [platform.url] })
+    await viewer.until('it has joined', ({ frames }) => frames().length > 0)
+    viewer.pause()
+    const much = Array.from({ length: 40 }, () => 'x'.repeat(60_000))
+    for (const first of [1, 41, 81, 121]) await append(claim, much, { first })
+    await until('every gauge is there', async () => {
+      await ask('heartbeat', { worker: 'played', turns: [{ turn: claim.turn.id, epoch: claim.epoch }] })
+      const now = await scrapeAll()
+      return [...gauges].every(([series, isRight]) => isRight(now.get(series) ?? Number.NaN))
+    })
+    viewer.resume()
+    await viewer.until('it has caught up', ({ frames }) => frames().some(({ data }) => data.type === 'snapshot' && data.reason === 'slow'))
+    expect(await logged(task, 'viewers were sent a snapshot', { reason: 'slow' })).toMatchObject({ turn: 1, viewers: 1 })
+    await viewer.stop()
+    for (const { id } of [task, waiting.task, resting.task]) await platform.client.cancel(id)
+  })
+})
+
+describe('a trace', () => {
+  test('joins the request, the queue, the attempt, and the calls of model and tool', async () => {
+    const traceparent = newTraceparent()
+    const traceId = traceIdOf(traceparent)
+    const asked = model.requests.length
+    const { task } = await createWith({ traceparent }, { agent: 'assistant', input: '1 + 1' })
+    await platform.client.waitForEnd(task.id)
+    const found = await until('all spans have ended', () => {
+      const spans = spansOf(traceId)
+      return spans.length === 6 && spans
+    })
+    const nameOf = (span: unknown) => found.find(({ spanId }) => spanId === span)?.name
+    const edges = found.map(({ name, parent }) => `${parent === traceparent.split('-')[2] ? 'caller' : nameOf(parent)} > ${name}`)
+    expect(edges.sort()).toEqual([
+      'POST /v1/tasks > enqueue assistant',
+      'POST /v1/tasks > turn assistant',
+      'caller > POST /v1/tasks',
+      'turn assistant > chat gpt-4.1-mini',
+      'turn assistant > chat gpt-4.1-mini',
+      'turn assistant > execute_tool calculate',
+    ])
+    const told = model.requests.slice(asked).map(request => request.traceparent?.split('-')[2])
+    expect(told.map(nameOf)).toEqual(['chat gpt-4.1-mini', 'chat gpt-4.1-mini'])
+    for (const line of ['turn accepted', 'turn sent to the queue', 'turn claimed', 'turn started', 'attempt ended', 'turn ended'])
+      expect(await logged(task, line)).toMatchObject({ turn: 1, traceId })
+  })
+
+  test('begins at the API where the caller has none, or sends what is none; the next turn has its own', async () => {
+    const { task } = await createWith({ traceparent: '00-ABC-1-01' }, { agent: 'echo', input: 'a' })
+    await platform.client.waitForEnd(task.id)
+    await platform.client.addTurn(task.id, { input: 'b' })
+    await platform.client.waitForEnd(task.id)
+    const ids = await Promise.all([1, 2].map(async turn => (await logged(task, 'turn ended', { turn })).traceId))
+    expect(new Set(ids).size).toBe(2)
+    for (const id of ids) expect(spansOf(String(id)).map(({ parent }) => parent)).toContain(undefined)
+  })
+})
+
+describe('why a task took long is told', () => {
+  test('when it waited for a worker', async () => {
+    const { task, turn } = await platform.client.createTask({ agent: 'played', input: 'go' })
+    const beganAt = Date.now()
+    await until('it has waited', () => Date.now() - beganAt > 300)
+    const claim = await claimTurn(turn.id)
+    expect(await finish(claim, { status: 'completed' })).toEqual({ answer: 'committed' })
+    const { waitedMs, ranMs, agent, status } = await logged(task, 'turn ended')
+    expect([agent, status]).toEqual(['played', 'completed'])
+    expect(waitedMs).toBeGreaterThan(300)
+    expect(ranMs).toBeLessThan(Number(waitedMs))
+  })
+
+  test('when its model was slow', async () => {
+    const { task } = await platform.client.finishedTask({ agent: 'assistant', input: '2 + 2' })
+    const { ranMs, modelMs, toolMs = 0, firstDeltaMs } = await logged(task, 'attempt ended')
+    expect(modelMs).toBeGreaterThanOrEqual(600)
+    expect(ranMs).toBeGreaterThanOrEqual(Number(modelMs))
+    expect(toolMs).toBeLessThan(300)
+    expect(firstDeltaMs).toBeGreaterThanOrEqual(300)
+    expect(await logged(task, 'call ended', { call: 'model' })).toMatchObject({ name: 'gpt-4.1-mini', isError: false })
+  })
+
+  test('when its worker died, and when an attempt failed', async () => {
+    const task = await died()
+    expect(await logged(task, 'the worker of a turn is gone')).toMatchObject({ attempt: 1, deaths: 1 })
+    expect(await logged(task, 'attempt failed; the turn is tried again')).toMatchObject({ attempt: 2, error: { message: 'once' } })
+    expect(await logged(task, 'turn ended')).toMatchObject({ attempt: 3, deaths: 1, failures: 1 })
+  })
+})
+
+test('nothing that people say, and nothing that lets somebody in, is in a log', async () => {
+  const { task } = await createWith(
+    { authorization: `Bearer ${secrets.key}` },
+    { agent: 'echo', input: secrets.input, name: secrets.input },
+  )
+  await platform.client.waitForEnd(task.id)
+  await platform.client.cancel(task.id, secrets.input)
+  for (const path of [`/v1/tasks/${task.id}/events?token=${secrets.token}`, `/nowhere?token=${secrets.token}&a=${secrets.input}`])
+    await platform.client.send('GET', path, { headers: { authorization: `Bearer ${secrets.key}` } })
+  for (const body of [
+    `{"agent": "${secrets.input}`,
+    { agent: 'echo', [secrets.input]: 1 },
+    { agent: 'echo', params: secrets.input, input: 5 },
+  ])
+    await platform.client.post('/v1/tasks', body)
+  const { task: asked } = await platform.client.finishedTask({ agent: 'assistant', input: secrets.input })
+  await logged(asked, 'attempt ended')
+  await logged(task, 'turn ended')
+  const written = [...platform.apis, ...platform.workers].flatMap(({ lines }) => lines.map(line => JSON.stringify(line)))
+  expect(written.length).toBeGreaterThan(100)
+  for (const secret of Object.values(secrets)) expect(written.filter(line => line.includes(secret))).toEqual([])
 })
 
 describe('the description of the API', () => {
@@ -157,4 +342,117 @@ function lookUp(document: object, reference: string): unknown {
     const key = decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~')
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined
   }, document)
+}
+
+/** Two tasks that speak before a viewer: one that ends well, and one whose tool fails. */
+async function speakAndFail(): Promise<void> {
+  const { task } = await platform.client.createTask({ agent: 'echo', input: 'count me' })
+  const viewer = watch(task.id, { urls: [platform.url] })
+  await viewer.ended
+  await platform.client.finishedTask({ agent: 'assistant', input: 'no sum' })
+  const spoken = await claimed()
+  const listening = watch(spoken.task.id, { urls: [platform.url] })
+  await listening.until('it has joined', ({ frames }) => frames().length > 0)
+  await append(spoken.claim, ['heard at once'])
+  await listening.until('it is heard', ({ frames }) => frames().some(({ data }) => data.type === 'custom'))
+  await append(spoken.claim, ['a word'], { first: 2, json: () => 'no event' })
+  await finish(spoken.claim, { status: 'completed' }, { n: 2, digest: 'another' })
+  await listening.stop()
+}
+
+async function loseAndReopen(): Promise<void> {
+  const { task, claim, claimId } = await claimed()
+  const viewer = watch(task.id, { urls: [platform.url] })
+  await viewer.until('it has joined', ({ frames }) => frames().length > 0)
+  await platform.redis.del(platform.keys.stream(task.id), platform.keys.state(task.id))
+  await ask('reopen', { turn: claim.turn.id, epoch: claim.epoch, claimId })
+  await platform.client.cancel(task.id)
+  await viewer.stop()
+  await finish(claim, { status: 'completed' })
+}
+
+let dead: Promise<Task> | undefined
+
+/** A turn whose worker dies, whose next attempt fails and whose last one ends well. It takes seconds: once for all tests. */
+function died(): Promise<Task> {
+  dead ??= dieAndRetry()
+  return dead
+}
+
+async function dieAndRetry(): Promise<Task> {
+  const { task, claim } = await claimed()
+  await logged(task, 'reconciler repaired', { kind: 'lease' })
+  const failed = { status: 'failed', error: { code: 'agent_error', message: 'once' } }
+  expect(await finish(await claimTurn(claim.turn.id), failed)).toEqual({ answer: 'retrying' })
+  expect(await finish(await claimTurn(claim.turn.id), { status: 'completed' })).toEqual({ answer: 'committed' })
+  return task
+}
+
+async function refuse(): Promise<void> {
+  expect((await platform.client.post('/v1/tasks', { agent: 'nobody' })).status).toBe(422)
+  expect((await platform.client.get('/v1/tasks/%zz')).status).toBe(400)
+}
+
+/** A turn that the test runs. */
+async function claimed(): Promise<{ task: Task; claim: Claim; claimId: string }> {
+  const { task, turn } = await platform.client.createTask({ agent: 'played', input: 'go' })
+  const claimId = crypto.randomUUID()
+  return { task, claim: await claimTurn(turn.id, claimId), claimId }
+}
+
+/** Once it may be claimed: a turn that failed waits a little. */
+function claimTurn(turn: string, claimId: string = crypto.randomUUID()): Promise<Claim> {
+  return until('the turn is ours', async () => {
+    const answer = await ask<ClaimAnswer>('claim', { worker: 'played', turn, claimId })
+    return answer.answer === 'claimed' && answer
+  })
+}
+
+function finish({ turn, epoch }: Claim, outcome: object, { n = 0, digest = '' } = {}): Promise<unknown> {
+  return ask('finish', { turn: turn.id, epoch, outcome, n, digest })
+}
+
+/** Notices of the turn's agent, as its worker would write them. */
+async function append({ task, turn, attempt, epoch }: Claim, notices: string[], { first = 1, json = JSON.stringify } = {}): Promise<void> {
+  const writer = createLogWriter({ redis: platform.redis, keys: platform.keys, maxBytes: 100_000_000 })
+  const said = { type: 'custom', task: task.id, turn: turn.number, attempt, at: Date.now(), name: 'notice' }
+  const entries = notices.map(data => ({ index: null, json: json({ ...said, data }) }))
+  expect(await writer.append([{ task: task.id, epoch, first, entries }])).toEqual(['ok'])
+}
+
+async function ask<T = unknown>(call: string, body: object): Promise<T> {
+  return (await platform.client.post<T>(`/internal/${call}`, body)).body
+}
+
+async function createWith(headers: Record<string, string>, body: object): Promise<Accepted> {
+  return (await platform.client.post<Accepted>('/v1/tasks', body, headers)).body
+}
+
+/** The first line about a task that says this: a line takes a moment longer than an answer. */
+function logged(task: Task, message: string, fields: object = {}): Promise<LogLine> {
+  const wanted = Object.entries({ msg: message, task: task.id, ...fields })
+  const lines = () => [...platform.apis, ...platform.workers].flatMap(process => process.lines)
+  return until(`"${message}" is logged`, () => lines().find(line => wanted.every(([name, value]) => line[name] === value)))
+}
+
+function spansOf(traceId: string): LogLine[] {
+  const lines = [...platform.apis, ...platform.workers].flatMap(process => process.lines)
+  return lines.filter(({ msg, traceId: of }) => msg === 'span' && of === traceId)
+}
+
+async function scrape(url: string): Promise<string> {
+  return (await fetch(`${url}/metrics`)).text()
+}
+
+/** Every series of the API and of its worker. */
+async function scrapeAll(): Promise<Map<string, number>> {
+  const text = (await Promise.all([platform.url, workerUrl].map(scrape))).join('\n')
+  const series = text.split('\n').filter(line => line.startsWith('rivulet_'))
+  return new Map(series.map(line => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
+}
+
+/** Of a histogram, how often it was told something. */
+function totalOf(scraped: Map<string, number>, name: string): number {
+  const ours = [...scraped].filter(([series]) => [name, `${name}_count`].includes(series.replace(/\{.*/, '')))
+  return ours.reduce((sum, [, value]) => sum + value, 0)
 }

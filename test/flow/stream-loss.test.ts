@@ -78,7 +78,7 @@ describe('entries of somebody else in a log', () => {
   }
 
   test.each(foreign(crypto.randomUUID()).map(([name], i) => [name, i] as const))(
-    '%s: nobody is told of it, nothing stops',
+    '[input 49] %s: nobody is told of it, nothing stops',
     async (_, i) => {
       const { task } = await platform.client.createTask(scripted([repeat(15, say(0, 'word '), rest(20))], { input: 'go' }))
       const bystander = await platform.client.createTask(scripted([repeat(15, say(0, 'other '), rest(20))]))

@@ -57,7 +57,7 @@ describe('a viewer', () => {
     expect(types(viewer).slice(-3)).toEqual(['turn.finished', 'caught_up', 'end'])
   })
 
-  test('[B35] who comes when it is over gets a snapshot and the end', async () => {
+  test('[input 42] [B35] who comes when it is over gets a snapshot and the end', async () => {
     const { task, messages } = await ended([say(0, 'all said')])
     const viewer = watch(task.id, { urls: platform.urls })
     expect(await faultsOfViewers(platform, [viewer])).toEqual([])
@@ -171,7 +171,7 @@ describe('a viewer', () => {
 
 describe('a cursor', () => {
   test.each([['999-1'], ['1-999999'], ['0-1'], ['999999999999999-999999999999999']] as const)(
-    'that this log never had gets a snapshot instead (%s)',
+    '[input 39] that this log never had gets a snapshot instead (%s)',
     async cursor => {
       const { task, messages } = await ended([say(0, 'known')])
       const viewer = watch(task.id, { urls: platform.urls, after: cursor })

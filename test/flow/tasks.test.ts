@@ -66,7 +66,7 @@ test('a turn can do without input, and its own params count before those of its 
 })
 
 describe('Idempotency-Key', () => {
-  test('fifty parallel requests under one key make one task, and all get the same answer', async () => {
+  test('[input 34] fifty parallel requests under one key make one task, and all get the same answer', async () => {
     const body = { agent: 'echo', input: 'only once', metadata: { mark: 'parallel' } }
     const answers = await Promise.all(
       Array.from({ length: 50 }, () => platform.client.post<Accepted>('/v1/tasks', body, { 'idempotency-key': 'fifty' })),
@@ -78,7 +78,7 @@ describe('Idempotency-Key', () => {
     expect(rows[0].count).toBe(1)
   })
 
-  test('the same key with another body, or at another address, is refused', async () => {
+  test('[input 34] the same key with another body, or at another address, is refused', async () => {
     const headers = { 'idempotency-key': 'twice' }
     const first = await platform.client.post<Accepted>('/v1/tasks', { agent: 'echo', input: 'a' }, headers)
     const other = await platform.client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo', input: 'b' }, headers)
@@ -118,7 +118,7 @@ describe('Idempotency-Key', () => {
     await platform.client.cancel(task.id)
   })
 
-  test('while the first request is in flight, the second is told to come back', async () => {
+  test('[input 34] while the first request is in flight, the second is told to come back', async () => {
     const first = await platform.pg.connect()
     try {
       await first.query('begin')
@@ -226,7 +226,7 @@ describe('cancel', () => {
     expect(await faultsOf(platform, task.id)).toEqual([])
   })
 
-  test('a task that has ended, or was canceled before, stays as it is', async () => {
+  test('[input 47] a task that has ended, or was canceled before, stays as it is', async () => {
     const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'done' })
     expect((await platform.client.cancel(task.id)).status).toBe('completed')
     expect((await platform.client.cancel(task.id)).status).toBe('completed')

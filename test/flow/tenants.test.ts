@@ -146,7 +146,7 @@ const ofOneTask = guarded.filter(([route]) => route.includes('{id}'))
 describe.each(guarded)('%s', (route, { scope, token, body, answer }) => {
   const holders = allScopes.filter(held => held === scope || (held === 'admin' && scope !== 'worker'))
 
-  test('refuses who has no key, and every kind of wrong one, with one and the same answer', async () => {
+  test('[input 29] refuses who has no key, and every kind of wrong one, with one and the same answer', async () => {
     const id = await newTask()
     const missing = await ask(route, { id, body })
     expect([...codeOf(missing), missing.headers['www-authenticate']]).toEqual([401, 'unauthorized', 'Bearer'])
@@ -156,7 +156,7 @@ describe.each(guarded)('%s', (route, { scope, token, body, answer }) => {
     expect((await ask(route.replace('GET', 'HEAD'), { id, body })).status).toBeGreaterThanOrEqual(401)
   })
 
-  test('refuses a key that lacks the scope', async () => {
+  test('[input 31] refuses a key that lacks the scope', async () => {
     const id = await newTask()
     for (const held of allScopes.filter(one => !holders.includes(one))) {
       expect([held, codeOf(await ask(route, { id, body, key: narrow.get(held)?.key }))]).toEqual([held, [403, 'forbidden']])
@@ -184,7 +184,7 @@ describe.each(guarded)('%s', (route, { scope, token, body, answer }) => {
 })
 
 describe.each(ofOneTask)('%s', (route, { body }) => {
-  test('answers another tenant as if there were no such task', async () => {
+  test('[input 32] answers another tenant as if there were no such task', async () => {
     const id = await newTask()
     const unknown = await ask(route, { id: randomUUID(), body, key: other.key })
     expect(codeOf(unknown)).toEqual([404, 'task_not_found'])

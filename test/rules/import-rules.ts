@@ -4,7 +4,8 @@
  * Examples are what a newcomer copies: they know what a newcomer would, and nothing else of the repository.
  *
  * Pure: a tree goes in, sentences about what is wrong come out, in the order of the files. A test (`*.test.ts`) and whatever lies outside a
- * workspace's `src/` is an onlooker: it may know every package, `test/support` and what the root depends on, but it too comes in by the door.
+ * workspace's `src/` is an onlooker: it may know every package, `test/support`, `scripts` and what the root depends on, but it too comes in by
+ * the door.
  */
 import { isBuiltin } from 'node:module'
 import { posix } from 'node:path'
@@ -43,6 +44,7 @@ const mayKnow: Record<string, string[]> = {
   'apps/console': ['packages/client'],
   'apps/cli': [...everyPackage, 'apps/api', 'apps/agents', 'apps/console'],
   'test/sdks': [],
+  bench: [],
   examples: ['packages/worker', 'packages/agent'],
 }
 
@@ -94,7 +96,7 @@ function violationsOf(source: Source, tree: Tree): string[] {
   function whyNotFile(path: string): string | null {
     if (isInside(source.path, 'examples') && !isInside(path, 'examples')) return 'a relative import stays inside examples'
     const owner = tree.workspaces.find(({ folder }) => isInside(path, folder)) ?? null
-    if (owner === home || (isOnlooker && isInside(path, 'test/support'))) return null
+    if (owner === home || (isOnlooker && ['test/support', 'scripts'].some(shared => isInside(path, shared)))) return null
     return home ? `a relative import stays inside ${home.folder}` : 'a package is imported by its name'
   }
 

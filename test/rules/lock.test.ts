@@ -9,6 +9,11 @@ test('the lock of this repository is complete, tied to no host, and in step with
   expect(lockViolations({ lock: readJson<Lock>('package-lock.json'), manifests })).toEqual([])
 })
 
+test.each(['test/sdks', 'bench'])('so is that of %s, which is installed apart', folder => {
+  const manifests = { '': readJson<Manifest>(`${folder}/package.json`) }
+  expect(lockViolations({ lock: readJson<Lock>(`${folder}/package-lock.json`), manifests })).toEqual([])
+})
+
 test('a sound lock has nothing wrong with it', () => {
   expect(lockViolations(project({}))).toEqual([])
 })

@@ -9,8 +9,11 @@ import { exists, filesUnder, readText } from './repository.ts'
 
 const proofs: Proof[] = [
   { command: 'npm start', runBy: 'test/readme/commands.test.ts' },
-  { document: 'README.md', command: /(TASK=\$\()?curl [\s\S]*/, runBy: 'test/readme/commands.test.ts' },
-  { document: 'README.md', command: /npx rivulet .*/, runBy: 'test/readme/commands.test.ts' },
+  ...['README.md', 'docs/quick-start.md', 'docs/calling-agents.md'].map(document => ({
+    document,
+    command: /([A-Z]+=\$\()?curl [\s\S]*|npx rivulet .*/,
+    runBy: 'test/readme/commands.test.ts',
+  })),
   ...['docs/writing-agents.md', 'examples/README.md'].map(document => ({
     document,
     command: /npm (start|run worker) -- .*|curl .*/,

@@ -18,10 +18,10 @@ export interface Manifest {
 
 export function readTree(): Tree {
   return {
-    // The SDKs of others have an install of their own, which the root does not bring.
-    workspaces: [...workspaceFolders(), 'test/sdks'].map(readWorkspace),
+    // The SDKs of others, and what the bench measures beside us, have an install of their own, which the root does not bring.
+    workspaces: [...workspaceFolders(), 'test/sdks', 'bench'].map(readWorkspace),
     rootDependencies: dependenciesOf(readJson<Manifest>('package.json')),
-    sources: ['packages', 'apps', 'examples', 'test', 'scripts'].flatMap(filesUnder).filter(isCode).map(readSource),
+    sources: ['packages', 'apps', 'examples', 'test', 'scripts', 'bench'].flatMap(filesUnder).filter(isCode).map(readSource),
   }
 }
 

@@ -6,6 +6,7 @@
 import { subscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { afterAll, inject, vi } from 'vitest'
+import { portsOf } from './redis-cluster.ts'
 
 const sockets = new Set<Socket>()
 
@@ -17,7 +18,7 @@ subscribe('net.client.socket', message => {
 
 afterAll(async () => {
   const servers = new Map([
-    [Number(new URL(inject('redisUrl')).port), 'Redis'],
+    ...portsOf(inject('redisUrl')).map(port => [port, 'Redis'] as const),
     [Number(new URL(inject('postgresUrl')).port), 'Postgres'],
   ])
   await vi.waitFor(

@@ -14,7 +14,7 @@ export function createAssistant(provider: ProviderSettings): AgentDefinition {
     'assistant',
     async turn => {
       const messages = await turn.history()
-      await turn.autoSend(runAgent({ model, tools, system: instructions, messages, signal: turn.signal }))
+      await turn.autoSend(runAgent({ model, tools, system: instructions, messages, signal: turn.signal, span: turn.span }))
     },
     { description: 'Answers with a model that can tell the time and calculate' },
   )

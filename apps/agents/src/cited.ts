@@ -18,7 +18,10 @@ export function createCited(provider: ProviderSettings): AgentDefinition {
       const notes = findNotes(latestQuestion(messages).question)
       await turn.message(text('', 'markdown'), async message => {
         let answer = ''
-        for await (const update of model.stream({ system: instructionsFor(notes), messages }, { signal: turn.signal })) {
+        for await (const update of model.stream(
+          { system: instructionsFor(notes), messages },
+          { signal: turn.signal, traceparent: turn.span.traceparent },
+        )) {
           if (update.type !== 'delta' || update.delta.type !== 'text') continue
           answer += update.delta.text
           await message.append(update.delta)

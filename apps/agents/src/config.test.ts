@@ -2,13 +2,14 @@ import { expect, test } from 'vitest'
 import { readConfig } from './config.ts'
 
 test('what is not set has its default, and what is set empty counts as not set', () => {
-  expect(readConfig({ REDIS_URL: 'redis://here', RIVULET_WORKER_KEY: '' })).toMatchObject({
+  const config = readConfig({ REDIS_URL: 'redis://here', RIVULET_WORKER_KEY: '', WORKER_CONCURRENCY: '' })
+  expect(config).toMatchObject({
     RIVULET_URL: 'http://127.0.0.1:4000',
     WORKER_CONCURRENCY: 20,
     HEARTBEAT_MS: 5_000,
     LOG_LEVEL: 'info',
-    RIVULET_WORKER_KEY: undefined,
   })
+  expect(config.RIVULET_WORKER_KEY).toBeUndefined()
 })
 
 test('everything that is wrong is said in one list', () => {

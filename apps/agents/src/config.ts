@@ -1,39 +1,50 @@
 /** The environment of a worker process, read once and checked whole. */
+import { type Environment, readEnvironment, sharedVariables, wholeNumber } from '@rivulet/protocol/environment'
 import { z } from 'zod'
 
-const optionalText = z
-  .string()
-  .optional()
-  .transform(value => value || undefined)
+const { REDIS_URL, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY, LOG_LEVEL } = sharedVariables
 
-const schema = z.object({
-  REDIS_URL: z.string().regex(/^rediss?:\/\//, 'must be a redis:// URL'),
-  RIVULET_URL: z.url().default('http://127.0.0.1:4000'),
-  RIVULET_WORKER_KEY: optionalText,
-  WORKER_CONCURRENCY: z.coerce.number().int().min(1).max(10_000).default(20),
-  HEARTBEAT_MS: z.coerce.number().int().min(1).default(5_000),
-  /** Files with agents, separated by commas, where none are named on the command line. */
+/** What a worker process reads. */
+export const variables = z.object({
+  ...{ REDIS_URL, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY },
+  WORKER_CONCURRENCY: wholeNumber(20).pipe(z.number().max(10_000)).describe('turns at a time in one worker process'),
+  HEARTBEAT_MS: wholeNumber(5_000).describe('how often a worker renews its leases; a few times within `LEASE_MS`'),
+  BACKPRESSURE_MS: wholeNumber(30_000).describe('how long a worker waits for a Redis that is out of memory, before the attempt fails'),
+  WORKER_METRICS_PORT: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(65_535)
+    .optional()
+    .describe('a port for the metrics of a worker process, at `/metrics`; unset: none'),
+  WORKER_METRICS_HOST: z
+    .string()
+    .default('127.0.0.1')
+    .describe('where that listens; whoever reaches it may read the names of agents and how busy they are'),
   AGENT_FILES: z
     .string()
     .default('')
-    .transform(list => list.split(',').flatMap(file => file.trim() || [])),
-  /** Set by a worker for the process of one turn, never by hand. */
-  RIVULET_ISOLATED_TURN: optionalText,
-  RIVULET_ALLOW_EXIT: z.enum(['0', '1', '']).default('0'),
-  REDIS_PREFIX: z
+    .transform(list => list.split(',').flatMap(file => file.trim() || []))
+    .describe('files with agents, with commas, where none are named on the command line; with neither, the example agents'),
+  OPENAI_BASE_URL: z
     .string()
-    .regex(/^[\w:-]{1,64}$/)
-    .default('rivulet'),
-  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
-  OPENAI_BASE_URL: optionalText,
-  OPENAI_API_KEY: optionalText,
-  OPENAI_MODEL: optionalText,
+    .optional()
+    .describe('a server with the API of OpenAI that the example agents ask (with a key, unset means OpenAI)'),
+  OPENAI_API_KEY: z.string().optional().describe('the key for it; with neither of the two, the example agents follow a script'),
+  OPENAI_MODEL: z.string().optional().describe('the model that the example agents ask for (default: `gpt-4.1-mini`)'),
+  LOG_LEVEL,
+  RIVULET_ALLOW_EXIT: z
+    .enum(['0', '1'])
+    .default('0')
+    .meta({ description: 'lets the `scripted` example agent kill its worker: for tests', isInternal: true }),
+  RIVULET_ISOLATED_TURN: z
+    .string()
+    .optional()
+    .meta({ description: 'set by a worker for the process of one turn, never by hand', isInternal: true }),
 })
 
-/** Throws one readable list of everything that is wrong. */
-export function readConfig(environment: Record<string, string | undefined>) {
-  const parsed = schema.safeParse(environment)
-  if (parsed.success) return parsed.data
-  const lines = parsed.error.issues.map(issue => `  ${issue.path.join('.')}: ${issue.message}`)
-  throw new Error(`The environment of this worker process does not fit:\n${lines.join('\n')}`)
+export type Config = ReturnType<typeof readConfig>
+
+export function readConfig(environment: Environment) {
+  return readEnvironment('this worker process', variables, environment)
 }

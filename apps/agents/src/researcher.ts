@@ -15,7 +15,7 @@ export function createResearcher(provider: ProviderSettings): AgentDefinition {
     'researcher',
     async turn => {
       const messages = await turn.history()
-      await turn.autoSend(runAgent({ model, tools, system: instructions, messages, signal: turn.signal }))
+      await turn.autoSend(runAgent({ model, tools, system: instructions, messages, signal: turn.signal, span: turn.span }))
     },
     { description: 'Researches a question about Rivulet with several tools at once' },
   )

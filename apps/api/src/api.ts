@@ -2,26 +2,41 @@
  * One API process: its connections, its parts and its server, put together and taken apart in order.
  *
  * It listens before Redis and Postgres are there: liveness is answered, everything else is 503 until they are, and it recovers without a restart.
+ * What it finds there has to fit: a Redis that may evict or is too old, a schema of another version, are refused as soon as they answer.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { connectRedis, createKeys, createLogAnnouncer, createLogReader, createLogSubscriber, createTurnQueue } from '@rivulet/broker'
-import { defaultLimits, type Limits } from '@rivulet/protocol'
+import {
+  connectRedis,
+  createKeys,
+  createLogAnnouncer,
+  createLogReader,
+  createLogSubscriber,
+  createTurnQueue,
+  readRedisMemory,
+  requireFitRedis,
+  whyPolicyIsUnfit,
+} from '@rivulet/broker'
+import { defaultLimits, type Limits, plainTracer, type Tracer } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { createKeyCheck } from './access/key-check.ts'
 import { createOpenStreams } from './access/open-streams.ts'
 import { createTaskTokens } from './access/task-token.ts'
 import { createTokenBuckets } from './access/token-bucket.ts'
+import { watchCapacity } from './capacity.ts'
 import { type Config, isLoopback } from './config.ts'
 import { createHub, type SentSnapshots } from './hub.ts'
+import { createMetricSamples } from './metric-samples.ts'
 import { createMetrics } from './metrics.ts'
 import { type Reconciler, startReconciler } from './reconciler.ts'
 import { createRelay } from './relay.ts'
 import { createServer } from './server.ts'
 import type { Services } from './services.ts'
 import { createStoredTasks } from './snapshot.ts'
+import { createTaskAcceptance } from './store/accept-tasks.ts'
 import { openDatabase } from './store/database.ts'
 import { hasLiveKey } from './store/keys.ts'
 import { migrate } from './store/migrate.ts'
+import { whySchemaIsUnfit } from './store/schema-fitness.ts'
 import { createTurnAnnouncing } from './turn-announcing.ts'
 import { createTurnEnding } from './turn-ending.ts'
 
@@ -38,7 +53,13 @@ export type Api = {
   close(): Promise<void>
 }
 
-export async function startApi(config: Config, logger: FastifyBaseLogger, limits: Limits = defaultLimits): Promise<Api> {
+export type ApiOptions = { limits?: Limits; tracer?: Tracer }
+
+export async function startApi(
+  config: Config,
+  logger: FastifyBaseLogger,
+  { limits = defaultLimits, tracer = plainTracer }: ApiOptions = {},
+): Promise<Api> {
   const onError = (error: Error) => logger.debug({ err: error }, 'connection lost')
   const database = openDatabase({ url: config.databaseUrl, onError })
   const redis = connectRedis('command', { url: config.redisUrl, onError })
@@ -48,7 +69,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, limits
   const announcer = createLogAnnouncer({ redis, keys: redisKeys, retentionMs: config.logRetentionMs })
   const metrics = createMetrics()
   const { db, of, pool } = database
-  const relay = createRelay({ db, queue, logger, metrics })
+  const relay = createRelay({ db, queue, logger, metrics, tracer })
   const announcing = createTurnAnnouncing({ db, reader, announcer, logger })
   const ending = createTurnEnding({ db, of, reader, announcer, announcing, logger, metrics })
   const pushed = connectRedis('subscriber', { url: config.redisUrl, onError })
@@ -64,8 +85,10 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, limits
     limits,
     onError: onFeedError,
     onSnapshots,
+    onCut: task => logger.info({ task }, 'a viewer that took nothing was cut off'),
   })
   const stopping = new AbortController()
+  const capacity = watchCapacity({ readMemory: () => readRedisMemory(redis), db, limits: config.capacityLimits })
   let reconciler: Reconciler | null = null
   let closed: Promise<void> | null = null
 
@@ -82,8 +105,10 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, limits
     limits,
     door: { keys, tokens, rates: createTokenBuckets(config.rateLimit) },
     streams,
+    capacity,
     db,
     of,
+    acceptance: createTaskAcceptance(of),
     reader,
     announcer,
     relay,
@@ -91,6 +116,8 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, limits
     ending,
     hub,
     metrics,
+    sampleMetrics: createMetricSamples({ metrics, db, pools: database.pools, hub, capacity, leaseMs: config.leaseMs }),
+    tracer,
     hasStarted,
     isDraining,
     unready,
@@ -101,24 +128,35 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, limits
   const internalApp = internal && (await createServer(services, logger, { clients: false, workers: true }))
   const internalUrl = internal && internalApp ? await internalApp.listen(internal) : null
   const started = begin()
-  const refused = started.then(() => new Promise<never>(() => {}))
+  const fits = requireFitRedis(redis, stopping.signal).then(remark => remark && logger.warn(remark))
+  const refused = new Promise<never>((_, reject) => {
+    for (const check of [started, fits]) check.catch(error => !stopping.signal.aborted && reject(error))
+  })
   refused.catch(() => {})
   return { app, url, internalUrl, refused, close }
 
   async function begin(): Promise<void> {
-    while (config.migrate && !stopping.signal.aborted) {
+    const unfit = await prepareSchema()
+    if (stopping.signal.aborted) return
+    if (unfit) throw new Error(unfit)
+    await requireSomeKey()
+    const { leaseMs, reconcileMs, taskRetentionMs } = config
+    const parts = { pool, db, queue, relay, announcer, announcing, ending, logger, metrics }
+    reconciler = startReconciler({ ...parts, leaseMs, reconcileMs, taskRetentionMs })
+  }
+
+  /** What is wrong with the schema, once Postgres has answered; null when nothing is. */
+  async function prepareSchema(): Promise<string | null> {
+    while (!stopping.signal.aborted) {
       try {
-        await migrate(config.databaseUrl)
-        break
+        if (config.migrate) await migrate(config.databaseUrl)
+        return await whySchemaIsUnfit(pool, { allowNewer: config.allowNewerSchema })
       } catch (error) {
-        logger.warn({ err: error }, 'migrations could not be applied yet')
+        logger.warn({ err: error }, 'the schema could not be prepared yet')
         await sleep(1_000, undefined, { signal: stopping.signal }).catch(() => {})
       }
     }
-    if (stopping.signal.aborted) return
-    await requireSomeKey()
-    const { leaseMs, reconcileMs } = config
-    reconciler = startReconciler({ pool, db, queue, relay, announcing, ending, logger, metrics, leaseMs, reconcileMs })
+    return null
   }
 
   /** Keys that are nobody's let nobody in. Whoever listens to others has to have one. */
@@ -138,16 +176,11 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, limits
   async function unready(): Promise<string | null> {
     if (stopping.signal.aborted) return 'This process is stopping'
     if (!reconciler) return 'This process is starting'
-    if (pushed.status !== 'ready' || !(await succeeds(() => redis.ping()))) return 'Redis is away'
-    if (await mayEvict()) return 'Redis may evict keys: its maxmemory-policy has to be noeviction'
-    if (!(await succeeds(() => pool.query('select 1')))) return 'Postgres is away'
-    return null
-  }
-
-  /** A Redis that throws away what is old would take logs from under those who read them. One that does not tell is trusted. */
-  async function mayEvict(): Promise<boolean> {
-    const [, policy] = ((await redis.config('GET', 'maxmemory-policy').catch(() => [])) ?? []) as string[]
-    return policy !== undefined && policy !== 'noeviction'
+    if (pushed.status !== 'ready') return 'Redis is away'
+    // One that cannot write its file still tells about itself, and refuses to be pinged.
+    const [memory] = await Promise.all([readRedisMemory(redis), redis.ping()]).catch(() => [null])
+    if (!memory) return 'Redis is away'
+    return whyPolicyIsUnfit(memory.policy) ?? ((await succeeds(() => pool.query('select 1'))) ? null : 'Postgres is away')
   }
 
   function close(): Promise<void> {
@@ -164,6 +197,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, limits
     await internalApp?.close()
     await started.catch(() => {})
     await reconciler?.stop()
+    await capacity.close()
     await relay.idle()
     await queue.close()
     redis.disconnect()

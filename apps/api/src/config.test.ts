@@ -11,6 +11,13 @@ test('what is not set has its default', () => {
   })
 })
 
+test('ended tasks stay, unless it is said for how many days', () => {
+  expect(readConfig(needed).taskRetentionMs).toBeNull()
+  expect(readConfig({ ...needed, TASK_RETENTION_DAYS: '0.5' }).taskRetentionMs).toBe(43_200_000)
+  for (const wrong of ['0', '-1', 'soon'])
+    expect(() => readConfig({ ...needed, TASK_RETENTION_DAYS: wrong })).toThrow(/TASK_RETENTION_DAYS/)
+})
+
 test('an empty key is no key, and a set one is kept', () => {
   expect(readConfig({ ...needed, RIVULET_KEY: '', RIVULET_WORKER_KEY: 'secret' })).toMatchObject({ key: undefined, workerKey: 'secret' })
 })
@@ -59,9 +66,13 @@ test('origins are a list without a wildcard, and each limit has its name', () =>
   )
   for (const wrong of ['*', 'https://a.example/', 'a.example'])
     expect(() => readConfig({ ...needed, CORS_ORIGINS: wrong })).toThrow(/CORS_ORIGINS/)
-  const limits = { RATE_LIMIT_PER_SECOND: '5', RATE_LIMIT_BURST: '6', MAX_STREAMS_PER_KEY: '7', MAX_STREAMS: '8' }
+  const limits = {
+    ...{ RATE_LIMIT_PER_SECOND: '5', RATE_LIMIT_BURST: '6', MAX_STREAMS_PER_KEY: '7', MAX_STREAMS: '8' },
+    ...{ MAX_QUEUED_TURNS: '9', MAX_REDIS_MEMORY_PERCENT: '50' },
+  }
   expect(readConfig({ ...needed, ...limits })).toMatchObject({
     rateLimit: { perSecond: 5, burst: 6 },
     streamLimits: { perKey: 7, perProcess: 8 },
+    capacityLimits: { queuedTurns: 9, redisMemory: 0.5 },
   })
 })

@@ -1,52 +1,65 @@
 /** The environment of an API process, read once and checked whole. */
+import { type Environment, readEnvironment, sharedVariables, wholeNumber } from '@rivulet/protocol/environment'
 import { z } from 'zod'
 
-const milliseconds = (byDefault: number) => z.coerce.number().int().min(1).default(byDefault)
-const optionalText = z
-  .string()
-  .optional()
-  .transform(value => value || undefined)
+const { HOST, PORT, REDIS_URL, DATABASE_URL, REDIS_PREFIX, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER, LOG_LEVEL } = sharedVariables
 
-const schema = z.object({
-  HOST: z.string().default('127.0.0.1'),
-  PORT: z.coerce.number().int().min(0).max(65_535).default(4000),
-  INTERNAL_HOST: optionalText,
-  INTERNAL_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
-  REDIS_URL: z.string().regex(/^rediss?:\/\//, 'must be a redis:// URL'),
-  DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must be a postgres:// URL'),
-  RIVULET_KEY: optionalText,
-  RIVULET_WORKER_KEY: optionalText,
-  KEY_PEPPER: optionalText.refine(value => value === undefined || value.length >= 32, 'must have at least 32 characters'),
+/** What an API process reads. */
+export const variables = z.object({
+  ...{ HOST, PORT },
+  INTERNAL_HOST: z.string().optional().describe('where `/internal` listens by itself, if `INTERNAL_PORT` is set (default: `HOST`)'),
+  INTERNAL_PORT: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(65_535)
+    .optional()
+    .describe('a port for `/internal` alone; unset: with everything else'),
+  ...{ REDIS_URL, DATABASE_URL, REDIS_PREFIX, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER },
   CORS_ORIGINS: z
     .string()
     .default('')
     .transform(list => list.split(',').flatMap(origin => origin.trim() || []))
-    .refine(list => list.every(isOrigin), 'must be a list of origins, with commas: https://app.example.com'),
-  RATE_LIMIT_PER_SECOND: z.coerce.number().min(0.1).default(100),
-  RATE_LIMIT_BURST: z.coerce.number().int().min(1).default(500),
-  MAX_STREAMS_PER_KEY: z.coerce.number().int().min(1).default(2_000),
-  MAX_STREAMS: z.coerce.number().int().min(1).default(20_000),
-  MIGRATE: z.enum(['on', 'off']).default('on'),
-  LEASE_MS: milliseconds(30_000),
-  RECONCILE_MS: milliseconds(5_000),
-  LOG_RETENTION_MS: milliseconds(600_000),
-  REDIS_PREFIX: z
-    .string()
-    .regex(/^[\w:-]{1,64}$/)
-    .default('rivulet'),
-  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+    .refine(list => list.every(isOrigin), 'must be a list of origins, with commas: https://app.example.com')
+    .describe('origins whose pages may call, with commas'),
+  RATE_LIMIT_PER_SECOND: z.coerce.number().min(0.1).default(100).describe('requests a second of one key'),
+  RATE_LIMIT_BURST: wholeNumber(500).describe('requests at once of one key that was quiet before'),
+  MAX_STREAMS_PER_KEY: wholeNumber(2_000).describe('open event streams of one key, in one API process'),
+  MAX_STREAMS: wholeNumber(20_000).describe('open event streams of one API process'),
+  MAX_QUEUED_TURNS: wholeNumber(100_000).describe('turns of all tasks that are due and wait; beyond it new work is refused'),
+  MAX_REDIS_MEMORY_PERCENT: z.coerce
+    .number()
+    .min(1)
+    .max(100)
+    .default(80)
+    .describe("how much of Redis' `maxmemory` may be used; beyond it new work is refused"),
+  MIGRATE: z.enum(['on', 'off']).default('on').describe('whether an API brings the schema up to date when it starts'),
+  ALLOW_NEWER_SCHEMA: z
+    .enum(['on', 'off'])
+    .default('off')
+    .describe('lets an API start on a schema that a newer version has added to: for going back to the version before'),
+  LEASE_MS: wholeNumber(30_000).describe('how long a turn stays with a worker that is not heard of'),
+  RECONCILE_MS: wholeNumber(5_000).describe('how often the reconciler looks for what has to be mended'),
+  LOG_RETENTION_MS: wholeNumber(600_000).describe(
+    'how long what was said stays in Redis when its turn has ended; Postgres has it for good',
+  ),
+  TASK_RETENTION_DAYS: z.coerce
+    .number()
+    .positive()
+    .max(36_500)
+    .optional()
+    .describe('tasks that ended longer ago are removed with all they said; unset: never'),
+  LOG_LEVEL,
 })
 
 export type Config = ReturnType<typeof readConfig>
 
-type Environment = Record<string, string | undefined>
-
 export function readDatabaseUrl(environment: Environment): string {
-  return parse(schema.pick({ DATABASE_URL: true }), environment).DATABASE_URL
+  return parse(variables.pick({ DATABASE_URL: true }), environment).DATABASE_URL
 }
 
 export function readConfig(environment: Environment) {
-  const env = parse(schema.superRefine(refuseOpenDoors), environment)
+  const env = parse(variables.superRefine(refuseOpenDoors), environment)
   return {
     host: env.HOST,
     port: env.PORT,
@@ -63,10 +76,15 @@ export function readConfig(environment: Environment) {
     origins: new Set(env.CORS_ORIGINS),
     rateLimit: { perSecond: env.RATE_LIMIT_PER_SECOND, burst: env.RATE_LIMIT_BURST },
     streamLimits: { perKey: env.MAX_STREAMS_PER_KEY, perProcess: env.MAX_STREAMS },
+    /** Beyond these, new work is refused. */
+    capacityLimits: { queuedTurns: env.MAX_QUEUED_TURNS, redisMemory: env.MAX_REDIS_MEMORY_PERCENT / 100 },
     migrate: env.MIGRATE === 'on',
+    allowNewerSchema: env.ALLOW_NEWER_SCHEMA === 'on',
     leaseMs: env.LEASE_MS,
     reconcileMs: env.RECONCILE_MS,
     logRetentionMs: env.LOG_RETENTION_MS,
+    /** Null: ended tasks stay. */
+    taskRetentionMs: env.TASK_RETENTION_DAYS === undefined ? null : env.TASK_RETENTION_DAYS * 86_400_000,
     redisPrefix: env.REDIS_PREFIX,
     logLevel: env.LOG_LEVEL,
   }
@@ -74,7 +92,7 @@ export function readConfig(environment: Environment) {
 
 export function readKeyPepper(environment: Environment): string {
   return parse(
-    z.object({ KEY_PEPPER: schema.shape.KEY_PEPPER.pipe(z.string(`is needed: a secret of this installation, ${howToMakeOne}`)) }),
+    z.object({ KEY_PEPPER: z.string(`is needed: a secret of this installation, ${howToMakeOne}`).pipe(KEY_PEPPER.unwrap()) }),
     environment,
   ).KEY_PEPPER
 }
@@ -89,7 +107,7 @@ export function isLoopback(host: string): boolean {
 }
 
 /** Without a key, only this machine may ask. */
-function refuseOpenDoors(env: z.output<typeof schema>, context: z.RefinementCtx): void {
+function refuseOpenDoors(env: z.output<typeof variables>, context: z.RefinementCtx): void {
   const { HOST, INTERNAL_HOST = HOST, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER } = env
   if (!isLoopback(HOST) && !RIVULET_KEY && !KEY_PEPPER) {
     const how = `set RIVULET_KEY, or KEY_PEPPER and create keys with \`rivulet keys create\` (${howToMakeOne})`
@@ -108,10 +126,6 @@ function refuseOpenDoors(env: z.output<typeof schema>, context: z.RefinementCtx)
 const minKeyLength = 16
 const howToMakeOne = 'for instance `openssl rand -base64 32`'
 
-/** Throws one readable list of everything that is wrong. */
 function parse<S extends z.ZodType>(shape: S, environment: Environment): z.output<S> {
-  const parsed = shape.safeParse(environment)
-  if (parsed.success) return parsed.data
-  const lines = parsed.error.issues.map(issue => `  ${issue.path.join('.')}: ${issue.message}`)
-  throw new Error(`The environment of this API process does not fit:\n${lines.join('\n')}`)
+  return readEnvironment('this API process', shape, environment)
 }

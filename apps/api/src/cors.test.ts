@@ -28,7 +28,7 @@ test('its browser is told beforehand what it may send', async () => {
 })
 
 test.each([undefined, 'null', 'https://app.example.com.evil.org', 'http://app.example.com', 'https://APP.example.com'])(
-  'a page of %s is told nothing',
+  '[input 43] a page of %s is told nothing',
   async origin => {
     for (const method of ['GET', 'OPTIONS'] as const) {
       const { headers } = await ask(origin, method)

@@ -1,7 +1,7 @@
 /** Which pages of other origins may call. Keys travel in a header and never in a cookie, so no answer allows credentials. */
 import type { FastifyInstance } from 'fastify'
 
-const allowedHeaders = 'authorization, content-type, idempotency-key, last-event-id'
+const allowedHeaders = 'authorization, content-type, idempotency-key, last-event-id, traceparent'
 const exposedHeaders = 'retry-after, idempotent-replayed'
 
 export function allowOrigins(app: FastifyInstance, origins: ReadonlySet<string>): void {

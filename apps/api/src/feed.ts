@@ -50,6 +50,8 @@ export type Feed = {
   /** Compares with the log, in case a push was lost. */
   check(): Promise<void>
   lastHeardAt(): number
+  /** When the newest entry was said, by the clock of whoever said it; 0 before there was one. */
+  lastSaidAt(): number
 }
 
 export type FeedDeps = {
@@ -79,6 +81,7 @@ export function createFeed(deps: FeedDeps): Feed {
   let inbox: Push[] = []
   let reading: Promise<void> | null = null
   let heardAt = performance.now()
+  let saidAt = 0
   let loads = 0
   /** Where it stood when nothing was left to come. What was written in one step is read one by one: in the midst of it an end is not the end. */
   let settledAt: Cursor | null = null
@@ -106,6 +109,7 @@ export function createFeed(deps: FeedDeps): Feed {
     take,
     check,
     lastHeardAt: () => heardAt,
+    lastSaidAt: () => saidAt,
   }
 
   function take(push: Push): void {
@@ -249,6 +253,7 @@ export function createFeed(deps: FeedDeps): Feed {
       onBadEntry()
       return
     }
+    saidAt = event.at
     state = foldEvent(state, event, entry.cursor)
     ring.push(encodeEntry(entry, event))
   }

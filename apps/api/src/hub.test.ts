@@ -43,7 +43,7 @@ describe('heartbeats', () => {
 
 describe('a socket', () => {
   test('that takes nothing for thirty seconds is cut, one that takes a little is not', async () => {
-    const { join } = await openHub()
+    const { join, metrics } = await openHub()
     const [dead, slow] = [await join(), await join()]
     for (const viewer of [dead, slow]) {
       viewer.fill()
@@ -54,6 +54,7 @@ describe('a socket', () => {
       await passSeconds(1)
     }
     expect([dead.isDestroyed(), slow.isDestroyed()]).toEqual([true, false])
+    expect((await metrics.cutViewers.get()).values).toMatchObject([{ value: expect.toSatisfy(count => count > 0) }])
   })
 
   test('whose client has been told the end and does not leave is cut as well', async () => {
@@ -233,7 +234,21 @@ async function openHub(seed = 4) {
   })
   // Until its turn has begun.
   for (let i = 0; i < 4; i += 1) world.step()
-  return { hub, task, world, join, step, finish, subscriber, states: () => state.mock.calls.length, loseNext, loseAll, reset, remove }
+  return {
+    hub,
+    task,
+    world,
+    metrics,
+    join,
+    step,
+    finish,
+    subscriber,
+    states: () => state.mock.calls.length,
+    loseNext,
+    loseAll,
+    reset,
+    remove,
+  }
 
   async function join({ closesAtEnd = false, feed = null as Awaited<ReturnType<typeof hub.open>> | null } = {}) {
     const socket = createFakeSocket(() => closesAtEnd && watching.gone())

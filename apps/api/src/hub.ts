@@ -17,6 +17,8 @@ const heartbeatSeconds = 15
 const silenceMs = 15_000
 /** How long a feed is kept after its last viewer. */
 const idleMs = 30_000
+/** Of the lag, one sample in this time is enough, whatever is said meanwhile. */
+const lagSampleMs = 10
 
 export type Hub = ReturnType<typeof createHub>
 
@@ -29,6 +31,8 @@ export type HubDeps = {
   onError: (error: unknown) => void
   /** Viewers of a task were sent a snapshot, all in the same tick. */
   onSnapshots: (sent: SentSnapshots) => void
+  /** A viewer of a task took nothing for too long. */
+  onCut?: (task: string) => void
 }
 
 export type SentSnapshots = { task: string; turn: number | null; reason: SnapshotReason; viewers: number }
@@ -47,14 +51,15 @@ type Channel = {
 
 export type Watching = Pick<Viewer, 'drained' | 'leave' | 'tell'> & { gone(): void }
 
-export function createHub({ stored, log, subscribe, metrics, limits, onError, onSnapshots }: HubDeps) {
+export function createHub({ stored, log, subscribe, metrics, limits, onError, onSnapshots, onCut }: HubDeps) {
   const channels = new Map<string, Channel>()
   const slots = new Map<Viewer, number>()
   const subscriber = subscribe({ onPush: push => channels.get(push.task)?.feed.take(push), onReset: checkAll })
   let second = 0
+  let lagSampledAt = 0
   let isClosing = false
   const clock = setInterval(tick, 1_000)
-  return { open, watch, close, isRunning, viewerCount: () => slots.size }
+  return { open, watch, close, isRunning, viewerCount: () => slots.size, pressure }
 
   /** Whether a turn of this tenant's task is known not to have ended: such a task cannot have been removed. */
   function isRunning(tenant: Tenant, task: string): boolean {
@@ -138,10 +143,30 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     if (frames.length > 0) {
       const batch = { from, to: channel.fedTo, shared: share(Buffer.concat(frames.map(({ bytes }) => bytes))) }
       for (const viewer of viewers) viewer.pump(batch)
+      if (viewers.size > 0) sampleLag(feed)
     } else if (feed.isSettled()) {
       for (const viewer of viewers) viewer.pump()
     }
     feed.ring.trim(slowest(viewers), limits.viewerBytes)
+  }
+
+  /** Clocks of workers may be ahead of ours. */
+  function sampleLag(feed: Feed): void {
+    const now = Date.now()
+    if (now - lagSampledAt < lagSampleMs && now >= lagSampledAt) return
+    lagSampledAt = now
+    metrics.deltaLag.observe(Math.max(0, now - feed.lastSaidAt()) / 1_000)
+  }
+
+  /** How many sockets are full, and what waits for all of them. */
+  function pressure(): { blocked: number; unsentBytes: number } {
+    let blocked = 0
+    let unsentBytes = 0
+    for (const viewer of slots.keys()) {
+      if (viewer.blockedAt()) blocked += 1
+      unsentBytes += viewer.unsentBytes()
+    }
+    return { blocked, unsentBytes }
   }
 
   function slowest(viewers: Iterable<Viewer>): Cursor | null {
@@ -179,12 +204,17 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     const now = performance.now()
     for (const [viewer, slot] of slots) {
       if (slot === second) viewer.beat()
-      viewer.cutIfStalled(limits.viewerStallMs)
+      if (viewer.cutIfStalled(limits.viewerStallMs)) noteCut(viewer)
     }
     for (const [task, channel] of channels) {
       if (channel.viewers.size === 0 && now - channel.idleSince > idleMs) drop(task)
       else if (now - channel.feed.lastHeardAt() > silenceMs) check(channel)
     }
+  }
+
+  function noteCut({ task }: Viewer): void {
+    metrics.cutViewers.inc()
+    onCut?.(task)
   }
 
   /** Compares a feed with its log. A task that was removed has no more to say to anybody. */

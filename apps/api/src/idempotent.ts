@@ -25,7 +25,8 @@ export function markReplay(reply: FastifyReply, replayed: boolean): void {
   if (replayed) reply.header('idempotent-replayed', 'true')
 }
 
-function keyOf(request: FastifyRequest): IdempotencyKey | null {
+/** The request's key, with what was asked under it; null where it has none. */
+export function keyOf(request: FastifyRequest): IdempotencyKey | null {
   const key = request.headers['idempotency-key']
   if (key === undefined) return null
   if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) {

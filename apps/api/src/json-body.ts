@@ -1,4 +1,4 @@
-/** Request bodies: JSON only, never encoded, valid UTF-8, bounded in depth and size, nothing that cannot be stored. */
+/** What a request carries: JSON only, never encoded, valid UTF-8, bounded in depth and size; nothing that cannot be stored, in its query neither. */
 import { findJsonFault, type Limits, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
@@ -11,13 +11,19 @@ export function acceptJsonOnly(app: FastifyInstance, limits: Limits): void {
       throw new RivuletError('unsupported_media_type', 'Send application/json, without a content encoding')
     }
   })
+  app.addHook('preValidation', async ({ query }) => refuseFaults(query))
   const options = { parseAs: 'buffer', bodyLimit: limits.bodyBytes } as const
   app.addContentTypeParser('application/json', options, async (_request: FastifyRequest, body: Buffer) => parse(body))
 
   function parse(body: Buffer): unknown {
     const value = parseText(decode(body))
+    refuseFaults(value)
+    return value
+  }
+
+  function refuseFaults(value: unknown): void {
     const fault = findJsonFault(value, limits)
-    if (!fault) return value
+    if (!fault) return
     throw new RivuletError(fault.code, messages[fault.code], { details: [{ path: fault.path || '/', reason: messages[fault.code] }] })
   }
 
@@ -38,9 +44,10 @@ export function acceptJsonOnly(app: FastifyInstance, limits: Limits): void {
   }
 
   const messages = {
-    json_too_deep: `JSON may be nested ${limits.jsonDepth} deep`,
-    json_too_complex: `JSON may have ${limits.jsonItems} keys and items`,
+    json_too_deep: `jsonDepth: JSON may be nested ${limits.jsonDepth} deep`,
+    json_too_complex: `jsonItems: JSON may have ${limits.jsonItems} keys and items`,
     invalid_characters: 'Strings may hold neither NUL nor half of a surrogate pair',
     forbidden_key: 'A key of this name is not taken',
+    validation_failed: 'A number is too large to be kept',
   }
 }

@@ -1,7 +1,9 @@
 /** `npm run api`: one API process, until it is told to stop. With `migrate` as its argument: brings the database up to date, and ends. */
+import { openTelemetryTracer } from '@rivulet/protocol/open-telemetry'
 import { pino } from 'pino'
 import { startApi } from './api.ts'
 import { readConfig, readDatabaseUrl } from './config.ts'
+import { describeError } from './log-error.ts'
 import { migrate } from './store/migrate.ts'
 
 try {
@@ -13,8 +15,14 @@ try {
 
 async function run(): Promise<void> {
   const config = readConfig(process.env)
-  const logger = pino({ level: config.logLevel, redact: ['req.headers.authorization'], serializers: { req: describeRequest } })
-  const api = await startApi(config, logger)
+  const logger = pino({
+    level: config.logLevel,
+    redact: ['req.headers.authorization'],
+    serializers: { req: describeRequest, err: describeError },
+  })
+  // Whoever wants traces starts this process with an SDK; without one these go nowhere.
+  const openTelemetry = await import('@opentelemetry/api').catch(() => null)
+  const api = await startApi(config, logger, openTelemetry ? { tracer: openTelemetryTracer(openTelemetry) } : {})
   logger.info({ url: api.url, ...(api.internalUrl && { internalUrl: api.internalUrl }) }, 'api is listening')
   if (config.isOpen) logger.info('no key is asked for: only this machine can call')
   // 'disconnect': whoever started this process is gone.

@@ -1,14 +1,16 @@
 /**
  * Mends what a crash, an outage or a lost message left behind, by comparing Postgres with the world: intents that were not sent, jobs that were
- * lost, leases that ended, deadlines that passed, cancels and announcements that were begun. One process at a time does it.
+ * lost, leases that ended, deadlines that passed, cancels and announcements that were begun. It also removes what is kept no longer. One
+ * process at a time does it.
  *
  * Leases are judged only after heartbeats could have been accepted for one whole lease, so an outage of Postgres or of the API re-runs nothing.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { TurnQueue } from '@rivulet/broker'
+import type { LogAnnouncer, TurnQueue } from '@rivulet/broker'
 import type { Failure } from '@rivulet/protocol'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Pool } from 'pg'
+import { type AboutTurn, aboutTurn } from './about-turn.ts'
 import type { Metrics } from './metrics.ts'
 import type { Relay } from './relay.ts'
 import { forgetWorkers } from './store/agents.ts'
@@ -19,6 +21,7 @@ import { forgetOldKeys } from './store/idempotency.ts'
 import { expiredTurns, reclaimTurn } from './store/leases.ts'
 import { dispatchedTurns, redispatch } from './store/outbox.ts'
 import { cancelingTurns, overdueTurns } from './store/overdue.ts'
+import { removeOldTasks } from './store/remove-task.ts'
 import type { TurnRow } from './store/rows.ts'
 import { forgetSteps } from './store/steps.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
@@ -28,28 +31,32 @@ const advisoryLock = 7_233_485_002
 const maxDeaths = 3
 const batchSize = 500
 const housekeepingMs = 60_000
+/** So many old tasks are removed at once, and so often in one round: what ended is in no hurry, what has to be mended is. */
+const removal = { batchSize: 100, batches: 10 }
 
 export type ReconcilerDeps = {
   pool: Pool
   db: Database
   queue: TurnQueue
   relay: Relay
+  announcer: LogAnnouncer
   announcing: TurnAnnouncing
   ending: TurnEnding
   logger: FastifyBaseLogger
   metrics: Metrics
   leaseMs: number
   reconcileMs: number
+  /** How long an ended task is kept; null: for ever. */
+  taskRetentionMs: number | null
 }
 
-type About = { task: string; turn: number }
-
 type RepairKind = 'outbox' | 'lease' | 'deadline' | 'cancel' | 'announcement' | 'job'
+type Chore = RepairKind | 'retention'
 
 export type Reconciler = { stop(): Promise<void> }
 
 export function startReconciler(deps: ReconcilerDeps): Reconciler {
-  const { pool, db, queue, relay, announcing, ending, logger, metrics, leaseMs, reconcileMs } = deps
+  const { pool, db, queue, relay, announcer, announcing, ending, logger, metrics, leaseMs, reconcileMs, taskRetentionMs } = deps
   const stopping = new AbortController()
   /** Since when this process has run, and has seen Postgres, without a break: in monotonic time. */
   let acceptingSince = performance.now()
@@ -57,6 +64,8 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   const pulse = setInterval(notePulse, leaseMs / 10)
   let lastHousekeeping = Number.NEGATIVE_INFINITY
   let cancelingBefore = new Set<string>()
+  /** The task that was looked at last, of those that may be old. */
+  let removedUpTo: string | null = null
   const running = loop()
 
   return {
@@ -111,9 +120,10 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     await mendEach('announcement', await owedTurns(db, { olderThanMs: reconcileMs, limit: batchSize }), announcing.announceOwed)
     await guard('job', findLostJobs)
     relay.kick()
+    if (taskRetentionMs !== null) await guard('retention', () => removeOld(taskRetentionMs))
     if (performance.now() - lastHousekeeping < housekeepingMs) return
     lastHousekeeping = performance.now()
-    await forgetOldKeys(db)
+    await forgetOldKeys(db, taskRetentionMs)
     await forgetSteps(db)
     await forgetWorkers(db)
   }
@@ -121,7 +131,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   /** One turn that cannot be mended yet keeps no other from being mended. */
   async function mendEach(kind: RepairKind, turns: TurnRow[], mend: (turn: TurnRow) => Promise<boolean>): Promise<void> {
     for (const turn of turns) {
-      const about = { task: turn.task, turn: turn.number }
+      const about = aboutTurn(turn)
       const work = async () => {
         if (await mend(turn)) repaired(kind, about)
       }
@@ -130,7 +140,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   }
 
   /** Without Postgres there is nothing to compare with: that ends the round. Anything else is tried again in the next one. */
-  async function guard(kind: RepairKind, work: () => Promise<void>, about?: About): Promise<void> {
+  async function guard(kind: Chore, work: () => Promise<void>, about?: AboutTurn): Promise<void> {
     try {
       await work()
     } catch (error) {
@@ -146,7 +156,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     const isTaken = deaths >= maxDeaths ? await ending.end(turn, failed(error)) : await reclaimTurn(db, turn.id)
     if (!isTaken) return false
     metrics.deaths.inc()
-    logger.warn({ task: turn.task, turn: turn.number, worker: turn.worker, deaths }, 'the worker of a turn is gone')
+    logger.warn({ ...aboutTurn(turn), worker: turn.worker, deaths }, 'the worker of a turn is gone')
     return true
   }
 
@@ -163,7 +173,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   }
 
   async function sendForgotten(): Promise<void> {
-    for (const { task, number } of await relay.drain()) repaired('outbox', { task, turn: number })
+    for (const turn of await relay.drain()) repaired('outbox', aboutTurn(turn))
   }
 
   async function findLostJobs(): Promise<void> {
@@ -173,13 +183,27 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
       const lost = due.filter((_, position) => !found[position])
       const turns = lost.map(({ turn }) => turn)
       if (lost.length > 0) await redispatch(db, turns)
-      for (const { task, number } of lost) repaired('job', { task, turn: number })
+      for (const turn of lost) repaired('job', aboutTurn(turn))
       // Turns whose jobs are there would be found again: only a page of nothing but losses promises more.
       if (lost.length < batchSize) return
     }
   }
 
-  function repaired(kind: RepairKind, about: About): void {
+  async function removeOld(keptMs: number): Promise<void> {
+    for (let batch = 0; batch < removal.batches && !stopping.signal.aborted; batch += 1) {
+      const { removed, next } = await removeOldTasks(db, { keptMs, after: removedUpTo, limit: removal.batchSize })
+      removedUpTo = next
+      // Their logs expire by themselves, too.
+      await Promise.all(removed.map(task => announcer.remove(task).catch(() => {})))
+      if (removed.length > 0) {
+        await forgetOldKeys(db, keptMs)
+        logger.info({ tasks: removed.length }, 'old tasks were removed')
+      }
+      if (next === null) return
+    }
+  }
+
+  function repaired(kind: RepairKind, about: AboutTurn): void {
     metrics.repairs.inc({ kind })
     logger.info({ kind, ...about }, 'reconciler repaired')
   }

@@ -1,16 +1,17 @@
 /** The HTTP surface: what every request goes through before it meets its route, and what every error looks like. */
 import { randomUUID } from 'node:crypto'
-import type { Socket } from 'node:net'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
-import { type ErrorCode, errorTable, RivuletError } from '@rivulet/protocol'
-import fastify, { type ConnectionError, type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
-import { jsonSchemaTransform } from 'fastify-type-provider-zod'
+import { headLimits, RivuletError } from '@rivulet/protocol'
+import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import type { z } from 'zod'
 import { guardRoutes, isGuarded } from './access/guard.ts'
 import { allowOrigins } from './cors.ts'
-import { errorBody, handleErrors, notFound, sendError, toRivuletError, validate } from './http-errors.ts'
+import { handleErrors, notFound, sendError, toRivuletError, validate } from './http-errors.ts'
+import { countRequests } from './http-metrics.ts'
 import { acceptJsonOnly } from './json-body.ts'
+import { openApiOptions } from './openapi.ts'
+import { answerBrokenRequest, checkHeads } from './request-head.ts'
 import { consoleRoutes } from './routes/console.ts'
 import { createEventStream, eventRoutes } from './routes/events.ts'
 import { internalRoutes } from './routes/internal.ts'
@@ -18,6 +19,13 @@ import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.
 import { taskRoutes } from './routes/tasks.ts'
 import { tokenRoutes } from './routes/tokens.ts'
 import type { Services } from './services.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Whether the route accepts new work, which is refused when there is too much of it. */
+    addsWork?: true
+  }
+}
 
 /** What one listener answers: what clients ask, what workers ask, or both. Health and metrics are everywhere. */
 export type Audience = { clients: boolean; workers: boolean }
@@ -29,13 +37,24 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     bodyLimit: services.limits.bodyBytes,
-    requestTimeout: 10_000,
+    requestTimeout: headLimits.requestMs,
     connectionTimeout: 0,
     keepAliveTimeout: 5_000,
     forceCloseConnections: 'idle',
-    http: { headersTimeout: 10_000, connectionsCheckingInterval: 1_000, maxHeaderSize: 16_384 },
-    routerOptions: { ignoreTrailingSlash: false },
-    frameworkErrors: (error, _request, reply) => sendError(reply, toRivuletError(error)),
+    http: {
+      headersTimeout: headLimits.requestMs,
+      connectionsCheckingInterval: 1_000,
+      maxHeaderSize: headLimits.headerBytes,
+      // Ours says why.
+      requireHostHeader: false,
+    },
+    routerOptions: { ignoreTrailingSlash: false, maxParamLength: headLimits.paramLength },
+    // Before there is a route, nobody else counts.
+    frameworkErrors: (error, _request, reply) => {
+      const known = toRivuletError(error)
+      services.metrics.errors.inc({ code: known.code })
+      return sendError(reply, known)
+    },
     clientErrorHandler: answerBrokenRequest,
   })
   app.setValidatorCompiler<z.ZodType>(
@@ -48,15 +67,14 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
   app.addHook('onRoute', function ({ method, url }) {
     if (!isGuarded(this) && !isForAnybody(url)) throw new Error(`${method} ${url} is neither guarded nor for anybody`)
   })
+  checkHeads(app)
   if (audience.clients) allowOrigins(app, config.origins)
   acceptJsonOnly(app, services.limits)
   handleErrors(app)
+  countRequests(app, services.metrics)
   app.setNotFoundHandler(notFound)
 
-  await app.register(swagger, {
-    openapi: { openapi: '3.1.0', info: { title: 'Rivulet', version: '1', description: 'Agents as asynchronous workers, streamed live.' } },
-    transform: jsonSchemaTransform,
-  })
+  await app.register(swagger, openApiOptions(config))
   operationRoutes(app, services)
   await app.register(async scope => {
     guardRoutes(scope, services.door, config.isOpen)
@@ -75,6 +93,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
       async scope => {
         refuseUntilStarted(scope)
         guardRoutes(scope, services.door, config.isOpen)
+        refuseBeyondCapacity(scope)
         taskRoutes(scope, services, events)
         eventRoutes(scope, events)
         tokenRoutes(scope, services)
@@ -90,6 +109,14 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
     internalRoutes(scope, services)
   }
 
+  /** Before the body is read: whoever may call is told at once that now is not the time. */
+  function refuseBeyondCapacity(scope: FastifyInstance): void {
+    scope.addHook('onRequest', async ({ routeOptions }) => {
+      const reason = routeOptions.config.addsWork ? services.capacity.refusal() : null
+      if (reason) throw new RivuletError('overloaded', reason)
+    })
+  }
+
   function refuseUntilStarted(scope: FastifyInstance): void {
     scope.addHook('onRequest', async () => {
       if (!services.hasStarted()) throw new RivuletError('dependency_unavailable', 'This process is starting')
@@ -100,23 +127,4 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
 /** What holds nothing of anybody's: health, the description of the API, and the files of the console. */
 function isForAnybody(url: string): boolean {
   return /^\/(healthz|readyz|openapi\.json|docs(\/.*)?|tasks|tasks\/:id|agents|assets\/:name|favicon\.svg)?$/.test(url)
-}
-
-/** A request that Node could not even parse still gets the one shape of an error. */
-function answerBrokenRequest(error: ConnectionError, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
-  }
-  const code = parserCodes[error.code] ?? 'bad_request'
-  const status = errorTable[code].status ?? 400
-  const body = JSON.stringify(errorBody(code, new RivuletError(code, 'The request could not be read').message, randomUUID()))
-  socket.end(
-    `HTTP/1.1 ${status} ${code}\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-  )
-}
-
-const parserCodes: Record<string, keyof Pick<typeof errorTable, 'headers_too_large' | 'request_timeout'> & ErrorCode> = {
-  HPE_HEADER_OVERFLOW: 'headers_too_large',
-  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 }

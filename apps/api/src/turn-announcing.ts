@@ -7,19 +7,28 @@
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import { messagesOf } from '@rivulet/protocol'
 import type { FastifyBaseLogger } from 'fastify'
+import { aboutTurn } from './about-turn.ts'
 import { foldFrom } from './log-fold.ts'
 import { markAnnounced, queuedTurns, raiseIdleTask } from './store/announcements.ts'
 import type { Claimed } from './store/claim-turn.ts'
 import type { Database } from './store/database.ts'
+import { createGathering } from './store/gathering.ts'
 import { turnMessages } from './store/read.ts'
 import type { TurnRow } from './store/rows.ts'
 import { finishedEvent, type KeyedEvent, queuedEvent, startedEvent, storedClosing } from './turn-events.ts'
+
+const maxNoted = 100
 
 export type TurnAnnouncingDeps = { db: Database; reader: LogReader; announcer: LogAnnouncer; logger: FastifyBaseLogger }
 
 export type TurnAnnouncing = ReturnType<typeof createTurnAnnouncing>
 
 export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnnouncingDeps) {
+  // Of turns that end together, it is noted together.
+  const noteAnnounced = createGathering<TurnRow, void>(maxNoted, async ended => {
+    await markAnnounced(db, ended)
+    return []
+  })
   return { announceStart, fence, announceQueued, announceEnds, announceOwed }
 
   /** Writes what is owed and `turn.started` under the claim's epoch. False when a newer epoch has begun. */
@@ -63,7 +72,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
       const entries = [...[...ended, ...waiting].map(queuedEvent), ...closings, ...ended.map(finishedEvent)]
       const said = await say(first.task, entries, false)
       // failpoint: announced
-      if (said) await markAnnounced(db, ended)
+      if (said) await Promise.all(ended.map(noteAnnounced))
       return said
     })
   }
@@ -87,9 +96,9 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
   async function owing(turn: TurnRow, work: () => Promise<boolean>): Promise<boolean> {
     try {
       if (await work()) return true
-      logger.debug({ task: turn.task, turn: turn.number }, 'announcement is left to the running turn')
+      logger.debug(aboutTurn(turn), 'announcement is left to the running turn')
     } catch (error) {
-      logger.warn({ task: turn.task, turn: turn.number, err: error }, 'announcement is owed')
+      logger.warn({ ...aboutTurn(turn), err: error }, 'announcement is owed')
     }
     return false
   }

@@ -19,6 +19,7 @@ const firstPage = 20
 const writeBytes = 64 * 1024
 
 export type Viewer = {
+  readonly task: string
   /** Sends what has come since its cursor. `batch` is that for those who are up to date, framed once. */
   pump(batch?: Batch): void
   /** It has missed something: a snapshot comes before anything else. */
@@ -31,9 +32,10 @@ export type Viewer = {
   /** Something for it alone, where it stands. False when it cannot be told now: its socket is full, or a snapshot has to come first. */
   tell(event: TokenEvent): boolean
   drained(): void
-  /** Cuts the connection if nothing has left it for this long, or if its client does not take its end. */
-  cutIfStalled(stallMs: number): void
+  /** Cuts the connection if nothing has left it for this long, or if its client does not take its end; answers whether it did. */
+  cutIfStalled(stallMs: number): boolean
   cut(): void
+  unsentBytes(): number
 }
 
 /** The frames between two positions of a feed. */
@@ -70,7 +72,19 @@ export function startViewer({ feed, log, response, begin, isFollowing, onSnapsho
   if (due === null && !isInRing(cursor)) replay().catch(fail)
   else goOn()
 
-  return { pump, skip, beat, blockedAt: () => (isBlocked ? cursor : null), leave, tell, drained, cutIfStalled, cut: response.destroy }
+  return {
+    task: feed.task,
+    pump,
+    skip,
+    beat,
+    blockedAt: () => (isBlocked ? cursor : null),
+    leave,
+    tell,
+    drained,
+    cutIfStalled,
+    cut: response.destroy,
+    unsentBytes: response.unsentBytes,
+  }
 
   function pump(batch?: Batch): void {
     if (hasEnded || isBlocked || isReplaying || waits > 0) return
@@ -158,10 +172,14 @@ export function startViewer({ feed, log, response, begin, isFollowing, onSnapsho
     pump()
   }
 
-  function cutIfStalled(stallMs: number): void {
-    if (!isBlocked && !hasEnded) return
+  function cutIfStalled(stallMs: number): boolean {
+    if (!isBlocked && !hasEnded) return false
     if (response.unsentBytes() !== unsent) watchUnsent()
-    else if (performance.now() - movedAt >= stallMs) response.destroy()
+    else if (performance.now() - movedAt >= stallMs) {
+      response.destroy()
+      return true
+    }
+    return false
   }
 
   function watchUnsent(): void {

@@ -1,27 +1,23 @@
-/** The environment of `npm start`, read once and checked whole. Programs that it starts check their own. */
+/** The environment of the command line, read once and checked whole. Programs that it starts check their own. */
+import { type Environment, readEnvironment, sharedVariables } from '@rivulet/protocol/environment'
 import { z } from 'zod'
 
-const schema = z.object({
-  HOST: z.string().default('127.0.0.1'),
-  PORT: z.coerce.number().int().min(1).max(65_535).default(4000),
-  DATA_DIR: z.string().min(1).default('.rivulet'),
-  REDIS_URL: z.string().optional(),
-  DATABASE_URL: z.string().optional(),
-  RIVULET_KEY: z.string().optional(),
+const { HOST, PORT, REDIS_URL, DATABASE_URL, RIVULET_URL, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER } = sharedVariables
+
+const needed = z.object({
+  ...{ HOST, PORT: PORT.refine(port => port > 0, 'must be a port from 1 to 65535') },
+  ...{ REDIS_URL: REDIS_URL.optional(), DATABASE_URL: DATABASE_URL.optional() },
+  RIVULET_KEY,
+  DATA_DIR: z.string().default('.rivulet').describe('where embedded engines keep their data'),
 })
 
-/** Throws one readable list of everything that is wrong. */
-export function readConfig(environment: Record<string, string | undefined>) {
-  const parsed = schema.safeParse(environment)
-  if (!parsed.success) {
-    const lines = parsed.error.issues.map(issue => `  ${issue.path.join('.')}: ${issue.message}`)
-    throw new Error(`The environment does not fit:\n${lines.join('\n')}`)
-  }
-  const { HOST, PORT, DATA_DIR, REDIS_URL, DATABASE_URL, RIVULET_KEY } = parsed.data
+/** What the command line reads: also where options of a command are missing, and what it hands on. */
+export const variables = needed.extend({ RIVULET_URL, RIVULET_WORKER_KEY, KEY_PEPPER })
+
+export function readConfig(environment: Environment) {
+  const env = readEnvironment('this command', needed, environment)
   return {
-    ...{ host: HOST, port: PORT, dataDir: DATA_DIR },
-    redisUrl: REDIS_URL || undefined,
-    databaseUrl: DATABASE_URL || undefined,
-    key: RIVULET_KEY || undefined,
+    ...{ host: env.HOST, port: env.PORT, dataDir: env.DATA_DIR },
+    ...{ redisUrl: env.REDIS_URL, databaseUrl: env.DATABASE_URL, key: env.RIVULET_KEY },
   }
 }

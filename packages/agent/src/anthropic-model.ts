@@ -17,11 +17,17 @@ export function anthropicModel(options: AnthropicOptions): Model {
   const settings = streamSettings(options)
   return {
     name: model,
-    stream: (request, { signal } = {}) =>
+    stream: (request, { signal, traceparent } = {}) =>
       streamResponse({
         ...settings,
         signal,
-        call: () => providerCall(options, url, headers, anthropicBody(model, { maxOutputTokens, ...request })),
+        call: () =>
+          providerCall(
+            options,
+            url,
+            { ...headers, ...(traceparent && { traceparent }) },
+            anthropicBody(model, { maxOutputTokens, ...request }),
+          ),
         createReader: writer => createAnthropicReader(writer, settings.limits),
       }),
   }

@@ -1,5 +1,5 @@
 /** Passes on what a model says, and answers how it ended. Never throws: a model that fails, or that does not listen to an abort, is an answer too. */
-import type { StopReason, Update, Usage } from '@rivulet/protocol'
+import type { Span, StopReason, Update, Usage } from '@rivulet/protocol'
 import { AgentError } from './agent-error.ts'
 import type { Model, ModelRequest } from './model.ts'
 
@@ -8,13 +8,38 @@ const graceMs = 1_000
 
 export type Relayed = { stopReason: StopReason; usage?: Usage | undefined; failure?: AgentError }
 
-export type RelayOptions = { signal: AbortSignal; hear: (update: Update) => void; ready: () => Promise<void> }
+export type RelayOptions = {
+  signal: AbortSignal
+  hear: (update: Update) => void
+  ready: () => Promise<void>
+  /** What the call is a part of. */
+  span?: Span | undefined
+}
 
-export async function relayModel(model: Model, request: ModelRequest, { signal, hear, ready }: RelayOptions): Promise<Relayed> {
+export async function relayModel(model: Model, request: ModelRequest, { span, ...options }: RelayOptions): Promise<Relayed> {
+  const attributes = { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': model.name }
+  const calling = span?.start(`chat ${model.name}`, { kind: 'client', attributes })
+  const relayed = await relay(model, request, options, calling?.traceparent)
+  const { usage: { inputTokens, outputTokens } = {}, failure, stopReason } = relayed
+  const learned = {
+    'gen_ai.response.finish_reason': stopReason,
+    ...(inputTokens !== undefined && { 'gen_ai.usage.input_tokens': inputTokens }),
+    ...(outputTokens !== undefined && { 'gen_ai.usage.output_tokens': outputTokens }),
+  }
+  calling?.end({ failure: failure?.failure, attributes: learned })
+  return relayed
+}
+
+async function relay(
+  model: Model,
+  request: ModelRequest,
+  { signal, hear, ready }: Omit<RelayOptions, 'span'>,
+  traceparent: string | undefined,
+): Promise<Relayed> {
   const patience = createPatience(signal)
   let iterator: AsyncIterator<Update> | undefined
   try {
-    const stream = model.stream(request, { signal })
+    const stream = model.stream(request, { signal, traceparent })
     iterator = stream[Symbol.asyncIterator]()
     for (;;) {
       const next = await patience.wait(iterator.next())

@@ -10,7 +10,13 @@ import type { EventStream } from './event-stream.ts'
 
 export type Model = {
   readonly name: string
-  stream(request: ModelRequest, options?: { signal?: AbortSignal | undefined }): ModelStream
+  stream(request: ModelRequest, options?: ModelOptions): ModelStream
+}
+
+export type ModelOptions = {
+  signal?: AbortSignal | undefined
+  /** The trace that the call is a part of: providers over HTTP are told in the header of this name. */
+  traceparent?: string | undefined
 }
 
 export type ModelStream = EventStream<Update, ModelResult>

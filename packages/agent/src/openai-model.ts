@@ -14,11 +14,11 @@ export function openaiModel(options: OpenaiOptions): Model {
   const settings = streamSettings(options)
   return {
     name: model,
-    stream: (request, { signal } = {}) =>
+    stream: (request, { signal, traceparent } = {}) =>
       streamResponse({
         ...settings,
         signal,
-        call: () => providerCall(options, url, headers, openaiBody(model, request)),
+        call: () => providerCall(options, url, { ...headers, ...(traceparent && { traceparent }) }, openaiBody(model, request)),
         createReader: writer => createOpenaiReader(writer, settings.limits),
       }),
   }

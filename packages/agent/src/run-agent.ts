@@ -5,7 +5,7 @@
  * and its arguments are valid, and every call is answered exactly once: with a result, or with an error that the model is shown. The next
  * request is made from whole messages, never from deltas. No state outlives a run, so model and tools can be shared by any number of them.
  */
-import { done, RivuletError, type StopReason, start, sumUsage, text, type Update, type Usage } from '@rivulet/protocol'
+import { done, RivuletError, type Span, type StopReason, start, sumUsage, text, type Update, type Usage } from '@rivulet/protocol'
 import { AgentError } from './agent-error.ts'
 import { createEventStream, type EventSink, type EventStream } from './event-stream.ts'
 import type { HistoryMessage, Model, ModelRequest, ModelResult, SpokenMessage } from './model.ts'
@@ -27,6 +27,8 @@ export type RunOptions = Omit<ModelRequest, 'tools'> & {
   observers?: readonly (Observer | ((update: Update) => void))[]
   /** Default `ignore`. */
   onObserverError?: ObserverFailurePolicy
+  /** What the run is a part of: every call of the model and of a tool gets a span below it. In a worker: `turn.span`. */
+  span?: Span | undefined
 }
 
 export type RunResult = ModelResult & {
@@ -47,7 +49,7 @@ export function runAgent(options: RunOptions): RunStream {
 }
 
 async function run(options: RunOptions & { maxSteps: number; toolbox: Toolbox }, sink: EventSink<Update>): Promise<RunResult> {
-  const { model, toolbox, maxSteps, observers = [], onObserverError: policy = 'ignore' } = options
+  const { model, toolbox, maxSteps, observers = [], onObserverError: policy = 'ignore', span } = options
   const abort = new AbortController()
   const { signal } = abort
   const forwardAbort = () => abort.abort(sink.signal.reason)
@@ -79,7 +81,7 @@ async function run(options: RunOptions & { maxSteps: number; toolbox: Toolbox },
       if (steps === maxSteps) throw new AgentError(`The model still asked for tools after ${maxSteps} steps`, { code: 'too_many_steps' })
       const { stopReason, failure } = await step()
       const calls = requestsIn(voice.messages().slice(stepFrom))
-      await answerCalls(calls, stopReason, { toolbox, signal, emit: voice.emit, nextIndex: voice.nextIndex })
+      await answerCalls(calls, stopReason, { toolbox, signal, emit: voice.emit, nextIndex: voice.nextIndex, span })
       if (failure) throw failure
       // What was said tells what happened; the stop reason alone decides what comes next.
       if (calls.length === 0 || (stopReason !== 'tool_use' && stopReason !== 'length')) return stopReason
@@ -101,7 +103,7 @@ async function run(options: RunOptions & { maxSteps: number; toolbox: Toolbox },
       // Of the first request only: a choice that is always required would never end.
       ...(toolChoice && steps === 1 && { toolChoice }),
     }
-    const relayed = await relayModel(model, asked, { signal, hear: update => voice.emit(shift(update, from)), ready: sink.ready })
+    const relayed = await relayModel(model, asked, { signal, hear: update => voice.emit(shift(update, from)), ready: sink.ready, span })
     usage = sumUsage([usage, relayed.usage])
     voice.closeOpen(relayed.failure ? 'failed' : signal.aborted ? 'aborted' : 'complete', relayed.failure?.failure)
     return relayed

@@ -2,7 +2,7 @@
  * The calls of one response, answered: each exactly once, in its own message. They start in the order in which they were asked for, run side
  * by side, and end as they end; where one of the tools is sequential, they run one by one.
  */
-import type { ContentOf, StopReason, Update } from '@rivulet/protocol'
+import type { ContentOf, Span, StopReason, Update } from '@rivulet/protocol'
 import type { SpokenMessage } from './model.ts'
 import type { Tool } from './tool.ts'
 import { abortedCall, type CallAnswering, executeCall, refuseCall } from './tool-execution.ts'
@@ -10,7 +10,14 @@ import type { Toolbox } from './toolbox.ts'
 
 export type RequestedCall = { request: ContentOf<'tool_request'>; isComplete: boolean }
 
-export type BatchContext = { toolbox: Toolbox; signal: AbortSignal; emit: (update: Update) => void; nextIndex: () => number }
+export type BatchContext = {
+  toolbox: Toolbox
+  signal: AbortSignal
+  emit: (update: Update) => void
+  nextIndex: () => number
+  /** What the calls are a part of. */
+  span?: Span | undefined
+}
 
 export function requestsIn(messages: readonly SpokenMessage[]): RequestedCall[] {
   return messages.flatMap(({ content, status }) =>
@@ -19,7 +26,7 @@ export function requestsIn(messages: readonly SpokenMessage[]): RequestedCall[] 
 }
 
 export async function answerCalls(calls: readonly RequestedCall[], stopReason: StopReason, context: BatchContext): Promise<void> {
-  const { toolbox, signal, emit, nextIndex } = context
+  const { toolbox, signal, emit, nextIndex, span } = context
   // A signal for each call: whatever its tool hangs on it stays its own, and a hundred of them do not look like a leak.
   const running = new Set<AbortController>()
   const abortAll = () => running.forEach(abort => void abort.abort(signal.reason))
@@ -45,7 +52,11 @@ export async function answerCalls(calls: readonly RequestedCall[], stopReason: S
     const abort = new AbortController()
     if (signal.aborted) abort.abort(signal.reason)
     running.add(abort)
-    await executeCall(answering, tool, abort.signal)
+    const { name, callId } = answering.request
+    const attributes = { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': name, 'gen_ai.tool.call.id': callId }
+    const calling = span?.start(`execute_tool ${name}`, { attributes })
+    const isError = await executeCall(answering, tool, abort.signal, calling?.traceparent)
+    calling?.end(isError ? { failure: { code: 'tool_failed' } } : {})
     running.delete(abort)
   }
 }

@@ -14,17 +14,22 @@ export type CallAnswering = {
   emit: (update: Update) => void
 }
 
-/** Answers a call with what its tool makes of it. Never throws for what the tool does. */
-export async function executeCall({ request, index, emit }: CallAnswering, tool: Tool, signal: AbortSignal): Promise<void> {
+/** Answers a call with what its tool makes of it, and whether that was an error. Never throws for what the tool does. */
+export async function executeCall(
+  { request, index, emit }: CallAnswering,
+  tool: Tool,
+  signal: AbortSignal,
+  traceparent?: string,
+): Promise<boolean> {
   const { callId, name } = request
   const response = openResponse({ request, index, emit })
   try {
     const checked = await untilAborted(tool.check(request.arguments), signal)
     if (!checked.isValid) return response.fail(`Invalid arguments for ${name}:\n${checked.reason}`)
-    const running = async () => checked.run({ signal, callId, progress: response.progress })
-    response.succeed(await untilAborted(running(), signal))
+    const running = async () => checked.run({ signal, callId, progress: response.progress, traceparent })
+    return response.succeed(await untilAborted(running(), signal))
   } catch (error) {
-    response.fail(signal.aborted ? abortedCall : messageOf(error))
+    return response.fail(signal.aborted ? abortedCall : messageOf(error))
   }
 }
 
@@ -51,16 +56,17 @@ function openResponse({ request: { callId, name }, index, emit }: CallAnswering)
   }
 
   /** Throws, and leaves the call open, when the result is not JSON. */
-  function succeed(result: unknown): void {
-    close(toStorableJson(result === undefined ? null : result, defaultLimits.jsonDepth), false)
+  function succeed(result: unknown): boolean {
+    return close(toStorableJson(result === undefined ? null : result, defaultLimits.jsonDepth), false)
   }
 
-  function fail(reason: string): void {
-    close(reason, true)
+  function fail(reason: string): boolean {
+    return close(reason, true)
   }
 
-  function close(value: Json, isError: boolean): void {
+  function close(value: Json, isError: boolean): boolean {
     isOpen = false
     emit(full(index, toolResponse(callId, name, value, isError)))
+    return isError
   }
 }

@@ -10,6 +10,8 @@ export type ToolContext = {
   callId: string
   /** Shows how far the call is: text is appended, any other value replaces what was shown. Dropped once the call has its result. */
   progress(update: Json): void
+  /** The trace that the call is a part of, for the header of this name in what the tool asks of others. */
+  traceparent?: string | undefined
 }
 
 export type ToolOptions<S extends z.ZodType> = {

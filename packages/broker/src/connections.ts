@@ -3,18 +3,53 @@
  *
  * `command` fails fast: it never queues while Redis is away and notices a frozen server, so that its caller decides what to do.
  * `blocking` is for BullMQ's workers, which wait for ever by design. `subscriber` waits for pushes; to subscribe fails as fast as a command.
+ *
+ * A URL that names several servers, separated by commas, is that of a Redis Cluster: `redis://10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379`.
  */
-import { Redis, type RedisOptions } from 'ioredis'
+import { Cluster, Redis, type RedisOptions } from 'ioredis'
 
 export type RedisRole = 'command' | 'blocking' | 'subscriber'
 
+/** One server, or a cluster of them: commands are the same. */
+export type RedisConnection = Redis | Cluster
+
 export type ConnectionDeps = { url: string; onError: (error: Error) => void }
 
-export function connectRedis(role: RedisRole, { url, onError }: ConnectionDeps): Redis {
-  const redis = new Redis(url, { retryStrategy: reconnectDelay, keepAlive: 10_000, ...optionsOf[role] })
+export function connectRedis(role: RedisRole, { url, onError }: ConnectionDeps): RedisConnection {
+  const redis = isClusterUrl(url)
+    ? connectCluster(role, url)
+    : new Redis(url, { retryStrategy: reconnectDelay, ...common, ...optionsOf[role] })
   redis.on('error', onError)
   return redis
 }
+
+export function isClusterUrl(url: string): boolean {
+  return url.includes(',')
+}
+
+/** The first server says how all are spoken to: with a password, with TLS. */
+function connectCluster(role: RedisRole, url: string): Cluster {
+  const [first = '', ...others] = url.split(',')
+  const { protocol, hostname, port, username, password } = new URL(first)
+  const nodes = [`${hostname}:${port || 6379}`, ...others].map(address => {
+    const at = address.lastIndexOf(':')
+    return { host: address.slice(0, at), port: Number(address.slice(at + 1)) }
+  })
+  const { enableOfflineQueue = true, autoResubscribe: _, ...options } = optionsOf[role]
+  return new Cluster(nodes, {
+    clusterRetryStrategy: reconnectDelay,
+    enableOfflineQueue,
+    redisOptions: {
+      ...common,
+      ...options,
+      ...(protocol === 'rediss:' && { tls: {} }),
+      ...(username && { username: decodeURIComponent(username) }),
+      ...(password && { password: decodeURIComponent(password) }),
+    },
+  })
+}
+
+const common = { keepAlive: 10_000 }
 
 const optionsOf: Record<RedisRole, Omit<RedisOptions, 'replyMapping'>> = {
   command: { enableOfflineQueue: false, maxRetriesPerRequest: 1, commandTimeout: 2_000, connectTimeout: 2_000 },
@@ -23,7 +58,7 @@ const optionsOf: Record<RedisRole, Omit<RedisOptions, 'replyMapping'>> = {
 }
 
 /** Resolves when commands can be sent; a connection that never comes up is the caller's signal to abort. */
-export function whenReady(redis: Redis, signal?: AbortSignal): Promise<void> {
+export function whenReady(redis: RedisConnection, signal?: AbortSignal): Promise<void> {
   if (redis.status === 'ready') return Promise.resolve()
   return new Promise((resolve, reject) => {
     const settle = (act: () => void) => () => {

@@ -6,7 +6,7 @@
  * by the scripts, and a log that may have lost something is never continued under the same epoch.
  */
 import { type Cursor, type Event, origin, parseCursor } from '@rivulet/protocol'
-import type { Redis } from 'ioredis'
+import type { RedisConnection } from './connections.ts'
 import type { Keys } from './keys.ts'
 import { createScript } from './script.ts'
 import { tellWorker } from './worker-channel.ts'
@@ -56,11 +56,25 @@ export function encodeEvent(event: Event): EncodedEvent {
 }
 
 /** The worker's end. `maxBytes` is the second wall behind the worker's own count of what a turn says. */
-export function createLogWriter({ redis, keys, maxBytes }: { redis: Redis; keys: Keys; maxBytes: number }) {
+export function createLogWriter({ redis, keys, maxBytes }: { redis: RedisConnection; keys: Keys; maxBytes: number }) {
   const script = createScript(redis, 'append', { MAX_BYTES: String(maxBytes) })
   return { append }
 
+  /** In a cluster, one call for each shard: a script touches one server. */
   async function append(appends: readonly Append[]): Promise<AppendAnswer[]> {
+    if (!redis.isCluster) return appendTogether(appends)
+    const answers = new Map<Append, AppendAnswer>()
+    const shards = new Set(appends.map(({ task }) => keys.shardOf(task)))
+    await Promise.all(
+      Array.from(shards, async shard => {
+        const own = appends.filter(({ task }) => keys.shardOf(task) === shard)
+        for (const [i, answer] of (await appendTogether(own)).entries()) answers.set(own[i] as Append, answer)
+      }),
+    )
+    return appends.map(one => answers.get(one) ?? 'gap')
+  }
+
+  async function appendTogether(appends: readonly Append[]): Promise<AppendAnswer[]> {
     const names = appends.flatMap(({ task }) => [keys.stream(task), keys.state(task)])
     const args = appends.flatMap(({ task, epoch, first, entries }) => [
       keys.channel(task),
@@ -75,7 +89,7 @@ export function createLogWriter({ redis, keys, maxBytes }: { redis: Redis; keys:
 }
 
 /** The server's end. */
-export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: Redis; keys: Keys; retentionMs: number }) {
+export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: RedisConnection; keys: Keys; retentionMs: number }) {
   const script = createScript(redis, 'announce')
   return { announce, remove, ping, tellWorker: (worker: string, turn: string) => tellWorker(redis, keys, worker, turn) }
 
@@ -104,7 +118,7 @@ export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: Redis;
 }
 
 /** The reader's end: one connection for what is pushed, another for what is asked. */
-export function createLogReader({ redis, keys }: { redis: Redis; keys: Keys }) {
+export function createLogReader({ redis, keys }: { redis: RedisConnection; keys: Keys }) {
   const script = createScript(redis, 'state')
   return { state, read }
 
@@ -136,7 +150,7 @@ export function createLogSubscriber({
   onPush,
   onReset,
 }: {
-  redis: Redis
+  redis: RedisConnection
   keys: Keys
   onPush: (push: Push) => void
   onReset: () => void

@@ -1,5 +1,5 @@
 /** Redis, both ends of each pipe: the log of events and the queue of turns. */
-export { type ConnectionDeps, connectRedis, type RedisRole, whenReady } from './connections.ts'
+export { type ConnectionDeps, connectRedis, isClusterUrl, type RedisConnection, type RedisRole, whenReady } from './connections.ts'
 export {
   type AnnounceAnswer,
   type Announcement,
@@ -21,5 +21,6 @@ export {
   parsePush,
 } from './event-log.ts'
 export { createKeys, type Keys } from './keys.ts'
+export { type RedisMemory, readRedisMemory, requireFitRedis, whyPolicyIsUnfit } from './redis-fitness.ts'
 export { createTurnConsumer, createTurnQueue, type Dispatch, type TurnConsumer, type TurnQueue } from './turn-queue.ts'
 export { hearServer, tellWorker } from './worker-channel.ts'

@@ -28,6 +28,11 @@ export function createKeys(prefix = 'rivulet'): Keys {
   }
 }
 
+/** What decides on which server of a cluster a key is. */
+export function tagOf(key: string): string {
+  return /\{([^}]+)\}/.exec(key)?.[1] ?? key
+}
+
 /** The last digits of a uuid v7 are random. */
 function shardOf(task: string): number {
   return Number.parseInt(task.slice(-4), 16) % shardCount

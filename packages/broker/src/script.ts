@@ -3,51 +3,72 @@
  *
  * The run id is part of the script's text, and Redis forgets its scripts when it restarts. So a call that a client sends again to a server
  * that has restarted (and may have lost the end of its data) is answered NOSCRIPT, not executed; the script is then loaded with the new id.
+ *
+ * The servers of a cluster live their own lives. There a script is loaded for each shard, through a key of it, so that whichever server has the
+ * shard is asked; where another has taken it over, it does not know the script, and is asked in turn.
  */
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import type { Redis } from 'ioredis'
+import type { RedisConnection } from './connections.ts'
+import { tagOf } from './keys.ts'
 
+/** All keys of a call belong to one shard. */
 export type Script = { run(keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> }
 
-export function createScript(redis: Redis, name: string, constants: Record<string, string> = {}): Script {
+export function createScript(redis: RedisConnection, name: string, constants: Record<string, string> = {}): Script {
   const source = readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8')
-  let loaded: Promise<string> | null = null
+  const loaded = new Map<string, Promise<string>>()
 
   return { run }
 
   async function run(keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
+    const [key = ''] = keys
     try {
-      return await redis.evalsha(await sha(), keys.length, ...keys, ...args)
+      return await redis.evalsha(await sha(key), keys.length, ...keys, ...args)
     } catch (error) {
       if (!isNoScript(error)) throw error
-      loaded = null
-      return redis.evalsha(await sha(), keys.length, ...keys, ...args)
+      loaded.delete(placeOf(key))
+      return redis.evalsha(await sha(key), keys.length, ...keys, ...args)
     }
   }
 
-  function sha(): Promise<string> {
-    loaded ??= load().catch(error => {
-      loaded = null
-      throw error
-    })
-    return loaded
+  function sha(key: string): Promise<string> {
+    const place = placeOf(key)
+    const known =
+      loaded.get(place) ??
+      load(key).catch(error => {
+        loaded.delete(place)
+        throw error
+      })
+    loaded.set(place, known)
+    return known
   }
 
-  async function load(): Promise<string> {
+  function placeOf(key: string): string {
+    return redis.isCluster ? tagOf(key) : ''
+  }
+
+  async function load(key: string): Promise<string> {
     for (;;) {
-      const runId = await readRunId(redis)
-      const text = Object.entries(constants).reduce((lua, [key, value]) => lua.replaceAll(`@${key}@`, value), source)
-      const digest = (await redis.script('LOAD', text.replaceAll('@RUN_ID@', runId))) as string
+      const runId = await readRunId(key)
+      const constant = Object.entries(constants).reduce((lua, [from, to]) => lua.replaceAll(`@${from}@`, to), source)
+      const text = `${onlyLoad}${constant.replaceAll('@RUN_ID@', runId)}`
+      await redis.eval(text, 1, key, loading)
       // Redis may have restarted between the two: then this script claims a life that is over.
-      if ((await readRunId(redis)) === runId) return digest
+      if ((await readRunId(key)) === runId) return createHash('sha1').update(text).digest('hex')
     }
+  }
+
+  /** Of the server that has this key: in a cluster, only what names a key gets there. */
+  async function readRunId(key: string): Promise<string> {
+    const info = String(await redis.eval("return redis.call('INFO', 'server')", 1, key))
+    return /^run_id:(\w+)/m.exec(info)?.[1] ?? ''
   }
 }
 
-async function readRunId(redis: Redis): Promise<string> {
-  const info = await redis.info('server')
-  return /^run_id:(\w+)/m.exec(info)?.[1] ?? ''
-}
+/** SCRIPT LOAD names no key. So a script is run to be loaded, and does nothing then. */
+const loading = 'load'
+const onlyLoad = `if ARGV[1] == '${loading}' then return end\n`
 
 function isNoScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT')

@@ -5,7 +5,7 @@
  * BullMQ neither retries nor gives up on one.
  */
 import { DelayedError, type Job, Queue, Worker } from 'bullmq'
-import type { Redis } from 'ioredis'
+import type { RedisConnection } from './connections.ts'
 import type { Keys } from './keys.ts'
 
 export type Dispatch = {
@@ -33,7 +33,15 @@ type JobData = { turn: string }
 const jobLockMs = 5_000
 
 /** `redis` is a `command` connection; it stays the caller's. */
-export function createTurnQueue({ redis, keys, onError }: { redis: Redis; keys: Keys; onError: (error: Error) => void }): TurnQueue {
+export function createTurnQueue({
+  redis,
+  keys,
+  onError,
+}: {
+  redis: RedisConnection
+  keys: Keys
+  onError: (error: Error) => void
+}): TurnQueue {
   const queues = new Map<string, Queue<JobData>>()
   return { enqueue, find, close }
 
@@ -73,7 +81,7 @@ export function createTurnConsumer({
   onError,
 }: {
   agent: string
-  redis: Redis
+  redis: RedisConnection
   keys: Keys
   concurrency: number
   run: (turn: string) => Promise<boolean>

@@ -15,6 +15,8 @@ export type Engine = {
   description: string
   /** The server's process; null when it is not ours. */
   pid: number | null
+  /** Resolves when the server ends before it is told to, with what is known of that, for people. Never with an external one. */
+  lost: Promise<string>
   /** Ends the server and keeps its data. Resolves when the process is gone. An external server is left alone. */
   stop(): Promise<void>
 }
@@ -53,8 +55,17 @@ async function startEngine(name: GuardedEngine, protocols: string[], options: En
 }
 
 function externalEngine(name: GuardedEngine, protocols: string[], url: string): Engine {
-  const parsed = URL.canParse(url) ? new URL(url) : null
+  // A cluster's has several addresses, separated by commas.
+  const [first = ''] = url.split(',')
+  const parsed = URL.canParse(first) ? new URL(first) : null
   // The URL itself stays out of the message: it may hold a password.
   if (!parsed || !protocols.includes(parsed.protocol)) throw new Error(`The ${name} URL must begin with ${protocols.join('// or ')}//`)
-  return { url, kind: 'external', description: `${name} at ${parsed.host || 'localhost'}`, pid: null, stop: async () => {} }
+  return {
+    url,
+    kind: 'external',
+    description: `${name} at ${parsed.host || 'localhost'}`,
+    pid: null,
+    lost: new Promise(() => {}),
+    stop: async () => {},
+  }
 }

@@ -5,7 +5,7 @@
  * dies, so a stop and a crash take the same path.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { accessSync, closeSync, constants, mkdirSync, openSync } from 'node:fs'
+import { accessSync, appendFileSync, closeSync, constants, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -39,6 +39,7 @@ export type StartedEngine = {
 export async function startGuardian(job: GuardianJob): Promise<Engine> {
   prepareFolder(job.folder)
   const child = spawnGuardian(job)
+  let isAsked = false
   const ended = new Promise<number | null>(resolve => child.once('exit', resolve))
   const report = await new Promise<GuardianReport>(resolve => {
     child.once('message', message => resolve(message as GuardianReport))
@@ -51,9 +52,11 @@ export async function startGuardian(job: GuardianJob): Promise<Engine> {
   child.unref()
   child.channel?.unref()
   const { url, kind, name, dataFolder, pid } = report.started
-  return { url, kind, description: `${name}, data in ${fromHere(dataFolder)}`, pid, stop }
+  const lost = new Promise<string>(resolve => void ended.then(() => isAsked || resolve(describeLoss(job.folder, child))))
+  return { url, kind, description: `${name}, data in ${fromHere(dataFolder)}`, pid, lost, stop }
 
   async function stop(): Promise<void> {
+    isAsked = true
     child.ref()
     if (child.connected) child.disconnect()
     const code = child.exitCode ?? (await ended)
@@ -74,6 +77,18 @@ function spawnGuardian(job: GuardianJob): ChildProcess {
     })
   } finally {
     closeSync(log)
+  }
+}
+
+/** What is known of an end that nobody asked for. Who is killed has not written it down. */
+function describeLoss(folder: string, { pid, exitCode, signalCode }: ChildProcess): string {
+  const log = logOf(folder)
+  try {
+    if (signalCode) appendFileSync(log, `${new Date().toISOString()} caller ${process.pid}: guardian ${pid} ended by ${signalCode}\n`)
+    const lines = readFileSync(log, 'utf8').trimEnd().split('\n').slice(-10)
+    return `its guardian ended (${signalCode ?? exitCode}); the end of ${log}:\n${lines.map(line => `  ${line}`).join('\n')}`
+  } catch {
+    return `its guardian ended (${signalCode ?? exitCode}), and ${log} is gone`
   }
 }
 

@@ -2,18 +2,21 @@
  * The process that keeps one server running for its caller, and ends it when the caller closes the channel or dies.
  *
  * Order is what makes a start after any crash safe: lock the folder, end what an earlier guardian left running, start, report. Everything
- * that touches the folder happens behind the lock. stdout and stderr are the log in the data folder, shared with the server.
+ * that touches the folder happens behind the lock. stdout and stderr are the log in the data folder, shared with the server. However it ends,
+ * the last line there says why; only a guardian that is killed cannot write it, and then its caller does.
  */
-import { ftruncateSync } from 'node:fs'
+import { copyFileSync, ftruncateSync } from 'node:fs'
 import { lockFolder } from './folder-lock.ts'
-import type { GuardianJob, GuardianReport } from './guardian-handle.ts'
+import { type GuardianJob, type GuardianReport, logOf } from './guardian-handle.ts'
+import { note } from './note.ts'
 import type { RunningServer } from './running-server.ts'
 
 const job = JSON.parse(process.argv[2] ?? 'null') as GuardianJob
 const stopping = new AbortController()
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => stopping.abort())
-process.once('disconnect', () => stopping.abort())
-if (!process.connected) stopping.abort()
+const caller = process.ppid
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => stopping.abort(`somebody sent ${signal}`))
+process.once('disconnect', () => stopping.abort(process.ppid === caller ? 'its caller wants it to end' : 'its caller is gone'))
+if (!process.connected) stopping.abort('its caller is gone')
 
 const server = await start()
 if (server) await guard(server)
@@ -22,6 +25,8 @@ process.exit()
 async function start(): Promise<RunningServer | null> {
   try {
     await lockFolder(job.folder, stopping.signal)
+    // What was written before is what explains a server that is started again.
+    copyFileSync(logOf(job.folder), `${logOf(job.folder)}.before`)
     ftruncateSync(process.stdout.fd)
     const run = job.engine === 'redis' ? (await import('./redis.ts')).runRedis : (await import('./postgres.ts')).runPostgres
     return await run(job, stopping.signal)
@@ -36,14 +41,17 @@ async function start(): Promise<RunningServer | null> {
 
 async function guard(server: RunningServer): Promise<void> {
   const { ended, stop, ...started } = server
-  const stopped = new Promise<void>(resolve => stopping.signal.addEventListener('abort', () => resolve()))
+  const stopped = new Promise<string>(resolve => stopping.signal.addEventListener('abort', () => resolve(stopping.signal.reason)))
+  let reason: string = stopping.signal.reason
   if (!stopping.signal.aborted) {
     await report({ started })
-    await Promise.race([stopped, ended])
+    reason = await Promise.race([stopped, ended.then(how => `${started.name} ended by itself: ${how}`)])
   }
   try {
     await stop()
+    note(`ends, because ${reason}`)
   } catch (error) {
+    note(`ends, because ${reason}, and could not stop ${started.name} in order`)
     console.error(error)
     process.exitCode = 1
   }

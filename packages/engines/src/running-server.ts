@@ -15,12 +15,12 @@ import { isAlive, nameProcess, type ProcessName, pidOf } from './process-name.ts
 export const serverEnvironment = { LC_ALL: 'C', TZ: 'UTC' }
 
 export type RunningServer = StartedEngine & {
-  /** Resolves when the server is gone, asked or not. */
-  ended: Promise<unknown>
+  /** Resolves when the server is gone, asked or not, with how. */
+  ended: Promise<string>
   stop(): Promise<void>
 }
 
-export type ServerProcess = { pid: number; folder: string; file: string; ended: Promise<unknown>; stop(): Promise<void> }
+export type ServerProcess = { pid: number; folder: string; file: string; ended: Promise<string>; stop(): Promise<void> }
 
 type ServerCommand = {
   folder: string
@@ -34,7 +34,10 @@ type ServerCommand = {
 export function spawnServer({ folder, file, args, stopSignal, user }: ServerCommand): ServerProcess {
   const child = spawn(file, args, { cwd: '/', env: serverEnvironment, stdio: ['ignore', 'inherit', 'inherit'], ...user })
   child.once('error', error => console.error(error))
-  const ended = new Promise<unknown>(resolve => child.once('exit', resolve).once('error', resolve))
+  const ended = new Promise<string>(resolve => {
+    child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))
+    child.once('error', error => resolve(error.message))
+  })
   const name = child.pid === undefined ? null : nameProcess(child.pid)
   if (child.pid !== undefined && name !== null) writeName(folder, name)
   return { pid: child.pid ?? 0, folder, file, ended, stop }

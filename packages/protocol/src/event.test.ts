@@ -52,6 +52,31 @@ describe('a reader of version 1 and a writer of a later one', () => {
   })
 })
 
+test('a start whose input does not stand right before what the agent says is no event: no fold could begin there', () => {
+  const start = events.find(event => event.type === 'turn.started')
+  expect(parseEvent(start)).not.toBeNull()
+  for (const firstIndex of [0, 2, 9]) expect(parseEvent({ ...start, firstIndex })).toBeNull()
+})
+
+test('a plain delta is an event exactly where the schema says so', () => {
+  const plain = { type: 'message.delta', ...stamp, index: 0, delta: { type: 'text', text: 'a' }, offset: 0 }
+  const odd = [undefined, null, -1, -0, 0, 0.5, 1, 2 ** 53, Number.NaN, Number.POSITIVE_INFINITY, '1', '', {}, [], 'text', plain.task]
+  const changed = Object.keys(plain).flatMap(field => odd.map(value => ({ ...plain, [field]: value })))
+  const deltas = [
+    ...odd,
+    ...odd.flatMap(value => [
+      { type: value, text: 'a' },
+      { type: 'text', text: value },
+    ]),
+  ]
+  const values = [plain, { ...plain, more: 1 }, ...changed, ...deltas.map(delta => ({ ...plain, delta }))]
+  for (const value of values) {
+    const { success, data } = eventSchema.safeParse(value)
+    expect([value, parseEvent(value)]).toEqual([value, success ? data : null])
+  }
+  expect(values.filter(value => parseEvent(value) === value).length).toBeGreaterThan(5)
+})
+
 test('what is only said on the wire is no event of the log', () => {
   const wire = [
     { type: 'caught_up', task },

@@ -19,7 +19,10 @@ const rememberedStep = z.object({ name: z.string().min(1).max(maxStepName), memo
 
 export const helloBody = z.strictObject({
   worker: id,
-  agents: z.array(z.strictObject({ name: agentNameSchema, description: z.string().max(1_000) })).max(1_000),
+  agents: z
+    .array(z.strictObject({ name: agentNameSchema, description: z.string().max(1_000) }))
+    .max(1_000)
+    .refine(agents => new Set(agents.map(({ name }) => name)).size === agents.length, 'Name each agent once'),
 })
 
 export const claimBody = z.strictObject({ worker: id, turn: z.uuid(), claimId: id })
@@ -40,6 +43,10 @@ export const claimAnswer = z.discriminatedUnion('answer', [
     isolated: z.boolean(),
     /** What earlier claims of this turn have finished for good. */
     steps: z.array(rememberedStep).default([]),
+    /** How long ago the turn was queued. Absent from servers of before it was told, like what follows. */
+    waitedMs: z.int().optional(),
+    /** The trace that the turn is a part of, as W3C Trace Context has it. */
+    traceparent: z.string().optional(),
   }),
   z.object({ answer: z.enum(['leased', 'settled']) }),
 ])
@@ -82,7 +89,7 @@ export const finishBody = z.strictObject({
 })
 export const finishAnswer = z.object({ answer: z.enum(['committed', 'retrying', 'already', 'superseded', 'gap']) })
 
-export const historyBody = z.strictObject({ task: z.uuid(), after: z.int().min(0).optional() })
+export const historyBody = z.strictObject({ task: z.uuid(), after: z.int32().min(0).optional() })
 export const historyAnswer = z.object({ data: z.array(messageSchema), nextCursor: z.int().nullable() })
 
 export type Hello = z.output<typeof helloBody>

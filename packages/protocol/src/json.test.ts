@@ -14,6 +14,11 @@ describe('what is refused of a request', () => {
   test('plain JSON has no fault', () => {
     expect(findJsonFault({ a: [1, 'é😀', null, { b: false }] }, defaultLimits)).toBeNull()
     expect(findJsonFault('text', defaultLimits)).toBeNull()
+    expect(findJsonFault([-0, 1e308, 2 ** 60, 5e-324], defaultLimits)).toBeNull()
+  })
+
+  test('a number that no double holds is a fault: it would be stored as null', () => {
+    expect(findJsonFault(JSON.parse('{"a":[1,-1e999]}'), defaultLimits)).toEqual({ code: 'validation_failed', path: '/a/1' })
   })
 
   test.each([

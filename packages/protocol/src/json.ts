@@ -13,7 +13,11 @@ export type JsonObject = { [key: string]: Json }
 export const jsonSchema = z.unknown().refine(value => value !== undefined, 'Required') as z.ZodType<Json>
 export const jsonObjectSchema = z.record(z.string(), jsonSchema) as z.ZodType<JsonObject>
 
-export type JsonFault = { code: 'json_too_deep' | 'json_too_complex' | 'invalid_characters' | 'forbidden_key'; path: string }
+export type JsonFault = {
+  /** `validation_failed`: a number that no double holds, which would be stored as null. */
+  code: 'json_too_deep' | 'json_too_complex' | 'invalid_characters' | 'forbidden_key' | 'validation_failed'
+  path: string
+}
 
 /** Something about a parsed JSON value that we do not take, with its JSON pointer, or null. */
 export function findJsonFault(root: unknown, limits: { jsonDepth: number; jsonItems: number }): JsonFault | null {
@@ -23,6 +27,7 @@ export function findJsonFault(root: unknown, limits: { jsonDepth: number; jsonIt
   for (let visit = visits.pop(); visit; visit = visits.pop()) {
     const { value, depth, path } = visit
     if (typeof value === 'string' && !isStorableText(value)) return { code: 'invalid_characters', path }
+    if (typeof value === 'number' && !Number.isFinite(value)) return { code: 'validation_failed', path }
     if (typeof value !== 'object' || value === null) continue
     if (depth >= limits.jsonDepth) return { code: 'json_too_deep', path }
     for (const [key, child] of Object.entries(value)) {

@@ -27,10 +27,25 @@ export const defaultLimits = {
   snapshotBytes: 1 * MiB,
 } as const satisfies Record<string, number>
 
+/** Of a request before its body, where nothing is configured: what is larger is no request to us. */
+export const headLimits = {
+  /** All headers together. */
+  headerBytes: 16 * KiB,
+  headerCount: 2_000,
+  /** One part of the address: an id, or the name of a file. */
+  paramLength: 100,
+  /** How long a head may take to arrive, and then all of the request. */
+  requestMs: 10_000,
+} as const satisfies Record<string, number>
+
+/** How many of the things that are wrong with a request it is told. */
+export const maxDetails = 20
 /** Highest index of a reasoning part. */
 export const maxReasoningIndex = 255
 /** Items on one page of a listing, and turns in a snapshot. */
 export const maxPageSize = 100
+/** `metadata.<key>` in one listing: each is looked for in every task of the tenant. */
+export const maxMetadataFilters = 10
 /** UTF-16 units in the name of a step. */
 export const maxStepName = 200
 /** Longest life of a token for one task. Streams hand out fresh ones. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { z } from 'zod'
+import { maxMetadataFilters } from './limits.ts'
 import { cancelTaskBody, createTaskBody, createTurnBody, listMessagesQuery, listTasksQuery } from './requests.ts'
 import { detailsOf } from './validation-details.ts'
 
@@ -101,5 +102,11 @@ describe('listing', () => {
       ['/limt', '/metadata.', '/toString'].sort(),
     )
     expect(faults(listMessagesQuery, { status: 'running' })).toEqual(['/status'])
+  })
+
+  test('by so many keys of metadata at once, and no more', () => {
+    const filters = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`metadata.k${i}`, 'x']))
+    expect(faults(listTasksQuery, filters(maxMetadataFilters))).toEqual([])
+    expect(faults(listTasksQuery, filters(maxMetadataFilters + 1))).toEqual([''])
   })
 })

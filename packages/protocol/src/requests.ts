@@ -3,11 +3,20 @@ import { z } from 'zod'
 import { strictContentSchema, text } from './content.ts'
 import { agentNameSchema } from './entities.ts'
 import { jsonObjectSchema, jsonSchema } from './json.ts'
-import { maxPageSize, maxTokenSeconds } from './limits.ts'
+import { maxMetadataFilters, maxPageSize, maxTokenSeconds } from './limits.ts'
 import { taskStatusSchema } from './status.ts'
 
 const hour = 3_600_000
 const day = 24 * hour
+
+/** From 0 on; -0 is another number, and nothing is made into what it is not. */
+function wholeUpTo(max: number) {
+  return z
+    .int()
+    .min(0)
+    .max(max)
+    .refine(value => !Object.is(value, -0), 'Expected a number from 0 on')
+}
 
 /** A string is short for plain text. */
 const inputSchema = z.union([z.string().transform(value => text(value)), strictContentSchema])
@@ -19,12 +28,8 @@ export const createTaskBody = z.strictObject({
   metadata: jsonObjectSchema.optional(),
   name: z.string().min(1).max(200).optional(),
   /** Higher runs first among the queued turns of an agent. */
-  priority: z.int().min(0).max(100).default(0),
-  delayMs: z
-    .int()
-    .min(0)
-    .max(365 * day)
-    .default(0),
+  priority: wholeUpTo(100).default(0),
+  delayMs: wholeUpTo(365 * day).default(0),
   timeoutMs: z
     .int()
     .min(1)
@@ -73,6 +78,9 @@ export const listTasksQuery = z
   .superRefine((query, context) => {
     const unknown = Object.keys(query).filter(key => !Object.hasOwn(taskFilters, key) && !/^metadata\../.test(key))
     for (const key of unknown) context.addIssue({ code: 'custom', path: [key], message: 'Unknown parameter' })
+    const filters = Object.keys(query).filter(key => key.startsWith('metadata.'))
+    if (filters.length > maxMetadataFilters)
+      context.addIssue({ code: 'custom', path: [], message: `maxMetadataFilters: a query may ask for ${maxMetadataFilters} of them` })
   })
 
 export const listMessagesQuery = z.strictObject({ after: digits.optional(), limit, turn: digits.optional() })

@@ -30,6 +30,7 @@ export function createAppender(log: LogWriter): Appender {
     while (waiting.length > 0) {
       const batch = takeBatch()
       try {
+        // failpoint: appending
         const answers = await log.append(batch.map(({ append }) => append))
         // failpoint: appended (batch.map(({ append }) => append), answers)
         for (const [i, { resolve }] of batch.entries()) resolve(answers[i] ?? 'gap')

@@ -52,7 +52,7 @@ describe('a handler', () => {
     expect(events).toEqual([])
   })
 
-  test('that yields what is no update fails, with what it said before', async () => {
+  test('[input 49] that yields what is no update fails, with what it said before', async () => {
     const { outcome, events } = await run(async function* () {
       yield delta(0, 'a')
       yield 'b' as never

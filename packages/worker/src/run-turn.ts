@@ -6,7 +6,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import { digestOf, type Failure, type FinishBody, RivuletError, type Update } from '@rivulet/protocol'
+import { digestOf, type Failure, type FinishBody, RivuletError, type Tracer, type Update } from '@rivulet/protocol'
 import type { Appender } from './appender.ts'
 import { endOf } from './auto-send.ts'
 import type { AgentDefinition } from './define-agent.ts'
@@ -15,8 +15,10 @@ import type { Logger } from './logger.ts'
 import type { ServerCalls } from './server-calls.ts'
 import { createSteps, tooLarge } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
+import { openTurnAccount } from './turn-account.ts'
 import { abortReason, turnOver } from './turn-over.ts'
 import { createTurnWriter, type TurnWriter } from './turn-writer.ts'
+import type { WorkerObserver } from './worker-observer.ts'
 
 /** A turn that is being run: what heartbeats renew, and how to end it from outside. */
 export type RunningTurn = {
@@ -37,8 +39,12 @@ export type RunTurnDeps = {
   hold: (turn: RunningTurn) => () => void
   /** The log refused a write: somebody else has the turn. */
   onFenced: () => void
+  tracer?: Tracer | undefined
+  observer?: WorkerObserver | undefined
   /** Fires when this worker stops without waiting for anything any more. */
   leaving: AbortSignal
+  /** How long a Redis that is out of memory is waited for. */
+  backpressureMs?: number | undefined
   /** Runs a turn whose worker died; absent where this process is that turn's own. */
   runApart?: ((turn: string, claimId: string) => Promise<void>) | undefined
 }
@@ -49,13 +55,14 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   const { worker, server, appender, leaving, runApart } = deps
   const claim = await server.claim({ worker, turn: id, claimId }, leaving)
   // failpoint: claim answered (claim)
-  if (claim.answer !== 'claimed') return
+  if (claim.answer !== 'claimed') return deps.log.debug({ turnId: id, answer: claim.answer }, 'turn is not ours to run')
   if (claim.isolated && runApart) {
     // Ours until the process that is started now claims it for itself.
     const unhold = deps.hold({ turn: id, epoch: () => claim.epoch, isSettled: () => true, lose: () => unhold(), giveBack: () => {} })
     return runApart(id, claimId).finally(unhold)
   }
-  const log = deps.log.child({ task: claim.task.id, turn: claim.turn.number, attempt: claim.attempt })
+  const account = openTurnAccount({ agent: agent.name, claim, log: deps.log, tracer: deps.tracer, observer: deps.observer })
+  const { log, span } = account
   const abort = new AbortController()
   // Handed to everything that waits in the turn, however much that is at a time.
   setMaxListeners(0, abort.signal)
@@ -74,8 +81,10 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     epoch: claim.epoch,
     appender,
     askReopen: epoch => server.reopen({ turn: id, epoch, claimId }, leaving),
-    onFenced: deps.onFenced,
+    onFenced,
+    onFirstWords: account.spoke,
     onLost: reason => interrupt(reason === 'superseded' ? { how: 'lost' } : failed(reason)),
+    backpressureMs: deps.backpressureMs,
   })
   const unhold = deps.hold({
     turn: id,
@@ -90,7 +99,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
 
   const steps = createSteps({ writer, remembered: claim.steps, remember })
   const { turn, unawaited } = createTurn({
-    ...{ claim, ...steps, log },
+    ...{ claim, ...steps, log, span },
     signal: abort.signal,
     loadHistory: () => server.history(claim.task.id, abort.signal),
   })
@@ -130,6 +139,12 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     if (ending.how === 'finished') return finish(ending.outcome)
     if (ending.how === 'given back') await server.release({ turn: id, epoch: writer.position().epoch }, leaving)
     log.info({}, `turn ${ending.how}`)
+    account.end(ending.how === 'lost' ? 'lost' : 'given_back')
+  }
+
+  function onFenced(): void {
+    log.warn({ epoch: writer.position().epoch }, 'a write was refused: somebody else has the turn')
+    deps.onFenced()
   }
 
   async function finish(outcome: FinishBody['outcome']): Promise<void> {
@@ -142,12 +157,14 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
         const digest = digestOf(writer.messages())
         const answer = await server.finish({ turn: id, epoch, outcome, n: appended, digest }, leaving)
         // failpoint: finish answered (id, epoch, answer)
-        if (answer !== 'gap') return log.debug({ answer }, 'turn ended')
+        if (answer !== 'gap') return account.end(outcome.status, { answer })
         await writer.reopen()
       }
       log.info({}, 'turn lost at its end')
+      account.end('lost')
     } catch (error) {
       log.warn({ err: error }, 'turn could not be finished here')
+      account.end('lost')
     } finally {
       writer.stop(turnOver('it has ended'))
     }

@@ -1,6 +1,6 @@
 /** Steps over one writer and a server that remembers: what is taken once, what comes back, and what does not belong in a step. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type Claim, custom, delta, done, type Message, start, text, toolRequest } from '@rivulet/protocol'
+import { type Claim, custom, delta, done, type Message, newTraceparent, plainSpan, start, text, toolRequest } from '@rivulet/protocol'
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { createSteps } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
@@ -249,7 +249,14 @@ function open(remembered: Claim['steps'] = [], onRemember: () => Promise<void> =
   }
   const steps = createSteps({ writer: writing, remembered, remember })
   const claim = { task: { id: task, params: null }, turn: { number: 1 }, attempt: 1 } as Claim
-  const { turn } = createTurn({ claim, ...steps, signal: new AbortController().signal, log: silent, loadHistory: async () => [] })
+  const { turn } = createTurn({
+    claim,
+    ...steps,
+    signal: new AbortController().signal,
+    log: silent,
+    span: plainSpan(newTraceparent()),
+    loadHistory: async () => [],
+  })
   return { turn, memory, writer: steps.writer, messages: writing.messages }
 }
 

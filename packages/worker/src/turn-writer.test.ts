@@ -21,7 +21,7 @@ const turn = { task: '01890000-0000-7000-8000-000000000000', turn: 1, attempt: 1
 type Reply = AppendAnswer | Error | Promise<AppendAnswer>
 
 /** Answers each append with the next of `replies`, then with ok. */
-function open(replies: Reply[] = [], reopenedAs: (number | null | Error)[] = []) {
+function open(replies: Reply[] = [], reopenedAs: (number | null | Error)[] = [], backpressureMs?: number) {
   const appends: Append[] = []
   const onLost = vi.fn()
   const onFenced = vi.fn()
@@ -43,6 +43,7 @@ function open(replies: Reply[] = [], reopenedAs: (number | null | Error)[] = [])
     },
     onFenced,
     onLost,
+    backpressureMs,
   })
   return { writer, appends, onLost, onFenced, said: () => appends.map(eventsOf) }
 }
@@ -140,6 +141,35 @@ describe('the end', () => {
     await expect(blocked).rejects.toThrow('enough')
     await expect(writer.drain()).rejects.toThrow('enough')
     expect(() => writer.say(delta(0, 'more'))).toThrow('enough')
+  })
+})
+
+describe('a Redis that is out of memory', () => {
+  const full = () => new Error("OOM command not allowed when used memory > 'maxmemory'.")
+
+  test('is waited for: when it takes words again, each is said once', async () => {
+    const { writer, appends, onLost } = open([full(), full()])
+    await writer.write(delta(0, 'a'))
+    await writer.drain()
+    expect(appends).toHaveLength(3)
+    expect(appends[2]).toEqual(appends[0])
+    expect(onLost).not.toHaveBeenCalled()
+  })
+
+  test('for too long fails the turn, which is still ours to end', async () => {
+    const { writer, onLost } = open(Array.from({ length: 100 }, full), [], 100)
+    await writer.write(delta(0, 'a'))
+    await expect(writer.drain()).rejects.toMatchObject({ code: 'stream_backpressure' })
+    expect(onLost).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'stream_backpressure' }))
+    expect(writer.isSuperseded()).toBe(false)
+  })
+
+  test('is not too long when something else was wrong in between: what counts is one stretch', async () => {
+    const apart = Array.from({ length: 2 }, () => [full(), new Error('connection lost')]).flat()
+    const { writer, onLost } = open(apart, [], 100)
+    await writer.write(delta(0, 'a'))
+    await writer.drain()
+    expect(onLost).not.toHaveBeenCalled()
   })
 })
 

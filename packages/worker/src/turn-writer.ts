@@ -26,8 +26,7 @@ import { turnOver } from './turn-over.ts'
 
 export const maxUnsentBytes = 1024 * 1024
 const maxEntriesPerAppend = 500
-/** How long a Redis that is out of memory is waited for. */
-const maxOutOfMemoryMs = 30_000
+const defaultBackpressureMs = 30_000
 
 export type TurnWriter = {
   /** Takes an update without waiting. */
@@ -65,9 +64,13 @@ export type TurnWriterDeps = {
   askReopen: (epoch: number) => Promise<number | null>
   /** The log refused an append, because somebody else has the turn. */
   onFenced: () => void
+  /** The first time that words are said. */
+  onFirstWords?: (() => void) | undefined
   /** The turn is lost, or cannot go on. */
   onLost: (reason: RivuletError | 'superseded') => void
   limits?: Limits
+  /** How long a Redis that is out of memory is waited for. Default 30,000. */
+  backpressureMs?: number | undefined
 }
 
 export function createTurnWriter({
@@ -76,8 +79,10 @@ export function createTurnWriter({
   appender,
   askReopen,
   onFenced,
+  onFirstWords,
   onLost,
   limits = defaultLimits,
+  backpressureMs = defaultBackpressureMs,
 }: TurnWriterDeps): TurnWriter {
   const composer = createTurnComposer(turn, { limits })
   let epoch = firstEpoch
@@ -86,6 +91,7 @@ export function createTurnWriter({
   let unsentBytes = 0
   let sending: Promise<void> | null = null
   let hasEnded = false
+  let hasSpoken = false
   let stopped: { reason: unknown } | null = null
   let waiters: (() => void)[] = []
   let isMoving = false
@@ -141,6 +147,10 @@ export function createTurnWriter({
   }
 
   function enqueue(events: Event[]): void {
+    if (!hasSpoken && events.some(({ type }) => type === 'message.delta' || type === 'message.replaced')) {
+      hasSpoken = true
+      onFirstWords?.()
+    }
     for (const event of events) {
       const size = sizeOf(event)
       unsentBytes += size
@@ -164,6 +174,8 @@ export function createTurnWriter({
     while (pending.length > 0 && !stopped) {
       const batch = pending.splice(0, maxEntriesPerAppend)
       const answer = await appendUntilAnswered(batch.map(({ event }) => encodeEvent(event)))
+      // Whoever stopped it has said why, and the turn may still be ours to end.
+      if (answer === 'stopped') return
       if (answer === 'ok' || answer === 'duplicate') {
         appended += batch.length
         unsentBytes -= bytesOf(batch)
@@ -187,7 +199,7 @@ export function createTurnWriter({
       } catch (error) {
         const isOutOfMemory = error instanceof Error && error.message.includes('OOM')
         outOfMemorySince = isOutOfMemory ? (outOfMemorySince ?? performance.now()) : null
-        if (outOfMemorySince !== null && performance.now() - outOfMemorySince > maxOutOfMemoryMs) {
+        if (outOfMemorySince !== null && performance.now() - outOfMemorySince > backpressureMs) {
           lose(new RivuletError('stream_backpressure', 'Redis is out of memory', { cause: error }))
         } else {
           await sleep(Math.min(1_000, 50 * 2 ** attempt) * (0.5 + Math.random() / 2))

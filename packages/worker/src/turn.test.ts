@@ -1,5 +1,5 @@
 /** The ways in which a handler speaks, over one writer and a log that takes everything. */
-import { type Claim, delta, done, type Message, start, text, toolRequest } from '@rivulet/protocol'
+import { type Claim, delta, done, type Message, newTraceparent, plainSpan, start, text, toolRequest } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import { endOf } from './auto-send.ts'
 import { createTurn, type Turn } from './turn.ts'
@@ -247,7 +247,15 @@ function open(past: Message[] = []): { turn: Turn; writer: TurnWriter; messages:
   })
   const claim = { task: { id: task, params: null }, turn: { number: 1 }, attempt: 1 } as Claim
   const step = () => Promise.reject(new Error('not here'))
-  const { turn } = createTurn({ claim, writer, step, signal: new AbortController().signal, log: silent, loadHistory: async () => past })
+  const { turn } = createTurn({
+    claim,
+    writer,
+    step,
+    signal: new AbortController().signal,
+    log: silent,
+    span: plainSpan(newTraceparent()),
+    loadHistory: async () => past,
+  })
   return { turn, writer, messages: writer.messages }
 }
 

@@ -7,6 +7,7 @@ import {
   type Json,
   type JsonObject,
   type Message,
+  type Span,
   start,
   type Task,
   text,
@@ -30,6 +31,8 @@ export type Turn = {
   /** Fires when the turn is canceled, lost, out of time or given back. Hand it to everything that waits. */
   readonly signal: AbortSignal
   readonly log: Logger
+  /** Where this attempt is in its trace: for `runAgent`, and its `traceparent` for everything else that is asked of others. */
+  readonly span: Span
   /** The task's messages so far, this turn's input last. Aborted and failed ones are left out unless asked for. */
   history(options?: { includeUnfinished?: boolean }): Promise<Message[]>
   /** Streams updates by itself, and answers the finished messages. */
@@ -55,15 +58,16 @@ export type TurnDeps = {
   step: TakeStep
   signal: AbortSignal
   log: Logger
+  span: Span
   loadHistory: () => Promise<Message[]>
 }
 
 /** `unawaited` names what a handler has begun and not waited for: it would be cut where it stands. */
-export function createTurn({ claim, writer, step, signal, log, loadHistory }: TurnDeps): { turn: Turn; unawaited: () => string[] } {
+export function createTurn({ claim, writer, step, signal, log, span, loadHistory }: TurnDeps): { turn: Turn; unawaited: () => string[] } {
   const { task, turn, attempt } = claim
   const begun = new Map<symbol, string>()
   const speaking: Turn = {
-    ...{ task, attempt, signal, log, history, message },
+    ...{ task, attempt, signal, log, span, history, message },
     number: turn.number,
     input: turn.input ?? null,
     params: turn.params ?? task.params,

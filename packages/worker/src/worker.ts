@@ -7,8 +7,17 @@ import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { connectRedis, createKeys, createLogWriter, createTurnConsumer, hearServer, type TurnConsumer, whenReady } from '@rivulet/broker'
-import { defaultLimits, RivuletError } from '@rivulet/protocol'
+import {
+  connectRedis,
+  createKeys,
+  createLogWriter,
+  createTurnConsumer,
+  hearServer,
+  requireFitRedis,
+  type TurnConsumer,
+  whenReady,
+} from '@rivulet/broker'
+import { defaultLimits, RivuletError, type Tracer } from '@rivulet/protocol'
 import { createAppender } from './appender.ts'
 import type { AgentDefinition } from './define-agent.ts'
 import { failureOf } from './failure.ts'
@@ -18,6 +27,7 @@ import { type RunningTurn, type RunTurnDeps, runTurn } from './run-turn.ts'
 import { createServerCalls } from './server-calls.ts'
 import { createSlots } from './slots.ts'
 import { surviveLateWords } from './turn-over.ts'
+import type { WorkerObserver } from './worker-observer.ts'
 
 export type WorkerOptions = {
   agents: readonly AgentDefinition[]
@@ -30,15 +40,23 @@ export type WorkerOptions = {
   concurrency?: number
   /** How often leases are renewed. Default 5,000. */
   heartbeatMs?: number
+  /** How long a Redis that is out of memory is waited for, before the attempt fails with `stream_backpressure`. Default 30,000. */
+  backpressureMs?: number | undefined
   /** How long running turns may go on after `stop`, before they are given back. Default 10,000. */
   graceMs?: number
   redisPrefix?: string
+  /** Who collects spans. Default: nobody; the trace of a turn is handed on all the same. */
+  tracer?: Tracer | undefined
+  /** Who counts what happens here. */
+  observer?: WorkerObserver | undefined
   /** How a turn whose worker died gets a process of its own. Without it, it runs among the others. */
   isolation?: Isolation
 }
 
 export type Worker = {
   id: string
+  /** Rejects when this worker must not go on, with a sentence that says what to change. It has stopped by itself then. */
+  refused: Promise<never>
   /** Takes nothing new, lets running turns go on for the grace period, gives back the rest. */
   stop(): Promise<void>
 }
@@ -47,7 +65,21 @@ export type Worker = {
 const maxLogBytes = 8 * defaultLimits.turnBytes
 
 export function createWorker(options: WorkerOptions): Worker {
-  const { agents, redisUrl, url, key, log, concurrency = 20, heartbeatMs = 5_000, graceMs = 10_000, redisPrefix, isolation } = options
+  const {
+    agents,
+    redisUrl,
+    url,
+    key,
+    log,
+    concurrency = 20,
+    heartbeatMs = 5_000,
+    graceMs = 10_000,
+    redisPrefix,
+    isolation,
+    backpressureMs,
+    tracer,
+    observer,
+  } = options
   const duplicate = agents.find(({ name }, i) => agents.findIndex(other => other.name === name) !== i)
   if (duplicate) throw new RivuletError('validation_failed', `Two agents are named ${duplicate.name}`)
 
@@ -73,15 +105,25 @@ export function createWorker(options: WorkerOptions): Worker {
   let stopped: Promise<void> | null = null
   const isolated = isolation?.turn ? decodeIsolatedTurn(isolation.turn) : null
   const started = isolated ? runAlone(isolated) : start()
+  const refused = new Promise<never>((_, reject) => {
+    started.catch(error => {
+      if (stopping.signal.aborted) return
+      log.error({ reason: failureOf(error).message }, 'this worker cannot work here')
+      void stop().then(() => reject(error))
+    })
+  })
+  refused.catch(() => {})
   const heartbeats = setInterval(() => void beat(), heartbeatMs)
   const stopSurviving = surviveLateWords(log)
 
-  return { id, stop }
+  return { id, refused, stop }
 
   async function start(): Promise<void> {
     // Nobody may send an agent work before the server knows it, and no turn is taken that could not be claimed.
     while (!(await greet()) && !stopping.signal.aborted) await sleep(500)
     if (stopping.signal.aborted) return
+    const remark = await requireFitRedis(redis, stopping.signal)
+    if (remark) log.warn({}, remark)
     consumers = agents.map(agent => ({ agent: agent.name, consumer: consume(agent) }))
     log.info({ worker: id, agents: agents.map(({ name }) => name), concurrency }, 'worker is ready')
   }
@@ -106,9 +148,22 @@ export function createWorker(options: WorkerOptions): Worker {
     // What was fetched and waited for a slot is left to others; the server finds that its job is gone.
     if (stopping.signal.aborted) return
     try {
-      await runTurn(agent, turn, { worker: id, server, appender, log, hold, onFenced, leaving: leaving.signal, ...extra }, claimId)
+      const deps = {
+        worker: id,
+        server,
+        appender,
+        log,
+        hold,
+        onFenced,
+        leaving: leaving.signal,
+        backpressureMs,
+        tracer,
+        observer,
+        ...extra,
+      }
+      await runTurn(agent, turn, deps, claimId)
     } catch (error) {
-      log.warn({ err: error, turn }, 'turn was not run')
+      log.warn({ err: error, turnId: turn }, 'turn was not run')
     }
   }
 

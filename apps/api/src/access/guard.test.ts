@@ -90,3 +90,14 @@ test.each([
     status === 200 ? 'default' : 'forbidden',
   ])
 })
+
+test.each(['x-forwarded-host', 'forwarded', 'x-forwarded-for'])(
+  '[input 44] what a caller says in %s of where it comes from is not believed',
+  async name => {
+    const app = serve({ config: { access: { scope: 'tasks:read' } } }, { isOpen: true })
+    const said = { [name]: name === 'forwarded' ? 'for=127.0.0.1;host=localhost' : 'localhost' }
+    const elsewhere = { [name]: name === 'forwarded' ? 'for=6.6.6.6;host=evil.example' : 'evil.example' }
+    expect((await app.inject({ url: '/any', headers: { host: 'evil.example', ...said } })).statusCode).toBe(403)
+    expect((await app.inject({ url: '/any', headers: { host: 'localhost', ...elsewhere } })).statusCode).toBe(200)
+  },
+)

@@ -47,7 +47,7 @@ export function guardRoutes(scope: FastifyInstance, { keys, tokens, rates }: Doo
     const waitSeconds = !isLimited(principal) || access?.scope === 'worker' ? 0 : rates.take(nameOf(principal))
     if (waitSeconds > 0) {
       reply.header('retry-after', String(waitSeconds))
-      throw new RivuletError('rate_limited', 'RATE_LIMIT_PER_SECOND: this key asks too often')
+      throw new RivuletError('rate_limited', `RATE_LIMIT_PER_SECOND: a key may ask ${rates.perSecond} times a second`)
     }
     if (!access || !isAllowed(principal, access, request)) throw new RivuletError('forbidden', 'This key may not do this')
     request.principal = principal

@@ -1,6 +1,7 @@
 /** How many requests each caller may make: so many a second, and as many at once as were saved up. Of this process only. */
 
 export type TokenBuckets = {
+  readonly perSecond: number
   /** Takes one; answers after how many seconds there is one again, 0 when it was had. */
   take(name: string): number
 }
@@ -10,7 +11,7 @@ const maxBuckets = 10_000
 
 export function createTokenBuckets({ perSecond, burst }: { perSecond: number; burst: number }): TokenBuckets {
   const buckets = new Map<string, { left: number; at: number }>()
-  return { take }
+  return { perSecond, take }
 
   function take(name: string): number {
     const now = performance.now()

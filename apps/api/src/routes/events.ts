@@ -6,10 +6,12 @@ import { z } from 'zod'
 import type { Admission } from '../access/open-streams.ts'
 import { holds } from '../access/principal.ts'
 import { type AiSdkResponse, aiSdkHeaders, openAiSdkStream, speakAiSdk } from '../ai-sdk-response.ts'
+import { countRequest } from '../http-metrics.ts'
 import type { Watching } from '../hub.ts'
 import type { Services } from '../services.ts'
 import { openSse } from '../sse-response.ts'
 import { getTask, hasTurn } from '../store/read.ts'
+import type { Tenant } from '../store/tenant.ts'
 import { findPlace, type Wish } from '../viewer-place.ts'
 
 /** What a stream speaks; without it, our own events. `ai-sdk` is the UI message stream of the Vercel AI SDK, of one turn. */
@@ -42,13 +44,22 @@ export type EventStream = ReturnType<typeof createEventStream>
 type Tongue = { format?: z.output<typeof streamFormat>; turn?: number | undefined }
 
 /** Answers a request with a task's event stream. */
-export function createEventStream({ of, hub, reader, streams, isDraining }: Services) {
+export function createEventStream({ of, hub, reader, streams, metrics, isDraining }: Services) {
+  const looking = new Map<string, Promise<unknown>>()
   return { stream, wants, reserve, checkTurn }
 
   async function checkTurn({ principal: { tenant } }: FastifyRequest, task: string, turn: number): Promise<void> {
     const db = of(tenant)
     await getTask(db, tenant, task)
-    if (!(await hasTurn(db, tenant, task, turn))) throw new RivuletError('not_found', `This task has no turn ${turn}`)
+    if (!(await hasTurn(db, tenant, task, turn))) throw new RivuletError('not_found', 'This task has no such turn')
+  }
+
+  /** Thousands who come back at once, to a process that has no feed of their task yet, are one question. */
+  function checkTask(tenant: Tenant, task: string): Promise<unknown> {
+    const key = `${tenant} ${task}`
+    const pending = looking.get(key) ?? getTask(of(tenant), tenant, task).finally(() => looking.delete(key))
+    looking.set(key, pending)
+    return pending
   }
 
   function wants(request: FastifyRequest): boolean {
@@ -73,7 +84,7 @@ export function createEventStream({ of, hub, reader, streams, isDraining }: Serv
 
   async function open(task: string, reply: FastifyReply, wish: Wish & Tongue, admission: Admission): Promise<FastifyReply> {
     const { tenant } = reply.request.principal
-    if (!hub.isRunning(tenant, task)) await getTask(of(tenant), tenant, task)
+    if (!hub.isRunning(tenant, task)) await checkTask(tenant, task)
     const place = await findPlace(hub, reader, { tenant, task }, wish)
     if (!place) {
       admission.over()
@@ -96,6 +107,7 @@ export function createEventStream({ of, hub, reader, streams, isDraining }: Serv
       admission.over()
       return reply
     }
+    countRequest(metrics, reply.request, 200)
     if (aiSdk) spoken = speakAiSdk(response, aiSdk)
     watching = hub.watch(place.feed, spoken ?? response, { begin: place.begin, isFollowing: wish.isFollowing })
     // The AI SDK takes nothing that it does not know.
@@ -109,7 +121,14 @@ export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
   const params = z.object({ id: taskIdSchema })
   // A HEAD would get a body: the stream is written past Node's response object.
   const config = { access: { scope: 'tasks:read', token: 'read', tokenInQuery: true } } as const
-  const options = { exposeHeadRoute: false, config, schema: { tags: ['tasks'], params, querystring: query } }
+  const stream = { description: 'Its events, as they come', content: { 'text/event-stream': { schema: z.string() } } }
+  const schema = {
+    tags: ['tasks'],
+    params,
+    querystring: query,
+    response: { 200: stream, 204: z.null().describe('There is nothing more to come') },
+  }
+  const options = { exposeHeadRoute: false, config, schema }
   app.get('/tasks/:id/events', options, async (request, reply) => {
     const { accept } = request.headers
     if (accept !== undefined && !/text\/event-stream|text\/\*|\*\/\*/.test(accept)) {
@@ -123,6 +142,7 @@ export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
       return await events.stream(request.params.id, reply, { cursor, isFollowing: follow === 'true', format, turn })
     } catch (error) {
       if (token === undefined || !(error instanceof RivuletError) || !isCrowded.has(error.code)) throw error
+      reply.errorCode = error.code
       // An EventSource gives up for good at anything but a 200: it is asked to come back later.
       return reply.type('text/event-stream').send('retry: 15000\n\n')
     }

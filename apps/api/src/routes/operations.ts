@@ -16,7 +16,12 @@ export function agentRoutes(scope: FastifyInstance, { of, config: { leaseMs } }:
       return { data: await listAgents(of(tenant), tenant, leaseMs) }
     })
 
-  const querystring = z.strictObject({ minutes: z.coerce.number().int().min(1).max(60).default(10) })
+  const minutes = z
+    .string()
+    .regex(/^([1-9]|[1-5]\d|60)$/, 'Use 1 to 60')
+    .transform(Number)
+    .default(10)
+  const querystring = z.strictObject({ minutes })
   const schema = { tags: ['agents'], querystring, response: { 200: activitySchema } }
   scope
     .withTypeProvider<ZodTypeProvider>()
@@ -24,9 +29,10 @@ export function agentRoutes(scope: FastifyInstance, { of, config: { leaseMs } }:
 }
 
 export function operationRoutes(app: FastifyInstance, { unready }: Services): void {
-  app.get('/healthz', { schema: { tags: ['operations'] } }, async () => ({ status: 'ok' }))
+  const schema = { tags: ['operations'], response: { 200: z.object({ status: z.enum(['ok', 'ready']) }) } }
+  app.get('/healthz', { schema }, async () => ({ status: 'ok' }))
 
-  app.get('/readyz', { schema: { tags: ['operations'] } }, async () => {
+  app.get('/readyz', { schema }, async () => {
     const reason = await unready()
     if (reason !== null) throw new RivuletError('dependency_unavailable', reason)
     return { status: 'ready' }
@@ -34,9 +40,11 @@ export function operationRoutes(app: FastifyInstance, { unready }: Services): vo
 }
 
 /** Of the whole process, so of all tenants: not for everybody. */
-export function metricsRoute(scope: FastifyInstance, { metrics }: Services): void {
+export function metricsRoute(scope: FastifyInstance, { metrics, sampleMetrics }: Services): void {
   const config = { access: { scope: 'admin' } } as const
-  scope.get('/metrics', { config, schema: { tags: ['operations'] } }, async (_, reply) => {
+  const text = { description: 'In the format of Prometheus', content: { 'text/plain': { schema: z.string() } } }
+  scope.get('/metrics', { config, schema: { tags: ['operations'], response: { 200: text } } }, async (_, reply) => {
+    await sampleMetrics()
     reply.header('content-type', metrics.registry.contentType)
     return metrics.registry.metrics()
   })

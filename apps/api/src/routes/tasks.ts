@@ -15,11 +15,14 @@ import {
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { answerBefore, answerOnce, markReplay, sendAnswer } from '../idempotent.ts'
+import { aboutTurn } from '../about-turn.ts'
+import { answerBefore, answerOnce, keyOf, markReplay, sendAnswer } from '../idempotent.ts'
 import { listLiveMessages } from '../live-messages.ts'
+import { startRequestSpan } from '../request-span.ts'
 import type { Services } from '../services.ts'
 import type { CancelBegun } from '../store/cancel-task.ts'
 import { type Accepted, createTask, createTurn } from '../store/create-task.ts'
+import type { OnceAnswer } from '../store/idempotency.ts'
 import { getTask, latestTurns, listTasks } from '../store/read.ts'
 import { removeTask } from '../store/remove-task.ts'
 import { toTask, toTurn } from '../store/rows.ts'
@@ -30,17 +33,18 @@ const accepted = z.object({ task: taskSchema, turn: turnSchema })
 const reading = { access: { scope: 'tasks:read' } } as const
 const writing = { access: { scope: 'tasks:write' } } as const
 const readingOne = { access: { scope: 'tasks:read', token: 'read' } } as const
-const sending = { access: { scope: 'tasks:write', token: 'send' } } as const
+const creating = { ...writing, addsWork: true } as const
+const sending = { access: { scope: 'tasks:write', token: 'send' }, addsWork: true } as const
 const canceling = { access: { scope: 'tasks:write', token: 'cancel' } } as const
 
 export function taskRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
-  const { of, ending, announcing, relay, metrics, announcer, reader, limits } = services
+  const { of, acceptance, ending, announcing, relay, metrics, announcer, reader, limits, tracer } = services
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   app.post(
     '/tasks',
     {
-      config: writing,
+      config: creating,
       schema: {
         tags: ['tasks'],
         querystring: z.strictObject({ format: streamFormat }),
@@ -52,24 +56,31 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       const { format } = request.query
       const { tenant } = request.principal
       const admission = events.wants(request) || format ? events.reserve(request) : null
+      const span = startRequestSpan(tracer, request)
       let work: Accepted | undefined
-      const answer = await answerOnce(of(tenant), request, async tx => {
-        work = await createTask(tx, tenant, request.body, limits.queuedTurns)
-        return { status: work.isNew ? 201 : 200, body: toBody({ task: toTask(work.task), turn: toTurn(work.turn) }) }
-      }).catch(error => {
+      const answer = await accept().catch(error => {
         admission?.over()
-        throw error
+        return span.refused(error)
       })
       // failpoint: accepted
+      if (!admission) relay.kick()
       if (work?.isQueued) await announceAccepted(work)
-      if (!admission) {
-        relay.kick()
-        return sendAnswer(reply, answer)
-      }
+      span.accepted(work)
+      if (!admission) return sendAnswer(reply, answer)
       markReplay(reply, answer.replayed)
       const { task, turn } = accepted.parse(answer.body)
       // The viewer first: it is there when the agent begins to speak.
       return events.stream(task.id, reply, { cursor: null, isFollowing: false, format, turn: turn.number }, admission).finally(relay.kick)
+
+      async function accept(): Promise<OnceAnswer> {
+        const fresh = await acceptance.accept(tenant, request.body, keyOf(request), span.traceparent)
+        work = fresh?.accepted
+        if (fresh) return { ...fresh.answer, replayed: false }
+        return answerOnce(of(tenant), request, async tx => {
+          work = await createTask(tx, tenant, request.body, limits.queuedTurns, span.traceparent)
+          return { status: work.isNew ? 201 : 200, body: toBody({ task: toTask(work.task), turn: toTurn(work.turn) }) }
+        })
+      }
     },
   )
 
@@ -114,17 +125,19 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       // To interrupt is to cancel, too.
       if (request.body.ifBusy === 'interrupt' && token && !token.can.includes('cancel'))
         throw new RivuletError('forbidden', 'This token may not cancel')
+      const span = startRequestSpan(tracer, request)
       let work: Accepted | undefined
       let begun: CancelBegun | undefined
       const answer = await answerOnce(of(tenant), request, async tx => {
         const { id } = request.params
         if (request.body.ifBusy === 'interrupt') begun = await ending.beginInterrupt(tx, tenant, id)
-        work = await createTurn(tx, tenant, id, request.body, limits.queuedTurns)
+        work = await createTurn(tx, tenant, id, request.body, limits.queuedTurns, span.traceparent)
         return { status: 202, body: toBody({ turn: toTurn(work.turn) }) }
-      })
+      }).catch(span.refused)
       if (begun) await ending.completeInterrupt(begun)
       relay.kick()
       if (work) await announceAccepted(work)
+      span.accepted(work)
       return sendAnswer(reply, answer)
     },
   )
@@ -165,7 +178,8 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
     },
   )
 
-  async function announceAccepted({ turn, isNew }: Accepted): Promise<void> {
+  async function announceAccepted({ task, turn, isNew }: Accepted): Promise<void> {
+    scope.log.debug({ ...aboutTurn(turn), agent: task.agent }, 'turn accepted')
     if (isNew) metrics.tasks.inc()
     await announcing.announceQueued(turn, isNew)
   }

@@ -1,0 +1,126 @@
+/**
+ * What nobody should send, over a raw socket: each row of docs/bad-input.md gets the answer that stands there, in the one shape of an error.
+ */
+import { type Keyring, openKeyring } from '@rivulet/api/keys'
+import { createClient as connect } from '@rivulet/client'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type BadInput, type BadInputWorld, badInputs } from '../support/bad-inputs.ts'
+import { shapeFaults } from '../support/error-shape.ts'
+import { holdingsOf, measuredOptions, untilNoMoreIsHeld } from '../support/fuzz/holdings.ts'
+import { descriptionOf, fuzzHttp, tryRequests } from '../support/fuzz/http.ts'
+import { fuzzLogs } from '../support/fuzz/log.ts'
+import { faultsInLines } from '../support/fuzz/log-lines.ts'
+import { markedRequests } from '../support/fuzz/marked-requests.ts'
+import { type ApiProcess, type Platform, startPlatform } from '../support/platform.ts'
+import { type RawOutcome, sendRaw } from '../support/raw-http.ts'
+import { repeat, rest, say, scripted } from '../support/scripts.ts'
+
+const key = 'the-root-key-of-this-test'
+const workerKey = 'the-worker-key-of-this-test'
+const pepper = 'a pepper that is long enough for this test'
+const env = { RIVULET_KEY: key, RIVULET_WORKER_KEY: workerKey, KEY_PEPPER: pepper, LOG_LEVEL: 'trace', ...measuredOptions }
+
+let platform: Platform
+let keyring: Keyring
+let world: BadInputWorld
+/** They take ten seconds of doing nothing: they begin first and are looked at last. */
+let slow: Record<'headers' | 'body', Promise<RawOutcome & { ms: number }>>
+
+beforeAll(async () => {
+  platform = await startPlatform({ env })
+  keyring = openKeyring(platform.databaseUrl)
+  slow = {
+    headers: timed('POST /v1/tasks HTTP/1.1\r\nhost: a\r\nx-slow: '),
+    body: timed(
+      `POST /v1/tasks HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{`,
+    ),
+  }
+  const client = connect({ url: platform.url, key })
+  await platform.client.post('/internal/hello', { worker: 'nobody', agents: [{ name: 'idle', description: '' }] }, bearer(workerKey))
+  const [mine, theirs] = [await client.tasks.create({ agent: 'echo', input: 'a' }), await foreignTask()]
+  await mine.result()
+  const readKey = (await keyring.create({ tenant: 'default', name: '', scopes: ['tasks:read'] }, pepper)).key
+  world = { key, readKey, task: mine.id, foreignTask: theirs }
+})
+afterAll(async () => {
+  await keyring.close()
+  await platform.close()
+})
+
+async function foreignTask(): Promise<string> {
+  const other = await keyring.create({ tenant: 'rival', name: '', scopes: ['admin'] }, pepper)
+  return (await connect({ url: platform.url, key: other.key }).tasks.create({ agent: 'idle' })).id
+}
+
+async function timed(bytes: string): Promise<RawOutcome & { ms: number }> {
+  const since = performance.now()
+  const outcome = await sendRaw(platform.url, [bytes], { untilClosed: true })
+  return { ...outcome, ms: performance.now() - since }
+}
+
+const bearer = (text: string) => ({ authorization: `Bearer ${text}` })
+
+describe.each([...new Set(badInputs.map(({ row }) => row))])('row %i', row => {
+  test.each(badInputs.filter(input => input.row === row).map(input => [input.input.slice(0, 100), input] as const))(
+    '%s',
+    async (_, input) => {
+      const outcome = await sendRaw(platform.url, input.send(world), { untilClosed: true })
+      expectAnswer(outcome, input)
+    },
+  )
+})
+
+function expectAnswer({ answers, isClosed }: RawOutcome, { status, code, closes, headers = {}, says }: BadInput): void {
+  expect(answers.map(answer => [answer.status, codeIn(answer.body)])).toEqual([[status, code]])
+  const [answer] = answers
+  if (!answer) return
+  if (closes) expect([isClosed, answer.headers.connection]).toEqual([true, 'close'])
+  for (const [name, value] of Object.entries(headers)) expect(answer.headers[name]).toMatch(value)
+  if (says) expect(answer.body).toMatch(says)
+  if (code !== null) expect(shapeFaults(answer)).toEqual([])
+}
+
+function codeIn(body: string): string | null {
+  return (JSON.parse(body) as { error?: { code: string } }).error?.code ?? null
+}
+
+describe('what nobody wrote down', () => {
+  const keys = { client: key, worker: workerKey }
+  const api = () => platform.apis[0] as ApiProcess
+
+  test('[input 48] whatever is said in any path, query, header or field of any route: no error and no log says it back', async () => {
+    const all = markedRequests(await descriptionOf(api().url), keys)
+    const { faults, requests } = await tryRequests(api().url, keys, all, all.length)
+    expect(requests).toBeGreaterThan(400)
+    expect(faults).toEqual([])
+    expect(faultsInLines(api().lines)).toEqual([])
+  })
+
+  test('requests at random get no 5xx and errors of the one shape; the process holds no more than before', async () => {
+    await fuzzHttp(api().url, keys, 50)
+    const before = await holdingsOf(api(), key)
+    const { faults, statuses } = await fuzzHttp(api().url, keys, 250)
+    expect(faults).toEqual([])
+    expect(faultsInLines(api().lines)).toEqual([])
+    expect(Object.keys(statuses).length).toBeGreaterThan(6)
+    await untilNoMoreIsHeld(api(), key, before, 4_000_000)
+  })
+
+  test('[input 49] rubbish in logs and on their channels stops nobody, and is told to nobody', async () => {
+    const client = connect({ url: api().url, key })
+    const beside = await client.tasks.create(scripted([repeat(60, say(0, 'word '), rest(20))]) as { agent: string })
+    const heard = beside.result()
+    expect(await fuzzLogs(platform, api(), keys, 200)).toEqual([])
+    expect(faultsInLines(api().lines)).toEqual([])
+    expect(await heard).toMatchObject({ text: 'word '.repeat(60) })
+  })
+})
+
+test.each(['headers', 'body'] as const)('[input 5] a request whose %s do not come is given up on after ten seconds', async part => {
+  const { answers, isClosed, ms } = await slow[part]
+  expect([answers.map(({ status, body }) => [status, codeIn(body)]), isClosed]).toEqual([[[408, 'request_timeout']], true])
+  expect(answers.flatMap(shapeFaults)).toEqual([])
+  expect(answers[0]?.body).toContain('requestMs: a request may take 10000 ms')
+  expect(ms).toBeGreaterThan(9_000)
+  expect(ms).toBeLessThan(20_000)
+})

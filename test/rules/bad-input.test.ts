@@ -1,0 +1,87 @@
+/** docs/bad-input.md has all fifty rows, each says what it gets, and each is shown: by requests that are sent, or by a test that names the row. */
+import * as protocol from '@rivulet/protocol'
+import { type ErrorRow, errorTable } from '@rivulet/protocol'
+import { describe, expect, test } from 'vitest'
+import { allVariables } from '../../scripts/variables-table.ts'
+import { badInputs } from '../support/bad-inputs.ts'
+import { rowsUnder } from './markdown-table.ts'
+import { filesUnder, readText } from './repository.ts'
+
+const page = readText('docs/bad-input.md')
+const rows = rowsUnder(page, '#').map(([number = '', , gets = '', shownBy = '']) => ({ number: Number(number), gets, shownBy }))
+const tests = ['packages', 'apps', 'test/flow'].flatMap(filesUnder).filter(path => path.endsWith('.test.ts'))
+const naming = new Map(tests.map(path => [path, rowsNamedIn(readText(path))]))
+
+function rowsNamedIn(source: string): number[] {
+  const lines = source.split('\n').filter(line => !/\.(skip|todo)\(/.test(line))
+  return lines.flatMap(line => Array.from(line.matchAll(/\[input (\d+)\]/g), ([, number]) => Number(number)))
+}
+
+const filesIn = (cell: string) => Array.from(cell.matchAll(/\]\(\.\.\/([^)]+)\)/g), ([, path = '']) => path)
+const answersIn = (cell: string) =>
+  Array.from(cell.matchAll(/\b([1-5]\d\d)(?: `([a-z_\d]+)`)?/g), ([, status, code]) => `${status} ${code ?? ''}`.trim())
+
+test('rows 1 to 50 are there, in order', () => {
+  expect(rows.map(({ number }) => number)).toEqual(Array.from({ length: 50 }, (_, i) => i + 1))
+})
+
+describe.each(rows)('row $number', ({ number, gets, shownBy }) => {
+  const sent = badInputs.filter(({ row }) => row === number)
+
+  test('is shown by the requests or by the tests that it says, and by all of those', () => {
+    const shown = [...naming].flatMap(([path, numbers]) => (numbers.includes(number) ? [path] : []))
+    expect(filesIn(shownBy).sort()).toEqual(shown.sort())
+    expect(shownBy.startsWith('requests')).toBe(sent.length > 0)
+    expect(shown.length > 0 || sent.length > 0 || /^none: \S/.test(shownBy)).toBe(true)
+  })
+
+  test('says what is answered', () => {
+    const answered = new Set(sent.map(({ status, code }) => `${status} ${code ?? ''}`.trim()))
+    const told = answersIn(gets)
+    expect([...answered].filter(answer => !told.includes(answer))).toEqual([])
+    // Where requests are all there is, nothing else is promised.
+    if (filesIn(shownBy).length === 0) expect(told.filter(answer => !answered.has(answer))).toEqual([])
+    for (const [status = '', code] of told.map(answer => answer.split(' ')))
+      if (code) expect([code, statusOf(code)]).toEqual([code, Number(status)])
+  })
+})
+
+test('no test names a row that there is not', () => {
+  expect([...naming.values()].flat().filter(number => number < 1 || number > 50)).toEqual([])
+})
+
+describe('every limit', () => {
+  const told = new Map(rowsUnder(page, 'limit').map(([name = '', value = '']) => [name.replaceAll('`', ''), value]))
+  const single = Object.entries(protocol).filter(([name, value]) => name.startsWith('max') && typeof value === 'number') as [
+    string,
+    number,
+  ][]
+  const constants = Object.fromEntries([...Object.entries(protocol.defaultLimits), ...Object.entries(protocol.headLimits), ...single])
+  const settings = allVariables().filter(({ name }) => /^(MAX_|RATE_LIMIT_)/.test(name))
+
+  test('of the contract is there, with its number', () => {
+    const known = Object.fromEntries([...told].filter(([name]) => !/^[A-Z_]+$/.test(name)))
+    expect(known).toEqual(Object.fromEntries(Object.entries(constants).map(([name, value]) => [name, amountOf(name, value)])))
+  })
+
+  test('of the settings is there, with its default', () => {
+    const known = Object.fromEntries([...told].filter(([name]) => /^[A-Z_]+$/.test(name)))
+    expect(known).toEqual(Object.fromEntries(settings.map(({ name, byDefault }) => [name, Number(byDefault).toLocaleString('en')])))
+  })
+
+  test('has a code that the table of errors has', () => {
+    for (const [, , , beyond = ''] of rowsUnder(page, 'limit'))
+      for (const [status = '', code] of answersIn(beyond).map(answer => answer.split(' ')))
+        expect([code, statusOf(code ?? '')]).toEqual([code, Number(status)])
+  })
+})
+
+function statusOf(code: string): number | undefined {
+  return Object.entries<ErrorRow>(errorTable).find(([name]) => name === code)?.[1].status
+}
+
+function amountOf(name: string, value: number): string {
+  if (name.endsWith('Ms')) return `${value / 1_000} s`
+  if (!name.endsWith('Bytes')) return value.toLocaleString('en')
+  return value % 2 ** 20 === 0 ? `${value / 2 ** 20} MiB` : `${value / 2 ** 10} KiB`
+}

@@ -1,0 +1,54 @@
+/** Every variable is described, once, where its program reads it; documents repeat that and nothing else. `npm run docs:variables` writes them. */
+import { describe, expect, test } from 'vitest'
+import { allVariables, exampleOf, withTable } from '../../scripts/variables-table.ts'
+import { filesUnder, readText } from './repository.ts'
+
+const variables = allVariables()
+const names = new Set(variables.map(({ name }) => name))
+
+/** The system's, not ours. */
+const ofTheSystem = ['PATH', 'TERM', 'NO_COLOR', 'FORCE_COLOR']
+
+test('the table in docs/operations.md is up to date', () => {
+  const page = readText('docs/operations.md')
+  expect(page).toBe(withTable(page, variables))
+})
+
+test('.env.example is up to date', () => {
+  expect(readText('.env.example')).toBe(exampleOf(variables))
+})
+
+test('no program reads a variable that is not in the table', () => {
+  const sources = filesUnder('apps').filter(path => /\/src\/.*(?<!\.test)\.tsx?$/.test(path) && !path.startsWith('apps/console/'))
+  const read = sources.flatMap(path =>
+    Array.from(readText(path).matchAll(/\benv(?:ironment)?\.([A-Z][A-Z_]+)\b/g), ([, name]) => name ?? ''),
+  )
+  expect(read).toContain('KEY_PEPPER')
+  expect(read.filter(name => !names.has(name) && !ofTheSystem.includes(name))).toEqual([])
+})
+
+test('the documents name no variable of ours that does not exist', () => {
+  const pages = ['README.md', ...filesUnder('docs').filter(path => path.endsWith('.md'))]
+  const named = pages.flatMap(path =>
+    Array.from(readText(path).matchAll(/`((?:RIVULET|MAX|LOG|TASK|WORKER|RATE_LIMIT|REDIS|INTERNAL)_[A-Z_]+)`/g)),
+  )
+  expect(named.map(([, name]) => name ?? '').filter(name => !names.has(name))).toEqual([])
+})
+
+describe('what is written', () => {
+  const variable = { name: 'A', readBy: ['API' as const], meaning: 'what `a` is', byDefault: null, example: null, isInternal: false }
+
+  test('a page without a place for the table is refused', () => {
+    expect(() => withTable('# Operations', [variable])).toThrow(/no place/)
+  })
+
+  test('what has to be set is set in the example, everything else is a comment, and what is not for people is left out', () => {
+    const example = exampleOf([
+      { ...variable, name: 'URL', example: 'redis://here' },
+      { ...variable, name: 'PORT', byDefault: '4000' },
+      { ...variable, name: 'HIDDEN', isInternal: true },
+    ])
+    expect(example).toMatch(/^# what a is \(API\)\nURL=redis:\/\/here\n\n# what a is \(API\)\n# PORT=4000\n$/m)
+    expect(example).not.toContain('HIDDEN')
+  })
+})

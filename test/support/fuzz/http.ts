@@ -1,0 +1,99 @@
+/**
+ * Sends requests at random to a running API and looks at every answer: no 5xx, the one shape of an error, nothing of what was sent in it.
+ * Faults come back as sentences, each with the request that made it.
+ */
+import { createClient, type RivuletClient } from '@rivulet/client'
+import { shapeFaults } from '../error-shape.ts'
+import { type RawAnswer, sendRaw } from '../raw-http.ts'
+import { type FuzzedRequest, type Keys, type OpenApi, placeholders, requestsTo } from './requests.ts'
+import { sampled } from './seed.ts'
+import { marker } from './spoiling.ts'
+
+/** Requests that are under way at a time. */
+const width = 6
+/** An answer that takes longer is one that hangs. */
+const patienceMs = 20_000
+
+export type Fuzzed = {
+  requests: number
+  /** How many answers there were of each status. */
+  statuses: Record<number, number>
+  faults: string[]
+}
+
+export async function fuzzHttp(url: string, keys: Keys, count: number): Promise<Fuzzed> {
+  return tryRequests(url, keys, sampled(requestsTo(await descriptionOf(url), keys), count), 120)
+}
+
+export async function descriptionOf(url: string): Promise<OpenApi> {
+  return (await (await fetch(`${url}/openapi.json`)).json()) as OpenApi
+}
+
+/** @param chunk after how many there are new tasks to ask for */
+export async function tryRequests(url: string, keys: Keys, requests: readonly FuzzedRequest[], chunk: number): Promise<Fuzzed> {
+  const client = createClient({ url, key: keys.client })
+  const statuses: Record<number, number> = {}
+  const faults: string[] = []
+  for (let at = 0; at < requests.length; at += chunk) {
+    const ids = await somethingToAskFor(client)
+    const waiting = requests.slice(at, at + chunk)
+    await Promise.all(
+      Array.from({ length: width }, async () => {
+        for (let next = waiting.shift(); next; next = waiting.shift()) await send(next, ids)
+      }),
+    )
+    const { status } = await fetch(`${url}/healthz`)
+    if (status !== 200) faults.push(`/healthz answered ${status}`)
+  }
+  return { requests: requests.length, statuses, faults }
+
+  async function send(request: FuzzedRequest, ids: ReadonlyMap<string, string>): Promise<void> {
+    const pieces = request.pieces.map(piece => withIds(piece, ids))
+    const told = (what: string) => faults.push(`${what}\n${Buffer.concat(pieces).toString('latin1').slice(0, 3_000)}`)
+    try {
+      const options = { answers: request.count, leavesAtOnce: request.isCut, timeoutMs: patienceMs }
+      const { answers } = await sendRaw(url, pieces, options)
+      if (answers.length === 0 && !request.isCut) told('There was no answer')
+      for (const answer of answers) {
+        statuses[answer.status] = (statuses[answer.status] ?? 0) + 1
+        for (const fault of faultsOf(answer, request.isHead)) told(fault)
+      }
+    } catch (error) {
+      told(String(error))
+    }
+  }
+}
+
+function faultsOf(answer: RawAnswer, isHead: boolean): string[] {
+  const { status, headers, body } = answer
+  const described = `${status} ${body.slice(0, 1_000)}`
+  if (status < 400) return status < 200 ? [`It was answered ${described}`] : []
+  return [
+    ...(status >= 500 ? [`It was answered ${described}`] : []),
+    ...(isHead ? [] : shapeFaults(answer).map(fault => `${fault}: ${described}`)),
+    ...((JSON.stringify(headers) + body).toLowerCase().includes(marker) ? [`It is echoed: ${JSON.stringify(headers)} ${body}`] : []),
+  ]
+}
+
+function withIds(piece: Buffer, ids: ReadonlyMap<string, string>): Buffer {
+  const text = piece.toString('latin1')
+  return placeholders.some(id => text.includes(id))
+    ? Buffer.from(
+        text.replaceAll(/0{8}-0{4}-7000-8000-0{11}\d/g, id => ids.get(id) ?? id),
+        'latin1',
+      )
+    : piece
+}
+
+/** Tasks that wait, tasks that have ended, and their turns: what is removed by one chunk is there again for the next. */
+async function somethingToAskFor(client: RivuletClient): Promise<ReadonlyMap<string, string>> {
+  const tasks = await Promise.all(
+    [0, 1, 2, 3].map(async i => {
+      const task = await client.tasks.create({ agent: i < 3 ? 'idle' : 'echo', input: 'fuzz' })
+      if (i === 3) await task.result()
+      const [turn] = (await task.detail()).turns
+      return [task.id, turn?.id ?? task.id]
+    }),
+  )
+  return new Map(placeholders.map((placeholder, i) => [placeholder, tasks.flat()[i] ?? placeholder]))
+}

@@ -1,0 +1,224 @@
+/**
+ * Requests at random, to every route that the API says it has: what fits its description, spoiled in one place or several, and brought to it in
+ * odd ways. The same seed makes the same requests.
+ */
+import fc from 'fast-check'
+import { type JsonSchema, type Vocabulary, valuesOf } from './schema-values.ts'
+import { marker, oddity, spoiled, spoiledJson, text } from './spoiling.ts'
+
+export type OpenApi = { paths: Record<string, Record<string, Operation>> }
+
+export type Operation = {
+  parameters?: { name: string; in: string; schema: JsonSchema }[]
+  requestBody?: { content: { 'application/json': { schema: JsonSchema } } }
+}
+
+export type FuzzedRequest = {
+  /** Each in a write of its own. */
+  pieces: Buffer[]
+  /** How many requests there are in them. */
+  count: number
+  /** Leaves in the midst of it: there may be no answer. */
+  isCut: boolean
+  /** Its answer has no body, whatever its length says. */
+  isHead: boolean
+}
+
+export type Keys = { client: string; worker: string }
+
+/** They stand for what is there when the request is sent: ids of tasks and of turns, as long as the real ones. */
+export const placeholders = Array.from({ length: 8 }, (_, i) => `00000000-0000-7000-8000-00000000000${i}`)
+
+export const words: Vocabulary = {
+  text,
+  id: fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...placeholders) }, { weight: 1, arbitrary: fc.uuid() }),
+  name: fc.constantFrom('idle', 'idle', 'idle', 'echo', 'never-seen', 'made-up'),
+}
+
+export function requestsTo({ paths }: OpenApi, keys: Keys): fc.Arbitrary<FuzzedRequest> {
+  const routes = Object.entries(paths).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, operation]) => requestTo(method.toUpperCase(), path, operation, keys)),
+  )
+  return fc.oneof(...routes)
+}
+
+function requestTo(method: string, path: string, { parameters = [], requestBody }: Operation, keys: Keys): fc.Arbitrary<FuzzedRequest> {
+  const schema = requestBody?.content['application/json'].schema
+  const key = path.startsWith('/internal') ? keys.worker : keys.client
+  return fc
+    .record({
+      method: fc.oneof(
+        { weight: 15, arbitrary: fc.constant(method) },
+        {
+          weight: 1,
+          arbitrary: fc.constantFrom('GET', 'POST', 'DELETE', 'PUT', 'PATCH', 'HEAD', 'OPTIONS', 'TRACE', 'PURGE', marker.toUpperCase()),
+        },
+      ),
+      path: pathOf(path),
+      query: queryOf(parameters.filter(each => each.in === 'query')),
+      headers: headersOf(key),
+      body: schema ? spoiledJson(spoiled(valuesOf(schema, words))) : fc.option(spoiledJson(spoiled(fc.constant({}))), { freq: 12 }),
+      carriage,
+    })
+    .map(assemble)
+}
+
+function pathOf(path: string): fc.Arbitrary<string> {
+  const odd = fc.constantFrom(
+    marker,
+    '%00',
+    '..',
+    '%2e%2e%2f',
+    `${marker}%0d%0a`,
+    '%zz',
+    '%f0%9f%98%80',
+    marker.repeat(40),
+    '',
+    '00000000-0000-0000-0000-000000000000',
+  )
+  const id = fc.oneof({ weight: 8, arbitrary: words.id }, { weight: 2, arbitrary: odd })
+  const tail = fc.oneof(
+    { weight: 25, arbitrary: fc.constant('') },
+    { weight: 1, arbitrary: fc.constantFrom('/', '//', `/${marker}`, ';a=b', '%20') },
+  )
+  return fc.tuple(id, tail).map(([given, end]) => path.replace('{id}', given) + end)
+}
+
+function queryOf(parameters: { name: string; schema: JsonSchema }[]): fc.Arbitrary<string> {
+  const good = parameters.map(({ name, schema }) =>
+    valuesOf(schema, words).map(value => `${name}=${encodeURIComponent(wellFormed(value))}`),
+  )
+  const oddValue = fc.oneof(oddity, fc.constantFrom('%00', '%ff', '%', '1-1', '0-0', '999999999999999-1', '1e9', 'rvt_e30.e30', '-1'))
+  const names = fc.constantFrom(
+    ...parameters.map(({ name }) => name),
+    'metadata.a',
+    'metadata.',
+    `metadata.${marker}%00`,
+    `${marker}!`,
+    '__proto__',
+    'a[b]',
+    'limit',
+  )
+  const odd = fc
+    .tuple(names, oddValue)
+    .map(
+      ([name, value]) =>
+        `${name}=${typeof value === 'string' && /^%/.test(value) ? value : encodeURIComponent(wellFormed(value)).slice(0, 4_000)}`,
+    )
+  const part = good.length > 0 ? fc.oneof({ weight: 2, arbitrary: fc.oneof(...good) }, { weight: 1, arbitrary: odd }) : odd
+  return fc
+    .oneof(
+      { weight: good.length > 0 ? 1 : 6, arbitrary: fc.constant([]) },
+      { weight: 2, arbitrary: fc.array(part, { minLength: 1, maxLength: 3 }) },
+    )
+    .map(parts => (parts.length > 0 ? `?${parts.join('&')}` : ''))
+}
+
+function wellFormed(value: unknown): string {
+  return (typeof value === 'string' ? value : JSON.stringify(value)).toWellFormed()
+}
+
+type Headers = [name: string, value: string][]
+
+const oddHeader: fc.Arbitrary<[string, string]> = fc.oneof(
+  fc.tuple(fc.constant('last-event-id'), fc.constantFrom('', '1-1', '0-0', '5-999', marker, '1-1, 2-2', '\u00e9', '9'.repeat(40))),
+  fc.tuple(fc.constant('idempotency-key'), fc.constantFrom('a', `k-${marker}`, '', '\u00e9', marker.repeat(70), 'two words')),
+  fc.tuple(fc.constant('accept'), fc.constantFrom('text/event-stream', 'application/json', marker, '*/*', ';;,')),
+  fc.tuple(
+    fc.constant('content-type'),
+    fc.constantFrom('text/plain', 'application/json; charset=utf-8', 'application/json\ta', `${marker}/x`, ''),
+  ),
+  fc.tuple(fc.constant('content-encoding'), fc.constantFrom('gzip', 'identity', marker)),
+  fc.tuple(fc.constant('expect'), fc.constantFrom('100-continue', marker)),
+  fc.tuple(
+    fc.constantFrom(
+      'x-forwarded-for',
+      'x-forwarded-host',
+      'forwarded',
+      'user-agent',
+      'origin',
+      'cookie',
+      'referer',
+      'traceparent',
+      'upgrade',
+      'range',
+    ),
+    fc.constantFrom(marker, `${marker}\u001b[31m`, `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, 'websocket'),
+  ),
+  fc.tuple(fc.constant(`x-${marker}`), fc.constantFrom(marker, 'a'.repeat(9_000))),
+)
+
+function headersOf(key: string): fc.Arbitrary<Headers> {
+  const authorization = fc.oneof(
+    { weight: 20, arbitrary: fc.constant<Headers>([['authorization', `Bearer ${key}`]]) },
+    {
+      weight: 1,
+      arbitrary: fc
+        .constantFrom(
+          '',
+          marker,
+          `Bearer ${marker}`,
+          `Bearer rvt_${marker}.e30`,
+          `Bearer rvk_${'0'.repeat(16)}_${'A'.repeat(43)}`,
+          'Basic YTpi',
+        )
+        .map<Headers>(value => [['authorization', value]]),
+    },
+    { weight: 1, arbitrary: fc.constant<Headers>([]) },
+  )
+  const odd = fc.oneof(
+    { weight: 2, arbitrary: fc.constant<Headers>([]) },
+    { weight: 1, arbitrary: fc.array(oddHeader, { minLength: 1, maxLength: 2 }) },
+  )
+  return fc.tuple(authorization, odd).map(([first, more]) => [...first, ...more])
+}
+
+/** How a request travels. */
+type Carriage = { kind: 'whole' | 'pieces' | 'chunks' | 'pipelined' | 'cut'; at: number[] }
+
+const carriage: fc.Arbitrary<Carriage> = fc.record({
+  kind: fc.constantFrom<Carriage['kind'][]>('whole', 'whole', 'whole', 'whole', 'whole', 'pieces', 'chunks', 'pipelined', 'cut'),
+  at: fc.array(fc.nat(), { minLength: 1, maxLength: 3 }),
+})
+
+type Parts = { method: string; path: string; query: string; headers: Headers; body: Buffer | null; carriage: Carriage }
+
+function assemble({ method, path, query, headers, body, carriage: { kind, at } }: Parts): FuzzedRequest {
+  const isHead = method === 'HEAD'
+  const isPipelined = kind === 'pipelined' && !isHead
+  const isChunked = kind === 'chunks' && body !== null
+  const own = new Set(headers.map(([name]) => name))
+  const all: Headers = [
+    ['host', '127.0.0.1'],
+    ['connection', isPipelined ? 'keep-alive' : 'close'],
+    ...(body && !own.has('content-type') ? [['content-type', 'application/json'] as [string, string]] : []),
+    ...(isChunked
+      ? [['transfer-encoding', 'chunked'] as [string, string]]
+      : body
+        ? [['content-length', String(body.length)] as [string, string]]
+        : []),
+    ...headers,
+  ]
+  const head = Buffer.from(
+    [`${method} ${path}${query} HTTP/1.1`, ...all.map(([name, value]) => `${name}: ${value}`), '', ''].join('\r\n'),
+    'latin1',
+  )
+  const whole = Buffer.concat([head, ...(body ? (isChunked ? chunksOf(body, at) : [body]) : [])])
+  const last = Buffer.from('GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
+  if (kind === 'cut') return { pieces: [whole.subarray(0, (at[0] ?? 0) % whole.length)], count: 1, isCut: true, isHead }
+  if (isPipelined) return { pieces: [Buffer.concat([whole, last])], count: 2, isCut: false, isHead }
+  return { pieces: kind === 'pieces' ? split(whole, at) : [whole], count: 1, isCut: false, isHead }
+}
+
+function split(bytes: Buffer, at: number[]): Buffer[] {
+  const places = [0, ...at.map(place => place % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
+  return places.slice(1).map((end, i) => bytes.subarray(places[i], end))
+}
+
+function chunksOf(body: Buffer, at: number[]): Buffer[] {
+  const chunks = split(body, at).filter(({ length }) => length > 0)
+  return [
+    ...chunks.map(chunk => Buffer.concat([Buffer.from(`${chunk.length.toString(16)};a=b\r\n`), chunk, Buffer.from('\r\n')])),
+    Buffer.from('0\r\n\r\n'),
+  ]
+}

@@ -32,7 +32,7 @@ export function createArmedTree(changes: readonly Change[] = []): ArmedTree {
   function arm(text: string): string {
     return text.replaceAll(marker, (_, indent: string, name: string, values?: string) => {
       failpoints.push(name)
-      return `${indent};globalThis.failpoint('${name}'${values ? `, ${values}` : ''})`
+      return `${indent};await globalThis.failpoint('${name}'${values ? `, ${values}` : ''})`
     })
   }
 }

@@ -5,7 +5,7 @@
  * honest. P5 what is lost is not lost silently. P6 what is stored was run, and nobody wrote who had lost the turn.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { hasEnded, type Message, seqOf, type Turn } from '@rivulet/protocol'
+import { hasEnded, type Message, origin, type Turn } from '@rivulet/protocol'
 import type { Journal } from '../support/journal-lines.ts'
 import { faultsIn } from '../support/judge.ts'
 import { faultsOfLog, faultsOfRows } from '../support/task-laws.ts'
@@ -104,12 +104,12 @@ function faultsOfViewer(journal: Journal, stored: Stored | undefined, { logs, ha
   ]
 }
 
-/** A log that is not there yet looks like one that is gone: who has heard nothing of it may be told so, and loses nothing. */
+/** A log that is not there yet looks like one that is gone: who has heard nothing of it may be told so, as long as it is not there. */
 function needlessGaps({ connections }: Journal): Frame[] {
   return connections.flatMap(({ after, frames }) =>
-    frames.filter(({ data }, i) => {
-      const before = frames[i - 1]?.id ?? after
-      return data.type === 'snapshot' && data.reason === 'gap' && before !== null && seqOf(before) > 0
+    frames.filter(({ id, data }, i) => {
+      const hasHeard = (frames[i - 1]?.id ?? after ?? origin) !== origin
+      return data.type === 'snapshot' && data.reason === 'gap' && (hasHeard || id !== origin)
     }),
   )
 }

@@ -3,12 +3,13 @@
  * the tree (`armed-tree.ts`) has a call to this in its place, and this file at its root.
  *
  * FAILPOINTS says what is armed: `committed=kill`, `appended=throw@3`, `claimed=stall:800%0.1`, separated by commas. `@n` means the n-th time
- * (the first without it), `%p` any time, with that probability. A failpoint that stands behind an action and throws is "do it, then throw";
- * one that stalls keeps the whole process from doing anything. JOURNAL is a folder: what passes a failpoint is noted there, as NDJSON.
+ * (the first without it), `%p` any time, with that probability. A failpoint that stands behind an action and throws is "do it, then throw".
+ * One that stalls keeps the whole process from doing anything, one that delays only whoever comes by: others overtake it. A trap that springs
+ * says so in the output of its process. JOURNAL is a folder: what passes a failpoint is noted there, as NDJSON.
  */
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, writeSync } from 'node:fs'
 
-type Armed = { action: string; stallMs: number; nth: number; probability: number | null }
+type Armed = { action: string; pauseMs: number; nth: number; probability: number | null }
 
 const armed = new Map((process.env.FAILPOINTS ?? '').split(',').filter(Boolean).map(parse))
 const journal = process.env.JOURNAL ? `${process.env.JOURNAL}/${process.pid}.ndjson` : null
@@ -16,12 +17,13 @@ const passed = new Map<string, number>()
 
 Object.assign(globalThis, { failpoint })
 
-function failpoint(name: string, ...values: unknown[]): void {
+function failpoint(name: string, ...values: unknown[]): Promise<void> | undefined {
   if (journal) appendFileSync(journal, `${JSON.stringify({ at: Date.now(), pid: process.pid, point: name, values })}\n`)
   const times = (passed.get(name) ?? 0) + 1
   passed.set(name, times)
   const trap = armed.get(name)
-  if (!trap || (trap.probability === null ? times !== trap.nth : Math.random() >= trap.probability)) return
+  if (!trap || (trap.probability === null ? times !== trap.nth : Math.random() >= trap.probability)) return undefined
+  writeSync(process.stderr.fd, `failpoint ${name}: ${trap.action}\n`)
   switch (trap.action) {
     case 'kill':
       process.kill(process.pid, 'SIGKILL')
@@ -30,12 +32,17 @@ function failpoint(name: string, ...values: unknown[]): void {
     case 'throw':
       throw new Error(`Failpoint ${name}`)
     case 'stall':
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, trap.stallMs)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, trap.pauseMs)
+      return undefined
+    case 'delay':
+      return new Promise(resolve => setTimeout(resolve, trap.pauseMs))
   }
+  return undefined
 }
 
 function parse(text: string): [string, Armed] {
-  const [, name, action, stallMs, nth, probability] = /^([a-z ]+)=(kill|throw|stall)(?::(\d+))?(?:@(\d+))?(?:%([\d.]+))?$/.exec(text) ?? []
+  const [, name, action, pauseMs, nth, probability] =
+    /^([a-z ]+)=(kill|throw|stall|delay)(?::(\d+))?(?:@(\d+))?(?:%([\d.]+))?$/.exec(text) ?? []
   if (!name || !action) throw new Error(`This arms no failpoint: ${text}`)
-  return [name, { action, stallMs: Number(stallMs ?? 0), nth: Number(nth ?? 1), probability: probability ? Number(probability) : null }]
+  return [name, { action, pauseMs: Number(pauseMs ?? 0), nth: Number(nth ?? 1), probability: probability ? Number(probability) : null }]
 }

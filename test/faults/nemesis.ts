@@ -98,6 +98,7 @@ async function replace(process: { kill(): Promise<unknown> } | undefined, arm: B
     `kill@${1 + Math.floor(random() * 8)}`,
     'throw%0.2',
     `stall:${300 + Math.floor(random() * 3_000)}@${1 + Math.floor(random() * 8)}`,
+    `delay:${300 + Math.floor(random() * 3_000)}%0.2`,
   ]
   arm(how[Math.floor(random() * how.length)] ?? '', random)
   await process?.kill()

@@ -1,6 +1,8 @@
-/** A Redis that is behind, full, forgetful by choice, or cannot write its file. Needs one from PATH. */
+/** A Redis that is behind, full, forgetful by choice, cannot write its file, or takes long to read it. Needs one from PATH. */
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Turn } from '@rivulet/protocol'
+import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { hasNativeRedis, startPrivateRedis } from '../../support/private-redis.ts'
 import { until } from '../../support/until.ts'
@@ -43,24 +45,44 @@ describe.skipIf(!hasNativeRedis)('Redis', { timeout: 180_000 }, () => {
     bench.redis.repoint(bench.server.url)
   })
 
-  test('is out of memory for a while: whoever speaks waits, and new tasks are accepted', async () => {
+  test('is out of memory for a while: whoever speaks waits, and goes on when there is room', async () => {
     const viewers = await beginStories(['d', 'e'])
-    const { client } = bench.server
-    const used = Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1])
-    await client.config('SET', 'maxmemory', String(Math.floor(used / 2)))
+    await fill()
     const said = viewers.map(viewer => viewer.text().length)
-    const late = await bench.crowd.promise(talk('late'))
+    // Accepted at once, or later: its client insists.
+    const late = bench.crowd.promise(talk('late'))
     await until('nothing more is heard', async () => {
       const before = viewers.map(viewer => viewer.text().length)
       await new Promise(resolve => setTimeout(resolve, 500))
       return viewers.every((viewer, i) => viewer.text().length === before[i])
     })
-    await client.config('SET', 'maxmemory', '0')
-    bench.crowd.join(late)
+    await empty()
+    bench.crowd.join(await late)
     const history = await bench.rest()
     expect(violationsIn(history)).toEqual([])
     expect(viewers.every((viewer, i) => viewer.text().length > (said[i] ?? 0))).toBe(true)
     for (const { detail } of history.stored) expect(detail.turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+  })
+
+  test('is out of memory for longer than a worker waits: the attempt fails with stream_backpressure, and another can succeed', async () => {
+    await Promise.all(bench.workers().map(worker => worker.kill()))
+    await bench.startWorker({ BACKPRESSURE_MS: '1000' })
+    bench.begin()
+    const tasks = await Promise.all([1, 5].map(maxAttempts => bench.crowd.promise(talk(`at most ${maxAttempts}`), { maxAttempts })))
+    const viewers = tasks.map(task => bench.crowd.join(task))
+    for (const viewer of viewers) await viewer.until('a few words', heard => hasHeard(heard, 5))
+    await fill()
+    // Committed while Redis takes nothing; announced when it does.
+    const [once, often] = await Promise.all(
+      tasks.map(task => until('its attempt has failed', () => turnOf(task, ({ status }) => status !== 'running'))),
+    )
+    expect(once).toMatchObject({ status: 'failed', attempt: 1, error: { code: 'stream_backpressure' } })
+    expect(often).toMatchObject({ status: 'queued', attempt: 1 })
+    await empty()
+    const history = await bench.rest()
+    expect(violationsIn(history)).toEqual([])
+    expect(await turnOf(tasks[1] ?? '', () => true)).toMatchObject({ status: 'completed', attempt: 2 })
+    await bench.startWorker()
   })
 
   test('may evict keys: nobody is sent to an API that uses it', async () => {
@@ -93,7 +115,51 @@ describe.skipIf(!hasNativeRedis)('Redis', { timeout: 180_000 }, () => {
     expect(viewers).toHaveLength(2)
     for (const { detail } of history.stored) expect(detail.turns).toMatchObject([{ status: 'completed', attempt: 1 }])
   })
+
+  test('comes back with so much to read that it answers LOADING for a while: everything waits for it, and goes on', async () => {
+    const { client, url, kill, restart } = bench.server
+    for (let part = 0; part < 100; part += 1) await client.eval(populate, 0, `ballast:${part}:`)
+    const viewers = await beginStories(['h', 'i'])
+    bench.noteLoss()
+    await kill()
+    const back = restart()
+    const impatient = new Redis(url, { enableReadyCheck: false, maxRetriesPerRequest: null, retryStrategy: () => 10 })
+    onTestFinished(() => impatient.disconnect())
+    impatient.on('error', () => {})
+    const refused = await until('it answers, and not yet', () => impatient.get('probe').then(() => null, String), { intervalMs: 10 })
+    expect(refused).toContain('LOADING')
+    expect((await fetch(`${bench.urls[0]}/healthz`)).status).toBe(200)
+    const late = bench.crowd.promise(talk('late'))
+    await back
+    bench.crowd.join(await late)
+    const history = await bench.rest()
+    expect(violationsIn(history)).toEqual([])
+    expect(viewers).toHaveLength(2)
+    for (const { detail } of history.stored) expect(detail.turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+  })
 })
+
+/** Half a gigabyte in all, which takes seconds to read. */
+const populate = `for i = 1, 20000 do redis.call('SET', ARGV[1] .. i, string.rep('x', 150)) end`
+
+/** From now on it takes no more, until the test is over. */
+async function fill(): Promise<void> {
+  onTestFinished(empty)
+  const { client } = bench.server
+  const used = Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1])
+  await client.config('SET', 'maxmemory', String(Math.floor(used / 2)))
+}
+
+async function empty(): Promise<void> {
+  await bench.server.client.config('SET', 'maxmemory', '0')
+}
+
+/** A task's only turn, where it is as wanted. */
+async function turnOf(task: string, isWanted: (turn: Turn) => boolean): Promise<Turn | null> {
+  const stored = await bench.crowd.read(task)
+  const turn = stored?.detail.turns[0]
+  return turn && isWanted(turn) ? turn : null
+}
 
 /** Stories that are under way, each with a viewer. */
 async function beginStories(labels: readonly string[]) {

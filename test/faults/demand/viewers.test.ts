@@ -1,19 +1,23 @@
-/** A thousand viewers whose API dies come back at once, to the other one: each of them hears the rest. */
-import { expect, test } from 'vitest'
+/** Viewers whose API dies come back at once, to the other one: each of them hears the rest. A thousand, judged whole; ten thousand, by the clock. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { defineAgent, delta } from '@rivulet/worker'
+import { expect, onTestFinished, test } from 'vitest'
 import { faultsOfViewers } from '../../support/judge-viewers.ts'
-import { withPlatform } from '../../support/platform.ts'
+import { metric } from '../../support/metrics.ts'
+import { openFileLimit } from '../../support/open-files.ts'
+import { startOwnWorker } from '../../support/own-worker.ts'
+import { type Platform, withPlatform } from '../../support/platform.ts'
 import { repeat, rest, say, scripted } from '../../support/scripts.ts'
+import { until } from '../../support/until.ts'
 import { watch } from '../../support/viewer.ts'
+import type { SwarmOrder, SwarmReport } from '../swarm.ts'
 
 test('a thousand viewers come back at once', { timeout: 300_000 }, () =>
   withPlatform({ apis: 2, workers: 1, env: { LEASE_MS: '20000' } }, async platform => {
     const [first, second] = platform.apis
-    const tasks = await Promise.all(
-      Array.from(
-        { length: 10 },
-        async () => (await platform.client.createTask(scripted([repeat(200, say(0, 'word '), rest(100))]))).task.id,
-      ),
-    )
+    const tasks = await createTasks(platform, 10, scripted([repeat(200, say(0, 'word '), rest(100))]))
     const viewers = tasks.flatMap(task => Array.from({ length: 100 }, () => watch(task, { urls: [second?.url ?? '', first?.url ?? ''] })))
     await Promise.all(viewers.map(viewer => viewer.until('hears it begin', ({ text }) => text() !== '', { timeoutMs: 120_000 })))
     await second?.kill()
@@ -21,3 +25,86 @@ test('a thousand viewers come back at once', { timeout: 300_000 }, () =>
     for (const viewer of viewers) expect(viewer.text()).toBe('word '.repeat(200))
   }),
 )
+
+const count = 10_000
+const needed = count + 500
+const isTooLow = openFileLimit() < needed
+if (isTooLow)
+  console.log(`Ten thousand viewers are left out: ${needed} open files are needed, ${openFileLimit()} are allowed; see ulimit -n`)
+
+/** Says numbered words for longer than all of it takes: it is canceled when everything was measured. */
+const counter = defineAgent('counter', async function* () {
+  for (let i = 0; i < 1_000; i += 1) {
+    yield delta(0, `w${i} `)
+    await new Promise(resolve => setTimeout(resolve, 2_000))
+  }
+})
+const roomy = { LEASE_MS: '20000', MAX_STREAMS_PER_KEY: '20000', RATE_LIMIT_PER_SECOND: '100000', RATE_LIMIT_BURST: '100000' }
+const patience = { timeoutMs: 180_000, intervalMs: 100 }
+
+test.skipIf(isTooLow)('ten thousand viewers come back at once', { timeout: 600_000 }, () =>
+  withPlatform({ apis: 2, workers: 0, env: roomy }, async platform => {
+    const [survivor = '', dying = ''] = platform.urls
+    await startOwnWorker(platform, [counter])
+    const tasks = await createTasks(platform, 20, { agent: 'counter' })
+    const swarm = startSwarm({ tasks, urls: [dying, survivor], count })
+    await until('all of them listen', async () => (await swarm.report()).up === count, patience)
+    const { refusals: refusedBefore } = await swarm.report()
+    const before = await transactions(platform)
+    const killedAt = performance.now()
+    await platform.apis.find(({ url }) => url === dying)?.kill()
+    await until('all of them are with the other', async () => (await metric(survivor, 'rivulet_viewers')) === count, patience)
+    await until('and up to date', async () => (await swarm.report()).up === count, patience)
+    const backMs = performance.now() - killedAt
+    const queries = (await transactions(platform)) - before
+    swarm.forget()
+    const { words: known } = await swarm.report()
+    const { latencies, refusals } = await until(
+      'each of them has heard more',
+      async () => swarm.report().then(report => report.words >= known + 5 && report),
+      patience,
+    )
+    const rss = await metric(survivor, 'process_resident_memory_bytes')
+    console.log(
+      `${count} viewers were back after ${(backMs / 1_000).toFixed(1)} s, which took ${queries} transactions and ${refusals - refusedBefore} refusals; then ${latencies.count} words, ` +
+        `p50 ${latencies.p50} ms, p99 ${latencies.p99} ms, at most ${latencies.max} ms; the API has ${Math.round(rss / 2 ** 20)} MB`,
+    )
+    for (const task of tasks) await platform.client.post(`/v1/tasks/${task}/cancel`, {})
+    const { faults } = await until(
+      'all of them were told the end',
+      async () => swarm.report().then(report => report.ended === count && report),
+      patience,
+    )
+    expect(faults).toEqual([])
+    expect(backMs).toBeLessThan(15_000)
+    // One question for all who come to a feed, and what an API asks anyway.
+    expect(queries).toBeLessThan(count / 10)
+    expect(latencies.p99).toBeLessThan(1_000)
+    expect(rss).toBeLessThan(300 * 2 ** 20)
+  }),
+)
+
+async function createTasks(platform: Platform, howMany: number, body: object): Promise<string[]> {
+  const created = await Promise.all(Array.from({ length: howMany }, () => platform.client.createTask(body)))
+  return created.map(({ task }) => task.id)
+}
+
+function startSwarm(order: SwarmOrder) {
+  const swarm = fork(fileURLToPath(new URL('../swarm.ts', import.meta.url)), [], { execArgv: ['--import', import.meta.resolve('tsx')] })
+  onTestFinished(() => void swarm.kill())
+  swarm.send(order)
+  return { report, forget: () => void swarm.send('forget') }
+
+  async function report(): Promise<SwarmReport> {
+    swarm.send('report')
+    const [answer] = (await once(swarm, 'message')) as [SwarmReport]
+    return answer
+  }
+}
+
+async function transactions({ pg }: Platform): Promise<number> {
+  const { rows } = await pg.query<{ count: number }>(
+    'select xact_commit::int + xact_rollback::int as count from pg_stat_database where datname = current_database()',
+  )
+  return rows[0]?.count ?? 0
+}

@@ -19,33 +19,63 @@ import {
   type TaskState,
   text,
 } from '@rivulet/protocol'
+import { type Bench, type Results, scaled, type Workload } from '../bench.ts'
 
 type Row = { what: string; deltas: number; nsPerDelta: number }
 
+const shortMessage = 'text, one message of 1,000'
+const longMessage = 'text, one message of 1,000,000'
+
+export const accumulator: Workload = {
+  name: 'accumulator',
+  title: 'Folding: one delta, beside pushing the same string to an array and joining it at the end',
+  columns: [
+    { key: 'deltas', title: 'deltas' },
+    { key: 'nsPerDelta', title: 'ns per delta' },
+    { key: 'ofPush', title: 'of push and join', digits: 1 },
+  ],
+  goals: [
+    {
+      text: 'a delta to a message of 1,000,000, of one to a message of 1,000',
+      atMost: 2,
+      value(results) {
+        const [long, short] = [longMessage, shortMessage].map(row => results.get(row)?.nsPerDelta)
+        return long === undefined || short === undefined ? null : long / short
+      },
+    },
+  ],
+  run,
+}
+
 const stamp = { task: '0198c0de-0000-7000-8000-000000000001', turn: 1, attempt: 1, at: 0 }
-const million = 1_000_000
 const words = Array.from({ length: 1000 }, (_, i) => `word${i} `)
 const said = (deltas: number) => Array.from({ length: deltas }, (_, i) => words[i % words.length]).join('')
 
-const millionWords = said(million)
-const bare = measure('array push and join', million, 1, () => {
-  const pieces: string[] = []
-  for (let i = 0; i < million; i += 1) pieces.push(words[i % words.length] ?? '')
-  assert.equal(pieces.join(''), millionWords)
-})
-
-const texts = [1_000, 10_000, 100_000, million].map(deltas => {
-  const expected = said(deltas)
-  return measure(`text, one message of ${count(deltas)}`, deltas, million / deltas, () => {
-    assert.equal(textOf(foldText(deltas)), expected)
+async function run(bench: Bench): Promise<Results> {
+  const many = scaled(bench, 1_000_000)
+  const expected = said(many)
+  const bare = measure('array push and join', many, 1, () => {
+    const pieces: string[] = []
+    for (let i = 0; i < many; i += 1) pieces.push(words[i % words.length] ?? '')
+    assert.equal(pieces.join(''), expected)
   })
-})
-
-const rows = [bare, ...texts, manyMessages(10_000, 20), bytes(100_000), json(300_000), composing(200_000)]
-
-print(rows)
-const [shortest, longest] = [texts[0]?.nsPerDelta ?? 0, texts.at(-1)?.nsPerDelta ?? 0]
-console.log(`\nA delta to a message of 1,000,000 costs ${ratio(longest, shortest)} of one to a message of 1,000.`)
+  const texts = [1_000, 10_000, 100_000, 1_000_000].map(size => {
+    const deltas = scaled(bench, size)
+    const text = said(deltas)
+    return measure(`text, one message of ${size.toLocaleString('en-US')}`, deltas, Math.ceil(many / deltas), () => {
+      assert.equal(textOf(foldText(deltas)), text)
+    })
+  })
+  const others = [
+    manyMessages(scaled(bench, 10_000), 20),
+    bytes(scaled(bench, 100_000)),
+    json(scaled(bench, 150_000) * 2),
+    composing(scaled(bench, 200_000)),
+  ]
+  return new Map(
+    [bare, ...texts, ...others].map(({ what, deltas, nsPerDelta }) => [what, { deltas, nsPerDelta, ofPush: nsPerDelta / bare.nsPerDelta }]),
+  )
+}
 
 /** Folds deltas of text into one message. */
 function foldText(deltas: number): TaskState {
@@ -61,7 +91,7 @@ function foldText(deltas: number): TaskState {
 
 /** All of them open, each delta at the next one. */
 function manyMessages(messages: number, each: number): Row {
-  return measure(`text, ${count(messages)} messages in turns`, messages * each, 1, () => {
+  return measure('text, 10,000 messages in turns', messages * each, 1, () => {
     let state = emptyState
     for (let index = 0; index < messages; index += 1) state = open(state, index, text())
     for (let round = 0; round < each; round += 1) {
@@ -134,26 +164,4 @@ function measure(what: string, deltas: number, times: number, act: () => void): 
     return performance.now() - start
   })
   return { what, deltas, nsPerDelta: (Math.min(...rounds.slice(1)) * 1e6) / (deltas * times) }
-}
-
-function print(table: Row[]): void {
-  const lines = table.map(({ what, deltas, nsPerDelta }) => [
-    what,
-    count(deltas),
-    Math.round(nsPerDelta).toString(),
-    ratio(nsPerDelta, bare.nsPerDelta),
-  ])
-  const cells = [['', 'deltas', 'ns/delta', 'vs push+join'], ...lines]
-  const widths = [0, 1, 2, 3].map(column => Math.max(...cells.map(line => line[column]?.length ?? 0)))
-  for (const [first = '', ...rest] of cells) {
-    console.log([first.padEnd(widths[0] ?? 0), ...rest.map((cell, i) => cell.padStart(widths[i + 1] ?? 0))].join('  '))
-  }
-}
-
-function ratio(a: number, b: number): string {
-  return `${(a / b).toFixed(1)}x`
-}
-
-function count(n: number): string {
-  return n.toLocaleString('en-US')
 }

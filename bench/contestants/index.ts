@@ -1,0 +1,13 @@
+import type { Start } from '../contestant.ts'
+import { bareResponse, bareSocket } from './bare.ts'
+import { durableStreams } from './durable-streams.ts'
+import { langgraph } from './langgraph.ts'
+import { nchan } from './nchan.ts'
+import { resumableStream } from './resumable-stream.ts'
+import { rivulet } from './rivulet.ts'
+import { straightforward } from './straightforward.ts'
+
+/** From the main install alone. */
+export const limits: Start[] = [bareSocket, bareResponse, rivulet, straightforward]
+
+export const peers: Start[] = [nchan, resumableStream, durableStreams, langgraph]

@@ -1,0 +1,60 @@
+/** LangGraph's JavaScript server: runs in the process that serves them, resumable streams in its memory. */
+import { randomUUID } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { freePort } from '../../test/support/free-port.ts'
+import { until } from '../../test/support/until.ts'
+import { type Child, startChild } from '../child.ts'
+import type { Absent, Contestant, Start, World } from '../contestant.ts'
+import { requestFor } from '../crowd.ts'
+import type { Plan } from '../speech.ts'
+
+export const langgraph: Start = { name: 'LangGraph JS server', start }
+
+const patience = { timeoutMs: 300_000, intervalMs: 20 }
+
+async function start({ folder }: World): Promise<Contestant | Absent> {
+  const cwd = join(folder, 'langgraph')
+  mkdirSync(cwd)
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  // It would look for its makers' servers.
+  const env = { LANGSMITH_TRACING: 'false', LANGCHAIN_TRACING_V2: 'false', LANGGRAPH_CLI_NO_ANALYTICS: '1', LOG_LEVEL: 'error' }
+  let server: Child
+  try {
+    server = await startChild('peers/langgraph-server.ts', { args: [cwd, port], env })
+  } catch (error) {
+    return { name: langgraph.name, because: `it does not start: ${error instanceof Error ? error.message.slice(-300) : error}` }
+  }
+  return { name: langgraph.name, isSlow: true, pids: { server: () => [server.pid] }, prepare, close: server.stop }
+
+  async function prepare(plan: Plan) {
+    const run = randomUUID()
+    const paths = await Promise.all(Array.from({ length: plan.tasks }, (_, task) => createRun({ plan, task, run })))
+    await until('every run has begun', async () => (await server.ask<number>('waiting', run)) === plan.tasks, patience)
+    return {
+      requests: paths.map(path => requestFor(url, path, { 'last-event-id': '-1' })),
+      async speak() {
+        await server.ask('speak', run)
+        await until('everything is said', async () => (await server.ask<number>('saidAll', run)) === plan.tasks, patience)
+      },
+      async clear() {
+        await server.ask('speak', run)
+        await server.ask('end', run)
+      },
+    }
+  }
+
+  async function createRun(input: { plan: Plan; task: number; run: string }): Promise<string> {
+    const thread = await post<{ thread_id: string }>('/threads', {})
+    const wish = { assistant_id: 'speaker', input, stream_mode: ['custom'], stream_resumable: true }
+    const made = await post<{ run_id: string }>(`/threads/${thread.thread_id}/runs`, wish)
+    return `/threads/${thread.thread_id}/runs/${made.run_id}/stream`
+  }
+
+  async function post<Body>(path: string, body: unknown): Promise<Body> {
+    const answer = await fetch(url + path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+    if (!answer.ok) throw new Error(`${path} was answered ${answer.status} ${await answer.text()}`)
+    return (await answer.json()) as Body
+  }
+}

@@ -1,0 +1,33 @@
+/** resumable-stream with node-redis: the agent's process publishes to each listener, the viewers' process resumes. */
+import { randomUUID } from 'node:crypto'
+import { startChild } from '../child.ts'
+import type { Contestant, Start, World } from '../contestant.ts'
+import { requestFor } from '../crowd.ts'
+import type { Plan } from '../speech.ts'
+
+export const resumableStream: Start = { name: 'resumable-stream', start }
+
+async function start({ redisUrl, redisPid }: World): Promise<Contestant> {
+  const env = { REDIS_URL: redisUrl }
+  const [server, speaker] = await Promise.all([
+    startChild('peers/resumable-server.ts', { env }),
+    startChild('peers/resumable-speaker.ts', { env }),
+  ])
+  const url = `http://127.0.0.1:${await server.ask<number>('port')}`
+  return {
+    name: resumableStream.name,
+    pids: { server: () => [server.pid], speaker: () => [speaker.pid], ...(redisPid && { redis: () => [redisPid] }) },
+    prepare,
+    close: async () => void (await Promise.all([server.stop(), speaker.stop()])),
+  }
+
+  async function prepare(plan: Plan) {
+    const streams = Array.from({ length: plan.tasks }, () => randomUUID())
+    await speaker.ask('prepare', { plan, streams })
+    return {
+      requests: streams.map(stream => requestFor(url, `/${stream}`)),
+      speak: () => speaker.ask<void>('speak'),
+      clear: () => speaker.ask<void>('end'),
+    }
+  }
+}

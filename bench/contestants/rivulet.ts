@@ -1,0 +1,59 @@
+/** Rivulet: tasks over HTTP, a worker that speaks, Redis between them, an API process that serves the viewers. */
+import { randomUUID } from 'node:crypto'
+import { until } from '../../test/support/until.ts'
+import type { Contestant, Prepared, Start, World } from '../contestant.ts'
+import { familyOf } from '../cpu.ts'
+import { requestFor } from '../crowd.ts'
+import { authorization, type Platform, startPlatform } from '../platform.ts'
+import type { Plan } from '../speech.ts'
+
+export const rivulet: Start = { name: 'Rivulet', start }
+
+const patience = { timeoutMs: 300_000, intervalMs: 10 }
+
+async function start(world: World): Promise<Contestant> {
+  const platform = await startPlatform(world, { concurrency: 1_000 })
+  return contestantOf(platform, world)
+}
+
+export function contestantOf(platform: Platform, { redisPid, postgresPid }: World): Contestant {
+  return {
+    name: rivulet.name,
+    pids: {
+      server: () => [platform.api.pid],
+      speaker: () => [platform.worker.pid],
+      ...(redisPid && { redis: () => [redisPid] }),
+      ...(postgresPid && { postgres: () => familyOf(postgresPid) }),
+    },
+    prepare: plan => prepareTasks(platform, plan),
+    close: platform.close,
+  }
+}
+
+/** Tasks whose turns have begun, and wait to speak. */
+export async function prepareTasks(platform: Platform, plan: Plan): Promise<Prepared & { tasks: string[] }> {
+  const { worker, createTask, api } = platform
+  const run = randomUUID()
+  const tasks = await Promise.all(Array.from({ length: plan.tasks }, (_, task) => createTask({ run, task, plan })))
+  await until('every turn has begun', async () => (await worker.ask<number>('waiting', run)) === plan.tasks, patience)
+  return {
+    tasks,
+    requests: tasks.map(task => requestFor(api.url, `/v1/tasks/${task}/events?from=start`, authorization)),
+    snapshot: tasks[0] ? requestFor(api.url, `/v1/tasks/${tasks[0]}/events`, authorization) : undefined,
+    async speak() {
+      await worker.ask('speak', run)
+      await until('everything is said', async () => (await worker.ask<number>('saidAll', run)) === plan.tasks, patience)
+    },
+    async clear() {
+      await worker.ask('speak', run)
+      await worker.ask('end', run)
+      await until('every turn has ended', async () => (await unfinished(platform)) === 0, patience)
+    },
+  }
+}
+
+/** Turns of the platform that have not ended. */
+export async function unfinished({ pg }: Platform): Promise<number> {
+  const { rows } = await pg.query<{ count: string }>("select count(*) from turns where status not in ('completed', 'failed', 'canceled')")
+  return Number(rows[0]?.count)
+}

@@ -1,0 +1,14 @@
+/** The graph that LangGraph's server runs: one node, which says everything through its custom stream. */
+import { Annotation, type LangGraphRunnableConfig, StateGraph } from '@langchain/langgraph'
+import type { Plan } from '../speech.ts'
+import { begin } from './langgraph-runs.ts'
+
+const State = Annotation.Root({ plan: Annotation<Plan>, task: Annotation<number>, run: Annotation<string> })
+
+export const graph = new StateGraph(State)
+  .addNode('speak', async ({ plan, task, run }: typeof State.State, { writer }: LangGraphRunnableConfig) => {
+    await begin({ plan, task, run, say: event => writer?.(event) })
+    return {}
+  })
+  .addEdge('__start__', 'speak')
+  .compile()

@@ -1,0 +1,130 @@
+/** Rivulet itself: API and worker processes, bundled as they are for production, with keys and everything else switched on. */
+import { Agent, request } from 'node:http'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import pg from 'pg'
+import { bundlePrograms } from '../scripts/bundle.ts'
+import { freePort } from '../test/support/free-port.ts'
+import { until } from '../test/support/until.ts'
+import { type Child, spawnChild } from './child.ts'
+import type { World } from './contestant.ts'
+import type { SpeakerParams } from './programs/speaker-agent.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const key = 'a-key-of-the-bench-0123456789'
+const workerKey = 'a-worker-key-of-the-bench-0123456789'
+export const authorization = { authorization: `Bearer ${key}` }
+
+/** Nobody may be turned away who is part of the load. */
+const limits = { RATE_LIMIT_PER_SECOND: '1000000', RATE_LIMIT_BURST: '1000000', MAX_STREAMS_PER_KEY: '100000', MAX_STREAMS: '100000' }
+
+export type Platform = {
+  api: { url: string; pid: number; child: Child }
+  redisPrefix: string
+  worker: Child
+  pg: pg.Pool
+  /** Requests at a time; each gets the answer's body. */
+  post<Body>(path: string, body: unknown): Promise<Body>
+  createTask(params: SpeakerParams): Promise<string>
+  close(): Promise<void>
+}
+
+export type PlatformOptions = {
+  /** Turns at a time in the worker. */
+  concurrency: number
+  /** POSTs at a time. Default 50. */
+  inFlight?: number
+  env?: Record<string, string>
+  /** Whether the API can be asked what keeps it. The worker always can. */
+  isProbed?: boolean
+}
+
+/** On a database of its own. */
+export async function startPlatform(
+  world: World,
+  { concurrency, inFlight = 50, env = {}, isProbed = false }: PlatformOptions,
+): Promise<Platform> {
+  const prefix = `bench-${Date.now().toString(36)}`
+  const databaseUrl = await createDatabase(world, prefix)
+  const url = `http://127.0.0.1:${await freePort()}`
+  const shared = { REDIS_URL: world.redisUrl, REDIS_PREFIX: prefix, RIVULET_WORKER_KEY: workerKey, RIVULET_KEY: key, ...env }
+  const named = (program: string) => (world.profiles ? profiling(world.profiles, `${program}-${prefix}`) : [])
+  const api = spawnChild(join(world.folder, 'api/main.mjs'), {
+    execArgv: [...named('api'), ...(isProbed ? ['--import', pathToFileURL(join(world.folder, 'api-probe/main.mjs')).href] : [])],
+    env: { ...shared, ...limits, DATABASE_URL: databaseUrl, PORT: new URL(url).port },
+  })
+  const worker = spawnChild(join(world.folder, 'worker/main.mjs'), {
+    execArgv: named('worker'),
+    args: [join(world.folder, 'speaker/main.mjs')],
+    env: { ...shared, RIVULET_URL: url, WORKER_CONCURRENCY: String(concurrency) },
+  })
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 })
+  pool.on('error', () => {})
+  const agent = new Agent({ keepAlive: true, maxSockets: inFlight })
+  try {
+    await until('the platform is ready', isReady, { timeoutMs: 60_000 })
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return { api: { url, pid: api.pid, child: api }, redisPrefix: prefix, worker, pg: pool, post, createTask, close }
+
+  async function isReady(): Promise<boolean> {
+    for (const child of [api, worker]) child.checkAlive()
+    const answer = await fetch(`${url}/v1/agents`, { headers: authorization }).catch(() => null)
+    if (!answer?.ok) return false
+    const { data } = (await answer.json()) as { data: { name: string; workers: number }[] }
+    return data.some(({ name, workers }) => name === 'speaker' && workers > 0)
+  }
+
+  async function createTask(params: SpeakerParams): Promise<string> {
+    const { task } = await post<{ task: { id: string } }>('/v1/tasks', { agent: 'speaker', params })
+    return task.id
+  }
+
+  function post<Body>(path: string, body: unknown): Promise<Body> {
+    const text = JSON.stringify(body)
+    return new Promise((resolve, reject) => {
+      const headers = { ...authorization, 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
+      const sent = request(url + path, { method: 'POST', agent, headers }, async response => {
+        const chunks: Buffer[] = []
+        for await (const chunk of response) chunks.push(chunk)
+        const answer = Buffer.concat(chunks).toString()
+        if ((response.statusCode ?? 500) < 300) resolve(JSON.parse(answer))
+        else reject(new Error(`POST ${path} was answered ${response.statusCode} ${answer}`))
+      })
+      sent.on('error', reject)
+      sent.end(text)
+    })
+  }
+
+  async function close(): Promise<void> {
+    agent.destroy()
+    // Turns that wait would hold a worker that is asked nicely for as long as they are allowed to.
+    await worker.stop(world.profiles ? 'SIGTERM' : 'SIGKILL')
+    await api.stop()
+    await pool.end()
+  }
+}
+
+/** The programs and the agent, bundled once for all platforms of a bench. */
+export function bundle(folder: string): Promise<void> {
+  return bundlePrograms({
+    root,
+    out: folder,
+    also: { speaker: 'bench/programs/speaker-agent.ts', 'api-probe': 'bench/programs/api-probe.ts' },
+  })
+}
+
+function profiling(folder: string, name: string): string[] {
+  return ['--cpu-prof', '--cpu-prof-interval', '500', '--cpu-prof-dir', folder, '--cpu-prof-name', `${name}.cpuprofile`]
+}
+
+async function createDatabase({ databaseUrl }: World, prefix: string): Promise<string> {
+  const name = prefix.replaceAll('-', '_')
+  const admin = new pg.Client({ connectionString: databaseUrl })
+  await admin.connect()
+  await admin.query(`CREATE DATABASE ${name}`)
+  await admin.end()
+  return Object.assign(new URL(databaseUrl), { pathname: `/${name}` }).href
+}

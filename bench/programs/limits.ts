@@ -1,0 +1,140 @@
+/** What the parts can do by themselves, each from one Node process: BullMQ, Postgres, Redis, and our own way of appending to logs. */
+import { randomUUID } from 'node:crypto'
+import { connectRedis, createKeys, createLogAnnouncer, createLogWriter, whenReady } from '@rivulet/broker'
+import { Queue, Worker } from 'bullmq'
+import { Redis } from 'ioredis'
+import pg from 'pg'
+import { answerQuestions } from '../child.ts'
+import { eventOf, textOf } from '../speech.ts'
+
+type Load = { count: number; inFlight: number }
+type Appends = { count: number; perCall: number }
+
+const [redisUrl = '', databaseUrl = ''] = process.argv.slice(2)
+const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })
+const pool = new pg.Pool({ connectionString: databaseUrl, max: 10 })
+const queue = new Queue('bench-limits', { connection: redis })
+await pool.query(
+  'create table if not exists bench_limits (id uuid primary key, params jsonb not null, at timestamptz not null default now())',
+)
+
+answerQuestions({
+  addAndCommit: (load: Load) =>
+    perSecond(load, async () => {
+      await commit()
+      await add()
+    }),
+  add: (load: Load) => perSecond(load, add),
+  commit: (load: Load) => perSecond(load, commit),
+  process: processJobs,
+  append: appendToLogs,
+  xadd: addToStreams,
+  pipeline: pipelineToStreams,
+})
+process.on('SIGTERM', () => process.exit(0))
+
+async function commit(): Promise<void> {
+  await pool.query('insert into bench_limits (id, params) values ($1, $2)', [randomUUID(), { run: 'limits', task: 1 }])
+}
+
+async function add(): Promise<void> {
+  await queue.add('turn', { turn: randomUUID() }, { jobId: randomUUID(), removeOnComplete: true })
+}
+
+async function perSecond({ count, inFlight }: Load, act: () => Promise<void>): Promise<number> {
+  const began = performance.now()
+  let left = count
+  await Promise.all(
+    Array.from({ length: inFlight }, async () => {
+      while (left > 0) {
+        left -= 1
+        await act()
+      }
+    }),
+  )
+  const seconds = (performance.now() - began) / 1_000
+  await queue.obliterate({ force: true })
+  return count / seconds
+}
+
+/** Jobs that do nothing, through one worker; and how long one takes to begin when nothing else happens. */
+async function processJobs({ count, inFlight }: Load): Promise<{ perSecond: number; beginP50Ms: number }> {
+  const jobs = Array.from({ length: count }, () => ({ name: 'turn', data: {}, opts: { removeOnComplete: true } }))
+  await queue.addBulk(jobs)
+  const blocking = new Redis(redisUrl, { maxRetriesPerRequest: null })
+  let hear: (began: number) => void = () => {}
+  let done = 0
+  const began = performance.now()
+  const worker = new Worker('bench-limits', async () => hear(performance.now()), { connection: blocking, concurrency: inFlight })
+  await new Promise<void>(resolve => {
+    worker.on('completed', () => {
+      done += 1
+      if (done === count) resolve()
+    })
+  })
+  const rate = (count / (performance.now() - began)) * 1_000
+  const waits: number[] = []
+  for (let i = 0; i < Math.min(count, 100); i += 1) {
+    const added = performance.now()
+    const heard = new Promise<number>(resolve => {
+      hear = resolve
+    })
+    await queue.add('turn', {}, { removeOnComplete: true })
+    waits.push((await heard) - added)
+  }
+  await worker.close()
+  blocking.disconnect()
+  return { perSecond: rate, beginP50Ms: waits.toSorted((a, b) => a - b)[Math.floor(waits.length / 2)] ?? 0 }
+}
+
+/** One call after the other, each with one entry for each of so many logs, fence and publish included: as the worker's road to the logs does it. */
+async function appendToLogs({ count, perCall }: Appends): Promise<number> {
+  const connection = connectRedis('command', { url: redisUrl, onError: () => {} })
+  await whenReady(connection)
+  const keys = createKeys(`bench-${randomUUID().slice(0, 8)}`)
+  const writer = createLogWriter({ redis: connection, keys, maxBytes: 2 ** 40 })
+  const announcer = createLogAnnouncer({ redis: connection, keys, retentionMs: 60_000 })
+  const tasks = Array.from({ length: perCall }, () => randomUUID())
+  for (const task of tasks) await announcer.announce({ task, epoch: 1, whole: true, running: true, entries: [] })
+  const calls = Math.ceil(count / perCall)
+  const began = performance.now()
+  for (let call = 1; call <= calls; call += 1) {
+    const text = textOf(call)
+    const appends = tasks.map(task => ({ task, epoch: 1, first: call, entries: [{ index: 0, json: eventOf(task, call, text) }] }))
+    const answers = await writer.append(appends)
+    if (answers.some(answer => answer !== 'ok')) throw new Error(`An append was answered ${answers.find(answer => answer !== 'ok')}`)
+  }
+  const rate = (calls * perCall * 1_000) / (performance.now() - began)
+  for (const task of tasks) await announcer.remove(task)
+  connection.disconnect()
+  return rate
+}
+
+/** Each task awaits its XADD, as the straightforward way does. */
+async function addToStreams({ count, perCall }: Appends): Promise<number> {
+  const streams = Array.from({ length: perCall }, () => randomUUID())
+  const rounds = Math.ceil(count / perCall)
+  const began = performance.now()
+  await Promise.all(
+    streams.map(async stream => {
+      for (let i = 1; i <= rounds; i += 1) await redis.xadd(stream, '*', 'index', '0', 'event', eventOf(stream, i, textOf(i)))
+    }),
+  )
+  const rate = (rounds * perCall * 1_000) / (performance.now() - began)
+  await redis.unlink(...streams)
+  return rate
+}
+
+async function pipelineToStreams({ count, perCall }: Appends): Promise<number> {
+  const stream = randomUUID()
+  const rounds = Math.ceil(count / perCall)
+  const began = performance.now()
+  for (let i = 1; i <= rounds; i += 1) {
+    const pipeline = redis.pipeline()
+    for (let j = 0; j < perCall; j += 1) pipeline.xadd(stream, '*', 'index', '0', 'event', eventOf(stream, i, textOf(i)))
+    await pipeline.exec()
+  }
+  const rate = (rounds * perCall * 1_000) / (performance.now() - began)
+  await redis.unlink(stream)
+  return rate
+}

@@ -1,0 +1,58 @@
+/** Appends to logs from one Node process, fence and publish included, beside what Redis takes of anybody. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { type Bench, type Figures, interleave, type Results, ratio, scaled, type Workload } from '../bench.ts'
+import { startChild } from '../child.ts'
+import { eventOf, textOf } from '../speech.ts'
+
+const redisBenchmark = 'redis-benchmark -P 100, XADD'
+
+export const append: Workload = {
+  name: 'append',
+  title: '5b. Appends to logs',
+  columns: [{ key: 'perSecond', title: 'entries/s' }],
+  goals: [
+    {
+      text: 'appends/s, of redis-benchmark -P 100',
+      atLeast: 0.5,
+      value: results => ratio(results, 'perSecond', 'Rivulet', redisBenchmark),
+    },
+  ],
+  run,
+}
+
+async function run(bench: Bench): Promise<Results> {
+  const { redisUrl, databaseUrl } = bench.world
+  const bare = await startChild('programs/limits.ts', { args: [redisUrl, databaseUrl] })
+  const ask = async (name: string, count: number, perCall: number): Promise<Figures> => ({
+    perSecond: await bare.ask(name, { count: scaled(bench, count), perCall }),
+  })
+  try {
+    return await interleave(
+      bench,
+      [
+        { name: redisBenchmark, measure: () => benchmarkRedis(redisUrl, scaled(bench, 300_000)) },
+        { name: 'bare ioredis XADD, awaited, one task', measure: () => ask('xadd', 20_000, 1) },
+        { name: 'bare ioredis XADD, awaited, 100 tasks', measure: () => ask('xadd', 60_000, 100) },
+        { name: 'bare ioredis XADD, pipelines of 100', measure: () => ask('pipeline', 100_000, 100) },
+        { name: 'Rivulet, one task', measure: () => ask('append', 20_000, 1) },
+        { name: 'Rivulet', measure: () => ask('append', 200_000, 100) },
+      ],
+      row => row.measure(),
+    )
+  } finally {
+    await bare.stop()
+  }
+}
+
+/** Where it is installed: it comes with Redis. */
+async function benchmarkRedis(url: string, count: number): Promise<Figures> {
+  const stream = `bench-${Date.now()}`
+  const command = ['XADD', stream, '*', 'index', '0', 'event', eventOf(stream, 1, textOf(1))]
+  const args = ['-p', new URL(url).port, '-P', '100', '-n', String(count), '-q', ...command]
+  const { stdout } = await promisify(execFile)('redis-benchmark', args)
+  await promisify(execFile)('redis-cli', ['-p', new URL(url).port, 'UNLINK', stream])
+  const perSecond = Number(/([\d.]+) requests per second/.exec(stdout)?.[1])
+  if (!Number.isFinite(perSecond)) throw new Error(`redis-benchmark said ${stdout.slice(-200)}`)
+  return { perSecond }
+}

@@ -1,0 +1,71 @@
+/** New tasks: how many a second are accepted, which means committed and dispatched; and how long the first word of one takes to come back. */
+import { until } from '../../test/support/until.ts'
+import { type Bench, type Figures, interleave, median, type Results, ratio, scaled, type Workload } from '../bench.ts'
+import { type Child, startChild } from '../child.ts'
+import { prepareTasks } from '../contestants/rivulet.ts'
+import { firstDeltaMs } from '../first-delta.ts'
+import { type Platform, startPlatform } from '../platform.ts'
+
+const inFlight = 50
+const slots = 20
+const both = 'bare BullMQ add and one pg commit'
+
+export const enqueue: Workload = {
+  name: 'enqueue',
+  title: '5. Enqueue: POST /v1/tasks, 50 in flight',
+  columns: [
+    { key: 'perSecond', title: 'per second' },
+    { key: 'firstDeltaP50Ms', title: 'POST to first delta, p50 ms', digits: 1 },
+    { key: 'firstDeltaP99Ms', title: 'p99 ms', digits: 1 },
+  ],
+  goals: [
+    { text: 'POSTs/s, of bare BullMQ add and one pg commit', atLeast: 0.5, value: results => ratio(results, 'perSecond', 'Rivulet', both) },
+  ],
+  run,
+}
+
+async function run(bench: Bench): Promise<Results> {
+  const { redisUrl, databaseUrl } = bench.world
+  const platform = await startPlatform(bench.world, { concurrency: slots, inFlight })
+  const bare = await startChild('programs/limits.ts', { args: [redisUrl, databaseUrl] })
+  try {
+    const rows: { name: string; measure: () => Promise<Figures> }[] = [
+      { name: both, measure: async () => ({ perSecond: await ask(bare, 'addAndCommit') }) },
+      { name: 'bare BullMQ add', measure: async () => ({ perSecond: await ask(bare, 'add') }) },
+      { name: 'bare pg insert and commit', measure: async () => ({ perSecond: await ask(bare, 'commit') }) },
+      { name: 'Rivulet', measure: () => measure(bench, platform) },
+    ]
+    return await interleave(bench, rows, row => row.measure())
+  } finally {
+    await Promise.all([bare.stop(), platform.close()])
+  }
+
+  function ask(child: Child, name: string): Promise<number> {
+    return child.ask(name, { count: scaled(bench, 5_000), inFlight })
+  }
+}
+
+async function measure(bench: Bench, platform: Platform): Promise<Figures> {
+  const waits: number[] = []
+  for (let i = 0; i < scaled(bench, 100); i += 1) waits.push(await firstDeltaMs(platform))
+  const sorted = waits.toSorted((a, b) => a - b)
+  // The worker's slots are taken: so only the accepting is measured, and nothing runs meanwhile.
+  const holding = await prepareTasks(platform, { tasks: slots, deltas: 1, perSecond: null })
+  const count = scaled(bench, 2_000)
+  const began = performance.now()
+  const task = { task: 0, plan: { tasks: 1, deltas: 1, perSecond: null } }
+  await Promise.all(Array.from({ length: count }, () => platform.createTask(task)))
+  const seconds = (performance.now() - began) / 1_000
+  await until('everything is dispatched', async () => (await undispatched(platform)) === 0)
+  await holding.clear()
+  return {
+    perSecond: count / seconds,
+    firstDeltaP50Ms: median(sorted),
+    firstDeltaP99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? 0,
+  }
+}
+
+async function undispatched({ pg }: Platform): Promise<number> {
+  const { rows } = await pg.query<{ count: string }>('select count(*) from outbox')
+  return Number(rows[0]?.count)
+}

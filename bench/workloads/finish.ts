@@ -1,0 +1,56 @@
+/** Turns that end all at once: how many a second are folded, committed and announced. And whole turns, from POST to commit. */
+import { until } from '../../test/support/until.ts'
+import { type Bench, type Figures, interleave, type Results, scaled, type Workload } from '../bench.ts'
+import { startChild } from '../child.ts'
+import { prepareTasks, unfinished } from '../contestants/rivulet.ts'
+import { type Platform, startPlatform } from '../platform.ts'
+
+const plan = { deltas: 20, perSecond: null }
+const patience = { timeoutMs: 300_000, intervalMs: 10 }
+
+export const finish: Workload = {
+  name: 'finish',
+  title: '6. Finish: 1,000 turns of 20 deltas each',
+  columns: [
+    { key: 'perSecond', title: 'turns committed/s' },
+    { key: 'wholePerSecond', title: 'whole turns/s, POST to commit' },
+    { key: 'beginP50Ms', title: 'add to start of a job, p50 ms', digits: 1 },
+  ],
+  goals: [],
+  run,
+}
+
+async function run(bench: Bench): Promise<Results> {
+  const { redisUrl, databaseUrl } = bench.world
+  const load = { count: scaled(bench, 5_000), inFlight: 50 }
+  const platform = await startPlatform(bench.world, { concurrency: scaled(bench, 1_000) })
+  const bare = await startChild('programs/limits.ts', { args: [redisUrl, databaseUrl] })
+  try {
+    const rows: { name: string; measure: () => Promise<Figures> }[] = [
+      { name: 'bare pg insert and commit', measure: async () => ({ perSecond: await bare.ask<number>('commit', load) }) },
+      { name: 'bare BullMQ, add and process', measure: () => processed() },
+      { name: 'Rivulet', measure: () => measure(platform, scaled(bench, 1_000)) },
+    ]
+    return await interleave(bench, rows, row => row.measure())
+  } finally {
+    await Promise.all([bare.stop(), platform.close()])
+  }
+
+  async function processed(): Promise<Figures> {
+    const { perSecond, beginP50Ms } = await bare.ask<{ perSecond: number; beginP50Ms: number }>('process', load)
+    return { wholePerSecond: perSecond, beginP50Ms }
+  }
+}
+
+async function measure(platform: Platform, tasks: number): Promise<Figures> {
+  const prepared = await prepareTasks(platform, { ...plan, tasks })
+  await prepared.speak()
+  const began = performance.now()
+  await prepared.clear()
+  const perSecond = (tasks * 1_000) / (performance.now() - began)
+
+  const posted = performance.now()
+  await Promise.all(Array.from({ length: tasks }, (_, task) => platform.createTask({ task, plan: { ...plan, tasks } })))
+  await until('every turn has ended', async () => (await unfinished(platform)) === 0, patience)
+  return { perSecond, wholePerSecond: (tasks * 1_000) / (performance.now() - posted) }
+}

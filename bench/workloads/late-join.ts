@@ -1,0 +1,45 @@
+/** Two hundred viewers who come when two thousand deltas have been said: how long until the last of them has them all. */
+import { type Bench, type Figures, interleave, type Results, ratio, scaled, type Workload } from '../bench.ts'
+import type { Contestant } from '../contestant.ts'
+
+export const lateJoin: Workload = {
+  name: 'late-join',
+  title: '4. Late join: 200 viewers fetch a backlog of 2,000 deltas',
+  columns: [
+    { key: 'seconds', title: 'all done after s', digits: 2 },
+    { key: 'megabytes', title: 'MB', digits: 1 },
+    { key: 'snapshotSeconds', title: 'by snapshot s', digits: 2 },
+  ],
+  goals: [
+    { text: 'times faster than resumable-stream', atLeast: 2.5, value: fasterThan('resumable-stream') },
+    { text: 'times faster than the straightforward way', atLeast: 20, value: fasterThan('the straightforward way') },
+  ],
+  run: bench => interleave(bench, bench.contestants, contestant => measure(bench, contestant)),
+}
+
+function fasterThan(other: string): (results: Results) => number | null {
+  return results => ratio(results, 'seconds', other, 'Rivulet')
+}
+
+async function measure({ crowd, scale }: Bench, contestant: Contestant): Promise<Figures> {
+  // At a pace at which nobody merges them: two thousand deltas are two thousand events in the log.
+  const plan = { tasks: 1, deltas: scaled({ scale }, 2_000), perSecond: 500 }
+  const prepared = await contestant.prepare(plan)
+  try {
+    await prepared.speak()
+    const [request] = prepared.requests
+    if (!request) throw new Error('There is no task')
+    const viewersEach = scaled({ scale }, 200)
+    await crowd.open({ requests: [request], viewersEach, deltas: plan.deltas })
+    const { lastAt, openingAt, bytes } = await crowd.hear()
+    await crowd.close()
+    const figures = { seconds: (lastAt - openingAt) / 1e6, megabytes: bytes / 1e6 }
+    if (!prepared.snapshot) return figures
+    await crowd.open({ requests: [prepared.snapshot], viewersEach, deltas: plan.deltas })
+    const joined = await crowd.hear()
+    return { ...figures, snapshotSeconds: (joined.lastAt - joined.openingAt) / 1e6 }
+  } finally {
+    await crowd.close()
+    await prepared.clear()
+  }
+}

@@ -1,0 +1,98 @@
+/** What ten thousand viewers who hear nothing hold in the API process, and what ten thousand live tasks hold wherever they are. */
+import { Redis } from 'ioredis'
+import { collectingOptions, heldMemory } from '../../test/support/collect-garbage.ts'
+import { metric } from '../../test/support/metrics.ts'
+import { type Bench, type Results, scaled, type Workload } from '../bench.ts'
+import { prepareTasks } from '../contestants/rivulet.ts'
+import { residentBytes } from '../cpu.ts'
+import { type Platform, startPlatform } from '../platform.ts'
+
+const viewer = 'an idle viewer, in the API'
+/** Its metrics are asked for, which would need a key. */
+const env = { ...collectingOptions, RIVULET_KEY: '', RIVULET_WORKER_KEY: '' }
+const silent = { deltas: 1, perSecond: null }
+
+export const memory: Workload = {
+  name: 'memory',
+  title: '7. Memory: 10,000 idle viewers, 10,000 live tasks',
+  columns: [
+    { key: 'heldKilobytes', title: 'KB of heap and buffers each', digits: 1 },
+    { key: 'residentKilobytes', title: 'KB resident each', digits: 1 },
+    { key: 'count', title: 'of' },
+  ],
+  goals: [{ text: 'KB that an idle viewer holds', atMost: 15, value: results => results.get(viewer)?.heldKilobytes ?? null }],
+  run,
+}
+
+type Held = { held: number; resident: number }
+
+async function run(bench: Bench): Promise<Results> {
+  const platform = await startPlatform(bench.world, { concurrency: 10_000, env })
+  try {
+    return new Map([...(await ofViewers(bench, platform)), ...(await ofTasks(bench, platform))])
+  } finally {
+    await bench.crowd.close()
+    await platform.close()
+  }
+}
+
+async function ofViewers(bench: Bench, platform: Platform): Promise<Results> {
+  const { crowd } = bench
+  const tasks = scaled(bench, 100)
+  const { requests, clear } = await prepareTasks(platform, { ...silent, tasks })
+  // Connections that come and go first: what a process needs once, for its first thousand, is no viewer's share.
+  await crowd.open({ requests, viewersEach: 10, deltas: 0 })
+  await crowd.close()
+  await crowd.open({ requests, viewersEach: 1, deltas: 0 })
+  const before = await inApi(platform)
+  await crowd.open({ requests, viewersEach: 100, deltas: 0 })
+  const after = await inApi(platform)
+  const viewers = await metric(platform.api.url, 'rivulet_viewers')
+  if (viewers !== tasks * 100) throw new Error(`${viewers} viewers are there of ${tasks * 100}`)
+  await crowd.close()
+  await clear()
+  return new Map([[viewer, each(after, before, tasks * 99)]])
+}
+
+async function ofTasks(bench: Bench, platform: Platform): Promise<Results> {
+  const { crowd, world } = bench
+  const tasks = scaled(bench, 10_000)
+  const redis = new Redis(world.redisUrl)
+  try {
+    const before = { worker: inWorker(platform), redis: await inRedis(redis) }
+    const { requests } = await prepareTasks(platform, { ...silent, tasks })
+    const worker = each(inWorker(platform), before.worker, tasks)
+    const stored = each(await inRedis(redis), before.redis, tasks)
+    const unwatched = await inApi(platform)
+    await crowd.open({ requests, viewersEach: 1, deltas: 0 })
+    const watched = each(await inApi(platform), unwatched, tasks)
+    return new Map([
+      ['a live task, in the worker', worker],
+      ['a live task, in Redis', stored],
+      ['a live task with its viewer, in the API', watched],
+    ])
+  } finally {
+    redis.disconnect()
+  }
+}
+
+async function inApi({ api }: Platform): Promise<Held> {
+  const held = await heldMemory(api)
+  return { held, resident: residentBytes(api.pid) }
+}
+
+function inWorker({ worker }: Platform): Held {
+  process.kill(worker.pid, 'SIGUSR2')
+  return { held: Number.NaN, resident: residentBytes(worker.pid) }
+}
+
+async function inRedis(redis: Redis): Promise<Held> {
+  const info = await redis.info('memory')
+  const bytes = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1])
+  return { held: bytes('used_memory'), resident: bytes('used_memory_rss') }
+}
+
+function each(after: Held, before: Held, count: number) {
+  const kilobytes = (of: keyof Held) => (after[of] - before[of]) / count / 1_024
+  return { heldKilobytes: kilobytes('held'), residentKilobytes: kilobytes('resident'), count }
+}

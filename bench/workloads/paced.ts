@@ -1,0 +1,59 @@
+/** Two hundred tasks at the pace of a model, each with a viewer: how late a word comes, and what it costs. And one task on an idle machine. */
+import { type Bench, type Figures, interleave, type Results, ratio, scaled, streamOnce, type Workload } from '../bench.ts'
+import type { Contestant } from '../contestant.ts'
+
+export const paced: Workload = {
+  name: 'paced',
+  title: '3. 200 tasks × 1 viewer, 50 deltas/s each',
+  columns: [
+    { key: 'p50Ms', title: 'p50 ms', digits: 2 },
+    { key: 'p99Ms', title: 'p99 ms', digits: 1 },
+    { key: 'serverRedisMicros', title: 'server and Redis µs per event', digits: 1 },
+    { key: 'serverMicros', title: 'server', digits: 1 },
+    { key: 'redisMicros', title: 'Redis', digits: 1 },
+    { key: 'speakerMicros', title: 'speaker', digits: 1 },
+    { key: 'allMicros', title: 'all three', digits: 1 },
+    { key: 'perSecond', title: 'events/s', digits: 0 },
+    { key: 'idleP50Ms', title: 'one task alone: p50 ms', digits: 2 },
+    { key: 'lagMs', title: "the load's own p99 lag, ms", digits: 1 },
+  ],
+  goals: [
+    { text: "server and Redis CPU per event, of resumable-stream's", atMost: 0.75, value: of('serverRedisMicros', 'resumable-stream') },
+    {
+      text: "server and Redis CPU per event, of the straightforward way's",
+      atMost: 0.45,
+      value: of('serverRedisMicros', 'the straightforward way'),
+    },
+    // resumable-stream publishes from the process that speaks, so what it takes is only seen with that process.
+    { text: "the same with the speaker, of resumable-stream's", atMost: 0.75, value: of('allMicros', 'resumable-stream') },
+    { text: "the same with the speaker, of the straightforward way's", atMost: 0.45, value: of('allMicros', 'the straightforward way') },
+    { text: 'p50, of bare in-process res.write', atMost: 2.5, value: of('p50Ms', 'bare res.write') },
+    { text: "p99, of nchan's (to be brought down towards it)", atMost: 1.5, value: of('p99Ms', 'nginx nchan') },
+    { text: 'p50 of one task alone, ms', atMost: 5, value: results => results.get('Rivulet')?.idleP50Ms ?? null },
+  ],
+  run: bench => interleave(bench, bench.contestants, contestant => measure(bench, contestant)),
+}
+
+function of(key: string, other: string): (results: Results) => number | null {
+  return results => ratio(results, key, 'Rivulet', other)
+}
+
+async function measure(bench: Bench, contestant: Contestant): Promise<Figures> {
+  const { heard, seconds, cpu } = await streamOnce(bench, contestant, {
+    ...{ tasks: scaled(bench, 200), deltas: scaled(bench, 250), perSecond: 50 },
+  })
+  const idle = await streamOnce(bench, contestant, { tasks: 1, deltas: scaled(bench, 40), perSecond: 20 })
+  const micros = (used: number) => (used / heard.deliveries) * 1e6
+  return {
+    p50Ms: heard.p50Ms,
+    p99Ms: heard.p99Ms,
+    serverRedisMicros: micros(cpu.server + cpu.redis),
+    allMicros: micros(cpu.server + cpu.redis + cpu.speaker),
+    serverMicros: micros(cpu.server),
+    redisMicros: micros(cpu.redis),
+    speakerMicros: micros(cpu.speaker),
+    perSecond: heard.deliveries / seconds,
+    idleP50Ms: idle.heard.p50Ms,
+    lagMs: heard.lagMs,
+  }
+}

@@ -11,7 +11,9 @@ import { appendFileSync, writeSync } from 'node:fs'
 
 type Armed = { action: string; pauseMs: number; nth: number; probability: number | null }
 
-const armed = new Map((process.env.FAILPOINTS ?? '').split(',').filter(Boolean).map(parse))
+// A turn whose worker died runs in a process of its own, which inherits everything but the traps: it would never come to its end.
+const traps = process.env.RIVULET_ISOLATED_TURN ? '' : (process.env.FAILPOINTS ?? '')
+const armed = new Map(traps.split(',').filter(Boolean).map(parse))
 const journal = process.env.JOURNAL ? `${process.env.JOURNAL}/${process.pid}.ndjson` : null
 const passed = new Map<string, number>()
 

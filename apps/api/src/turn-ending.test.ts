@@ -45,13 +45,16 @@ function wipedAfter(questions: number): LogReader {
   }
 }
 
-/** Nothing of the server is there but its log: a commit that is begun throws. */
+/** Nothing of the server is there but its log: whoever turns to the database, to commit, fails. */
 function finish(reader: LogReader, appended: number): Promise<string> {
-  const db = {
-    transaction: () => {
-      throw new Error('This would commit')
+  const db = new Proxy(
+    {},
+    {
+      get() {
+        throw new Error('This would commit')
+      },
     },
-  }
+  )
   const ending = createTurnEnding({ db, reader } as unknown as TurnEndingDeps)
   return ending.finish({ turn, epoch: turn.epoch, outcome: { status: 'completed' }, appended } as Parameters<typeof ending.finish>[0])
 }

@@ -85,8 +85,8 @@ export function sqlStateOf(error: unknown): string | undefined {
 /** Whether Postgres could not be asked, as opposed to having refused. */
 export function isDatabaseAway(error: unknown): boolean {
   const state = sqlStateOf(error)
-  // 08: connection, 53: out of resources, 57: shut down or canceled, 25P03: idle too long, 55P03: lock not to be had.
-  if (state) return /^(08|53|57)/.test(state) || state === '25P03' || state === '55P03'
+  // 08: connection, 40: gave way to another, 53: out of resources, 57: shut down or canceled, 25P03: idle too long, 55P03: lock not to be had.
+  if (state) return /^(08|40|53|57)/.test(state) || state === '25P03' || state === '55P03'
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if ('code' in cause && typeof cause.code === 'string' && networkCodes.has(cause.code)) return true
     if (/timeout|terminated|not queryable|Connection (ended|closed)/i.test(cause.message) && cause.name === 'Error') return true

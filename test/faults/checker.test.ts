@@ -22,6 +22,7 @@ import { inputOf, type Story, textsOf } from './story.ts'
 
 const id = '01890000-0000-7000-8000-000000000000'
 const at = '2026-01-01T00:00:00.000Z'
+const atTheEnd = '2026-01-01T00:00:05.000Z'
 const story: Story = { label: 'a', turn: 1, words: 3, restMs: 0 }
 const words = (textsOf(story, 1)[0] ?? '').split(/(?<= )/)
 
@@ -31,6 +32,18 @@ test('a history in which every promise was kept has no violation', () => {
 
 test('who asks before there is a log may be told that it is not there', () => {
   expect(violationsIn(changed(history => void framesOf(history).unshift(snapshot('gap', origin))))).toEqual([])
+})
+
+test.each([
+  ['before the end of the last one that its viewers know', '2026-01-01T00:00:04.999Z', 1],
+  ['after their end', atTheEnd, 0],
+])('a turn that was accepted %s is owed to them, or not', (_, queuedAt, expected) => {
+  const history = changed(({ stored: [entry] }) => {
+    const [input] = entry?.messages ?? []
+    entry?.detail.turns.push({ ...turnOf('completed'), number: 2, queuedAt })
+    if (input) entry?.messages.push({ ...input, index: 2, turn: 2 })
+  })
+  expect(violationsIn(history).filter(violation => violation.includes('it holds 2 messages, stored are 3'))).toHaveLength(expected)
 })
 
 describe.each<[string, string, (history: History) => void]>([
@@ -149,6 +162,7 @@ function turnOf(status: Turn['status']): Turn {
     attempt: status === 'queued' ? 0 : 1,
     queuedAt: at,
     startedAt: at,
+    ...(status === 'completed' && { finishedAt: atTheEnd }),
   }
 }
 

@@ -91,7 +91,7 @@ function faultsOfViewer(journal: Journal, stored: Stored | undefined, { logs, ha
   const frames = journal.connections.flatMap(connection => connection.frames)
   const isTold = frames.some(({ data }) => data.type === 'end') || journal.connections.at(-1)?.status === 204
   const announced = frames.flatMap(({ data }) => (data.type === 'turn.finished' ? [data] : []))
-  const evidence = { ...(stored && { rows: stored.messages }), ...(log && { log: log.map(({ cursor }) => cursor) }) }
+  const evidence = { ...(stored && { rows: owedTo(journal, stored) }), ...(log && { log: log.map(({ cursor }) => cursor) }) }
   return [
     ...faultsIn(journal, evidence).map(fault => `P4 ${fault}`),
     ...(isTold ? [] : [`P4 a viewer of ${journal.task} was never told that it is over`]),
@@ -102,6 +102,18 @@ function faultsOfViewer(journal: Journal, stored: Stored | undefined, { logs, ha
       ({ id }) => `P5 a viewer of ${journal.task} was told of a gap at ${id}, and nothing was lost`,
     ),
   ]
+}
+
+/** A turn that was accepted before the last one that a viewer knows had ended is owed to it; one that came later begins after its end. */
+function owedTo({ connections }: Journal, { detail, messages }: Stored): Message[] {
+  const frames = connections.flatMap(connection => connection.frames.map(({ data }) => data))
+  const known = new Set(
+    frames.flatMap(data => ('turns' in data ? data.turns.map(({ number }) => number) : 'turn' in data ? [data.turn] : [])),
+  )
+  const last = detail.turns.findLast(({ number }) => known.has(number))
+  const isOwed = ({ number, queuedAt }: Turn) => known.has(number) || !last?.finishedAt || queuedAt < last.finishedAt
+  const owed = new Set(detail.turns.filter(isOwed).map(({ number }) => number))
+  return messages.filter(({ turn }) => owed.has(turn))
 }
 
 /** A log that is not there yet looks like one that is gone: who has heard nothing of it may be told so, as long as it is not there. */

@@ -162,11 +162,16 @@ describe('a turn that', () => {
     await startOwnWorker(platform, [agent], { url: other.url })
     const { task } = await platform.client.createTask({ agent: 'committing' })
     await untilSaid(task.id, 'all of it')
-    const committing = postgres.hold('insert into "messages"')
+    // Whoever commits holds the task and then waits for the turn, which is held here.
+    const holder = await platform.pg.connect()
+    await holder.query('begin')
+    await holder.query('select from turns where task = $1 for update', [task.id])
     open()
-    await committing
+    await untilWaiting('the commit', 'json_populate_recordset(null::messages')
     const canceling = platform.client.cancel(task.id)
-    postgres.up()
+    await untilWaiting('the cancel', 'from "tasks"')
+    await holder.query('commit')
+    holder.release()
     expect((await canceling).status).toBe('completed')
     expect((await platform.client.messages(task.id)).map(briefly)).toEqual([['agent', 'complete', 'all of it']])
     expect(await faultsOf(platform, task.id)).toEqual([])
@@ -347,6 +352,12 @@ async function untilSaid(task: string, text: string): Promise<void> {
     const last = (await platform.client.messages(task)).at(-1)
     return last?.content.type === 'text' && last.content.text.endsWith(text)
   })
+}
+
+/** Until a statement with this text in it waits for a lock. */
+async function untilWaiting(who: string, text: string): Promise<void> {
+  const waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and strpos(query, $1) > 0"
+  await until(`${who} waits for a lock`, async () => (await platform.pg.query(waiting, [text])).rows.length > 0)
 }
 
 async function faultsSeenBy(viewer: Viewer, task: string): Promise<string[]> {

@@ -140,7 +140,7 @@ test('a request whose commit was not answered is carried out once, when it is se
   const other = await startOther()
   const headers = { 'idempotency-key': crypto.randomUUID() }
   const body = { agent: 'echo', input: 'once' }
-  const dropped = postgres.dropReply('commit', 'update "idempotency_keys"')
+  const dropped = postgres.dropAnswer('COMMIT', 'accept_tasks')
   const [first] = await Promise.all([platform.clientOf(other).post('/v1/tasks', body, headers), dropped])
   expect(first.status).toBe(503)
   const again = await platform.client.post<Accepted>('/v1/tasks', body, headers)

@@ -82,7 +82,7 @@ test('connections that Postgres closes are opened again', async () => {
 })
 
 test('a commit that was not answered: the worker asks again, and hears that it is done', async () => {
-  const dropped = postgres.dropReply('commit', 'insert into "messages"')
+  const dropped = postgres.dropAnswer('COMMIT', 'end_only')
   const { task, turns } = await client.finishedTask({ agent: 'echo', params: {}, input: 'once' })
   await dropped
   expect(turns).toMatchObject([{ status: 'completed', attempt: 1 }])

@@ -30,6 +30,8 @@ export type FaultyProxy = {
    * `after` is something that the connection has to have said before.
    */
   dropReply(text: string, after?: string): Promise<void>
+  /** The same, by the reply: for commands that are sent at once, where the first word back is not yet the answer to the last. */
+  dropAnswer(text: string, after: string): Promise<void>
   close(): Promise<void>
 }
 
@@ -53,11 +55,12 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
   let muted: string | null = null
   let holding: Trap | null = null
   let dropping: Trap | null = null
+  let answering: Trap | null = null
   const listener = createServer(accept).listen(0, '127.0.0.1')
   await once(listener, 'listening')
   const { port } = listener.address() as AddressInfo
   const url = Object.assign(new URL(serverUrl), { host: `127.0.0.1:${port}` }).toString()
-  return { port, url, down, up, blackhole, reset, slow, repoint, mute, hold, dropReply, close }
+  return { port, url, down, up, blackhole, reset, slow, repoint, mute, hold, dropReply, dropAnswer, close }
 
   function accept(client: Socket): void {
     if (fault === 'down') {
@@ -94,7 +97,8 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
       link.held.push(chunk)
       return
     }
-    link.isMarked ||= dropping?.after !== undefined && chunk.includes(dropping.after)
+    const mark = dropping?.after ?? answering?.after
+    link.isMarked ||= mark !== undefined && chunk.includes(mark)
     if (dropping && chunk.includes(dropping.text) && (dropping.after === undefined || link.isMarked)) {
       link.losesReply = true
       dropping.sprung()
@@ -104,7 +108,11 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
   }
 
   function passBack(link: Link, chunk: Buffer): void {
-    if (link.losesReply) cut(link)
+    if (answering && link.isMarked && chunk.includes(answering.text)) {
+      answering.sprung()
+      answering = null
+      cut(link)
+    } else if (link.losesReply) cut(link)
     else if (fault !== 'blackhole' && !(muted !== null && chunk.includes(muted))) link.toClient(chunk)
   }
 
@@ -162,6 +170,12 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
   function dropReply(text: string, after?: string): Promise<void> {
     return new Promise(sprung => {
       dropping = { text, sprung, ...(after !== undefined && { after }) }
+    })
+  }
+
+  function dropAnswer(text: string, after: string): Promise<void> {
+    return new Promise(sprung => {
+      answering = { text, after, sprung }
     })
   }
 

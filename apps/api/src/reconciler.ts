@@ -11,7 +11,7 @@ import type { Failure } from '@rivulet/protocol'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Pool } from 'pg'
 import { type AboutTurn, aboutTurn } from './about-turn.ts'
-import type { Metrics } from './metrics.ts'
+import type { Metrics, repairKinds } from './metrics.ts'
 import type { Relay } from './relay.ts'
 import { forgetWorkers } from './store/agents.ts'
 import { owedTurns } from './store/announcements.ts'
@@ -50,7 +50,7 @@ export type ReconcilerDeps = {
   taskRetentionMs: number | null
 }
 
-type RepairKind = 'outbox' | 'lease' | 'deadline' | 'cancel' | 'announcement' | 'job'
+type RepairKind = (typeof repairKinds)[number]
 type Chore = RepairKind | 'retention'
 
 export type Reconciler = { stop(): Promise<void> }
@@ -144,8 +144,8 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     try {
       await work()
     } catch (error) {
-      // 55P03: somebody else holds this one task.
-      if (isDatabaseAway(error) && sqlStateOf(error) !== '55P03') throw error
+      // 55P03 and 40: somebody else holds this one task, or went first.
+      if (isDatabaseAway(error) && !/^(55P03|40)/.test(sqlStateOf(error) ?? '')) throw error
       logger.warn({ kind, ...about, err: error }, 'reconciler could not repair yet')
     }
   }

@@ -29,6 +29,8 @@ export function createRelay({ db, queue, logger, metrics, tracer = plainTracer }
     isKicked = true
     running ??= drainKicked().finally(() => {
       running = null
+      // Kicked after the last look and before this.
+      if (isKicked) kick()
     })
   }
 

@@ -24,6 +24,7 @@ type Wanted = { task: JsonRow; turn: JsonRow; key?: IdempotencyKey & Answer }
 export type TaskAcceptance = ReturnType<typeof createTaskAcceptance>
 
 export function createTaskAcceptance(of: DatabaseHandle['of']) {
+  // Tenants are as many as somebody made keys for.
   const gatherings = new Map<Tenant, Gathering<Wanted, boolean>>()
   return { accept }
 

@@ -4,14 +4,14 @@
  * A claim raises the task's epoch, so whoever ran the turn before can no longer write. A turn's first claim fixes its indexes: the input takes
  * the task's next free index, and what the agent says follows it, for all attempts.
  */
-import type { Content, RememberedStep } from '@rivulet/protocol'
-import { and, asc, eq, inArray, lt, max, sql } from 'drizzle-orm'
+import type { RememberedStep } from '@rivulet/protocol'
+import { and, asc, eq, inArray, lt } from 'drizzle-orm'
+import { type Claim, claimQueued } from './claim-queued.ts'
 import type { Database, Transaction } from './database.ts'
 import { leaseEnd } from './leases.ts'
-import { isNext, lockTask, raiseEpoch } from './queue-turn.ts'
+import { lockTask, raiseEpoch } from './queue-turn.ts'
 import type { MessageRow, TaskRow, TurnRow } from './rows.ts'
 import { messages, turns } from './schema.ts'
-import { claimFirst } from './short-ways.ts'
 import { rememberedSteps } from './steps.ts'
 import { everyTenant } from './tenant.ts'
 
@@ -27,43 +27,20 @@ export type ClaimAnswer =
   /** `isAgain`: the same claim was answered before. */
   { answer: 'claimed'; claimed: Claimed; steps: RememberedStep[]; isAgain: boolean } | { answer: 'leased' | 'settled' }
 
-export async function claimTurn(
-  db: Database,
-  wanted: { turn: string; claim: string; worker: string; leaseMs: number },
-): Promise<ClaimAnswer> {
-  const first = await claimFirst(db, wanted)
-  if (first) return { answer: 'claimed', claimed: first, steps: [], isAgain: false }
+export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimAnswer> {
+  const queued = await claimQueued(db, wanted)
+  if (queued) return { answer: 'claimed', ...queued, isAgain: false }
   const { turn: id, claim, worker, leaseMs } = wanted
   return db.transaction(async tx => {
     const found = await findTurn(tx, id)
     if (!found) return { answer: 'settled' }
     const task = await lockTask(tx, everyTenant, found.task)
     const turn = await findTurn(tx, id)
-    if (turn?.status === 'running' && turn.claim === claim && !turn.canceling) {
-      const handed = await handOver(tx, turn, worker, leaseMs)
-      return { answer: 'claimed', claimed: await describeClaim(tx, task, handed), steps: await rememberedSteps(tx, id), isAgain: true }
-    }
-    if (turn?.status === 'running') return { answer: 'leased' }
-    if (turn?.status !== 'queued' || turn.canceling || turn.deadline <= new Date() || !(await isNext(tx, turn)))
-      return { answer: 'settled' }
-
-    const firstIndex = turn.firstIndex ?? (await fixIndexes(tx, turn))
-    const raised = await raiseEpoch(tx, task, { status: 'running', updatedAt: sql`now()` })
-    const [claimed] = await tx
-      .update(turns)
-      .set({
-        ...{ status: 'running', claim, worker, firstIndex },
-        epoch: raised.epoch,
-        attempt: sql`${turns.attempt} + 1`,
-        leaseUntil: leaseEnd(leaseMs),
-        startedAt: sql`coalesce(${turns.startedAt}, now())`,
-      })
-      .where(and(eq(turns.id, id), eq(turns.status, 'queued')))
-      .returning()
-    if (!claimed) return { answer: 'settled' }
-    // Not by its attempts: one that was given back is not counted, and may yet have taken steps.
-    const steps = turn.firstIndex === null ? [] : await rememberedSteps(tx, id)
-    return { answer: 'claimed', claimed: await describeClaim(tx, raised, claimed), steps, isAgain: false }
+    // One that has become free in between was dispatched anew by whoever freed it.
+    if (turn?.status !== 'running') return { answer: 'settled' }
+    if (turn.claim !== claim || turn.canceling) return { answer: 'leased' }
+    const handed = await handOver(tx, turn, worker, leaseMs)
+    return { answer: 'claimed', claimed: await describeClaim(tx, task, handed), steps: await rememberedSteps(tx, id), isAgain: true }
   })
 }
 
@@ -101,28 +78,6 @@ export async function reopenTurn(
 async function findTurn(tx: Transaction, id: string): Promise<TurnRow | undefined> {
   const [turn] = await tx.select().from(turns).where(eq(turns.id, id))
   return turn
-}
-
-/** Gives the input its index and stores it; answers the index of the agent's first message. */
-async function fixIndexes(tx: Transaction, turn: TurnRow): Promise<number> {
-  const [highest] = await tx
-    .select({ index: max(messages.index) })
-    .from(messages)
-    .where(eq(messages.task, turn.task))
-  const next = highest?.index == null ? 0 : highest.index + 1
-  if (turn.input === null) return next
-  const now = new Date()
-  await tx.insert(messages).values({
-    ...{ task: turn.task, tenant: turn.tenant, turn: turn.number, index: next },
-    attempt: 1,
-    author: 'user',
-    content: turn.input as Content,
-    metadata: {},
-    status: 'complete',
-    createdAt: turn.queuedAt,
-    finishedAt: now,
-  })
-  return next + 1
 }
 
 /** What whoever holds a turn has to know of it. */

@@ -6,10 +6,10 @@ import { type Failure, hasEnded, type Message, RivuletError, type StopReason, tu
 import { and, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
 import type { Database, Transaction } from './database.ts'
 import { sqlStateOf } from './database.ts'
+import { endOnly } from './end-only.ts'
 import { dispatch, lockTask, pendingTurns, setTaskStatus } from './queue-turn.ts'
 import { type TurnRow, toMessageRow } from './rows.ts'
 import { messages, tasks, turns } from './schema.ts'
-import { endOnly } from './short-ways.ts'
 import { everyTenant } from './tenant.ts'
 
 export type Outcome = { status: 'completed' | 'failed' | 'canceled'; stopReason: StopReason; usage?: Usage; error?: Failure }

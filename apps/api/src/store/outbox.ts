@@ -77,7 +77,8 @@ export async function dispatchedTurns(
 /** Sends turns again whose job was lost. */
 export async function redispatch(db: Database, ids: readonly string[]): Promise<void> {
   await db.transaction(async tx => {
-    for (const id of ids) await redispatchOne(tx, id)
+    // In one order, whoever asks: rows that are held in two orders are a deadlock.
+    for (const id of [...ids].sort()) await redispatchOne(tx, id)
   })
 }
 

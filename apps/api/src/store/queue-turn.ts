@@ -2,15 +2,18 @@
  * Adding turns to a task. Whoever adds a turn, ends one or claims one holds the task's row, so turns of a task never overlap and none is
  * forgotten between the end of one and the arrival of the next.
  */
-import { type Content, hasEnded, type Json, RivuletError } from '@rivulet/protocol'
-import { and, eq, inArray, lt, type SQL, sql } from 'drizzle-orm'
+import { type Content, hasEnded, type Json, limitNames, RivuletError } from '@rivulet/protocol'
+import { and, eq, inArray, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Transaction } from './database.ts'
 import type { TaskRow, TurnRow } from './rows.ts'
 import { outbox, tasks, turns } from './schema.ts'
 import { isOf, type Tenant, taskNotFound } from './tenant.ts'
+import type { Statement } from './tenant-pool.ts'
 
 const unfinished = ['queued', 'running', 'waiting'] as const
+/** As a list in SQL. */
+export const unfinishedList = unfinished.map(status => `'${status}'`).join(', ')
 
 /** The task, held until the transaction ends. Another tenant's is none. */
 export async function lockTask(tx: Transaction, tenant: Tenant, task: string): Promise<TaskRow> {
@@ -23,15 +26,16 @@ export async function lockTask(tx: Transaction, tenant: Tenant, task: string): P
   return row
 }
 
+/** The same for a transaction that is sent at once. A statement of its own: what comes after it is read when the lock is held. */
+export function holdTaskOf(turn: string): Statement {
+  return { name: 'hold_task', text: 'select from tasks where id = (select task from turns where id = $1) for update', values: [turn] }
+}
+
 /** From here on, whoever holds an older epoch can no longer write to the task's log. */
-export async function raiseEpoch(
-  tx: Transaction,
-  task: TaskRow,
-  also: { status?: TaskRow['status']; updatedAt?: SQL } = {},
-): Promise<TaskRow> {
+export async function raiseEpoch(tx: Transaction, task: TaskRow): Promise<TaskRow> {
   const [raised] = await tx
     .update(tasks)
-    .set({ epoch: sql`${tasks.epoch} + 1`, ...also })
+    .set({ epoch: sql`${tasks.epoch} + 1` })
     .where(eq(tasks.id, task.id))
     .returning()
   if (!raised) throw new Error(`Task ${task.id} is held, and yet gone`)
@@ -51,7 +55,7 @@ export async function queueTurn(
 ): Promise<TurnRow> {
   const pending = await pendingTurns(tx, task.id)
   if (pending.filter(turn => turn.status === 'queued').length >= maxQueued) {
-    throw new RivuletError('too_many_turns', `queuedTurns: ${maxQueued} turns of a task may wait`)
+    throw new RivuletError('too_many_turns', `${limitNames.queuedTurns}: ${maxQueued} turns of a task may wait`)
   }
   const said = { ...(input && { input }), ...(params !== undefined && { params }), delayMs, traceparent }
   const isDispatched = pending.length === 0
@@ -107,13 +111,6 @@ export async function dispatch(tx: Transaction, turn: string): Promise<void> {
     .set({ dispatch: sql`${turns.dispatch} + 1` })
     .where(eq(turns.id, turn))
   await tx.insert(outbox).values({ turn })
-}
-
-/** Whether every turn before this one has ended. */
-export async function isNext(tx: Transaction, turn: TurnRow): Promise<boolean> {
-  const earlier = and(eq(turns.task, turn.task), lt(turns.number, turn.number), inArray(turns.status, unfinished))
-  const [found] = await tx.select({ number: turns.number }).from(turns).where(earlier).limit(1)
-  return !found
 }
 
 export async function setTaskStatus(tx: Transaction, task: string, status: TaskRow['status']): Promise<void> {

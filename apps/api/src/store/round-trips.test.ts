@@ -1,16 +1,20 @@
 /** What a task costs Postgres, counted: what is in one round trip today stays so. No clock is looked at. */
 import { randomUUID } from 'node:crypto'
-import { createTaskBody, type Message } from '@rivulet/protocol'
+import { createTaskBody, createTurnBody, type Message } from '@rivulet/protocol'
+import { eq } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { createTestDatabase } from '../../../../test/support/database.ts'
 import { createTaskAcceptance } from './accept-tasks.ts'
 import { markAnnounced } from './announcements.ts'
 import { claimTurn } from './claim-turn.ts'
+import { createTurn } from './create-task.ts'
 import { type DatabaseHandle, openDatabase } from './database.ts'
 import { finishTurn } from './finish-turn.ts'
+import { releaseTurn } from './leases.ts'
 import { drainOutbox } from './outbox.ts'
-import { idempotencyKeys, messages, tasks } from './schema.ts'
+import { idempotencyKeys, messages, tasks, turns } from './schema.ts'
+import { rememberStep } from './steps.ts'
 
 const tenant = 'default'
 const request = createTaskBody.parse({ agent: 'echo', input: 'hello', metadata: { a: 1 }, params: [null] })
@@ -95,6 +99,47 @@ test('a turn is claimed in one, ended in one, and noted as announced with others
   expect(count()).toBe(3)
   expect(ended.turn).toMatchObject({ agent: 'echo', status: 'completed', finishedAt: expect.any(Date), epoch: 2 })
   expect((await database.db.select().from(messages)).map(({ content }) => content)).toEqual([request.input, said.content])
+})
+
+test('a turn that was given back is claimed in one, too: under its indexes, with its input and what its steps came to', async () => {
+  const { accept } = createTaskAcceptance(database.of)
+  const accepted = await accept(tenant, request, null)
+  const turn = accepted?.accepted.turn.id ?? ''
+  const claim = (name: string) => claimTurn(database.db, { turn, claim: name, worker: name, leaseMs: 1_000 })
+  const first = await claim('a')
+  if (first.answer !== 'claimed') throw new Error('It was not claimed')
+  await rememberStep(database.db, { turn, claimId: 'a', name: 'one', memory: '{"a":"\\u0000"}' }, 1_000)
+  expect(await releaseTurn(database.db, { turn, epoch: 2 })).toBe(true)
+  const count = countRoundTrips()
+  const second = await claim('b')
+  expect(count()).toBe(1)
+  if (second.answer !== 'claimed') throw new Error('It was not claimed')
+  expect(second.steps).toEqual([{ name: 'one', memory: '{"a":"\\u0000"}' }])
+  expect(second.claimed.input).toEqual(first.claimed.input)
+  const { firstIndex, startedAt } = first.claimed.turn
+  expect(second.claimed.turn).toMatchObject({ attempt: 1, epoch: 3, firstIndex, startedAt, worker: 'b' })
+  expect([second.claimed.task.epoch, second.isAgain]).toEqual([3, false])
+
+  expect(await claim('a')).toEqual({ answer: 'leased' })
+  const { turn: held } = second.claimed
+  const again = { claimed: { ...second.claimed, turn: { ...held, leaseUntil: expect.any(Date) } }, isAgain: true }
+  expect(await claim('b')).toMatchObject(again)
+})
+
+test('a turn that is too late, or not the next of its task, is not claimed', async () => {
+  const { db, of } = database
+  const accepted = await createTaskAcceptance(of).accept(tenant, request, null)
+  const { task, turn } = accepted?.accepted ?? {}
+  if (!task || !turn) throw new Error('It was not accepted')
+  const second = await of(tenant).transaction(tx => createTurn(tx, tenant, task.id, createTurnBody.parse({ input: 'more' }), 10))
+  const claim = (id: string) => claimTurn(db, { turn: id, claim: 'c', worker: 'w', leaseMs: 1_000 })
+  expect(await claim(second.turn.id)).toEqual({ answer: 'settled' })
+  await db
+    .update(turns)
+    .set({ deadline: new Date(0) })
+    .where(eq(turns.id, turn.id))
+  expect(await claim(turn.id)).toEqual({ answer: 'settled' })
+  expect(await db.select().from(messages).where(eq(messages.task, task.id))).toEqual([])
 })
 
 async function stored(): Promise<unknown> {

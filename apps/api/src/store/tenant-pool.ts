@@ -53,7 +53,8 @@ export class TenantPool {
     const sent = [begin, ...statements, commit].map(statement => client.query(statement))
     const results = await Promise.allSettled(sent)
     const failed = results.find(({ status }) => status === 'rejected')
-    client.release(failed !== undefined)
+    // Once the last word was answered, all were, and the transaction is over: a refusal is no reason to connect anew.
+    client.release(results.at(-1)?.status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason
     const last = results.at(-2)
     if (last?.status !== 'fulfilled') throw new Error('A transaction has at least one statement')

@@ -8,6 +8,7 @@ import { freePort } from '../test/support/free-port.ts'
 import { until } from '../test/support/until.ts'
 import { type Child, spawnChild } from './child.ts'
 import type { World } from './contestant.ts'
+import { familyOf } from './cpu.ts'
 import type { SpeakerParams } from './programs/speaker-agent.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -101,7 +102,9 @@ export async function startPlatform(
   async function close(): Promise<void> {
     agent.destroy()
     // Turns that wait would hold a worker that is asked nicely for as long as they are allowed to.
+    const apart = familyOf(worker.pid).filter(pid => pid !== worker.pid)
     await worker.stop(world.profiles ? 'SIGTERM' : 'SIGKILL')
+    for (const pid of apart) endProcess(pid)
     await api.stop()
     await pool.end()
   }
@@ -114,6 +117,15 @@ export function bundle(folder: string): Promise<void> {
     out: folder,
     also: { speaker: 'bench/programs/speaker-agent.ts', 'api-probe': 'bench/programs/api-probe.ts' },
   })
+}
+
+/** Turns that had to run in a process of their own are nobody's children when their worker is gone. */
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended by itself.
+  }
 }
 
 function profiling(folder: string, name: string): string[] {

@@ -9,6 +9,8 @@ import type { Plan } from '../speech.ts'
 
 export const rivulet: Start = { name: 'Rivulet', start }
 
+/** Tasks that begin together: ten thousand claims at once would be another workload. */
+const atATime = 200
 const patience = { timeoutMs: 300_000, intervalMs: 10 }
 
 async function start(world: World): Promise<Contestant> {
@@ -34,8 +36,13 @@ export function contestantOf(platform: Platform, { redisPid, postgresPid }: Worl
 export async function prepareTasks(platform: Platform, plan: Plan): Promise<Prepared & { tasks: string[] }> {
   const { worker, createTask, api } = platform
   const run = randomUUID()
-  const tasks = await Promise.all(Array.from({ length: plan.tasks }, (_, task) => createTask({ run, task, plan })))
-  await until('every turn has begun', async () => (await worker.ask<number>('waiting', run)) === plan.tasks, patience)
+  const tasks: string[] = []
+  while (tasks.length < plan.tasks) {
+    const first = tasks.length
+    const more = Array.from({ length: Math.min(atATime, plan.tasks - first) }, (_, i) => createTask({ run, task: first + i, plan }))
+    tasks.push(...(await Promise.all(more)))
+    await until(`${tasks.length} turns have begun`, async () => (await worker.ask<number>('waiting', run)) === tasks.length, patience)
+  }
   return {
     tasks,
     requests: tasks.map(task => requestFor(api.url, `/v1/tasks/${task}/events?from=start`, authorization)),

@@ -14,6 +14,8 @@ import {
   type ErrorRow,
   errorTable,
   eventSchema,
+  type Limits,
+  limitNames,
   messageSchema,
   messageStatusSchema,
   stopReasonSchema,
@@ -127,7 +129,7 @@ test('every code is there, with its status and whether to try again', () => {
 test('every limit is there, with its default', () => {
   const told = rowsUnder(page, 'limit').map(([name, value]) => [bare(name), value])
   expect(Object.fromEntries(told)).toEqual(
-    Object.fromEntries(Object.entries(defaultLimits).map(([name, value]) => [name, amountOf(name, value)])),
+    Object.fromEntries(Object.entries(defaultLimits).map(([name, value]) => [limitNames[name as keyof Limits], amountOf(name, value)])),
   )
 })
 

@@ -76,6 +76,13 @@ describe('the alerts', () => {
     },
   )
 
+  test('see every rise: what they count is there from the start, at nothing', async () => {
+    const told = await createMetrics().registry.metrics()
+    const counted = alerts.flatMap(({ expr }) => Array.from(expr.matchAll(/increase\((\w+)(\{[^}]*\})?/g)))
+    expect(counted.length).toBeGreaterThan(4)
+    for (const [, name = '', labels = '{'] of counted) expect(told).toMatch(new RegExp(`^${name}( 0|\\${labels}.* 0)$`, 'm'))
+  })
+
   test('are those that docs/operations.md explains', () => {
     expect(rowsOf('Alerts').map(([name = '']) => name)).toEqual(alerts.map(({ alert }) => `\`${alert}\``))
   })

@@ -96,12 +96,12 @@ export const badInputs: readonly BadInput[] = [
   encoded('identity, gzip', gzipSync('{"agent":"idle"}')),
   refused(13, 'a length beyond the limit', 'POST /v1/tasks', 413, 'body_too_large', {
     request: { headers: { 'content-type': 'application/json', 'content-length': String(bodyBytes + 1) } },
-    says: new RegExp(String(bodyBytes)),
+    says: new RegExp(`MAX_BODY_BYTES.*${bodyBytes}`),
   }),
   refused(13, 'chunks beyond the limit', 'POST /v1/tasks', 413, 'body_too_large', {
     request: { headers: { 'content-type': 'application/json', 'transfer-encoding': 'chunked' } },
     after: [`${(bodyBytes + 1).toString(16)}\r\n`, Buffer.alloc(bodyBytes + 1, ' '), '\r\n0\r\n\r\n'],
-    says: new RegExp(String(bodyBytes)),
+    says: new RegExp(`MAX_BODY_BYTES.*${bodyBytes}`),
   }),
   ...[
     '',
@@ -133,11 +133,11 @@ export const badInputs: readonly BadInput[] = [
   ].map(body => posted(17, `a key that reaches for the prototype: ${body}`, body, 400, 'forbidden_key')),
   ...[jsonDepth + 1, 5_000, 500_000].map(depth =>
     posted(18, `JSON ${depth.toLocaleString('en')} deep`, nested(depth), 400, 'json_too_deep', {
-      says: new RegExp(`jsonDepth.*${jsonDepth}`),
+      says: new RegExp(`MAX_JSON_DEPTH.*${jsonDepth}`),
     }),
   ),
   posted(19, 'more than 10,000 items', `{"agent":"idle","params":[${Array(jsonItems).fill(0)}]}`, 400, 'json_too_complex', {
-    says: new RegExp(`jsonItems.*${jsonItems}`),
+    says: new RegExp(`MAX_JSON_ITEMS.*${jsonItems}`),
   }),
   posted(
     19,

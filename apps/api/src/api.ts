@@ -16,7 +16,7 @@ import {
   requireFitRedis,
   whyPolicyIsUnfit,
 } from '@rivulet/broker'
-import { defaultLimits, type Limits, plainTracer, type Tracer } from '@rivulet/protocol'
+import { plainTracer, type Tracer } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { createKeyCheck } from './access/key-check.ts'
 import { createOpenStreams } from './access/open-streams.ts'
@@ -53,13 +53,10 @@ export type Api = {
   close(): Promise<void>
 }
 
-export type ApiOptions = { limits?: Limits; tracer?: Tracer }
+export type ApiOptions = { tracer?: Tracer }
 
-export async function startApi(
-  config: Config,
-  logger: FastifyBaseLogger,
-  { limits = defaultLimits, tracer = plainTracer }: ApiOptions = {},
-): Promise<Api> {
+export async function startApi(config: Config, logger: FastifyBaseLogger, { tracer = plainTracer }: ApiOptions = {}): Promise<Api> {
+  const { limits } = config
   const onError = (error: Error) => logger.debug({ err: error }, 'connection lost')
   const database = openDatabase({ url: config.databaseUrl, onError })
   const redis = connectRedis('command', { url: config.redisUrl, onError })
@@ -102,7 +99,6 @@ export async function startApi(
   })
   const services: Services = {
     config,
-    limits,
     door: { keys, tokens, rates: createTokenBuckets(config.rateLimit) },
     streams,
     capacity,

@@ -1,3 +1,4 @@
+import { defaultLimits, type Limits, limitNames } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import { readConfig } from './config.ts'
 
@@ -75,4 +76,13 @@ test('origins are a list without a wildcard, and each limit has its name', () =>
     streamLimits: { perKey: 7, perProcess: 8 },
     capacityLimits: { queuedTurns: 9, redisMemory: 0.5 },
   })
+})
+
+test('every limit of the contract is set by the variable that its error names, and one that nothing could live with is refused', () => {
+  expect(readConfig(needed).limits).toEqual(defaultLimits)
+  for (const [limit, name] of Object.entries(limitNames)) {
+    const given = defaultLimits[limit as keyof Limits] + 1
+    expect(readConfig({ ...needed, [name]: String(given) }).limits).toEqual({ ...defaultLimits, [limit]: given })
+    for (const wrong of ['0', '1.5', 'many']) expect(() => readConfig({ ...needed, [name]: wrong })).toThrow(name)
+  }
 })

@@ -1,7 +1,9 @@
 /** The environment of an API process, read once and checked whole. */
+import { defaultLimits, type Limits } from '@rivulet/protocol'
 import { type Environment, readEnvironment, sharedVariables, wholeNumber } from '@rivulet/protocol/environment'
 import { z } from 'zod'
 
+const KiB = 1024
 const { HOST, PORT, REDIS_URL, DATABASE_URL, REDIS_PREFIX, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER, LOG_LEVEL } = sharedVariables
 
 /** What an API process reads. */
@@ -33,6 +35,26 @@ export const variables = z.object({
     .max(100)
     .default(80)
     .describe("how much of Redis' `maxmemory` may be used; beyond it new work is refused"),
+  MAX_BODY_BYTES: wholeNumber(defaultLimits.bodyBytes, 64 * KiB).describe('the body of one request'),
+  MAX_JSON_DEPTH: wholeNumber(defaultLimits.jsonDepth, 8)
+    .pipe(z.number().max(1_000))
+    .describe('how deep the JSON of a request may be nested; what agents say, 64 in any case'),
+  MAX_JSON_ITEMS: wholeNumber(defaultLimits.jsonItems, 1_000).describe('keys and items in the JSON of one request'),
+  MAX_QUEUED_TURNS_PER_TASK: wholeNumber(defaultLimits.queuedTurns).describe('turns of one task that wait'),
+  MAX_DELTA_BYTES: wholeNumber(defaultLimits.deltaBytes, KiB).describe('one delta; longer ones are split'),
+  MAX_TURN_BYTES: wholeNumber(defaultLimits.turnBytes, KiB)
+    .pipe(z.number().max(4 * defaultLimits.turnBytes))
+    .describe('all that one turn says; beyond it the turn fails'),
+  MAX_STEPS_BYTES: wholeNumber(defaultLimits.stepsBytes, KiB)
+    .pipe(z.number().max(4 * defaultLimits.stepsBytes))
+    .describe('all that the steps of one turn remember; beyond it the turn fails'),
+  MAX_VIEWER_BYTES: wholeNumber(defaultLimits.viewerBytes, 64 * KiB).describe(
+    'what one viewer leaves unread; beyond it, it is skipped ahead by a snapshot',
+  ),
+  MAX_VIEWER_STALL_MS: wholeNumber(defaultLimits.viewerStallMs, 1_000).describe('how long a viewer may read nothing before it is cut off'),
+  MAX_SNAPSHOT_BYTES: wholeNumber(defaultLimits.snapshotBytes, KiB).describe(
+    'messages of ended turns in one snapshot; older ones are left out',
+  ),
   MIGRATE: z.enum(['on', 'off']).default('on').describe('whether an API brings the schema up to date when it starts'),
   ALLOW_NEWER_SCHEMA: z
     .enum(['on', 'off'])
@@ -76,6 +98,18 @@ export function readConfig(environment: Environment) {
     origins: new Set(env.CORS_ORIGINS),
     rateLimit: { perSecond: env.RATE_LIMIT_PER_SECOND, burst: env.RATE_LIMIT_BURST },
     streamLimits: { perKey: env.MAX_STREAMS_PER_KEY, perProcess: env.MAX_STREAMS },
+    limits: {
+      bodyBytes: env.MAX_BODY_BYTES,
+      jsonDepth: env.MAX_JSON_DEPTH,
+      jsonItems: env.MAX_JSON_ITEMS,
+      queuedTurns: env.MAX_QUEUED_TURNS_PER_TASK,
+      deltaBytes: env.MAX_DELTA_BYTES,
+      turnBytes: env.MAX_TURN_BYTES,
+      stepsBytes: env.MAX_STEPS_BYTES,
+      viewerBytes: env.MAX_VIEWER_BYTES,
+      viewerStallMs: env.MAX_VIEWER_STALL_MS,
+      snapshotBytes: env.MAX_SNAPSHOT_BYTES,
+    } satisfies Limits,
     /** Beyond these, new work is refused. */
     capacityLimits: { queuedTurns: env.MAX_QUEUED_TURNS, redisMemory: env.MAX_REDIS_MEMORY_PERCENT / 100 },
     migrate: env.MIGRATE === 'on',

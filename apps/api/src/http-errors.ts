@@ -1,5 +1,5 @@
 /** The one shape of every error, also of those that Node's and Fastify's parsers make. Never echoes input, a stack or a driver's text. */
-import { detailsOf, type ErrorCode, type ErrorDetail, headLimits, maxDetails, RivuletError } from '@rivulet/protocol'
+import { detailsOf, type ErrorCode, type ErrorDetail, headLimits, limitNames, maxDetails, RivuletError } from '@rivulet/protocol'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import { isDatabaseAway } from './store/database.ts'
@@ -28,7 +28,8 @@ export function handleErrors(app: FastifyInstance): void {
 export function toRivuletError(error: unknown, bodyLimit?: number): RivuletError {
   if (error instanceof RivuletError) return error.row.status === undefined ? internal(error) : error
   const code = error instanceof Error && 'code' in error ? fastifyCodes[String(error.code)] : undefined
-  if (code === 'body_too_large') return new RivuletError(code, `bodyBytes: a body may have ${bodyLimit} bytes`, { cause: error })
+  if (code === 'body_too_large')
+    return new RivuletError(code, `${limitNames.bodyBytes}: a body may have ${bodyLimit} bytes`, { cause: error })
   if (code) return new RivuletError(code, messageOf[code] ?? 'The request could not be read', { cause: error })
   // Before the databases: a client that leaves in the midst of its body resets a connection, too.
   if (isRefusal(error)) return new RivuletError('bad_request', 'The request could not be read', { cause: error })

@@ -1,5 +1,5 @@
 /** What a request carries: JSON only, never encoded, valid UTF-8, bounded in depth and size; nothing that cannot be stored, in its query neither. */
-import { findJsonFault, type Limits, RivuletError } from '@rivulet/protocol'
+import { findJsonFault, type Limits, limitNames, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 export function acceptJsonOnly(app: FastifyInstance, limits: Limits): void {
@@ -44,8 +44,8 @@ export function acceptJsonOnly(app: FastifyInstance, limits: Limits): void {
   }
 
   const messages = {
-    json_too_deep: `jsonDepth: JSON may be nested ${limits.jsonDepth} deep`,
-    json_too_complex: `jsonItems: JSON may have ${limits.jsonItems} keys and items`,
+    json_too_deep: `${limitNames.jsonDepth}: JSON may be nested ${limits.jsonDepth} deep`,
+    json_too_complex: `${limitNames.jsonItems}: JSON may have ${limits.jsonItems} keys and items`,
     invalid_characters: 'Strings may hold neither NUL nor half of a surrogate pair',
     forbidden_key: 'A key of this name is not taken',
     validation_failed: 'A number is too large to be kept',

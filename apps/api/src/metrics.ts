@@ -12,6 +12,8 @@ export type Metrics = ReturnType<typeof createMetrics>
 const short = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 /** Of turns, in seconds. */
 const long = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600, 1_800, 3_600]
+/** What the reconciler mends. */
+export const repairKinds = ['outbox', 'lease', 'deadline', 'cancel', 'announcement', 'job'] as const
 /** Agents beyond this many share the label `other`. */
 const maxAgents = 100
 
@@ -26,7 +28,7 @@ export function createMetrics() {
   const histogram = <L extends string>(name: string, help: string, buckets: number[], labelNames: L[] = []) =>
     new Histogram({ name: `rivulet_${name}`, help, labelNames, buckets, registers })
 
-  return {
+  const metrics = {
     registry,
     agentLabel: createBoundedLabel(maxAgents),
 
@@ -69,6 +71,11 @@ export function createMetrics() {
     redisMemory: gauge('redis_memory_ratio', 'The part of its maxmemory that Redis uses; absent where it has no limit'),
     pool: gauge('postgres_connections', 'Connections to Postgres, and those who wait for one, by pool and state', ['pool', 'state']),
   }
+  // From the start, at nothing: an alert cannot add up what is not there, nor see a rise in what begins with its first one.
+  for (const reason of ['join', 'gap', 'slow']) metrics.snapshots.inc({ reason }, 0)
+  for (const kind of repairKinds) metrics.repairs.inc({ kind }, 0)
+  for (const write of ['append', 'reopen', 'step', 'finish']) metrics.fenced.inc({ write }, 0)
+  return metrics
 }
 
 /** A label whose values come from outside: the first so many are themselves. */

@@ -1,5 +1,4 @@
 /** The description of the API: it is OpenAPI 3.1, has every route, and says of each who may call it and how it refuses. */
-import { defaultLimits } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -48,7 +47,7 @@ let document: z.output<typeof openApi>
 async function describeServer(env: Record<string, string> = {}): Promise<FastifyInstance> {
   const config = readConfig({ REDIS_URL: 'redis://127.0.0.1', DATABASE_URL: 'postgres://127.0.0.1/none', ...env })
   // What is asked for when a route is called; none is.
-  const services = { config, limits: defaultLimits, door: {}, metrics: createMetrics() } as unknown as Services
+  const services = { config, door: {}, metrics: createMetrics() } as unknown as Services
   const server = await createServer(services, pino({ level: 'silent' }), { clients: true, workers: true })
   await server.ready()
   return server

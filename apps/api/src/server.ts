@@ -36,7 +36,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
-    bodyLimit: services.limits.bodyBytes,
+    bodyLimit: config.limits.bodyBytes,
     requestTimeout: headLimits.requestMs,
     connectionTimeout: 0,
     keepAliveTimeout: 5_000,
@@ -69,7 +69,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
   })
   checkHeads(app)
   if (audience.clients) allowOrigins(app, config.origins)
-  acceptJsonOnly(app, services.limits)
+  acceptJsonOnly(app, config.limits)
   handleErrors(app)
   countRequests(app, services.metrics)
   app.setNotFoundHandler(notFound)

@@ -1,6 +1,6 @@
 /** The parts of an API process, wired once. Routes are handed these and nothing else. */
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
-import type { Limits, Tracer } from '@rivulet/protocol'
+import type { Tracer } from '@rivulet/protocol'
 import type { Door } from './access/guard.ts'
 import type { OpenStreams } from './access/open-streams.ts'
 import type { Capacity } from './capacity.ts'
@@ -15,7 +15,6 @@ import type { TurnEnding } from './turn-ending.ts'
 
 export type Services = {
   config: Config
-  limits: Limits
   /** Who may come in. */
   door: Door
   streams: OpenStreams

@@ -25,7 +25,7 @@ function reasonOf({ message }: z.core.$ZodIssue): string {
 }
 
 /** A duration, a limit, a count. */
-export const wholeNumber = (byDefault: number) => z.coerce.number().int().min(1).default(byDefault)
+export const wholeNumber = (byDefault: number, min = 1) => z.coerce.number().int().min(min).default(byDefault)
 
 export const sharedVariables = {
   HOST: z.string().default('127.0.0.1').describe('where the API listens; anything but this machine needs a key'),

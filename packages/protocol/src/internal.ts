@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { agentNameSchema, failureSchema, messageSchema, taskSchema, turnSchema, usageSchema } from './entities.ts'
 import { jsonSchema } from './json.ts'
-import { maxStepName } from './limits.ts'
+import { defaultLimits, maxStepName } from './limits.ts'
 import { stopReasonSchema } from './status.ts'
 
 const id = z.string().min(1).max(100)
@@ -16,6 +16,8 @@ export const stepMemorySchema = z.object({
 })
 
 const rememberedStep = z.object({ name: z.string().min(1).max(maxStepName), memory: z.string() })
+
+const turnLimits = z.object({ deltaBytes: z.int(), turnBytes: z.int(), stepsBytes: z.int() })
 
 export const helloBody = z.strictObject({
   worker: id,
@@ -43,6 +45,8 @@ export const claimAnswer = z.discriminatedUnion('answer', [
     isolated: z.boolean(),
     /** What earlier claims of this turn have finished for good. */
     steps: z.array(rememberedStep).default([]),
+    /** What the turn may say and remember. */
+    limits: turnLimits.default(defaultLimits),
     /** How long ago the turn was queued. Absent from servers of before it was told, like what follows. */
     waitedMs: z.int().optional(),
     /** The trace that the turn is a part of, as W3C Trace Context has it. */

@@ -1,4 +1,4 @@
-/** What bounds everything, each configurable where a program starts. The defaults are part of the contract. */
+/** What bounds everything, each set where an API starts, which tells its workers theirs. The defaults are part of the contract. */
 const KiB = 1024
 const MiB = 1024 * KiB
 
@@ -7,7 +7,7 @@ export type Limits = Readonly<Record<keyof typeof defaultLimits, number>>
 export const defaultLimits = {
   /** One request's body. */
   bodyBytes: 2 * MiB,
-  /** Nesting of any JSON value that enters: requests, contents, deltas. */
+  /** Nesting of any JSON value that enters: requests, contents, deltas. What agents say stays at this one: every reader has to agree on it. */
   jsonDepth: 64,
   /** Keys and items of one JSON value that enters. */
   jsonItems: 10_000,
@@ -26,6 +26,20 @@ export const defaultLimits = {
   /** Messages of ended turns in a snapshot. */
   snapshotBytes: 1 * MiB,
 } as const satisfies Record<string, number>
+
+/** What each is called where it is set, and in the error of whoever meets it. */
+export const limitNames = {
+  bodyBytes: 'MAX_BODY_BYTES',
+  jsonDepth: 'MAX_JSON_DEPTH',
+  jsonItems: 'MAX_JSON_ITEMS',
+  queuedTurns: 'MAX_QUEUED_TURNS_PER_TASK',
+  deltaBytes: 'MAX_DELTA_BYTES',
+  turnBytes: 'MAX_TURN_BYTES',
+  stepsBytes: 'MAX_STEPS_BYTES',
+  viewerBytes: 'MAX_VIEWER_BYTES',
+  viewerStallMs: 'MAX_VIEWER_STALL_MS',
+  snapshotBytes: 'MAX_SNAPSHOT_BYTES',
+} as const satisfies Record<keyof Limits, string>
 
 /** Of a request before its body, where nothing is configured: what is larger is no request to us. */
 export const headLimits = {

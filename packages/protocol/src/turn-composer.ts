@@ -16,7 +16,7 @@ import { type ErrorCode, RivuletError } from './errors.ts'
 import type { Event, EventOf } from './event.ts'
 import { createHalfCharacters } from './half-characters.ts'
 import { toStorableJson, toStorableText } from './json.ts'
-import { defaultLimits, type Limits } from './limits.ts'
+import { defaultLimits, type Limits, limitNames } from './limits.ts'
 import type { MessageStatus } from './status.ts'
 import { applyEvent, closingEvents, emptyState, messageAt, messagesOf, nextIndexOf, type TaskState } from './task-fold.ts'
 import { type Update, type UpdateOf, updateSchema } from './update.ts'
@@ -142,7 +142,8 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
   /** Before anything is said: an update that is too much is refused whole, so our fold never has what the log has not. */
   function count(update: Update): void {
     const size = sizeOf(update)
-    if (bytes + size > limits.turnBytes) throw new RivuletError('output_too_large', `A turn may say at most ${limits.turnBytes} bytes`)
+    if (bytes + size > limits.turnBytes)
+      throw new RivuletError('output_too_large', `${limitNames.turnBytes}: a turn may say at most ${limits.turnBytes} bytes`)
     bytes += size
   }
 

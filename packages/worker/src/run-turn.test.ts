@@ -1,7 +1,7 @@
 /** One turn against a server and a log that take everything: how handlers end, and what is told of those that go wrong. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Append } from '@rivulet/broker'
-import { type Claim, delta, type Event, type FinishBody, type StepBody, text } from '@rivulet/protocol'
+import { type Claim, defaultLimits, delta, type Event, type FinishBody, type StepBody, text } from '@rivulet/protocol'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type AgentHandler, defineAgent } from './define-agent.ts'
 import type { Logger } from './logger.ts'
@@ -110,6 +110,25 @@ describe('a handler', () => {
     expect(await ended).toMatchObject({ outcome: { status: 'completed' }, appended: 2, released: false })
   })
 
+  test('is held to the limits that its claim tells, and hears the name of the one that it met', async () => {
+    const limits = { ...defaultLimits, deltaBytes: 4, turnBytes: 10 }
+    const { outcome, events } = await run(
+      async function* () {
+        yield delta(0, 'abcdef')
+        yield delta(0, 'ghijkl')
+      },
+      { limits },
+    )
+    expect(outcome).toMatchObject({
+      status: 'failed',
+      error: { code: 'output_too_large', message: expect.stringMatching('MAX_TURN_BYTES.*10') },
+    })
+    expect(events.flatMap(event => (event.type === 'message.delta' && 'text' in event.delta ? event.delta.text : []))).toEqual([
+      'abcd',
+      'ef',
+    ])
+  })
+
   test('can do nothing with a handle that it kept from an earlier turn', async () => {
     let kept: MessageHandle | undefined
     await run(async turn => {
@@ -170,15 +189,27 @@ type Run = {
   appended: number
 }
 
-type Around = Partial<Pick<RunTurnDeps['server'], 'step'> & Pick<RunTurnDeps, 'hold'> & { beforeAppend: () => Promise<void> }>
+type Around = Partial<
+  Pick<RunTurnDeps['server'], 'step'> & Pick<RunTurnDeps, 'hold'> & Pick<Claim, 'limits'> & { beforeAppend: () => Promise<void> }
+>
 
 async function run(
   handler: AgentHandler,
-  { step = async () => 'remembered', hold = () => () => {}, beforeAppend = async () => {} }: Around = {},
+  { step = async () => 'remembered', hold = () => () => {}, beforeAppend = async () => {}, limits = defaultLimits }: Around = {},
 ): Promise<Run> {
   const seen: Run = { outcome: null, events: [], steps: [], aborted: false, released: false, appended: 0 }
   const claim = {
-    ...{ answer: 'claimed', epoch: 2, attempt: 1, firstIndex: 0, input: null, isolated: false, steps: [], timeLeftMs: 60_000 },
+    ...{
+      answer: 'claimed',
+      epoch: 2,
+      attempt: 1,
+      firstIndex: 0,
+      input: null,
+      isolated: false,
+      steps: [],
+      limits,
+      timeLeftMs: 60_000,
+    },
     ...{ task: { id: task, params: null }, turn: { number: 1 } },
   } as unknown as Claim
   const server: Partial<RunTurnDeps['server']> = {

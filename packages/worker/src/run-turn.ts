@@ -63,6 +63,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   }
   const account = openTurnAccount({ agent: agent.name, claim, log: deps.log, tracer: deps.tracer, observer: deps.observer })
   const { log, span } = account
+  const { limits } = claim
   const abort = new AbortController()
   // Handed to everything that waits in the turn, however much that is at a time.
   setMaxListeners(0, abort.signal)
@@ -84,6 +85,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     onFenced,
     onFirstWords: account.spoke,
     onLost: reason => interrupt(reason === 'superseded' ? { how: 'lost' } : failed(reason)),
+    limits,
     backpressureMs: deps.backpressureMs,
   })
   const unhold = deps.hold({
@@ -97,7 +99,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   const late = new RivuletError('deadline_exceeded', 'The turn did not end in time')
   const deadline = setTimeout(() => interrupt(failed(late)), Math.min(2 ** 31 - 1, claim.timeLeftMs))
 
-  const steps = createSteps({ writer, remembered: claim.steps, remember })
+  const steps = createSteps({ writer, remembered: claim.steps, remember, maxBytes: limits.stepsBytes })
   const { turn, unawaited } = createTurn({
     ...{ claim, ...steps, log, span },
     signal: abort.signal,
@@ -124,7 +126,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
 
   async function remember(name: string, memory: string): Promise<void> {
     const answer = await server.step({ turn: id, claimId, name, memory }, abort.signal)
-    if (answer === 'too_large') throw tooLarge(name)
+    if (answer === 'too_large') throw tooLarge(name, limits.stepsBytes)
     if (answer === 'remembered') return
     interrupt({ how: 'lost' })
     throw turnOver('it was lost')

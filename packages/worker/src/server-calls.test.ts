@@ -1,4 +1,5 @@
 /** Questions to a server that does not answer: how long they are asked, and what ends them. */
+import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
@@ -18,6 +19,14 @@ test('a question that its turn no longer has is ended by its signal, and says wh
     return null
   })
   await expect(calls.history('t', abort.signal)).rejects.toMatchObject({ name: 'AbortError', cause: { code: 'turn_over' } })
+})
+
+test('a heartbeat of more turns than fit into one body is asked in pieces, and answers for all of them', async () => {
+  const lost = Array.from({ length: 3 }, () => randomUUID())
+  const { calls, asked } = await serve(count => JSON.stringify({ lost: [lost[count - 1]] }))
+  const turns = Array.from({ length: 700 }, () => ({ turn: randomUUID(), epoch: 1 }))
+  expect(await calls.heartbeat({ worker: 'w', turns, fenced: 0 })).toEqual(lost)
+  expect(asked()).toBe(3)
 })
 
 /** A server that gives these answers, or 503 for null. */

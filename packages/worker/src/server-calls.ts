@@ -24,6 +24,7 @@ import {
 import { z } from 'zod'
 
 const callTimeoutMs = 10_000
+const turnsPerHeartbeat = 300
 
 export type ServerCalls = ReturnType<typeof createServerCalls>
 
@@ -38,8 +39,15 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     return insist('claim', body, claimAnswer, signal)
   }
 
-  async function heartbeat(body: HeartbeatBody): Promise<string[]> {
-    return (await ask('heartbeat', body, heartbeatAnswer)).lost
+  /** In pieces: a body holds no more than `MAX_JSON_ITEMS`, which is 1,000 at least, and a turn is three of them. */
+  async function heartbeat({ worker, turns, fenced }: HeartbeatBody): Promise<string[]> {
+    const lost: string[] = []
+    for (let at = 0; at === 0 || at < turns.length; at += turnsPerHeartbeat) {
+      const isLast = at + turnsPerHeartbeat >= turns.length
+      const body = { worker, turns: turns.slice(at, at + turnsPerHeartbeat), fenced: isLast ? fenced : 0 }
+      lost.push(...(await ask('heartbeat', body, heartbeatAnswer)).lost)
+    }
+    return lost
   }
 
   /** The new epoch, or null when the turn is no longer ours. */

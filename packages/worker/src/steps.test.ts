@@ -1,6 +1,18 @@
 /** Steps over one writer and a server that remembers: what is taken once, what comes back, and what does not belong in a step. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type Claim, custom, delta, done, type Message, newTraceparent, plainSpan, start, text, toolRequest } from '@rivulet/protocol'
+import {
+  type Claim,
+  custom,
+  defaultLimits,
+  delta,
+  done,
+  type Message,
+  newTraceparent,
+  plainSpan,
+  start,
+  text,
+  toolRequest,
+} from '@rivulet/protocol'
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { createSteps } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
@@ -247,7 +259,7 @@ function open(remembered: Claim['steps'] = [], onRemember: () => Promise<void> =
     await onRemember()
     memory.push({ name, memory: text })
   }
-  const steps = createSteps({ writer: writing, remembered, remember })
+  const steps = createSteps({ writer: writing, remembered, remember, maxBytes: defaultLimits.stepsBytes })
   const claim = { task: { id: task, params: null }, turn: { number: 1 }, attempt: 1 } as Claim
   const { turn } = createTurn({
     claim,

@@ -12,6 +12,7 @@ import {
   done,
   type Failure,
   type Json,
+  limitNames,
   type Message,
   maxStepName,
   RivuletError,
@@ -46,6 +47,8 @@ export type StepsDeps = {
   remembered: Claim['steps']
   /** Resolves when the next attempt will know of it. */
   remember: (name: string, memory: string) => Promise<void>
+  /** What the turn may remember in all. */
+  maxBytes: number
 }
 
 /** A step that is being taken. Its messages begin where the turn stood. */
@@ -58,7 +61,7 @@ type Step = { name: string; firstIndex: number; turn: symbol }
 const speaker = new AsyncLocalStorage<Step>()
 
 /** `writer` is the turn's, for everybody who speaks in it: it holds them to what belongs in a step and what does not. */
-export function createSteps({ writer, remembered, remember }: StepsDeps): { writer: TurnWriter; step: TakeStep } {
+export function createSteps({ writer, remembered, remember, maxBytes }: StepsDeps): { writer: TurnWriter; step: TakeStep } {
   const memories = new Map(remembered.map(({ name, memory }) => [name, memory]))
   const taken = new Set<string>()
   const turn = Symbol('turn')
@@ -94,7 +97,7 @@ export function createSteps({ writer, remembered, remember }: StepsDeps): { writ
   async function take(own: Step, work: () => unknown): Promise<Json | undefined> {
     const memory = await attempt(own, work)
     const text = JSON.stringify(memory)
-    if (Buffer.byteLength(text) > defaultLimits.stepsBytes) throw tooLarge(own.name)
+    if (Buffer.byteLength(text) > maxBytes) throw tooLarge(own.name, maxBytes)
     await remember(own.name, text)
     return memory.result
   }
@@ -164,10 +167,10 @@ export function createSteps({ writer, remembered, remember }: StepsDeps): { writ
   }
 }
 
-export function tooLarge(name: string): RivuletError {
+export function tooLarge(name: string, maxBytes: number): RivuletError {
   return new RivuletError(
     'step_too_large',
-    `Step "${name}" is too much to remember: the steps of a turn may hold ${defaultLimits.stepsBytes} bytes`,
+    `${limitNames.stepsBytes}: step "${name}" is too much to remember, the steps of a turn may hold ${maxBytes} bytes`,
   )
 }
 

@@ -15,6 +15,7 @@ import {
   type EventOf,
   type Failure,
   type Limits,
+  limitNames,
   type Message,
   type MessageStatus,
   mergeDeltas,
@@ -68,7 +69,8 @@ export type TurnWriterDeps = {
   onFirstWords?: (() => void) | undefined
   /** The turn is lost, or cannot go on. */
   onLost: (reason: RivuletError | 'superseded') => void
-  limits?: Limits
+  /** Default: the contract's. */
+  limits?: Pick<Limits, 'deltaBytes' | 'turnBytes'>
   /** How long a Redis that is out of memory is waited for. Default 30,000. */
   backpressureMs?: number | undefined
 }
@@ -84,7 +86,7 @@ export function createTurnWriter({
   limits = defaultLimits,
   backpressureMs = defaultBackpressureMs,
 }: TurnWriterDeps): TurnWriter {
-  const composer = createTurnComposer(turn, { limits })
+  const composer = createTurnComposer(turn, { limits: { ...defaultLimits, ...limits } })
   let epoch = firstEpoch
   let appended = 0
   let pending: Unsent[] = []
@@ -185,7 +187,9 @@ export function createTurnWriter({
         await moveToNewEpoch()
       } else {
         if (answer === 'fenced' || answer === 'closed') onFenced()
-        lose(answer === 'full' ? new RivuletError('output_too_large', 'The log of this turn is full') : 'superseded')
+        lose(
+          answer === 'full' ? new RivuletError('output_too_large', `${limitNames.turnBytes}: the log of this turn is full`) : 'superseded',
+        )
       }
     }
   }

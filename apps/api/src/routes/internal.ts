@@ -36,8 +36,9 @@ import { everyTenant } from '../store/tenant.ts'
 const maxFound = 100
 
 export function internalRoutes(scope: FastifyInstance, services: Services): void {
-  const { db, ending, announcer, announcing, relay, metrics, limits } = services
-  const { leaseMs } = services.config
+  const { db, ending, announcer, announcing, relay, metrics } = services
+  const { leaseMs, limits } = services.config
+  const { deltaBytes, turnBytes, stepsBytes } = limits
   const config = { access: { scope: 'worker' } } as const
   const app = scope.withTypeProvider<ZodTypeProvider>()
   const tags = ['internal']
@@ -60,7 +61,9 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     if (!isAgain) metrics.turnWait.observe({ agent: metrics.agentLabel(claimed.task.agent) }, waitedMs / 1_000)
     log.debug({ ...aboutTurn(claimed.turn), agent: claimed.task.agent, worker, waitedMs, isAgain }, 'turn claimed')
     // Keyed and raised to this claim's epoch: a claim that is asked again, because its answer was lost, changes nothing.
-    return (await announcing.announceStart(claimed)) ? describeClaim(claimed, steps) : { answer: 'settled' as const }
+    return (await announcing.announceStart(claimed))
+      ? { ...describeClaim(claimed, steps), limits: { deltaBytes, turnBytes, stepsBytes } }
+      : { answer: 'settled' as const }
   })
 
   app.post('/heartbeat', { config, schema: { tags, body: heartbeatBody, response: { 200: heartbeatAnswer } } }, async ({ body }) => {
@@ -84,9 +87,9 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   })
 
   // Its memory is JSON within JSON: every quote in it takes a second byte.
-  const bodyLimit = 2 * limits.stepsBytes + limits.bodyBytes
+  const bodyLimit = 2 * stepsBytes + limits.bodyBytes
   app.post('/step', { bodyLimit, config, schema: { tags, body: stepBody, response: { 200: stepAnswer } } }, async ({ body, log }) => {
-    const answer = await rememberStep(db, body, limits.stepsBytes)
+    const answer = await rememberStep(db, body, stepsBytes)
     if (answer === 'superseded') {
       metrics.fenced.inc({ write: 'step' })
       const turn = await findTurn(db, body.turn)

@@ -38,7 +38,8 @@ const sending = { access: { scope: 'tasks:write', token: 'send' }, addsWork: tru
 const canceling = { access: { scope: 'tasks:write', token: 'cancel' } } as const
 
 export function taskRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
-  const { of, acceptance, ending, announcing, relay, metrics, announcer, reader, limits, tracer } = services
+  const { of, acceptance, ending, announcing, relay, metrics, announcer, reader, tracer } = services
+  const { limits } = services.config
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   app.post(

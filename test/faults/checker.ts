@@ -5,7 +5,7 @@
  * honest. P5 what is lost is not lost silently. P6 what is stored was run, and nobody wrote who had lost the turn.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { hasEnded, type Message, origin, type Turn } from '@rivulet/protocol'
+import { hasEnded, type Message, seqOf, type Turn } from '@rivulet/protocol'
 import type { Journal } from '../support/journal-lines.ts'
 import { faultsIn } from '../support/judge.ts'
 import { faultsOfLog, faultsOfRows } from '../support/task-laws.ts'
@@ -116,12 +116,15 @@ function owedTo({ connections }: Journal, { detail, messages }: Stored): Message
   return messages.filter(({ turn }) => owed.has(turn))
 }
 
-/** A log that is not there yet looks like one that is gone: who has heard nothing of it may be told so, as long as it is not there. */
+/**
+ * A log that is not there yet looks like one that is gone. Who joined before it was, at `<epoch>-0`, may be told so when it is, and so may who
+ * asks for the start of a log that was opened late: they have heard nothing, and lose nothing.
+ */
 function needlessGaps({ connections }: Journal): Frame[] {
   return connections.flatMap(({ after, frames }) =>
-    frames.filter(({ id, data }, i) => {
-      const hasHeard = (frames[i - 1]?.id ?? after ?? origin) !== origin
-      return data.type === 'snapshot' && data.reason === 'gap' && (hasHeard || id !== origin)
+    frames.filter(({ data }, i) => {
+      const before = frames[i - 1]?.id ?? after
+      return data.type === 'snapshot' && data.reason === 'gap' && before !== null && seqOf(before) > 0
     }),
   )
 }

@@ -23,12 +23,15 @@ import {
 } from '@rivulet/protocol'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
 import { decodeEntry, readLog } from './log-fold.ts'
+import { createLogPages, type LogPages } from './log-pages.ts'
 import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
 import { encodeEntry, encodeWireEvent, type Frame } from './sse-frame.ts'
 
 export type Feed = {
   readonly task: string
   readonly ring: FrameRing
+  /** What the ring no longer holds. */
+  readonly pages: LogPages
   /** Resolves when the log has been read. */
   readonly loaded: Promise<void>
   position(): Cursor
@@ -95,6 +98,7 @@ export function createFeed(deps: FeedDeps): Feed {
     get ring() {
       return ring
     },
+    pages: createLogPages(log, task),
     loaded,
     position: () => position,
     loads: () => loads,

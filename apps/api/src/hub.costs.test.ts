@@ -3,8 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { LogEntry, LogReader, LogSubscriber, Push } from '@rivulet/broker'
-import { type Cursor, type Event, formatCursor } from '@rivulet/protocol'
+import { type Cursor, type Event, formatCursor, origin } from '@rivulet/protocol'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { until } from '../../../test/support/until.ts'
 import { createHub, type HubDeps } from './hub.ts'
 import { createMetrics } from './metrics.ts'
 import * as frames from './sse-frame.ts'
@@ -16,7 +17,7 @@ vi.mock('./sse-frame.ts', { spy: true })
 
 test.each([1, 200])('a delta to %i viewers is parsed once, encoded once, and one write each', async viewerCount => {
   const { task, join, say, log, subscriber } = await openHub()
-  const viewers = await Promise.all(Array.from({ length: viewerCount }, join))
+  const viewers = await Promise.all(Array.from({ length: viewerCount }, () => join()))
   await flush()
   const before = viewers.map(({ writes }) => writes())
   const asked = vi.mocked(log.state).mock.calls.length + vi.mocked(log.read).mock.calls.length
@@ -34,13 +35,26 @@ test.each([1, 200])('a delta to %i viewers is parsed once, encoded once, and one
   expect(vi.mocked(subscriber.follow).mock.calls).toEqual([[task]])
 })
 
+test.each([1, 200])('%i viewers who come together and want everything have it read once, and framed once', async viewerCount => {
+  const { join, say, log } = await openHub()
+  await join()
+  for (let i = 0; i < 2_000; i += 1) say('word')
+  await flush()
+  vi.mocked(log.read).mockClear()
+  vi.mocked(frames.encodeEntry).mockClear()
+  const viewers = await Promise.all(Array.from({ length: viewerCount }, () => join(origin)))
+  await until('all have caught up', () => viewers.every(({ last }) => last()?.plain.includes('caught_up')))
+  expect(vi.mocked(log.read).mock.calls.length).toBeLessThanOrEqual(4)
+  expect(vi.mocked(frames.encodeEntry).mock.calls.length).toBeLessThanOrEqual(2_003)
+})
+
 test('a viewer that is up to date takes less than four kilobytes, beside its socket', async () => {
   const { join, say } = await openHub()
   const first = await join()
   for (let i = 0; i < 100; i += 1) say('word')
   await flush()
   const before = heldBytes()
-  const viewers = await Promise.all(Array.from({ length: 1_000 }, join))
+  const viewers = await Promise.all(Array.from({ length: 1_000 }, () => join()))
   // What the test itself has noted of them does not count.
   for (const viewer of viewers) viewer.forget()
   vi.clearAllMocks()
@@ -88,7 +102,7 @@ async function openHub() {
   })
   return { task, join, say, log, subscriber }
 
-  async function join() {
+  async function join(cursor?: Cursor) {
     let writes = 0
     let last: Shared | null = null
     const response = {
@@ -101,7 +115,7 @@ async function openHub() {
     }
     const feed = await hub.open(tenant, task)
     const watching = hub.watch(feed, response, {
-      begin: { kind: 'after', cursor: feed.position(), loads: feed.loads() },
+      begin: { kind: 'after', cursor: cursor ?? feed.position(), loads: feed.loads() },
       isFollowing: true,
     })
     return { writes: () => writes, last: () => last, forget }

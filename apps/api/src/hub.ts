@@ -90,7 +90,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     // The response had to wait for so long that the feed was dropped: its client comes back.
     if (channel?.feed !== feed) return leaveAtOnce(response)
     const onSnapshot = (reason: SnapshotReason) => noteSnapshot(channel, reason)
-    const viewer = startViewer({ feed, log, response, begin, isFollowing, onSnapshot, onError })
+    const viewer = startViewer({ feed, response, begin, isFollowing, onSnapshot, onError })
     channel.viewers.add(viewer)
     slots.set(viewer, slots.size % heartbeatSeconds)
     metrics.viewers.set(slots.size)

@@ -5,18 +5,14 @@
  * its cursor; when its socket drains it goes on from the ring, and where the ring has moved past it, from a snapshot. It never goes back: one
  * that has heard more elsewhere than the feed has here waits for the feed.
  */
-import type { LogEntry, LogReader } from '@rivulet/broker'
-import { type Cursor, compareCursors, origin, type SnapshotReason, type TokenEvent } from '@rivulet/protocol'
+import { type Cursor, compareCursors, type SnapshotReason, type TokenEvent } from '@rivulet/protocol'
 import type { Feed } from './feed.ts'
-import { decodeEntry } from './log-fold.ts'
-import { encodeEntry, encodeRetry, encodeWireEvent, type Frame, heartbeat } from './sse-frame.ts'
+import type { Part } from './log-pages.ts'
+import { encodeRetry, encodeWireEvent, type Frame, heartbeat } from './sse-frame.ts'
 import { type Shared, type SseResponse, share } from './sse-response.ts'
 
-/** Of the log, in memory while it is sent. Entries differ in size by a thousand: a page is as long as the one before it suggests. */
-const pageBytes = 256 * 1024
+/** Entries, when nothing is known of their size yet. */
 const firstPage = 20
-/** What is handed to a socket at a time. */
-const writeBytes = 64 * 1024
 
 export type Viewer = {
   readonly task: string
@@ -46,7 +42,6 @@ export type ViewerStart = { kind: 'snapshot'; reason: SnapshotReason } | { kind:
 
 export type ViewerDeps = {
   feed: Feed
-  log: LogReader
   response: SseResponse
   begin: ViewerStart
   /** Stay when the task has ended. */
@@ -56,7 +51,7 @@ export type ViewerDeps = {
 }
 
 /** Everything up to the first await is one step: no event can come between the snapshot and what follows it. */
-export function startViewer({ feed, log, response, begin, isFollowing, onSnapshot, onError }: ViewerDeps): Viewer {
+export function startViewer({ feed, response, begin, isFollowing, onSnapshot, onError }: ViewerDeps): Viewer {
   let cursor: Cursor = begin.kind === 'after' ? begin.cursor : feed.position()
   let due: SnapshotReason | null = begin.kind === 'snapshot' ? begin.reason : begin.loads === feed.loads() ? null : 'gap'
   let isReplaying = false
@@ -192,16 +187,12 @@ export function startViewer({ feed, log, response, begin, isFollowing, onSnapsho
     isReplaying = true
     let count = firstPage
     while (due === null && !hasEnded && !isInRing(cursor) && compareCursors(cursor, feed.position()) < 0) {
-      const page = await log.read(feed.task, cursor, count, feed.position())
-      count = nextPage(page)
+      const page = await feed.pages.after(cursor, count, feed.position())
+      count = page.next
       if (due !== null || hasEnded) break
-      if (cursor === origin ? !(await log.state(feed.task))?.isWhole : page[0]?.cursor !== cursor) {
-        due = 'gap'
-        break
-      }
-      const fresh = page.filter(entry => compareCursors(entry.cursor, cursor) > 0)
-      if (fresh.length === 0) break
-      sendEntries(fresh)
+      if (!page.follows) due = 'gap'
+      if (page.parts.length === 0) break
+      sendParts(page.parts)
       if (isBlocked) {
         await new Promise<void>(resolve => {
           wake = resolve
@@ -213,23 +204,12 @@ export function startViewer({ feed, log, response, begin, isFollowing, onSnapsho
   }
 
   /** As many as the socket takes; the others are read again. */
-  function sendEntries(entries: readonly LogEntry[]): void {
-    let frames: Frame[] = []
-    let bytes = 0
-    for (const entry of entries) {
-      cursor = entry.cursor
-      const event = decodeEntry(feed.task, entry)
-      if (!event) continue
-      const frame = encodeEntry(entry, event)
-      frames.push(frame)
-      bytes += frame.bytes.length
-      if (bytes < writeBytes) continue
-      send(frames)
+  function sendParts(parts: readonly Part[]): void {
+    for (const { to, shared } of parts) {
+      cursor = to
+      if (shared) write(shared)
       if (isBlocked) return
-      frames = []
-      bytes = 0
     }
-    send(frames)
   }
 
   function isInRing(position: Cursor): boolean {
@@ -250,11 +230,6 @@ export function startViewer({ feed, log, response, begin, isFollowing, onSnapsho
     onError(error)
     response.destroy()
   }
-}
-
-function nextPage(page: readonly LogEntry[]): number {
-  const bytes = page.reduce((sum, { json }) => sum + json.length, 1)
-  return Math.min(1_000, Math.max(10, Math.floor((page.length * pageBytes) / bytes)))
 }
 
 const heartbeatChunk = share(heartbeat)

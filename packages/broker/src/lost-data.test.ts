@@ -2,7 +2,7 @@
  * A Redis that restarts, or loses the end of its data. No cursor is ever given to two different entries, and nobody goes on writing where
  * something may be missing.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { finished, newTask, notes, openLogs, queued, started } from '../../../test/support/logs.ts'
 import { hasNativeRedis, startRedisOfTest } from '../../../test/support/private-redis.ts'
 
@@ -71,6 +71,21 @@ describe.skipIf(!hasNativeRedis)(
       const lost = before.filter(({ cursor }) => !after.some(entry => entry.cursor === cursor))
       expect(lost.map(({ cursor }) => cursor)).toEqual(['2-4', '2-5'])
       for (const entry of before) expect([undefined, entry.json]).toContain(after.find(({ cursor }) => cursor === entry.cursor)?.json)
+    })
+
+    test('a script of the life before is not run in this one, also where somebody has brought it along', async () => {
+      const redis = await startRedisOfTest()
+      const { logs, task } = await runningTurn(redis.url)
+      const evals = vi.spyOn(logs.redis, 'eval')
+      await logs.redis.script('FLUSH')
+      await logs.announcer.announce({ task, running: true, entries: [] })
+      const old = evals.mock.calls.flatMap(([text, , , arg]) => (arg === 'load' ? [String(text)] : []))
+      expect(old).toHaveLength(1)
+      await redis.kill()
+      await redis.restart()
+      for (const text of old) await logs.redis.eval(text, 1, 'a key', 'load')
+      await logs.announcer.announce({ task, epoch: 3, running: true, entries: [started(task, 3)] })
+      expect(await logs.writer.append([notes(task, 3, 1, 'a')])).toEqual(['ok'])
     })
 
     test('a log that is lost as a whole is missing, and is not opened under its old epoch', async () => {

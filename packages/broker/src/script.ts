@@ -3,6 +3,8 @@
  *
  * The run id is part of the script's text, and Redis forgets its scripts when it restarts. So a call that a client sends again to a server
  * that has restarted (and may have lost the end of its data) is answered NOSCRIPT, not executed; the script is then loaded with the new id.
+ * What is known of a server counts for one connection: another process may have brought a script of the old life along, which was on its way
+ * when the server restarted, and whoever went on with it would open logs that nobody else takes for those of this life.
  *
  * The servers of a cluster live their own lives. There a script is loaded for each shard, through a key of it, so that whichever server has the
  * shard is asked; where another has taken it over, it does not know the script, and is asked in turn.
@@ -18,7 +20,7 @@ export type Script = { run(keys: readonly string[], args: readonly (string | num
 export function createScript(redis: RedisConnection, name: string, constants: Record<string, string> = {}): Script {
   const source = readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8')
   const loaded = new Map<string, Promise<string>>()
-
+  for (const event of ['ready', '+node']) redis.on(event, () => loaded.clear())
   return { run }
 
   async function run(keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {

@@ -143,7 +143,7 @@ describe('a viewer', () => {
   test('sees an input that is queued while the running turn is tried again, and nothing of the first try at the end', async () => {
     const attempts = { 1: [say(0, 'wrong'), say(1, 'way'), rest(150), fail('once')], 2: [repeat(5, say(0, 'right '), rest(10))] }
     const { task } = await platform.client.createTask({ agent: 'scripted', input: 'go', params: { attempts } })
-    const viewers = platform.urls.map(url => watch(task.id, { urls: [url] }))
+    const viewers = platform.urls.map(url => watch(task.id, { urls: [url], query: '?from=start' }))
     await Promise.all(viewers.map(viewer => viewer.until('hears the first try', ({ text }) => text() === 'way')))
     await platform.client.addTurn(task.id, { input: 'next', params: { steps: [say(0, 'then')] } })
     await Promise.all(viewers.map(viewer => viewer.until('hears of the input', ({ state }) => state().turns.length === 2)))

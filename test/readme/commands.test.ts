@@ -144,15 +144,18 @@ test('what Ctrl-C sends stops everything, cleanly', async () => {
 })
 
 type Operation = {
+  security?: Record<string, string[]>[]
   parameters?: { name: string; in: string }[]
   requestBody?: { content: Record<string, { schema: JsonSchema }> }
 }
 type JsonSchema = { properties?: object; anyOf?: JsonSchema[]; oneOf?: JsonSchema[] }
 
-function fieldsOf({ parameters = [], requestBody }: Operation): string[] {
+/** A token in the query is a way to be let in, and as such no parameter. */
+function fieldsOf({ security = [], parameters = [], requestBody }: Operation): string[] {
+  const token = security.some(way => 'tokenInQuery' in way) ? ['token'] : []
   const query = parameters.filter(parameter => parameter.in === 'query').map(({ name }) => name)
   const body = Object.values(requestBody?.content ?? {}).flatMap(({ schema }) => propertiesOf(schema))
-  return [...query, ...body].toSorted()
+  return [...token, ...query, ...body].toSorted()
 }
 
 function propertiesOf({ properties = {}, anyOf = [], oneOf = [] }: JsonSchema): string[] {

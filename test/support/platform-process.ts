@@ -42,10 +42,16 @@ export function startProcess(program: Program, name: string, environment: Record
   let exit: Exit | null = null
   const exited = new Promise<Exit>((resolve, reject) => {
     child.once('error', reject)
-    child.once('close', (code, signal) => {
-      exit = { code, signal }
-      resolve(exit)
+    child.once('close', settle)
+    // A process of a turn's own outlives the worker that was killed, and holds its output open.
+    child.once('exit', (code, signal) => {
+      if (signal === 'SIGKILL') settle(code, signal)
     })
+
+    function settle(code: number | null, signal: NodeJS.Signals | null): void {
+      exit ??= { code, signal }
+      resolve(exit)
+    }
   })
   return {
     name,

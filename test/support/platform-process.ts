@@ -43,9 +43,9 @@ export function startProcess(program: Program, name: string, environment: Record
   const exited = new Promise<Exit>((resolve, reject) => {
     child.once('error', reject)
     child.once('close', settle)
-    // A process of a turn's own outlives the worker that was killed, and holds its output open.
+    // A process of a turn's own outlives the worker that was killed, and holds its output open: what the worker itself wrote is read by then.
     child.once('exit', (code, signal) => {
-      if (signal === 'SIGKILL') settle(code, signal)
+      if (signal === 'SIGKILL') setTimeout(settle, 500, code, signal)
     })
 
     function settle(code: number | null, signal: NodeJS.Signals | null): void {

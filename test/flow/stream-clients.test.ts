@@ -51,7 +51,7 @@ test('[input 42] a native EventSource, which comes back until it is told not to,
   let last: `${number}-${number}` | null = null
   while (statuses.at(-1) !== 204) {
     const { connection, closed } = openConnection({
-      ...{ url: `${platform.url}/v1/tasks/${task.id}/events`, after: last, headers: { 'cache-control': 'no-cache' } },
+      ...{ url: `${platform.url}/v1/tasks/${task.id}/events?from=start`, after: last, headers: { 'cache-control': 'no-cache' } },
       // Its page is put to sleep now and then.
       onFrame: (_, { frames }) => statuses.length >= 3 || frames.length < 4,
     })

@@ -42,6 +42,7 @@ describe('a viewer', () => {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache, no-transform',
       'x-accel-buffering': 'no',
+      connection: 'close',
     })
     expect(types(viewer).slice(-2)).toEqual(['turn.finished', 'end'])
     expect(viewer.state().status).toBe('completed')

@@ -96,13 +96,17 @@ export function createEventStream({ of, hub, reader, streams, metrics, isDrainin
     let watching: Watching | null = null
     const headers = Object.fromEntries(Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)]))
     let spoken: AiSdkResponse | null = null
-    const response = await openSse(reply.raw, aiSdk ? { ...headers, ...aiSdkHeaders } : headers, {
-      onDrain: () => (spoken?.drained() ?? true) && watching?.drained(),
-      onClose: () => {
-        watching?.gone()
-        admission.over()
+    const response = await openSse(
+      reply.raw,
+      { ...headers, ...(aiSdk ? aiSdkHeaders : ownHeaders) },
+      {
+        onDrain: () => (spoken?.drained() ?? true) && watching?.drained(),
+        onClose: () => {
+          watching?.gone()
+          admission.over()
+        },
       },
-    })
+    )
     if (!response) {
       admission.over()
       return reply
@@ -115,6 +119,12 @@ export function createEventStream({ of, hub, reader, streams, metrics, isDrainin
     return reply
   }
 }
+
+/**
+ * Its end is the end of its connection: whoever keeps connections for later must not send another request into that. For the AI SDK it cannot be
+ * said: fetch would take a stream that breaks off for one that has ended, and unlike ours it has no word for the end.
+ */
+const ownHeaders = { connection: 'close' }
 
 export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
   const app = scope.withTypeProvider<ZodTypeProvider>()

@@ -4,7 +4,6 @@
  * It listens before Redis and Postgres are there: liveness is answered, everything else is 503 until they are, and it recovers without a restart.
  * What it finds there has to fit: a Redis that may evict or is too old, a schema of another version, are refused as soon as they answer.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import {
   connectRedis,
   createKeys,
@@ -35,8 +34,7 @@ import { createStoredTasks } from './snapshot.ts'
 import { createTaskAcceptance } from './store/accept-tasks.ts'
 import { openDatabase } from './store/database.ts'
 import { hasLiveKey } from './store/keys.ts'
-import { migrate } from './store/migrate.ts'
-import { whySchemaIsUnfit } from './store/schema-fitness.ts'
+import { requireFitSchema } from './store/schema-fitness.ts'
 import { createTurnAnnouncing } from './turn-announcing.ts'
 import { createTurnEnding } from './turn-ending.ts'
 
@@ -132,27 +130,13 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   return { app, url, internalUrl, refused, close }
 
   async function begin(): Promise<void> {
-    const unfit = await prepareSchema()
+    const { databaseUrl, allowNewerSchema: allowNewer } = config
+    await requireFitSchema({ pool, logger, migrateUrl: config.migrate ? databaseUrl : null, allowNewer }, stopping.signal)
     if (stopping.signal.aborted) return
-    if (unfit) throw new Error(unfit)
     await requireSomeKey()
     const { leaseMs, reconcileMs, taskRetentionMs } = config
     const parts = { pool, db, queue, relay, announcer, announcing, ending, logger, metrics }
     reconciler = startReconciler({ ...parts, leaseMs, reconcileMs, taskRetentionMs })
-  }
-
-  /** What is wrong with the schema, once Postgres has answered; null when nothing is. */
-  async function prepareSchema(): Promise<string | null> {
-    while (!stopping.signal.aborted) {
-      try {
-        if (config.migrate) await migrate(config.databaseUrl)
-        return await whySchemaIsUnfit(pool, { allowNewer: config.allowNewerSchema })
-      } catch (error) {
-        logger.warn({ err: error }, 'the schema could not be prepared yet')
-        await sleep(1_000, undefined, { signal: stopping.signal }).catch(() => {})
-      }
-    }
-    return null
   }
 
   /** Keys that are nobody's let nobody in. Whoever listens to others has to have one. */

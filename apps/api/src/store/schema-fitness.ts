@@ -1,15 +1,40 @@
 /** Whether the schema of a database is the one of this program: the migrations that were applied to it are ours, all of them, and no others. */
 import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
+import type { FastifyBaseLogger } from 'fastify'
 import type { Pool } from 'pg'
 import { sqlStateOf } from './database.ts'
-import { migrationsFolder } from './migrate.ts'
+import { migrate, migrationsFolder } from './migrate.ts'
 
 type Migration = { name: string; at: number; hash: string }
 type Applied = Omit<Migration, 'name'>
 
-/** A sentence that says what is wrong and what to do, or null. Throws where Postgres could not be asked. */
-export async function whySchemaIsUnfit(pool: Pool, { allowNewer }: { allowNewer: boolean }): Promise<string | null> {
+export type SchemaDemand = {
+  pool: Pool
+  logger: FastifyBaseLogger
+  /** The database to bring up to date first; null: it is somebody else's business. */
+  migrateUrl: string | null
+  allowNewer: boolean
+}
+
+/** Waits until Postgres can be asked. Throws a sentence that says what is wrong and what to do. */
+export async function requireFitSchema({ pool, logger, migrateUrl, allowNewer }: SchemaDemand, signal: AbortSignal): Promise<void> {
+  let unfit: string | null | undefined
+  while (unfit === undefined && !signal.aborted) {
+    try {
+      if (migrateUrl) await migrate(migrateUrl)
+      unfit = await whySchemaIsUnfit(pool, allowNewer)
+    } catch (error) {
+      logger.warn({ err: error }, 'the schema could not be prepared yet')
+      await sleep(1_000, undefined, { signal }).catch(() => {})
+    }
+  }
+  if (unfit) throw new Error(unfit)
+}
+
+/** Throws where Postgres could not be asked. */
+async function whySchemaIsUnfit(pool: Pool, allowNewer: boolean): Promise<string | null> {
   const applied = await appliedMigrations(pool)
   return applied ? judge(ownMigrations(), applied, allowNewer) : forbidden
 }

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { until } from '../../../test/support/until.ts'
 import { createServerCalls } from './server-calls.ts'
 import { abortReason, turnOver } from './turn-over.ts'
 
@@ -29,13 +30,32 @@ test('a heartbeat of more turns than fit into one body is asked in pieces, and a
   expect(asked()).toBe(3)
 })
 
+test('however many turns ask, the server has a few of their questions at a time, and a heartbeat goes past them', async () => {
+  let answerClaims = () => {}
+  const answered = new Promise<void>(resolve => {
+    answerClaims = resolve
+  })
+  const { calls, asked } = await serve(async (_, path) => {
+    if (path === '/internal/heartbeat') return '{"lost":[]}'
+    await answered
+    return '{"answer":"settled"}'
+  })
+  const claims = Array.from({ length: 500 }, () => calls.claim({ worker: 'w', turn: 't', claimId: 'c' }, new AbortController().signal))
+  await until('as many are asked as may be', () => asked() === 64)
+  expect(await calls.heartbeat({ worker: 'w', turns: [], fenced: 0 })).toEqual([])
+  expect(asked()).toBe(65)
+  answerClaims()
+  await Promise.all(claims)
+  expect(asked()).toBe(501)
+})
+
 /** A server that gives these answers, or 503 for null. */
-async function serve(answer: (count: number) => string | null) {
+async function serve(answer: (count: number, path?: string) => string | null | Promise<string>) {
   let count = 0
-  const server = createServer((request, response) => {
+  const server = createServer(async (request, response) => {
     request.resume()
     count += 1
-    const given = answer(count)
+    const given = await answer(count, request.url)
     response.writeHead(given === null ? 503 : 200)
     response.end(given ?? '{"error":{"code":"dependency_unavailable","message":"not now"}}')
   })

@@ -21,14 +21,19 @@ import {
   type StepBody,
   stepAnswer,
 } from '@rivulet/protocol'
+import pLimit from 'p-limit'
 import { z } from 'zod'
 
 const callTimeoutMs = 10_000
 const turnsPerHeartbeat = 300
 
+/** For the turns of a process: ten thousand that begin at once must not all stand in the server's queue, until none is answered in time. */
+const callsAtOnce = 64
+
 export type ServerCalls = ReturnType<typeof createServerCalls>
 
 export function createServerCalls({ url, key }: { url: string; key?: string | undefined }) {
+  const inTurn = pLimit(callsAtOnce)
   return { hello, claim, heartbeat, reopen, step, release, finish, history }
 
   async function hello(body: Hello): Promise<void> {
@@ -87,7 +92,10 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
   async function insist<S extends z.ZodType>(call: string, body: object, schema: S, signal: AbortSignal): Promise<z.output<S>> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await ask(call, body, schema)
+        return await inTurn(() => {
+          signal.throwIfAborted()
+          return ask(call, body, schema)
+        })
       } catch (error) {
         signal.throwIfAborted()
         if (error instanceof RivuletError && !error.row.retry) throw error

@@ -73,6 +73,19 @@ describe('too much work', () => {
     await client.cancel(first.task.id)
     await until('a task is accepted', async () => (await client.post('/v1/tasks', idle)).status === 201)
   })
+
+  test('[input 35] a tenant with too many turns: its new work is refused; those of another do not count', async () => {
+    const { client } = await startWithAgent({ MAX_TURNS_PER_TENANT: '2' })
+    await client.createTask({ ...idle, delayMs: 60_000 })
+    await client.createTask(idle)
+    const refusal = await until('a task is refused', async () => {
+      const answer = await client.post<ErrorAnswer>('/v1/tasks', idle)
+      return answer.status === 429 && answer
+    })
+    expect(refusal.body.error).toMatchObject({ code: 'quota_exceeded', message: expect.stringContaining('MAX_TURNS_PER_TENANT') })
+    await query("update turns set tenant = 'acme'")
+    await until('a task is accepted', async () => (await client.post('/v1/tasks', idle)).status === 201)
+  })
 })
 
 describe('ended tasks', () => {

@@ -1,24 +1,28 @@
 /**
- * Whether there is room for new work: Redis has memory to spare, and not too many turns wait. Looked at once a second, never for a request.
+ * Whether there is room for new work: Redis has memory to spare, not too many turns wait, and a tenant has no more than its share. Looked at once
+ * a second, never for a request.
  *
  * What runs goes on: only what is new is refused, early enough that what was accepted can end. What cannot be looked at refuses nobody: while
  * Redis is away tasks are accepted and wait, and without Postgres there is nothing to accept.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RedisMemory } from '@rivulet/broker'
+import { RivuletError } from '@rivulet/protocol'
 import type { Database } from './store/database.ts'
-import { countWaiting } from './store/waiting-turns.ts'
+import { countWaiting, fullTenants } from './store/waiting-turns.ts'
 
 export type CapacityLimits = {
   /** Turns that are due and wait. */
   queuedTurns: number
+  /** Turns of one tenant that have not ended; null: as many as it likes. */
+  turnsPerTenant: number | null
   /** The part of Redis' `maxmemory` that may be used, 0 to 1. */
   redisMemory: number
 }
 
 export type Capacity = {
-  /** Why no new work is taken, or null. */
-  refusal(): string | null
+  /** Why no new work of this tenant is taken, or null. */
+  refusal(tenant: string): RivuletError | null
   /** The part of its memory that Redis uses; null where it has no limit, or where that is not known. */
   redisMemory(): number | null
   /** Turns that are due and wait, counted up to the limit; null where that is not known. */
@@ -38,24 +42,37 @@ export function watchCapacity({ readMemory, db, limits, sampleMs = 1_000 }: Capa
   const stopping = new AbortController()
   let memory: number | null = null
   let waiting: number | null = null
+  let full: ReadonlySet<string> = new Set()
   const watching = watch()
 
   return { refusal, redisMemory: () => memory, waiting: () => waiting, close }
 
-  function refusal(): string | null {
-    if (memory !== null && memory >= limits.redisMemory)
-      return `MAX_REDIS_MEMORY_PERCENT: Redis uses ${Math.round(limits.redisMemory * 100)} % of its memory, too much for new work`
-    if (waiting !== null && waiting >= limits.queuedTurns) return `MAX_QUEUED_TURNS: ${limits.queuedTurns} turns wait already`
+  function refusal(tenant: string): RivuletError | null {
+    if (memory !== null && memory >= limits.redisMemory) {
+      const percent = Math.round(limits.redisMemory * 100)
+      return new RivuletError('overloaded', `MAX_REDIS_MEMORY_PERCENT: Redis uses ${percent} % of its memory, too much for new work`)
+    }
+    if (waiting !== null && waiting >= limits.queuedTurns)
+      return new RivuletError('overloaded', `MAX_QUEUED_TURNS: ${limits.queuedTurns} turns wait already`)
+    if (full.has(tenant))
+      return new RivuletError('quota_exceeded', `MAX_TURNS_PER_TENANT: ${limits.turnsPerTenant} turns of this tenant have not ended yet`)
     return null
   }
 
   async function watch(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const [used, due] = await Promise.all([readMemory().then(partOf, () => null), countWaiting(db, limits.queuedTurns).catch(() => null)])
-      memory = used
-      waiting = due
+      const looks = [
+        readMemory().then(partOf, () => null),
+        countWaiting(db, limits.queuedTurns).catch(() => null),
+        lookAtTenants(),
+      ] as const
+      ;[memory, waiting, full] = await Promise.all(looks)
       await sleep(sampleMs, undefined, { signal: stopping.signal }).catch(() => {})
     }
+  }
+
+  async function lookAtTenants(): Promise<ReadonlySet<string>> {
+    return limits.turnsPerTenant === null ? new Set() : fullTenants(db, limits.turnsPerTenant).catch(() => new Set())
   }
 
   async function close(): Promise<void> {

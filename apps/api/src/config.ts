@@ -29,6 +29,12 @@ export const variables = z.object({
   MAX_STREAMS_PER_KEY: wholeNumber(2_000).describe('open event streams of one key, in one API process'),
   MAX_STREAMS: wholeNumber(20_000).describe('open event streams of one API process'),
   MAX_QUEUED_TURNS: wholeNumber(100_000).describe('turns of all tasks that are due and wait; beyond it new work is refused'),
+  MAX_TURNS_PER_TENANT: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .optional()
+    .describe('turns of one tenant that have not ended; beyond it its new work is refused; unset: any number'),
   MAX_REDIS_MEMORY_PERCENT: z.coerce
     .number()
     .min(1)
@@ -111,7 +117,11 @@ export function readConfig(environment: Environment) {
       snapshotBytes: env.MAX_SNAPSHOT_BYTES,
     } satisfies Limits,
     /** Beyond these, new work is refused. */
-    capacityLimits: { queuedTurns: env.MAX_QUEUED_TURNS, redisMemory: env.MAX_REDIS_MEMORY_PERCENT / 100 },
+    capacityLimits: {
+      queuedTurns: env.MAX_QUEUED_TURNS,
+      turnsPerTenant: env.MAX_TURNS_PER_TENANT ?? null,
+      redisMemory: env.MAX_REDIS_MEMORY_PERCENT / 100,
+    },
     migrate: env.MIGRATE === 'on',
     allowNewerSchema: env.ALLOW_NEWER_SCHEMA === 'on',
     leaseMs: env.LEASE_MS,

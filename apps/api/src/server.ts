@@ -111,9 +111,9 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
 
   /** Before the body is read: whoever may call is told at once that now is not the time. */
   function refuseBeyondCapacity(scope: FastifyInstance): void {
-    scope.addHook('onRequest', async ({ routeOptions }) => {
-      const reason = routeOptions.config.addsWork ? services.capacity.refusal() : null
-      if (reason) throw new RivuletError('overloaded', reason)
+    scope.addHook('onRequest', async ({ routeOptions, principal }) => {
+      const refusal = routeOptions.config.addsWork ? services.capacity.refusal(principal.tenant) : null
+      if (refusal) throw refusal
     })
   }
 

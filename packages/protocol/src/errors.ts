@@ -35,6 +35,7 @@ export const errorTable = {
   idempotency_key_reused: { status: 422, retry: false },
   too_many_turns: { status: 429, retry: true, afterSeconds: 5 },
   too_many_streams: { status: 429, retry: true, afterSeconds: 5 },
+  quota_exceeded: { status: 429, retry: true, afterSeconds: 5 },
   rate_limited: { status: 429, retry: true, afterSeconds: 1 },
   headers_too_large: { status: 431, retry: false },
   internal: { status: 500, retry: true },

@@ -1,5 +1,5 @@
-/** How much work waits, of all tenants together. */
-import { and, eq, lte, sql } from 'drizzle-orm'
+/** How much work there is: what waits, of all tenants together, and what each of them has not finished. */
+import { and, eq, gte, inArray, lte, sql } from 'drizzle-orm'
 import type { Database } from './database.ts'
 import { turns } from './schema.ts'
 
@@ -13,4 +13,15 @@ export async function countWaiting(db: Database, atMost: number): Promise<number
     .as('due')
   const [row] = await db.select({ count: sql`count(*)`.mapWith(Number) }).from(due)
   return row?.count ?? 0
+}
+
+/** Tenants that have as many turns which have not ended as they may. */
+export async function fullTenants(db: Database, most: number): Promise<Set<string>> {
+  const rows = await db
+    .select({ tenant: turns.tenant })
+    .from(turns)
+    .where(inArray(turns.status, ['queued', 'running', 'waiting']))
+    .groupBy(turns.tenant)
+    .having(gte(sql`count(*)`, most))
+  return new Set(rows.map(({ tenant }) => tenant))
 }

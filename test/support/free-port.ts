@@ -9,7 +9,10 @@ export async function freePort(): Promise<string> {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 12_000)
     const server = createServer().listen(port, '127.0.0.1')
-    const isFree = await Promise.race([once(server, 'listening').then(() => true), once(server, 'error').then(() => false)])
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    )
     if (!isFree) continue
     await new Promise(resolve => server.close(resolve))
     return String(port)

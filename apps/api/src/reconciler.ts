@@ -173,7 +173,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   }
 
   async function sendForgotten(): Promise<void> {
-    for (const turn of await relay.drain()) repaired('outbox', aboutTurn(turn))
+    for (const turn of await relay.drain(reconcileMs)) repaired('outbox', aboutTurn(turn))
   }
 
   async function findLostJobs(): Promise<void> {

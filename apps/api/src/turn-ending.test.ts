@@ -46,7 +46,7 @@ function wipedAfter(questions: number): LogReader {
 }
 
 /** Nothing of the server is there but its log: whoever turns to the database, to commit, fails. */
-function finish(reader: LogReader, appended: number): Promise<string> {
+async function finish(reader: LogReader, appended: number): Promise<string> {
   const db = new Proxy(
     {},
     {
@@ -56,5 +56,6 @@ function finish(reader: LogReader, appended: number): Promise<string> {
     },
   )
   const ending = createTurnEnding({ db, reader } as unknown as TurnEndingDeps)
-  return ending.finish({ turn, epoch: turn.epoch, outcome: { status: 'completed' }, appended } as Parameters<typeof ending.finish>[0])
+  const request = { turn, epoch: turn.epoch, outcome: { status: 'completed' }, appended }
+  return (await ending.finish(request as Parameters<typeof ending.finish>[0])).answer
 }

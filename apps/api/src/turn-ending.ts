@@ -48,17 +48,20 @@ export type TurnEndingDeps = {
   metrics: Metrics
 }
 
+/** `leavesWork`: this turn or the one behind it may wait in the outbox. */
+type Finish = { answer: FinishAnswer['answer'] | 'gap'; leavesWork: boolean }
+
 export type TurnEnding = ReturnType<typeof createTurnEnding>
 
 export function createTurnEnding({ db, of, reader, announcer, announcing, logger, metrics }: TurnEndingDeps) {
   return { finish, cancel, beginInterrupt, completeInterrupt, completeCancel, end }
 
   /** The worker says that it is done. `gap` when the log does not have all that it appended: then it has to reopen the log. */
-  async function finish({ turn, epoch, outcome, appended, digest }: FinishRequest): Promise<FinishAnswer['answer'] | 'gap'> {
+  async function finish({ turn, epoch, outcome, appended, digest }: FinishRequest): Promise<Finish> {
     const { state, isWhole } = await foldFrom(reader, turn.task, epoch)
     // Asked after the fold: a log that was lost before or meanwhile, and looked like one that says nothing, shows now.
     const log = await reader.state(turn.task)
-    if (!isWhole || !log || log.epoch < epoch || (log.epoch === epoch && log.number < appended)) return 'gap'
+    if (!isWhole || !log || log.epoch < epoch || (log.epoch === epoch && log.number < appended)) return { answer: 'gap', leavesWork: false }
     const end = outcomeOf(outcome)
     const closed = close(state, turn, end)
     const messages = agentMessages(closed.state)
@@ -93,7 +96,7 @@ export function createTurnEnding({ db, of, reader, announcer, announcing, logger
       default:
         result satisfies never
     }
-    return result.answer
+    return { answer: result.answer, leavesWork: result.answer !== 'committed' || result.queued.length > 0 }
   }
 
   /** Ends every turn of a task that has not ended. */

@@ -110,9 +110,9 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const { epoch, outcome, n, digest } = body
     const turn = await findEnding(body.turn)
     if (!turn) return { answer: 'superseded' as const }
-    const answer = await ending.finish({ turn, epoch, outcome, appended: n, digest })
+    const { answer, leavesWork } = await ending.finish({ turn, epoch, outcome, appended: n, digest })
     // failpoint: answering
-    relay.kick()
+    if (leavesWork) relay.kick()
     return { answer }
   })
 

@@ -59,24 +59,28 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       const admission = events.wants(request) || format ? events.reserve(request) : null
       const span = startRequestSpan(tracer, request)
       let work: Accepted | undefined
+      let dispatch = relay.kick
       const answer = await accept().catch(error => {
         admission?.over()
         return span.refused(error)
       })
       // failpoint: accepted
-      if (!admission) relay.kick()
+      if (!admission) dispatch()
       if (work?.isQueued) await announceAccepted(work)
       span.accepted(work)
       if (!admission) return sendAnswer(reply, answer)
       markReplay(reply, answer.replayed)
       const { task, turn } = accepted.parse(answer.body)
       // The viewer first: it is there when the agent begins to speak.
-      return events.stream(task.id, reply, { cursor: null, isFollowing: false, format, turn: turn.number }, admission).finally(relay.kick)
+      return events.stream(task.id, reply, { cursor: null, isFollowing: false, format, turn: turn.number }, admission).finally(dispatch)
 
       async function accept(): Promise<OnceAnswer> {
         const fresh = await acceptance.accept(tenant, request.body, keyOf(request), span.traceparent)
-        work = fresh?.accepted
-        if (fresh) return { ...fresh.answer, replayed: false }
+        if (fresh) {
+          work = fresh.accepted
+          dispatch = () => relay.send(fresh.intent)
+          return { ...fresh.answer, replayed: false }
+        }
         return answerOnce(of(tenant), request, async tx => {
           work = await createTask(tx, tenant, request.body, limits.queuedTurns, span.traceparent)
           return { status: work.isNew ? 201 : 200, body: toBody({ task: toTask(work.task), turn: toTurn(work.turn) }) }

@@ -11,6 +11,7 @@ import { type DatabaseHandle, sqlStateOf } from './database.ts'
 import { createGathering, type Gathering } from './gathering.ts'
 import { type Answer, type IdempotencyKey, inFlight } from './idempotency.ts'
 import { columnsOf, type JsonRow, toJsonRow } from './json-rows.ts'
+import type { Intent } from './outbox.ts'
 import { newTurn } from './queue-turn.ts'
 import { toTask, toTurn } from './rows.ts'
 import { tasks, turns } from './schema.ts'
@@ -25,7 +26,7 @@ export type TaskAcceptance = ReturnType<typeof createTaskAcceptance>
 
 export function createTaskAcceptance(of: DatabaseHandle['of']) {
   // Tenants are as many as somebody made keys for.
-  const gatherings = new Map<Tenant, Gathering<Wanted, boolean>>()
+  const gatherings = new Map<Tenant, Gathering<Wanted, number | null>>()
   return { accept }
 
   async function accept(
@@ -33,7 +34,7 @@ export function createTaskAcceptance(of: DatabaseHandle['of']) {
     request: CreateTask,
     key: IdempotencyKey | null,
     traceparent?: string,
-  ): Promise<{ accepted: Accepted; answer: Answer } | null> {
+  ): Promise<{ accepted: Accepted; answer: Answer; intent: Intent } | null> {
     if (request.name !== undefined) return null
     const { input, delayMs } = request
     const task = newTask(tenant, request)
@@ -41,17 +42,22 @@ export function createTaskAcceptance(of: DatabaseHandle['of']) {
     const answer: Answer = { status: 201, body: { task: toTask(task), turn: toTurn(turn) } as Json }
     const wanted = { task: toJsonRow(tasks, task), turn: toJsonRow(turns, turn), ...(key && { key: { ...key, ...answer } }) }
     // One that waits for another request under its key keeps nobody else waiting.
-    const isAdded = key ? (await insert(tenant, [wanted]))[0] : await gatheringOf(tenant)(wanted)
-    return isAdded ? { accepted: { task, turn, isNew: true, isQueued: true }, answer } : null
+    const id = key ? (await insert(tenant, [wanted]))[0] : await gatheringOf(tenant)(wanted)
+    if (!id) return null
+    const { agent, priority } = task
+    const { number, attempt, dispatch, runAt } = turn
+    const intent = { id, turn: turn.id, task: task.id, number, agent, attempt, dispatch, runAt, priority, traceparent: turn.traceparent }
+    return { accepted: { task, turn, isNew: true, isQueued: true }, answer, intent }
   }
 
-  function gatheringOf(tenant: Tenant): Gathering<Wanted, boolean> {
+  function gatheringOf(tenant: Tenant): Gathering<Wanted, number | null> {
     const gathering = gatherings.get(tenant) ?? createGathering(mostTasks, wanted => insert(tenant, wanted))
     gatherings.set(tenant, gathering)
     return gathering
   }
 
-  async function insert(tenant: Tenant, wanted: readonly Wanted[]): Promise<boolean[]> {
+  /** The intent to dispatch each of them, or null where it could not be accepted. */
+  async function insert(tenant: Tenant, wanted: readonly Wanted[]): Promise<(number | null)[]> {
     const ids = wanted.map(({ turn }) => turn.id)
     try {
       // failpoint: accepting
@@ -59,14 +65,14 @@ export function createTaskAcceptance(of: DatabaseHandle['of']) {
         { name: 'accept_tasks', text: insertTasks, values: [JSON.stringify(wanted)] },
         { name: 'dispatch_accepted', text: insertIntents, values: [ids] },
       ])
-      const added = new Set(rows.map(({ turn }) => turn))
-      return ids.map(id => added.has(id))
+      const intents = new Map(rows.map(({ turn, id }) => [turn, Number(id)]))
+      return ids.map(id => intents.get(id) ?? null)
     } catch (error) {
       const state = sqlStateOf(error) ?? ''
       if (state === '55P03' && wanted[0]?.key) throw inFlight()
       // Data that Postgres does not take: that is for whoever brought it, not for the batch.
       if (!/^(22|54)/.test(state)) throw error
-      return wanted.map(() => false)
+      return wanted.map(() => null)
     }
   }
 }
@@ -91,4 +97,4 @@ with wanted as (
 insert into turns (${columnsOf(turns)}) select ${columnsOf(turns)} from fresh, json_populate_record(null::turns, entry->'turn')`
 
 /** $1: the turns. A statement of its own: whose turn an intent is about is looked at as it is written, and the turn has to be there by then. */
-const insertIntents = 'insert into outbox (turn) select id from turns where id = any($1) returning turn'
+const insertIntents = 'insert into outbox (turn) select id from turns where id = any($1) returning id, turn'

@@ -61,7 +61,12 @@ export function newTask(tenant: Tenant, request: CreateTask): TaskRow {
   const { agent, name, params, metadata, priority, timeoutMs, maxAttempts } = request
   const now = new Date()
   return {
-    ...{ id: uuidv7(), tenant, agent, priority, timeoutMs, maxAttempts },
+    id: uuidv7(),
+    tenant,
+    agent,
+    priority,
+    timeoutMs,
+    maxAttempts,
     name: name ?? null,
     status: 'queued',
     params: params ?? null,

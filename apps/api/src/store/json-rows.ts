@@ -14,7 +14,9 @@ export function columnsOf(table: PgTable): string {
 
 export function toJsonRow<T extends PgTable>(table: T, row: T['$inferSelect']): JsonRow {
   const values: JsonRow = row
-  return Object.fromEntries(namesOf(table).map(({ name, column }) => [column, values[name]]))
+  const json: JsonRow = {}
+  for (const { name, column } of namesOf(table)) json[column] = values[name]
+  return json
 }
 
 /** What `to_json(table)` answered. */

@@ -5,18 +5,27 @@ import type { Database, Transaction } from './database.ts'
 import { dispatch } from './queue-turn.ts'
 import { outbox, tasks, turns } from './schema.ts'
 
-/** A turn that was sent to the queue, as people know it. */
+/** A turn that is sent to the queue, as people know it. */
 export type SentTurn = { task: string; number: number; agent: string; attempt: number; dispatch: number; traceparent: string | null }
 
+/** `turn` is its id, where `number` is what people call it. */
+export type Intent = SentTurn & { id: number; turn: string; runAt: Date; priority: number }
+
+export type Draining = {
+  limit: number
+  /** Younger ones are on their way, by whoever wrote them. */
+  olderThanMs: number
+}
+
 /**
- * Hands up to `limit` intents to `send` and removes them when it has succeeded. Rows that another process is sending are passed over.
- * A crash between the two sends again: the same job id, so the same job.
+ * Hands intents to `send` and removes them when it has succeeded. Rows that another process is sending are passed over. A crash between the
+ * two sends again: the same job id, so the same job.
  */
 export async function drainOutbox(
   db: Database,
-  limit: number,
-  send: (dispatches: Dispatch[], sent: readonly SentTurn[]) => Promise<void>,
-): Promise<SentTurn[]> {
+  { limit, olderThanMs }: Draining,
+  send: (intents: readonly Intent[]) => Promise<void>,
+): Promise<Intent[]> {
   return db.transaction(async tx => {
     const rows = await tx
       .select({
@@ -27,26 +36,21 @@ export async function drainOutbox(
       .from(outbox)
       .innerJoin(turns, eq(turns.id, outbox.turn))
       .innerJoin(tasks, eq(tasks.id, turns.task))
+      .where(lte(outbox.createdAt, sql`now() - ${olderThanMs} * interval '1 millisecond'`))
       .orderBy(asc(outbox.id))
       .limit(limit)
       .for('update', { of: outbox, skipLocked: true })
     if (rows.length === 0) return []
-    const now = Date.now()
-    const delay = (runAt: Date) => Math.max(0, runAt.getTime() - now)
-    // failpoint: enqueuing
-    await send(
-      rows.map(({ turn, agent, dispatch: count, priority, runAt }) => ({ turn, agent, dispatch: count, priority, delayMs: delay(runAt) })),
-      rows,
-    )
-    // failpoint: enqueued
-    await tx.delete(outbox).where(
-      inArray(
-        outbox.id,
-        rows.map(({ id }) => id),
-      ),
-    )
+    await send(rows)
+    await removeIntents(tx, rows)
     return rows
   })
+}
+
+/** They were carried out. */
+export async function removeIntents(db: Database | Transaction, intents: readonly Intent[]): Promise<void> {
+  const ids = intents.map(({ id }) => id)
+  await db.delete(outbox).where(inArray(outbox.id, ids))
 }
 
 /** Turns that should be in the queue: next in their task, due for a while, and not waiting in the outbox. */

@@ -72,7 +72,7 @@ test('everything that waits for the queue is handed over in four', async () => {
   const { accept } = createTaskAcceptance(database.of)
   await Promise.all(Array.from({ length: 50 }, () => accept(tenant, request, null)))
   const count = countRoundTrips()
-  const sent = await drainOutbox(database.db, 1_000, async () => {})
+  const sent = await drainOutbox(database.db, { limit: 1_000, olderThanMs: 0 }, async () => {})
   expect(sent.length).toBeGreaterThanOrEqual(50)
   expect(count()).toBe(4)
 })

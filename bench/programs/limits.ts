@@ -1,11 +1,14 @@
 /** What the parts can do by themselves, each from one Node process: BullMQ, Postgres, Redis, and our own way of appending to logs. */
 import { randomUUID } from 'node:crypto'
 import { connectRedis, createKeys, createLogAnnouncer, createLogWriter, whenReady } from '@rivulet/broker'
+import { delta } from '@rivulet/protocol'
 import { Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import pg from 'pg'
+import { createAppender } from '../../packages/worker/src/appender.ts'
+import { createTurnWriter } from '../../packages/worker/src/turn-writer.ts'
 import { answerQuestions } from '../child.ts'
-import { eventOf, textOf } from '../speech.ts'
+import { eventOf, speak, textOf } from '../speech.ts'
 
 type Load = { count: number; inFlight: number }
 type Appends = { count: number; perCall: number }
@@ -28,6 +31,7 @@ answerQuestions({
   commit: (load: Load) => perSecond(load, commit),
   process: processJobs,
   append: appendToLogs,
+  say: sayInTurns,
   xadd: addToStreams,
   pipeline: pipelineToStreams,
 })
@@ -87,15 +91,9 @@ async function processJobs({ count, inFlight }: Load): Promise<{ perSecond: numb
   return { perSecond: rate, beginP50Ms: waits.toSorted((a, b) => a - b)[Math.floor(waits.length / 2)] ?? 0 }
 }
 
-/** One call after the other, each with one entry for each of so many logs, fence and publish included: as the worker's road to the logs does it. */
+/** One call after the other, each with one entry for each of so many logs, fence and publish included. */
 async function appendToLogs({ count, perCall }: Appends): Promise<number> {
-  const connection = connectRedis('command', { url: redisUrl, onError: () => {} })
-  await whenReady(connection)
-  const keys = createKeys(`bench-${randomUUID().slice(0, 8)}`)
-  const writer = createLogWriter({ redis: connection, keys, maxBytes: 2 ** 40 })
-  const announcer = createLogAnnouncer({ redis: connection, keys, retentionMs: 60_000 })
-  const tasks = Array.from({ length: perCall }, () => randomUUID())
-  for (const task of tasks) await announcer.announce({ task, epoch: 1, whole: true, running: true, entries: [] })
+  const { writer, tasks, close } = await openLogs(perCall)
   const calls = Math.ceil(count / perCall)
   const began = performance.now()
   for (let call = 1; call <= calls; call += 1) {
@@ -105,9 +103,48 @@ async function appendToLogs({ count, perCall }: Appends): Promise<number> {
     if (answers.some(answer => answer !== 'ok')) throw new Error(`An append was answered ${answers.find(answer => answer !== 'ok')}`)
   }
   const rate = (calls * perCall * 1_000) / (performance.now() - began)
-  for (const task of tasks) await announcer.remove(task)
-  connection.disconnect()
+  await close()
   return rate
+}
+
+/** So many turns that speak at full speed, in one worker: each checks and merges what it says, and all share the worker's road to the logs. */
+async function sayInTurns({ count, perCall }: Appends): Promise<number> {
+  const { writer: log, tasks, close } = await openLogs(perCall)
+  const appender = createAppender(log)
+  const plan = { tasks: perCall, deltas: Math.ceil(count / perCall), perSecond: null }
+  const began = performance.now()
+  await Promise.all(
+    tasks.map(async (task, place) => {
+      const writer = createTurnWriter({
+        ...{ turn: { task, turn: 1, attempt: 1, firstIndex: 0 }, epoch: 1, appender },
+        ...{ askReopen: async () => null, onFenced: () => {} },
+        onLost: reason => {
+          throw new Error('A turn was lost', { cause: reason })
+        },
+      })
+      for await (const { text } of speak(plan, place)) await writer.write(delta(0, text))
+      await writer.drain()
+    }),
+  )
+  const rate = (plan.tasks * plan.deltas * 1_000) / (performance.now() - began)
+  await close()
+  return rate
+}
+
+async function openLogs(count: number) {
+  const connection = connectRedis('command', { url: redisUrl, onError: () => {} })
+  await whenReady(connection)
+  const keys = createKeys(`bench-${randomUUID().slice(0, 8)}`)
+  const writer = createLogWriter({ redis: connection, keys, maxBytes: 2 ** 40 })
+  const announcer = createLogAnnouncer({ redis: connection, keys, retentionMs: 60_000 })
+  const tasks = Array.from({ length: count }, () => randomUUID())
+  for (const task of tasks) await announcer.announce({ task, epoch: 1, whole: true, running: true, entries: [] })
+  return { writer, tasks, close }
+
+  async function close(): Promise<void> {
+    for (const task of tasks) await announcer.remove(task)
+    connection.disconnect()
+  }
 }
 
 /** Each task awaits its XADD, as the straightforward way does. */

@@ -19,10 +19,16 @@ export const authorization = { authorization: `Bearer ${key}` }
 /** Nobody may be turned away who is part of the load. */
 const limits = { RATE_LIMIT_PER_SECOND: '1000000', RATE_LIMIT_BURST: '1000000', MAX_STREAMS_PER_KEY: '100000', MAX_STREAMS: '100000' }
 
+type Api = { url: string; pid: number; child: Child }
+
 export type Platform = {
-  api: { url: string; pid: number; child: Child }
+  /** The first of `apis`: work is posted to it. */
+  api: Api
+  apis: Api[]
   redisPrefix: string
+  /** The first of `workers`. */
   worker: Child
+  workers: Child[]
   pg: pg.Pool
   /** Requests at a time; each gets the answer's body. */
   post<Body>(path: string, body: unknown): Promise<Body>
@@ -33,6 +39,8 @@ export type Platform = {
 export type PlatformOptions = {
   /** Turns at a time in the worker. */
   concurrency: number
+  /** API and worker processes, of each. Default 1. */
+  ofEach?: number
   /** POSTs at a time. Default 50. */
   inFlight?: number
   env?: Record<string, string>
@@ -43,22 +51,17 @@ export type PlatformOptions = {
 /** On a database of its own. */
 export async function startPlatform(
   world: World,
-  { concurrency, inFlight = 50, env = {}, isProbed = false }: PlatformOptions,
+  { concurrency, ofEach = 1, inFlight = 50, env = {}, isProbed = false }: PlatformOptions,
 ): Promise<Platform> {
   const prefix = `bench-${Date.now().toString(36)}`
   const databaseUrl = await createDatabase(world, prefix)
-  const url = `http://127.0.0.1:${await freePort()}`
   const shared = { REDIS_URL: world.redisUrl, REDIS_PREFIX: prefix, RIVULET_WORKER_KEY: workerKey, RIVULET_KEY: key, ...env }
   const named = (program: string) => (world.profiles ? profiling(world.profiles, `${program}-${prefix}`) : [])
-  const api = spawnChild(join(world.folder, 'api/main.mjs'), {
-    execArgv: [...named('api'), ...(isProbed ? ['--import', pathToFileURL(join(world.folder, 'api-probe/main.mjs')).href] : [])],
-    env: { ...shared, ...limits, DATABASE_URL: databaseUrl, PORT: new URL(url).port },
-  })
-  const worker = spawnChild(join(world.folder, 'worker/main.mjs'), {
-    execArgv: named('worker'),
-    args: [join(world.folder, 'speaker/main.mjs')],
-    env: { ...shared, RIVULET_URL: url, WORKER_CONCURRENCY: String(concurrency) },
-  })
+  const ports = await Promise.all(Array.from({ length: ofEach }, freePort))
+  const apis = ports.map(startApi)
+  const workers = apis.map(startWorker)
+  const [api, worker] = [apis[0] as Api, workers[0] as Child]
+  const { url } = api
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 })
   pool.on('error', () => {})
   const agent = new Agent({ keepAlive: true, maxSockets: inFlight })
@@ -68,14 +71,31 @@ export async function startPlatform(
     await close()
     throw error
   }
-  return { api: { url, pid: api.pid, child: api }, redisPrefix: prefix, worker, pg: pool, post, createTask, close }
+  return { api, apis, redisPrefix: prefix, worker, workers, pg: pool, post, createTask, close }
+
+  function startApi(port: string): Api {
+    const probe = isProbed ? ['--import', pathToFileURL(join(world.folder, 'api-probe/main.mjs')).href] : []
+    const child = spawnChild(join(world.folder, 'api/main.mjs'), {
+      execArgv: [...named(`api-${port}`), ...probe],
+      env: { ...shared, ...limits, DATABASE_URL: databaseUrl, PORT: port },
+    })
+    return { url: `http://127.0.0.1:${port}`, pid: child.pid, child }
+  }
+
+  function startWorker({ url }: Api, place: number): Child {
+    return spawnChild(join(world.folder, 'worker/main.mjs'), {
+      execArgv: named(`worker-${place}`),
+      args: [join(world.folder, 'speaker/main.mjs')],
+      env: { ...shared, RIVULET_URL: url, WORKER_CONCURRENCY: String(concurrency) },
+    })
+  }
 
   async function isReady(): Promise<boolean> {
-    for (const child of [api, worker]) child.checkAlive()
+    for (const child of [...apis.map(({ child }) => child), ...workers]) child.checkAlive()
     const answer = await fetch(`${url}/v1/agents`, { headers: authorization }).catch(() => null)
     if (!answer?.ok) return false
     const { data } = (await answer.json()) as { data: { name: string; workers: number }[] }
-    return data.some(({ name, workers }) => name === 'speaker' && workers > 0)
+    return data.some(({ name, workers }) => name === 'speaker' && workers === ofEach)
   }
 
   async function createTask(params: SpeakerParams): Promise<string> {
@@ -102,10 +122,10 @@ export async function startPlatform(
   async function close(): Promise<void> {
     agent.destroy()
     // Turns that wait would hold a worker that is asked nicely for as long as they are allowed to.
-    const apart = familyOf(worker.pid).filter(pid => pid !== worker.pid)
-    await worker.stop(world.profiles ? 'SIGTERM' : 'SIGKILL')
+    const apart = workers.flatMap(({ pid: own }) => familyOf(own).filter(pid => pid !== own))
+    await Promise.all(workers.map(each => each.stop(world.profiles ? 'SIGTERM' : 'SIGKILL')))
     for (const pid of apart) endProcess(pid)
-    await api.stop()
+    await Promise.all(apis.map(({ child }) => child.stop()))
     await pool.end()
   }
 }

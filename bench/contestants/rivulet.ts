@@ -22,8 +22,8 @@ export function contestantOf(platform: Platform, { redisPid, postgresPid }: Worl
   return {
     name: rivulet.name,
     pids: {
-      server: () => [platform.api.pid],
-      speaker: () => [platform.worker.pid],
+      server: () => platform.apis.map(({ pid }) => pid),
+      speaker: () => platform.workers.map(({ pid }) => pid),
       ...(redisPid && { redis: () => [redisPid] }),
       ...(postgresPid && { postgres: () => familyOf(postgresPid) }),
     },
@@ -32,30 +32,43 @@ export function contestantOf(platform: Platform, { redisPid, postgresPid }: Worl
   }
 }
 
-/** Tasks whose turns have begun, and wait to speak. */
+/** Tasks whose turns have begun, and wait to speak. Their viewers are spread over the APIs. */
 export async function prepareTasks(platform: Platform, plan: Plan): Promise<Prepared & { tasks: string[] }> {
-  const { worker, createTask, api } = platform
+  const { createTask, apis, workers } = platform
   const run = randomUUID()
   const tasks: string[] = []
   while (tasks.length < plan.tasks) {
     const first = tasks.length
     const more = Array.from({ length: Math.min(atATime, plan.tasks - first) }, (_, i) => createTask({ run, task: first + i, plan }))
     tasks.push(...(await Promise.all(more)))
-    await until(`${tasks.length} turns have begun`, async () => (await worker.ask<number>('waiting', run)) === tasks.length, patience)
+    await until(`${tasks.length} turns have begun`, async () => (await count('waiting')) === tasks.length, patience)
   }
   return {
     tasks,
-    requests: tasks.map(task => requestFor(api.url, `/v1/tasks/${task}/events?from=start`, authorization)),
-    snapshot: tasks[0] ? requestFor(api.url, `/v1/tasks/${tasks[0]}/events`, authorization) : undefined,
+    requests: tasks.map((task, i) => requestFor(urlFor(i), `/v1/tasks/${task}/events?from=start`, authorization)),
+    snapshot: tasks[0] ? requestFor(urlFor(0), `/v1/tasks/${tasks[0]}/events`, authorization) : undefined,
     async speak() {
-      await worker.ask('speak', run)
-      await until('everything is said', async () => (await worker.ask<number>('saidAll', run)) === plan.tasks, patience)
+      await tell('speak')
+      await until('everything is said', async () => (await count('saidAll')) === plan.tasks, patience)
     },
     async clear() {
-      await worker.ask('speak', run)
-      await worker.ask('end', run)
+      await tell('speak')
+      await tell('end')
       await until('every turn has ended', async () => (await unfinished(platform)) === 0, patience)
     },
+  }
+
+  function urlFor(i: number): string {
+    return apis[i % apis.length]?.url ?? ''
+  }
+
+  async function tell(what: string): Promise<void> {
+    await Promise.all(workers.map(worker => worker.ask(what, run)))
+  }
+
+  async function count(what: string): Promise<number> {
+    const counts = await Promise.all(workers.map(worker => worker.ask<number>(what, run)))
+    return counts.reduce((sum, each) => sum + each, 0)
   }
 }
 

@@ -10,5 +10,19 @@ import { lateJoin } from './late-join.ts'
 import { latency } from './latency.ts'
 import { memory } from './memory.ts'
 import { paced } from './paced.ts'
+import { twoOfEach } from './two-of-each.ts'
 
-export const workloads: Workload[] = [fanOut, fullSpeed, paced, latency, lateJoin, enqueue, append, finish, memory, growth, accumulator]
+export const workloads: Workload[] = [
+  fanOut,
+  fullSpeed,
+  paced,
+  latency,
+  lateJoin,
+  enqueue,
+  append,
+  finish,
+  memory,
+  growth,
+  twoOfEach,
+  accumulator,
+]

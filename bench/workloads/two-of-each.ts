@@ -1,0 +1,59 @@
+/**
+ * Two API and two worker processes beside one of each, on the same Redis and Postgres: what an event costs in all, and what each process has to
+ * do of it. Where there are cores for them, twice as many processes carry as much more as each of them does less.
+ */
+import { type Bench, type Figures, interleave, type Results, ratio, scaled, streamOnce, type Workload } from '../bench.ts'
+import { contestantOf } from '../contestants/rivulet.ts'
+import { type Platform, startPlatform } from '../platform.ts'
+
+const one = 'one API, one worker'
+const two = 'two APIs, two workers'
+
+export const twoOfEach: Workload = {
+  name: 'two-of-each',
+  title: '9. 200 tasks × 5 viewers, 50 deltas/s each: one of each process, and two',
+  columns: [
+    { key: 'allMicros', title: 'servers, speakers, Redis: µs per delivery', digits: 1 },
+    { key: 'serverMicros', title: 'one server', digits: 1 },
+    { key: 'speakerMicros', title: 'one speaker', digits: 1 },
+    { key: 'redisMicros', title: 'Redis', digits: 1 },
+    { key: 'p50Ms', title: 'p50 ms', digits: 2 },
+    { key: 'p99Ms', title: 'p99 ms', digits: 1 },
+  ],
+  goals: [
+    { text: 'work of each API with two of them, of that of one', atMost: 0.65, value: of('serverMicros') },
+    { text: 'work of each worker with two of them, of that of one', atMost: 0.65, value: of('speakerMicros') },
+  ],
+  run,
+}
+
+function of(key: string): (results: Results) => number | null {
+  return results => ratio(results, key, two, one)
+}
+
+async function run(bench: Bench): Promise<Results> {
+  const platforms = [
+    { name: one, ofEach: 1, platform: await startPlatform(bench.world, { concurrency: 200 }) },
+    { name: two, ofEach: 2, platform: await startPlatform(bench.world, { concurrency: 100, ofEach: 2 }) },
+  ]
+  try {
+    for (const { platform, ofEach } of platforms) await measure(bench, platform, ofEach)
+    return await interleave(bench, platforms, ({ platform, ofEach }) => measure(bench, platform, ofEach))
+  } finally {
+    await Promise.all(platforms.map(({ platform }) => platform.close()))
+  }
+}
+
+async function measure(bench: Bench, platform: Platform, ofEach: number): Promise<Figures> {
+  const plan = { tasks: scaled(bench, 200), deltas: scaled(bench, 250), perSecond: 50 }
+  const { heard, cpu } = await streamOnce(bench, contestantOf(platform, bench.world), plan, 5)
+  const micros = (used: number) => (used / heard.deliveries) * 1e6
+  return {
+    allMicros: micros(cpu.server + cpu.redis + cpu.speaker),
+    serverMicros: micros(cpu.server / ofEach),
+    speakerMicros: micros(cpu.speaker / ofEach),
+    redisMicros: micros(cpu.redis),
+    p50Ms: heard.p50Ms,
+    p99Ms: heard.p99Ms,
+  }
+}

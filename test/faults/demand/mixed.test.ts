@@ -1,4 +1,7 @@
-/** The mixed nemesis: `npm run test:faults`. One platform for all seeds, and a new one after a violation; a soak goes on for as long as it is told. */
+/**
+ * The mixed nemesis: `npm run test:faults`. One platform for all seeds, and a new one after a violation. A soak goes on for as long as it is told,
+ * and is judged chapter by chapter: each is a seed of its own.
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
@@ -11,6 +14,7 @@ import { readSettings } from '../settings.ts'
 const { seed, runs, soakMinutes } = readSettings(process.env)
 const seeds = Array.from({ length: runs }, (_, i) => seed + i)
 const strikesPerSeed = 8
+const chapterMs = 120_000
 
 let bench: Bench | null = null
 let sum: Figures | null = null
@@ -25,7 +29,10 @@ test.runIf(soakMinutes === 0).each(seeds)('mixed nemesis, seed %i', { timeout: 6
 
 test.runIf(soakMinutes > 0)(`soak of ${soakMinutes} minutes, seed ${seed}`, { timeout: (soakMinutes + 15) * 60_000 }, async () => {
   const end = performance.now() + soakMinutes * 60_000
-  await judge({ seed, users: 8, isOver: () => performance.now() > end })
+  for (let chapter = 0; performance.now() < end; chapter += 1) {
+    const pause = Math.min(end, performance.now() + chapterMs)
+    await judge({ seed: seed + chapter, users: 8, isOver: () => performance.now() > pause })
+  }
 })
 
 async function judge(run: MixedRun): Promise<void> {

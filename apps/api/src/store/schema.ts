@@ -74,7 +74,6 @@ export const tasks = pgTable(
     index('tasks_tenant_id').on(table.tenant, table.id),
     index('tasks_tenant_agent_id').on(table.tenant, table.agent, table.id),
     index('tasks_tenant_status_id').on(table.tenant, table.status, table.id),
-    index('tasks_metadata').using('gin', sql`${table.metadata} jsonb_path_ops`),
   ],
 )
 

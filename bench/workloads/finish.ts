@@ -1,8 +1,9 @@
-/** Turns that end all at once: how many a second are folded, committed and announced. And whole turns, from POST to commit. */
+/** Turns that end all at once: how many a second are folded, committed and announced. And whole turns, from POST to commit, with what one costs. */
 import { until } from '../../test/support/until.ts'
-import { type Bench, type Figures, interleave, type Results, scaled, type Workload } from '../bench.ts'
+import { type Bench, cpuOf, difference, type Figures, interleave, type Results, scaled, type Workload } from '../bench.ts'
 import { startChild } from '../child.ts'
-import { prepareTasks, unfinished } from '../contestants/rivulet.ts'
+import type { World } from '../contestant.ts'
+import { contestantOf, prepareTasks, unfinished } from '../contestants/rivulet.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 
 const plan = { deltas: 20, perSecond: null }
@@ -14,6 +15,10 @@ export const finish: Workload = {
   columns: [
     { key: 'perSecond', title: 'turns committed/s' },
     { key: 'wholePerSecond', title: 'whole turns/s, POST to commit' },
+    { key: 'serverMillis', title: 'API, ms of CPU per whole turn', digits: 2 },
+    { key: 'speakerMillis', title: 'worker', digits: 2 },
+    { key: 'redisMillis', title: 'Redis', digits: 2 },
+    { key: 'postgresMillis', title: 'Postgres', digits: 2 },
     { key: 'beginP50Ms', title: 'add to start of a job, p50 ms', digits: 1 },
   ],
   goals: [],
@@ -29,7 +34,7 @@ async function run(bench: Bench): Promise<Results> {
     const rows: { name: string; measure: () => Promise<Figures> }[] = [
       { name: 'bare pg insert and commit', measure: async () => ({ perSecond: await bare.ask<number>('commit', load) }) },
       { name: 'bare BullMQ, add and process', measure: () => processed() },
-      { name: 'Rivulet', measure: () => measure(platform, scaled(bench, 1_000)) },
+      { name: 'Rivulet', measure: () => measure(platform, bench.world, scaled(bench, 1_000)) },
     ]
     return await interleave(bench, rows, row => row.measure())
   } finally {
@@ -42,15 +47,23 @@ async function run(bench: Bench): Promise<Results> {
   }
 }
 
-async function measure(platform: Platform, tasks: number): Promise<Figures> {
+async function measure(platform: Platform, world: World, tasks: number): Promise<Figures> {
   const prepared = await prepareTasks(platform, { ...plan, tasks })
   await prepared.speak()
   const began = performance.now()
   await prepared.clear()
   const perSecond = (tasks * 1_000) / (performance.now() - began)
 
+  const rivulet = contestantOf(platform, world)
+  const cpuBefore = cpuOf(rivulet)
   const posted = performance.now()
   await Promise.all(Array.from({ length: tasks }, (_, task) => platform.createTask({ task, plan: { ...plan, tasks } })))
   await until('every turn has ended', async () => (await unfinished(platform)) === 0, patience)
-  return { perSecond, wholePerSecond: (tasks * 1_000) / (performance.now() - posted) }
+  const wholePerSecond = (tasks * 1_000) / (performance.now() - posted)
+  const { server, speaker, redis, postgres } = difference(cpuOf(rivulet), cpuBefore)
+  const millis = (seconds: number) => (seconds * 1_000) / tasks
+  return {
+    ...{ perSecond, wholePerSecond, serverMillis: millis(server), speakerMillis: millis(speaker) },
+    ...{ redisMillis: millis(redis), postgresMillis: millis(postgres) },
+  }
 }

@@ -6,6 +6,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../support/free-port.ts'
 import { type ApiProcess, type Platform, readLog, startPlatform } from '../support/platform.ts'
 import { type PlatformProcess, tail } from '../support/platform-process.ts'
@@ -118,10 +119,17 @@ export async function startBench({ apis = 2, workers = 2, changes = [], env = {}
 
   async function revive({ disarm = false } = {}): Promise<void> {
     if (disarm) await Promise.all(Array.from(armed, process => process.kill()))
-    const missing = urls.filter(url => !alive(platform.apis).some(api => api.url === url))
+    const revivedApis = reviveApis()
     const idle = Array.from({ length: Math.max(0, workers - alive(platform.workers).length) })
-    const reviving = [...missing.map(url => start(env => startApi(url, env))), ...idle.map(() => start(startWorker))]
-    await Promise.all(reviving)
+    const revivedWorkers = Promise.all(idle.map(() => start(startWorker))).then(() => true)
+    await revivedApis
+    // A worker is ready when its API has answered, and that may be killed by its failpoint meanwhile.
+    while (!(await Promise.race([revivedWorkers, sleep(200)]))) await reviveApis()
+  }
+
+  async function reviveApis(): Promise<void> {
+    const missing = urls.filter(url => !alive(platform.apis).some(api => api.url === url))
+    await Promise.all(missing.map(url => start(env => startApi(url, env))))
   }
 
   /** A failpoint may kill a process before it is ready: then it is missing again, and somebody else's to revive. */

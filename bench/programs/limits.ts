@@ -2,11 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import { connectRedis, createKeys, createLogAnnouncer, createLogWriter, whenReady } from '@rivulet/broker'
 import { delta } from '@rivulet/protocol'
+import { createAppender } from '@rivulet/worker/appender'
+import { createTurnWriter } from '@rivulet/worker/turn-writer'
 import { Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import pg from 'pg'
-import { createAppender } from '../../packages/worker/src/appender.ts'
-import { createTurnWriter } from '../../packages/worker/src/turn-writer.ts'
 import { answerQuestions } from '../child.ts'
 import { eventOf, speak, textOf } from '../speech.ts'
 

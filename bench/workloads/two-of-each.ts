@@ -32,12 +32,17 @@ function of(key: string): (results: Results) => number | null {
 }
 
 async function run(bench: Bench): Promise<Results> {
-  const platforms = [
-    { name: one, ofEach: 1, platform: await startPlatform(bench.world, { concurrency: 200 }) },
-    { name: two, ofEach: 2, platform: await startPlatform(bench.world, { concurrency: 100, ofEach: 2 }) },
-  ]
+  const platforms: { name: string; ofEach: number; platform: Platform }[] = []
   try {
-    for (const { platform, ofEach } of platforms) await measure(bench, platform, ofEach)
+    for (const [name, ofEach] of [
+      [one, 1],
+      [two, 2],
+    ] as const) {
+      const platform = await startPlatform(bench.world, { concurrency: 200 / ofEach, ofEach })
+      platforms.push({ name, ofEach, platform })
+      // To warm up.
+      await measure(bench, platform, ofEach)
+    }
     return await interleave(bench, platforms, ({ platform, ofEach }) => measure(bench, platform, ofEach))
   } finally {
     await Promise.all(platforms.map(({ platform }) => platform.close()))

@@ -95,7 +95,7 @@ describe.skipIf(!chromium)('the console', () => {
     await platform.startApi({ port: new URL(mortal.url).port })
     await untilStatus('completed')
     expect(await said()).toBe(wholeSpeech)
-    complaints = complaints.filter(complaint => !/ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|503/.test(complaint))
+    complaints = complaints.filter(complaint => !/ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|status of 503/.test(complaint))
   })
 
   test('offline and back', async () => {

@@ -122,6 +122,7 @@ export async function startBench({ apis = 2, workers = 2, changes = [], env = {}
     const revivedApis = reviveApis()
     const idle = Array.from({ length: Math.max(0, workers - alive(platform.workers).length) })
     const revivedWorkers = Promise.all(idle.map(() => start(startWorker))).then(() => true)
+    revivedWorkers.catch(() => {})
     await revivedApis
     // A worker is ready when its API has answered, and that may be killed by its failpoint meanwhile.
     while (!(await Promise.race([revivedWorkers, sleep(200)]))) await reviveApis()

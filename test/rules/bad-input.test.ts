@@ -66,7 +66,9 @@ describe('every limit', () => {
 
   test('of the settings is there, with its default', () => {
     const known = Object.fromEntries([...told].filter(([name]) => /^[A-Z_]+$/.test(name)))
-    expect(known).toEqual(Object.fromEntries(settings.map(({ name, byDefault }) => [name, amountOf(name, Number(byDefault))])))
+    expect(known).toEqual(
+      Object.fromEntries(settings.map(({ name, byDefault }) => [name, byDefault === null ? 'none' : amountOf(name, Number(byDefault))])),
+    )
   })
 
   test('has a code that the table of errors has', () => {

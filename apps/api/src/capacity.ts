@@ -21,8 +21,10 @@ export type CapacityLimits = {
 }
 
 export type Capacity = {
-  /** Why no new work of this tenant is taken, or null. */
-  refusal(tenant: string): RivuletError | null
+  /** Why no new work is taken, or null. */
+  refusal(): RivuletError | null
+  /** Why no more work of this tenant is taken, or null. */
+  refusalOf(tenant: string): RivuletError | null
   /** The part of its memory that Redis uses; null where it has no limit, or where that is not known. */
   redisMemory(): number | null
   /** Turns that are due and wait, counted up to the limit; null where that is not known. */
@@ -45,34 +47,40 @@ export function watchCapacity({ readMemory, db, limits, sampleMs = 1_000 }: Capa
   let full: ReadonlySet<string> = new Set()
   const watching = watch()
 
-  return { refusal, redisMemory: () => memory, waiting: () => waiting, close }
+  return { refusal, refusalOf, redisMemory: () => memory, waiting: () => waiting, close }
 
-  function refusal(tenant: string): RivuletError | null {
+  function refusal(): RivuletError | null {
     if (memory !== null && memory >= limits.redisMemory) {
       const percent = Math.round(limits.redisMemory * 100)
       return new RivuletError('overloaded', `MAX_REDIS_MEMORY_PERCENT: Redis uses ${percent} % of its memory, too much for new work`)
     }
     if (waiting !== null && waiting >= limits.queuedTurns)
       return new RivuletError('overloaded', `MAX_QUEUED_TURNS: ${limits.queuedTurns} turns wait already`)
-    if (full.has(tenant))
-      return new RivuletError('quota_exceeded', `MAX_TURNS_PER_TENANT: ${limits.turnsPerTenant} turns of this tenant have not ended yet`)
     return null
+  }
+
+  function refusalOf(tenant: string): RivuletError | null {
+    if (!full.has(tenant)) return null
+    return new RivuletError('quota_exceeded', `MAX_TURNS_PER_TENANT: ${limits.turnsPerTenant} turns of this tenant have not ended yet`)
   }
 
   async function watch(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const looks = [
-        readMemory().then(partOf, () => null),
-        countWaiting(db, limits.queuedTurns).catch(() => null),
-        lookAtTenants(),
-      ] as const
-      ;[memory, waiting, full] = await Promise.all(looks)
+      await Promise.all([lookAtMemory(), lookAtQueue(), lookAtTenants()])
       await sleep(sampleMs, undefined, { signal: stopping.signal }).catch(() => {})
     }
   }
 
-  async function lookAtTenants(): Promise<ReadonlySet<string>> {
-    return limits.turnsPerTenant === null ? new Set() : fullTenants(db, limits.turnsPerTenant).catch(() => new Set())
+  async function lookAtMemory(): Promise<void> {
+    memory = await readMemory().then(partOf, () => null)
+  }
+
+  async function lookAtQueue(): Promise<void> {
+    waiting = await countWaiting(db, limits.queuedTurns).catch(() => null)
+  }
+
+  async function lookAtTenants(): Promise<void> {
+    if (limits.turnsPerTenant !== null) full = await fullTenants(db, limits.turnsPerTenant).catch(() => full)
   }
 
   async function close(): Promise<void> {

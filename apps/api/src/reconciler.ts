@@ -63,6 +63,8 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   let lastPulse = performance.now()
   const pulse = setInterval(notePulse, leaseMs / 10)
   let lastHousekeeping = Number.NEGATIVE_INFINITY
+  /** Something was mended that may wait in the outbox now. */
+  let hasLeftWork = false
   let cancelingBefore = new Set<string>()
   /** The task that was looked at last, of those that may be old. */
   let removedUpTo: string | null = null
@@ -112,6 +114,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   }
 
   async function repair(): Promise<void> {
+    hasLeftWork = false
     await guard('outbox', sendForgotten)
     notePulse()
     if (performance.now() - acceptingSince >= leaseMs) await mendEach('lease', await expiredTurns(db, batchSize), reclaim)
@@ -119,7 +122,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     await mendEach('cancel', await forsakenCancels(), ending.completeCancel)
     await mendEach('announcement', await owedTurns(db, { olderThanMs: reconcileMs, limit: batchSize }), announcing.announceOwed)
     await guard('job', findLostJobs)
-    relay.kick()
+    if (hasLeftWork) relay.kick()
     if (taskRetentionMs !== null) await guard('retention', () => removeOld(taskRetentionMs))
     if (performance.now() - lastHousekeeping < housekeepingMs) return
     lastHousekeeping = performance.now()
@@ -206,6 +209,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   function repaired(kind: RepairKind, about: AboutTurn): void {
     metrics.repairs.inc({ kind })
     logger.info({ kind, ...about }, 'reconciler repaired')
+    if (kind !== 'outbox') hasLeftWork = true
   }
 }
 

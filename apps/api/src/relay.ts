@@ -1,4 +1,8 @@
-/** Carries intents from the outbox to the queue, at once after a commit. What it cannot deliver stays in the outbox for the next time. */
+/**
+ * Carries intents from the outbox to the queue, at once after a commit. What it cannot deliver stays in the outbox, for the next time that
+ * something can be delivered, or for the reconciler. Two may deliver the same: a job that is there is not added again, and one that comes twice
+ * finds its turn claimed.
+ */
 import type { TurnQueue } from '@rivulet/broker'
 import { plainTracer, type Tracer } from '@rivulet/protocol'
 import type { FastifyBaseLogger } from 'fastify'
@@ -8,6 +12,9 @@ import type { Database } from './store/database.ts'
 import { drainOutbox, type Intent, removeIntents, type SentTurn } from './store/outbox.ts'
 
 const batchSize = 100
+
+/** An intent that has waited for longer may be out of date: somebody else has sent it, and the turn may have failed since. */
+const freshMs = 1_000
 
 export type Relay = {
   /** This intent was just committed, so it need not be looked for. Does not wait. */
@@ -23,13 +30,14 @@ export type Relay = {
 export type RelayDeps = { db: Database; queue: TurnQueue; logger: FastifyBaseLogger; metrics: Metrics; tracer?: Tracer }
 
 export function createRelay({ db, queue, logger, metrics, tracer = plainTracer }: RelayDeps): Relay {
-  const fresh: Intent[] = []
+  const fresh: { intent: Intent; at: number }[] = []
   let running: Promise<void> | null = null
   let isKicked = false
+  let hasFailed = false
   return { send, kick, drain, idle: async () => running ?? undefined }
 
   function send(intent: Intent): void {
-    fresh.push(intent)
+    fresh.push({ intent, at: performance.now() })
     run()
   }
 
@@ -51,20 +59,35 @@ export function createRelay({ db, queue, logger, metrics, tracer = plainTracer }
   }
 
   async function work(): Promise<void> {
+    // Those of the same tick come along.
+    await null
     while (hasWork()) {
-      try {
-        await (fresh.length > 0 ? sendFresh() : drainKicked())
-      } catch (error) {
-        logger.warn({ err: error }, 'dispatch failed; the reconciler will try again')
-      }
+      if (fresh.length > 0) await attempt(sendFresh)
+      if (isKicked) await attempt(drainKicked)
+    }
+  }
+
+  async function attempt(step: () => Promise<void>): Promise<void> {
+    try {
+      await step()
+      // What could not be sent before lies in the outbox.
+      if (hasFailed) isKicked = true
+      hasFailed = false
+    } catch (error) {
+      hasFailed = true
+      fresh.length = 0
+      logger.warn({ err: error }, 'dispatch failed; the reconciler will try again')
     }
   }
 
   async function sendFresh(): Promise<void> {
     const batch = fresh.splice(0, batchSize)
-    await enqueue(batch)
-    await removeIntents(db, batch)
-    metrics.dispatched.inc(batch.length)
+    const intents = batch.filter(({ at }) => performance.now() - at < freshMs).map(({ intent }) => intent)
+    if (intents.length < batch.length) isKicked = true
+    if (intents.length === 0) return
+    await enqueue(intents)
+    await removeIntents(db, intents)
+    metrics.dispatched.inc(intents.length)
   }
 
   async function drainKicked(): Promise<void> {

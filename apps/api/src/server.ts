@@ -111,8 +111,8 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
 
   /** Before the body is read: whoever may call is told at once that now is not the time. */
   function refuseBeyondCapacity(scope: FastifyInstance): void {
-    scope.addHook('onRequest', async ({ routeOptions, principal }) => {
-      const refusal = routeOptions.config.addsWork ? services.capacity.refusal(principal.tenant) : null
+    scope.addHook('onRequest', async ({ routeOptions }) => {
+      const refusal = routeOptions.config.addsWork ? services.capacity.refusal() : null
       if (refusal) throw refusal
     })
   }

@@ -20,7 +20,15 @@ describe('the table', () => {
   })
 
   test('what the caller did wrong is not retried; what we did wrong is', () => {
-    const retriedAnyway = ['request_timeout', 'task_busy', 'in_flight', 'too_many_turns', 'too_many_streams', 'rate_limited']
+    const retriedAnyway = [
+      'request_timeout',
+      'task_busy',
+      'in_flight',
+      'too_many_turns',
+      'too_many_streams',
+      'quota_exceeded',
+      'rate_limited',
+    ]
     for (const [code, { status, retry }] of rows) {
       if (status !== undefined) expect([code, retry]).toEqual([code, status >= 500 || retriedAnyway.includes(code)])
     }

@@ -12,7 +12,7 @@ import {
   taskSchema,
   turnSchema,
 } from '@rivulet/protocol'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { aboutTurn } from '../about-turn.ts'
@@ -38,7 +38,7 @@ const sending = { access: { scope: 'tasks:write', token: 'send' }, addsWork: tru
 const canceling = { access: { scope: 'tasks:write', token: 'cancel' } } as const
 
 export function taskRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
-  const { of, acceptance, ending, announcing, relay, metrics, announcer, reader, tracer } = services
+  const { of, acceptance, capacity, ending, announcing, relay, metrics, announcer, reader, tracer } = services
   const { limits } = services.config
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
@@ -56,6 +56,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
     async (request, reply) => {
       const { format } = request.query
       const { tenant } = request.principal
+      await requireShare(request)
       const admission = events.wants(request) || format ? events.reserve(request) : null
       const span = startRequestSpan(tracer, request)
       let work: Accepted | undefined
@@ -130,6 +131,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       // To interrupt is to cancel, too.
       if (request.body.ifBusy === 'interrupt' && token && !token.can.includes('cancel'))
         throw new RivuletError('forbidden', 'This token may not cancel')
+      if (request.body.ifBusy !== 'interrupt') await requireShare(request)
       const span = startRequestSpan(tracer, request)
       let work: Accepted | undefined
       let begun: CancelBegun | undefined
@@ -182,6 +184,13 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       return listLiveMessages(db, reader, tenant, id, request.query)
     },
   )
+
+  /** Whoever asks again, under the same key, has its share already. */
+  async function requireShare(request: FastifyRequest): Promise<void> {
+    const { tenant } = request.principal
+    const refusal = capacity.refusalOf(tenant)
+    if (refusal && !(await answerBefore(of(tenant), request))) throw refusal
+  }
 
   async function announceAccepted({ task, turn, isNew }: Accepted): Promise<void> {
     scope.log.debug({ ...aboutTurn(turn), agent: task.agent }, 'turn accepted')

@@ -56,7 +56,7 @@ export function createTaskAcceptance(of: DatabaseHandle['of']) {
     return gathering
   }
 
-  /** The intent to dispatch each of them, or null where it could not be accepted. */
+  /** The id of the intent to dispatch each of them, or null where it could not be accepted. */
   async function insert(tenant: Tenant, wanted: readonly Wanted[]): Promise<(number | null)[]> {
     const ids = wanted.map(({ turn }) => turn.id)
     try {

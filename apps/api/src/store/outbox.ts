@@ -13,13 +13,13 @@ export type Intent = SentTurn & { id: number; turn: string; runAt: Date; priorit
 
 export type Draining = {
   limit: number
-  /** Younger ones are on their way, by whoever wrote them. */
+  /** Younger ones are left to whoever wrote them. 0: all, whatever the clock says. */
   olderThanMs: number
 }
 
 /**
- * Hands intents to `send` and removes them when it has succeeded. Rows that another process is sending are passed over. A crash between the
- * two sends again: the same job id, so the same job.
+ * Hands intents to `send` and removes them when it has succeeded. Rows that another process is draining are passed over. A crash between
+ * the two sends again: the same job id, so the same job.
  */
 export async function drainOutbox(
   db: Database,
@@ -36,7 +36,7 @@ export async function drainOutbox(
       .from(outbox)
       .innerJoin(turns, eq(turns.id, outbox.turn))
       .innerJoin(tasks, eq(tasks.id, turns.task))
-      .where(lte(outbox.createdAt, sql`now() - ${olderThanMs} * interval '1 millisecond'`))
+      .where(olderThanMs > 0 ? lte(outbox.createdAt, sql`now() - ${olderThanMs} * interval '1 millisecond'`) : undefined)
       .orderBy(asc(outbox.id))
       .limit(limit)
       .for('update', { of: outbox, skipLocked: true })
@@ -47,10 +47,11 @@ export async function drainOutbox(
   })
 }
 
-/** They were carried out. */
+/** They were carried out. Whoever holds one of them is about to remove it, too. */
 export async function removeIntents(db: Database | Transaction, intents: readonly Intent[]): Promise<void> {
   const ids = intents.map(({ id }) => id)
-  await db.delete(outbox).where(inArray(outbox.id, ids))
+  const free = db.select({ id: outbox.id }).from(outbox).where(inArray(outbox.id, ids)).for('update', { skipLocked: true })
+  await db.delete(outbox).where(inArray(outbox.id, free))
 }
 
 /** Turns that should be in the queue: next in their task, due for a while, and not waiting in the outbox. */

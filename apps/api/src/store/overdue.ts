@@ -1,13 +1,14 @@
 /** Turns that somebody has to end: their time is up, or their cancel was begun and not completed. */
 import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm'
 import type { Database } from './database.ts'
+import { unfinished } from './queue-turn.ts'
 import type { TurnRow } from './rows.ts'
 import { turns } from './schema.ts'
 
-const unfinished = inArray(turns.status, ['queued', 'running', 'waiting'])
+const isUnfinished = inArray(turns.status, unfinished)
 
 export async function overdueTurns(db: Database, limit: number): Promise<TurnRow[]> {
-  const overdue = and(unfinished, eq(turns.canceling, false), lt(turns.deadline, sql`now()`))
+  const overdue = and(isUnfinished, eq(turns.canceling, false), lt(turns.deadline, sql`now()`))
   return db.select().from(turns).where(overdue).orderBy(asc(turns.deadline)).limit(limit)
 }
 
@@ -15,7 +16,7 @@ export async function cancelingTurns(db: Database, limit: number): Promise<TurnR
   return db
     .select()
     .from(turns)
-    .where(and(unfinished, eq(turns.canceling, true)))
+    .where(and(isUnfinished, eq(turns.canceling, true)))
     .orderBy(asc(turns.queuedAt))
     .limit(limit)
 }

@@ -11,7 +11,7 @@ import { outbox, tasks, turns } from './schema.ts'
 import { isOf, type Tenant, taskNotFound } from './tenant.ts'
 import type { Statement } from './tenant-pool.ts'
 
-const unfinished = ['queued', 'running', 'waiting'] as const
+export const unfinished = ['queued', 'running', 'waiting'] as const
 /** As a list in SQL. */
 export const unfinishedList = unfinished.map(status => `'${status}'`).join(', ')
 

@@ -12,8 +12,8 @@ import { createTurn } from './create-task.ts'
 import { type DatabaseHandle, openDatabase } from './database.ts'
 import { finishTurn } from './finish-turn.ts'
 import { releaseTurn } from './leases.ts'
-import { drainOutbox } from './outbox.ts'
-import { idempotencyKeys, messages, tasks, turns } from './schema.ts'
+import { drainOutbox, type Intent, removeIntents } from './outbox.ts'
+import { idempotencyKeys, messages, outbox, tasks, turns } from './schema.ts'
 import { rememberStep } from './steps.ts'
 
 const tenant = 'default'
@@ -66,6 +66,18 @@ test('a key that nobody has asked for within a day is free again', async () => {
   await accept(tenant, request, key)
   await database.db.execute("update idempotency_keys set created_at = now() - interval '25 hours'")
   expect(await accept(tenant, request, key)).not.toBeNull()
+})
+
+test('what was just accepted and sent is removed in one, and what somebody else holds is not waited for', async () => {
+  const { accept } = createTaskAcceptance(database.of)
+  const accepted = await Promise.all(Array.from({ length: 50 }, () => accept(tenant, request, null)))
+  const [first, ...others] = accepted.flatMap(each => each?.intent ?? [])
+  const count = countRoundTrips()
+  await removeIntents(database.db, others)
+  expect(count()).toBe(1)
+  const drained = await drainOutbox(database.db, { limit: 1_000, olderThanMs: 0 }, () => removeIntents(database.db, [first as Intent]))
+  expect(drained.filter(({ id }) => others.some(other => other.id === id) || id === first?.id)).toEqual([first])
+  expect(await database.db.select().from(outbox)).toEqual([])
 })
 
 test('everything that waits for the queue is handed over in four', async () => {

@@ -1,6 +1,7 @@
 /** How much work there is: what waits, of all tenants together, and what each of them has not finished. */
 import { and, eq, gte, inArray, lte, sql } from 'drizzle-orm'
 import type { Database } from './database.ts'
+import { unfinished } from './queue-turn.ts'
 import { turns } from './schema.ts'
 
 /** Turns that are due and not taken yet. Counts no further than it is asked to: a queue that is too long takes no longer to look at. */
@@ -20,7 +21,7 @@ export async function fullTenants(db: Database, most: number): Promise<Set<strin
   const rows = await db
     .select({ tenant: turns.tenant })
     .from(turns)
-    .where(inArray(turns.status, ['queued', 'running', 'waiting']))
+    .where(inArray(turns.status, unfinished))
     .groupBy(turns.tenant)
     .having(gte(sql`count(*)`, most))
   return new Set(rows.map(({ tenant }) => tenant))

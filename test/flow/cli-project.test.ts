@@ -57,7 +57,7 @@ test('it starts, says so in readable lines, and runs its agent', async () => {
   const started = startProgram('npm', ['start'])
   npmStart = started
   await until('the project is ready', () => started.output().includes(`npx rivulet run greeter "hello, world" --url ${url}`), patience)
-  expect(started.output()).toMatch(/\n\d\d:\d\d:\d\d\.\d{3} worker info {2}worker is ready /)
+  await until('the worker says so', () => /\n\d\d:\d\d:\d\d\.\d{3} worker info {2}worker is ready /.test(started.output()), patience)
   expect(started.output()).not.toMatch(/^{"level"/m)
   expect(await greeting('Ada')).toBe('Hello, Ada! What shall we do today?\n')
 })

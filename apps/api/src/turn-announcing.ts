@@ -9,7 +9,7 @@ import { messagesOf } from '@rivulet/protocol'
 import type { FastifyBaseLogger } from 'fastify'
 import { aboutTurn } from './about-turn.ts'
 import { foldFrom } from './log-fold.ts'
-import { markAnnounced, queuedTurns, raiseIdleTask } from './store/announcements.ts'
+import { markAnnounced, raiseIdleTask, unannouncedTurns } from './store/announcements.ts'
 import type { Claimed } from './store/claim-turn.ts'
 import type { Database } from './store/database.ts'
 import { createGathering } from './store/gathering.ts'
@@ -62,14 +62,17 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     })
   }
 
-  /** `queued` are the turns that wait behind them: where the log knows of none, the end of a turn is the end for its viewers. */
-  async function announceEnds(ended: TurnRow[], closings: KeyedEvent[], queued?: TurnRow[]): Promise<boolean> {
+  /**
+   * `behind` are the turns behind them, as of the commit; without it, they are looked for. Where the log knows of none, the end of a turn is the
+   * end for its viewers.
+   */
+  async function announceEnds(ended: TurnRow[], closings: KeyedEvent[], behind?: TurnRow[]): Promise<boolean> {
     const [first] = ended
     if (!first) return false
     return owing(first, async () => {
-      const waiting = queued ?? (await queuedTurns(db, first.task))
+      const others = behind ?? (await unannouncedTurns(db, first.task))
       // A turn can end before whoever accepted it has said that it is queued.
-      const entries = [...[...ended, ...waiting].map(queuedEvent), ...closings, ...ended.map(finishedEvent)]
+      const entries = [...[...ended, ...others].map(queuedEvent), ...closings, ...ended.map(finishedEvent)]
       const said = await say(first.task, entries, false)
       // failpoint: announced
       if (said) await Promise.all(ended.map(noteAnnounced))

@@ -22,12 +22,15 @@ export async function owedTurns(db: Database, { olderThanMs, limit }: { olderTha
     .limit(limit)
 }
 
-/** Turns of a task that wait, in order. */
-export async function queuedTurns(db: Database, task: string): Promise<TurnRow[]> {
+/**
+ * Turns of a task whose end is not in the log, in order: those that wait, the one that runs, and those whose end is owed. Of the last two the log
+ * may not even know that they were queued yet.
+ */
+export async function unannouncedTurns(db: Database, task: string): Promise<TurnRow[]> {
   return db
     .select()
     .from(turns)
-    .where(and(eq(turns.task, task), eq(turns.status, 'queued')))
+    .where(and(eq(turns.task, task), eq(turns.announced, false)))
     .orderBy(asc(turns.number))
 }
 

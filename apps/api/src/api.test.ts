@@ -3,7 +3,7 @@ import { createKeys } from '@rivulet/broker'
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createTestDatabase } from '../../../test/support/database.ts'
-import { createClient, type ErrorAnswer } from '../../../test/support/platform-client.ts'
+import { type Accepted, createClient, type ErrorAnswer } from '../../../test/support/platform-client.ts'
 import { type PrivateRedis, startPrivateRedis } from '../../../test/support/private-redis.ts'
 import { startProxy } from '../../../test/support/proxy.ts'
 import { until } from '../../../test/support/until.ts'
@@ -74,15 +74,20 @@ describe('too much work', () => {
     await until('a task is accepted', async () => (await client.post('/v1/tasks', idle)).status === 201)
   })
 
-  test('[input 35] a tenant with too many turns: its new work is refused; those of another do not count', async () => {
+  test('[input 35] a tenant with too many turns: its new work is refused, but no repetition and no interrupt; those of another do not count', async () => {
     const { client } = await startWithAgent({ MAX_TURNS_PER_TENANT: '2' })
     await client.createTask({ ...idle, delayMs: 60_000 })
-    await client.createTask(idle)
+    const key = { 'idempotency-key': 'again' }
+    const { body: accepted } = await client.post<Accepted>('/v1/tasks', idle, key)
     const refusal = await until('a task is refused', async () => {
       const answer = await client.post<ErrorAnswer>('/v1/tasks', idle)
       return answer.status === 429 && answer
     })
     expect(refusal.body.error).toMatchObject({ code: 'quota_exceeded', message: expect.stringContaining('MAX_TURNS_PER_TENANT') })
+    const again = await client.post('/v1/tasks', idle, key)
+    expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([201, 'true'])
+    const interrupt = await client.post(`/v1/tasks/${accepted.task.id}/turns`, { input: 'instead', ifBusy: 'interrupt' })
+    expect(interrupt.status).toBe(202)
     await query("update turns set tenant = 'acme'")
     await until('a task is accepted', async () => (await client.post('/v1/tasks', idle)).status === 201)
   })

@@ -75,16 +75,14 @@ export function createLogWriter({ redis, keys, maxBytes }: { redis: RedisConnect
   }
 
   async function appendTogether(appends: readonly Append[]): Promise<AppendAnswer[]> {
-    const names = appends.flatMap(({ task }) => [keys.stream(task), keys.state(task)])
-    const args = appends.flatMap(({ task, epoch, first, entries }) => [
-      keys.channel(task),
-      epoch,
-      first,
-      entries.length,
-      ...entries.flatMap(({ index, json }) => [index ?? '', json]),
-    ])
-    const answers = (await script.run(names, args)) as string[]
-    return appends.map((_, log) => answers[log * 2] as AppendAnswer)
+    const names: string[] = []
+    const args: (string | number)[] = []
+    for (const { task, epoch, first, entries } of appends) {
+      names.push(keys.stream(task), keys.state(task))
+      args.push(keys.channel(task), epoch, first, entries.length)
+      for (const { index, json } of entries) args.push(index ?? '', json)
+    }
+    return (await script.run(names, args)) as AppendAnswer[]
   }
 }
 

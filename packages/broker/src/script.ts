@@ -18,7 +18,7 @@ import { tagOf } from './keys.ts'
 export type Script = { run(keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> }
 
 export function createScript(redis: RedisConnection, name: string, constants: Record<string, string> = {}): Script {
-  const source = readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8')
+  const source = ['position', name].map(part => readFileSync(new URL(`./lua/${part}.lua`, import.meta.url), 'utf8')).join('')
   const loaded = new Map<string, Promise<string>>()
   for (const event of ['ready', '+node']) redis.on(event, () => loaded.clear())
   return { run }

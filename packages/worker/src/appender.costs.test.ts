@@ -19,7 +19,7 @@ test('ten deltas of each of a hundred turns are one call, and little more than o
   await redis.config('RESETSTAT')
   expect(new Set(await say(11))).toEqual(new Set(['ok']))
   const counts = await commandCounts()
-  expect(counts).toEqual({ evalsha: 1, hmget: 100, xadd: 1_000, hset: 100, publish: 100 })
+  expect(counts).toEqual({ evalsha: 1, hget: 100, xadd: 1_000, hset: 100, publish: 100 })
 
   async function commandCounts(): Promise<Record<string, number>> {
     const info = await redis.info('commandstats')

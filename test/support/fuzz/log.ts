@@ -151,15 +151,16 @@ async function spoilOne(platform: Platform, api: ApiProcess, keys: Keys, { all, 
       return
     }
     const written = each.fields.map(real)
-    const [epoch, seq] = (await redis.hmget(state, 'epoch', 'seq')).map(Number) as [number, number]
-    const id = each.kind === 'beyond' ? `${epoch}-${seq + 1_000_000}` : `${epoch}-${seq + 1}`
+    const [epoch, seq, ...rest] = ((await redis.hget(state, 'position')) ?? '').split(' ')
+    const next = Number(seq) + 1
+    const id = each.kind === 'beyond' ? `${epoch}-${next + 1_000_000}` : `${epoch}-${next}`
     const isAdded = await redis.xadd(stream, id, ...written).then(
       () => true,
       // Something stands beyond it already.
       () => false,
     )
     if (!isAdded || each.kind === 'beyond') return
-    await redis.hset(state, 'seq', seq + 1)
+    await redis.hset(state, 'position', [epoch, next, ...rest].join(' '))
     if (each.isPushed) await redis.publish(channel, [`${epoch}-${seq}`, id, written.at(-1)].join('\n'))
   }
 

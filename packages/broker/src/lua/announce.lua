@@ -14,13 +14,12 @@
 --   missing  there is no log
 --   fenced   a newer epoch has begun
 --   gap      the log was opened in another life of Redis, or somebody else wrote to it: it has to be raised first
-local run = '@RUN_ID@'
 local stream, state = KEYS[1], KEYS[2]
 local channel, epoch, whole, closed, expireMs, nowMs = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
-local known = redis.call('HMGET', state, 'epoch', 'seq', 'run', 'previous')
-local logEpoch, seq = tonumber(known[1]), tonumber(known[2])
+local logEpoch, seq, number, bytes, wasClosed, life = readPosition(state)
+logEpoch, seq = tonumber(logEpoch), tonumber(seq)
 -- An epoch that has no entry yet stands where the one before it ended.
-local last = not logEpoch and '0-0' or seq == 0 and known[4] or logEpoch .. '-' .. seq
+local last = not logEpoch and '0-0' or seq == 0 and redis.call('HGET', state, 'previous') or logEpoch .. '-' .. seq
 -- What is written now follows this, for those who hear it.
 local followed = last
 
@@ -79,7 +78,7 @@ end
 if epoch then
   if logEpoch and logEpoch > epoch then return { 'fenced', last } end
   if not logEpoch or logEpoch < epoch then
-    if logEpoch and known[3] ~= run then
+    if logEpoch and life ~= run then
       beginAnew()
     elseif logEpoch then
       trim()
@@ -87,14 +86,15 @@ if epoch then
       redis.call('HSET', state, 'whole', whole)
     end
     removeForeign()
-    redis.call('HSET', state, 'epoch', epoch, 'seq', 0, 'previous', last, 'number', 0, 'bytes', 0, 'closed', '1', 'run', run)
+    logEpoch, seq, number, bytes, wasClosed = epoch, 0, 0, 0, '1'
+    redis.call('HSET', state, 'previous', last)
+    writePosition(state, logEpoch, seq, number, bytes, wasClosed)
     redis.call('PERSIST', stream)
     redis.call('PERSIST', state)
-    logEpoch, seq = epoch, 0
   end
 elseif not logEpoch then
   return { 'missing', last }
-elseif known[3] ~= run then
+elseif life ~= run then
   return { 'gap', last }
 end
 
@@ -114,9 +114,8 @@ for i = 7, #ARGV, 3 do
     published[#published + 1] = event
   end
 end
-redis.call('HSET', state, 'seq', seq)
 if closed == '1' and not epoch and isTurnOpen() then closed = '' end
-if closed ~= '' then redis.call('HSET', state, 'closed', closed) end
+writePosition(state, logEpoch, seq, number, bytes, closed ~= '' and closed or wasClosed)
 if closed == '1' then
   redis.call('PEXPIRE', stream, expireMs)
   redis.call('PEXPIRE', state, expireMs)

@@ -2,5 +2,7 @@
 --
 -- KEYS  state
 -- Answers: epoch, seq, number, whole, previous, begin
-local known = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'number', 'whole', 'previous', 'begin', 'run')
-return known[7] == '@RUN_ID@' and known
+local epoch, seq, number, _, _, life = readPosition(KEYS[1])
+if life ~= run then return end
+local known = redis.call('HMGET', KEYS[1], 'whole', 'previous', 'begin')
+return { epoch, seq, number, known[1], known[2], known[3] }

@@ -8,6 +8,8 @@ export type Cursor = `${number}-${number}`
 export const origin: Cursor = '0-0'
 
 const pattern = /^(\d{1,15})-(\d{1,15})$/
+/** How we write them ourselves. */
+const ownPattern = /^(?:0|[1-9]\d{0,14})-(?:0|[1-9]\d{0,14})$/
 
 export function formatCursor(epoch: number, seq: number): Cursor {
   return `${epoch}-${seq}`
@@ -15,6 +17,7 @@ export function formatCursor(epoch: number, seq: number): Cursor {
 
 /** The cursor in its one spelling, or null for anything that is not one. */
 export function parseCursor(text: string): Cursor | null {
+  if (ownPattern.test(text)) return text as Cursor
   const match = pattern.exec(text)
   return match ? formatCursor(Number(match[1]), Number(match[2])) : null
 }

@@ -3,7 +3,7 @@ import type { Delta } from './delta.ts'
 import { isTextDelta } from './delta.ts'
 
 export function splitDelta(delta: Delta, maxBytes: number): Delta[] {
-  if (isTextDelta(delta)) return splitText(delta.text, maxBytes).map(text => ({ ...delta, text }))
+  if (isTextDelta(delta)) return fits(delta.text, maxBytes) ? [delta] : splitText(delta.text, maxBytes).map(text => ({ ...delta, text }))
   if (delta.type === 'media') return splitBase64(delta.bytes, maxBytes).map(bytes => ({ type: 'media', bytes }))
   return [delta]
 }
@@ -19,9 +19,12 @@ export function utf8Length(text: string): number {
   return bytes
 }
 
+/** Three bytes is the most that one UTF-16 unit can take. */
+function fits(text: string, maxBytes: number): boolean {
+  return text.length * 3 <= maxBytes
+}
+
 function splitText(text: string, maxBytes: number): string[] {
-  // Three bytes is the most that one UTF-16 unit can take.
-  if (text.length * 3 <= maxBytes) return [text]
   const pieces: string[] = []
   let begin = 0
   let bytes = 0

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { growBase64, startBase64, toBase64 } from './base64.ts'
 import type { ContentType } from './content.ts'
+import { countFields, isRecord } from './fields.ts'
 import { jsonObjectSchema, jsonSchema } from './json.ts'
 import { maxReasoningIndex } from './limits.ts'
 
@@ -50,6 +51,11 @@ export function isTextDelta(value: Delta): value is TextDelta {
   return value.type !== 'data' && value.type !== 'media' && value.type !== 'metadata'
 }
 
+/** A delta of text with nothing beside it; see `fields.ts`. */
+export function isPlainText(value: unknown): value is DeltaOf<'text'> {
+  return isRecord(value) && value.type === 'text' && typeof value.text === 'string' && countFields(value) === 2
+}
+
 /** What a delta appends to within its message: neighbours of one channel may be merged. */
 export function channelOf(value: Delta): string {
   return 'index' in value ? `${value.type}:${value.index}` : value.type
@@ -57,6 +63,7 @@ export function channelOf(value: Delta): string {
 
 /** One delta that does what `first` and then `second` do, or null where they have to stay two. */
 export function mergeDeltas(first: Delta, second: Delta): Delta | null {
+  if (first.type === 'text' && second.type === 'text') return { type: 'text', text: first.text + second.text }
   if (channelOf(first) !== channelOf(second)) return null
   if (isTextDelta(first) && isTextDelta(second)) return { ...first, text: first.text + second.text }
   if (first.type === 'media' && second.type === 'media') {

@@ -1,8 +1,9 @@
 /** What stands in a task's log, and what is said on the wire around it. An event's cursor is beside it, not in it. */
 import { z } from 'zod'
 import { contentSchema } from './content.ts'
-import { deltaSchema } from './delta.ts'
+import { deltaSchema, isPlainText } from './delta.ts'
 import { authorSchema, failureSchema, messageSchema, taskIdSchema, taskSchema, turnSchema, usageSchema } from './entities.ts'
+import { countFields, isCount, isRecord } from './fields.ts'
 import { jsonObjectSchema, jsonSchema } from './json.ts'
 import { messageStatusSchema, outcomeStatusSchema, stopReasonSchema, taskStatusSchema } from './status.ts'
 
@@ -93,13 +94,11 @@ export function parseEvent(value: unknown): Event | null {
  * looks at every one of them; the schema says the same (there is a test), at many times the cost.
  */
 function isPlainDelta(value: unknown): value is EventOf<'message.delta'> {
-  if (typeof value !== 'object' || value === null) return false
-  const { type, task, turn, attempt, at, index: place, delta, offset } = value as Record<string, unknown>
+  if (!isRecord(value)) return false
+  const { type, task, turn, attempt, at, index: place, delta, offset } = value
   return (
     type === 'message.delta' &&
-    typeof delta === 'object' &&
-    delta !== null &&
-    isPlainText(delta as Record<string, unknown>) &&
+    isPlainText(delta) &&
     isCount(turn) &&
     turn >= 1 &&
     isCount(attempt) &&
@@ -108,22 +107,8 @@ function isPlainDelta(value: unknown): value is EventOf<'message.delta'> {
     Number.isFinite(at) &&
     typeof task === 'string' &&
     uuidPattern.test(task) &&
-    countKeys(value) === 8
+    countFields(value) === 8
   )
-}
-
-function isPlainText(delta: Record<string, unknown>): boolean {
-  return delta.type === 'text' && typeof delta.text === 'string' && countKeys(delta) === 2
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0
-}
-
-function countKeys(value: object): number {
-  let count = 0
-  for (const _ in value) count += 1
-  return count
 }
 
 const uuidPattern = z.regexes.uuid()

@@ -24,7 +24,8 @@ export function createHalfCharacters(): HalfCharacters {
     if (endsInHalf) held.set(index, (halves ?? new Map()).set(channelOf(delta), { ...delta, text: text.slice(-1) }))
     else halves?.delete(channelOf(delta))
     const ready = toStorableText(endsInHalf ? text.slice(0, -1) : text)
-    return ready === '' ? null : { ...delta, text: ready }
+    if (ready === '') return null
+    return ready === delta.text ? delta : { ...delta, text: ready }
   }
 
   function flush(index: number): TextDelta[] {

@@ -7,7 +7,7 @@
  */
 import { base64Bytes, canonicalBase64 } from './base64.ts'
 import { emptyContent } from './content.ts'
-import { formatCursor, seqOf } from './cursor.ts'
+import { formatCursor } from './cursor.ts'
 import { contentTypeOf, type Delta, isTextDelta } from './delta.ts'
 import { brokenJson, closeJson, type DeltaAccumulator } from './delta-accumulator.ts'
 import { splitDelta, utf8Length } from './delta-split.ts'
@@ -19,7 +19,7 @@ import { toStorableJson, toStorableText } from './json.ts'
 import { defaultLimits, type Limits, limitNames } from './limits.ts'
 import type { MessageStatus } from './status.ts'
 import { applyEvent, closingEvents, emptyState, messageAt, messagesOf, nextIndexOf, type TaskState } from './task-fold.ts'
-import { type Update, type UpdateOf, updateSchema } from './update.ts'
+import { copyTextDelta, type Update, type UpdateOf, updateSchema } from './update.ts'
 
 export type ComposedTurn = { task: string; turn: number; attempt: number; firstIndex: number }
 
@@ -45,9 +45,10 @@ export type TurnComposer = {
 export type ComposerOptions = { limits?: Pick<Limits, 'deltaBytes' | 'turnBytes' | 'jsonDepth'>; now?: () => number }
 
 export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits, now = Date.now }: ComposerOptions = {}): TurnComposer {
-  const { firstIndex, ...ids } = turn
+  const { task, turn: number, attempt, firstIndex } = turn
   const halves = createHalfCharacters()
   let state: TaskState = { ...emptyState, messagesFrom: firstIndex }
+  let said = 0
   let discarded = 0
   let bytes = 0
 
@@ -136,7 +137,7 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
 
   function sayDelta(index: number, delta: Delta): Event {
     const offset = messageAt(state, index)?.offsetOf(delta) ?? 0
-    return say({ type: 'message.delta', ...stamp(), index, delta, offset })
+    return say({ type: 'message.delta', task, turn: number, attempt, at: now(), index, delta, offset })
   }
 
   /** Before anything is said: an update that is too much is refused whole, so our fold never has what the log has not. */
@@ -149,7 +150,8 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
 
   /** Keeps an event in the turn's own fold. */
   function say<E extends Event>(event: E): E {
-    state = applyEvent(state, event, formatCursor(1, seqOf(state.cursor) + 1))
+    said += 1
+    state = applyEvent(state, event, formatCursor(1, said))
     return event
   }
 
@@ -176,13 +178,15 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
   }
 
   function stamp() {
-    return { ...ids, at: now() }
+    return { task, turn: number, attempt, at: now() }
   }
 }
 
 type Fault = { code: ErrorCode; message: string; fatal?: true }
 
 function checkUpdate(given: Update, maxDepth: number): Update {
+  const copied = copyTextDelta(given)
+  if (copied) return copied
   const isText = given?.type === 'delta' && typeof given.delta === 'object' && given.delta !== null && isTextDelta(given.delta)
   const parsed = updateSchema.safeParse(isText ? given : toStorableJson(given, maxDepth + 2))
   if (parsed.success) return canonical(parsed.data)

@@ -4,8 +4,9 @@
  */
 import { z } from 'zod'
 import { type Content, type ContentOf, contentSchema } from './content.ts'
-import { type Delta, deltaSchema } from './delta.ts'
+import { type Delta, deltaSchema, isPlainText } from './delta.ts'
 import { failureSchema, usageSchema } from './entities.ts'
+import { countFields, isCount, isRecord } from './fields.ts'
 import { type Json, type JsonObject, jsonObjectSchema, jsonSchema } from './json.ts'
 import { messageStatusSchema, stopReasonSchema } from './status.ts'
 
@@ -28,6 +29,16 @@ export const updateSchema = z.discriminatedUnion('type', [
 
 export type Update = z.output<typeof updateSchema>
 export type UpdateOf<T extends Update['type']> = Extract<Update, { type: T }>
+
+/**
+ * What nearly every update is: a delta of text, with the fields that this version knows and no others; null for anything else. Copied by hand,
+ * because every word that an agent says comes this way; the schema says the same (there is a test), at many times the cost.
+ */
+export function copyTextDelta(value: unknown): UpdateOf<'delta'> | null {
+  if (!isRecord(value) || value.type !== 'delta' || countFields(value) !== 3) return null
+  const { index: at, delta: addition } = value
+  return isCount(at) && isPlainText(addition) ? { type: 'delta', index: at, delta: { type: 'text', text: addition.text } } : null
+}
 
 /** Opens a message; what it holds is the base that deltas extend. */
 export function start(at: number, base: Content, metadata?: JsonObject): UpdateOf<'start'> {

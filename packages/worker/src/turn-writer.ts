@@ -28,6 +28,7 @@ import { turnOver } from './turn-over.ts'
 export const maxUnsentBytes = 1024 * 1024
 const maxEntriesPerAppend = 500
 const defaultBackpressureMs = 30_000
+const taken = Promise.resolve()
 
 export type TurnWriter = {
   /** Takes an update without waiting. */
@@ -132,8 +133,17 @@ export function createTurnWriter({
     enqueue(composer.closeAll(status, error))
   }
 
-  async function write(update: Update, options?: { strict?: boolean }): Promise<void> {
-    say(update, options)
+  /** Not async itself: nearly always there is nothing to wait for. */
+  function write(update: Update, options?: { strict?: boolean }): Promise<void> {
+    try {
+      say(update, options)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    return unsentBytes > maxUnsentBytes ? waitForRoom() : taken
+  }
+
+  async function waitForRoom(): Promise<void> {
     while (unsentBytes > maxUnsentBytes && !stopped) await new Promise<void>(resolve => waiters.push(resolve))
     if (stopped) throw stopped.reason
   }
@@ -157,8 +167,9 @@ export function createTurnWriter({
       const size = sizeOf(event)
       unsentBytes += size
       const last = pending.at(-1)
-      const merged = last && mergeEvents(last.event, event, limits.deltaBytes)
-      if (merged) pending[pending.length - 1] = { event: merged, size: last.size + size }
+      // Three bytes is the most that one UTF-16 unit can take.
+      const merged = last && (last.size + size) * 3 <= limits.deltaBytes ? mergeEvents(last.event, event) : null
+      if (merged) pending[pending.length - 1] = { event: merged, size: (last?.size ?? 0) + size }
       else pending.push({ event, size })
     }
     if (pending.length > 0 && !sending && !stopped) {
@@ -254,12 +265,12 @@ function bytesOf(unsent: readonly Unsent[]): number {
   return unsent.reduce((bytes, { size }) => bytes + size, 0)
 }
 
-function mergeEvents(first: Event, second: Event, maxBytes: number): EventOf<'message.delta'> | null {
+/** Spelled out, because it is done for nearly every word, and a spread takes several times as long. */
+function mergeEvents(first: Event, second: Event): EventOf<'message.delta'> | null {
   if (first.type !== 'message.delta' || second.type !== 'message.delta' || first.index !== second.index) return null
-  // Three bytes is the most that one UTF-16 unit can take.
-  if ((sizeOf(first) + sizeOf(second)) * 3 > maxBytes) return null
   const delta = mergeDeltas(first.delta, second.delta)
-  return delta && { ...first, delta }
+  const { type, task, turn, attempt, at, index, offset } = first
+  return delta && { type, task, turn, attempt, at, index, delta, offset }
 }
 
 /** Near enough for a buffer: what a delta says, in UTF-16 units, or a whole event as JSON. */

@@ -1,0 +1,15 @@
+/** What is asked of fields where a schema would be too slow: for what nearly every event and every update is. */
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+export function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+export function countFields(value: object): number {
+  let count = 0
+  for (const _ in value) count += 1
+  return count
+}

@@ -15,7 +15,7 @@ const finished: Event = { type: 'turn.finished', ...ids, status: 'completed', st
 
 test('the cursor stands at the last chunk of an event, and what is no event passes as it is', () => {
   const { spoken, sent } = open()
-  expect(spoken.write(share(heartbeat))).toBe(true)
+  expect(spoken.write(share([heartbeat]))).toBe(true)
   expect(spoken.write(bytesOf(started))).toBe(true)
   expect(sent()).toBe(
     [
@@ -34,7 +34,7 @@ test('the end of the turn ends the response, and whoever writes on is told that 
   expect(sent()).toMatch(/id: 1-3\ndata: \{"type":"finish","finishReason":"stop"\}\n\ndata: \[DONE\]\n\n$/)
   expect(calls).toEqual(['end'])
   const before = sent()
-  expect(spoken.write(share(heartbeat))).toBe(false)
+  expect(spoken.write(share([heartbeat]))).toBe(false)
   expect(sent()).toBe(before)
 })
 
@@ -65,7 +65,7 @@ describe('a slow reader', () => {
     expect(spoken.write(bytesOf(events))).toBe(false)
     // All of it is more than ten times as much: each piece of a tool's response is said with all that came before it.
     expect(sent().length).toBeLessThan(128 * 1024)
-    expect(spoken.write(share(heartbeat))).toBe(false)
+    expect(spoken.write(share([heartbeat]))).toBe(false)
     let writes = 1
     for (; !sent().endsWith('data: [DONE]\n\n'); writes += 1) expect(spoken.drained()).toBe(false)
     expect(writes).toBeGreaterThan(10)
@@ -87,7 +87,7 @@ describe('a slow reader', () => {
     const { spoken, sent, calls, setRoom } = open()
     setRoom(false)
     spoken.write(bytesOf(events.slice(0, -1)))
-    spoken.write(share(encodeWireEvent('1-999', { type: 'end', task, status: 'completed' }).bytes))
+    spoken.write(share([encodeWireEvent('1-999', { type: 'end', task, status: 'completed' }).bytes]))
     spoken.end()
     expect(calls).toEqual([])
     setRoom(true)
@@ -110,7 +110,7 @@ describe('a slow reader', () => {
 
 function bytesOf(events: Event[]): Shared {
   const frames = events.map((event, place) => encodeEntry({ cursor: `1-${place + 1}`, json: JSON.stringify(event) }, event).bytes)
-  return share(Buffer.concat(frames))
+  return share(frames)
 }
 
 function open() {

@@ -52,7 +52,7 @@ export function speakAiSdk(response: SseResponse, stream: AiSdkStream): AiSdkRes
       let text = ''
       for (; place < waiting.length && text.length < writeLength && !stream.hasEnded(); place += 1) text += translate(waiting[place] ?? '')
       if (stream.hasEnded()) text += 'data: [DONE]\n\n'
-      if (text !== '') isFree = response.write(share(Buffer.from(text)))
+      if (text !== '') isFree = response.write(share([Buffer.from(text)]))
     }
     waiting = stream.hasEnded() ? [] : waiting.slice(place)
     if (stream.hasEnded()) response.end()

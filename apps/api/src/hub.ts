@@ -55,6 +55,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   const channels = new Map<string, Channel>()
   const slots = new Map<Viewer, number>()
   const subscriber = subscribe({ onPush: push => channels.get(push.task)?.feed.take(push), onReset: checkAll })
+  let dirty: Channel[] = []
   let second = 0
   let lagSampledAt = 0
   let isClosing = false
@@ -131,7 +132,13 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   function schedule(channel: Channel): void {
     if (channel.isDirty) return
     channel.isDirty = true
-    queueMicrotask(() => flush(channel))
+    if (dirty.push(channel) === 1) queueMicrotask(flushAll)
+  }
+
+  function flushAll(): void {
+    const pushed = dirty
+    dirty = []
+    for (const channel of pushed) flush(channel)
   }
 
   function flush(channel: Channel): void {
@@ -141,7 +148,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     const frames = feed.ring.after(from) ?? []
     channel.fedTo = feed.position()
     if (frames.length > 0) {
-      const batch = { from, to: channel.fedTo, shared: share(Buffer.concat(frames.map(({ bytes }) => bytes))) }
+      const batch = { from, to: channel.fedTo, shared: share(frames.map(({ bytes }) => bytes)) }
       for (const viewer of viewers) viewer.pump(batch)
       if (viewers.size > 0) sampleLag(feed)
     } else if (feed.isSettled()) {

@@ -55,7 +55,7 @@ export function createLogPages(log: LogReader, task: string) {
       if (event) frames.push(encodeEntry(entry, event).bytes)
       bytes += entry.json.length
       if (bytes < writeBytes && i < entries.length - 1) continue
-      parts.push({ to: entry.cursor, shared: frames.length > 0 ? share(Buffer.concat(frames)) : null })
+      parts.push({ to: entry.cursor, shared: frames.length > 0 ? share(frames) : null })
       frames = []
       bytes = 0
     }

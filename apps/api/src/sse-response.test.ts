@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { openSse, type SseEvents, type SseResponse, share } from './sse-response.ts'
 
 test('the same bytes serve those who take chunks and those who do not', () => {
-  const { plain, chunked } = share(Buffer.from('h\u00e4llo'))
+  const { plain, chunked } = share([Buffer.from('h\u00e4llo')])
   expect(plain.toString()).toBe('h\u00e4llo')
   expect(chunked.toString()).toBe('6\r\nh\u00e4llo\r\n')
   expect(plain.buffer).toBe(chunked.buffer)
@@ -16,8 +16,8 @@ test('HTTP/1.1 gets chunks and a last one, HTTP/1.0 the bare bytes', async () =>
   const { ask, opened } = await serve()
   const [newer, older] = [ask('GET / HTTP/1.1\r\nHost: x\r\n\r\n'), ask('GET / HTTP/1.0\r\n\r\n')]
   for (const response of await opened(2)) {
-    response?.write(share(Buffer.from(': one\n\n')))
-    response?.write(share(Buffer.from(': two\n\n')))
+    response?.write(share([Buffer.from(': one\n\n')]))
+    response?.write(share([Buffer.from(': two\n\n')]))
     response?.end()
     response?.end()
   }
@@ -36,7 +36,7 @@ test('a socket that is full says so, and says when it has drained', async () => 
   const socket = ask('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
   socket.pause()
   const [response] = await opened(1)
-  const bytes = share(Buffer.alloc(256 * 1024))
+  const bytes = share([Buffer.alloc(256 * 1024)])
   let writes = 0
   while (response?.write(bytes)) writes += 1
   expect(response?.unsentBytes()).toBeGreaterThan(0)
@@ -66,7 +66,7 @@ test('a request that waits behind another on its connection is answered when its
   await expect.poll(() => requests.length).toBe(2)
   requests[0]?.end('first')
   const [second] = await opened(1)
-  second?.write(share(Buffer.from(': second\n\n')))
+  second?.write(share([Buffer.from(': second\n\n')]))
   second?.end()
   const all = await text(socket)
   expect(all.indexOf('first')).toBeLessThan(all.indexOf(': second'))

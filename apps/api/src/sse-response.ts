@@ -7,8 +7,20 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Bytes that go to many responses, framed once for those that are chunked. */
-export type Shared = { plain: Buffer; chunked: Buffer }
+/** Bytes that go to many responses, framed once for those that are chunked, which are nearly all. */
+export class Shared {
+  readonly chunked: Buffer
+  readonly #head: number
+
+  constructor(chunked: Buffer, head: number) {
+    this.chunked = chunked
+    this.#head = head
+  }
+
+  get plain(): Buffer {
+    return this.chunked.subarray(this.#head, -crlf.length)
+  }
+}
 
 export type SseResponse = {
   /** False when the socket is full: then wait for `onDrain`. */
@@ -57,13 +69,19 @@ export async function openSse(response: ServerResponse, headers: Record<string, 
   }
 }
 
-export function share(plain: Buffer): Shared {
-  const head = Buffer.from(`${plain.length.toString(16)}\r\n`)
-  const chunked = Buffer.concat([head, plain, crlf])
-  return { plain: chunked.subarray(head.length, -crlf.length), chunked }
+/** Every delta passes here: one buffer, filled in place. */
+export function share(pieces: readonly Buffer[]): Shared {
+  let length = 0
+  for (const piece of pieces) length += piece.length
+  const head = length.toString(16) + crlf
+  const chunked = Buffer.allocUnsafe(head.length + length + crlf.length)
+  let at = chunked.write(head, 'latin1')
+  for (const piece of pieces) at += piece.copy(chunked, at)
+  chunked.write(crlf, at, 'latin1')
+  return new Shared(chunked, head.length)
 }
 
-const crlf = Buffer.from('\r\n')
+const crlf = '\r\n'
 const lastChunk = Buffer.from('0\r\n\r\n')
 
 /** A pipelined request has to wait for the responses before its own. */

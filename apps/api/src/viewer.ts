@@ -217,7 +217,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   }
 
   function send(frames: readonly Frame[]): void {
-    if (frames.length > 0) write(share(Buffer.concat(frames.map(({ bytes }) => bytes))))
+    if (frames.length > 0) write(share(frames.map(({ bytes }) => bytes)))
   }
 
   function write(bytes: Shared): void {
@@ -232,4 +232,4 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   }
 }
 
-const heartbeatChunk = share(heartbeat)
+const heartbeatChunk = share([heartbeat])

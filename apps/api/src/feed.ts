@@ -23,7 +23,7 @@ import {
 } from '@rivulet/protocol'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
 import { decodeEntry, readLog } from './log-fold.ts'
-import { createLogPages, type LogPages } from './log-pages.ts'
+import { createLogPages, type KeptParts, type LogPages } from './log-pages.ts'
 import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
 import { encodeEntry, encodeWireEvent, type Frame } from './sse-frame.ts'
 
@@ -65,6 +65,7 @@ export type FeedDeps = {
   /** The task's epoch, as Postgres has it. */
   loadEpoch: () => Promise<number>
   snapshotBytes: number
+  kept: KeptParts
   /** Resolves when pushes are heard: only then is the log read, so that nothing falls between. */
   follow: () => Promise<void>
   onFrames: () => void
@@ -75,14 +76,16 @@ export type FeedDeps = {
 }
 
 export function createFeed(deps: FeedDeps): Feed {
-  const { task, log, loadBase, loadEpoch, snapshotBytes, follow, onFrames, onGap, onBadEntry, onError } = deps
+  const { task, log, loadBase, loadEpoch, snapshotBytes, kept, follow, onFrames, onGap, onBadEntry, onError } = deps
   let ring = createFrameRing()
+  let pages = createLogPages({ log, task, kept })
   let state: TaskState = emptyState
   let position: Cursor = origin
   let base: SnapshotBase | null = null
   let cached: { reason: SnapshotReason; state: TaskState; base: SnapshotBase; frame: Frame } | null = null
   let inbox: Push[] = []
   let reading: Promise<void> | null = null
+  let asking: Promise<void> | null = null
   let heardAt = performance.now()
   let saidAt = 0
   let loads = 0
@@ -98,7 +101,9 @@ export function createFeed(deps: FeedDeps): Feed {
     get ring() {
       return ring
     },
-    pages: createLogPages(log, task),
+    get pages() {
+      return pages
+    },
     loaded,
     position: () => position,
     loads: () => loads,
@@ -134,8 +139,20 @@ export function createFeed(deps: FeedDeps): Feed {
   }
 
   async function ready(): Promise<void> {
-    while (!isReady()) base = await loadBase(lastTurnOf(state))
+    while (!isReady()) await askBase()
     if (!reading) look()
+  }
+
+  /** Thousands who wait for the same are one question. */
+  function askBase(): Promise<void> {
+    asking ??= loadBase(lastTurnOf(state))
+      .then(stored => {
+        base = stored
+      })
+      .finally(() => {
+        asking = null
+      })
+    return asking
   }
 
   function isReady(): boolean {
@@ -203,6 +220,7 @@ export function createFeed(deps: FeedDeps): Feed {
 
   function install(loading: Loaded): void {
     ;({ ring, state, position, base } = loading)
+    pages = createLogPages({ log, task, kept })
     loads += 1
     look()
     heardAt = performance.now()

@@ -48,6 +48,27 @@ test.each([1, 200])('%i viewers who come together and want everything have it re
   expect(vi.mocked(frames.encodeEntry).mock.calls.length).toBeLessThanOrEqual(2_003)
 })
 
+test.each([1, 20])('%i viewers who come one after the other and want everything have it read once, and framed once', async viewerCount => {
+  const { join, say, log } = await openHub()
+  await join()
+  for (let i = 0; i < 2_000; i += 1) say('word')
+  await flush()
+  vi.mocked(log.read).mockClear()
+  vi.mocked(frames.encodeEntry).mockClear()
+  for (let i = 0; i < viewerCount; i += 1) {
+    const viewer = await join(origin)
+    await until('it has caught up', () => viewer.last()?.plain.includes('caught_up'))
+  }
+  expect(vi.mocked(log.read).mock.calls.length).toBeLessThanOrEqual(4)
+  expect(vi.mocked(frames.encodeEntry).mock.calls.length).toBeLessThanOrEqual(2_003)
+})
+
+test('two hundred viewers who come together to a task that nobody has watched are one question to Postgres', async () => {
+  const { join, base } = await openHub()
+  await Promise.all(Array.from({ length: 200 }, () => join()))
+  expect(base).toHaveBeenCalledTimes(1)
+})
+
 test('a viewer that is up to date takes less than four kilobytes, beside its socket', async () => {
   const { join, say } = await openHub()
   const first = await join()
@@ -80,17 +101,15 @@ async function openHub() {
   }
   const subscriber = { follow: vi.fn(async () => {}), unfollow: vi.fn(async () => {}) } satisfies LogSubscriber
   const now = new Date(0).toISOString()
+  const base = vi.fn(async () => ({
+    task: { id: task, agent: 'a', status: 'running' as const, params: null, metadata: {}, createdAt: now, updatedAt: now },
+    turns: [{ id: randomUUID(), task, number: 1, status: 'running' as const, attempt: 1, queuedAt: now }],
+    ...{ messages: [], upTo: 1 },
+  }))
   const hub = createHub({
     ...{ log, metrics, onError: () => {}, onSnapshots: () => {}, onCut: () => {} },
     limits: { viewerBytes: 1024 * 1024, viewerStallMs: 30_000, snapshotBytes: 1024 * 1024 },
-    stored: {
-      base: async () => ({
-        task: { id: task, agent: 'a', status: 'running', params: null, metadata: {}, createdAt: now, updatedAt: now },
-        turns: [{ id: randomUUID(), task, number: 1, status: 'running', attempt: 1, queuedAt: now }],
-        ...{ messages: [], upTo: 1 },
-      }),
-      epoch: async () => 1,
-    },
+    stored: { base, epoch: async () => 1 },
     subscribe: (handlers: Parameters<HubDeps['subscribe']>[0]) => {
       onPush = handlers.onPush
       return subscriber
@@ -100,7 +119,7 @@ async function openHub() {
     await hub.close(0)
     metrics.registry.clear()
   })
-  return { task, join, say, log, subscriber }
+  return { task, join, say, log, subscriber, base }
 
   async function join(cursor?: Cursor) {
     let writes = 0

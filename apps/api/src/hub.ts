@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogReader, LogSubscriber, Push } from '@rivulet/broker'
 import { type Cursor, compareCursors, RivuletError, type SnapshotReason } from '@rivulet/protocol'
 import { createFeed, type Feed } from './feed.ts'
+import { createKeptParts } from './log-pages.ts'
 import type { Metrics } from './metrics.ts'
 import type { StoredTasks } from './snapshot.ts'
 import { type SseResponse, share } from './sse-response.ts'
@@ -54,6 +55,7 @@ export type Watching = Pick<Viewer, 'drained' | 'leave' | 'tell'> & { gone(): vo
 export function createHub({ stored, log, subscribe, metrics, limits, onError, onSnapshots, onCut }: HubDeps) {
   const channels = new Map<string, Channel>()
   const slots = new Map<Viewer, number>()
+  const kept = createKeptParts()
   const subscriber = subscribe({ onPush: push => channels.get(push.task)?.feed.take(push), onReset: checkAll })
   let dirty: Channel[] = []
   let second = 0
@@ -108,7 +110,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
 
   function add(tenant: Tenant, task: string): Channel {
     const feed = createFeed({
-      ...{ task, log, onError },
+      ...{ task, log, kept, onError },
       snapshotBytes: limits.snapshotBytes,
       loadBase: turn => stored.base(tenant, task, turn),
       loadEpoch: () => stored.epoch(tenant, task),

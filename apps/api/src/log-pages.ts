@@ -1,9 +1,11 @@
 /**
- * A task's log for those who catch up from it, page by page. Who asks for the same page at the same time shares it, read, checked and framed
- * once: a crowd that comes together goes through the log together. A page is kept no longer than until it has been read.
+ * A task's log for those who catch up from it, page by page. Who asks for the same page at the same time shares it, and the parts of a page are
+ * kept for those who come a little later or whose sockets are slower: a crowd has the log read, checked and framed once.
  */
+import { randomUUID } from 'node:crypto'
 import type { LogEntry, LogReader } from '@rivulet/broker'
 import { type Cursor, compareCursors, origin } from '@rivulet/protocol'
+import { LRUCache } from 'lru-cache'
 import { decodeEntry } from './log-fold.ts'
 import { encodeEntry } from './sse-frame.ts'
 import { type Shared, share } from './sse-response.ts'
@@ -12,6 +14,10 @@ import { type Shared, share } from './sse-response.ts'
 const pageBytes = 256 * 1024
 /** What is handed to a socket at a time. */
 const writeBytes = 64 * 1024
+/** What all logs of a process keep together. */
+const keptBytes = 32 * 1024 * 1024
+/** About what a part is in memory beside its bytes. */
+const partBytes = 500
 
 export type Page = {
   /** Whether nothing is missing between the cursor and the page. */
@@ -25,25 +31,43 @@ export type Page = {
 /** Some entries, up to a cursor; null where none of them is an event. */
 export type Part = { to: Cursor; shared: Shared | null }
 
+/** The parts that were used last, by the log that they are from and the cursor that they follow. */
+export type KeptParts = LRUCache<string, Part>
+
 export type LogPages = ReturnType<typeof createLogPages>
 
-export function createLogPages(log: LogReader, task: string) {
-  const reading = new Map<string, Promise<Page>>()
+export function createKeptParts(): KeptParts {
+  return new LRUCache({ maxSize: keptBytes, sizeCalculation: ({ shared }) => (shared?.chunked.length ?? 0) + partBytes })
+}
+
+/** For one life of a log: what is kept of it is never taken for that of another. */
+export function createLogPages({ log, task, kept }: { log: LogReader; task: string; kept: KeptParts }) {
+  const life = randomUUID()
+  const reading = new Map<Cursor, Promise<Page>>()
   return { after }
 
-  /** What stands after a cursor, `count` entries of it at most, up to `to`. */
-  function after(cursor: Cursor, count: number, to: Cursor): Promise<Page> {
-    const name = `${cursor} ${count} ${to}`
-    const page = reading.get(name) ?? read(cursor, count, to).finally(() => reading.delete(name))
-    reading.set(name, page)
+  /** What stands after a cursor, about `count` entries of it, up to `to` at most. */
+  async function after(cursor: Cursor, count: number, to: Cursor): Promise<Page> {
+    const parts = keptAfter(cursor)
+    if (parts.length > 0) return { follows: true, parts, next: count }
+    const page = reading.get(cursor) ?? read(cursor, count, to).finally(() => reading.delete(cursor))
+    reading.set(cursor, page)
     return page
+  }
+
+  function keptAfter(cursor: Cursor): Part[] {
+    const parts: Part[] = []
+    for (let part = kept.get(keyOf(cursor)); part && parts.length < pageBytes / writeBytes; part = kept.get(keyOf(part.to))) parts.push(part)
+    return parts
   }
 
   async function read(cursor: Cursor, count: number, to: Cursor): Promise<Page> {
     const entries = await log.read(task, cursor, count, to)
     const follows = cursor === origin ? Boolean((await log.state(task))?.isWhole) : entries[0]?.cursor === cursor
     const fresh = entries.filter(entry => compareCursors(entry.cursor, cursor) > 0)
-    return { follows, parts: follows ? partsOf(fresh) : [], next: nextCount(entries) }
+    const parts = follows ? partsOf(fresh) : []
+    keep(cursor, parts)
+    return { follows, parts, next: nextCount(entries) }
   }
 
   function partsOf(entries: readonly LogEntry[]): Part[] {
@@ -60,6 +84,18 @@ export function createLogPages(log: LogReader, task: string) {
       bytes = 0
     }
     return parts
+  }
+
+  function keep(cursor: Cursor, parts: readonly Part[]): void {
+    let from = cursor
+    for (const part of parts) {
+      kept.set(keyOf(from), part)
+      from = part.to
+    }
+  }
+
+  function keyOf(cursor: Cursor): string {
+    return `${life} ${cursor}`
   }
 }
 

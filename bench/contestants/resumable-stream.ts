@@ -1,5 +1,6 @@
 /** resumable-stream with node-redis: the agent's process publishes to each listener, the viewers' process resumes. */
 import { randomUUID } from 'node:crypto'
+import { Redis } from 'ioredis'
 import { startChild } from '../child.ts'
 import type { Contestant, Start, World } from '../contestant.ts'
 import { requestFor } from '../crowd.ts'
@@ -8,6 +9,7 @@ import type { Plan } from '../speech.ts'
 export const resumableStream: Start = { name: 'resumable-stream', start }
 
 async function start({ redisUrl, redisPid }: World): Promise<Contestant> {
+  await liftSubscriberLimit(redisUrl)
   const env = { REDIS_URL: redisUrl }
   const [server, speaker] = await Promise.all([
     startChild('peers/resumable-server.ts', { env }),
@@ -30,4 +32,11 @@ async function start({ redisUrl, redisPid }: World): Promise<Contestant> {
       clear: () => speaker.ask<void>('end'),
     }
   }
+}
+
+/** Late viewers are each sent everything through one subscriber: beyond 32 MB, Redis as it comes closes that connection, and all of them end. */
+async function liftSubscriberLimit(redisUrl: string): Promise<void> {
+  const redis = new Redis(redisUrl)
+  await redis.config('SET', 'client-output-buffer-limit', 'pubsub 0 0 0')
+  redis.disconnect()
 }

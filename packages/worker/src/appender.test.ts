@@ -24,6 +24,17 @@ test('while a call is on its way the next ones gather', async () => {
   expect(calls).toEqual([['a'], ['b', 'c', 'd']])
 })
 
+test('where many turns wait, a call waits a moment for what else there is', async () => {
+  const { appender, calls } = open(batch => batch.map(() => 'ok'))
+  const names = Array.from({ length: 64 }, (_, i) => `turn ${i}`)
+  const many = names.map(task => appender.append(append(task)))
+  // Many times as many as a few turns would have been sent after.
+  for (let i = 0; i < 100; i += 1) await null
+  expect(calls).toEqual([])
+  await Promise.all([...many, appender.append(append('late'))])
+  expect(calls).toEqual([[...names, 'late']])
+})
+
 test('a call has at most a thousand entries, but for an append that has more by itself', async () => {
   const { appender, calls } = open(batch => batch.map(() => 'ok'))
   await Promise.all([append('a', 600), append('b', 600), append('c', 2_000), append('d', 1)].map(wanted => appender.append(wanted)))

@@ -1,11 +1,16 @@
 /**
  * The one road of a worker process to the logs. Appends of all its turns that come together leave together, in one script call for each shard
  * of a cluster, or in one altogether. While a call is on its way the next ones gather, so batches grow with the load and nothing waits when
- * there is none.
+ * there is none. Where many turns wait, they are given a moment to say more: an entry costs Redis and every API the same, whether it holds one
+ * word or ten.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Append, AppendAnswer, LogWriter } from '@rivulet/broker'
 
 const maxEntriesPerCall = 1_000
+/** Turns that wait at the same time only where Redis or this process has more to do than it can. */
+const crowd = 64
+const gatherMs = 10
 
 export type Appender = { append(append: Append): Promise<AppendAnswer> }
 
@@ -28,6 +33,7 @@ export function createAppender(log: LogWriter): Appender {
     // Turns that speak in the same tick share the call.
     await null
     while (waiting.length > 0) {
+      if (waiting.length >= crowd) await sleep(gatherMs)
       const batch = takeBatch()
       try {
         // failpoint: appending

@@ -57,7 +57,8 @@ export function createLogPages({ log, task, kept }: { log: LogReader; task: stri
 
   function keptAfter(cursor: Cursor): Part[] {
     const parts: Part[] = []
-    for (let part = kept.get(keyOf(cursor)); part && parts.length < pageBytes / writeBytes; part = kept.get(keyOf(part.to))) parts.push(part)
+    for (let part = kept.get(keyOf(cursor)); part && parts.length < pageBytes / writeBytes; part = kept.get(keyOf(part.to)))
+      parts.push(part)
     return parts
   }
 

@@ -96,5 +96,11 @@ with wanted as (
 )
 insert into turns (${columnsOf(turns)}) select ${columnsOf(turns)} from fresh, json_populate_record(null::turns, entry->'turn')`
 
-/** $1: the turns. A statement of its own: whose turn an intent is about is looked at as it is written, and the turn has to be there by then. */
-const insertIntents = 'insert into outbox (turn) select id from turns where id = any($1) returning id, turn'
+/**
+ * $1: the turns. A statement of its own: whose turn an intent is about is looked at as it is written, and the turn has to be there by then.
+ * They are looked up one by one: how `= any` is done is decided once for a connection, on a new database by reading all turns there are.
+ */
+const insertIntents = `
+insert into outbox (turn)
+select own.id from unnest($1::uuid[]) as wanted (id) cross join lateral (select id from turns where turns.id = wanted.id offset 0) as own
+returning id, turn`

@@ -6,7 +6,7 @@ import type { RememberedStep } from '@rivulet/protocol'
 import type { Claimed } from './claim-turn.ts'
 import type { Database } from './database.ts'
 import { fromJsonRow, type JsonRow } from './json-rows.ts'
-import { holdTaskOf, unfinishedList } from './queue-turn.ts'
+import { endedList, holdTaskOf, unfinishedList } from './queue-turn.ts'
 import { messages, tasks, turns } from './schema.ts'
 
 /** What names a claim: it is the caller's own, so that one who has not heard the answer can ask again. */
@@ -55,7 +55,7 @@ with before as (
   where turns.id = $1 and tasks.id = turns.task
     and turns.status = 'queued' and not canceling and deadline > now()
     and not exists (select from turns earlier
-      where earlier.task = turns.task and earlier.number < turns.number and earlier.status in (${unfinishedList}))
+      where earlier.task = turns.task and earlier.number < turns.number and earlier.status not in (${endedList}))
   returning turns.*
 ), raised as (
   update tasks set epoch = tasks.epoch + 1, status = 'running', updated_at = now() from claimed where tasks.id = claimed.task returning tasks.*

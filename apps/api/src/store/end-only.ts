@@ -6,7 +6,7 @@ import { type Message, type TurnStatus, turnStatusesBefore } from '@rivulet/prot
 import type { Database } from './database.ts'
 import type { EndedTurn, Holding, Outcome } from './finish-turn.ts'
 import { columnsOf, fromJsonRow, type JsonRow, toJsonRow } from './json-rows.ts'
-import { holdTaskOf, unfinishedList } from './queue-turn.ts'
+import { endedList, holdTaskOf } from './queue-turn.ts'
 import { toMessageRow } from './rows.ts'
 import { messages, turns } from './schema.ts'
 
@@ -32,7 +32,7 @@ with ended as (
   update turns set
     status = $5, stop_reason = $6, usage = $7, error = $8, finished_at = now(), claim = null, lease_until = null, canceling = false
   where id = $1 and epoch = $2 and canceling = $3 and status = any($4)
-    and not exists (select from turns other where other.task = turns.task and other.id <> turns.id and other.status in (${unfinishedList}))
+    and not exists (select from turns other where other.task = turns.task and other.id <> turns.id and other.status not in (${endedList}))
   returning *
 ), said as (
   insert into messages (${columnsOf(messages)})

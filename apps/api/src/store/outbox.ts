@@ -2,7 +2,7 @@
 import type { Dispatch } from '@rivulet/broker'
 import { and, asc, eq, inArray, isNull, lt, lte, sql } from 'drizzle-orm'
 import type { Database, Transaction } from './database.ts'
-import { dispatch } from './queue-turn.ts'
+import { dispatch, endedList } from './queue-turn.ts'
 import { outbox, tasks, turns } from './schema.ts'
 
 /** A turn that is sent to the queue, as people know it. */
@@ -96,7 +96,7 @@ async function redispatchOne(tx: Transaction, id: string): Promise<void> {
   if (queued) await dispatch(tx, id)
 }
 
-const firstPending = lte(
-  turns.number,
-  sql`(select min(earlier.number) from turns earlier where earlier.task = ${turns.task} and earlier.status in ('queued', 'running', 'waiting'))`,
-)
+const firstPending = sql`not exists (
+  select from turns earlier
+  where earlier.task = ${turns.task} and earlier.number < ${turns.number} and earlier.status not in (${sql.raw(endedList)})
+)`

@@ -2,8 +2,8 @@
  * Adding turns to a task. Whoever adds a turn, ends one or claims one holds the task's row, so turns of a task never overlap and none is
  * forgotten between the end of one and the arrival of the next.
  */
-import { type Content, hasEnded, type Json, limitNames, RivuletError } from '@rivulet/protocol'
-import { and, eq, inArray, sql } from 'drizzle-orm'
+import { type Content, hasEnded, type Json, limitNames, outcomeStatusSchema, RivuletError } from '@rivulet/protocol'
+import { and, eq, notInArray, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Transaction } from './database.ts'
 import type { TaskRow, TurnRow } from './rows.ts'
@@ -12,8 +12,13 @@ import { isOf, type Tenant, taskNotFound } from './tenant.ts'
 import type { Statement } from './tenant-pool.ts'
 
 export const unfinished = ['queued', 'running', 'waiting'] as const
-/** As a list in SQL. */
-export const unfinishedList = unfinished.map(status => `'${status}'`).join(', ')
+/**
+ * Lists in SQL. Which turns of a task have not ended is asked with `not in (ended)`, and which have with `not in (unfinished)`: there are
+ * indexes that hold just the ones or the others, of all tasks, and Postgres, as long as it does not know how many those are, would go through
+ * such an index for every task.
+ */
+export const unfinishedList = sqlList(unfinished)
+export const endedList = sqlList(outcomeStatusSchema.options)
 
 /** The task, held until the transaction ends. Another tenant's is none. */
 export async function lockTask(tx: Transaction, tenant: Tenant, task: string): Promise<TaskRow> {
@@ -114,7 +119,7 @@ export function newTurn(
 /** Turns that have not ended, in order. */
 export async function pendingTurns(tx: Transaction, task: string): Promise<TurnRow[]> {
   const rows = tx.select().from(turns)
-  return rows.where(and(eq(turns.task, task), inArray(turns.status, unfinished))).orderBy(turns.number)
+  return rows.where(and(eq(turns.task, task), notInArray(turns.status, outcomeStatusSchema.options))).orderBy(turns.number)
 }
 
 /** Sends a turn to the queue once this transaction is committed. */
@@ -128,4 +133,8 @@ export async function dispatch(tx: Transaction, turn: string): Promise<void> {
 
 export async function setTaskStatus(tx: Transaction, task: string, status: TaskRow['status']): Promise<void> {
   await tx.update(tasks).set({ status, updatedAt: sql`now()` }).where(eq(tasks.id, task))
+}
+
+function sqlList(words: readonly string[]): string {
+  return words.map(word => `'${word}'`).join(', ')
 }

@@ -1,6 +1,7 @@
 /** What waits and what runs, of all tenants, by agent: for those who operate the platform. */
 import { sql } from 'drizzle-orm'
 import type { Database } from './database.ts'
+import { endedList } from './queue-turn.ts'
 
 /** `queued` could run now if a worker had room; `oldestMs` is how long the first of them could have. */
 export type AgentQueue = { agent: string; queued: number; oldestMs: number; running: number; workers: number }
@@ -17,7 +18,7 @@ export async function readQueues(db: Database, workerTimeoutMs: number): Promise
       from turns join tasks on tasks.id = turns.task
       where turns.status = 'queued' and turns.run_at <= now() and not turns.canceling and not exists (
         select from turns earlier
-        where earlier.task = turns.task and earlier.number < turns.number and earlier.status in ('queued', 'running', 'waiting')
+        where earlier.task = turns.task and earlier.number < turns.number and earlier.status not in (${sql.raw(endedList)})
       )
       group by tasks.agent
     ) due on due.agent = agents.name

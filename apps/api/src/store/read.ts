@@ -1,6 +1,15 @@
 /** Reading: tasks, turns and messages as they are committed. Pages are by key, so they stay right while rows are added. */
-import { type Json, type ListMessages, type ListTasks, type Message, maxPageSize, type Task, type Turn } from '@rivulet/protocol'
-import { and, asc, desc, eq, gt, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
+import {
+  type Json,
+  type ListMessages,
+  type ListTasks,
+  type Message,
+  maxPageSize,
+  outcomeStatusSchema,
+  type Task,
+  type Turn,
+} from '@rivulet/protocol'
+import { and, asc, desc, eq, gt, inArray, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import type { Database } from './database.ts'
 import { type TurnRow, toMessage, toTask, toTurn } from './rows.ts'
 import { messages, tasks, turns } from './schema.ts'
@@ -50,7 +59,7 @@ export async function hasTurn(db: Database, tenant: Tenant, task: string, number
 /** The turn that has said something and has not ended. */
 export async function startedTurn(db: Database, tenant: Tenant, task: string): Promise<TurnRow | undefined> {
   const own = and(eq(turns.task, task), isOf(tenant, turns.tenant))
-  const started = and(own, inArray(turns.status, ['queued', 'running', 'waiting']), gt(turns.attempt, 0))
+  const started = and(own, notInArray(turns.status, outcomeStatusSchema.options), gt(turns.attempt, 0))
   const [row] = await db.select().from(turns).where(started).limit(1)
   return row
 }

@@ -3,7 +3,7 @@
  *
  *   --peers         beside what others build, too: they are installed into bench/ first
  *   --only NAME     one workload, or several, with commas
- *   --rounds N      how often each is run, the median counts; default 3
+ *   --rounds N      how often each is run, the median counts; default 2
  *   --quick         a fiftieth of everything: shows that the bench works, and nothing else
  *   --profile       lists where API and worker spend their time, by function
  *   --write         puts the tables into docs/performance.md
@@ -29,7 +29,7 @@ const { values } = parseArgs({
   options: {
     peers: { type: 'boolean', default: false },
     only: { type: 'string' },
-    rounds: { type: 'string', default: '3' },
+    rounds: { type: 'string', default: '2' },
     quick: { type: 'boolean', default: false },
     profile: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },

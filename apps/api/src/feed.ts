@@ -145,9 +145,11 @@ export function createFeed(deps: FeedDeps): Feed {
 
   /** Thousands who wait for the same are one question. */
   function askBase(): Promise<void> {
+    const asked = loads
     asking ??= loadBase(lastTurnOf(state))
       .then(stored => {
-        base = stored
+        // What was loaded meanwhile is newer.
+        if (asked === loads) base = stored
       })
       .finally(() => {
         asking = null

@@ -3,6 +3,7 @@
  * kept for those who come a little later or whose sockets are slower: a crowd has the log read, checked and framed once.
  */
 import { randomUUID } from 'node:crypto'
+import { setImmediate as nextRound } from 'node:timers/promises'
 import type { LogEntry, LogReader } from '@rivulet/broker'
 import { type Cursor, compareCursors, origin } from '@rivulet/protocol'
 import { LRUCache } from 'lru-cache'
@@ -14,10 +15,8 @@ import { type Shared, share } from './sse-response.ts'
 const pageBytes = 256 * 1024
 /** What is handed to a socket at a time. */
 const writeBytes = 64 * 1024
-/** What all logs of a process keep together. */
-const keptBytes = 32 * 1024 * 1024
-/** About what a part is in memory beside its bytes. */
-const partBytes = 500
+/** What all logs of a process keep together, and for how long after it was read. */
+const keeping = { bytes: 32 * 1024 * 1024, ms: 30_000 }
 
 export type Page = {
   /** Whether nothing is missing between the cursor and the page. */
@@ -37,7 +36,7 @@ export type KeptParts = LRUCache<string, Part>
 export type LogPages = ReturnType<typeof createLogPages>
 
 export function createKeptParts(): KeptParts {
-  return new LRUCache({ maxSize: keptBytes, sizeCalculation: ({ shared }) => (shared?.chunked.length ?? 0) + partBytes })
+  return new LRUCache({ maxSize: keeping.bytes, sizeCalculation: bytesOf, ttl: keeping.ms, ttlAutopurge: true })
 }
 
 /** For one life of a log: what is kept of it is never taken for that of another. */
@@ -49,7 +48,11 @@ export function createLogPages({ log, task, kept }: { log: LogReader; task: stri
   /** What stands after a cursor, about `count` entries of it, up to `to` at most. */
   async function after(cursor: Cursor, count: number, to: Cursor): Promise<Page> {
     const parts = keptAfter(cursor)
-    if (parts.length > 0) return { follows: true, parts, next: count }
+    if (parts.length > 0) {
+      // Others come in between, as they do while Redis is asked.
+      await nextRound()
+      return { follows: true, parts, next: count }
+    }
     const page = reading.get(cursor) ?? read(cursor, count, to).finally(() => reading.delete(cursor))
     reading.set(cursor, page)
     return page
@@ -103,4 +106,9 @@ export function createLogPages({ log, task, kept }: { log: LogReader; task: stri
 function nextCount(page: readonly LogEntry[]): number {
   const bytes = page.reduce((sum, { json }) => sum + json.length, 1)
   return Math.min(1_000, Math.max(10, Math.floor((page.length * pageBytes) / bytes)))
+}
+
+/** About what it takes to keep a part: a small buffer holds the slab that it was cut from. */
+function bytesOf({ shared }: Part): number {
+  return Math.max(shared?.chunked.length ?? 0, Buffer.poolSize)
 }

@@ -47,6 +47,9 @@ describe.skipIf(!hasNativeRedis)(
         cursor: '2-1',
       })
       expect(await logs.ids(task)).toEqual(['1-1', '2-1'])
+      // That makes it no log of this life: what followed 2-1 may be lost.
+      expect(await logs.reader.state(task)).toBeNull()
+      expect(await logs.writer.append([notes(task, 2, 1, 'a')])).toEqual(['gap'])
     })
 
     test('a cursor that was lost is never given to another entry', async () => {

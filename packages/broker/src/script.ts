@@ -61,10 +61,13 @@ export function createScript(redis: RedisConnection, name: string, constants: Re
     }
   }
 
-  /** Of the server that has this key: in a cluster, only what names a key gets there. */
+  /**
+   * Of the server that has this key: in a cluster, only what names a key gets there. A part of it tells lives apart as well, and keeps a log's
+   * state within what Redis stores compactly.
+   */
   async function readRunId(key: string): Promise<string> {
     const info = String(await redis.eval("return redis.call('INFO', 'server')", 1, key))
-    return /^run_id:(\w+)/m.exec(info)?.[1] ?? ''
+    return /^run_id:(\w{1,16})/m.exec(info)?.[1] ?? ''
   }
 }
 

@@ -63,6 +63,7 @@ export function channelOf(value: Delta): string {
 
 /** One delta that does what `first` and then `second` do, or null where they have to stay two. */
 export function mergeDeltas(first: Delta, second: Delta): Delta | null {
+  // Nearly all of them; a spread takes several times as long.
   if (first.type === 'text' && second.type === 'text') return { type: 'text', text: first.text + second.text }
   if (channelOf(first) !== channelOf(second)) return null
   if (isTextDelta(first) && isTextDelta(second)) return { ...first, text: first.text + second.text }

@@ -3,7 +3,7 @@ import { copyTextDelta, delta, updateSchema } from './update.ts'
 
 const plain = delta(0, 'a')
 
-test('a delta of text is copied exactly where the schema would take it as it is', () => {
+test('a delta of text that is copied is what the schema would make of it', () => {
   const odd = [undefined, null, -1, -0, 0, 0.5, 1, 2 ** 53, Number.NaN, '1', '', {}, [], 'text', 'delta']
   const changed = Object.keys(plain).flatMap(field => odd.map(value => ({ ...plain, [field]: value })))
   const additions = odd.flatMap(value => [

@@ -1,5 +1,5 @@
 import type { Append, AppendAnswer } from '@rivulet/broker'
-import { expect, test } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { createAppender } from './appender.ts'
 
 const append = (task: string, count = 1): Append => ({
@@ -24,15 +24,45 @@ test('while a call is on its way the next ones gather', async () => {
   expect(calls).toEqual([['a'], ['b', 'c', 'd']])
 })
 
-test('where many turns wait, a call waits a moment for what else there is', async () => {
-  const { appender, calls } = open(batch => batch.map(() => 'ok'))
+describe('many turns', () => {
   const names = Array.from({ length: 64 }, (_, i) => `turn ${i}`)
-  const many = names.map(task => appender.append(append(task)))
-  // Many times as many as a few turns would have been sent after.
-  for (let i = 0; i < 100; i += 1) await null
-  expect(calls).toEqual([])
-  await Promise.all([...many, appender.append(append('late'))])
-  expect(calls).toEqual([[...names, 'late']])
+
+  beforeEach(() => {
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(1_000)
+    return () => clock.mockRestore()
+  })
+
+  test('that come after a pause are sent at once', async () => {
+    const { appender, calls } = open(batch => batch.map(() => 'ok'))
+    const many = names.map(task => appender.append(append(task)))
+    await manyTicks()
+    expect(calls).toEqual([names])
+    await Promise.all(many)
+  })
+
+  test('that wait as soon as a call is answered are put off for a moment', async () => {
+    const { appender, calls } = open(batch => batch.map(() => 'ok'))
+    await appender.append(append('a'))
+    const many = names.map(task => appender.append(append(task)))
+    await manyTicks()
+    expect(calls).toEqual([['a']])
+    await Promise.all([...many, appender.append(append('late'))])
+    expect(calls).toEqual([['a'], [...names, 'late']])
+  })
+
+  test('whose entries fill a call are not', async () => {
+    const { appender, calls } = open(batch => batch.map(() => 'ok'))
+    await appender.append(append('a'))
+    const many = names.map(task => appender.append(append(task, 20)))
+    await manyTicks()
+    expect(calls).toEqual([['a'], names.slice(0, 50)])
+    await Promise.all(many)
+  })
+
+  /** Many times as many as a call takes to be sent. */
+  async function manyTicks(): Promise<void> {
+    for (let i = 0; i < 100; i += 1) await null
+  }
 })
 
 test('a call has at most a thousand entries, but for an append that has more by itself', async () => {

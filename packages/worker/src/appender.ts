@@ -1,15 +1,14 @@
 /**
  * The one road of a worker process to the logs. Appends of all its turns that come together leave together, in one script call for each shard
  * of a cluster, or in one altogether. While a call is on its way the next ones gather, so batches grow with the load and nothing waits when
- * there is none. Where many turns wait, they are given a moment to say more: an entry costs Redis and every API the same, whether it holds one
- * word or ten.
+ * there is none. Where many turns wait as soon as a call is answered, the next one is put off for a moment, in which each turn gathers more for
+ * the one after: an entry costs Redis and every API the same, whether it holds one word or ten.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Append, AppendAnswer, LogWriter } from '@rivulet/broker'
 
 const maxEntriesPerCall = 1_000
-/** Turns that wait at the same time only where Redis or this process has more to do than it can. */
-const crowd = 64
+const crowdTurns = 64
 const gatherMs = 10
 
 export type Appender = { append(append: Append): Promise<AppendAnswer> }
@@ -19,6 +18,7 @@ type Waiting = { append: Append; resolve: (answer: AppendAnswer) => void; reject
 export function createAppender(log: LogWriter): Appender {
   let waiting: Waiting[] = []
   let isSending = false
+  let answeredAt = Number.NEGATIVE_INFINITY
   return { append }
 
   function append(wanted: Append): Promise<AppendAnswer> {
@@ -33,7 +33,7 @@ export function createAppender(log: LogWriter): Appender {
     // Turns that speak in the same tick share the call.
     await null
     while (waiting.length > 0) {
-      if (waiting.length >= crowd) await sleep(gatherMs)
+      if (isCrowded()) await sleep(gatherMs)
       const batch = takeBatch()
       try {
         // failpoint: appending
@@ -43,8 +43,15 @@ export function createAppender(log: LogWriter): Appender {
       } catch (error) {
         for (const { reject } of batch) reject(error)
       }
+      answeredAt = performance.now()
     }
     isSending = false
+  }
+
+  /** A call that is full gains nothing by waiting, and after a pause nobody has more to say. */
+  function isCrowded(): boolean {
+    if (waiting.length < crowdTurns || performance.now() - answeredAt > gatherMs) return false
+    return waiting.reduce((entries, { append }) => entries + append.entries.length, 0) < maxEntriesPerCall
   }
 
   function takeBatch(): Waiting[] {

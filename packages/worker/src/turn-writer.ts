@@ -169,7 +169,7 @@ export function createTurnWriter({
       const last = pending.at(-1)
       // Three bytes is the most that one UTF-16 unit can take.
       const merged = last && (last.size + size) * 3 <= limits.deltaBytes ? mergeEvents(last.event, event) : null
-      if (merged) pending[pending.length - 1] = { event: merged, size: (last?.size ?? 0) + size }
+      if (last && merged) pending[pending.length - 1] = { event: merged, size: last.size + size }
       else pending.push({ event, size })
     }
     if (pending.length > 0 && !sending && !stopped) {

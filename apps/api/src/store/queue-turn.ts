@@ -2,7 +2,7 @@
  * Adding turns to a task. Whoever adds a turn, ends one or claims one holds the task's row, so turns of a task never overlap and none is
  * forgotten between the end of one and the arrival of the next.
  */
-import { type Content, hasEnded, type Json, limitNames, outcomeStatusSchema, RivuletError } from '@rivulet/protocol'
+import { type Content, hasEnded, type Json, limitNames, outcomeStatusSchema, RivuletError, turnStatusSchema } from '@rivulet/protocol'
 import { and, eq, notInArray, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Transaction } from './database.ts'
@@ -11,7 +11,7 @@ import { outbox, tasks, turns } from './schema.ts'
 import { isOf, type Tenant, taskNotFound } from './tenant.ts'
 import type { Statement } from './tenant-pool.ts'
 
-export const unfinished = ['queued', 'running', 'waiting'] as const
+export const unfinished = turnStatusSchema.exclude(outcomeStatusSchema.options).options
 /**
  * Lists in SQL. Which turns of a task have not ended is asked with `not in (ended)`, and which have with `not in (unfinished)`: there are
  * indexes that hold just the ones or the others, of all tasks, and Postgres, as long as it does not know how many those are, would go through

@@ -86,9 +86,9 @@ if epoch then
       redis.call('HSET', state, 'whole', whole)
     end
     removeForeign()
-    logEpoch, seq, number, bytes, wasClosed = epoch, 0, 0, 0, '1'
+    logEpoch, seq, number, bytes, wasClosed, life = epoch, 0, 0, 0, '1', run
     redis.call('HSET', state, 'previous', last)
-    writePosition(state, logEpoch, seq, number, bytes, wasClosed)
+    writePosition(state, logEpoch, seq, number, bytes, wasClosed, life)
     redis.call('PERSIST', stream)
     redis.call('PERSIST', state)
   end
@@ -115,7 +115,7 @@ for i = 7, #ARGV, 3 do
   end
 end
 if closed == '1' and not epoch and isTurnOpen() then closed = '' end
-writePosition(state, logEpoch, seq, number, bytes, closed ~= '' and closed or wasClosed)
+writePosition(state, logEpoch, seq, number, bytes, closed ~= '' and closed or wasClosed, life)
 if closed == '1' then
   redis.call('PEXPIRE', stream, expireMs)
   redis.call('PEXPIRE', state, expireMs)

@@ -53,7 +53,7 @@ for log = 1, #KEYS / 2 do
       published[#published + 1] = event
     end
     if answer == 'ok' then
-      writePosition(state, epoch, seq, last, bytes, '0')
+      writePosition(state, epoch, seq, last, bytes, '0', run)
       redis.call('PUBLISH', channel, table.concat(published, '\n'))
     end
   end

@@ -3,7 +3,7 @@
 --   number: that of the worker's last append in this epoch
 --   bytes: what was appended in it
 --   closed: '1' when no turn is running
---   run: the life of Redis in which it was raised
+--   life: that of Redis in which it was raised. Only raising it makes a log one of this life
 local run = '@RUN_ID@'
 
 -- The six, as text; nothing where there is no log.
@@ -12,7 +12,7 @@ local function readPosition(state)
   if position then return string.match(position, '^(%d+) (%d+) (%d+) (%d+) (%d) (%w*)$') end
 end
 
-local function writePosition(state, epoch, seq, number, bytes, closed)
-  redis.call('HSET', state, 'position', string.format('%s %d %d %d %s %s', epoch, seq, number, bytes, closed, run))
+local function writePosition(state, epoch, seq, number, bytes, closed, life)
+  redis.call('HSET', state, 'position', string.format('%s %d %d %d %s %s', epoch, seq, number, bytes, closed, life))
 end
 

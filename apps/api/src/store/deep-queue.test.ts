@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { createTaskBody } from '@rivulet/protocol'
-import { Client } from 'pg'
+import { Client, escapeLiteral } from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { createTestDatabase } from '../../../../test/support/database.ts'
 import { createTaskAcceptance } from './accept-tasks.ts'
@@ -23,32 +23,47 @@ beforeAll(async () => {
   database = openDatabase({ url, onError: () => {} })
   await database.db.execute('alter table turns set (autovacuum_enabled = false)')
   await database.db.execute("insert into agents values ('echo', '')")
+})
+afterAll(() => database.close())
+
+/** While there are no turns: so are the plans made that a connection keeps for the statements that have a name. */
+test('a plan that was made when there were no turns does not go through all of them', async () => {
+  const asked = (await statementsOf(live)).filter(({ name }) => name !== undefined)
+  expect(asked.map(({ name }) => name)).toEqual(expect.arrayContaining(['dispatch_accepted', 'claim_queued', 'end_only', 'hold_task']))
+  await check(asked, keptPlanOf)
+})
+
+test('accepting, claiming and ending a turn, and looking for lost jobs, do not go through all turns that wait', async () => {
   const { accept } = createTaskAcceptance(database.of)
   await Promise.all(Array.from({ length: depth }, () => accept(tenant, request, null)))
   await database.db.execute("update turns set run_at = now() - interval '1 hour'")
   await database.db.execute('delete from outbox')
-})
-afterAll(() => database.close())
-
-test('accepting, claiming and ending a turn, and looking for lost jobs', async () => {
-  const { accept } = createTaskAcceptance(database.of)
   const asked = await statementsOf(async () => {
-    const accepted = await accept(tenant, request, null)
-    const turn = accepted?.accepted.turn.id ?? ''
-    const answer = await claimTurn(database.db, { turn, claim: randomUUID(), worker: 'w', leaseMs: 60_000 })
-    if (answer.answer !== 'claimed') throw new Error(`It was ${answer.answer}`)
-    const { epoch } = answer.claimed.turn
-    const outcome = { status: 'completed', stopReason: 'stop' } as const
-    const ended = await finishTurn(database.db, { turn, tenant, epoch, canceling: false }, { outcome, messages: [] })
-    expect(ended.answer).toBe('committed')
+    await live()
     expect(await dispatchedTurns(database.db, { dueForMs: 1_000, limit: 10 })).toHaveLength(10)
   })
-  const plans = await Promise.all(asked.map(planOf))
-  expect(plans.length).toBeGreaterThanOrEqual(4)
-  for (const [i, plan] of plans.entries()) expect([asked[i]?.text, ...scansOfAllTurns(plan)]).toEqual([asked[i]?.text])
+  await check(asked, planOf)
 })
 
-type Statement = { text: string; values: unknown[] }
+/** A turn from its beginning to its end. */
+async function live(): Promise<void> {
+  const { accept } = createTaskAcceptance(database.of)
+  const accepted = await accept(tenant, request, null)
+  const turn = accepted?.accepted.turn.id ?? ''
+  const answer = await claimTurn(database.db, { turn, claim: randomUUID(), worker: 'w', leaseMs: 60_000 })
+  if (answer.answer !== 'claimed') throw new Error(`It was ${answer.answer}`)
+  const { epoch } = answer.claimed.turn
+  const outcome = { status: 'completed', stopReason: 'stop' } as const
+  const ended = await finishTurn(database.db, { turn, tenant, epoch, canceling: false }, { outcome, messages: [] })
+  expect(ended.answer).toBe('committed')
+}
+
+async function check(asked: readonly Statement[], plan: (statement: Statement) => Promise<Plan>): Promise<void> {
+  expect(asked.length).toBeGreaterThanOrEqual(4)
+  for (const statement of asked) expect([statement.text, ...scansOfAllTurns(await plan(statement))]).toEqual([statement.text])
+}
+
+type Statement = { name?: string; text: string; values: unknown[] }
 
 /** What is asked about turns meanwhile. */
 async function statementsOf(work: () => Promise<void>): Promise<Statement[]> {
@@ -65,15 +80,34 @@ async function statementsOf(work: () => Promise<void>): Promise<Statement[]> {
   }
 }
 
-type Plan = { 'Node Type': string; 'Relation Name'?: string; 'Index Name'?: string; Plans?: Plan[] }
+type Plan = { 'Node Type': string; 'Relation Name'?: string; 'Index Name'?: string; 'Index Cond'?: string; Plans?: Plan[] }
 
 async function planOf({ text, values }: Statement): Promise<Plan> {
   const { rows } = await database.pool.query(`explain (format json) ${text}`, values)
   return rows[0]['QUERY PLAN'][0].Plan
 }
 
-/** What goes through the turns of every task. The queue itself, in the order of its age, may be gone through. */
+/** Without a look at the values, as a connection plans what it is asked again and again. */
+async function keptPlanOf({ text, values }: Statement): Promise<Plan> {
+  const client = await database.pool.connect()
+  try {
+    await client.query('set plan_cache_mode = force_generic_plan')
+    await client.query(`prepare asked as ${text}`)
+    const { rows } = await client.query(`explain (format json) execute asked (${values.map(literalOf).join(', ')})`)
+    return rows[0]['QUERY PLAN'][0].Plan
+  } finally {
+    client.release(true)
+  }
+}
+
+function literalOf(value: unknown): string {
+  if (value === null) return 'null'
+  return escapeLiteral(Array.isArray(value) ? `{${value.join(',')}}` : String(value))
+}
+
+/** What goes through the turns of every task: the table, or a whole index. */
 function scansOfAllTurns({ Plans = [], ...node }: Plan): string[] {
-  const isScan = (node['Node Type'] === 'Seq Scan' && node['Relation Name'] === 'turns') || node['Index Name'] === 'turns_deadline'
-  return [...(isScan ? [`${node['Node Type']} ${node['Index Name'] ?? ''}`] : []), ...Plans.flatMap(scansOfAllTurns)]
+  const { 'Node Type': type, 'Relation Name': relation, 'Index Name': index = '', 'Index Cond': condition } = node
+  const isScan = (type === 'Seq Scan' && relation === 'turns') || (index.startsWith('turns_') && condition === undefined)
+  return [...(isScan ? [`${type} ${index}`] : []), ...Plans.flatMap(scansOfAllTurns)]
 }

@@ -13,12 +13,12 @@ import type { Statement } from './tenant-pool.ts'
 
 export const unfinished = turnStatusSchema.exclude(outcomeStatusSchema.options).options
 /**
- * Lists in SQL. Which turns of a task have not ended is asked with `not in (ended)`, and which have with `not in (unfinished)`: there are
- * indexes that hold just the ones or the others, of all tasks, and Postgres, as long as it does not know how many those are, would go through
- * such an index for every task.
+ * Lists in SQL. What is asked of a single turn or a single task is asked with `not in` the opposite: there are indexes that hold just the turns
+ * in some state, of all tasks, and Postgres, as long as it does not know how many those are, would go through such an index for every task.
  */
 export const unfinishedList = sqlList(unfinished)
 export const endedList = sqlList(outcomeStatusSchema.options)
+export const notQueuedList = sqlList(turnStatusSchema.exclude(['queued']).options)
 
 /** The task, held until the transaction ends. Another tenant's is none. */
 export async function lockTask(tx: Transaction, tenant: Tenant, task: string): Promise<TaskRow> {

@@ -8,7 +8,7 @@ import { type Platform, startPlatform } from '../platform.ts'
 
 const inFlight = 50
 const slots = 20
-const posts = 3_000
+const posts = 2_000
 const both = 'bare BullMQ add and one pg commit'
 
 export const enqueue: Workload = {

@@ -11,16 +11,20 @@ export type Held = { turn: string; epoch: number }
 /** Extends the leases of one worker process at once; answers the turns that it no longer holds. */
 export async function extendLeases(db: Database, worker: string, held: readonly Held[], leaseMs: number): Promise<string[]> {
   if (held.length === 0) return []
-  const pairs = held.map(({ turn, epoch }) => sql`(${turn}::uuid, ${epoch}::bigint)`)
-  // Whoever holds an older epoch must not keep the lease of its successor alive.
-  const own = sql`(${turns.id}, ${turns.epoch}) in (${sql.join(pairs, sql`, `)})`
-  const rows = await db
-    .update(turns)
-    .set({ leaseUntil: leaseEnd(leaseMs) })
-    .where(and(own, eq(turns.worker, worker), eq(turns.status, 'running'), eq(turns.canceling, false)))
-    .returning({ id: turns.id })
-  const extended = new Set(rows.map(({ id }) => id))
-  return held.flatMap(({ turn }) => (extended.has(turn) ? [] : [turn]))
+  // Two values, however many turns there are. Whoever holds an older epoch must not keep the lease of its successor alive.
+  const [ids, epochs] = [held.map(({ turn }) => turn), held.map(({ epoch }) => epoch)]
+  const { rows } = await db.execute<{ turn: string }>(sql`
+    with held as (
+      select turn, epoch from unnest(${sql.param(ids)}::uuid[], ${sql.param(epochs)}::bigint[]) as held (turn, epoch)
+    ), extended as (
+      update turns set lease_until = ${leaseEnd(leaseMs)} from held
+      where turns.id = held.turn and turns.epoch = held.epoch
+        and turns.worker = ${worker} and turns.status = 'running' and not turns.canceling
+      returning turns.id
+    )
+    select turn from held where turn not in (select id from extended)
+  `)
+  return rows.map(({ turn }) => turn)
 }
 
 export function leaseEnd(leaseMs: number) {

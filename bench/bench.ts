@@ -33,9 +33,10 @@ export type Workload = {
   run(bench: Bench): Promise<Results>
 }
 
-/** In one line. */
+/** In one line, without the stack that a child has sent along. */
 export function reasonOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' ').slice(0, 500)
+  const [reason = ''] = (error instanceof Error ? error.message : String(error)).split(/\n\s+at /)
+  return reason.replaceAll(/\s+/g, ' ').slice(0, 500)
 }
 
 /** A, B, C, A, B, C …: the median of each figure. Who fails is left out, and it is said why. */

@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 type Question = { question: number; name: string; input: unknown }
@@ -40,24 +41,25 @@ export async function startChild(program: string, options: ChildOptions = {}): P
 /** Any program. What it writes is not kept, what it complains about is, for whoever has to say that it ended. */
 export function spawnChild(file: string, { args = [], execArgv = process.execArgv, env = {} }: ChildOptions = {}): Child {
   const child = fork(file, args, { execArgv, env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
+  const program = basename(file)
   const complaints = keepEnd(child)
   const asked = new Map<number, { resolve: (output: never) => void; reject: (error: Error) => void }>()
   let questions = 0
   let hasExited = false
   const exited = once(child, 'exit').then(() => {
     hasExited = true
-    for (const { reject } of asked.values()) reject(new Error(`${file} ended:\n${complaints()}`))
+    for (const { reject } of asked.values()) reject(new Error(`${program} ended:\n${complaints()}`))
   })
   child.on('message', (message: Answer) => {
     const waiting = asked.get(message.answer)
     asked.delete(message.answer)
     if (message.error === undefined) waiting?.resolve(message.output as never)
-    else waiting?.reject(new Error(`${file}: ${message.error}`))
+    else waiting?.reject(new Error(`${program}: ${message.error}`))
   })
   return { pid: child.pid ?? 0, checkAlive, ask, stop }
 
   function checkAlive(): void {
-    if (hasExited) throw new Error(`${file} has ended:\n${complaints()}`)
+    if (hasExited) throw new Error(`${program} has ended:\n${complaints()}`)
   }
 
   async function ask<Output>(name: string, input?: unknown): Promise<Output> {

@@ -21,14 +21,17 @@ const append = 'packages/broker/src/lua/append.lua'
 export const mutations: Mutation[] = [
   {
     name: 'the fence: a worker that has lost its turn is refused',
-    changes: [{ file: append, find: 'elseif logEpoch > epoch then', replace: 'elseif false then' }],
+    changes: [
+      { file: append, find: 'elseif logEpoch ~= epoch then', replace: 'elseif tonumber(logEpoch) < tonumber(epoch) then' },
+      { file: append, find: "answer = 'ok'\n", replace: "answer = 'ok'\n    epoch = logEpoch\n" },
+    ],
     workers: 2,
     happen: wakeZombie,
   },
   {
     name: 'the gap check: what does not follow the last append is refused',
     changes: [
-      { file: append, find: 'elseif logEpoch < epoch or known[4] ~= run or first > number + 1 then', replace: 'elseif false then' },
+      { file: append, find: 'elseif life ~= run or first > number + 1 then', replace: 'elseif false then' },
       {
         file: append,
         find: 'for entry = number - first + 1, count - 1 do',
@@ -40,7 +43,7 @@ export const mutations: Mutation[] = [
   {
     name: 'the duplicate check: what was appended before is not appended again',
     changes: [
-      { file: append, find: 'elseif first + count - 1 <= number then', replace: 'elseif false then' },
+      { file: append, find: 'elseif last <= tonumber(number) then', replace: 'elseif false then' },
       { file: append, find: 'for entry = number - first + 1, count - 1 do', replace: 'for entry = 0, count - 1 do' },
     ],
     happen: loseReplies,

@@ -11,15 +11,15 @@ const append = (task: string, count = 1): Append => ({
 
 test('appends of one tick share a call, and each gets its own answer', async () => {
   const { appender, calls } = open(batch => batch.map(({ task }) => (task === 'b' ? 'fenced' : 'ok')))
-  expect(await Promise.all(['a', 'b', 'c'].map(task => appender.append(append(task))))).toEqual(['ok', 'fenced', 'ok'])
+  expect(await Promise.all(['a', 'b', 'c'].map(task => appender.append(append(task), 1)))).toEqual(['ok', 'fenced', 'ok'])
   expect(calls).toEqual([['a', 'b', 'c']])
 })
 
 test('while a call is on its way the next ones gather', async () => {
   const { appender, calls } = open(batch => batch.map(() => 'ok'))
-  const first = appender.append(append('a'))
+  const first = appender.append(append('a'), 1)
   await expect.poll(() => calls.length).toBe(1)
-  const rest = ['b', 'c', 'd'].map(task => appender.append(append(task)))
+  const rest = ['b', 'c', 'd'].map(task => appender.append(append(task), 1))
   await Promise.all([first, ...rest])
   expect(calls).toEqual([['a'], ['b', 'c', 'd']])
 })
@@ -34,26 +34,35 @@ describe('many turns', () => {
 
   test('that come after a pause are sent at once', async () => {
     const { appender, calls } = open(batch => batch.map(() => 'ok'))
-    const many = names.map(task => appender.append(append(task)))
+    const many = names.map(task => appender.append(append(task), 2))
     await manyTicks()
     expect(calls).toEqual([names])
     await Promise.all(many)
   })
 
-  test('that wait as soon as a call is answered are put off for a moment', async () => {
+  test('that have said more than one word each by the time a call is answered are put off for a moment', async () => {
     const { appender, calls } = open(batch => batch.map(() => 'ok'))
-    await appender.append(append('a'))
-    const many = names.map(task => appender.append(append(task)))
+    await appender.append(append('a'), 1)
+    const many = names.map(task => appender.append(append(task), 2))
     await manyTicks()
     expect(calls).toEqual([['a']])
-    await Promise.all([...many, appender.append(append('late'))])
+    await Promise.all([...many, appender.append(append('late'), 1)])
     expect(calls).toEqual([['a'], [...names, 'late']])
+  })
+
+  test('that have said one word each are sent at once', async () => {
+    const { appender, calls } = open(batch => batch.map(() => 'ok'))
+    await appender.append(append('a'), 1)
+    const many = names.map(task => appender.append(append(task), 1))
+    await manyTicks()
+    expect(calls).toEqual([['a'], names])
+    await Promise.all(many)
   })
 
   test('whose entries fill a call are not', async () => {
     const { appender, calls } = open(batch => batch.map(() => 'ok'))
-    await appender.append(append('a'))
-    const many = names.map(task => appender.append(append(task, 20)))
+    await appender.append(append('a'), 1)
+    const many = names.map(task => appender.append(append(task, 20), 40))
     await manyTicks()
     expect(calls).toEqual([['a'], names.slice(0, 50)])
     await Promise.all(many)
@@ -67,7 +76,7 @@ describe('many turns', () => {
 
 test('a call has at most a thousand entries, but for an append that has more by itself', async () => {
   const { appender, calls } = open(batch => batch.map(() => 'ok'))
-  await Promise.all([append('a', 600), append('b', 600), append('c', 2_000), append('d', 1)].map(wanted => appender.append(wanted)))
+  await Promise.all([append('a', 600), append('b', 600), append('c', 2_000), append('d', 1)].map(wanted => appender.append(wanted, 1)))
   expect(calls).toEqual([['a'], ['b'], ['c'], ['d']])
 })
 
@@ -78,9 +87,9 @@ test('a call that fails fails its appends, and the next ones are sent', async ()
     if (calls === 1) throw new Error('away')
     return batch.map(() => 'ok')
   })
-  const first = appender.append(append('a'))
+  const first = appender.append(append('a'), 1)
   await expect(first).rejects.toThrow('away')
-  expect(await appender.append(append('a'))).toBe('ok')
+  expect(await appender.append(append('a'), 1)).toBe('ok')
 })
 
 function open(answer: (batch: readonly Append[]) => AppendAnswer[]) {

@@ -1,8 +1,8 @@
 /**
  * The one road of a worker process to the logs. Appends of all its turns that come together leave together, in one script call for each shard
  * of a cluster, or in one altogether. While a call is on its way the next ones gather, so batches grow with the load and nothing waits when
- * there is none. Where many turns wait as soon as a call is answered, the next one is put off for a moment, in which each turn gathers more for
- * the one after: an entry costs Redis and every API the same, whether it holds one word or ten.
+ * there is none. Where many turns say more than is taken, the next call is put off for a moment, in which each of them gathers more for the one
+ * after: an entry costs Redis and every API the same, whether it holds one word or ten.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Append, AppendAnswer, LogWriter } from '@rivulet/broker'
@@ -11,9 +11,12 @@ const maxEntriesPerCall = 1_000
 const crowdTurns = 64
 const gatherMs = 10
 
-export type Appender = { append(append: Append): Promise<AppendAnswer> }
+export type Appender = {
+  /** `said` is how many events were merged into its entries. */
+  append(append: Append, said: number): Promise<AppendAnswer>
+}
 
-type Waiting = { append: Append; resolve: (answer: AppendAnswer) => void; reject: (error: unknown) => void }
+type Waiting = { append: Append; said: number; resolve: (answer: AppendAnswer) => void; reject: (error: unknown) => void }
 
 export function createAppender(log: LogWriter): Appender {
   let waiting: Waiting[] = []
@@ -21,9 +24,9 @@ export function createAppender(log: LogWriter): Appender {
   let answeredAt = Number.NEGATIVE_INFINITY
   return { append }
 
-  function append(wanted: Append): Promise<AppendAnswer> {
+  function append(wanted: Append, said: number): Promise<AppendAnswer> {
     return new Promise((resolve, reject) => {
-      waiting.push({ append: wanted, resolve, reject })
+      waiting.push({ append: wanted, said, resolve, reject })
       if (!isSending) void send()
     })
   }
@@ -48,10 +51,12 @@ export function createAppender(log: LogWriter): Appender {
     isSending = false
   }
 
-  /** A call that is full gains nothing by waiting, and after a pause nobody has more to say. */
+  /** Where two words and more share an entry already. A call that is full gains nothing by waiting, and after a pause nobody has more to say. */
   function isCrowded(): boolean {
     if (waiting.length < crowdTurns || performance.now() - answeredAt > gatherMs) return false
-    return waiting.reduce((entries, { append }) => entries + append.entries.length, 0) < maxEntriesPerCall
+    const entries = waiting.reduce((sum, { append }) => sum + append.entries.length, 0)
+    const said = waiting.reduce((sum, one) => sum + one.said, 0)
+    return entries < maxEntriesPerCall && said >= entries * 2
   }
 
   function takeBatch(): Waiting[] {

@@ -6,7 +6,7 @@
  * blocked only when more than `maxUnsentBytes` wait, so a model is not read faster than Redis takes it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AppendAnswer, type EncodedEvent, encodeEvent } from '@rivulet/broker'
+import { type AppendAnswer, encodeEvent } from '@rivulet/broker'
 import {
   type ComposedTurn,
   createTurnComposer,
@@ -169,8 +169,8 @@ export function createTurnWriter({
       const last = pending.at(-1)
       // Three bytes is the most that one UTF-16 unit can take.
       const merged = last && (last.size + size) * 3 <= limits.deltaBytes ? mergeEvents(last.event, event) : null
-      if (last && merged) pending[pending.length - 1] = { event: merged, size: last.size + size }
-      else pending.push({ event, size })
+      if (last && merged) pending[pending.length - 1] = { event: merged, size: last.size + size, said: last.said + 1 }
+      else pending.push({ event, size, said: 1 })
     }
     if (pending.length > 0 && !sending && !stopped) {
       // A log that cannot be reopened, because the server refuses us or we are leaving, is no longer ours.
@@ -186,7 +186,7 @@ export function createTurnWriter({
   async function sendPending(): Promise<void> {
     while (pending.length > 0 && !stopped) {
       const batch = pending.splice(0, maxEntriesPerAppend)
-      const answer = await appendUntilAnswered(batch.map(({ event }) => encodeEvent(event)))
+      const answer = await appendUntilAnswered(batch)
       // Whoever stopped it has said why, and the turn may still be ours to end.
       if (answer === 'stopped') return
       if (answer === 'ok' || answer === 'duplicate') {
@@ -205,12 +205,13 @@ export function createTurnWriter({
     }
   }
 
-  async function appendUntilAnswered(entries: EncodedEvent[]): Promise<AppendAnswer | 'stopped'> {
-    const append = { task: turn.task, epoch, first: appended + 1, entries }
+  async function appendUntilAnswered(batch: readonly Unsent[]): Promise<AppendAnswer | 'stopped'> {
+    const append = { task: turn.task, epoch, first: appended + 1, entries: batch.map(({ event }) => encodeEvent(event)) }
+    const said = batch.reduce((sum, one) => sum + one.said, 0)
     let outOfMemorySince: number | null = null
     for (let attempt = 1; !stopped; attempt += 1) {
       try {
-        return await appender.append(append)
+        return await appender.append(append, said)
       } catch (error) {
         const isOutOfMemory = error instanceof Error && error.message.includes('OOM')
         outOfMemorySince = isOutOfMemory ? (outOfMemorySince ?? performance.now()) : null
@@ -241,7 +242,7 @@ export function createTurnWriter({
     epoch = raised
     appended = 0
     const notices = pending.filter(({ event }) => event.type === 'custom')
-    pending = [...composer.rewrite().map(event => ({ event, size: sizeOf(event) })), ...notices]
+    pending = [...composer.rewrite().map(event => ({ event, size: sizeOf(event), said: 1 })), ...notices]
     unsentBytes = bytesOf(pending)
   }
 
@@ -258,8 +259,8 @@ export function createTurnWriter({
   }
 }
 
-/** An event that waits, and about how many bytes it is. */
-type Unsent = { event: Event; size: number }
+/** An event that waits, about how many bytes it is, and how many were merged into it. */
+type Unsent = { event: Event; size: number; said: number }
 
 function bytesOf(unsent: readonly Unsent[]): number {
   return unsent.reduce((bytes, { size }) => bytes + size, 0)

@@ -22,6 +22,7 @@ import {
   type TurnStatus,
 } from '@rivulet/protocol'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
+import { createHeldBase } from './held-base.ts'
 import { decodeEntry, readLog } from './log-fold.ts'
 import { createLogPages, type KeptParts, type LogPages } from './log-pages.ts'
 import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
@@ -81,11 +82,10 @@ export function createFeed(deps: FeedDeps): Feed {
   let pages = createLogPages({ log, task, kept })
   let state: TaskState = emptyState
   let position: Cursor = origin
-  let base: SnapshotBase | null = null
+  const base = createHeldBase(loadBase)
   let cached: { reason: SnapshotReason; state: TaskState; base: SnapshotBase; frame: Frame } | null = null
   let inbox: Push[] = []
   let reading: Promise<void> | null = null
-  let asking: Promise<void> | null = null
   let heardAt = performance.now()
   let saidAt = 0
   let loads = 0
@@ -108,8 +108,8 @@ export function createFeed(deps: FeedDeps): Feed {
     position: () => position,
     loads: () => loads,
     // Without a log, Postgres goes on under the same position until the task has ended.
-    isAt: cursor => cursor === position && (hasLog() || isTaskSettled(state, requireBase())),
-    status: () => (state.turns.length > 0 ? state.status : requireBase().task.status),
+    isAt: cursor => cursor === position && (hasLog() || isTaskSettled(state, base.require())),
+    status: () => (state.turns.length > 0 ? state.status : base.require().task.status),
     runningTurn: () => knownTurns().find(({ status }) => status === 'running')?.number ?? null,
     isSettled: () => settledAt === position,
     ready,
@@ -139,30 +139,18 @@ export function createFeed(deps: FeedDeps): Feed {
   }
 
   async function ready(): Promise<void> {
-    while (!isReady()) await askBase()
+    while (!isReady()) await base.ask(lastTurnOf(state))
     if (!reading) look()
   }
 
-  /** Thousands who wait for the same are one question. */
-  function askBase(): Promise<void> {
-    const asked = loads
-    asking ??= loadBase(lastTurnOf(state))
-      .then(stored => {
-        // What was loaded meanwhile is newer.
-        if (asked === loads) base = stored
-      })
-      .finally(() => {
-        asking = null
-      })
-    return asking
-  }
-
   function isReady(): boolean {
-    return base !== null && covers(base, state)
+    const held = base.get()
+    return held !== null && covers(held, state)
   }
 
   function look(): void {
-    settledAt = base && isTaskSettled(state, base) ? position : null
+    const held = base.get()
+    settledAt = held && isTaskSettled(state, held) ? position : null
   }
 
   function hasLog(): boolean {
@@ -170,21 +158,16 @@ export function createFeed(deps: FeedDeps): Feed {
   }
 
   function knownTurns(): readonly { number: number; status: TurnStatus }[] {
-    return state.turns.length > 0 ? state.turns : (base?.turns ?? [])
+    return state.turns.length > 0 ? state.turns : (base.get()?.turns ?? [])
   }
 
   function snapshot(reason: SnapshotReason): Frame {
-    const known = requireBase()
+    const known = base.require()
     if (cached?.reason !== reason || cached.state !== state || cached.base !== known) {
       const frame = encodeWireEvent(position, makeSnapshot(reason, state, known, snapshotBytes))
       cached = { reason, state, base: known, frame }
     }
     return cached.frame
-  }
-
-  function requireBase(): SnapshotBase {
-    if (!base) throw new Error('The feed is not ready')
-    return base
   }
 
   async function check(): Promise<void> {
@@ -221,7 +204,8 @@ export function createFeed(deps: FeedDeps): Feed {
   }
 
   function install(loading: Loaded): void {
-    ;({ ring, state, position, base } = loading)
+    ;({ ring, state, position } = loading)
+    base.put(loading.base)
     pages = createLogPages({ log, task, kept })
     loads += 1
     look()
@@ -257,8 +241,9 @@ export function createFeed(deps: FeedDeps): Feed {
 
   /** Nothing was lost if there was nothing before either, and no log came and went meanwhile: then the turns would stand elsewhere. */
   async function isStillWithoutLog(): Promise<boolean> {
-    if (hasLog() || !base) return false
-    return isTaskSettled(state, base) || isDeepStrictEqual((await loadBase(0)).turns, base.turns)
+    const held = base.get()
+    if (hasLog() || !held) return false
+    return isTaskSettled(state, held) || isDeepStrictEqual((await loadBase(0)).turns, held.turns)
   }
 
   /** In one step, so that nobody is shown the new log before being told of the gap. */

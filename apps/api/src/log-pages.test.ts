@@ -1,0 +1,33 @@
+import { randomUUID } from 'node:crypto'
+import type { LogReader } from '@rivulet/broker'
+import { origin } from '@rivulet/protocol'
+import { expect, test, vi } from 'vitest'
+import { createKeptParts, createLogPages, type LogPages } from './log-pages.ts'
+
+const task = randomUUID()
+
+test('what is kept of a log is sent without asking for it again, and is not taken for another life of that log', async () => {
+  const kept = createKeptParts()
+  const [before, after] = [logThatSays('before'), logThatSays('after')]
+  const pages = createLogPages({ log: before, task, kept })
+  expect(await everything(pages)).toContain('before')
+  expect(await everything(pages)).toContain('before')
+  expect(before.read).toHaveBeenCalledTimes(1)
+  // A feed that was loaded anew.
+  expect(await everything(createLogPages({ log: after, task, kept }))).toContain('after')
+  expect(after.read).toHaveBeenCalledTimes(1)
+})
+
+/** The same cursor in each. */
+function logThatSays(word: string) {
+  const event = { type: 'custom', task, turn: 1, attempt: 1, at: 1, name: 'note', data: word }
+  return {
+    read: vi.fn(async () => [{ cursor: '1-1' as const, json: JSON.stringify(event) }]),
+    state: async () => ({ cursor: '1-1' as const, epoch: 1, number: 1, isWhole: true }),
+  } satisfies LogReader
+}
+
+async function everything(pages: LogPages): Promise<string> {
+  const { parts } = await pages.after(origin, 10, '1-1')
+  return parts.map(({ shared }) => shared?.plain.toString()).join('')
+}

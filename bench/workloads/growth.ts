@@ -8,7 +8,7 @@ import type { Plan } from '../speech.ts'
 /** All tasks together. */
 const eventsPerSecond = 5_000
 const deliveriesPerSecond = 20_000
-const seconds = 5
+const seconds = 4
 const taskCounts = [10, 100, 1_000, 10_000]
 const viewerCounts = [100, 1_000, 10_000]
 

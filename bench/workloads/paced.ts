@@ -42,7 +42,7 @@ async function measure(bench: Bench, contestant: Contestant): Promise<Figures> {
   const { heard, seconds, cpu } = await streamOnce(bench, contestant, {
     ...{ tasks: scaled(bench, 200), deltas: scaled(bench, 250), perSecond: 50 },
   })
-  const idle = await streamOnce(bench, contestant, { tasks: 1, deltas: scaled(bench, 40), perSecond: 20 })
+  const idle = await streamOnce(bench, contestant, { tasks: 1, deltas: scaled(bench, 20), perSecond: 20 })
   const micros = (used: number) => (used / heard.deliveries) * 1e6
   return {
     p50Ms: heard.p50Ms,

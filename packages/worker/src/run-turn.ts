@@ -96,8 +96,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     // What has ended is finished here: nobody else has to do it again.
     giveBack: () => (isEnding ? undefined : interrupt({ how: 'given back' })),
   })
-  const late = new RivuletError('deadline_exceeded', 'The turn did not end in time')
-  const deadline = setTimeout(() => interrupt(failed(late)), Math.min(2 ** 31 - 1, claim.timeLeftMs))
+  const deadline = setTimeout(() => interrupt(failed(tooLate())), Math.min(2 ** 31 - 1, claim.timeLeftMs))
 
   const steps = createSteps({ writer, remembered: claim.steps, remember, maxBytes: limits.stepsBytes })
   const { turn, unawaited } = createTurn({
@@ -203,6 +202,10 @@ function overBy({ how }: Ending): RivuletError {
 function statusOf({ status, error }: FinishBody['outcome']): 'complete' | 'failed' | 'aborted' {
   if (status === 'completed') return 'complete'
   return error?.code === 'deadline_exceeded' ? 'aborted' : 'failed'
+}
+
+function tooLate(): RivuletError {
+  return new RivuletError('deadline_exceeded', 'The turn did not end in time')
 }
 
 function failed(error: unknown): Ending {

@@ -11,16 +11,16 @@ import {
   messagesOf,
   type Snapshot,
   type SnapshotReason,
-  type Task,
   type TaskState,
   type Turn,
 } from '@rivulet/protocol'
 import type { DatabaseHandle } from './store/database.ts'
-import { epochOf, getTask, latestMessages, latestTurns } from './store/read.ts'
+import { epochOf } from './store/read.ts'
+import { readStanding, type Standing } from './store/standing.ts'
 import type { Tenant } from './store/tenant.ts'
 
 /** What Postgres says. Good until the log speaks of a turn after `upTo`. */
-export type SnapshotBase = { task: Task; turns: Turn[]; messages: Message[]; upTo: number }
+export type SnapshotBase = Standing & { upTo: number }
 
 /** What the hub asks Postgres for. */
 export type StoredTasks = {
@@ -32,13 +32,8 @@ export type StoredTasks = {
 export function createStoredTasks(of: DatabaseHandle['of'], maxBytes: number): StoredTasks {
   return {
     async base(tenant, task, turn) {
-      const db = of(tenant)
-      const [entity, turns, messages] = await Promise.all([
-        getTask(db, tenant, task),
-        latestTurns(db, tenant, task),
-        latestMessages(db, tenant, task, maxBytes),
-      ])
-      return { task: entity, turns, messages, upTo: Math.max(turn, turns.at(-1)?.number ?? 0) }
+      const standing = await readStanding(of(tenant), tenant, task, maxBytes)
+      return { ...standing, upTo: Math.max(turn, standing.turns.at(-1)?.number ?? 0) }
     },
     epoch: (tenant, task) => epochOf(of(tenant), tenant, task),
   }

@@ -12,6 +12,7 @@ import { claimTurn } from './claim-turn.ts'
 import { type DatabaseHandle, openDatabase } from './database.ts'
 import { finishTurn } from './finish-turn.ts'
 import { dispatchedTurns } from './outbox.ts'
+import { readStanding } from './standing.ts'
 
 const tenant = 'default'
 const request = createTaskBody.parse({ agent: 'echo', input: 'hello' })
@@ -29,7 +30,9 @@ afterAll(() => database.close())
 /** While there are no turns: so are the plans made that a connection keeps for the statements that have a name. */
 test('a plan that was made when there were no turns does not go through all of them', async () => {
   const asked = (await statementsOf(live)).filter(({ name }) => name !== undefined)
-  expect(asked.map(({ name }) => name)).toEqual(expect.arrayContaining(['dispatch_accepted', 'claim_queued', 'end_only', 'hold_task']))
+  expect(asked.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['dispatch_accepted', 'claim_queued', 'end_only', 'hold_task', 'standing']),
+  )
   await check(asked, keptPlanOf)
 })
 
@@ -45,14 +48,15 @@ test('accepting, claiming and ending a turn, and looking for lost jobs, do not g
   await check(asked, planOf)
 })
 
-/** A turn from its beginning to its end. */
+/** A turn from its beginning to its end, with somebody who watches it. */
 async function live(): Promise<void> {
   const { accept } = createTaskAcceptance(database.of)
   const accepted = await accept(tenant, request, null)
   const turn = accepted?.accepted.turn.id ?? ''
   const answer = await claimTurn(database.db, { turn, claim: randomUUID(), worker: 'w', leaseMs: 60_000 })
   if (answer.answer !== 'claimed') throw new Error(`It was ${answer.answer}`)
-  const { epoch } = answer.claimed.turn
+  const { epoch, task } = answer.claimed.turn
+  await readStanding(database.of(tenant), tenant, task, 1_000)
   const outcome = { status: 'completed', stopReason: 'stop' } as const
   const ended = await finishTurn(database.db, { turn, tenant, epoch, canceling: false }, { outcome, messages: [] })
   expect(ended.answer).toBe('committed')

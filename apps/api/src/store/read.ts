@@ -136,27 +136,6 @@ export async function turnMessages(db: Database, tenant: Tenant, task: string, t
   return rows.map(toMessage)
 }
 
-/** The newest messages, ascending, without holes: as many as fit into `maxBytes`. */
-export async function latestMessages(db: Database, tenant: Tenant, task: string, maxBytes: number): Promise<Message[]> {
-  const found: Message[] = []
-  let bytes = 0
-  for (let before = 2 ** 31 - 1; ; ) {
-    const rows = await db
-      .select()
-      .from(messages)
-      .where(and(eq(messages.task, task), isOf(tenant, messages.tenant), lt(messages.index, before)))
-      .orderBy(desc(messages.index))
-      .limit(maxPageSize)
-    for (const message of rows.map(toMessage)) {
-      bytes += JSON.stringify(message).length
-      if (bytes > maxBytes) return found.reverse()
-      found.push(message)
-      before = message.index
-    }
-    if (rows.length < maxPageSize) return found.reverse()
-  }
-}
-
 function page<T, C>(rows: T[], limit: number, cursorOf: (row: T) => C): Page<T, C> {
   const data = rows.slice(0, limit)
   const last = data.at(-1)

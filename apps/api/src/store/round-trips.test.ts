@@ -14,6 +14,7 @@ import { finishTurn } from './finish-turn.ts'
 import { releaseTurn } from './leases.ts'
 import { drainOutbox, type Intent, removeIntents } from './outbox.ts'
 import { idempotencyKeys, messages, outbox, tasks, turns } from './schema.ts'
+import { readStanding } from './standing.ts'
 import { rememberStep } from './steps.ts'
 
 const tenant = 'default'
@@ -136,6 +137,14 @@ test('a turn that was given back is claimed in one, too: under its indexes, with
   const { turn: held } = second.claimed
   const again = { claimed: { ...second.claimed, turn: { ...held, leaseUntil: expect.any(Date) } }, isAgain: true }
   expect(await claim('b')).toMatchObject(again)
+})
+
+test('where a task stands is read in one', async () => {
+  const accepted = await createTaskAcceptance(database.of).accept(tenant, request, null)
+  const count = countRoundTrips()
+  const { task, turns } = await readStanding(database.of(tenant), tenant, accepted?.accepted.task.id ?? '', 1_000)
+  expect(count()).toBe(1)
+  expect([task.id, turns.map(({ id }) => id)]).toEqual([accepted?.accepted.task.id, [accepted?.accepted.turn.id]])
 })
 
 test('a turn that is too late, or not the next of its task, is not claimed', async () => {

@@ -200,6 +200,12 @@ describe('cancels that meet', () => {
     expect(await faultsSeenBy(viewer, task.id)).toEqual([])
   })
 
+  test('as many as come at once, of as many tasks, are all answered', async () => {
+    const tasks = await Promise.all(Array.from({ length: 60 }, () => platform.client.createTask({ agent: 'echo', delayMs: 60_000 })))
+    const canceled = await Promise.all(tasks.map(({ task }) => platform.client.cancel(task.id)))
+    expect(new Set(canceled.map(({ status }) => status))).toEqual(new Set(['canceled']))
+  })
+
   test('at any moment of a turn leave a task that is one thing or the other', async () => {
     const steps = [say(0, 'a'), rest(5), say(0, 'b'), say(1, 'c'), rest(5), say(1, 'd')]
     const outcomes = await Promise.all(

@@ -51,6 +51,7 @@ test('a worker that is told to stop finishes what it can and gives back the rest
   for (const { task } of long) {
     const { turns } = await platform.client.detail(task.id)
     expect(turns).toMatchObject([{ status: 'queued', attempt: 0 }])
+    expect(await platform.client.messages(task.id)).toMatchObject([{ author: 'user' }, { status: 'streaming', content: { text: 'half' } }])
   }
   // Canceled before anybody takes it again: what it had said is there, and aborted.
   const [canceled, ...others] = long.map(({ task }) => task.id)

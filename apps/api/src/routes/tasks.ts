@@ -165,7 +165,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       relay.kick()
       return sendAnswer(
         reply,
-        await answerOnce(db, request, async () => ({ status: 200, body: toBody({ task: await getTask(db, tenant, id) }) })),
+        await answerOnce(db, request, async tx => ({ status: 200, body: toBody({ task: await getTask(tx, tenant, id) }) })),
       )
     },
   )

@@ -9,15 +9,15 @@ import {
   type Task,
   type Turn,
 } from '@rivulet/protocol'
-import { and, asc, desc, eq, gt, inArray, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
-import type { Database } from './database.ts'
+import { and, asc, desc, eq, gt, inArray, isNotNull, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import type { Database, Transaction } from './database.ts'
 import { type TurnRow, toMessage, toTask, toTurn } from './rows.ts'
 import { messages, tasks, turns } from './schema.ts'
 import { isOf, type Tenant, taskNotFound } from './tenant.ts'
 
 export type Page<T, C> = { data: T[]; nextCursor: C | null }
 
-export async function getTask(db: Database, tenant: Tenant, id: string): Promise<Task> {
+export async function getTask(db: Database | Transaction, tenant: Tenant, id: string): Promise<Task> {
   const [row] = await db
     .select()
     .from(tasks)
@@ -32,7 +32,7 @@ export async function epochOf(db: Database, tenant: Tenant, task: string): Promi
   return row?.epoch ?? 0
 }
 
-/** Whoever's it is. */
+/** Of any tenant. */
 export async function findTurn(db: Database, id: string): Promise<TurnRow | undefined> {
   const [row] = await db.select().from(turns).where(eq(turns.id, id))
   return row
@@ -56,10 +56,10 @@ export async function hasTurn(db: Database, tenant: Tenant, task: string, number
   return row !== undefined
 }
 
-/** The turn that has said something and has not ended. */
+/** The turn that may have said something and has not ended. Not told by its attempts: one that was given back is not counted. */
 export async function startedTurn(db: Database, tenant: Tenant, task: string): Promise<TurnRow | undefined> {
   const own = and(eq(turns.task, task), isOf(tenant, turns.tenant))
-  const started = and(own, notInArray(turns.status, outcomeStatusSchema.options), gt(turns.attempt, 0))
+  const started = and(own, notInArray(turns.status, outcomeStatusSchema.options), isNotNull(turns.firstIndex))
   const [row] = await db.select().from(turns).where(started).limit(1)
   return row
 }

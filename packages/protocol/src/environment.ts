@@ -49,7 +49,10 @@ export const sharedVariables = {
     .regex(/^[\w:-]{1,64}$/, 'must be 1 to 64 letters, digits, _, : or -')
     .default('rivulet')
     .describe('stands in the name of every key and channel in Redis; the same for APIs and workers'),
-  RIVULET_URL: z.url().default('http://127.0.0.1:4000').describe('the API, as workers and the command line reach it'),
+  RIVULET_URL: z
+    .url({ protocol: /^https?$/ })
+    .default('http://127.0.0.1:4000')
+    .describe('the API, as workers and the command line reach it'),
   RIVULET_KEY: z.string().optional().describe('a key with every scope: the API accepts it, the command line sends it'),
   RIVULET_WORKER_KEY: z.string().optional().describe('the key of workers: the API accepts it for `/internal`, a worker sends it'),
   KEY_PEPPER: z

@@ -13,6 +13,31 @@ test('a question is asked until it is answered', async () => {
   expect(asked()).toBe(3)
 })
 
+test('what somebody between says, who is not the server, is no answer', async () => {
+  const { calls, asked } = await serve(
+    count => (count < 3 ? '<html>Bad Gateway</html>' : '{"answer":"settled"}'),
+    '',
+    count => (count < 3 ? 502 : 200),
+  )
+  expect(await calls.claim({ worker: 'w', turn: 't', claimId: 'c' }, new AbortController().signal)).toEqual({ answer: 'settled' })
+  expect(asked()).toBe(3)
+  const gateway = await serve(
+    () => '<html>Bad Gateway</html>',
+    '',
+    () => 502,
+  )
+  await expect(gateway.calls.hello({ worker: 'w', agents: [] })).rejects.toThrow('hello was answered 502')
+})
+
+test.each(['', '/', '/under/a/path', '/under/a/path/'])('a server at %j is asked there', async path => {
+  const { calls, asked } = await serve(
+    (_, url) => (url === `${path.replace(/\/$/, '')}/internal/claim` ? '{"answer":"settled"}' : null),
+    path,
+  )
+  expect(await calls.claim({ worker: 'w', turn: 't', claimId: 'c' }, new AbortController().signal)).toEqual({ answer: 'settled' })
+  expect(asked()).toBe(1)
+})
+
 test('a question that its turn no longer has is ended by its signal, and says why', async () => {
   const abort = new AbortController()
   const { calls } = await serve(count => {
@@ -49,14 +74,16 @@ test('however many turns ask, the server has a few of their questions at a time,
   expect(asked()).toBe(501)
 })
 
+type Answering = (count: number, path?: string) => string | null | Promise<string>
+
 /** A server that gives these answers, or 503 for null. */
-async function serve(answer: (count: number, path?: string) => string | null | Promise<string>) {
+async function serve(answer: Answering, path = '', statusOf: (count: number) => number = () => 200) {
   let count = 0
   const server = createServer(async (request, response) => {
     request.resume()
     count += 1
     const given = await answer(count, request.url)
-    response.writeHead(given === null ? 503 : 200)
+    response.writeHead(given === null ? 503 : statusOf(count))
     response.end(given ?? '{"error":{"code":"dependency_unavailable","message":"not now"}}')
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -64,5 +91,5 @@ async function serve(answer: (count: number, path?: string) => string | null | P
     server.closeAllConnections()
     server.close()
   })
-  return { calls: createServerCalls({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }), asked: () => count }
+  return { calls: createServerCalls({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}` }), asked: () => count }
 }

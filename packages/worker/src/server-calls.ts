@@ -1,4 +1,7 @@
 /** The worker's questions to the server. Each is safe to ask again, so one that was not answered is. */
+import * as http from 'node:http'
+import * as https from 'node:https'
+import { json } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type ClaimAnswer,
@@ -22,7 +25,6 @@ import {
   stepAnswer,
 } from '@rivulet/protocol'
 import pLimit from 'p-limit'
-import { Pool } from 'undici'
 import { z } from 'zod'
 
 const callTimeoutMs = 10_000
@@ -35,8 +37,10 @@ export type ServerCalls = ReturnType<typeof createServerCalls>
 
 export function createServerCalls({ url, key }: { url: string; key?: string | undefined }) {
   const inTurn = pLimit(callsAtOnce)
+  const base = url.replace(/\/$/, '')
   // `fetch` would take most of what a short turn costs a worker.
-  const pool = new Pool(new URL(url).origin)
+  const { request, Agent } = new URL(url).protocol === 'https:' ? https : http
+  const agent = new Agent({ keepAlive: true })
   return { hello, claim, heartbeat, reopen, step, release, finish, history }
 
   async function hello(body: Hello): Promise<void> {
@@ -115,18 +119,22 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
   }
 
   async function ask<S extends z.ZodType>(call: string, body: object, schema: S): Promise<z.output<S>> {
-    const { statusCode, body: answered } = await pool.request({
-      method: 'POST',
-      path: `/internal/${call}`,
-      headers: { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) },
-      body: JSON.stringify(body),
-      signal: AbortSignal.timeout(callTimeoutMs),
+    const response = await post(`${base}/internal/${call}`, JSON.stringify(body))
+    if (response.statusCode === 200) return schema.parse(await json(response))
+    const refusal = errorShape.safeParse(await json(response).catch(() => null))
+    // Somebody between may have answered, who does not speak for the server.
+    if (!refusal.success) throw new Error(`${call} was answered ${response.statusCode}`)
+    const { code, message } = refusal.data.error
+    throw new RivuletError(isErrorCode(code) ? code : 'internal', message)
+  }
+
+  function post(to: string, body: string): Promise<http.IncomingMessage> {
+    const headers = { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) }
+    return new Promise((resolve, reject) => {
+      const sent = request(to, { method: 'POST', agent, headers, signal: AbortSignal.timeout(callTimeoutMs) }, resolve)
+      sent.on('error', reject)
+      sent.end(body)
     })
-    const answer = await answered.json()
-    if (statusCode === 200) return schema.parse(answer)
-    const error = errorShape.safeParse(answer)
-    const code = error.data && isErrorCode(error.data.error.code) ? error.data.error.code : 'internal'
-    throw new RivuletError(code, error.data?.error.message ?? `${call} answered ${statusCode}`)
   }
 }
 

@@ -1,9 +1,11 @@
-/** A worker on the run's Redis, and a server that is away: many turns that wait at once are nothing to warn of. */
+/** A worker on the run's Redis, and a server that is away, or slow to answer. */
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { connectRedis, createKeys, createTurnQueue } from '@rivulet/broker'
+import { connectRedis, createKeys, createLogAnnouncer, createTurnQueue, whenReady } from '@rivulet/broker'
+import { type Claim, defaultLimits } from '@rivulet/protocol'
 import { expect, inject, onTestFinished, test } from 'vitest'
+import { until } from '../../../test/support/until.ts'
 import { defineAgent } from './define-agent.ts'
 import type { Logger } from './logger.ts'
 import { createWorker } from './worker.ts'
@@ -34,21 +36,76 @@ test('any number of turns may wait for the server together', async () => {
   expect(warnings).toEqual([])
 })
 
-async function enqueue(redisPrefix: string): Promise<void> {
+test('a refused write is reported by one beat, also where the next begins before that one is answered', async () => {
+  const reported: number[] = []
+  const held: (() => void)[] = []
+  const url = await serve(async (call, body) => {
+    if (call === 'claim') return JSON.stringify(claimOf(body.turn))
+    if (call !== 'heartbeat') return '{}'
+    reported.push(body.fenced)
+    const isWaitedFor = body.fenced !== 0 || held.length === 1
+    if (isWaitedFor && held.length < 2) await new Promise<void>(resolve => held.push(resolve))
+    return '{"lost":[]}'
+  })
+  const redisPrefix = `worker-test-${randomUUID().slice(0, 8)}`
+  const agent = defineAgent('patient', async turn => void (await turn.send('too late')))
+  const worker = createWorker({ agents: [agent], redisUrl: inject('redisUrl'), url, log: silent, heartbeatMs: 20, redisPrefix })
+  onTestFinished(() => worker.stop())
+  await raiseLog(redisPrefix)
+  await enqueue(redisPrefix, 1)
+  await until('two beats wait for their answer', () => held.length === 2)
+  for (const answer of held) answer()
+  const answered = reported.length
+  await until('others have followed', () => reported.length > answered + 2)
+  expect(reported.filter(fenced => fenced !== 0)).toEqual([1])
+})
+
+const task = randomUUID()
+
+/** By somebody who has claimed a turn of this task since. */
+async function raiseLog(redisPrefix: string): Promise<void> {
+  const redis = connectRedis('command', { url: inject('redisUrl'), onError: () => {} })
+  await whenReady(redis)
+  await createLogAnnouncer({ redis, keys: createKeys(redisPrefix), retentionMs: 60_000 }).announce({ task, epoch: 3, entries: [] })
+  redis.disconnect()
+}
+
+function claimOf(turn: string): Claim {
+  const now = new Date().toISOString()
+  const run = { attempt: 1, status: 'running', createdAt: now, updatedAt: now, queuedAt: now } as const
+  return {
+    ...{
+      answer: 'claimed',
+      epoch: 2,
+      attempt: 1,
+      input: null,
+      firstIndex: 0,
+      deadline: now,
+      timeLeftMs: 60_000,
+      isolated: false,
+      steps: [],
+    },
+    task: { ...run, id: task, agent: 'patient', params: null, metadata: {} },
+    turn: { ...run, id: turn, task, number: 1 },
+    limits: defaultLimits,
+  }
+}
+
+async function enqueue(redisPrefix: string, count = turnCount): Promise<void> {
   const redis = connectRedis('command', { url: inject('redisUrl'), onError: () => {} })
   const queue = createTurnQueue({ redis, keys: createKeys(redisPrefix), onError: () => {} })
-  const turns = Array.from({ length: turnCount }, () => ({ turn: randomUUID(), agent: 'patient', dispatch: 1, delayMs: 0, priority: 0 }))
+  const turns = Array.from({ length: count }, () => ({ turn: randomUUID(), agent: 'patient', dispatch: 1, delayMs: 0, priority: 0 }))
   await queue.enqueue(turns)
   await queue.close()
   redis.disconnect()
 }
 
 /** A server that gives these answers, or 503 for null. */
-async function serve(answer: (call: string, body: { turn: string }) => string | null): Promise<string> {
+async function serve(answer: (call: string, body: { turn: string; fenced: number }) => string | null | Promise<string>): Promise<string> {
   const server = createServer(async (request, response) => {
     const parts: Buffer[] = []
     for await (const part of request) parts.push(part)
-    const given = answer(request.url?.split('/').at(-1) ?? '', JSON.parse(Buffer.concat(parts).toString()))
+    const given = await answer(request.url?.split('/').at(-1) ?? '', JSON.parse(Buffer.concat(parts).toString()))
     response.writeHead(given === null ? 503 : 200)
     response.end(given ?? '{"error":{"code":"dependency_unavailable","message":"not now"}}')
   })

@@ -86,11 +86,11 @@ export function createWorker(options: WorkerOptions): Worker {
   const id = `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`
   const onError = (error: Error) => log.debug({ err: error }, 'connection lost')
   const keys = createKeys(redisPrefix)
+  const server = createServerCalls({ url, key })
   const redis = connectRedis('command', { url: redisUrl, onError })
   const blocking = connectRedis('blocking', { url: redisUrl, onError })
   const pushed = connectRedis('subscriber', { url: redisUrl, onError })
   const appender = createAppender(createLogWriter({ redis, keys, maxBytes: maxLogBytes }))
-  const server = createServerCalls({ url, key })
   const running = new Set<RunningTurn>()
   const stopping = new AbortController()
   const leaving = new AbortController()
@@ -197,13 +197,15 @@ export function createWorker(options: WorkerOptions): Worker {
     if (!isolated && !(await greet())) return
     const held = Array.from(running, turn => ({ turn, epoch: turn.epoch() }))
     const reported = fenced
+    // Another beat may begin before this one is answered, and must not report the same.
+    fenced = 0
     try {
       const turns = held.map(({ turn, epoch }) => ({ turn: turn.turn, epoch }))
       const lost = new Set(await server.heartbeat({ worker: id, turns, fenced: reported }))
-      fenced -= reported
       // A turn that moved to a new epoch meanwhile was asked about under the old one.
       for (const { turn, epoch } of held) if (lost.has(turn.turn) && turn.isSettled() && turn.epoch() === epoch) turn.lose()
     } catch (error) {
+      fenced += reported
       log.warn({ reason: failureOf(error).message }, 'heartbeat failed')
     }
   }

@@ -18,7 +18,7 @@ import { owedTurns } from './store/announcements.ts'
 import type { ForcedOutcome } from './store/cancel-task.ts'
 import { type Database, isDatabaseAway, sqlStateOf } from './store/database.ts'
 import { forgetOldKeys } from './store/idempotency.ts'
-import { expiredTurns, reclaimTurn } from './store/leases.ts'
+import { expiredTurns, isExpired, reclaimTurn } from './store/leases.ts'
 import { dispatchedTurns, redispatch } from './store/outbox.ts'
 import { cancelingTurns, overdueTurns } from './store/overdue.ts'
 import { removeOldTasks } from './store/remove-task.ts'
@@ -156,7 +156,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   async function reclaim(turn: TurnRow): Promise<boolean> {
     const deaths = turn.deaths + 1
     const error = { code: 'worker_lost', message: `The worker died ${maxDeaths} times while running this turn` }
-    const isTaken = deaths >= maxDeaths ? await ending.end(turn, failed(error)) : await reclaimTurn(db, turn.id)
+    const isTaken = deaths >= maxDeaths ? await ending.end(turn, failed(error), isExpired) : await reclaimTurn(db, turn.id)
     if (!isTaken) return false
     metrics.deaths.inc()
     logger.warn({ ...aboutTurn(turn), worker: turn.worker, deaths }, 'the worker of a turn is gone')

@@ -18,6 +18,7 @@ import {
   seqOf,
   type TaskState,
 } from '@rivulet/protocol'
+import type { SQL } from 'drizzle-orm'
 import type { FastifyBaseLogger } from 'fastify'
 import { aboutTurn } from './about-turn.ts'
 import { foldFrom } from './log-fold.ts'
@@ -132,8 +133,8 @@ export function createTurnEnding({ db, of, reader, announcer, announcing, logger
     else await announcing.announceEnds(waiting, [])
   }
 
-  /** The server ends one turn by itself. */
-  async function end(turn: TurnRow, outcome: ForcedOutcome): Promise<boolean> {
+  /** The server ends one turn by itself, if its reason still holds. */
+  async function end(turn: TurnRow, outcome: ForcedOutcome, reason?: SQL): Promise<boolean> {
     if (turn.firstIndex === null) {
       const unstarted = await endUnstarted(db, turn, outcome)
       if (!unstarted) return false
@@ -143,7 +144,7 @@ export function createTurnEnding({ db, of, reader, announcer, announcing, logger
     }
     // What is begun has to be completed: with Redis away nothing is changed.
     await announcer.ping()
-    const seized = await seizeTurn(db, turn, outcome)
+    const seized = await seizeTurn(db, turn, outcome, reason)
     return seized !== null && endSeized(seized)
   }
 

@@ -1,6 +1,6 @@
 /** The first step of a cancel, and of every end that is not the worker's own: from here on, nobody else can end or claim the turn. */
 import type { Failure } from '@rivulet/protocol'
-import { and, eq } from 'drizzle-orm'
+import { and, eq, isNull, type SQL } from 'drizzle-orm'
 import { type Claimed, describeClaim } from './claim-turn.ts'
 import type { Database, Transaction } from './database.ts'
 import { type EndedTurn, endTurn, endWaitingTurn } from './finish-turn.ts'
@@ -35,12 +35,13 @@ export async function beginCancel(tx: Transaction, tenant: Tenant, task: string,
   return { task, seized: started ? await seize(tx, held, started, outcome) : null, ended }
 }
 
-/** Takes one turn from whoever held it when it was read, to end it. Null when that is no longer so. */
-export async function seizeTurn(db: Database, turn: TurnRow, outcome: ForcedOutcome): Promise<Seized | null> {
+/** Takes one turn from whoever held it when it was read, to end it. Null when that, or the reason for it, is no longer so. */
+export async function seizeTurn(db: Database, turn: TurnRow, outcome: ForcedOutcome, reason?: SQL): Promise<Seized | null> {
   return db.transaction(async tx => {
     const task = await lockTask(tx, everyTenant, turn.task)
-    const pending = await pendingTurns(tx, turn.task)
-    const current = pending.find(({ id, epoch, status }) => id === turn.id && epoch === turn.epoch && status === turn.status)
+    const held = turn.epoch === null ? isNull(turns.epoch) : eq(turns.epoch, turn.epoch)
+    const same = and(eq(turns.id, turn.id), eq(turns.status, turn.status), held, reason)
+    const [current] = await tx.select().from(turns).where(same).for('update')
     return current ? seize(tx, task, current, outcome) : null
   })
 }

@@ -38,16 +38,16 @@ export async function releaseTurn(db: Database, { turn, epoch }: Held): Promise<
   })
 }
 
-/** Takes a turn away from a worker that has died. */
-export async function reclaimTurn(db: Database, turn: string): Promise<boolean> {
-  return giveBack(db, turn, and(eq(turns.status, 'running'), eq(turns.canceling, false), lt(turns.leaseUntil, sql`now()`)), {
-    deaths: sql`${turns.deaths} + 1`,
-  })
-}
+/** A turn whose worker has died, as far as anybody can tell. */
+export const isExpired = and(eq(turns.status, 'running'), eq(turns.canceling, false), lt(turns.leaseUntil, sql`now()`))
 
 export async function expiredTurns(db: Database, limit: number): Promise<TurnRow[]> {
-  const expired = and(eq(turns.status, 'running'), eq(turns.canceling, false), lt(turns.leaseUntil, sql`now()`))
-  return db.select().from(turns).where(expired).orderBy(turns.leaseUntil).limit(limit)
+  return db.select().from(turns).where(isExpired).orderBy(turns.leaseUntil).limit(limit)
+}
+
+/** Takes a turn away from a worker that has died. */
+export async function reclaimTurn(db: Database, turn: string): Promise<boolean> {
+  return giveBack(db, turn, isExpired, { deaths: sql`${turns.deaths} + 1` })
 }
 
 async function giveBack(

@@ -1,4 +1,7 @@
-/** Where a task stands as far as it is committed: the task, its latest turns and its newest messages, of one moment and in one round trip. */
+/**
+ * Where a task stands as far as it is committed: the task, its latest turns and its newest messages, of one moment and in one round trip; only
+ * where there are more messages than a page holds, the older ones are asked for after it.
+ */
 import { type Message, maxPageSize, type Task, type Turn } from '@rivulet/protocol'
 import { and, desc, eq, lt } from 'drizzle-orm'
 import type { Database } from './database.ts'
@@ -25,7 +28,9 @@ export async function readStanding(db: Database, tenant: Tenant, task: string, m
 /**
  * $1 task, $2 tenant, $3 bytes. Turns ascending, messages descending.
  *
- * What is counted here of a message is less than what it takes, and is only there to leave lie what can never fit.
+ * Skips messages that cannot fit, by lower bounds of what they take. First by their stored size, which nothing has to be unpacked for: a third of
+ * it at most, because a character takes up to three bytes. Then, for what compresses well, by their length; content is stored as
+ * `JSON.stringify` wrote it.
  */
 const standingText = `
 select to_json(tasks) as task,
@@ -33,10 +38,14 @@ select to_json(tasks) as task,
     from (select * from turns where turns.task = tasks.id order by number desc limit ${maxPageSize}) as latest) as turns,
   (select coalesce(json_agg(to_json(newest) order by index desc), '[]')
     from (
-      select *, sum(length(content::text)) over (order by index desc) as bytes
-      from (select * from messages where messages.task = tasks.id order by index desc limit ${maxPageSize}) as page
+      select *, sum(length(content::text)) over (order by index desc) as length
+      from (
+        select *, sum(pg_column_size(content) / 3) over (order by index desc) as stored
+        from (select * from messages where messages.task = tasks.id order by index desc limit ${maxPageSize}) as page
+      ) as sized
+      where stored <= $3
     ) as newest
-    where bytes <= $3) as messages
+    where length <= $3) as messages
 from tasks where id = $1 and $2 in (tenant, '${everyTenant}')`
 
 async function olderMessages(db: Database, tenant: Tenant, task: string, before: number): Promise<Message[]> {

@@ -49,6 +49,8 @@ export type RunTurnDeps = {
   runApart?: ((turn: string, claimId: string) => Promise<void>) | undefined
 }
 
+const longestTimerMs = 2 ** 31 - 1
+
 type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how: 'lost' } | { how: 'given back' }
 
 export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnDeps, claimId: string = randomUUID()): Promise<void> {
@@ -96,7 +98,8 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     // What has ended is finished here: nobody else has to do it again.
     giveBack: () => (isEnding ? undefined : interrupt({ how: 'given back' })),
   })
-  const deadline = setTimeout(() => interrupt(failed(tooLate())), Math.min(2 ** 31 - 1, claim.timeLeftMs))
+  // Beyond what a timer can wait, the server ends it.
+  const deadline = claim.timeLeftMs <= longestTimerMs ? setTimeout(() => interrupt(failed(tooLate())), claim.timeLeftMs) : undefined
 
   const steps = createSteps({ writer, remembered: claim.steps, remember, maxBytes: limits.stepsBytes })
   const { turn, unawaited } = createTurn({
@@ -158,7 +161,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
         const digest = digestOf(writer.messages())
         const answer = await server.finish({ turn: id, epoch, outcome, n: appended, digest }, leaving)
         // failpoint: finish answered (id, epoch, answer)
-        if (answer !== 'gap') return account.end(outcome.status, { answer })
+        if (answer !== 'gap') return account.end(outcome.status, { answer }, outcome.error)
         await writer.reopen()
       }
       log.info({}, 'turn lost at its end')

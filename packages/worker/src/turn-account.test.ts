@@ -1,5 +1,5 @@
 /** What is told of an attempt: to whoever counts, and in its lines of the log. */
-import { type Claim, plainTracer, traceIdOf } from '@rivulet/protocol'
+import { type Claim, plainTracer, type Tracer, traceIdOf } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
 import type { Logger } from './logger.ts'
 import { openTurnAccount } from './turn-account.ts'
@@ -27,6 +27,13 @@ test('a model and a tool are told apart by their spans, and summed up when the a
   expect(toolMs).toBeGreaterThanOrEqual(10)
   expect(ends).toEqual(['completed'])
   expect(lines.at(-1)).toMatchObject({ msg: 'attempt ended', end: 'completed', modelMs, toolMs, answer: 'committed' })
+})
+
+test('its span says why it failed', () => {
+  const ended: unknown[] = []
+  const { account } = open({}, {}, { start: (...args) => ({ ...plainTracer.start(...args), end: how => void ended.push(how) }) })
+  account.end('failed', {}, { code: 'deadline_exceeded', message: 'The turn did not end in time' })
+  expect(ended).toEqual([{ attributes: { 'rivulet.end': 'failed' }, failure: { code: 'deadline_exceeded' } }])
 })
 
 test('its first words are told with the time since it was queued, where the server said that', () => {
@@ -65,7 +72,7 @@ test('an observer that throws fails nothing', () => {
   account.end('completed')
 })
 
-function open(claimed: Partial<Claim> = {}, observer?: WorkerObserver) {
+function open(claimed: Partial<Claim> = {}, observer?: WorkerObserver, tracer: Tracer = plainTracer) {
   const calls: EndedCall[] = []
   const ends: TurnEnd[] = []
   const firsts: { queuedMs: number | null; startedMs: number }[] = []
@@ -76,7 +83,7 @@ function open(claimed: Partial<Claim> = {}, observer?: WorkerObserver) {
     firstDelta: (_, since) => firsts.push(since),
   }
   const claim = { task: { id: 'a task' }, turn: { number: 3 }, attempt: 2, traceparent, waitedMs: 5, ...claimed } as unknown as Claim
-  const account = openTurnAccount({ agent: 'tested', claim, log: noting(lines), tracer: plainTracer, observer: observer ?? counting })
+  const account = openTurnAccount({ agent: 'tested', claim, log: noting(lines), tracer, observer: observer ?? counting })
   return { account, calls, ends, firsts, lines }
 }
 

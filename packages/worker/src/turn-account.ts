@@ -4,7 +4,7 @@
  * Calls are known by their spans: whatever opens one below the turn's, under the names that OpenTelemetry has for models and tools, is counted
  * as one. An observer that throws is not heard of.
  */
-import { type Claim, plainTracer, type Span, type SpanAttributes, type Tracer, traceIdOf } from '@rivulet/protocol'
+import { type Claim, type Failure, plainTracer, type Span, type SpanAttributes, type Tracer, traceIdOf } from '@rivulet/protocol'
 import type { Logger } from './logger.ts'
 import type { EndedCall, TurnEnd, WorkerObserver } from './worker-observer.ts'
 
@@ -13,8 +13,8 @@ export type TurnAccount = {
   span: Span
   log: Logger
   spoke(): void
-  /** With what else is to be said about it. */
-  end(how: TurnEnd, fields?: object): void
+  /** With what else is to be said about it, and why it failed. */
+  end(how: TurnEnd, fields?: object, failure?: Failure): void
 }
 
 export type TurnAccountDeps = {
@@ -47,9 +47,9 @@ export function openTurnAccount({ agent, claim, log: parent, tracer = plainTrace
     tell(() => observer.firstDelta?.(agent, { startedMs, queuedMs: waitedMs === undefined ? null : waitedMs + startedMs }))
   }
 
-  function end(how: TurnEnd, fields: object = {}): void {
+  function end(how: TurnEnd, fields: object = {}, failure?: Failure): void {
     const ranMs = sinceStart()
-    span.end({ attributes: { 'rivulet.end': how }, ...(how === 'failed' && { failure: { code: 'agent_error' } }) })
+    span.end({ attributes: { 'rivulet.end': how }, ...(failure && { failure: { code: failure.code } }) })
     tell(() => observer.turnEnded?.(agent, how, ranMs))
     const waits = { ...(spent.model > 0 && { modelMs: spent.model }), ...(spent.tool > 0 && { toolMs: spent.tool }) }
     const times = { ranMs, ...(firstDeltaMs !== null && { firstDeltaMs }), ...waits }

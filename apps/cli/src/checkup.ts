@@ -16,6 +16,7 @@ import { type Engine, type EngineOptions, startPostgres, startRedis } from '@riv
 import type { Connection } from './connection.ts'
 import { probePostgres, probeRedis } from './engine-probe.ts'
 import { sentenceOf } from './failure-sentence.ts'
+import { listeningUrl } from './listening-url.ts'
 import { root } from './programs.ts'
 
 export type Finding = { name: string; verdict: 'works' | 'lacks' | 'fails'; detail: string }
@@ -124,7 +125,7 @@ async function checkPort({ host, port }: CheckupOptions): Promise<string> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code !== 'EADDRINUSE') throw new Error(`${host}:${port} cannot be listened on (${code})`)
-    const url = `http://${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`
+    const url = listeningUrl(host, port)
     const isOurs = await createClient({ url, maxRetries: 0, timeoutMs: 3_000 })
       .health()
       .then(

@@ -15,6 +15,10 @@ test('the real ones are recognized, and not taken for each other', async () => {
   await expect(probePostgres(await listening('HTTP/1.1 400 Bad Request\r\n\r\n'))).rejects.toThrow('does not answer as Postgres does')
 })
 
+test('of a cluster, the server that is named first is asked', async () => {
+  await expect(probeRedis(`${inject('redisUrl')},127.0.0.1:1`)).resolves.toBeUndefined()
+})
+
 test('nobody there, and somebody who hangs up, are told apart; a password is never repeated', async () => {
   const url = await listening('')
   await expect(probeRedis(url)).rejects.toThrow(/127\.0\.0\.1:\d+ hangs up/)

@@ -39,13 +39,18 @@ function ask(url: string, defaultPort: number, question: Buffer): Promise<string
 }
 
 function open(url: string, defaultPort: number): Socket {
-  const { hostname, port, protocol } = new URL(url)
+  const { hostname, port, protocol } = firstOf(url)
   const address = { host: hostname.replace(/^\[|\]$/g, '') || '127.0.0.1', port: Number(port) || defaultPort }
   return protocol === 'rediss:' ? connectTls({ ...address, servername: address.host }) : createConnection(address)
 }
 
 /** Without user and password. */
 function placeOf(url: string, defaultPort: number): string {
-  const { hostname, port } = new URL(url)
+  const { hostname, port } = firstOf(url)
   return `${hostname || '127.0.0.1'}:${port || defaultPort}`
+}
+
+/** Of a cluster, the server that is named first. */
+function firstOf(url: string): URL {
+  return new URL(url.split(',')[0] ?? '')
 }

@@ -8,6 +8,7 @@ import { createClient } from '@rivulet/client'
 import type { Engine } from '@rivulet/engines'
 import { RivuletError } from '@rivulet/protocol'
 import { openPostgres, openRedis, type RunOptions } from './engines.ts'
+import { listeningUrl } from './listening-url.ts'
 import { type Program, programs, programsOf, root } from './programs.ts'
 import { forgetRunning, noteRunning } from './running-note.ts'
 import { foldersOf, watchSources } from './source-watch.ts'
@@ -45,7 +46,7 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
     throw error
   }
   const [redis, postgres] = engines
-  const url = `http://${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`
+  const url = listeningUrl(host, port)
   const shared = {
     ...environment,
     ...{ REDIS_URL: redis?.url, DATABASE_URL: postgres?.url, HOST: host, PORT: String(port), RIVULET_URL: url },

@@ -10,7 +10,7 @@ export const programs: Record<Program, string> = { api: `${root}apps/api/src/mai
 /** @param file from the repository's root */
 export function programsOf(file: string): Program[] {
   if (!/\/src\/.*\.(ts|lua)$/.test(file)) return []
-  if (/^apps\/api\//.test(file)) return ['api']
+  if (/^(apps\/api|packages\/views)\//.test(file)) return ['api']
   if (/^(apps\/agents|packages\/(worker|agent))\//.test(file)) return ['worker']
   return /^packages\/(protocol|broker)\//.test(file) ? ['api', 'worker'] : []
 }

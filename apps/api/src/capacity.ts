@@ -11,6 +11,8 @@ import { RivuletError } from '@rivulet/protocol'
 import type { Database } from './store/database.ts'
 import { countWaiting, fullTenants } from './store/waiting-turns.ts'
 
+const sampleMs = 1_000
+
 export type CapacityLimits = {
   /** Turns that are due and wait. */
   queuedTurns: number
@@ -36,11 +38,9 @@ export type CapacityDeps = {
   readMemory: () => Promise<RedisMemory>
   db: Database
   limits: CapacityLimits
-  /** How often it is looked. Default 1,000. */
-  sampleMs?: number
 }
 
-export function watchCapacity({ readMemory, db, limits, sampleMs = 1_000 }: CapacityDeps): Capacity {
+export function watchCapacity({ readMemory, db, limits }: CapacityDeps): Capacity {
   const stopping = new AbortController()
   let memory: number | null = null
   let waiting: number | null = null
@@ -52,7 +52,10 @@ export function watchCapacity({ readMemory, db, limits, sampleMs = 1_000 }: Capa
   function refusal(): RivuletError | null {
     if (memory !== null && memory >= limits.redisMemory) {
       const percent = Math.round(limits.redisMemory * 100)
-      return new RivuletError('overloaded', `MAX_REDIS_MEMORY_PERCENT: Redis uses ${percent} % of its memory, too much for new work`)
+      return new RivuletError(
+        'overloaded',
+        `MAX_REDIS_MEMORY_PERCENT: Redis uses more than the ${percent} % of its memory that leave room for new work`,
+      )
     }
     if (waiting !== null && waiting >= limits.queuedTurns)
       return new RivuletError('overloaded', `MAX_QUEUED_TURNS: ${limits.queuedTurns} turns wait already`)

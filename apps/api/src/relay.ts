@@ -34,7 +34,11 @@ export function createRelay({ db, queue, logger, metrics, tracer = plainTracer }
   let running: Promise<void> | null = null
   let isKicked = false
   let hasFailed = false
-  return { send, kick, drain, idle: async () => running ?? undefined }
+  return { send, kick, drain, idle }
+
+  async function idle(): Promise<void> {
+    while (running) await running
+  }
 
   function send(intent: Intent): void {
     fresh.push({ intent, at: performance.now() })

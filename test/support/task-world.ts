@@ -113,7 +113,7 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
       raise([queuedEvent(number), ...owed(number), started])
       yield
       const said = saidSince(claimed)
-      const closings = closingEvents(said, { ...common, status: 'aborted', stopReason: 'aborted' })
+      const closings = closingEvents(said, { ...common, status: 'aborted' })
       const closed = closings.reduce((state, event, i) => applyEvent(state, event, formatCursor(epoch, 1_000_000 + i)), said)
       messages.push(...agentMessages(closed))
       end(begun, 'canceled')

@@ -13,6 +13,7 @@ import {
   type EventOf,
   emptyState,
   hasEnded,
+  isMessageEvent,
   type Message,
   messageAt,
   messagesOf,
@@ -84,7 +85,7 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
   }
 
   function follow(cursor: Cursor, event: Event): UiChunk[] {
-    if (turn !== null && event.turn !== turn && event.type.startsWith('message.')) return []
+    if (turn !== null && event.turn !== turn && isMessageEvent(event)) return []
     const before = state
     state = fold(before, event, cursor)
     if (event.type === 'turn.queued' || event.type === 'turn.started') turn ??= event.turn

@@ -139,7 +139,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     reconciler = startReconciler({ ...parts, leaseMs, reconcileMs, taskRetentionMs })
   }
 
-  /** Keys that are nobody's let nobody in. Whoever listens to others has to have one. */
+  /** An API that other machines can reach needs at least one key that is good. */
   async function requireSomeKey(): Promise<void> {
     if (key || isLoopback(config.host) || (await hasLiveKey(db).catch(() => true))) return
     throw new Error('There is no key to call this API with: create one with `rivulet keys create`, or set RIVULET_KEY')

@@ -2,6 +2,7 @@
 import { detailsOf, type ErrorCode, type ErrorDetail, headLimits, limitNames, maxDetails, RivuletError } from '@rivulet/protocol'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
+import { sendPlainJson } from './json-body.ts'
 import { isDatabaseAway } from './store/database.ts'
 
 export function sendError(reply: FastifyReply, error: RivuletError): FastifyReply {
@@ -53,7 +54,7 @@ export function validate(schema: z.ZodType, value: unknown): { value: unknown } 
 }
 
 /** Whether Redis could not be asked, as opposed to having refused. */
-export function isRedisAway(error: unknown): boolean {
+function isRedisAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const refusals = /^(OOM|MISCONF|LOADING|READONLY|MASTERDOWN|CLUSTERDOWN)/
   return (
@@ -82,18 +83,14 @@ function withoutInput({ path, reason }: ErrorDetail): ErrorDetail {
 
 const fastifyCodes: Record<string, ErrorCode> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
-  FST_ERR_CTP_EMPTY_TYPE: 'unsupported_media_type',
   FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
-  FST_ERR_CTP_EMPTY_JSON_BODY: 'invalid_json',
-  FST_ERR_CTP_INVALID_JSON_BODY: 'invalid_json',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'bad_request',
   FST_ERR_BAD_URL: 'bad_url',
   FST_ERR_MAX_PARAM_LENGTH: 'url_too_long',
 }
 
 const messageOf: Partial<Record<ErrorCode, string>> = {
-  unsupported_media_type: 'Send application/json, without a content encoding',
-  invalid_json: 'The body is not JSON',
+  unsupported_media_type: sendPlainJson,
   bad_url: 'The URL is malformed',
   url_too_long: `paramLength: a part of the URL may have ${headLimits.paramLength} characters`,
 }

@@ -19,7 +19,7 @@ export function countRequests(app: FastifyInstance, metrics: Metrics): void {
   })
 }
 
-/** By itself only for a stream: Fastify does not hear how those end. */
+/** Called directly only for streams: Fastify does not hear how those end. */
 export function countRequest(metrics: Metrics, request: FastifyRequest, status: number): void {
   metrics.requests.inc({ method: request.method, route: routeOf(request), status: String(status) })
 }

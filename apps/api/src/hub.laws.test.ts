@@ -137,7 +137,7 @@ function createFakeApi(world: TaskWorld) {
     unfollow: async () => {},
   }
   const hub = createHub({
-    ...{ stored, log, metrics, onError: () => {}, onSnapshots: () => {} },
+    ...{ stored, log, metrics, onError: () => {}, onSnapshots: () => {}, onCut: () => {} },
     limits: { viewerBytes: 2_000, viewerStallMs: 30_000, snapshotBytes: 1024 * 1024 },
     subscribe: given => {
       handlers = given

@@ -213,7 +213,7 @@ async function openHub(seed = 4) {
   const log: LogReader = { state, read: async (_, from, count, to) => world.log.read(from, count, to) }
   const subscriber = { follow: vi.fn(async () => {}), unfollow: vi.fn(async () => {}) } satisfies LogSubscriber
   const hub = createHub({
-    ...{ log, metrics, onError: () => {}, onSnapshots: () => {} },
+    ...{ log, metrics, onError: () => {}, onSnapshots: () => {}, onCut: () => {} },
     limits: { viewerBytes: 1024 * 1024, viewerStallMs: 30_000, snapshotBytes: 1024 * 1024 },
     stored: {
       base: async (_, __, turn) => {

@@ -33,7 +33,7 @@ export type HubDeps = {
   /** Viewers of a task were sent a snapshot, all in the same tick. */
   onSnapshots: (sent: SentSnapshots) => void
   /** A viewer of a task took nothing for too long. */
-  onCut?: (task: string) => void
+  onCut: (task: string) => void
 }
 
 export type SentSnapshots = { task: string; turn: number | null; reason: SnapshotReason; viewers: number }
@@ -223,7 +223,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
 
   function noteCut({ task }: Viewer): void {
     metrics.cutViewers.inc()
-    onCut?.(task)
+    onCut(task)
   }
 
   /** Compares a feed with its log. A task that was removed has no more to say to anybody. */

@@ -2,13 +2,15 @@
 import { findJsonFault, type Limits, limitNames, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
+export const sendPlainJson = 'Send application/json, without a content encoding'
+
 export function acceptJsonOnly(app: FastifyInstance, limits: Limits): void {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   app.removeAllContentTypeParsers()
   app.addHook('onRequest', async request => {
     const encoding = request.headers['content-encoding']
     if (encoding && encoding.toLowerCase() !== 'identity') {
-      throw new RivuletError('unsupported_media_type', 'Send application/json, without a content encoding')
+      throw new RivuletError('unsupported_media_type', sendPlainJson)
     }
   })
   app.addHook('preValidation', async ({ query }) => refuseFaults(query))

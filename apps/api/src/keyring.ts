@@ -1,5 +1,5 @@
 /** Making, listing and revoking keys, on the database itself: whoever may do that needs no other permission. */
-import { RivuletError } from '@rivulet/protocol'
+import { nameRule, nameSchema, RivuletError } from '@rivulet/protocol'
 import { createKeyText, digestOfSecret } from './access/key-secret.ts'
 import { defaultTenant, type Scope, scopes } from './access/principal.ts'
 import { openDatabase, sqlStateOf } from './store/database.ts'
@@ -35,8 +35,9 @@ export function openKeyring(databaseUrl: string): Keyring {
   const { db, close } = openDatabase({ url: databaseUrl, onError: () => {} })
   return { create, list, revoke, close }
 
-  async function create({ tenant, name, scopes: granted, expiresAt = undefined }: KeyWish, pepper: string) {
-    if (!/^[a-z0-9_-]{1,64}$/.test(tenant)) throw new RivuletError('bad_call', 'A tenant is 1 to 64 of a-z, 0-9, _ and -')
+  async function create({ tenant, name, scopes: granted, expiresAt }: KeyWish, pepper: string) {
+    if (!nameSchema.safeParse(tenant).success)
+      throw new RivuletError('bad_call', `A tenant cannot be named ${JSON.stringify(tenant)}: ${nameRule}`)
     const { id, secret, text } = createKeyText()
     const digest = digestOfSecret(pepper, secret).toString('hex')
     const row = await migrated(insertKey(db, { id, digest, tenant, name, scopes: granted, expiresAt: expiresAt ?? null }))

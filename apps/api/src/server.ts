@@ -45,7 +45,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
       headersTimeout: headLimits.requestMs,
       connectionsCheckingInterval: 1_000,
       maxHeaderSize: headLimits.headerBytes,
-      // Ours says why.
+      // A missing Host is refused by us, with an error that says so.
       requireHostHeader: false,
     },
     routerOptions: { ignoreTrailingSlash: false, maxParamLength: headLimits.paramLength },

@@ -24,7 +24,7 @@ export type TurnAnnouncingDeps = { db: Database; reader: LogReader; announcer: L
 export type TurnAnnouncing = ReturnType<typeof createTurnAnnouncing>
 
 export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnnouncingDeps) {
-  // Of turns that end together, it is noted together.
+  // Turns that end together are noted in one statement.
   const noteAnnounced = createGathering<TurnRow, void>(maxNoted, async ended => {
     await markAnnounced(db, ended)
     return []

@@ -6,14 +6,13 @@ import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import {
   applyEvent,
   closingEvents,
+  closingStatus,
   digestOf,
-  type EventOf,
   epochOf,
   errorTable,
   type FinishBody,
   formatCursor,
   isErrorCode,
-  type MessageStatus,
   messagesOf,
   seqOf,
   type TaskState,
@@ -191,22 +190,15 @@ function between(from: Date, to: Date): number {
 
 /** Closes what the turn has left open. */
 function close(state: TaskState, turn: TurnRow, outcome: Outcome): { state: TaskState; events: KeyedEvent[] } {
-  const status = messageStatus(outcome)
   const { error } = outcome
-  const stop: Pick<EventOf<'message.finished'>, 'stopReason' | 'error'> = status === 'aborted' ? { stopReason: 'aborted' } : {}
-  const how = { task: turn.task, turn: turn.number, attempt: turn.attempt, at: Date.now(), status, ...stop, ...(error && { error }) }
+  const common = { task: turn.task, turn: turn.number, attempt: turn.attempt, at: Date.now() }
+  const how = { ...common, status: closingStatus(outcome), ...(error && { error }) }
   const events = closingEvents(state, how)
   const closed = events.reduce(
     (before, event) => applyEvent(before, event, formatCursor(epochOf(before.cursor), seqOf(before.cursor) + 1)),
     state,
   )
   return { state: closed, events: events.map(event => closingEvent(turn, event)) }
-}
-
-/** What becomes of the messages that a turn has left open. */
-function messageStatus({ status, error }: Outcome): Exclude<MessageStatus, 'streaming'> {
-  if (status === 'completed') return 'complete'
-  return status === 'canceled' || error?.code === 'deadline_exceeded' ? 'aborted' : 'failed'
 }
 
 /** The input is stored since the first claim. */

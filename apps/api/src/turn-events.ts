@@ -1,5 +1,5 @@
 /** What the server says in a task's log, made from what is committed. The keys make sure that each is said once. */
-import type { EventOf, Message } from '@rivulet/protocol'
+import { type EventOf, hasEnded, type Message } from '@rivulet/protocol'
 import type { Claimed } from './store/claim-turn.ts'
 import { type TurnRow, toMessage } from './store/rows.ts'
 
@@ -19,8 +19,7 @@ export function startedEvent({ turn, input }: Claimed): KeyedEvent {
 
 export function finishedEvent(turn: TurnRow): KeyedEvent {
   const { task, number, attempt, status, stopReason, usage, error, finishedAt } = turn
-  if (status !== 'completed' && status !== 'failed' && status !== 'canceled')
-    throw new Error(`Turn ${turn.id} is ${status}: it has not ended`)
+  if (!hasEnded(status)) throw new Error(`Turn ${turn.id} is ${status}: it has not ended`)
   const common = { task, turn: number, attempt, at: (finishedAt ?? new Date()).getTime() }
   const outcome = { status, stopReason: stopReason ?? 'other', ...(usage && { usage }), ...(error && { error }) }
   return { key: `finished:${number}`, event: { type: 'turn.finished', ...common, ...outcome } }

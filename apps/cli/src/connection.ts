@@ -1,12 +1,11 @@
 /** The options of every command that talks to a platform, and the client that they ask for. */
 import { createClient, type RivuletClient } from '@rivulet/client'
+import { defaultUrl } from '@rivulet/protocol/environment'
 import type { Command } from 'commander'
 import type { Environment } from './context.ts'
 import { UsageError } from './exit-code.ts'
 
 export type Connection = { url: string; key?: string | undefined }
-
-const defaultUrl = 'http://127.0.0.1:4000'
 
 /** A person waits: enough tries for a hiccup, too few to hang on a platform that is not there. */
 const maxRetries = 2

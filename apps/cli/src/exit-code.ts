@@ -1,5 +1,5 @@
 /** What the shell is told: how the work ended, or that the question was wrong. */
-import type { TaskStatus } from '@rivulet/client'
+import { hasEnded, type TaskStatus } from '@rivulet/client'
 
 export const exitCodes = { completed: 0, failed: 1, usage: 2, canceled: 130 } as const
 
@@ -8,6 +8,5 @@ export class UsageError extends Error {}
 
 /** A task that has not ended was left before its end. */
 export function exitCodeOf(status: TaskStatus): number {
-  if (status === 'completed' || status === 'failed' || status === 'canceled') return exitCodes[status]
-  return exitCodes.failed
+  return hasEnded(status) ? exitCodes[status] : exitCodes.failed
 }

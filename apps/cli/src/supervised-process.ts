@@ -5,6 +5,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 
+/** How long a program may take to stop before it is killed. */
+const stopMs = 20_000
+
 export type SupervisedProcess = { restart(): Promise<void>; stop(): Promise<void> }
 
 export type ProcessSpec = {
@@ -19,12 +22,10 @@ export type ProcessSpec = {
   hear: (line: string) => void
   /** False once everything is being stopped: then nothing is started again. */
   isWanted: () => boolean
-  /** How long a program may take to stop before it is killed. Default 20,000. */
-  stopMs?: number
 }
 
 export function superviseProcess(spec: ProcessSpec): SupervisedProcess {
-  const { name, entry, args, environment, write, hear, isWanted, stopMs = 20_000 } = spec
+  const { name, entry, args, environment, write, hear, isWanted } = spec
   let child: ChildProcess | null = null
   let isStopping = false
   let quickDeaths = 0

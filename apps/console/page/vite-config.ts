@@ -4,7 +4,7 @@ import tailwind from '@tailwindcss/vite'
 import react from '@vitejs/plugin-react'
 import type { InlineConfig } from 'vite'
 
-export const folder = fileURLToPath(new URL('..', import.meta.url))
+const folder = fileURLToPath(new URL('..', import.meta.url))
 
 export const viteConfig: InlineConfig = {
   root: folder,

@@ -3,7 +3,7 @@
  *
  * Messages are numbered 0, 1, 2 … by content block in order of appearance. Each is started, extended and closed; the last close carries the
  * stop reason and the usage. An abort closes what is open as `aborted` and ends the stream in peace. A failure closes it as `failed`, then
- * iterators throw and the result rejects with a `AgentError` that holds what there was.
+ * iterators throw and the result rejects with an `AgentError` that holds what there was.
  */
 import type { ContentOf, JsonObject, Message, StopReason, Update, Usage } from '@rivulet/protocol'
 import type { EventStream } from './event-stream.ts'

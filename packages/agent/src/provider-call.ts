@@ -2,7 +2,7 @@
  * One HTTP request to a provider, and its answer as server-sent events.
  *
  * Whatever ends the iteration (the last event, a reader that has enough, an abort, silence) ends the request as well: no body is left open.
- * Every failure is a `AgentError` that says whether asking again may help.
+ * Every failure is an `AgentError` that says whether asking again may help.
  */
 import { untilAborted } from './abort.ts'
 import { AgentError, messageOf } from './agent-error.ts'
@@ -116,7 +116,7 @@ export function inBandError(error: unknown): AgentError {
   return new AgentError(`The model failed: ${errorTextOf(error)}`, { status: number, isRetryable })
 }
 
-export function isRetryableStatus(status: number): boolean {
+function isRetryableStatus(status: number): boolean {
   return status === 408 || status === 409 || status === 429 || status >= 500
 }
 

@@ -23,7 +23,7 @@ export function connectRedis(role: RedisRole, { url, onError }: ConnectionDeps):
   return redis
 }
 
-export function isClusterUrl(url: string): boolean {
+function isClusterUrl(url: string): boolean {
   return url.includes(',')
 }
 

@@ -1,15 +1,12 @@
 /** Redis, both ends of each pipe: the log of events and the queue of turns. */
-export { type ConnectionDeps, connectRedis, isClusterUrl, type RedisConnection, type RedisRole, whenReady } from './connections.ts'
+export { connectRedis, type RedisConnection, whenReady } from './connections.ts'
 export {
-  type AnnounceAnswer,
-  type Announcement,
   type Append,
   type AppendAnswer,
   createLogAnnouncer,
   createLogReader,
   createLogSubscriber,
   createLogWriter,
-  type EncodedEvent,
   encodeEvent,
   type LogAnnouncer,
   type LogEntry,
@@ -23,4 +20,4 @@ export {
 export { createKeys, type Keys } from './keys.ts'
 export { type RedisMemory, readRedisMemory, requireFitRedis, whyPolicyIsUnfit } from './redis-fitness.ts'
 export { createTurnConsumer, createTurnQueue, type Dispatch, type TurnConsumer, type TurnQueue } from './turn-queue.ts'
-export { hearServer, tellWorker } from './worker-channel.ts'
+export { hearServer } from './worker-channel.ts'

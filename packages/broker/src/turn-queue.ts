@@ -97,8 +97,6 @@ export function createTurnConsumer({
     // A worker that dies between taking a job and claiming its turn leaves no lease behind that could end: its job has to come back by itself.
     lockDuration: jobLockMs,
     stalledInterval: jobLockMs / 2,
-    removeOnComplete: { count: 0 },
-    removeOnFail: { count: 0 },
   })
   worker.on('error', onError)
   return { setConcurrency, pause: () => worker.pause(true), close: () => worker.close() }

@@ -3,7 +3,7 @@
 /** Calls back when it is worth trying again at once; answers how to stop that. */
 export type WakeUps = (wake: () => void) => () => void
 
-export const firstDelayMs = 100
+const firstDelayMs = 100
 export const maxDelayMs = 5_000
 
 /** Doubles with each failure in a row, jittered downwards by up to half: those who were cut off together do not come back together. */

@@ -69,7 +69,7 @@ function fold({ state, isWhole }: Place, event: Event, cursor: Cursor): TaskStat
   return next
 }
 
-/** Who began in the middle knows messages from the first one on that starts before its ears. */
+/** Who began in the middle knows messages from the first one on that it heard start. */
 function beginAt(state: TaskState, event: Event): TaskState {
   return event.type === 'message.started' && state.messages.length === 0 ? { ...state, messagesFrom: event.index } : state
 }

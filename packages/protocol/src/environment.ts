@@ -24,6 +24,8 @@ function reasonOf({ message }: z.core.$ZodIssue): string {
   return message
 }
 
+export const defaultUrl = 'http://127.0.0.1:4000'
+
 /** A duration, a limit, a count. */
 export const wholeNumber = (byDefault: number, min = 1) => z.coerce.number().int().min(min).default(byDefault)
 
@@ -51,7 +53,7 @@ export const sharedVariables = {
     .describe('stands in the name of every key and channel in Redis; the same for APIs and workers'),
   RIVULET_URL: z
     .url({ protocol: /^https?$/ })
-    .default('http://127.0.0.1:4000')
+    .default(defaultUrl)
     .describe('the API, as workers and the command line reach it'),
   RIVULET_KEY: z.string().optional().describe('a key with every scope: the API accepts it, the command line sends it'),
   RIVULET_WORKER_KEY: z.string().optional().describe('the key of workers: the API accepts it for `/internal`, a worker sends it'),

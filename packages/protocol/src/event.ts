@@ -77,6 +77,10 @@ export type Event = z.output<typeof eventSchema>
 export type EventType = Event['type']
 export type EventOf<T extends EventType> = Extract<Event, { type: T }>
 export type MessageEvent = EventOf<'message.started' | 'message.delta' | 'message.replaced' | 'message.finished'>
+
+export function isMessageEvent(event: Event): event is MessageEvent {
+  return event.type.startsWith('message.')
+}
 export type WireEvent = z.output<typeof wireEventSchema>
 export type Snapshot = Extract<WireEvent, { type: 'snapshot' }>
 export type TokenEvent = z.output<typeof tokenEventSchema>

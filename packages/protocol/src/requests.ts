@@ -47,7 +47,7 @@ export const createTurnBody = z.strictObject({
 export const cancelTaskBody = z.strictObject({ reason: z.string().max(1000).optional() })
 
 /** What the holder of a token may do to its one task. */
-const tokenRightSchema = z.enum(['read', 'send', 'cancel'])
+export const tokenRightSchema = z.enum(['read', 'send', 'cancel'])
 
 export const createTokenBody = z.strictObject({
   can: z.union([tokenRightSchema.transform(right => [right]), z.array(tokenRightSchema).min(1).max(3)]),
@@ -87,7 +87,6 @@ export const listMessagesQuery = z.strictObject({ after: digits.optional(), limi
 
 export type CreateTask = z.output<typeof createTaskBody>
 export type CreateTurn = z.output<typeof createTurnBody>
-export type CancelTask = z.output<typeof cancelTaskBody>
 export type TaskToken = z.output<typeof tokenAnswer>
 export type TokenRight = z.output<typeof tokenRightSchema>
 export type ListTasks = z.output<typeof listTasksQuery>

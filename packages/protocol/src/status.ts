@@ -42,6 +42,18 @@ export function hasEnded(status: TurnStatus): status is OutcomeStatus {
   return status === 'completed' || status === 'failed' || status === 'canceled'
 }
 
+/** What becomes of the messages that a turn leaves open when it ends. */
+export function closingStatus({
+  status,
+  error,
+}: {
+  status: OutcomeStatus
+  error?: { code: string } | undefined
+}): Exclude<MessageStatus, 'streaming'> {
+  if (status === 'completed') return 'complete'
+  return status === 'canceled' || error?.code === 'deadline_exceeded' ? 'aborted' : 'failed'
+}
+
 /** The states from which a turn may go to `target`: the condition of the UPDATE that takes it there. */
 export function turnStatusesBefore(target: TurnStatus): TurnStatus[] {
   return turnStatusSchema.options.filter(status => (turnTransitions[status] as readonly TurnStatus[]).includes(target))

@@ -247,7 +247,7 @@ describe('beginning in the middle', () => {
 
 test('what ends the open messages of a stopped turn comes in index order and folds to what it says', () => {
   const state = fold(logOf([begun(1, 0), started(0), started(1), finished(0), started(2)]))
-  const closings = closingEvents(state, { ...stamp, status: 'aborted', stopReason: 'aborted' })
-  expect(closings).toMatchObject([{ index: 1 }, { index: 2 }])
+  const closings = closingEvents(state, { ...stamp, status: 'aborted' })
+  expect(closings).toMatchObject([1, 2].map(index => ({ index, status: 'aborted', stopReason: 'aborted' })))
   expect(messagesOf(fold(logOf(closings, 2), state)).map(({ status }) => status)).toEqual(['complete', 'aborted', 'aborted'])
 })

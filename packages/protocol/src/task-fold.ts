@@ -9,7 +9,7 @@ import { type Cursor, compareCursors, origin } from './cursor.ts'
 import { DeltaAccumulator, timeOf } from './delta-accumulator.ts'
 import type { Message, Turn } from './entities.ts'
 import { RivuletError } from './errors.ts'
-import type { Event, EventOf, MessageEvent } from './event.ts'
+import { type Event, type EventOf, isMessageEvent, type MessageEvent } from './event.ts'
 import { PersistentList } from './persistent-list.ts'
 import { hasEnded, type TaskStatus } from './status.ts'
 
@@ -74,14 +74,11 @@ export function isSettled(state: TaskState): boolean {
 /** What ends the messages that are still open, in index order: the same for a worker that stops and for a server that stops it. */
 export function closingEvents(
   state: TaskState,
-  how: Pick<EventOf<'message.finished'>, 'task' | 'turn' | 'attempt' | 'at' | 'status' | 'stopReason' | 'error'>,
+  how: Pick<EventOf<'message.finished'>, 'task' | 'turn' | 'attempt' | 'at' | 'status' | 'error'>,
 ): EventOf<'message.finished'>[] {
+  const stop = how.status === 'aborted' ? ({ stopReason: 'aborted' } as const) : {}
   const open = messagesOf(state).filter(message => message.status === 'streaming')
-  return open.map(({ index }) => ({ type: 'message.finished', ...how, index }))
-}
-
-function isMessageEvent(event: Event): event is MessageEvent {
-  return event.type.startsWith('message.')
+  return open.map(({ index }) => ({ type: 'message.finished', ...how, ...stop, index }))
 }
 
 function change(state: TaskState, event: Exclude<Event, MessageEvent>): TaskState {

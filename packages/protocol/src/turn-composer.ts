@@ -118,8 +118,7 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
 
   function closeAll(status: Exclude<MessageStatus, 'streaming'>, error?: Failure): Event[] {
     const flushed = messagesOf(state).flatMap(({ index }) => flushHalves(index))
-    const how = { status, ...(status === 'aborted' && { stopReason: 'aborted' as const }), ...(error && { error }) }
-    return [...flushed, ...closingEvents(state, { ...stamp(), ...how }).map(closing => say(honest(closing)))]
+    return [...flushed, ...closingEvents(state, { ...stamp(), status, ...(error && { error }) }).map(closing => say(honest(closing)))]
   }
 
   function deltaEvents(index: number, known: DeltaAccumulator | undefined, delta: Delta): Event[] {

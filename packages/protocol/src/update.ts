@@ -3,7 +3,7 @@
  * composer turns them into events.
  */
 import { z } from 'zod'
-import { type Content, type ContentOf, contentSchema } from './content.ts'
+import { type Content, contentSchema, text } from './content.ts'
 import { type Delta, deltaSchema, isPlainText } from './delta.ts'
 import { failureSchema, usageSchema } from './entities.ts'
 import { countFields, isCount, isRecord } from './fields.ts'
@@ -52,9 +52,7 @@ export function delta(at: number, addition: string | Delta): UpdateOf<'delta'> {
 
 /** Replaces everything at the index and closes it. A string is plain text. */
 export function full(at: number, whole: string | Content, metadata?: JsonObject): UpdateOf<'full'> {
-  const replacement: Content =
-    typeof whole === 'string' ? ({ type: 'text', text: whole, format: 'plain' } satisfies ContentOf<'text'>) : whole
-  return { type: 'full', index: at, content: replacement, ...(metadata && { metadata }) }
+  return { type: 'full', index: at, content: typeof whole === 'string' ? text(whole) : whole, ...(metadata && { metadata }) }
 }
 
 /** Closes a message. Optional: what is open when the turn ends is closed by it. */

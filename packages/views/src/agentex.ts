@@ -12,12 +12,13 @@ import {
   type Event,
   type EventOf,
   emptyState,
+  isMessageEvent,
   type Json,
   type Message,
   type MessageEvent,
   type TaskState,
 } from '@rivulet/protocol'
-import { createFollower, type Heard, isMessageEvent } from './follower.ts'
+import { createFollower, type Heard } from './follower.ts'
 
 export type TaskMessageUpdate = StreamTaskMessageStart | StreamTaskMessageDelta | StreamTaskMessageFull | StreamTaskMessageDone
 

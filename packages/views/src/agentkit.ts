@@ -10,6 +10,7 @@ import {
   type ContentOf,
   type Event,
   emptyState,
+  isMessageEvent,
   isTextDelta,
   type Json,
   type JsonObject,
@@ -18,7 +19,7 @@ import {
   type MessageEvent,
   type TaskState,
 } from '@rivulet/protocol'
-import { createFollower, isMessageEvent } from './follower.ts'
+import { createFollower } from './follower.ts'
 
 export type Delta =
   | { type: 'BeginPart'; part_id: string; kind: PartKind }

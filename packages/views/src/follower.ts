@@ -42,10 +42,6 @@ export function createFollower(from: TaskState): Follower {
   }
 }
 
-export function isMessageEvent(event: Event): event is MessageEvent {
-  return event.type.startsWith('message.')
-}
-
 /** What the text of a message says beyond what was streamed of it; nothing where it says something else, for words cannot be taken back. */
 export function unsaidText(before: Content | undefined, after: Content): string {
   if (after.type !== 'text') return ''

@@ -5,8 +5,8 @@
  * `Done` ends a response, and the calls of each response are counted from 0. What these words cannot say is left out: reasoning, results of
  * tools, data, media, and a text that takes back what was streamed.
  */
-import { type Content, type Event, type EventOf, emptyState, type MessageEvent, type TaskState } from '@rivulet/protocol'
-import { createFollower, type Heard, isMessageEvent, unsaidArguments, unsaidText } from './follower.ts'
+import { type Content, type Event, type EventOf, emptyState, isMessageEvent, type MessageEvent, type TaskState } from '@rivulet/protocol'
+import { createFollower, type Heard, unsaidArguments, unsaidText } from './follower.ts'
 import type { StreamEvent } from './stream-accumulator.ts'
 
 export { type ChunkResponse, parseSseLine } from './sse-line.ts'

@@ -4,8 +4,17 @@
  * An attempt at a turn is a span, each text and reasoning is one below it, and so is each call, from its request to the result that bears its
  * id. A result that nobody asked for is none. What the log does not end is closed as incomplete where the log, or the attempt, stops.
  */
-import { type Event, type EventOf, emptyState, type JsonObject, type Message, type MessageEvent, type Usage } from '@rivulet/protocol'
-import { createFollower, isMessageEvent } from './follower.ts'
+import {
+  type Event,
+  type EventOf,
+  emptyState,
+  isMessageEvent,
+  type JsonObject,
+  type Message,
+  type MessageEvent,
+  type Usage,
+} from '@rivulet/protocol'
+import { createFollower } from './follower.ts'
 
 export type Span = {
   traceId: string

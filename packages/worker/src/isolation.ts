@@ -16,7 +16,7 @@ export type Isolation = {
 
 export type IsolatedTurn = { turn: string; claimId: string; agent: string }
 
-export function encodeIsolatedTurn({ turn, claimId, agent }: IsolatedTurn): string {
+function encodeIsolatedTurn({ turn, claimId, agent }: IsolatedTurn): string {
   return [turn, claimId, agent].join('/')
 }
 

@@ -6,7 +6,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import { digestOf, type Failure, type FinishBody, RivuletError, type Tracer, type Update } from '@rivulet/protocol'
+import { closingStatus, digestOf, type Failure, type FinishBody, RivuletError, type Tracer, type Update } from '@rivulet/protocol'
 import type { Appender } from './appender.ts'
 import { endOf } from './auto-send.ts'
 import type { AgentDefinition } from './define-agent.ts'
@@ -135,7 +135,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   }
 
   function silence(ending: Ending): void {
-    if (ending.how === 'finished') writer.end(statusOf(ending.outcome), ending.outcome.error)
+    if (ending.how === 'finished') writer.end(closingStatus(ending.outcome), ending.outcome.error)
     else writer.stop(overBy(ending))
   }
 
@@ -200,11 +200,6 @@ function finished(outcome: FinishBody['outcome']): Ending {
 
 function overBy({ how }: Ending): RivuletError {
   return turnOver(how === 'finished' ? 'it has ended' : `it was ${how}`)
-}
-
-function statusOf({ status, error }: FinishBody['outcome']): 'complete' | 'failed' | 'aborted' {
-  if (status === 'completed') return 'complete'
-  return error?.code === 'deadline_exceeded' ? 'aborted' : 'failed'
 }
 
 function tooLate(): RivuletError {

@@ -3,6 +3,7 @@
  * gets the same answer. What was found is believed for a few seconds, so that ten thousand viewers who come back at once ask Postgres once.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type { Database } from '../store/database.ts'
 import { findKey, liveKeys, noteKeyUse } from '../store/keys.ts'
 import { digestOfSecret, parseKeyText } from './key-secret.ts'
@@ -31,11 +32,9 @@ export type KeyCheckDeps = {
   pepper?: string | undefined
 }
 
-type Believed = { until: number; principal: Promise<Principal | null> }
-
 export function createKeyCheck({ db, key, workerKey, pepper }: KeyCheckDeps): KeyCheck {
   const roots = [...(key ? [rootKey(key, scopes)] : []), ...(workerKey ? [rootKey(workerKey, ['worker'])] : [])]
-  const believed = new Map<string, Believed>()
+  const believed = new LRUCache<string, Promise<Principal | null>>({ max: maxBelieved, ttl: believedMs })
   return { check, holder, stillLive }
 
   async function check(text: string): Promise<Principal | null> {
@@ -54,32 +53,25 @@ export function createKeyCheck({ db, key, workerKey, pepper }: KeyCheckDeps): Ke
   async function stillLive(ids: readonly string[]): Promise<ReadonlySet<string>> {
     const stored = ids.filter(id => !roots.some(({ principal }) => principal.key === id))
     const live = new Set([...ids.filter(id => !stored.includes(id)), ...(stored.length > 0 ? await liveKeys(db, stored) : [])])
-    for (const [digest, { principal }] of believed) {
+    for (const [digest, principal] of believed) {
       const found = await principal.catch(() => null)
       if (found?.key && ids.includes(found.key) && !live.has(found.key)) believed.delete(digest)
     }
     return live
   }
 
+  /** Only what is valid is kept: whoever makes up keys does not fill the memory. */
   async function believe(name: string, find: () => Promise<Principal | null>): Promise<Principal | null> {
     const known = believed.get(name)
-    const now = performance.now()
-    if (known && known.until > now) return unexpired(await known.principal)
-    const principal = find()
-    believed.set(name, { until: now + believedMs, principal })
-    try {
-      const found = unexpired(await principal)
-      // Only what is valid is kept: whoever makes up keys does not fill the memory.
-      if (!found) believed.delete(name)
-      for (const oldest of believed.keys()) {
-        if (believed.size <= maxBelieved) break
-        believed.delete(oldest)
-      }
-      return found
-    } catch (error) {
+    if (known) return unexpired(await known)
+    const asked = find()
+    believed.set(name, asked)
+    const found = await asked.catch(error => {
       believed.delete(name)
       throw error
-    }
+    })
+    if (!found) believed.delete(name)
+    return found
   }
 
   /** What is malformed is looked up all the same, under an id that no key has. */

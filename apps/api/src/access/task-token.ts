@@ -3,15 +3,16 @@
  * changed by nobody. A token is good only as long as the key that it was signed for.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import type { TokenRight } from '@rivulet/protocol'
+import { type TokenRight, tokenRightSchema } from '@rivulet/protocol'
 import { z } from 'zod'
 
 export const tokenPrefix = 'rvt_'
+const tokenShape = new RegExp(`^${tokenPrefix}([\\w-]{1,2000})\\.([\\w-]{43})$`)
 
 const claimsSchema = z.object({
   tenant: z.string(),
   task: z.string(),
-  can: z.array(z.enum(['read', 'send', 'cancel'])),
+  can: z.array(tokenRightSchema),
   /** The key that it was signed for; null where none is asked for. */
   key: z.string().nullable(),
   /** Seconds since 1970. */
@@ -56,7 +57,7 @@ export function createTaskTokens(secret: string | undefined, now: () => number =
   }
 
   function verify(token: string): TokenClaims | null {
-    const [, payload = '', signature = ''] = /^rvt_([\w-]{1,2000})\.([\w-]{43})$/.exec(token) ?? []
+    const [, payload = '', signature = ''] = tokenShape.exec(token) ?? []
     const given = Buffer.from(signature, 'base64url')
     const expected = signatureOf(payload)
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null

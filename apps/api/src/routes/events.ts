@@ -66,7 +66,7 @@ export function createEventStream({ of, hub, reader, streams, metrics, isDrainin
     return (request.headers.accept ?? '').includes('text/event-stream')
   }
 
-  /** A place for the stream, before anything is done that could not be taken back. Who may write may not read for that. */
+  /** A place for the stream, before anything is done that could not be taken back. `tasks:write` alone does not allow a stream. */
   function reserve({ principal }: FastifyRequest): Admission {
     if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
     if (!holds(principal, 'tasks:read')) throw new RivuletError('forbidden', 'This key may not do this')

@@ -199,7 +199,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
   }
 }
 
-export function pageOf<T extends z.ZodType, C extends z.ZodType>(item: T, cursor: C) {
+function pageOf<T extends z.ZodType, C extends z.ZodType>(item: T, cursor: C) {
   return z.object({ data: z.array(item), nextCursor: cursor.nullable() })
 }
 

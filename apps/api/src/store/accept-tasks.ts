@@ -9,7 +9,7 @@ import type { CreateTask, Json } from '@rivulet/protocol'
 import { type Accepted, newTask } from './create-task.ts'
 import { type DatabaseHandle, sqlStateOf } from './database.ts'
 import { createGathering, type Gathering } from './gathering.ts'
-import { type Answer, type IdempotencyKey, inFlight } from './idempotency.ts'
+import { type Answer, type IdempotencyKey, inFlight, keptFor } from './idempotency.ts'
 import { columnsOf, type JsonRow, toJsonRow } from './json-rows.ts'
 import type { Intent } from './outbox.ts'
 import { newTurn } from './queue-turn.ts'
@@ -87,7 +87,7 @@ with wanted as (
   from wanted, json_populate_record(null::idempotency_keys, entry->'key') as own where own.key is not null
   on conflict (tenant, key) do update
     set fingerprint = excluded.fingerprint, status = excluded.status, body = excluded.body, created_at = now()
-    where idempotency_keys.created_at < now() - interval '24 hours'
+    where idempotency_keys.created_at < now() - ${keptFor}
   returning key
 ), fresh as (
   select entry from wanted where entry->'key' is null or entry->'key'->>'key' in (select key from keyed)

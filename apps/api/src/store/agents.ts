@@ -1,11 +1,10 @@
 /** Agents that workers have ever registered, and the workers that are there now. */
-import type { Agent } from '@rivulet/protocol'
-import { asc, lt, sql } from 'drizzle-orm'
+import type { Agent, Hello } from '@rivulet/protocol'
+import { asc, lt, type SQL, sql } from 'drizzle-orm'
 import type { Database } from './database.ts'
+import { msAgo } from './moments.ts'
 import { agents, turns, workers } from './schema.ts'
 import { isOf, type Tenant } from './tenant.ts'
-
-export type Hello = { worker: string; agents: { name: string; description: string }[] }
 
 export async function registerWorker(db: Database, { worker, agents: declared }: Hello): Promise<void> {
   const names = declared.map(({ name }) => name)
@@ -28,19 +27,23 @@ export async function registerWorker(db: Database, { worker, agents: declared }:
 
 /** Agents and workers are everybody's; the work that is counted is the tenant's own. */
 export async function listAgents(db: Database, tenant: Tenant, workerTimeoutMs: number): Promise<Agent[]> {
-  const present = sql`w.seen_at > now() - ${workerTimeoutMs} * interval '1 millisecond'`
   const countTurns = (status: string) =>
     sql<number>`(select count(*) from turns join tasks on tasks.id = turns.task where tasks.agent = agents.name and turns.status = ${status} and ${isOf(tenant, turns.tenant) ?? sql`true`})`
   return db
     .select({
       name: agents.name,
       description: agents.description,
-      workers: sql<number>`(select count(*) from workers w where agents.name = any(w.agents) and ${present})`.mapWith(Number),
+      workers: presentWorkers(workerTimeoutMs).mapWith(Number),
       queued: countTurns('queued').mapWith(Number),
       running: countTurns('running').mapWith(Number),
     })
     .from(agents)
     .orderBy(asc(agents.name))
+}
+
+/** How many workers of an agent are there now, in a query about agents. */
+export function presentWorkers(workerTimeoutMs: number): SQL<number> {
+  return sql`(select count(*) from workers where agents.name = any(workers.agents) and workers.seen_at > ${msAgo(workerTimeoutMs)})`
 }
 
 export async function forgetWorkers(db: Database): Promise<void> {

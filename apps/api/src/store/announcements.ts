@@ -1,6 +1,8 @@
 /** Which ends stand in the log, and which are still owed to it. */
-import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm'
+import { outcomeStatusSchema } from '@rivulet/protocol'
+import { and, asc, eq, inArray, lt } from 'drizzle-orm'
 import type { Database } from './database.ts'
+import { msAgo } from './moments.ts'
 import { lockTask, pendingTurns, raiseEpoch } from './queue-turn.ts'
 import type { TurnRow } from './rows.ts'
 import { turns } from './schema.ts'
@@ -12,8 +14,8 @@ export async function markAnnounced(db: Database, ended: readonly TurnRow[]): Pr
 }
 
 export async function owedTurns(db: Database, { olderThanMs, limit }: { olderThanMs: number; limit: number }): Promise<TurnRow[]> {
-  const ended = inArray(turns.status, ['completed', 'failed', 'canceled'])
-  const isOld = lt(turns.finishedAt, sql`now() - ${olderThanMs} * interval '1 millisecond'`)
+  const ended = inArray(turns.status, outcomeStatusSchema.options)
+  const isOld = lt(turns.finishedAt, msAgo(olderThanMs))
   return db
     .select()
     .from(turns)

@@ -6,7 +6,7 @@ import type { RememberedStep } from '@rivulet/protocol'
 import type { Claimed } from './claim-turn.ts'
 import type { Database } from './database.ts'
 import { fromJsonRow, type JsonRow } from './json-rows.ts'
-import { endedList, holdTaskOf, notQueuedList, unfinishedList } from './queue-turn.ts'
+import { holdTaskOf, isNext, notQueuedList, unfinishedList } from './queue-turn.ts'
 import { messages, tasks, turns } from './schema.ts'
 
 /** What names a claim: it is the caller's own, so that one who has not heard the answer can ask again. */
@@ -36,8 +36,6 @@ export async function claimQueued(
  * $1 turn, $2 claim, $3 worker, $4 lease in ms. Answers task, turn, its input as a message, earlier turns whose end may still be owed, and what
  * its steps have come to.
  *
- * `offset 0`: so it stays a question about this turn's task, whatever there is besides, and is not made a join of all turns.
- *
  * Whether it is the first claim is told by `first_index`, not by the attempts: one that was given back is not counted, and may yet have said
  * something.
  */
@@ -56,8 +54,7 @@ with before as (
   from tasks
   where turns.id = $1 and tasks.id = turns.task
     and turns.status not in (${notQueuedList}) and not canceling and deadline > now()
-    and not exists (select from turns earlier
-      where earlier.task = turns.task and earlier.number < turns.number and earlier.status not in (${endedList}) offset 0)
+    and ${isNext}
   returning turns.*
 ), raised as (
   update tasks set epoch = tasks.epoch + 1, status = 'running', updated_at = now() from claimed where tasks.id = claimed.task returning tasks.*

@@ -5,11 +5,11 @@
  * the task's next free index, and what the agent says follows it, for all attempts.
  */
 import type { RememberedStep } from '@rivulet/protocol'
-import { and, asc, eq, inArray, lt } from 'drizzle-orm'
+import { and, asc, eq, lt, notInArray } from 'drizzle-orm'
 import { type Claim, claimQueued } from './claim-queued.ts'
 import type { Database, Transaction } from './database.ts'
-import { leaseEnd } from './leases.ts'
-import { lockTask, raiseEpoch } from './queue-turn.ts'
+import { msFromNow } from './moments.ts'
+import { lockTask, raiseEpoch, unfinished } from './queue-turn.ts'
 import type { MessageRow, TaskRow, TurnRow } from './rows.ts'
 import { messages, turns } from './schema.ts'
 import { rememberedSteps } from './steps.ts'
@@ -48,7 +48,7 @@ export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimAnswe
 async function handOver(tx: Transaction, turn: TurnRow, worker: string, leaseMs: number): Promise<TurnRow> {
   const [handed] = await tx
     .update(turns)
-    .set({ worker, leaseUntil: leaseEnd(leaseMs) })
+    .set({ worker, leaseUntil: msFromNow(leaseMs) })
     .where(eq(turns.id, turn.id))
     .returning()
   return handed ?? turn
@@ -90,7 +90,7 @@ export async function describeClaim(tx: Transaction, task: TaskRow, turn: TurnRo
           .select()
           .from(messages)
           .where(and(eq(messages.task, task.id), eq(messages.index, firstIndex - 1)))
-  const ended = inArray(turns.status, ['completed', 'failed', 'canceled'])
+  const ended = notInArray(turns.status, unfinished)
   const unannounced = and(eq(turns.task, task.id), lt(turns.number, turn.number), ended, eq(turns.announced, false))
   const owed = await tx.select().from(turns).where(unannounced).orderBy(asc(turns.number))
   return { task, turn: { ...turn, epoch: turn.epoch ?? task.epoch, firstIndex }, input: input ?? null, owed }

@@ -7,6 +7,7 @@ import { and, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
 import type { Database, Transaction } from './database.ts'
 import { sqlStateOf } from './database.ts'
 import { endOnly } from './end-only.ts'
+import { msFromNow } from './moments.ts'
 import { dispatch, lockTask, pendingTurns, setTaskStatus } from './queue-turn.ts'
 import { type TurnRow, toMessageRow } from './rows.ts'
 import { messages, tasks, turns } from './schema.ts'
@@ -106,7 +107,7 @@ async function retry(tx: Transaction, turn: TurnRow, delayMs: number): Promise<T
     .set({
       ...{ status: 'queued', claim: null, worker: null, leaseUntil: null },
       failures: sql`${turns.failures} + 1`,
-      runAt: sql`now() + ${delayMs} * interval '1 millisecond'`,
+      runAt: msFromNow(delayMs),
     })
     .where(and(eq(turns.id, turn.id), eq(turns.status, 'running')))
     .returning()

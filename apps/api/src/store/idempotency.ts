@@ -3,6 +3,7 @@ import { type Json, RivuletError } from '@rivulet/protocol'
 import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from './database.ts'
 import { sqlStateOf } from './database.ts'
+import { msAgo } from './moments.ts'
 import { idempotencyKeys } from './schema.ts'
 import { isOf, type Tenant } from './tenant.ts'
 
@@ -67,7 +68,7 @@ async function insertKey(tx: Transaction, row: IdempotencyKey): Promise<boolean>
 
 /** Answers hold what was asked for: where tasks are kept for less than a day, so are they. */
 export async function forgetOldKeys(db: Database, keptMs: number | null): Promise<void> {
-  const longAgo = keptMs === null ? dayAgo : sql`greatest(${dayAgo}, now() - ${keptMs} * interval '1 millisecond')`
+  const longAgo = keptMs === null ? dayAgo : sql`greatest(${dayAgo}, ${msAgo(keptMs)})`
   await db.delete(idempotencyKeys).where(lt(idempotencyKeys.createdAt, longAgo))
 }
 
@@ -75,7 +76,10 @@ function isKey({ tenant, key }: IdempotencyKey): SQL | undefined {
   return and(isOf(tenant, idempotencyKeys.tenant), eq(idempotencyKeys.key, key))
 }
 
-const dayAgo = sql`now() - interval '24 hours'`
+/** An answer is kept for so long. */
+export const keptFor = `interval '24 hours'`
+
+const dayAgo = sql`now() - ${sql.raw(keptFor)}`
 
 export function inFlight(): RivuletError {
   return new RivuletError('in_flight', 'The first request under this key is still being answered')

@@ -1,15 +1,15 @@
 /** Leases: a worker's hold on its turns, renewed by heartbeats, given back at a clean stop, taken away when its worker is gone. */
+import type { Holding } from '@rivulet/protocol'
 import { and, eq, lt, sql } from 'drizzle-orm'
 import type { Database, Transaction } from './database.ts'
+import { msFromNow } from './moments.ts'
 import { dispatch, lockTask, setTaskStatus } from './queue-turn.ts'
 import type { TurnRow } from './rows.ts'
 import { turns } from './schema.ts'
 import { everyTenant } from './tenant.ts'
 
-export type Held = { turn: string; epoch: number }
-
 /** Extends the leases of one worker process at once; answers the turns that it no longer holds. */
-export async function extendLeases(db: Database, worker: string, held: readonly Held[], leaseMs: number): Promise<string[]> {
+export async function extendLeases(db: Database, worker: string, held: readonly Holding[], leaseMs: number): Promise<string[]> {
   if (held.length === 0) return []
   // Two values, however many turns there are. Whoever holds an older epoch must not keep the lease of its successor alive.
   const [ids, epochs] = [held.map(({ turn }) => turn), held.map(({ epoch }) => epoch)]
@@ -17,7 +17,7 @@ export async function extendLeases(db: Database, worker: string, held: readonly 
     with held as (
       select turn, epoch from unnest(${sql.param(ids)}::uuid[], ${sql.param(epochs)}::bigint[]) as held (turn, epoch)
     ), extended as (
-      update turns set lease_until = ${leaseEnd(leaseMs)} from held
+      update turns set lease_until = ${msFromNow(leaseMs)} from held
       where turns.id = held.turn and turns.epoch = held.epoch
         and turns.worker = ${worker} and turns.status = 'running' and not turns.canceling
       returning turns.id
@@ -27,12 +27,8 @@ export async function extendLeases(db: Database, worker: string, held: readonly 
   return rows.map(({ turn }) => turn)
 }
 
-export function leaseEnd(leaseMs: number) {
-  return sql`now() + ${leaseMs} * interval '1 millisecond'`
-}
-
 /** Gives a turn back as if it had never been claimed. */
-export async function releaseTurn(db: Database, { turn, epoch }: Held): Promise<boolean> {
+export async function releaseTurn(db: Database, { turn, epoch }: Holding): Promise<boolean> {
   return giveBack(db, turn, and(eq(turns.epoch, epoch), eq(turns.status, 'running'), eq(turns.canceling, false)), {
     attempt: sql`${turns.attempt} - 1`,
   })

@@ -2,7 +2,8 @@
 import type { Dispatch } from '@rivulet/broker'
 import { and, asc, eq, inArray, isNull, lt, lte, sql } from 'drizzle-orm'
 import type { Database, Transaction } from './database.ts'
-import { dispatch, endedList } from './queue-turn.ts'
+import { msAgo } from './moments.ts'
+import { dispatch, isNext } from './queue-turn.ts'
 import { outbox, tasks, turns } from './schema.ts'
 
 /** A turn that is sent to the queue, as people know it. */
@@ -36,7 +37,7 @@ export async function drainOutbox(
       .from(outbox)
       .innerJoin(turns, eq(turns.id, outbox.turn))
       .innerJoin(tasks, eq(tasks.id, turns.task))
-      .where(olderThanMs > 0 ? lte(outbox.createdAt, sql`now() - ${olderThanMs} * interval '1 millisecond'`) : undefined)
+      .where(olderThanMs > 0 ? lte(outbox.createdAt, msAgo(olderThanMs)) : undefined)
       .orderBy(asc(outbox.id))
       .limit(limit)
       .for('update', { of: outbox, skipLocked: true })
@@ -67,14 +68,7 @@ export async function dispatchedTurns(
     .from(turns)
     .innerJoin(tasks, eq(tasks.id, turns.task))
     .leftJoin(outbox, eq(outbox.turn, turns.id))
-    .where(
-      and(
-        eq(turns.status, 'queued'),
-        lt(turns.runAt, sql`now() - ${dueForMs} * interval '1 millisecond'`),
-        isNull(outbox.id),
-        firstPending,
-      ),
-    )
+    .where(and(eq(turns.status, 'queued'), lt(turns.runAt, msAgo(dueForMs)), isNull(outbox.id), sql.raw(isNext)))
     .orderBy(asc(turns.runAt))
     .limit(limit)
 }
@@ -95,8 +89,3 @@ async function redispatchOne(tx: Transaction, id: string): Promise<void> {
     .for('update')
   if (queued) await dispatch(tx, id)
 }
-
-const firstPending = sql`not exists (
-  select from turns earlier
-  where earlier.task = ${turns.task} and earlier.number < ${turns.number} and earlier.status not in (${sql.raw(endedList)})
-)`

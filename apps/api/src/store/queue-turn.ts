@@ -20,6 +20,15 @@ export const unfinishedList = sqlList(unfinished)
 export const endedList = sqlList(outcomeStatusSchema.options)
 export const notQueuedList = sqlList(turnStatusSchema.exclude(['queued']).options)
 
+/**
+ * Whether nothing before a turn in its task waits or runs, in a query about turns. `offset 0`: so it stays a question about this turn's task,
+ * whatever there is besides, and is not made a join of all turns.
+ */
+export const isNext = `not exists (
+  select from turns earlier
+  where earlier.task = turns.task and earlier.number < turns.number and earlier.status not in (${endedList}) offset 0
+)`
+
 /** The task, held until the transaction ends. Another tenant's is none. */
 export async function lockTask(tx: Transaction, tenant: Tenant, task: string): Promise<TaskRow> {
   const [row] = await tx

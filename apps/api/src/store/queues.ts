@@ -1,7 +1,8 @@
 /** What waits and what runs, of all tenants, by agent: for those who operate the platform. */
 import { sql } from 'drizzle-orm'
+import { presentWorkers } from './agents.ts'
 import type { Database } from './database.ts'
-import { endedList } from './queue-turn.ts'
+import { isNext } from './queue-turn.ts'
 
 /** `queued` could run now if a worker had room; `oldestMs` is how long the first of them could have. */
 export type AgentQueue = { agent: string; queued: number; oldestMs: number; running: number; workers: number }
@@ -10,16 +11,12 @@ export async function readQueues(db: Database, workerTimeoutMs: number): Promise
   const { rows } = await db.execute<Record<keyof AgentQueue, string>>(sql`
     select agents.name as agent,
       coalesce(due.queued, 0) as queued, coalesce(due.oldest, 0) as "oldestMs", coalesce(active.running, 0) as running,
-      (select count(*) from workers where agents.name = any(workers.agents)
-        and workers.seen_at > now() - ${workerTimeoutMs} * interval '1 millisecond') as workers
+      ${presentWorkers(workerTimeoutMs)} as workers
     from agents
     left join (
       select tasks.agent, count(*) as queued, floor(extract(epoch from now() - min(turns.run_at)) * 1000) as oldest
       from turns join tasks on tasks.id = turns.task
-      where turns.status = 'queued' and turns.run_at <= now() and not turns.canceling and not exists (
-        select from turns earlier
-        where earlier.task = turns.task and earlier.number < turns.number and earlier.status not in (${sql.raw(endedList)})
-      )
+      where turns.status = 'queued' and turns.run_at <= now() and not turns.canceling and ${sql.raw(isNext)}
       group by tasks.agent
     ) due on due.agent = agents.name
     left join (

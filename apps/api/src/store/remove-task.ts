@@ -3,6 +3,7 @@ import { outcomeStatusSchema, RivuletError } from '@rivulet/protocol'
 import { and, asc, eq, gt, inArray, lt, notExists, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import { firstIdAt } from './activity.ts'
 import type { Database } from './database.ts'
+import { msAgo } from './moments.ts'
 import { lockTask, pendingTurns } from './queue-turn.ts'
 import { tasks, turns } from './schema.ts'
 import { isOf, type Tenant } from './tenant.ts'
@@ -31,7 +32,7 @@ export async function removeOldTasks(
   db: Database,
   { keptMs, after, limit }: { keptMs: number; after: string | null; limit: number },
 ): Promise<OldTasks> {
-  const isOld = and(taskHasEnded, lt(tasks.updatedAt, sql`now() - ${keptMs} * interval '1 millisecond'`))
+  const isOld = and(taskHasEnded, lt(tasks.updatedAt, msAgo(keptMs)))
   // Ids grow with time: what was made since cannot have ended before.
   const wasMadeBefore = lt(tasks.id, firstIdAt(Date.now() - keptMs))
   const page = await db

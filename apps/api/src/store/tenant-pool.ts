@@ -68,7 +68,7 @@ export type Statement = { name: string; text: string; values: unknown[] }
 const begin = { text: 'begin' }
 const commit = { text: 'commit' }
 
-/** A transaction whose very first word was not heard is given up without its connection being given back: that happens when it ends. */
+/** Drizzle does not give a connection back on which `begin` has failed: then that happens when the connection ends. */
 function givenBackAtItsEnd(client: PoolClient): PoolClient {
   const release = client.release.bind(client)
   const onEnd = () => client.release(true)

@@ -1,4 +1,5 @@
 /** `rivulet start` and `rivulet dev`: everything in one terminal, until Ctrl-C. */
+import { defaultUrl } from '@rivulet/protocol/environment'
 import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
 import { openConsole } from '../console-page.ts'
@@ -49,7 +50,7 @@ async function run(
 }
 
 function welcome(url: string, pageUrl: string, agent: string): string {
-  const elsewhere = url === 'http://127.0.0.1:4000' ? '' : ` --url ${url}`
+  const elsewhere = url === defaultUrl ? '' : ` --url ${url}`
   return `
 Rivulet is ready. Open ${pageUrl} to see your agents work (the API: ${url}/docs), or in another terminal:
 

@@ -1,5 +1,6 @@
 /** `rivulet tasks`: the latest tasks, newest first, and those that fit. */
 import type { TaskQuery, TaskStatus } from '@rivulet/client'
+import { taskStatusSchema } from '@rivulet/protocol'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
@@ -14,14 +15,12 @@ type TasksOptions = Pick<TaskQuery, 'agent' | 'name' | 'limit' | 'cursor' | 'met
   json?: boolean
 }
 
-const statuses: TaskStatus[] = ['queued', 'running', 'waiting', 'completed', 'failed', 'canceled']
-
 export function addTasksCommand(program: Command, context: Context): void {
   const command = program
     .command('tasks')
     .description('list tasks, newest first')
     .option('--agent <name>', 'of this agent')
-    .addOption(new Option('--status <status>', 'in this state').choices(statuses))
+    .addOption(new Option('--status <status>', 'in this state').choices(taskStatusSchema.options))
     .option('--name <name>', 'of this name')
     .option('--metadata <key=value>', 'with this in their metadata (again for more)', addPair)
     .option('--limit <count>', 'how many, at most 100', parseLimit, 20)

@@ -18,7 +18,6 @@ export type TaskList = {
   loadMore(): void
   /** Says which rows are being looked at. */
   look(from: number): void
-  refresh(): void
 }
 
 export function useTaskList({ agent, status }: TaskFilter): TaskList {
@@ -86,6 +85,5 @@ export function useTaskList({ agent, status }: TaskFilter): TaskList {
   const look = useCallback((from: number) => {
     firstSeen.current = from
   }, [])
-  const refresh = useCallback(() => void ask.current(null), [])
-  return { book, isLoading, error, loadMore, look, refresh }
+  return { book, isLoading, error, loadMore, look }
 }

@@ -5,7 +5,7 @@
 export type Piece = { at: number; text: string }
 export type Pieces = Readonly<{ source: string; whole: readonly Piece[]; last: Piece }>
 
-export const pieceLength = 4_096
+const pieceLength = 4_096
 const longestLine = 16_384
 
 export function growPieces(before: Pieces | null, source: string): Pieces {

@@ -13,7 +13,7 @@ type Page = { requestAnimationFrame?(callback: () => void): unknown; cancelAnima
 /** A page that does not draw, in a server or in React Native's tests, has timers. */
 const frameMs = 16
 
-export const pageFrames: Frames = {
+const pageFrames: Frames = {
   request: callback => (globalThis as Page).requestAnimationFrame?.(callback) ?? setTimeout(callback, frameMs),
   cancel: frame => {
     const { cancelAnimationFrame } = globalThis as Page

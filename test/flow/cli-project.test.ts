@@ -86,6 +86,11 @@ test('a worker for another file finds the platform by itself, and starts again w
   expect(await worker.ended).toBe(0)
 })
 
+test('a second one on its port says so, and ends', async () => {
+  const second = await runCli(['start'], { cwd: parent, env: { PORT: new URL(url).port } })
+  expect([second.code, second.stderr]).toEqual([1, `${new URL(url).host} is taken by Rivulet: set PORT to a free one\n`])
+})
+
 test('what Ctrl-C sends stops everything, and nobody finds it any more', async () => {
   if (npmStart) await interrupt(npmStart)
   expect(npmStart?.output()).toContain('stopping')
@@ -95,6 +100,14 @@ test('what Ctrl-C sends stops everything, and nobody finds it any more', async (
     1,
     'No platform runs in this folder: start one with npm start, or set REDIS_URL and RIVULET_URL\n',
   ])
+})
+
+test('so does a SIGTERM to the one that watches', async () => {
+  const started = startProgram(process.execPath, [cli, 'start', '--watch', 'agents.ts'])
+  await until('it is ready', () => started.output().includes('Rivulet is ready'), patience)
+  started.child.kill('SIGTERM')
+  expect([await started.ended, started.output()]).toEqual([0, expect.stringContaining('stopping')])
+  await expect(fetch(`${url}/healthz`)).rejects.toThrow()
 })
 
 async function greeting(name: string): Promise<string> {

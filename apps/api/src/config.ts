@@ -135,10 +135,8 @@ export function readConfig(environment: Environment) {
 }
 
 export function readKeyPepper(environment: Environment): string {
-  return parse(
-    z.object({ KEY_PEPPER: z.string(`is needed: a secret of this installation, ${howToMakeOne}`).pipe(KEY_PEPPER.unwrap()) }),
-    environment,
-  ).KEY_PEPPER
+  const needed = z.string(`is needed: a secret of this installation, ${howToMakeOne}`).pipe(KEY_PEPPER.unwrap())
+  return readEnvironment('this command', z.object({ KEY_PEPPER: needed }), environment).KEY_PEPPER
 }
 
 /** As a browser sends it; `*` is none. */

@@ -5,10 +5,8 @@
  * `fails`: nothing can work like this. `lacks`: something is not there that need not be.
  */
 
-import { once } from 'node:events'
 import { accessSync, chmodSync, constants, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { createClient } from '@rivulet/client'
@@ -16,7 +14,7 @@ import { type Engine, type EngineOptions, startPostgres, startRedis } from '@riv
 import type { Connection } from './connection.ts'
 import { probePostgres, probeRedis } from './engine-probe.ts'
 import { sentenceOf } from './failure-sentence.ts'
-import { listeningUrl } from './listening-url.ts'
+import { portHolder, portTaken } from './port-holder.ts'
 import { root } from './programs.ts'
 
 export type Finding = { name: string; verdict: 'works' | 'lacks' | 'fails'; detail: string }
@@ -117,26 +115,9 @@ async function checkEngine(
 }
 
 async function checkPort({ host, port }: CheckupOptions): Promise<string> {
-  const server = createServer()
-  try {
-    server.listen(port, host)
-    await once(server, 'listening')
-    return `${host}:${port} is free`
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code !== 'EADDRINUSE') throw new Error(`${host}:${port} cannot be listened on (${code})`)
-    const url = listeningUrl(host, port)
-    const isOurs = await createClient({ url, maxRetries: 0, timeoutMs: 3_000 })
-      .health()
-      .then(
-        () => true,
-        () => false,
-      )
-    if (isOurs) return `${host}:${port} is taken, by Rivulet`
-    throw new Error(`${host}:${port} is taken by another program: set PORT to a free one`)
-  } finally {
-    server.close()
-  }
+  const holder = await portHolder(host, port)
+  if (holder === 'another program') throw portTaken(host, port, holder)
+  return holder ? `${host}:${port} is taken, by Rivulet` : `${host}:${port} is free`
 }
 
 async function checkPlatform({ connection, isConnectionGiven }: CheckupOptions): Promise<Finding> {

@@ -6,6 +6,7 @@ import { openConsole } from '../console-page.ts'
 import type { Context } from '../context.ts'
 import { startPlatform } from '../platform.ts'
 import { createPlatformLog } from '../platform-log.ts'
+import { requireFreePort } from '../port-holder.ts'
 
 export function addStartCommands(program: Command, context: Context): void {
   add('start', 'start engines, API and a worker with the example agents, or with those that these files export').option(
@@ -33,7 +34,9 @@ async function run(
 ): Promise<void> {
   const { environment } = context
   const log = createPlatformLog(context.out, isJson)
-  const platform = await startPlatform({ ...readConfig(environment), ...log, environment, agentFiles, isWatching })
+  const config = readConfig(environment)
+  await requireFreePort(config.host, config.port)
+  const platform = await startPlatform({ ...config, ...log, environment, agentFiles, isWatching })
   const opening = openConsole({ apiUrl: platform.url, isWatching, write: log.write })
   const stopped = new Promise<void>((resolve, reject) => {
     // Ctrl-C reaches this process twice: from the terminal and from npm.

@@ -18,13 +18,15 @@ export type Variable = {
   meaning: string
   /** As it would be written; null where there is none. */
   byDefault: string | null
+  /** Of a number: what is refused beyond, where that is not plain. */
+  bounds: string
   /** For those that have to be set. */
   example: string | null
   /** Not for people to set. */
   isInternal: boolean
 }
 
-type Property = { description?: string; default?: unknown; examples?: unknown[]; isInternal?: boolean }
+type Property = { description?: string; default?: unknown; examples?: unknown[]; isInternal?: boolean; minimum?: number; maximum?: number }
 
 const start = '<!-- variables: npm run docs:variables -->'
 const end = '<!-- end of variables -->'
@@ -62,13 +64,14 @@ export function exampleOf(variables: readonly Variable[]): string {
 
 const exampleHead = `# Every variable of Rivulet. Copy this file to .env, and keep that to yourself: .env is for secrets, and git ignores it.
 # Docker Compose reads .env by itself; in a shell: set -a; . ./.env; set +a
+# Leave out REDIS_URL and DATABASE_URL for npm start with engines of its own.
 # What is commented out has the value that is shown, or none. Written by npm run docs:variables; docs/operations.md says more.
 `
 
 function tableOf(variables: readonly Variable[]): string {
-  const rows = variables.map(({ name, readBy, meaning, byDefault, example }) => {
+  const rows = variables.map(({ name, readBy, meaning, byDefault, example, bounds }) => {
     const shown = byDefault === null ? (example === null ? '' : 'needed') : byDefault === '' ? '' : `\`${byDefault}\``
-    return `| \`${name}\` | ${readBy.join(', ')} | ${meaning} | ${shown} |`
+    return `| \`${name}\` | ${readBy.join(', ')} | ${meaning} | ${[shown, bounds].filter(Boolean).join('; ')} |`
   })
   return ['| variable | read by | meaning | default |', '|---|---|---|---|', ...rows].join('\n')
 }
@@ -81,11 +84,14 @@ function propertiesOf(program: Program): [string, Property][] {
 function describe(
   name: string,
   program: Program,
-  { description = '', default: byDefault, examples, isInternal = false }: Property,
+  { description = '', default: byDefault, examples, isInternal = false, minimum = 0, maximum = Number.MAX_SAFE_INTEGER }: Property,
 ): Variable {
   if (description === '') throw new Error(`${name} of ${program} has no description`)
   return {
     ...{ name, readBy: [program], meaning: description, isInternal },
+    bounds: [...(minimum > 1 ? [`at least ${minimum}`] : []), ...(maximum < Number.MAX_SAFE_INTEGER ? [`at most ${maximum}`] : [])].join(
+      ', ',
+    ),
     byDefault: byDefault === undefined ? null : String(byDefault),
     example: examples?.[0] === undefined ? null : String(examples[0]),
   }

@@ -7,7 +7,7 @@ const { REDIS_URL, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY, LOG_LEVEL } = 
 /** What a worker process reads. */
 export const variables = z.object({
   ...{ REDIS_URL, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY },
-  WORKER_CONCURRENCY: wholeNumber(20).pipe(z.number().max(10_000)).describe('turns at a time in one worker process'),
+  WORKER_CONCURRENCY: wholeNumber(20, 1, 10_000).describe('turns at a time in one worker process'),
   HEARTBEAT_MS: wholeNumber(5_000).describe('how often a worker renews its leases; a few times within `LEASE_MS`'),
   BACKPRESSURE_MS: wholeNumber(30_000).describe('how long a worker waits for a Redis that is out of memory, before the attempt fails'),
   WORKER_METRICS_PORT: z.coerce

@@ -42,18 +42,18 @@ export const variables = z.object({
     .default(80)
     .describe("how much of Redis' `maxmemory` may be used; beyond it new work is refused"),
   MAX_BODY_BYTES: wholeNumber(defaultLimits.bodyBytes, 64 * KiB).describe('the body of one request'),
-  MAX_JSON_DEPTH: wholeNumber(defaultLimits.jsonDepth, 8)
-    .pipe(z.number().max(1_000))
-    .describe('how deep the JSON of a request may be nested; what agents say, 64 in any case'),
+  MAX_JSON_DEPTH: wholeNumber(defaultLimits.jsonDepth, 8, 1_000).describe(
+    'how deep the JSON of a request may be nested; what agents say, 64 in any case',
+  ),
   MAX_JSON_ITEMS: wholeNumber(defaultLimits.jsonItems, 1_000).describe('keys and items in the JSON of one request'),
   MAX_QUEUED_TURNS_PER_TASK: wholeNumber(defaultLimits.queuedTurns).describe('turns of one task that wait'),
   MAX_DELTA_BYTES: wholeNumber(defaultLimits.deltaBytes, KiB).describe('one delta; longer ones are split'),
-  MAX_TURN_BYTES: wholeNumber(defaultLimits.turnBytes, KiB)
-    .pipe(z.number().max(4 * defaultLimits.turnBytes))
-    .describe('all that one turn says; beyond it the turn fails'),
-  MAX_STEPS_BYTES: wholeNumber(defaultLimits.stepsBytes, KiB)
-    .pipe(z.number().max(4 * defaultLimits.stepsBytes))
-    .describe('all that the steps of one turn remember; beyond it the turn fails'),
+  MAX_TURN_BYTES: wholeNumber(defaultLimits.turnBytes, KiB, 4 * defaultLimits.turnBytes).describe(
+    'all that one turn says; beyond it the turn fails',
+  ),
+  MAX_STEPS_BYTES: wholeNumber(defaultLimits.stepsBytes, KiB, 4 * defaultLimits.stepsBytes).describe(
+    'all that the steps of one turn remember; beyond it the turn fails',
+  ),
   MAX_VIEWER_BYTES: wholeNumber(defaultLimits.viewerBytes, 64 * KiB).describe(
     'what one viewer leaves unread; beyond it, it is skipped ahead by a snapshot',
   ),

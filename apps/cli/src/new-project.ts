@@ -9,7 +9,14 @@ import { fileURLToPath } from 'node:url'
 import { root } from './programs.ts'
 
 const templates = fileURLToPath(new URL('../template/', import.meta.url))
-const packages = { '@rivulet/cli': 'apps/cli', '@rivulet/client': 'packages/client', '@rivulet/worker': 'packages/worker' }
+const packages = {
+  '@rivulet/agent': 'packages/agent',
+  '@rivulet/cli': 'apps/cli',
+  '@rivulet/client': 'packages/client',
+  '@rivulet/worker': 'packages/worker',
+  // The one that schemas of tools are made with.
+  zod: 'node_modules/zod',
+}
 
 /** Answers the names of the files. Throws, and writes nothing, when something is in the folder already. */
 export function createProject(folder: string): string[] {

@@ -27,7 +27,8 @@ function reasonOf({ message }: z.core.$ZodIssue): string {
 export const defaultUrl = 'http://127.0.0.1:4000'
 
 /** A duration, a limit, a count. */
-export const wholeNumber = (byDefault: number, min = 1) => z.coerce.number().int().min(min).default(byDefault)
+export const wholeNumber = (byDefault: number, min = 1, max = Number.MAX_SAFE_INTEGER) =>
+  z.coerce.number().int().min(min).max(max).default(byDefault)
 
 export const sharedVariables = {
   HOST: z.string().default('127.0.0.1').describe('where the API listens; anything but this machine needs a key'),
@@ -36,14 +37,15 @@ export const sharedVariables = {
     .string()
     .regex(/^rediss?:\/\//, 'must be a redis:// URL')
     .meta({
-      description: 'Redis 6.2 or newer, or Valkey, with `maxmemory-policy noeviction`; with `npm start`, unset means an embedded one',
+      description:
+        'Redis 6.2 or newer, or Valkey, with `maxmemory-policy noeviction`; with `npm start`, unset means one of its own: the installed one, else an embedded one',
       examples: ['redis://127.0.0.1:6379'],
     }),
   DATABASE_URL: z
     .string()
     .regex(/^postgres(ql)?:\/\//, 'must be a postgres:// URL')
     .meta({
-      description: 'Postgres; with `npm start`, unset means an embedded one',
+      description: 'Postgres; with `npm start`, unset means one of its own: the installed one, else an embedded one',
       examples: ['postgres://rivulet:rivulet@127.0.0.1:5432/rivulet'],
     }),
   REDIS_PREFIX: z
@@ -55,8 +57,14 @@ export const sharedVariables = {
     .url({ protocol: /^https?$/ })
     .default(defaultUrl)
     .describe('the API, as workers and the command line reach it'),
-  RIVULET_KEY: z.string().optional().describe('a key with every scope: the API accepts it, the command line sends it'),
-  RIVULET_WORKER_KEY: z.string().optional().describe('the key of workers: the API accepts it for `/internal`, a worker sends it'),
+  RIVULET_KEY: z
+    .string()
+    .optional()
+    .describe('a key with every scope, 16 characters or more where others can call: the API accepts it, the command line sends it'),
+  RIVULET_WORKER_KEY: z
+    .string()
+    .optional()
+    .describe('the key of workers, 16 characters or more where others can call: the API accepts it for `/internal`, a worker sends it'),
   KEY_PEPPER: z
     .string()
     .min(32, 'must have at least 32 characters')

@@ -182,6 +182,35 @@ describe.skipIf(!hasNativeRedis)('a Redis that loses the end of its file', () =>
     for (const viewer of later) expect(textsOf(viewer)).toEqual(['go', 'word '.repeat(12), 'more', 'again'])
   })
 
+  test('or restarts with all of it: who watches hears nothing of it, who comes sees what was said, and who resumes goes on', async () => {
+    const { task } = await platform.client.createTask(scripted([say(0, 'so far'), rest(60_000)], { input: 'go' }))
+    const viewers = platform.urls.map(url => watch(task.id, { urls: [url], query: '?from=start' }))
+    await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text() === 'so far')))
+    const [past = []] = viewers.map(viewer => viewer.frames().filter(isLogged))
+    await redis.kill()
+    await redis.restart()
+    const joined = platform.urls.map(url => watch(task.id, { urls: [url] }))
+    await Promise.all(joined.map(viewer => viewer.until('sees it', ({ text }) => text() === 'so far')))
+    const resumed = resumedEverywhere(task.id, past)
+    await Promise.all(
+      resumed.map(viewer => viewer.until('has caught up', ({ frames }) => frames().some(({ data }) => data.type === 'caught_up'))),
+    )
+    for (const viewer of [...viewers, ...resumed]) expect(viewer.frames().filter(({ data }) => data.type === 'snapshot')).toEqual([])
+    await until('it is canceled', async () => (await platform.client.post(`/v1/tasks/${task.id}/cancel`, {})).status === 200)
+    expect(await judged([...viewers, ...joined, ...resumed])).toEqual([])
+  })
+
+  test('or loses all of it while nobody speaks: no cursor goes back, and what is said then is heard', async () => {
+    const { task } = await platform.client.createTask(scripted([say(0, 'so far'), rest(3_000), say(0, ' and on')], { input: 'go' }))
+    const viewers = platform.urls.map(url => watch(task.id, { urls: [url], query: '?from=start' }))
+    await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text() === 'so far')))
+    const [past = []] = viewers.map(viewer => viewer.frames().filter(isLogged))
+    await redis.client.flushall()
+    viewers.push(...resumedEverywhere(task.id, past))
+    expect(await judged(viewers)).toEqual([])
+    for (const viewer of viewers) expect(textsOf(viewer)).toEqual(['go', 'so far and on'])
+  })
+
   test('or is away for a while: whoever comes is told to come back, and whoever is there hears the rest', { timeout: 90_000 }, async () => {
     const { task } = await platform.client.createTask(scripted([repeat(60, say(0, 'word '), rest(25))], { input: 'go' }))
     const quiet = await platform.client.createTask(scripted([say(0, 'x')]))

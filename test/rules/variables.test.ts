@@ -36,7 +36,15 @@ test('the documents name no variable of ours that does not exist', () => {
 })
 
 describe('what is written', () => {
-  const variable = { name: 'A', readBy: ['API' as const], meaning: 'what `a` is', byDefault: null, example: null, isInternal: false }
+  const variable = {
+    name: 'A',
+    readBy: ['API' as const],
+    meaning: 'what `a` is',
+    byDefault: null,
+    bounds: '',
+    example: null,
+    isInternal: false,
+  }
 
   test('a page without a place for the table is refused', () => {
     expect(() => withTable('# Operations', [variable])).toThrow(/no place/)

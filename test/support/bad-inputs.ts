@@ -64,6 +64,9 @@ export const badInputs: readonly BadInput[] = [
   },
   ...broken(6, 'a method that is none', 'BREW /v1/tasks HTTP/1.1\r\nhost: a\r\n\r\n'),
   {
+    ...{ row: 6, input: 'CONNECT', send: () => ['CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n'], status: 400, code: 'bad_request' },
+  },
+  {
     ...{ row: 6, input: 'a method that the route does not take', send: asked('PUT /v1/tasks'), status: 405, code: 'method_not_allowed' },
     headers: { allow: /^GET, POST$/ },
   },
@@ -231,6 +234,12 @@ export const badInputs: readonly BadInput[] = [
       ],
     }),
   ),
+  {
+    ...{ row: 38, input: 'two of them in the URL', status: 400, code: 'bad_cursor' },
+    send: ({ key, task }) => [
+      `GET /v1/tasks/${task}/events?after=1-1&after=9-9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\nauthorization: Bearer ${key}\r\n\r\n`,
+    ],
+  },
   {
     ...{ row: 38, input: 'two of them', status: 400, code: 'bad_cursor' },
     send: ({ key, task }) => [

@@ -304,12 +304,16 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     if (!log) return
     log.entries.splice(-count)
     const last = log.entries.at(-1)
-    log = last ? { ...log, epoch: epochOf(last.cursor), seq: seqOf(last.cursor), isStale: true } : null
+    const { begin, ...rest } = log
+    // Where it was begun anew is lost with the epoch in which it was.
+    const kept = begin && last && epochOf(begin) <= epochOf(last.cursor) ? { begin } : {}
+    log = last ? { ...rest, ...kept, epoch: epochOf(last.cursor), seq: seqOf(last.cursor), isStale: true } : null
   }
 
   function state(): LogState | null {
-    if (!log || log.isStale) return null
-    return { cursor: positionOf(log), epoch: log.epoch, number: 0, isWhole: log.isWhole, ...(log.begin && { begin: log.begin }) }
+    if (!log) return null
+    const { epoch: raised, isWhole, isStale, begin } = log
+    return { cursor: positionOf(log), epoch: raised, number: 0, isWhole, isStale, ...(begin && { begin }) }
   }
 
   function read(from: Cursor, count: number, to?: Cursor): LogEntry[] {

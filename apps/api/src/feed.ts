@@ -14,7 +14,9 @@ import {
   compareCursors,
   type Event,
   emptyState,
+  epochOf,
   formatCursor,
+  hasEnded,
   origin,
   type SnapshotReason,
   type TaskState,
@@ -48,8 +50,13 @@ export type Feed = {
   /** Makes sure that a snapshot can be made at once; also before `status` and `isSettled` are asked for the first time. */
   ready(): Promise<void>
   isReady(): boolean
-  /** The snapshot at the position. Needs `ready`. */
-  snapshot(reason: SnapshotReason): Frame
+  /**
+   * What a snapshot stands for, to a viewer who has heard everything up to a cursor: the position; or that cursor, where the log has lost its end
+   * and goes on in a later epoch. Nobody is taken back.
+   */
+  placeOf(heard: Cursor): Cursor
+  /** The snapshot at the position, for viewers at this place. Needs `ready`. */
+  snapshot(reason: SnapshotReason, place: Cursor): Frame
   take(push: Push): void
   /** Compares with the log, in case a push was lost. */
   check(): Promise<void>
@@ -84,6 +91,8 @@ export function createFeed(deps: FeedDeps): Feed {
   let position: Cursor = origin
   const base = createHeldBase(loadBase)
   let cached: { reason: SnapshotReason; state: TaskState; base: SnapshotBase; frame: Frame } | null = null
+  /** The task's epoch when its log was gone, or had lost its end: nothing goes on in it. Null while the log goes on where it stands. */
+  let lostEpoch: number | null = null
   let inbox: Push[] = []
   let reading: Promise<void> | null = null
   let heardAt = performance.now()
@@ -114,6 +123,7 @@ export function createFeed(deps: FeedDeps): Feed {
     isSettled: () => settledAt === position,
     ready,
     isReady,
+    placeOf,
     snapshot,
     take,
     check,
@@ -161,10 +171,16 @@ export function createFeed(deps: FeedDeps): Feed {
     return state.turns.length > 0 ? state.turns : (base.get()?.turns ?? [])
   }
 
-  function snapshot(reason: SnapshotReason): Frame {
+  function placeOf(heard: Cursor): Cursor {
+    const isTaken = lostEpoch !== null && epochOf(heard) <= lostEpoch && compareCursors(heard, position) > 0
+    return isTaken ? heard : position
+  }
+
+  function snapshot(reason: SnapshotReason, place: Cursor): Frame {
     const known = base.require()
-    if (cached?.reason !== reason || cached.state !== state || cached.base !== known) {
-      const frame = encodeWireEvent(position, makeSnapshot(reason, state, known, snapshotBytes))
+    const isSame = cached?.reason === reason && cached.state === state && cached.base === known && cached.frame.cursor === place
+    if (!cached || !isSame) {
+      const frame = encodeWireEvent(place, makeSnapshot(reason, state, known, snapshotBytes))
       cached = { reason, state, base: known, frame }
     }
     return cached.frame
@@ -199,12 +215,14 @@ export function createFeed(deps: FeedDeps): Feed {
       for await (const entry of readLog(log, task, known.begin ?? origin, known.cursor)) folded = fold(folded, entry, fresh)
       // Between the two questions the log may have been lost; one that has just been trimmed to nothing stays where it stands.
       const isThere = folded.cursor === known.cursor || (await log.state(task))?.cursor === known.cursor
-      if (isThere) return { ring: fresh, state: folded, base: null, position: known.cursor }
+      if (!isThere) continue
+      if (known.isStale && (await lacksAnEnd(folded))) return loadWithoutLog()
+      return { ring: fresh, state: folded, base: null, position: known.cursor, lostEpoch: known.isStale ? await loadEpoch() : null }
     }
   }
 
   function install(loading: Loaded): void {
-    ;({ ring, state, position } = loading)
+    ;({ ring, state, position, lostEpoch } = loading)
     base.put(loading.base)
     pages = createLogPages({ log, task, kept })
     loads += 1
@@ -220,23 +238,33 @@ export function createFeed(deps: FeedDeps): Feed {
     const epoch = await loadEpoch()
     const stored = await loadBase(0)
     const at = isTaskSettled(emptyState, stored) ? formatCursor(epoch + 1, 0) : epoch <= 1 ? origin : formatCursor(epoch, 0)
-    return { ring: createFrameRing(), state: emptyState, base: stored, position: at }
+    return { ring: createFrameRing(), state: emptyState, base: stored, position: at, lostEpoch: Math.max(epoch, 1) }
+  }
+
+  /** Whether a turn has ended, and a log of another life of Redis has lost that. It will never tell. */
+  async function lacksAnEnd(folded: TaskState): Promise<boolean> {
+    const open = folded.turns.filter(({ status }) => !hasEnded(status))
+    if (open.length === 0) return false
+    const { turns } = await loadBase(lastTurnOf(folded))
+    return open.some(({ number }) => turns.some(turn => turn.number === number && hasEnded(turn.status)))
   }
 
   async function catchUp(): Promise<void> {
     const known = await log.state(task)
     heardAt = performance.now()
-    if (known?.cursor === position) return
-    const isAtStart = position === origin && known?.isWhole
     if (!known) return (await isStillWithoutLog()) ? undefined : reload()
     if (known.begin && compareCursors(position, known.begin) < 0) return reload()
-    let isFirst = true
-    for await (const entry of readLog(log, task, position, known.cursor)) {
-      if (isFirst && entry.cursor !== position && !isAtStart) return reload()
-      isFirst = false
-      apply(entry)
+    const isAtStart = position === origin && known.isWhole
+    let isFirst = known.cursor !== position
+    if (isFirst) {
+      for await (const entry of readLog(log, task, position, known.cursor)) {
+        if (isFirst && entry.cursor !== position && !isAtStart) return reload()
+        isFirst = false
+        apply(entry)
+      }
     }
-    if (isFirst) return reload()
+    if (isFirst || (known.isStale && (await lacksAnEnd(state)))) return reload()
+    lostEpoch = known.isStale ? (lostEpoch ?? (await loadEpoch())) : null
   }
 
   /** Nothing was lost if there was nothing before either, and no log came and went meanwhile: then the turns would stand elsewhere. */
@@ -289,7 +317,7 @@ export function createFeed(deps: FeedDeps): Feed {
   }
 }
 
-type Loaded = { ring: FrameRing; state: TaskState; position: Cursor; base: SnapshotBase | null }
+type Loaded = { ring: FrameRing; state: TaskState; position: Cursor; base: SnapshotBase | null; lostEpoch: number | null }
 
 function lastTurnOf(state: TaskState): number {
   return state.turns.at(-1)?.number ?? 0

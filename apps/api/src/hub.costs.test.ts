@@ -100,7 +100,7 @@ async function openHub() {
   append({ type: 'turn.started', ...stamp, firstIndex: 0 })
   append({ type: 'message.started', ...stamp, index: 0, author: 'agent', content: { type: 'text', text: '', format: 'plain' } })
   const log: LogReader = {
-    state: vi.fn(async () => ({ cursor: position(), epoch: 1, number: entries.length, isWhole: true })),
+    state: vi.fn(async () => ({ cursor: position(), epoch: 1, number: entries.length, isWhole: true, isStale: false })),
     read: vi.fn(async (_, from, count, to) => entries.filter(({ cursor }) => isBetween(cursor, from, to)).slice(0, count)),
   }
   const subscriber = { follow: vi.fn(async () => {}), unfollow: vi.fn(async () => {}) } satisfies LogSubscriber

@@ -23,7 +23,7 @@ function logThatSays(word: string) {
   const event = { type: 'custom', task, turn: 1, attempt: 1, at: 1, name: 'note', data: word }
   return {
     read: vi.fn(async () => [{ cursor: '1-1' as const, json: JSON.stringify(event) }]),
-    state: async () => ({ cursor: '1-1' as const, epoch: 1, number: 1, isWhole: true }),
+    state: async () => ({ cursor: '1-1' as const, epoch: 1, number: 1, isWhole: true, isStale: false }),
   } satisfies LogReader
 }
 

@@ -77,9 +77,11 @@ function turnsOf(state: TaskState, base: SnapshotBase): Turn[] {
     .map(turn => {
       const fold = told.get(turn.number)
       if (!fold) return turn
-      const { id, task, input, params, queuedAt } = turn
+      const { id, task, input, params, queuedAt, startedAt } = turn
       const { firstIndex: _, ...said } = fold
-      return { id, task, ...(input && { input }), ...(params !== undefined && { params }), ...said, queuedAt }
+      // The log says when it was told, which is a moment later.
+      const times = { queuedAt, ...(said.startedAt && startedAt && { startedAt }) }
+      return { id, task, ...(input && { input }), ...(params !== undefined && { params }), ...said, ...times }
     })
     .slice(-maxPageSize)
 }

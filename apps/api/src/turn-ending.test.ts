@@ -39,7 +39,7 @@ function wipedAfter(questions: number): LogReader {
   return {
     state: async () => {
       const cursor = formatCursor(turn.epoch, said.length)
-      return isThere() ? { cursor, epoch: turn.epoch, number: said.length, isWhole: true } : null
+      return isThere() ? { cursor, epoch: turn.epoch, number: said.length, isWhole: true, isStale: false } : null
     },
     read: async () => (isThere() ? said.map((event, i) => ({ cursor: formatCursor(turn.epoch, i + 1), json: JSON.stringify(event) })) : []),
   }

@@ -61,7 +61,8 @@ export function createTurnEnding({ db, of, reader, announcer, announcing, logger
     const { state, isWhole } = await foldFrom(reader, turn.task, epoch)
     // Asked after the fold: a log that was lost before or meanwhile, and looked like one that says nothing, shows now.
     const log = await reader.state(turn.task)
-    if (!isWhole || !log || log.epoch < epoch || (log.epoch === epoch && log.number < appended)) return { answer: 'gap', leavesWork: false }
+    if (!isWhole || !log || log.isStale || log.epoch < epoch || (log.epoch === epoch && log.number < appended))
+      return { answer: 'gap', leavesWork: false }
     const end = outcomeOf(outcome)
     const closed = close(state, turn, end)
     const messages = agentMessages(closed.state)

@@ -32,15 +32,17 @@ export async function findPlace(
   if (isKnown) return { feed, begin: { kind: 'after', cursor, loads } }
   // It may have heard more elsewhere than this feed has: a snapshot must not take it back to what it knows.
   await feed.check().then(feed.ready)
-  return { feed, begin: { kind: 'snapshot', reason: 'gap' } }
+  return { feed, begin: { kind: 'snapshot', reason: 'gap', heard: cursor } }
 }
 
 /** Whether everything after a cursor can still be told. */
 async function holds(feed: Feed, log: LogReader, cursor: Cursor): Promise<boolean> {
   if (feed.isAt(cursor) || feed.ring.holds(cursor)) return true
   const known = await log.state(feed.task)
-  if (cursor === origin) return known?.isWhole ?? false
-  if (!known || (known.begin && compareCursors(cursor, known.begin) < 0)) return false
+  // A feed that does not stand on a log of another life has found that it lacks something.
+  if (!known || (known.isStale && known.cursor !== feed.position())) return false
+  if (cursor === origin) return known.isWhole
+  if (known.begin && compareCursors(cursor, known.begin) < 0) return false
   const [entry] = await log.read(feed.task, cursor, 1, known.cursor)
   return entry?.cursor === cursor
 }

@@ -38,7 +38,10 @@ export type Viewer = {
 export type Batch = { from: Cursor; to: Cursor; shared: Shared }
 
 /** A cursor counts for the feed as it was when it was looked for. */
-export type ViewerStart = { kind: 'snapshot'; reason: SnapshotReason } | { kind: 'after'; cursor: Cursor; loads: number }
+export type ViewerStart =
+  | { kind: 'snapshot'; reason: 'join' }
+  | { kind: 'snapshot'; reason: 'gap'; heard: Cursor }
+  | { kind: 'after'; cursor: Cursor; loads: number }
 
 export type ViewerDeps = {
   feed: Feed
@@ -53,6 +56,8 @@ export type ViewerDeps = {
 /** Everything up to the first await is one step: no event can come between the snapshot and what follows it. */
 export function startViewer({ feed, response, begin, isFollowing, onSnapshot, onError }: ViewerDeps): Viewer {
   let cursor: Cursor = begin.kind === 'after' ? begin.cursor : feed.position()
+  /** The last cursor that it was told, here or elsewhere. */
+  let told: Cursor = begin.kind === 'snapshot' && begin.reason === 'gap' ? begin.heard : cursor
   let due: SnapshotReason | null = begin.kind === 'snapshot' ? begin.reason : begin.loads === feed.loads() ? null : 'gap'
   let isReplaying = false
   let waits = 0
@@ -97,7 +102,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     }
     if (!isCaughtUp) {
       isCaughtUp = true
-      send([encodeWireEvent(cursor, { type: 'caught_up', task: feed.task })])
+      send([encodeWireEvent(place(), { type: 'caught_up', task: feed.task })])
     }
     if (!isFollowing && cursor === feed.position() && feed.isSettled()) finish()
   }
@@ -106,7 +111,13 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     const reason = due ?? 'slow'
     due = null
     onSnapshot(reason)
-    return feed.snapshot(reason)
+    told = feed.placeOf(place())
+    return feed.snapshot(reason, told)
+  }
+
+  /** What it is told stands for this: not before what it was told last. */
+  function place(): Cursor {
+    return compareCursors(cursor, told) > 0 ? cursor : told
   }
 
   function waitForSnapshot(): void {
@@ -135,7 +146,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   }
 
   function finish(): void {
-    send([encodeWireEvent(cursor, { type: 'end', task: feed.task, status: feed.status() })])
+    send([encodeWireEvent(place(), { type: 'end', task: feed.task, status: feed.status() })])
     end()
   }
 
@@ -147,7 +158,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
 
   function tell(event: TokenEvent): boolean {
     if (hasEnded || isBlocked || due !== null || waits > 0) return false
-    send([encodeWireEvent(cursor, event)])
+    send([encodeWireEvent(place(), event)])
     return true
   }
 

@@ -18,7 +18,7 @@ describe('an append', () => {
     expect(await logs.writer.append([notes(task, 2, 1, 'a', 'b')])).toEqual(['ok'])
     expect(await logs.writer.append([notes(task, 2, 3, 'c')])).toEqual(['ok'])
     expect(await logs.ids(task)).toEqual(['1-1', '2-1', '2-2', '2-3', '2-4'])
-    expect(await logs.reader.state(task)).toEqual({ cursor: '2-4', epoch: 2, number: 3, isWhole: true })
+    expect(await logs.reader.state(task)).toEqual({ cursor: '2-4', epoch: 2, number: 3, isWhole: true, isStale: false })
   })
 
   test('that is sent again is a duplicate and writes nothing', async () => {

@@ -43,6 +43,8 @@ export type LogState = {
   number: number
   /** Whether the log still begins where the task began. */
   isWhole: boolean
+  /** Of another life of Redis: its end may be lost, and it goes on only in a later epoch. */
+  isStale: boolean
   /** Before this, the log may lack something: it was begun anew. */
   begin?: Cursor
 }
@@ -120,14 +122,14 @@ export function createLogReader({ redis, keys }: { redis: RedisConnection; keys:
   const script = createScript(redis, 'state')
   return { state, read }
 
-  /** Null for a log of another life of Redis too: it may have lost its end, so it is as good as none until it is raised. */
   async function state(task: string): Promise<LogState | null> {
     const known = (await script.run([keys.state(task)], [])) as (string | null)[] | null
     if (!known) return null
-    const [epoch, seq, number, whole, previous, begin] = known
+    const [epoch, seq, number, stale, whole, previous, begin] = known
     const cursor = parseCursor(seq === '0' ? (previous ?? origin) : `${epoch}-${seq}`) ?? origin
     const first = parseCursor(begin ?? '')
-    return { cursor, epoch: Number(epoch), number: Number(number), isWhole: whole === '1', ...(first && { begin: first }) }
+    const flags = { isWhole: whole === '1', isStale: stale === '1' }
+    return { cursor, epoch: Number(epoch), number: Number(number), ...flags, ...(first && { begin: first }) }
   }
 
   /** Up to `count` entries from a cursor on, that entry included, and not beyond `to`, if given. */

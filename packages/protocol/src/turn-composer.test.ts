@@ -87,6 +87,7 @@ describe('deltas', () => {
       delta(0, { type: 'media', bytes: '' }),
     ]
     expect(composed(...nothings)).toMatchObject({ events: [], messages: [] })
+    expect(composed(delta(7, ''))).toMatchObject({ events: [], messages: [] })
     expect(composed(start(0, reasoning()), ...nothings.slice(1, 2)).messages).toMatchObject([{ content: reasoning() }])
   })
 

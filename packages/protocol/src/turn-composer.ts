@@ -92,7 +92,7 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
     if (known) return update.type === 'start' ? { code: 'index_out_of_order', message: 'it is open already' } : null
     if (update.type === 'done') return { code: 'message_not_started', message: 'it was not started' }
     if (update.type === 'delta' && strict) return { code: 'message_not_started', message: 'it was not started' }
-    if (index === nextIndexOf(state)) return null
+    if (index === nextIndexOf(state) || (update.type === 'delta' && isEmpty(update.delta))) return null
     return { code: 'index_out_of_order', message: `message ${nextIndexOf(state) - firstIndex} comes first`, fatal: true }
   }
 

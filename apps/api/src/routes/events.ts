@@ -20,7 +20,7 @@ export const streamFormat = z.literal('ai-sdk').optional()
 const query = z
   .strictObject({
     token: z.string().optional(),
-    after: z.string().optional(),
+    after: z.union([z.string(), z.array(z.string())]).optional(),
     from: z.literal('start').optional(),
     follow: z.enum(['true', 'false']).optional(),
     format: streamFormat,
@@ -162,7 +162,7 @@ export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
 const isCrowded: ReadonlySet<string> = new Set(['too_many_streams', 'overloaded', 'draining'])
 
 /** `Last-Event-ID` counts before `?after=`. */
-function cursorOf(header: string | string[] | undefined, after: string | undefined): Cursor | null {
+function cursorOf(header: string | string[] | undefined, after: string | string[] | undefined): Cursor | null {
   const given = header ?? after
   if (given === undefined) return null
   const cursor = typeof given === 'string' ? parseCursor(given) : null

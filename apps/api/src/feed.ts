@@ -216,7 +216,7 @@ export function createFeed(deps: FeedDeps): Feed {
       // Between the two questions the log may have been lost; one that has just been trimmed to nothing stays where it stands.
       const isThere = folded.cursor === known.cursor || (await log.state(task))?.cursor === known.cursor
       if (!isThere) continue
-      if (known.isStale && (await lacksAnEnd(folded))) return loadWithoutLog()
+      if (known.isStale && (await lacksSomething(folded))) return loadWithoutLog()
       return { ring: fresh, state: folded, base: null, position: known.cursor, lostEpoch: known.isStale ? await loadEpoch() : null }
     }
   }
@@ -241,12 +241,15 @@ export function createFeed(deps: FeedDeps): Feed {
     return { ring: createFrameRing(), state: emptyState, base: stored, position: at, lostEpoch: Math.max(epoch, 1) }
   }
 
-  /** Whether a turn has ended, and a log of another life of Redis has lost that. It will never tell. */
-  async function lacksAnEnd(folded: TaskState): Promise<boolean> {
-    const open = folded.turns.filter(({ status }) => !hasEnded(status))
-    if (open.length === 0) return false
+  /** Whether a log of another life of Redis lacks a turn, or the end of one: it may never tell of it. */
+  async function lacksSomething(folded: TaskState): Promise<boolean> {
     const { turns } = await loadBase(lastTurnOf(folded))
-    return open.some(({ number }) => turns.some(turn => turn.number === number && hasEnded(turn.status)))
+    const first = folded.turns[0]?.number ?? 0
+    const told = new Map(folded.turns.map(({ number, status }) => [number, status]))
+    return turns.some(({ number, status }) => {
+      const known = told.get(number)
+      return number >= first && (!known || (hasEnded(status) && !hasEnded(known)))
+    })
   }
 
   async function catchUp(): Promise<void> {
@@ -263,7 +266,7 @@ export function createFeed(deps: FeedDeps): Feed {
         apply(entry)
       }
     }
-    if (isFirst || (known.isStale && (await lacksAnEnd(state)))) return reload()
+    if (isFirst || (known.isStale && (await lacksSomething(state)))) return reload()
     lostEpoch = known.isStale ? (lostEpoch ?? (await loadEpoch())) : null
   }
 

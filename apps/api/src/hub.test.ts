@@ -1,6 +1,6 @@
 /** What the hub does by the clock, and what it shares among viewers. Its own clock is driven by hand; everything else is real. */
 import type { LogReader, LogSubscriber, Push } from '@rivulet/broker'
-import { RivuletError } from '@rivulet/protocol'
+import { hasEnded, RivuletError } from '@rivulet/protocol'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { seededRandom } from '../../../test/support/scripts.ts'
 import { createTaskWorld } from '../../../test/support/task-world.ts'
@@ -150,6 +150,42 @@ test('who comes in the midst of a reading is not told an end that is none', asyn
       expect([seed, moment, viewer.isEnded()]).toEqual([seed, moment, false])
       await finish()
       expect(viewer.isEnded()).toBe(true)
+      tried += 1
+    }
+  }
+  expect(tried).toBeGreaterThan(100)
+})
+
+test('where Redis has lost the end of a log, whoever comes is told of every turn that has ended, also of those that it lacks altogether', async () => {
+  for (let seed = 1; seed <= 20; seed += 1) {
+    for (const lost of [1, 2, 4, 8, 16, 32]) {
+      const { join, world, finish } = await openHub(seed)
+      await finish()
+      world.cut(lost)
+      const viewer = await join()
+      await flush()
+      const { turns, messages } = world.rows()
+      const [snapshot] = viewer.written().flatMap(chunk => /^event: snapshot\ndata: (.*)$/m.exec(chunk)?.[1] ?? [])
+      const told = JSON.parse(snapshot ?? '{}') as { turns: unknown[]; messages: unknown[] }
+      expect([seed, lost, told.turns?.length, told.messages?.length]).toEqual([seed, lost, turns.length, messages.length])
+      expect(viewer.isEnded()).toBe(true)
+    }
+  }
+})
+
+test('and is not told an end while a turn waits or runs, whatever of it is lost', async () => {
+  let tried = 0
+  for (let seed = 1; seed <= 300; seed += 1) {
+    for (const lost of [1, 2, 3]) {
+      const { join, world, finish } = await openHub(seed)
+      for (let i = 0; i < (seed * 7) % 40; i += 1) world.step()
+      world.cut(lost)
+      if (world.rows().turns.every(({ status }) => hasEnded(status))) continue
+      const viewer = await join()
+      await flush()
+      expect([seed, lost, viewer.isEnded()]).toEqual([seed, lost, false])
+      await finish()
+      expect([seed, lost, viewer.isEnded()]).toEqual([seed, lost, true])
       tried += 1
     }
   }

@@ -51,7 +51,9 @@ export function createTranscript(): Transcript {
     const words = goesOn(update)
     if (words === null) {
       composed().compose(update)
-      latest = update.type === 'delta' && isTextDelta(update.delta) ? { index: update.index, delta: update.delta } : null
+      // An empty one is nothing, wherever it is: the composer has not seen its place.
+      const isTaken = update.type === 'delta' && isTextDelta(update.delta) && update.delta.text !== ''
+      latest = isTaken ? { index: update.index, delta: update.delta as TextDelta } : null
       return
     }
     held += words

@@ -9,26 +9,24 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { LogEntry, LogReader, Push } from '@rivulet/broker'
 import {
-  applyEvent,
   type Cursor,
   compareCursors,
-  type Event,
   emptyState,
   epochOf,
-  formatCursor,
-  hasEnded,
   origin,
   type SnapshotReason,
   type TaskState,
   type TaskStatus,
   type TurnStatus,
 } from '@rivulet/protocol'
+import { createFeedLoader, epochWithoutLog, type Loaded } from './feed-loader.ts'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
 import { createHeldBase } from './held-base.ts'
-import { decodeEntry, readLog } from './log-fold.ts'
+import { decodeEntry, foldEvent, readLog } from './log-fold.ts'
 import { createLogPages, type KeptParts, type LogPages } from './log-pages.ts'
 import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
-import { encodeEntry, encodeWireEvent, type Frame } from './sse-frame.ts'
+import { encodeEntry, encodeFrame, type Frame } from './sse-frame.ts'
+import type { TurnStanding } from './store/read.ts'
 
 export type Feed = {
   readonly task: string
@@ -72,6 +70,8 @@ export type FeedDeps = {
   loadBase: (turn: number) => Promise<SnapshotBase>
   /** The task's epoch, as Postgres has it. */
   loadEpoch: () => Promise<number>
+  /** How its latest turns stand there. */
+  loadTurns: () => Promise<readonly TurnStanding[]>
   snapshotBytes: number
   kept: KeptParts
   /** Resolves when pushes are heard: only then is the log read, so that nothing falls between. */
@@ -84,13 +84,14 @@ export type FeedDeps = {
 }
 
 export function createFeed(deps: FeedDeps): Feed {
-  const { task, log, loadBase, loadEpoch, snapshotBytes, kept, follow, onFrames, onGap, onBadEntry, onError } = deps
+  const { task, log, loadBase, loadEpoch, loadTurns, snapshotBytes, kept, follow, onFrames, onGap, onBadEntry, onError } = deps
   let ring = createFrameRing()
   let pages = createLogPages({ log, task, kept })
   let state: TaskState = emptyState
   let position: Cursor = origin
   const base = createHeldBase(loadBase)
-  let cached: { reason: SnapshotReason; state: TaskState; base: SnapshotBase; frame: Frame } | null = null
+  const loader = createFeedLoader({ task, log, loadBase, loadEpoch, loadTurns, onBadEntry })
+  let cached: { reason: SnapshotReason; state: TaskState; base: SnapshotBase; json: string; frame: Frame } | null = null
   /** The task's epoch when its log was gone, or had lost its end: nothing goes on in it. Null while the log goes on where it stands. */
   let lostEpoch: number | null = null
   let inbox: Push[] = []
@@ -103,7 +104,7 @@ export function createFeed(deps: FeedDeps): Feed {
 
   const loaded = read(async () => {
     await follow()
-    install(await load())
+    install(await loader.load())
   })
   return {
     task,
@@ -178,12 +179,12 @@ export function createFeed(deps: FeedDeps): Feed {
 
   function snapshot(reason: SnapshotReason, place: Cursor): Frame {
     const known = base.require()
-    const isSame = cached?.reason === reason && cached.state === state && cached.base === known && cached.frame.cursor === place
-    if (!cached || !isSame) {
-      const frame = encodeWireEvent(place, makeSnapshot(reason, state, known, snapshotBytes))
-      cached = { reason, state, base: known, frame }
-    }
-    return cached.frame
+    const isSame = cached?.reason === reason && cached.state === state && cached.base === known
+    if (cached && isSame && cached.frame.cursor === place) return cached.frame
+    const json = cached && isSame ? cached.json : JSON.stringify(makeSnapshot(reason, state, known, snapshotBytes))
+    const frame = encodeFrame(place, 'snapshot', json)
+    cached = { reason, state, base: known, json, frame }
+    return frame
   }
 
   async function check(): Promise<void> {
@@ -205,22 +206,6 @@ export function createFeed(deps: FeedDeps): Feed {
     return reading
   }
 
-  /** Everything anew. Until it is installed, whoever looks sees the feed as it was. */
-  async function load(): Promise<Loaded> {
-    for (;;) {
-      const known = await log.state(task)
-      if (!known) return loadWithoutLog()
-      const fresh = createFrameRing()
-      let folded: TaskState = emptyState
-      for await (const entry of readLog(log, task, known.begin ?? origin, known.cursor)) folded = fold(folded, entry, fresh)
-      // Between the two questions the log may have been lost; one that has just been trimmed to nothing stays where it stands.
-      const isThere = folded.cursor === known.cursor || (await log.state(task))?.cursor === known.cursor
-      if (!isThere) continue
-      if (known.isStale && (await lacksSomething(folded))) return loadWithoutLog()
-      return { ring: fresh, state: folded, base: null, position: known.cursor, lostEpoch: known.isStale ? await loadEpoch() : null }
-    }
-  }
-
   function install(loading: Loaded): void {
     ;({ ring, state, position, lostEpoch } = loading)
     base.put(loading.base)
@@ -230,56 +215,42 @@ export function createFeed(deps: FeedDeps): Feed {
     heardAt = performance.now()
   }
 
-  /**
-   * A task that has ended stands behind everything that its log has told, and one that has not before what its log is going to tell. The epoch
-   * is asked for first: if it is raised meanwhile, the position is too low and the log is read, never too high.
-   */
-  async function loadWithoutLog(): Promise<Loaded> {
-    const epoch = await loadEpoch()
-    const stored = await loadBase(0)
-    const at = isTaskSettled(emptyState, stored) ? formatCursor(epoch + 1, 0) : epoch <= 1 ? origin : formatCursor(epoch, 0)
-    return { ring: createFrameRing(), state: emptyState, base: stored, position: at, lostEpoch: Math.max(epoch, 1) }
-  }
-
-  /** Whether a log of another life of Redis lacks a turn, or the end of one: it may never tell of it. */
-  async function lacksSomething(folded: TaskState): Promise<boolean> {
-    const { turns } = await loadBase(lastTurnOf(folded))
-    const first = folded.turns[0]?.number ?? 0
-    const told = new Map(folded.turns.map(({ number, status }) => [number, status]))
-    return turns.some(({ number, status }) => {
-      const known = told.get(number)
-      return number >= first && (!known || (hasEnded(status) && !hasEnded(known)))
-    })
-  }
-
   async function catchUp(): Promise<void> {
     const known = await log.state(task)
     heardAt = performance.now()
-    if (!known) return (await isStillWithoutLog()) ? undefined : reload()
+    if (!known || (known.isStale && !hasLog())) return stayWithoutLog()
     if (known.begin && compareCursors(position, known.begin) < 0) return reload()
-    const isAtStart = position === origin && known.isWhole
-    let isFirst = known.cursor !== position
-    if (isFirst) {
-      for await (const entry of readLog(log, task, position, known.cursor)) {
-        if (isFirst && entry.cursor !== position && !isAtStart) return reload()
-        isFirst = false
-        apply(entry)
-      }
+    if (known.isStale) {
+      // Whole or not at all: what is applied one by one might look like an end.
+      if (known.cursor !== position || (await loader.lacksSomething(state))) return reload()
+      lostEpoch = await loadEpoch()
+      return
     }
-    if (isFirst || (known.isStale && (await lacksSomething(state)))) return reload()
-    lostEpoch = known.isStale ? (lostEpoch ?? (await loadEpoch())) : null
+    lostEpoch = null
+    if (known.cursor === position) return
+    const isAtStart = position === origin && known.isWhole
+    let isFirst = true
+    for await (const entry of readLog(log, task, position, known.cursor)) {
+      if (isFirst && entry.cursor !== position && !isAtStart) return reload()
+      isFirst = false
+      apply(entry)
+    }
+    if (isFirst) return reload()
   }
 
   /** Nothing was lost if there was nothing before either, and no log came and went meanwhile: then the turns would stand elsewhere. */
-  async function isStillWithoutLog(): Promise<boolean> {
+  async function stayWithoutLog(): Promise<void> {
     const held = base.get()
-    if (hasLog() || !held) return false
-    return isTaskSettled(state, held) || isDeepStrictEqual((await loadBase(0)).turns, held.turns)
+    if (hasLog() || !held) return reload()
+    if (isTaskSettled(state, held)) return
+    const epoch = await loadEpoch()
+    if (!isDeepStrictEqual((await loadBase(0)).turns, held.turns)) return reload()
+    lostEpoch = epochWithoutLog(epoch)
   }
 
   /** In one step, so that nobody is shown the new log before being told of the gap. */
   async function reload(): Promise<void> {
-    const loading = await load()
+    const loading = await loader.load()
     const stored = loading.base ?? (await loadBase(lastTurnOf(loading.state)))
     install({ ...loading, base: stored })
     onGap()
@@ -294,33 +265,10 @@ export function createFeed(deps: FeedDeps): Feed {
       return
     }
     saidAt = event.at
-    state = foldEvent(state, event, entry.cursor)
+    state = foldEvent(state, event, entry.cursor, onBadEntry)
     ring.push(encodeEntry(entry, event))
   }
-
-  function fold(before: TaskState, entry: LogEntry, frames: FrameRing): TaskState {
-    const event = decodeEntry(task, entry)
-    if (!event) {
-      onBadEntry()
-      return { ...before, cursor: entry.cursor }
-    }
-    frames.push(encodeEntry(entry, event))
-    frames.trim(null, 0)
-    return foldEvent(before, event, entry.cursor)
-  }
-
-  function foldEvent(before: TaskState, event: Event, cursor: Cursor): TaskState {
-    try {
-      return applyEvent(before, event, cursor)
-    } catch {
-      // The log itself is wrong here, for every reader: pass the entry on and let each notice.
-      onBadEntry()
-      return { ...before, cursor }
-    }
-  }
 }
-
-type Loaded = { ring: FrameRing; state: TaskState; position: Cursor; base: SnapshotBase | null; lostEpoch: number | null }
 
 function lastTurnOf(state: TaskState): number {
   return state.turns.at(-1)?.number ?? 0

@@ -113,7 +113,7 @@ async function openHub() {
   const hub = createHub({
     ...{ log, metrics, onError: () => {}, onSnapshots: () => {}, onCut: () => {} },
     limits: { viewerBytes: 1024 * 1024, viewerStallMs: 30_000, snapshotBytes: 1024 * 1024 },
-    stored: { base, epoch: async () => 1 },
+    stored: { base, epoch: async () => 1, turns: async () => [] },
     subscribe: (handlers: Parameters<HubDeps['subscribe']>[0]) => {
       onPush = handlers.onPush
       return subscriber

@@ -128,6 +128,7 @@ function createFakeApi(world: TaskWorld) {
         return { task, turns, messages, upTo: Math.max(turn, turns.at(-1)?.number ?? 0) }
       }),
     epoch: () => postgres.ask(() => world.rows().epoch),
+    turns: () => postgres.ask(() => world.rows().turns),
   }
   const subscriber: LogSubscriber = {
     follow: () =>

@@ -192,6 +192,31 @@ test('and is not told an end while a turn waits or runs, whatever of it is lost'
   expect(tried).toBeGreaterThan(100)
 })
 
+test('and nobody is asked again and again about what is lost', async () => {
+  for (let seed = 1; seed <= 150; seed += 1) {
+    for (const lost of [1, 2, 3, 6]) {
+      const { join, world, reset, states, finish, loseAll } = await openHub(seed)
+      const viewer = await join()
+      for (let i = 0; i < (seed * 7) % 30; i += 1) world.step()
+      world.cut(lost)
+      // What comes while Redis is away reaches nobody.
+      loseAll(true)
+      for (let i = 0; i < seed % 3; i += 1) world.step()
+      loseAll(false)
+      const before = states()
+      for (let i = 0; i < 3; i += 1) {
+        reset()
+        await flush()
+      }
+      expect([seed, lost, states() - before < 30, viewer.isDestroyed()]).toEqual([seed, lost, true, false])
+      await finish()
+      reset()
+      await flush()
+      expect([seed, lost, viewer.isEnded()]).toEqual([seed, lost, true])
+    }
+  }
+})
+
 describe('a hub that closes', () => {
   test('tells everyone when to come back, ends their responses, and cuts who does not go', async () => {
     const { hub, join } = await openHub()
@@ -245,7 +270,10 @@ async function openHub(seed = 4) {
     },
   })
   const { id: task } = world.task
-  const state = vi.fn(async () => (isRemoved ? null : world.log.state()))
+  const state = vi.fn(async () => {
+    if (state.mock.calls.length > 2_000) throw new Error('It is asked for ever')
+    return isRemoved ? null : world.log.state()
+  })
   const log: LogReader = { state, read: async (_, from, count, to) => world.log.read(from, count, to) }
   const subscriber = { follow: vi.fn(async () => {}), unfollow: vi.fn(async () => {}) } satisfies LogSubscriber
   const hub = createHub({
@@ -258,6 +286,7 @@ async function openHub(seed = 4) {
         return { task: entity, turns, messages, upTo: Math.max(turn, turns.at(-1)?.number ?? 0) }
       },
       epoch: async () => world.rows().epoch,
+      turns: async () => world.rows().turns,
     },
     subscribe: given => {
       handlers = given

@@ -114,6 +114,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
       snapshotBytes: limits.snapshotBytes,
       loadBase: turn => stored.base(tenant, task, turn),
       loadEpoch: () => stored.epoch(tenant, task),
+      loadTurns: () => stored.turns(tenant, task),
       follow: () => subscriber.follow(task),
       onFrames: () => schedule(channel),
       onGap: () => skipAll(channel),

@@ -41,6 +41,16 @@ export async function foldFrom(log: LogReader, task: string, epoch: number): Pro
   return { state, isWhole: true }
 }
 
+/** The fold one event further. One that makes no sense there is wrong for every reader: it is passed on, and each notices. */
+export function foldEvent(before: TaskState, event: Event, cursor: Cursor, onBadEntry: () => void): TaskState {
+  try {
+    return applyEvent(before, event, cursor)
+  } catch {
+    onBadEntry()
+    return { ...before, cursor }
+  }
+}
+
 /** The event of an entry, or null where somebody put something else into the task's log. */
 export function decodeEntry(task: string, { json }: LogEntry): Event | null {
   try {

@@ -15,7 +15,7 @@ import {
   type Turn,
 } from '@rivulet/protocol'
 import type { DatabaseHandle } from './store/database.ts'
-import { epochOf } from './store/read.ts'
+import { epochOf, type TurnStanding, turnStandings } from './store/read.ts'
 import { readStanding, type Standing } from './store/standing.ts'
 import type { Tenant } from './store/tenant.ts'
 
@@ -27,6 +27,8 @@ export type StoredTasks = {
   /** `turn` is the last that the reader's log speaks of: a turn is committed before it is spoken of, so it is in here if it exists at all. */
   base(tenant: Tenant, task: string, turn: number): Promise<SnapshotBase>
   epoch(tenant: Tenant, task: string): Promise<number>
+  /** How the latest turns stand. */
+  turns(tenant: Tenant, task: string): Promise<readonly TurnStanding[]>
 }
 
 export function createStoredTasks(of: DatabaseHandle['of'], maxBytes: number): StoredTasks {
@@ -36,6 +38,7 @@ export function createStoredTasks(of: DatabaseHandle['of'], maxBytes: number): S
       return { ...standing, upTo: Math.max(turn, standing.turns.at(-1)?.number ?? 0) }
     },
     epoch: (tenant, task) => epochOf(of(tenant), tenant, task),
+    turns: (tenant, task) => turnStandings(of(tenant), tenant, task),
   }
 }
 

@@ -18,7 +18,7 @@ export function encodeWireEvent(cursor: Cursor, event: WireEvent | TokenEvent): 
   return encodeFrame(cursor, event.type, JSON.stringify(event))
 }
 
-function encodeFrame(cursor: Cursor, type: EventType | (WireEvent | TokenEvent)['type'], json: string): Frame {
+export function encodeFrame(cursor: Cursor, type: EventType | (WireEvent | TokenEvent)['type'], json: string): Frame {
   return { cursor, bytes: Buffer.from(`id: ${cursor}\nevent: ${type}\ndata: ${json}\n\n`) }
 }
 

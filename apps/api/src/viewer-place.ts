@@ -28,7 +28,7 @@ export async function findPlace(
   if (cursor === null) return { feed, begin: { kind: 'snapshot', reason: 'join' } }
   const loads = feed.loads()
   const isKnown = await holds(feed, log, cursor)
-  if (feed.isAt(cursor) && !isFollowing && feed.isSettled()) return null
+  if (!isFollowing && feed.isSettled() && feed.placeOf(cursor) === cursor) return null
   if (isKnown) return { feed, begin: { kind: 'after', cursor, loads } }
   // It may have heard more elsewhere than this feed has: a snapshot must not take it back to what it knows.
   await feed.check().then(feed.ready)

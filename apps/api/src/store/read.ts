@@ -71,6 +71,14 @@ export async function latestTurns(db: Database, tenant: Tenant, task: string): P
   return rows.reverse().map(toTurn)
 }
 
+export type TurnStanding = Pick<TurnRow, 'number' | 'status'>
+
+/** Of the latest hundred. */
+export async function turnStandings(db: Database, tenant: Tenant, task: string): Promise<TurnStanding[]> {
+  const own = and(eq(turns.task, task), isOf(tenant, turns.tenant))
+  return db.select({ number: turns.number, status: turns.status }).from(turns).where(own).orderBy(desc(turns.number)).limit(maxPageSize)
+}
+
 /** Newest first: ids of tasks grow with time. The cursor is the last id of the page before. */
 export async function listTasks(db: Database, tenant: Tenant, query: TaskFilter): Promise<Page<Task, string>> {
   const { agent, status, name, metadata, limit, cursor } = query

@@ -50,7 +50,7 @@ async function run(bench: Bench): Promise<Results> {
 }
 
 async function measure(bench: Bench, platform: Platform, ofEach: number): Promise<Figures> {
-  const plan = { tasks: scaled(bench, 200), deltas: scaled(bench, 150), perSecond: 50 }
+  const plan = { tasks: scaled(bench, 200), deltas: scaled(bench, 250), perSecond: 50 }
   const { heard, cpu } = await streamOnce(bench, contestantOf(platform, bench.world), plan, 5)
   const micros = (used: number) => (used / heard.deliveries) * 1e6
   return {

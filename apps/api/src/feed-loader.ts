@@ -22,8 +22,11 @@ export type Loaded = {
 export type FeedLoaderDeps = {
   task: string
   log: LogReader
+  /** What Postgres says, for a reader that has heard of turns up to this one. */
   loadBase: (turn: number) => Promise<SnapshotBase>
+  /** The task's epoch, as Postgres has it. */
   loadEpoch: () => Promise<number>
+  /** How its latest turns stand there. */
   loadTurns: () => Promise<readonly TurnStanding[]>
   onBadEntry: () => void
 }

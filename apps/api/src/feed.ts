@@ -7,7 +7,7 @@
  * and nothing is applied twice.
  */
 import { isDeepStrictEqual } from 'node:util'
-import type { LogEntry, LogReader, Push } from '@rivulet/broker'
+import type { LogEntry, Push } from '@rivulet/broker'
 import {
   type Cursor,
   compareCursors,
@@ -19,14 +19,13 @@ import {
   type TaskStatus,
   type TurnStatus,
 } from '@rivulet/protocol'
-import { createFeedLoader, epochWithoutLog, type Loaded } from './feed-loader.ts'
+import { createFeedLoader, epochWithoutLog, type FeedLoaderDeps, type Loaded } from './feed-loader.ts'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
 import { createHeldBase } from './held-base.ts'
 import { decodeEntry, foldEvent, readLog } from './log-fold.ts'
 import { createLogPages, type KeptParts, type LogPages } from './log-pages.ts'
 import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
 import { encodeEntry, encodeFrame, type Frame } from './sse-frame.ts'
-import type { TurnStanding } from './store/read.ts'
 
 export type Feed = {
   readonly task: string
@@ -63,15 +62,7 @@ export type Feed = {
   lastSaidAt(): number
 }
 
-export type FeedDeps = {
-  task: string
-  log: LogReader
-  /** What Postgres says, for a reader that has heard of turns up to this one. */
-  loadBase: (turn: number) => Promise<SnapshotBase>
-  /** The task's epoch, as Postgres has it. */
-  loadEpoch: () => Promise<number>
-  /** How its latest turns stand there. */
-  loadTurns: () => Promise<readonly TurnStanding[]>
+export type FeedDeps = FeedLoaderDeps & {
   snapshotBytes: number
   kept: KeptParts
   /** Resolves when pushes are heard: only then is the log read, so that nothing falls between. */
@@ -79,18 +70,17 @@ export type FeedDeps = {
   onFrames: () => void
   /** The feed had to be loaded anew: its viewers have missed something. */
   onGap: () => void
-  onBadEntry: () => void
   onError: (error: unknown) => void
 }
 
 export function createFeed(deps: FeedDeps): Feed {
-  const { task, log, loadBase, loadEpoch, loadTurns, snapshotBytes, kept, follow, onFrames, onGap, onBadEntry, onError } = deps
+  const { task, log, loadBase, loadEpoch, snapshotBytes, kept, follow, onFrames, onGap, onBadEntry, onError } = deps
   let ring = createFrameRing()
   let pages = createLogPages({ log, task, kept })
   let state: TaskState = emptyState
   let position: Cursor = origin
   const base = createHeldBase(loadBase)
-  const loader = createFeedLoader({ task, log, loadBase, loadEpoch, loadTurns, onBadEntry })
+  const loader = createFeedLoader(deps)
   let cached: { reason: SnapshotReason; state: TaskState; base: SnapshotBase; json: string; frame: Frame } | null = null
   /** The task's epoch when its log was gone, or had lost its end: nothing goes on in it. Null while the log goes on where it stands. */
   let lostEpoch: number | null = null

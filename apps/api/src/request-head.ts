@@ -6,7 +6,6 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import { type ErrorCode, errorTable, headLimits, RivuletError } from '@rivulet/protocol'
 import type { ConnectionError, FastifyInstance } from 'fastify'
 import { errorBody } from './http-errors.ts'
@@ -15,8 +14,7 @@ export function checkHeads(app: FastifyInstance): void {
   // One more, to see that there was one more.
   app.server.maxHeadersCount = headLimits.headerCount + 1
   app.server.on('checkExpectation', refuseExpectation)
-  // Without a listener Node closes the connection without a word.
-  app.server.on('connect', (_request, socket) => refuse(socket, 'bad_request'))
+  app.server.on('connect', (_request, socket) => refuseTunnel(socket as Socket))
   app.addHook('onRequest', async (request, reply) => {
     const { rawHeaders, headers, httpVersion } = request.raw
     if (rawHeaders.length / 2 > headLimits.headerCount) {
@@ -39,7 +37,14 @@ export function answerBrokenRequest(error: ConnectionError, socket: Socket): voi
   refuse(socket, parserCodes[error.code] ?? 'bad_request')
 }
 
-function refuse(socket: Duplex, code: BrokenCode): void {
+/** Without a listener Node closes the connection without a word; with one, the socket is ours alone, and so are its errors. */
+function refuseTunnel(socket: Socket): void {
+  socket.on('error', () => socket.destroy())
+  refuse(socket, 'bad_request')
+  socket.destroySoon()
+}
+
+function refuse(socket: Socket, code: BrokenCode): void {
   const body = describe(code)
   const head = [
     `HTTP/1.1 ${errorTable[code].status} ${code}`,

@@ -3,11 +3,11 @@ import type { Dispatch, TurnQueue } from '@rivulet/broker'
 import { createTaskBody } from '@rivulet/protocol'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createTestDatabase } from '../../../test/support/database.ts'
+import { openStore } from '../test/open-store.ts'
 import { createMetrics } from './metrics.ts'
 import { createRelay, type Relay } from './relay.ts'
 import { createTaskAcceptance } from './store/accept-tasks.ts'
-import { type DatabaseHandle, openDatabase } from './store/database.ts'
+import type { DatabaseHandle } from './store/database.ts'
 import type { Intent } from './store/outbox.ts'
 import { outbox } from './store/schema.ts'
 
@@ -15,9 +15,7 @@ const request = createTaskBody.parse({ agent: 'echo' })
 let database: DatabaseHandle
 
 beforeAll(async () => {
-  const { url } = await createTestDatabase()
-  database = openDatabase({ url, onError: () => {} })
-  await database.db.execute("insert into agents values ('echo', '')")
+  database = await openStore()
 })
 afterAll(() => database.close())
 

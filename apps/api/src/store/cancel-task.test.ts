@@ -1,11 +1,11 @@
 /** A turn that is taken from its worker to be ended: only as long as the reason for it holds. */
 import { createTaskBody } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createTestDatabase } from '../../../../test/support/database.ts'
+import { openStore } from '../../test/open-store.ts'
 import { createTaskAcceptance } from './accept-tasks.ts'
 import { seizeTurn } from './cancel-task.ts'
 import { claimTurn } from './claim-turn.ts'
-import { type DatabaseHandle, openDatabase } from './database.ts'
+import type { DatabaseHandle } from './database.ts'
 import { expiredTurns, extendLeases, isExpired } from './leases.ts'
 import type { TurnRow } from './rows.ts'
 
@@ -14,9 +14,7 @@ const outcome = { status: 'failed', stopReason: 'error', error: { code: 'worker_
 let database: DatabaseHandle
 
 beforeAll(async () => {
-  const { url } = await createTestDatabase()
-  database = openDatabase({ url, onError: () => {} })
-  await database.db.execute("insert into agents values ('echo', '')")
+  database = await openStore()
 })
 afterAll(() => database.close())
 

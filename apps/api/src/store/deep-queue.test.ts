@@ -6,10 +6,10 @@ import { randomUUID } from 'node:crypto'
 import { createTaskBody } from '@rivulet/protocol'
 import { Client, escapeLiteral } from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { createTestDatabase } from '../../../../test/support/database.ts'
+import { openStore } from '../../test/open-store.ts'
 import { createTaskAcceptance } from './accept-tasks.ts'
 import { claimTurn } from './claim-turn.ts'
-import { type DatabaseHandle, openDatabase } from './database.ts'
+import type { DatabaseHandle } from './database.ts'
 import { finishTurn } from './finish-turn.ts'
 import { dispatchedTurns } from './outbox.ts'
 import { readStanding } from './standing.ts'
@@ -20,10 +20,8 @@ const depth = 3_000
 let database: DatabaseHandle
 
 beforeAll(async () => {
-  const { url } = await createTestDatabase()
-  database = openDatabase({ url, onError: () => {} })
+  database = await openStore()
   await database.db.execute('alter table turns set (autovacuum_enabled = false)')
-  await database.db.execute("insert into agents values ('echo', '')")
 })
 afterAll(() => database.close())
 

@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto'
 import { createTaskBody, type Message } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { createTestDatabase } from '../../../../test/support/database.ts'
+import { openStore } from '../../test/open-store.ts'
 import { createTaskAcceptance } from './accept-tasks.ts'
 import { claimTurn } from './claim-turn.ts'
-import { type DatabaseHandle, openDatabase } from './database.ts'
+import type { DatabaseHandle } from './database.ts'
 import { type FinishAnswer, finishTurn, type Outcome } from './finish-turn.ts'
 import { messages, outbox, tasks, turns } from './schema.ts'
 
@@ -25,9 +25,7 @@ vi.mock('./end-only.ts', async original => {
 const tenant = 'default'
 let database: DatabaseHandle
 beforeAll(async () => {
-  const { url } = await createTestDatabase()
-  database = openDatabase({ url, onError: () => {} })
-  await database.db.execute("insert into agents values ('echo', '')")
+  database = await openStore()
 })
 afterAll(() => database.close())
 

@@ -4,12 +4,12 @@ import { createTaskBody, createTurnBody, type Message } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
-import { createTestDatabase } from '../../../../test/support/database.ts'
+import { openStore } from '../../test/open-store.ts'
 import { createTaskAcceptance } from './accept-tasks.ts'
 import { markAnnounced } from './announcements.ts'
 import { claimTurn } from './claim-turn.ts'
 import { createTurn } from './create-task.ts'
-import { type DatabaseHandle, openDatabase } from './database.ts'
+import type { DatabaseHandle } from './database.ts'
 import { finishTurn } from './finish-turn.ts'
 import { releaseTurn } from './leases.ts'
 import { drainOutbox, type Intent, removeIntents } from './outbox.ts'
@@ -22,9 +22,7 @@ const request = createTaskBody.parse({ agent: 'echo', input: 'hello', metadata: 
 let database: DatabaseHandle
 
 beforeAll(async () => {
-  const { url } = await createTestDatabase()
-  database = openDatabase({ url, onError: () => {} })
-  await database.db.execute("insert into agents values ('echo', '')")
+  database = await openStore()
   // Connections are opened and told whose they are.
   await Promise.all([database.of(tenant).select().from(tasks), database.db.select().from(tasks)])
 })

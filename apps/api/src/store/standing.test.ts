@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { createTaskBody, type Message } from '@rivulet/protocol'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
-import { createTestDatabase } from '../../../../test/support/database.ts'
+import { openStore } from '../../test/open-store.ts'
 import { createTaskAcceptance } from './accept-tasks.ts'
-import { type DatabaseHandle, openDatabase } from './database.ts'
+import type { DatabaseHandle } from './database.ts'
 import { getTask, latestTurns, listMessages } from './read.ts'
 import { type TurnRow, toMessageRow } from './rows.ts'
 import { messages, turns } from './schema.ts'
@@ -18,9 +18,7 @@ const request = createTaskBody.parse({ agent: 'echo', input: 'hello', metadata: 
 let database: DatabaseHandle
 
 beforeAll(async () => {
-  const { url } = await createTestDatabase()
-  database = openDatabase({ url, onError: () => {} })
-  await database.db.execute("insert into agents values ('echo', '')")
+  database = await openStore()
 })
 afterAll(() => database.close())
 

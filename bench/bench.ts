@@ -1,7 +1,7 @@
-/** What a workload is given, what it gives back, and how runs are taken: in turns, so that a machine that gets busier is so for everybody. */
+/** The types of workloads and results, and how runs are made: contestants alternate, so that a busier machine slows all of them. */
 import type { Contestant, Role, World } from './contestant.ts'
 import { cpuSeconds } from './cpu.ts'
-import type { Crowd, Heard } from './crowd.ts'
+import type { Crowd, Received } from './crowd.ts'
 import { now, type Plan } from './speech.ts'
 
 export type Bench = {
@@ -9,7 +9,7 @@ export type Bench = {
   crowd: Crowd
   contestants: Contestant[]
   rounds: number
-  /** A part of every count, for a bench that only shows that it works. 1: all of it. */
+  /** The factor of every count: 1 for a full bench, less for one that only shows that the bench works. */
   scale: number
   note(line: string): void
 }
@@ -17,12 +17,12 @@ export type Bench = {
 /** Figures by their names. */
 export type Figures = Record<string, number>
 
-/** By contestant, or whatever else the rows of a workload are. */
+/** By the rows of a workload's table, which are mostly contestants. */
 export type Results = Map<string, Figures>
 
 export type Column = { key: string; title: string; digits?: number }
 
-/** Met when the ratio, or figure, is not beyond its bound. Null: one of the two was not there. */
+/** Met when the value is within its bound. Null when one of the compared rows was not measured. */
 export type Goal = { text: string; value(results: Results): number | null } & ({ atMost: number } | { atLeast: number })
 
 export type Workload = {
@@ -33,13 +33,13 @@ export type Workload = {
   run(bench: Bench): Promise<Results>
 }
 
-/** In one line, without the stack that a child has sent along. */
+/** The message in one line, without the stack that a child process adds. */
 export function reasonOf(error: unknown): string {
   const [reason = ''] = (error instanceof Error ? error.message : String(error)).split(/\n\s+at /)
   return reason.replaceAll(/\s+/g, ' ').slice(0, 500)
 }
 
-/** A, B, C, A, B, C …: the median of each figure. Who fails is left out, and it is said why. */
+/** Runs A, B, C, A, B, C … and returns the median of each figure. A contestant that fails is left out, with the reason. */
 export async function interleave<Each extends { name: string }>(
   { rounds, note }: Pick<Bench, 'rounds' | 'note'>,
   each: readonly Each[],
@@ -65,30 +65,30 @@ export function ratio(results: Results, key: string, one: string, other: string)
   return a === undefined || b === undefined ? null : a / b
 }
 
-/** At least one, and as much of a count as the bench's scale says. */
+/** A count multiplied by the bench's scale; at least 1. */
 export function scaled({ scale }: Pick<Bench, 'scale'>, count: number): number {
   return Math.max(1, Math.round(count * scale))
 }
 
-export type StreamRun = { heard: Heard; seconds: number; cpu: Record<Role, number> }
+export type StreamRun = { received: Received; seconds: number; cpu: Record<Role, number> }
 
-/** Tasks, their viewers, everything said and everything heard; the clock and the CPU run from the first word to the last. */
+/** One run: creates tasks and viewers, and sends and receives every delta. Time and CPU are measured from the first delta to the last. */
 export async function streamOnce({ crowd }: Pick<Bench, 'crowd'>, contestant: Contestant, plan: Plan, viewersEach = 1): Promise<StreamRun> {
   const prepared = await contestant.prepare(plan)
   try {
     await crowd.open({ requests: prepared.requests, viewersEach, deltas: plan.deltas })
     const cpuBefore = cpuOf(contestant)
     const began = now()
-    const [heard] = await Promise.all([crowd.hear(), prepared.speak()])
+    const [received] = await Promise.all([crowd.receive(), prepared.speak()])
     const cpu = difference(cpuOf(contestant), cpuBefore)
-    return { heard, seconds: (heard.lastAt - began) / 1e6, cpu }
+    return { received, seconds: (received.lastAt - began) / 1e6, cpu }
   } finally {
     await crowd.close()
     await prepared.clear()
   }
 }
 
-/** What a process does for the first time takes longer than ever after. */
+/** Runs once without measuring, because a process is slower the first time. */
 export async function warmUp(bench: Bench, contestant: Contestant): Promise<void> {
   const deltas = scaled(bench, 100)
   await streamOnce(bench, contestant, { tasks: scaled(bench, 100), deltas, perSecond: 100 })

@@ -1,21 +1,21 @@
 /**
- * A process of the bench, and the two ends of its line to the driver: questions with numbers, answers with the same. Whoever is left by the
- * driver ends.
+ * A process of the bench, and its numbered requests and responses between driver and child. A child whose driver is gone ends itself.
+ * A request that a child does not know is ignored, because another part of its program may handle it.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-type Question = { question: number; name: string; input: unknown }
-type Answer = { answer: number; output?: unknown; error?: string }
+type Request = { request: number; name: string; input: unknown }
+type Response = { response: number; output?: unknown; error?: string }
 
 export type Child = {
   pid: number
-  /** Throws, with what it complained about, when it has ended. */
+  /** Throws, with the end of its stderr, when it has ended. */
   checkAlive(): void
   ask<Output>(name: string, input?: unknown): Promise<Output>
-  /** Resolves when it is gone. Default SIGTERM. */
+  /** Resolves when the process has ended. Default SIGTERM. */
   stop(signal?: NodeJS.Signals): Promise<void>
 }
 
@@ -26,7 +26,7 @@ export type ChildOptions = {
   env?: Record<string, string>
 }
 
-/** A program of this folder, by its name from here, that answers questions. */
+/** Starts a program of this folder that uses `handleRequests`. */
 export async function startChild(program: string, options: ChildOptions = {}): Promise<Child> {
   const child = spawnChild(fileURLToPath(new URL(program, import.meta.url)), options)
   try {
@@ -38,74 +38,74 @@ export async function startChild(program: string, options: ChildOptions = {}): P
   }
 }
 
-/** Any program. What it writes is not kept, what it complains about is, for whoever has to say that it ended. */
+/** Starts any program. Its stdout is dropped; the end of its stderr is kept for the error that reports its end. */
 export function spawnChild(file: string, { args = [], execArgv = process.execArgv, env = {} }: ChildOptions = {}): Child {
   const child = fork(file, args, { execArgv, env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
   const program = basename(file)
-  const complaints = keepEnd(child)
-  const asked = new Map<number, { resolve: (output: never) => void; reject: (error: Error) => void }>()
-  let questions = 0
+  const stderrEnd = keepEnd(child)
+  const pending = new Map<number, { resolve: (output: never) => void; reject: (error: Error) => void }>()
+  let requests = 0
   let hasExited = false
   const exited = once(child, 'exit').then(() => {
     hasExited = true
-    for (const { reject } of asked.values()) reject(new Error(`${program} ended:\n${complaints()}`))
+    for (const { reject } of pending.values()) reject(new Error(`${program} ended:\n${stderrEnd()}`))
   })
-  child.on('message', (message: Answer) => {
-    const waiting = asked.get(message.answer)
-    asked.delete(message.answer)
+  child.on('message', (message: Response) => {
+    const waiting = pending.get(message.response)
+    pending.delete(message.response)
     if (message.error === undefined) waiting?.resolve(message.output as never)
     else waiting?.reject(new Error(`${program}: ${message.error}`))
   })
   return { pid: child.pid ?? 0, checkAlive, ask, stop }
 
   function checkAlive(): void {
-    if (hasExited) throw new Error(`${program} has ended:\n${complaints()}`)
+    if (hasExited) throw new Error(`${program} has ended:\n${stderrEnd()}`)
   }
 
   async function ask<Output>(name: string, input?: unknown): Promise<Output> {
     checkAlive()
-    questions += 1
-    const question = questions
+    requests += 1
+    const request = requests
     return await new Promise<Output>((resolve, reject) => {
-      asked.set(question, { resolve, reject })
-      child.send({ question, name, input } satisfies Question)
+      pending.set(request, { resolve, reject })
+      child.send({ request, name, input } satisfies Request)
     })
   }
 
   async function stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (!hasExited) child.kill(signal)
-    const impatience = setTimeout(() => child.kill('SIGKILL'), 30_000)
+    const killTimer = setTimeout(() => child.kill('SIGKILL'), 30_000)
     await exited
-    clearTimeout(impatience)
+    clearTimeout(killTimer)
   }
 }
 
-/** The child's end. Questions are answered in any order. */
-export function answerQuestions(answers: Record<string, (input: never) => unknown>): void {
-  process.on('message', (message: unknown) => void answer(message))
-  // Programs of others have their own way to end.
+/** The child's side. Requests are handled concurrently. */
+export function handleRequests(handlers: Record<string, (input: never) => unknown>): void {
+  process.on('message', (message: unknown) => void handle(message))
+  // Not at once, because programs of other projects have their own shutdown.
   process.on('disconnect', () => setTimeout(() => process.exit(0), 5_000).unref())
 
-  async function answer(message: unknown): Promise<void> {
-    if (typeof message !== 'object' || message === null || !('question' in message)) return
-    const { question, name, input } = message as Question
-    const act = name === 'ready' ? () => null : answers[name]
-    // Somebody else in this process may know it.
+  async function handle(message: unknown): Promise<void> {
+    if (typeof message !== 'object' || message === null || !('request' in message)) return
+    const { request, name, input } = message as Request
+    const act = name === 'ready' ? () => null : handlers[name]
+    // Another part of this program may handle it.
     if (!act) return
     try {
       const output = await act(input as never)
-      send({ answer: question, output })
+      send({ response: request, output })
     } catch (error) {
-      send({ answer: question, error: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+      send({ response: request, error: error instanceof Error ? (error.stack ?? error.message) : String(error) })
     }
   }
 
-  function send(message: Answer): void {
+  function send(message: Response): void {
     if (process.connected) process.send?.(message)
   }
 }
 
-/** The end of what a process complained about. */
+/** Keeps the end of a process's stderr. */
 function keepEnd(child: ChildProcess): () => string {
   let kept = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {

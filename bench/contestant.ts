@@ -1,44 +1,44 @@
-/** What is measured: servers that bring what tasks say to viewers over HTTP, as real processes. */
+/** The contestants: servers that stream the deltas of tasks to viewers over HTTP, as real processes. */
 import type { ViewerRequest } from './crowd.ts'
 import type { Plan } from './speech.ts'
 
-/** Whose CPU it is: what serves the viewers, what speaks (where that is another process), and what lies between them. */
+/** The role whose CPU is measured: the server of the viewers, the process that runs the agents (if it is another one), Redis, Postgres. */
 export type Role = 'server' | 'speaker' | 'redis' | 'postgres'
 
 export type Contestant = {
   name: string
-  /** Whether less is asked of it where only a rate is compared. */
+  /** Gets a smaller load in workloads that compare only rates. */
   isSlow?: boolean
   pids: Partial<Record<Role, () => number[]>>
   prepare(plan: Plan): Promise<Prepared>
   close(): Promise<void>
 }
 
-/** Tasks that are there and silent. */
+/** Tasks that exist and have sent nothing yet. */
 export type Prepared = {
-  /** How each of them is watched, from its first delta on. */
+  /** The viewer's request for each task, from its first delta on. */
   requests: ViewerRequest[]
-  /** How the first of them is watched by somebody who needs its state and not its history, where there is such a way. */
+  /** The request for the first task's current state instead of its history, if the contestant offers that. */
   snapshot?: ViewerRequest | undefined
-  /** They speak; resolves when everything is said. */
+  /** Starts the tasks; resolves when every delta was sent. */
   speak(): Promise<void>
-  /** They are over; what they left is removed as far as it would weigh on later runs. */
+  /** Ends the tasks, and removes what would slow later runs. */
   clear(): Promise<void>
 }
 
-/** A contestant that is not here, and why. */
+/** A contestant that cannot be measured, and why. */
 export type Absent = { name: string; because: string }
 
 export type Start = { name: string; start(world: World): Promise<Contestant | Absent> }
 
-/** What all of them share. */
+/** What all contestants share. */
 export type World = {
   redisUrl: string
   redisPid: number | null
   databaseUrl: string
   postgresPid: number | null
   folder: string
-  /** Where API and worker leave their CPU profiles, if they are to have any. */
+  /** The folder for the CPU profiles of API and worker; null without profiling. */
   profiles: string | null
 }
 

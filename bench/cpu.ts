@@ -1,18 +1,18 @@
-/** What processes have used of the CPU and hold of the memory, by their ids: anybody's, children included where a server has some. */
+/** CPU time and memory of processes, by process id, children included. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
-/** Of Linux, for which USER_HZ is 100 on every machine. */
+/** USER_HZ, which is 100 on every Linux. */
 const ticksPerSecond = 100
 
 const hasProc = existsSync('/proc/self/stat')
 
-/** Seconds of CPU, user and system. */
+/** Seconds of CPU time, user and system. */
 export function cpuSeconds(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => sum + (hasProc ? procSeconds(pid) : psSeconds(pid)), 0)
 }
 
-/** A process and all that it has started, as far as they live. */
+/** A process and all its living descendants. */
 export function familyOf(pid: number): number[] {
   const parents = hasProc ? procParents() : psParents()
   const family = [pid]
@@ -26,7 +26,7 @@ export function residentBytes(pid: number): number {
   return Number(line?.[1] ?? 0) * 1_024
 }
 
-/** By the scheduler's own account, in nanoseconds for each thread, where it keeps one; else in hundredths of a second. */
+/** From the scheduler's statistics in nanoseconds per thread, where available; else in hundredths of a second. */
 function procSeconds(pid: number): number {
   try {
     const threads = readdirSync(`/proc/${pid}/task`)
@@ -47,7 +47,7 @@ function procParents(): Map<number, number> {
   return new Map(pids.map(pid => [Number(pid), Number(statOf(Number(pid))?.[1] ?? 0)]))
 }
 
-/** From the state on: the name before it may hold anything. Null for a process that is gone. */
+/** The fields after the program's name, which may contain any character. Null for a process that has ended. */
 function statOf(pid: number): string[] | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -1,26 +1,26 @@
-/** The viewers of a run, which live in a process of their own. */
+/** The viewers of a run, which run in another process. */
 import { type Child, startChild } from './child.ts'
 
-/** What a viewer asks for: the lines of its request, without the empty one at their end. */
+/** A viewer's request: its header lines, without the final empty line. */
 export type ViewerRequest = { port: number; head: string }
 
 export type Opening = { requests: ViewerRequest[]; viewersEach: number; deltas: number }
 
-export type Heard = {
+export type Received = {
   deliveries: number
   frames: number
   bytes: number
-  /** The first few deltas that were out of order, lost or heard twice. */
+  /** The first few deltas that were out of order, lost or received twice. */
   faults: string[]
   /** On the clock of `now`. */
   openingAt: number
   firstAt: number
   lastAt: number
-  /** From when a delta was said to when it was heard. */
+  /** From the sending of a delta to its receipt. */
   p50Ms: number
   p99Ms: number
   maxMs: number
-  /** How late this process itself was at times: 99 of 100 rounds were better. */
+  /** The event loop lag of the viewers' process, 99th percentile. */
   lagMs: number
   lagMaxMs: number
   cpuSeconds: number
@@ -28,10 +28,10 @@ export type Heard = {
 
 export type Crowd = {
   pid: number
-  /** Resolves when each of them has an answer that it can listen to. Every task gets as many viewers. */
+  /** Resolves when every viewer has received its response head. Every task gets the same number of viewers. */
   open(opening: Opening): Promise<void>
-  /** Resolves when each has heard everything; fails when one cannot. What was heard is what was said, or this throws. */
-  hear(): Promise<Heard>
+  /** Resolves when every viewer has received every delta. Throws when a delta is lost, repeated or out of order. */
+  receive(): Promise<Received>
   close(): Promise<void>
   stop(): Promise<void>
 }
@@ -39,18 +39,18 @@ export type Crowd = {
 export async function startCrowd(): Promise<Crowd> {
   const child: Child = await startChild('programs/viewers.ts')
   let expected = 0
-  return { pid: child.pid, open, hear, close: () => child.ask('close'), stop: child.stop }
+  return { pid: child.pid, open, receive, close: () => child.ask('close'), stop: child.stop }
 
   async function open(opening: Opening): Promise<void> {
     expected = opening.requests.length * opening.viewersEach * opening.deltas
     await child.ask('open', opening)
   }
 
-  async function hear(): Promise<Heard> {
-    const heard = await child.ask<Heard>('hear')
-    if (heard.faults.length > 0) throw new Error(`Something was lost or out of order: ${heard.faults.join('; ')}`)
-    if (heard.deliveries !== expected) throw new Error(`${heard.deliveries} deltas were heard, and ${expected} said`)
-    return heard
+  async function receive(): Promise<Received> {
+    const received = await child.ask<Received>('receive')
+    if (received.faults.length > 0) throw new Error(`Deltas were lost or out of order: ${received.faults.join('; ')}`)
+    if (received.deliveries !== expected) throw new Error(`${received.deliveries} deltas were received, and ${expected} sent`)
+    return received
   }
 }
 

@@ -1,4 +1,4 @@
-/** A task that is created and watched with one request: how long until its first delta is here. */
+/** The time from the request that creates and watches a task to its first delta. */
 import { request } from 'node:http'
 import { authorization, type Platform } from './platform.ts'
 
@@ -8,13 +8,13 @@ export function firstDeltaMs({ api }: Pick<Platform, 'api'>): Promise<number> {
   const headers = { ...authorization, accept: 'text/event-stream', 'content-type': 'application/json', 'content-length': body.length }
   return new Promise((resolve, reject) => {
     const began = performance.now()
-    let heardMs: number | null = null
+    let receivedMs: number | null = null
     const sent = request(`${api.url}/v1/tasks`, { method: 'POST', agent: false, headers }, response => {
       response.setEncoding('utf8').on('data', (text: string) => {
-        if (text.includes('#')) heardMs ??= performance.now() - began
+        if (text.includes('#')) receivedMs ??= performance.now() - began
       })
-      // To its end, so that nothing of it is left when the next one begins.
-      response.on('end', () => (heardMs === null ? reject(new Error('A task ended without a word')) : resolve(heardMs)))
+      // Read the stream to its end, so that the task is over when the next one starts.
+      response.on('end', () => (receivedMs === null ? reject(new Error('A task ended without a delta')) : resolve(receivedMs)))
     })
     sent.on('error', reject)
     sent.end(body)

@@ -1,4 +1,4 @@
-/** Something to wait for until it is opened. */
+/** A promise that `open` resolves. */
 export type Gate = { opened: Promise<void>; open: () => void }
 
 export function createGate(): Gate {

@@ -1,4 +1,4 @@
-/** The machine that the figures hold for. */
+/** Describes the machine on which the figures were measured. */
 import { arch, cpus, loadavg, platform, totalmem } from 'node:os'
 import { Redis } from 'ioredis'
 import pg from 'pg'

@@ -1,12 +1,12 @@
 /**
- * `npm run bench`: what the platform does beside the bare limits, in turns, on this machine.
+ * `npm run bench`: compares the platform with the bare limits, in alternating runs, on this machine.
  *
- *   --peers         beside what others build, too: they are installed into bench/ first
- *   --only NAME     one workload, or several, with commas
- *   --rounds N      how often each is run, the median counts; default 2
- *   --quick         a fiftieth of everything: shows that the bench works, and nothing else
- *   --profile       lists where API and worker spend their time, by function
- *   --write         puts the tables into docs/performance.md
+ *   --peers         also measures other projects, which are installed into bench/ first
+ *   --only NAME     one workload, or several separated by commas
+ *   --rounds N      how often each is run, of which the median is reported; default 2
+ *   --quick         a fiftieth of every load: only shows that the bench works
+ *   --profile       lists the functions in which API and worker spend their time
+ *   --write         writes the tables to docs/performance.md
  */
 import { parseArgs } from 'node:util'
 import { openFileLimit } from '../test/support/open-files.ts'
@@ -22,7 +22,7 @@ import { goalsOf, goalTable, type Judged, tableOf } from './table.ts'
 import { workloads } from './workloads/index.ts'
 import { startWorld } from './world.ts'
 
-/** Ten thousand viewers, and what everything else needs. */
+/** For ten thousand viewers, and a reserve for the rest. */
 const neededFiles = 11_000
 
 const { values } = parseArgs({
@@ -81,7 +81,7 @@ async function measure(world: World): Promise<string> {
     }
     const remarks = [...absent, ...failures].map(line => `- ${line}`)
     const taken = `${rounds} ${rounds === 1 ? 'round' : 'rounds in turns, medians'}; ${minutes()} in all`
-    const verdict = values.quick ? 'A quick pass: these figures say that the bench works, and nothing else.' : goalTable(judged)
+    const verdict = values.quick ? 'A quick pass: these figures only show that the bench works.' : goalTable(judged)
     return [`${machine}. ${taken}.`, verdict, ...tables, ...(remarks.length > 0 ? [remarks.join('\n')] : [])].join('\n\n')
   } finally {
     await Promise.all([crowd.stop(), ...contestants.map(contestant => contestant.close())])
@@ -106,14 +106,14 @@ function minutes(): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
 }
 
-/** A bench that could not measure everything has failed. */
+/** Reports a failure. A bench that could not measure everything exits with 1. */
 function fail(line: string): void {
   note(line)
   failures.push(line)
   process.exitCode = 1
 }
 
-/** For whoever watches it run; the report goes to stdout. */
+/** Prints progress to stderr; the report goes to stdout. */
 function note(line: string): void {
   console.error(line)
 }

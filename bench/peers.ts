@@ -1,6 +1,6 @@
 /**
- * What others build is installed here, in a folder of its own, and only when it is asked for: together it weighs more than all that the platform
- * needs. Where it cannot be had (no network), the bench goes on without.
+ * Installs the other projects into this folder, and only when `--peers` is given, because together they are larger than everything that the
+ * platform needs. When the install fails (no network), the bench continues without them.
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -8,17 +8,17 @@ import { fileURLToPath } from 'node:url'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 
-/** Whether they are there. */
+/** Returns whether they are installed. */
 export function installPeers(): boolean {
   if (isInstalled()) return true
   const { status } = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: here, stdio: ['ignore', 2, 2] })
-  if (status !== 0) console.error('The peers could not be installed in bench/: they are left out.')
+  if (status !== 0) console.error('The other projects could not be installed into bench/ and are left out.')
   return status === 0
 }
 
 type Packages = Record<string, { version?: string; optional?: boolean; peer?: boolean }>
 
-/** npm notes what it installed, as its last act. */
+/** npm writes this lock file as the last step of an install. */
 function isInstalled(): boolean {
   try {
     const installed = read('node_modules/.package-lock.json')

@@ -1,4 +1,4 @@
-/** Rivulet itself: API and worker processes, bundled as they are for production, with keys and everything else switched on. */
+/** Rivulet's API and worker processes, bundled as for production, with keys required. */
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -16,13 +16,16 @@ const key = 'a-key-of-the-bench-0123456789'
 const workerKey = 'a-worker-key-of-the-bench-0123456789'
 export const authorization = { authorization: `Bearer ${key}` }
 
-/** Nobody may be turned away who is part of the load. */
-const limits = { RATE_LIMIT_PER_SECOND: '1000000', RATE_LIMIT_BURST: '1000000', MAX_STREAMS_PER_KEY: '100000', MAX_STREAMS: '100000' }
+/** The limits must not reject any client of the load. */
+const limits = {
+  ...{ RATE_LIMIT_PER_SECOND: '1000000', RATE_LIMIT_BURST: '1000000', MAX_STREAMS_PER_TASK: '100000' },
+  ...{ MAX_STREAMS_PER_KEY: '100000', MAX_STREAMS: '100000', MAX_CONNECTIONS: '110000' },
+}
 
 type Api = { url: string; pid: number; child: Child }
 
 export type Platform = {
-  /** The first of `apis`: work is posted to it. */
+  /** The first of `apis`; tasks are posted to it. */
   api: Api
   apis: Api[]
   redisPrefix: string
@@ -30,25 +33,25 @@ export type Platform = {
   worker: Child
   workers: Child[]
   pg: pg.Pool
-  /** Requests at a time; each gets the answer's body. */
+  /** Resolves with the response body. */
   post<Body>(path: string, body: unknown): Promise<Body>
   createTask(params: SpeakerParams): Promise<string>
   close(): Promise<void>
 }
 
 export type PlatformOptions = {
-  /** Turns at a time in the worker. */
+  /** Concurrent turns of each worker. */
   concurrency: number
-  /** API and worker processes, of each. Default 1. */
+  /** How many API processes, and how many workers. Default 1. */
   ofEach?: number
-  /** POSTs at a time. Default 50. */
+  /** Concurrent POSTs. Default 50. */
   inFlight?: number
   env?: Record<string, string>
-  /** Whether the API can be asked what keeps it. The worker always can. */
+  /** Whether the API has a probe for event loop lag and garbage collection. The worker always has one. */
   isProbed?: boolean
 }
 
-/** On a database of its own. */
+/** Starts a platform with its own database. */
 export async function startPlatform(
   world: World,
   { concurrency, ofEach = 1, inFlight = 50, env = {}, isProbed = false }: PlatformOptions,
@@ -92,9 +95,9 @@ export async function startPlatform(
 
   async function isReady(): Promise<boolean> {
     for (const child of [...apis.map(({ child }) => child), ...workers]) child.checkAlive()
-    const answer = await fetch(`${url}/v1/agents`, { headers: authorization }).catch(() => null)
-    if (!answer?.ok) return false
-    const { data } = (await answer.json()) as { data: { name: string; workers: number }[] }
+    const response = await fetch(`${url}/v1/agents`, { headers: authorization }).catch(() => null)
+    if (!response?.ok) return false
+    const { data } = (await response.json()) as { data: { name: string; workers: number }[] }
     return data.some(({ name, workers }) => name === 'speaker' && workers === ofEach)
   }
 
@@ -110,9 +113,9 @@ export async function startPlatform(
       const sent = request(url + path, { method: 'POST', agent, headers }, async response => {
         const chunks: Buffer[] = []
         for await (const chunk of response) chunks.push(chunk)
-        const answer = Buffer.concat(chunks).toString()
-        if ((response.statusCode ?? 500) < 300) resolve(JSON.parse(answer))
-        else reject(new Error(`POST ${path} was answered ${response.statusCode} ${answer}`))
+        const received = Buffer.concat(chunks).toString()
+        if ((response.statusCode ?? 500) < 300) resolve(JSON.parse(received))
+        else reject(new Error(`POST ${path} returned ${response.statusCode} ${received}`))
       })
       sent.on('error', reject)
       sent.end(text)
@@ -121,7 +124,7 @@ export async function startPlatform(
 
   async function close(): Promise<void> {
     agent.destroy()
-    // Turns that wait would hold a worker that is asked nicely for as long as they are allowed to.
+    // SIGKILL, because waiting turns would delay the shutdown of a worker by their whole grace period.
     const apart = workers.flatMap(({ pid: own }) => familyOf(own).filter(pid => pid !== own))
     await Promise.all(workers.map(each => each.stop(world.profiles ? 'SIGTERM' : 'SIGKILL')))
     for (const pid of apart) endProcess(pid)
@@ -130,7 +133,7 @@ export async function startPlatform(
   }
 }
 
-/** The programs and the agent, bundled once for all platforms of a bench. */
+/** Bundles the programs and the agent once for all platforms of a bench. */
 export function bundle(folder: string): Promise<void> {
   return bundlePrograms({
     root,
@@ -139,12 +142,12 @@ export function bundle(folder: string): Promise<void> {
   })
 }
 
-/** Turns that had to run in a process of their own are nobody's children when their worker is gone. */
+/** A turn that ran in its own process has no parent after its worker has ended. */
 function endProcess(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has ended by itself.
+    // The process has already ended.
   }
 }
 

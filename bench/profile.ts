@@ -1,4 +1,4 @@
-/** CPU profiles as tables: the functions that a process spent the most time in, itself and not in what it called. */
+/** CPU profiles as tables: the functions with the most self time. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { markdown } from './table.ts'
@@ -18,7 +18,7 @@ export function profileTables(folder: string): string {
     .join('\n\n')
 }
 
-/** Without the time in which there was nothing to do. */
+/** Without idle time. */
 function tableOf({ nodes, samples, timeDeltas }: Profile): string {
   const names = new Map(nodes.map(({ id, callFrame }) => [id, nameOf(callFrame)]))
   const spent = new Map<string, number>()

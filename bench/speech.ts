@@ -1,21 +1,21 @@
 /**
- * What every contestant says, and how its hearers know that nothing is missing.
+ * The deltas that every contestant sends, and the marks by which viewers detect a missing one.
  *
- * A delta's text begins with a mark: its number within its task, from 1, and when it was said. Marks survive being merged, wrapped in JSON and
- * cut into frames, so a viewer counts them and nothing else. `#` stands nowhere but at the beginning of a mark.
+ * A delta's text begins with a mark: its number within its task, from 1, and the time of sending. Marks survive merging, JSON encoding and
+ * framing, so a viewer only counts marks. `#` occurs only at the beginning of a mark.
  */
 
-/** What the tasks of one run say. */
+/** The load of one run. */
 export type Plan = {
   tasks: number
-  /** Of each task. */
+  /** Deltas of each task. */
   deltas: number
-  /** Of each task; null: as fast as they are taken. */
+  /** Deltas per second of each task; null means as fast as possible. */
   perSecond: number | null
 }
 
 const markLength = '#000001@00000000000001;'.length
-/** A word or two, as a model says them; with the mark, 32 characters. */
+/** A word or two, like a model's token; 32 characters with the mark. */
 const words = ' and so on'.slice(0, 32 - markLength)
 
 /** Microseconds on a clock that all processes of a machine share. */
@@ -28,23 +28,23 @@ export function textOf(number: number, at: number = now()): string {
   return `#${String(number).padStart(6, '0')}@${String(at).padStart(14, '0')};${words}`
 }
 
-/** The marks in a text, in their order; -1 as a number for what looks like one and is none. */
-export function readMarks(text: string, from: number, to: number, hear: (number: number, saidAt: number) => void): void {
+/** Calls `onMark` for each mark in a text, in order; with the number -1 for a malformed mark. */
+export function readMarks(text: string, from: number, to: number, onMark: (number: number, sentAt: number) => void): void {
   for (let at = text.indexOf('#', from); at >= 0 && at < to; at = text.indexOf('#', at + markLength)) {
     const isMark = text[at + 7] === '@' && text[at + 22] === ';'
-    hear(isMark ? Number(text.slice(at + 1, at + 7)) : -1, Number(text.slice(at + 8, at + 22)))
+    onMark(isMark ? Number(text.slice(at + 1, at + 7)) : -1, Number(text.slice(at + 8, at + 22)))
   }
 }
 
-/** The same event that Rivulet sends, for those who have none of their own: everybody moves the same bytes. Nothing in it needs escaping. */
+/** The event that Rivulet sends, also for contestants without an event format, so that all move the same bytes. It needs no escaping. */
 export function eventOf(task: string, number: number, text: string): string {
   const stamp = `"type":"message.delta","task":"${task}","turn":1,"attempt":1,"at":${Date.now()}`
   return `{${stamp},"index":0,"delta":{"type":"text","text":"${text}"},"offset":${(number - 1) * text.length}}`
 }
 
 /**
- * What one task says, when it is time. With a pace, tasks keep to a clock from their own beginning on, somewhere within the first interval, and
- * say what is late at once. Without one, each delta comes in its own round of the event loop, as from a socket.
+ * The deltas of one task, at their time. With a rate, each task follows its own clock, which starts within the first interval, and sends late
+ * deltas at once. Without a rate, each delta is sent in its own round of the event loop, as from a socket.
  */
 export async function* speak(
   { tasks, deltas, perSecond }: Plan,
@@ -59,7 +59,7 @@ export async function* speak(
   }
 }
 
-// The timers of node:timers/promises take several times the CPU of these.
+// Not node:timers/promises, because its timers take several times the CPU.
 function until(atMs: number): Promise<void> | void {
   const leftMs = atMs - performance.now()
   if (leftMs > 0) return new Promise(resolve => setTimeout(resolve, leftMs))

@@ -12,7 +12,7 @@ test('a goal is met at its bound and missed beyond it', () => {
   expect(isMet(atLeast, 4.99)).toBe(false)
 })
 
-test('the table says which goals were missed, and which could not be judged', () => {
+test('the table shows which goals were missed, and which were not measured', () => {
   const lines = goalTable([
     { workload: 'a', goal: atMost, value: 1.3 },
     { workload: 'b', goal: atLeast, value: 4.9 },
@@ -25,7 +25,7 @@ test('the table says which goals were missed, and which could not be judged', ()
   ])
 })
 
-test('runs are taken in turns, and the median of each figure counts', async () => {
+test('runs alternate, and the result is the median of each figure', async () => {
   const order: string[] = []
   const times: Record<string, number[]> = { a: [3, 1, 2], b: [10, 30, 20] }
   const results = await interleave({ rounds: 3, note: () => {} }, [{ name: 'a' }, { name: 'b' }], async ({ name }) => {
@@ -37,7 +37,7 @@ test('runs are taken in turns, and the median of each figure counts', async () =
   expect(results.get('b')).toEqual({ ms: 20 })
 })
 
-test('a contestant that fails is left out, and it is said why', async () => {
+test('a contestant that fails is left out, with the reason', async () => {
   const notes: string[] = []
   const run = async ({ name }: { name: string }) => {
     if (name !== 'good') throw new Error('it broke')
@@ -48,7 +48,7 @@ test('a contestant that fails is left out, and it is said why', async () => {
   expect(notes).toEqual(['bad is left out: it broke'])
 })
 
-test('a median of an even number lies between the two in the middle', () => {
+test('the median of an even number of values is the mean of the middle two', () => {
   expect(median([4, 1, 3, 2])).toBe(2.5)
   expect(median([7])).toBe(7)
 })

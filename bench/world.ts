@@ -1,4 +1,4 @@
-/** One Redis and one Postgres for a bench, and the platform's programs, in a folder that goes with it. */
+/** One Redis, one Postgres and the bundled programs for a bench, in a temporary folder. */
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { bundle } from './platform.ts'
 
 export async function startWorld({ isProfiled }: { isProfiled: boolean }): Promise<{ world: World; stop(): Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-bench-'))
-  // Postgres runs as another user when this is root.
+  // Readable for all, because Postgres runs as another user when this process is root.
   chmodSync(folder, 0o755)
   const profiles = isProfiled ? join(folder, 'profiles') : null
   const options = { dataDir: folder, path: process.env.PATH }

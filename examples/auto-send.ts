@@ -1,8 +1,8 @@
-/** Auto-send: hand over a stream, and get the finished messages. The least code, for whatever a model says. */
+/** Auto-send: pass a stream, and get the finished messages. The least code for the output of a model. */
 import { say, scriptedModel, think } from '@rivulet/agent'
 import { defineAgent } from '@rivulet/worker'
 
-// Says what it is told, offline. In its place: openaiModel({ apiKey, model: 'gpt-4.1-mini' }), or anthropicModel({ … }).
+// Plays a script, offline. In its place: openaiModel({ apiKey, model: 'gpt-4.1-mini' }), or anthropicModel({ … }).
 const model = scriptedModel(() => [think('A greeting is asked for.'), say('Good morning, and welcome.')], { chunks: 'words', delayMs: 20 })
 
 export default defineAgent(
@@ -10,7 +10,7 @@ export default defineAgent(
   async turn => {
     const stream = model.stream({ messages: await turn.history() }, { signal: turn.signal })
     const { text, usage, stopReason } = await turn.autoSend(stream)
-    turn.log.info({ characters: text.length, usage, stopReason }, 'said it all')
+    turn.log.info({ characters: text.length, usage, stopReason }, 'sent the whole answer')
   },
   { description: 'Greets, with a reason' },
 )

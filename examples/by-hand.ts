@@ -1,4 +1,4 @@
-/** By hand: open messages, write to them in any order, and leave. For several messages at once, and for what is not made of deltas. */
+/** By hand: open messages and write to them in any order. For several messages at once, and for values that are not deltas. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { data, defineAgent, text } from '@rivulet/worker'
 
@@ -6,7 +6,7 @@ export default defineAgent(
   'by-hand',
   async turn => {
     const words = turn.input?.type === 'text' ? turn.input.text.split(/\s+/) : []
-    // Two messages are open side by side: how far we are, and what we say.
+    // Two messages are open at the same time: the progress, and the text.
     await turn.message(data({ done: 0, of: words.length }), async progress => {
       await turn.message(text('', 'markdown'), async message => {
         for (const [i, word] of words.entries()) {
@@ -14,10 +14,10 @@ export default defineAgent(
           await message.append(`${word.toUpperCase()} `)
           await progress.setData({ done: i + 1, of: words.length })
         }
-        // Replaces all of it, and closes the message.
+        // Replaces the whole message and closes it.
         await message.replace(text(`**${words.join(' ').toUpperCase()}**`, 'markdown'), { words: words.length })
       })
     })
   },
-  { description: 'Says its input loudly, and how far it is' },
+  { description: 'Repeats its input loudly, with its progress' },
 )

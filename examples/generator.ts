@@ -1,11 +1,11 @@
-/** Generator: yield what you say, as you would in any other program. The platform does the rest. */
+/** Generator: yield updates, as in any async generator. The platform does the rest. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineAgent, delta, done, full, start, text } from '@rivulet/worker'
 
 export default defineAgent(
   'generator',
   async function* (turn) {
-    // Messages are numbered in the order in which they begin; the first delta begins one, too.
+    // Messages are numbered in the order in which they start; a first delta starts one, too.
     for (const word of ['The ', 'answer ', 'is ', 'forty-two.']) {
       yield delta(0, word)
       await sleep(20, undefined, { signal: turn.signal })
@@ -13,7 +13,7 @@ export default defineAgent(
     yield start(1, text('', 'code'))
     yield delta(1, '6 * 7')
     yield done(1)
-    // Says it anew, and closes it: viewers and rows have the last word.
+    // Replaces message 0 and closes it: viewers and rows have the replacement.
     yield full(0, 'The answer is 42.')
   },
   { description: 'Knows the answer' },

@@ -1,11 +1,11 @@
-/** Durable steps: what is done stays done. An attempt that follows a failure or a crash gets the results of the steps, and goes on from there. */
+/** Durable steps: finished work is not repeated. An attempt after a failure or a crash gets the results of the finished steps, and continues from there. */
 import { randomUUID } from 'node:crypto'
 import { defineAgent } from '@rivulet/worker'
 
 export default defineAgent(
   'steps',
   async turn => {
-    // Runs once, however often the turn is tried: the next attempt sends its message again, whole, and does not place a second order.
+    // Runs once, however many attempts there are: the next attempt sends its message again, whole, and does not place a second order.
     const order = await turn.step('place order', async () => {
       await turn.send(`Placing an order (attempt ${turn.attempt}).`)
       return { id: await placeOrder(`${turn.task.id}/${turn.number}`), attempt: turn.attempt }
@@ -16,7 +16,7 @@ export default defineAgent(
   { description: 'Orders once, although it fails once' },
 )
 
-/** A crash may come after the order and before its result is remembered: the key lets the shop see that it is the same order. */
+/** A crash may come after the order and before its result is stored: by the key, the shop recognises the same order. */
 async function placeOrder(idempotencyKey: string): Promise<string> {
   return `${idempotencyKey.slice(0, 8)}-${randomUUID().slice(0, 8)}`
 }

@@ -1,4 +1,4 @@
-/** Agents are tested without a platform: a scripted model says what a model might say, and the run shows what becomes of it. */
+/** Agents are tested without a platform: a scripted model plays the replies, and the run returns the messages that follow from them. */
 import { call, runAgent, scriptedModel, user } from '@rivulet/agent'
 import { expect, test } from 'vitest'
 import { countWords } from './tools.ts'
@@ -10,7 +10,7 @@ test('the model gets the number of words', async () => {
   expect(messages.map(({ content }) => content)).toContainEqual(expect.objectContaining({ type: 'tool_response', content: { words: 3 } }))
 })
 
-test('a call that makes no sense is an error for the model, and the run goes on', async () => {
+test('a call with invalid arguments returns an error to the model, and the run continues', async () => {
   const model = scriptedModel([[call('count_words', { text: 3 })], 'I am sorry.'])
   const { text, messages } = await runAgent({ model, tools: [countWords], messages: [user('How many?')] }).result
   expect(text).toBe('I am sorry.')

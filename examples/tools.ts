@@ -1,4 +1,4 @@
-/** A model with a tool: the loop asks, runs what the model calls, and asks again, until there is an answer. */
+/** A model with a tool: the loop asks the model, runs the tools that it calls, and asks again, until the model returns its answer. */
 import { call, defineTool, runAgent, say, scriptedModel } from '@rivulet/agent'
 import { defineAgent } from '@rivulet/worker'
 import { z } from 'zod'
@@ -13,7 +13,7 @@ export const countWords = defineTool({
   },
 })
 
-// Says what it is told, offline: first it calls the tool, then it answers with the result.
+// Plays a script, offline: first it calls the tool, then it replies with the result.
 const model = scriptedModel(({ messages }) => {
   const { content } = messages.at(-1) ?? {}
   if (content?.type === 'tool_response') return [say(`I counted: ${JSON.stringify(content.content)}.`)]

@@ -1,4 +1,4 @@
-/** The limits: ready-made bytes to sockets, and to Node's response objects. */
+/** The lower limits: prepared bytes written to sockets, and to Node's response objects. */
 import { startChild } from '../child.ts'
 import type { Contestant, Start } from '../contestant.ts'
 import { requestFor } from '../crowd.ts'

@@ -1,4 +1,4 @@
-/** Durable Streams: an agent that appends over HTTP, a server that keeps the streams and serves them as SSE. */
+/** Durable Streams: an agent that appends over HTTP, and a server that stores the streams and serves them as SSE. */
 import { randomUUID } from 'node:crypto'
 import { startChild } from '../child.ts'
 import type { Contestant, Start } from '../contestant.ts'

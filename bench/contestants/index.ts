@@ -7,7 +7,7 @@ import { resumableStream } from './resumable-stream.ts'
 import { rivulet } from './rivulet.ts'
 import { straightforward } from './straightforward.ts'
 
-/** From the main install alone. */
+/** The contestants that need only the main install. */
 export const limits: Start[] = [bareSocket, bareResponse, rivulet, straightforward]
 
 export const peers: Start[] = [nchan, resumableStream, durableStreams, langgraph]

@@ -1,4 +1,4 @@
-/** LangGraph's JavaScript server: runs in the process that serves them, resumable streams in its memory. */
+/** LangGraph's JavaScript server: it executes runs in its own process, with resumable streams in memory. */
 import { randomUUID } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ async function start({ folder }: World): Promise<Contestant | Absent> {
   mkdirSync(cwd)
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  // It would look for its makers' servers.
+  // Without these it would contact LangSmith.
   const env = { LANGSMITH_TRACING: 'false', LANGCHAIN_TRACING_V2: 'false', LANGGRAPH_CLI_NO_ANALYTICS: '1', LOG_LEVEL: 'error' }
   let server: Child
   try {
@@ -36,7 +36,7 @@ async function start({ folder }: World): Promise<Contestant | Absent> {
       requests: paths.map(path => requestFor(url, path, { 'last-event-id': '-1' })),
       async speak() {
         await server.ask('speak', run)
-        await until('everything is said', async () => (await server.ask<number>('saidAll', run)) === plan.tasks, patience)
+        await until('every delta is sent', async () => (await server.ask<number>('sentAll', run)) === plan.tasks, patience)
       },
       async clear() {
         await server.ask('speak', run)
@@ -47,14 +47,18 @@ async function start({ folder }: World): Promise<Contestant | Absent> {
 
   async function createRun(input: { plan: Plan; task: number; run: string }): Promise<string> {
     const thread = await post<{ thread_id: string }>('/threads', {})
-    const wish = { assistant_id: 'speaker', input, stream_mode: ['custom'], stream_resumable: true }
-    const made = await post<{ run_id: string }>(`/threads/${thread.thread_id}/runs`, wish)
+    const runRequest = { assistant_id: 'speaker', input, stream_mode: ['custom'], stream_resumable: true }
+    const made = await post<{ run_id: string }>(`/threads/${thread.thread_id}/runs`, runRequest)
     return `/threads/${thread.thread_id}/runs/${made.run_id}/stream`
   }
 
   async function post<Body>(path: string, body: unknown): Promise<Body> {
-    const answer = await fetch(url + path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
-    if (!answer.ok) throw new Error(`${path} was answered ${answer.status} ${await answer.text()}`)
-    return (await answer.json()) as Body
+    const response = await fetch(url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    if (!response.ok) throw new Error(`POST ${path} returned ${response.status} ${await response.text()}`)
+    return (await response.json()) as Body
   }
 }

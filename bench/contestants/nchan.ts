@@ -25,7 +25,7 @@ async function start({ folder }: World): Promise<Contestant | Absent> {
   const url = `http://127.0.0.1:${port}`
   writeFileSync(join(home, 'nginx.conf'), configuration(module, home, port))
   const nginx = spawn(program, ['-p', home, '-c', join(home, 'nginx.conf')], { stdio: 'ignore' })
-  await until('nginx answers', () => answers(url))
+  await until('nginx responds', () => responds(url))
   const speaker = await startChild('programs/nchan-speaker.ts')
   return {
     name: nchan.name,
@@ -86,7 +86,7 @@ function find(folders: readonly string[], file: string): string | null {
   return folders.map(folder => join(folder, file)).find(existsSync) ?? null
 }
 
-async function answers(url: string): Promise<boolean> {
+async function responds(url: string): Promise<boolean> {
   try {
     return (await fetch(url)).ok
   } catch {

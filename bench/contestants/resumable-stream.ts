@@ -34,7 +34,7 @@ async function start({ redisUrl, redisPid }: World): Promise<Contestant> {
   }
 }
 
-/** Late viewers are each sent everything through one subscriber: beyond 32 MB, Redis as it comes closes that connection, and all of them end. */
+/** All late viewers receive the backlog through one subscriber; with its default limit of 32 MB, Redis would close that connection. */
 async function liftSubscriberLimit(redisUrl: string): Promise<void> {
   const redis = new Redis(redisUrl)
   await redis.config('SET', 'client-output-buffer-limit', 'pubsub 0 0 0')

@@ -1,4 +1,4 @@
-/** Rivulet: tasks over HTTP, a worker that speaks, Redis between them, an API process that serves the viewers. */
+/** Rivulet: tasks over HTTP, a worker that runs them, Redis, and an API process that serves the viewers. */
 import { randomUUID } from 'node:crypto'
 import { until } from '../../test/support/until.ts'
 import type { Contestant, Prepared, Start, World } from '../contestant.ts'
@@ -9,7 +9,7 @@ import type { Plan } from '../speech.ts'
 
 export const rivulet: Start = { name: 'Rivulet', start }
 
-/** Tasks that begin together: ten thousand claims at once would be another workload. */
+/** How many tasks start together, because ten thousand claims at once would be another workload. */
 const atATime = 200
 const patience = { timeoutMs: 300_000, intervalMs: 10 }
 
@@ -32,7 +32,7 @@ export function contestantOf(platform: Platform, { redisPid, postgresPid }: Worl
   }
 }
 
-/** Tasks whose turns have begun, and wait to speak. Their viewers are spread over the APIs. */
+/** Tasks whose turns have started and wait for `speak`. Their viewers are spread over the APIs. */
 export async function prepareTasks(platform: Platform, plan: Plan): Promise<Prepared & { tasks: string[] }> {
   const { createTask, apis, workers } = platform
   const run = randomUUID()
@@ -48,12 +48,12 @@ export async function prepareTasks(platform: Platform, plan: Plan): Promise<Prep
     requests: tasks.map((task, i) => requestFor(urlFor(i), `/v1/tasks/${task}/events?from=start`, authorization)),
     snapshot: tasks[0] ? requestFor(urlFor(0), `/v1/tasks/${tasks[0]}/events`, authorization) : undefined,
     async speak() {
-      await tell('speak')
-      await until('everything is said', async () => (await count('saidAll')) === plan.tasks, patience)
+      await command('speak')
+      await until('every delta is sent', async () => (await count('sentAll')) === plan.tasks, patience)
     },
     async clear() {
-      await tell('speak')
-      await tell('end')
+      await command('speak')
+      await command('end')
       await until('every turn has ended', async () => (await unfinished(platform)) === 0, patience)
     },
   }
@@ -62,7 +62,7 @@ export async function prepareTasks(platform: Platform, plan: Plan): Promise<Prep
     return apis[i % apis.length]?.url ?? ''
   }
 
-  async function tell(what: string): Promise<void> {
+  async function command(what: string): Promise<void> {
     await Promise.all(workers.map(worker => worker.ask(what, run)))
   }
 

@@ -1,4 +1,4 @@
-/** What one writes first: an awaited XADD for each token, a blocking XREAD and a connection for each viewer. */
+/** The simplest implementation: an awaited XADD for each token, and a connection with a blocking XREAD for each viewer. */
 import { randomUUID } from 'node:crypto'
 import { startChild } from '../child.ts'
 import type { Contestant, Start, World } from '../contestant.ts'

@@ -1,17 +1,17 @@
-/** LangGraph's JavaScript server, with its store in memory, and as many runs at a time as are asked for. */
+/** LangGraph's JavaScript server, with its store in memory, and 200 concurrent runs. */
 import { fileURLToPath } from 'node:url'
 import { startServer } from '@langchain/langgraph-api/server'
-import { answerQuestions } from '../child.ts'
+import { handleRequests } from '../child.ts'
 import { runOf } from './langgraph-runs.ts'
 
 const [cwd = '', port = '0'] = process.argv.slice(2)
 const path = fileURLToPath(new URL('langgraph-graph.ts', import.meta.url))
 await startServer({ port: Number(port), host: '127.0.0.1', nWorkers: 200, cwd, graphs: { speaker: `${path}:graph` } })
 
-answerQuestions({
+handleRequests({
   waiting: (name: string) => runOf(name).waiting,
   speak: (name: string) => runOf(name).speak.open(),
-  saidAll: (name: string) => runOf(name).saidAll,
+  sentAll: (name: string) => runOf(name).sentAll,
   end: (name: string) => runOf(name).end.open(),
 })
 process.on('SIGTERM', () => process.exit(0))

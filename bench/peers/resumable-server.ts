@@ -1,9 +1,9 @@
-/** resumable-stream, where viewers come: each of them resumes the stream of its task. */
+/** The viewers' process of resumable-stream: each viewer resumes the stream of its task. */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createResumableStreamContext } from 'resumable-stream'
-import { answerQuestions } from '../child.ts'
+import { handleRequests } from '../child.ts'
 
 const context = createResumableStreamContext({ waitUntil: null })
 
@@ -11,7 +11,7 @@ const server = createServer((request, response) => void follow(request.url?.slic
 server.listen(0, '127.0.0.1')
 await once(server, 'listening')
 
-answerQuestions({ port: () => (server.address() as AddressInfo).port })
+handleRequests({ port: () => (server.address() as AddressInfo).port })
 process.on('SIGTERM', () => process.exit(0))
 
 async function follow(stream: string, response: ServerResponse): Promise<void> {

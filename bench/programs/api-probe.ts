@@ -1,5 +1,5 @@
-/** Loaded into the API process before its program, where somebody wants to know what keeps it. */
-import { answerQuestions } from '../child.ts'
+/** Loaded into the API process before its program, for workloads that need a probe. */
+import { handleRequests } from '../child.ts'
 import { createProbe } from './probe.ts'
 
-answerQuestions(createProbe())
+handleRequests(createProbe())

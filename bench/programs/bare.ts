@@ -1,14 +1,14 @@
 /**
- * The limit: tasks that speak in the very process that holds the sockets, and nothing between. `socket` writes ready-made chunks past Node's
- * response object, `response` lets it do the chunking.
+ * The lower limit: tasks run in the process that holds the sockets, with nothing in between. `socket` writes prepared chunks directly to the
+ * socket, and `response` lets Node's response object do the chunking.
  */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { answerQuestions } from '../child.ts'
+import { handleRequests } from '../child.ts'
 import { eventOf, type Plan, speak } from '../speech.ts'
 
-type Task = { said: Buffer[]; viewers: Set<Viewer> }
+type Task = { frames: Buffer[]; viewers: Set<Viewer> }
 type Viewer = { to: ServerResponse | Socket }
 
 const isBareSocket = process.argv[2] === 'socket'
@@ -22,26 +22,26 @@ const server = createServer((request, response) => {
   response.flushHeaders()
   response.socket?.setNoDelay(true)
   const viewer: Viewer = { to: isBareSocket && response.socket ? response.socket : response }
-  if (task.said.length > 0) void write(viewer, ready(Buffer.concat(task.said)))
+  if (task.frames.length > 0) void write(viewer, ready(Buffer.concat(task.frames)))
   task.viewers.add(viewer)
   response.on('close', () => task.viewers.delete(viewer))
 })
 server.listen(0, '127.0.0.1')
 await once(server, 'listening')
 
-answerQuestions({
+handleRequests({
   port: () => (server.address() as AddressInfo).port,
   prepare(wanted: Plan) {
     plan = wanted
-    tasks = Array.from({ length: plan.tasks }, () => ({ said: [], viewers: new Set() }))
+    tasks = Array.from({ length: plan.tasks }, () => ({ frames: [], viewers: new Set() }))
   },
-  speak: () => Promise.all(tasks.map(say)),
+  speak: () => Promise.all(tasks.map(send)),
 })
 
-async function say(task: Task, number: number): Promise<void> {
+async function send(task: Task, number: number): Promise<void> {
   for await (const { number: at, text } of speak(plan, number)) {
     const frame = Buffer.from(`id: 1-${at}\nevent: message.delta\ndata: ${eventOf(taskId, at, text)}\n\n`)
-    task.said.push(frame)
+    task.frames.push(frame)
     const bytes = ready(frame)
     for (const viewer of task.viewers) if (!write(viewer, bytes)) await once(viewer.to, 'drain')
   }

@@ -1,4 +1,4 @@
-/** What the parts can do by themselves, each from one Node process: BullMQ, Postgres, Redis, and our own way of appending to logs. */
+/** The limits of each part alone, from one Node process: BullMQ, Postgres, Redis, and Rivulet's appends to logs. */
 import { randomUUID } from 'node:crypto'
 import { connectRedis, createKeys, createLogAnnouncer, createLogWriter, whenReady } from '@rivulet/broker'
 import { delta } from '@rivulet/protocol'
@@ -7,7 +7,7 @@ import { createTurnWriter } from '@rivulet/worker/turn-writer'
 import { Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import pg from 'pg'
-import { answerQuestions } from '../child.ts'
+import { handleRequests } from '../child.ts'
 import { eventOf, speak, textOf } from '../speech.ts'
 
 type Load = { count: number; inFlight: number }
@@ -21,7 +21,7 @@ await pool.query(
   'create table if not exists bench_limits (id uuid primary key, params jsonb not null, at timestamptz not null default now())',
 )
 
-answerQuestions({
+handleRequests({
   addAndCommit: (load: Load) =>
     perSecond(load, async () => {
       await commit()
@@ -31,7 +31,7 @@ answerQuestions({
   commit: (load: Load) => perSecond(load, commit),
   process: processJobs,
   append: appendToLogs,
-  say: sayInTurns,
+  write: writeInTurns,
   xadd: addToStreams,
   pipeline: pipelineToStreams,
 })
@@ -61,15 +61,15 @@ async function perSecond({ count, inFlight }: Load, act: () => Promise<void>): P
   return count / seconds
 }
 
-/** Jobs that do nothing, through one worker; and how long one takes to begin when nothing else happens. */
+/** The rate of empty jobs through one worker, and the time until a single job starts on an idle queue. */
 async function processJobs({ count, inFlight }: Load): Promise<{ perSecond: number; beginP50Ms: number }> {
   const jobs = Array.from({ length: count }, () => ({ name: 'turn', data: {}, opts: { removeOnComplete: true } }))
   await queue.addBulk(jobs)
   const blocking = new Redis(redisUrl, { maxRetriesPerRequest: null })
-  let hear: (began: number) => void = () => {}
+  let onStart: (began: number) => void = () => {}
   let done = 0
   const began = performance.now()
-  const worker = new Worker('bench-limits', async () => hear(performance.now()), { connection: blocking, concurrency: inFlight })
+  const worker = new Worker('bench-limits', async () => onStart(performance.now()), { connection: blocking, concurrency: inFlight })
   await new Promise<void>(resolve => {
     worker.on('completed', () => {
       done += 1
@@ -80,18 +80,18 @@ async function processJobs({ count, inFlight }: Load): Promise<{ perSecond: numb
   const waits: number[] = []
   for (let i = 0; i < Math.min(count, 100); i += 1) {
     const added = performance.now()
-    const heard = new Promise<number>(resolve => {
-      hear = resolve
+    const started = new Promise<number>(resolve => {
+      onStart = resolve
     })
     await queue.add('turn', {}, { removeOnComplete: true })
-    waits.push((await heard) - added)
+    waits.push((await started) - added)
   }
   await worker.close()
   blocking.disconnect()
   return { perSecond: rate, beginP50Ms: waits.toSorted((a, b) => a - b)[Math.floor(waits.length / 2)] ?? 0 }
 }
 
-/** One call after the other, each with one entry for each of so many logs, fence and publish included. */
+/** Sequential calls, each with one entry for each of `perCall` logs, fence and publish included. */
 async function appendToLogs({ count, perCall }: Appends): Promise<number> {
   const { writer, tasks, close } = await openLogs(perCall)
   const calls = Math.ceil(count / perCall)
@@ -99,16 +99,17 @@ async function appendToLogs({ count, perCall }: Appends): Promise<number> {
   for (let call = 1; call <= calls; call += 1) {
     const text = textOf(call)
     const appends = tasks.map(task => ({ task, epoch: 1, first: call, entries: [{ index: 0, json: eventOf(task, call, text) }] }))
-    const answers = await writer.append(appends)
-    if (answers.some(answer => answer !== 'ok')) throw new Error(`An append was answered ${answers.find(answer => answer !== 'ok')}`)
+    const outcomes = await writer.append(appends)
+    const failed = outcomes.find(outcome => outcome !== 'ok')
+    if (failed) throw new Error(`An append returned ${failed}`)
   }
   const rate = (calls * perCall * 1_000) / (performance.now() - began)
   await close()
   return rate
 }
 
-/** So many turns that speak at full speed, in one worker: each checks and merges what it says, and all share the worker's road to the logs. */
-async function sayInTurns({ count, perCall }: Appends): Promise<number> {
+/** `perCall` turns at full speed in one worker: each checks and merges its deltas, and all share the worker's appender. */
+async function writeInTurns({ count, perCall }: Appends): Promise<number> {
   const { writer: log, tasks, close } = await openLogs(perCall)
   const appender = createAppender(log)
   const plan = { tasks: perCall, deltas: Math.ceil(count / perCall), perSecond: null }
@@ -147,7 +148,7 @@ async function openLogs(count: number) {
   }
 }
 
-/** Each task awaits its XADD, as the straightforward way does. */
+/** Each task awaits its XADD, as in the straightforward way. */
 async function addToStreams({ count, perCall }: Appends): Promise<number> {
   const streams = Array.from({ length: perCall }, () => randomUUID())
   const rounds = Math.ceil(count / perCall)

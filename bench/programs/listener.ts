@@ -1,6 +1,6 @@
-/** Hears what is pushed to all logs, and does nothing with it: when a word is published, as a bare subscriber sees it. */
+/** A bare subscriber of all logs: measures when a delta is published. */
 import { Redis } from 'ioredis'
-import { answerQuestions } from '../child.ts'
+import { handleRequests } from '../child.ts'
 import { now, readMarks } from '../speech.ts'
 
 const [redisUrl = '', pattern = ''] = process.argv.slice(2)
@@ -8,11 +8,11 @@ let latencies: number[] = []
 const redis = new Redis(redisUrl)
 redis.on('pmessage', (_pattern: string, _channel: string, message: string) => {
   const at = now()
-  readMarks(message, 0, message.length, (_, saidAt) => latencies.push(at - saidAt))
+  readMarks(message, 0, message.length, (_, sentAt) => latencies.push(at - sentAt))
 })
 await redis.psubscribe(pattern)
 
-answerQuestions({
+handleRequests({
   read() {
     const sorted = latencies.sort((a, b) => a - b)
     latencies = []

@@ -1,16 +1,16 @@
-/** nchan's publisher: one POST for each event, and the next when it is answered; tasks share as many connections as they need. */
+/** nchan's publisher: one POST for each event, and the next after its response. Tasks share up to 200 connections. */
 import { Agent, request } from 'node:http'
-import { answerQuestions } from '../child.ts'
+import { handleRequests } from '../child.ts'
 import { eventOf, type Plan, speak } from '../speech.ts'
 
 const agent = new Agent({ keepAlive: true, maxSockets: 200 })
 
-answerQuestions({
-  speak: ({ plan, urls }: { plan: Plan; urls: string[] }) => Promise.all(urls.map((url, task) => say(plan, url, task))),
+handleRequests({
+  speak: ({ plan, urls }: { plan: Plan; urls: string[] }) => Promise.all(urls.map((url, task) => publish(plan, url, task))),
   remove: (urls: string[]) => Promise.all(urls.map(url => send('DELETE', url))),
 })
 
-async function say(plan: Plan, url: string, task: number): Promise<void> {
+async function publish(plan: Plan, url: string, task: number): Promise<void> {
   for await (const { number, text } of speak(plan, task)) await send('POST', url, eventOf(url, number, text))
 }
 
@@ -19,7 +19,7 @@ function send(method: string, url: string, body = ''): Promise<void> {
     const headers = { 'content-length': Buffer.byteLength(body), 'content-type': 'application/json' }
     const sent = request(url, { method, agent, headers }, response => {
       response.resume().on('end', resolve)
-      if ((response.statusCode ?? 500) >= 400 && method === 'POST') reject(new Error(`nchan answered ${response.statusCode}`))
+      if ((response.statusCode ?? 500) >= 400 && method === 'POST') reject(new Error(`nchan returned ${response.statusCode}`))
     })
     sent.on('error', reject)
     sent.end(body)

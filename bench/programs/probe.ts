@@ -1,9 +1,9 @@
-/** What keeps a process from doing anything else: its garbage collections, and how late its event loop is. */
+/** Measures a process's garbage collections and its event loop lag. */
 import { monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks'
 
 export type Pauses = { loopP99Ms: number; loopMaxMs: number; gcMs: number; gcMaxMs: number }
 
-/** Questions for `answerQuestions`: `beginProbe`, then `readProbe`. */
+/** Handlers for `handleRequests`: `beginProbe`, then `readProbe`. */
 export function createProbe() {
   const lag = monitorEventLoopDelay({ resolution: 1 })
   let gcMs = 0

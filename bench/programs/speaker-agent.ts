@@ -1,17 +1,17 @@
 /**
- * The agent of the bench, in a real worker process. Its turns wait to be told to speak, and afterwards to be told to end: so a run measures
- * what is said, and not how turns begin and end. Turns without a run wait for nothing.
+ * The agent of the bench, in a real worker process. Its turns wait for the command to speak, and then for the command to end, so that a run
+ * measures streaming without the start and the end of turns. Turns without a run do not wait.
  */
 import { defineAgent, delta, type Turn } from '@rivulet/worker'
-import { answerQuestions } from '../child.ts'
+import { handleRequests } from '../child.ts'
 import { createGate, type Gate } from '../gate.ts'
 import { type Plan, speak } from '../speech.ts'
 import { createProbe } from './probe.ts'
 
-/** `task` is its number among those of the plan. */
+/** `task` is the task's number in the plan. */
 export type SpeakerParams = { run?: string; task: number; plan: Plan }
 
-type Run = { waiting: number; saidAll: number; speak: Gate; end: Gate }
+type Run = { waiting: number; sentAll: number; speak: Gate; end: Gate }
 
 const runs = new Map<string, Run>()
 
@@ -24,20 +24,20 @@ export default defineAgent('speaker', async function* (turn: Turn) {
   }
   for await (const { text } of speak(plan, task)) yield delta(0, text)
   if (!run) return
-  run.saidAll += 1
+  run.sentAll += 1
   await run.end.opened
 })
 
-answerQuestions({
+handleRequests({
   ...createProbe(),
   waiting: (name: string) => runOf(name).waiting,
   speak: (name: string) => runOf(name).speak.open(),
-  saidAll: (name: string) => runOf(name).saidAll,
+  sentAll: (name: string) => runOf(name).sentAll,
   end: (name: string) => runOf(name).end.open(),
 })
 
 function runOf(name: string): Run {
-  const run = runs.get(name) ?? { waiting: 0, saidAll: 0, speak: createGate(), end: createGate() }
+  const run = runs.get(name) ?? { waiting: 0, sentAll: 0, speak: createGate(), end: createGate() }
   runs.set(name, run)
   return run
 }

@@ -1,6 +1,6 @@
-/** The straightforward way, the worker: one XADD for each token, and the next when it is answered. */
+/** The worker of the straightforward way: one XADD for each token, and the next after its reply. */
 import { Redis } from 'ioredis'
-import { answerQuestions } from '../child.ts'
+import { handleRequests } from '../child.ts'
 import { eventOf, type Plan, speak } from '../speech.ts'
 
 const redis = new Redis(process.argv[2] ?? '')
@@ -9,11 +9,11 @@ process.on('SIGTERM', () => {
   process.exit(0)
 })
 
-answerQuestions({
-  speak: ({ plan, streams }: { plan: Plan; streams: string[] }) => Promise.all(streams.map((stream, task) => say(plan, stream, task))),
+handleRequests({
+  speak: ({ plan, streams }: { plan: Plan; streams: string[] }) => Promise.all(streams.map((stream, task) => send(plan, stream, task))),
   remove: async (streams: string[]) => void (streams.length > 0 && (await redis.unlink(...streams))),
 })
 
-async function say(plan: Plan, stream: string, task: number): Promise<void> {
+async function send(plan: Plan, stream: string, task: number): Promise<void> {
   for await (const { number, text } of speak(plan, task)) await redis.xadd(stream, '*', 'event', eventOf(stream, number, text))
 }

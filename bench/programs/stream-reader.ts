@@ -1,9 +1,9 @@
 /**
- * One HTTP response with an event stream, read from a raw socket: head, chunks, frames. Cheap, because thousands of them share a core with what
- * is measured; and strict: what is no response of this kind throws.
+ * Reads one HTTP response with an event stream from a raw socket: head, chunks, frames. Cheap, because thousands of readers share a core with
+ * the measured processes. Strict: any other response throws.
  */
 export type StreamReader = {
-  /** Takes what came from the socket. `onText` gets whole frames, `\n\n` included. */
+  /** Takes bytes from the socket. `onText` receives whole frames, `\n\n` included. */
   feed(bytes: Buffer): void
   hasHead(): boolean
 }
@@ -12,7 +12,7 @@ export function createStreamReader(onText: (text: string) => void): StreamReader
   let head = ''
   let isOpen = false
   let isChunked = false
-  /** Of the chunk that is being read; its line end included. */
+  /** Bytes left of the current chunk, its line end included. */
   let left = 0
   let sizeLine = ''
   let rest = ''
@@ -26,7 +26,7 @@ export function createStreamReader(onText: (text: string) => void): StreamReader
     head += bytes.toString('latin1')
     const end = head.indexOf('\r\n\r\n')
     if (end < 0) return
-    if (!/^HTTP\/1\.1 200 /.test(head)) throw new Error(`The answer is ${head.slice(0, 600)}`)
+    if (!/^HTTP\/1\.1 200 /.test(head)) throw new Error(`The response is ${head.slice(0, 600)}`)
     isOpen = true
     isChunked = /\r\ntransfer-encoding: *chunked\r\n/i.test(head.slice(0, end + 2))
     const after = head.slice(end + 4)
@@ -47,14 +47,14 @@ export function createStreamReader(onText: (text: string) => void): StreamReader
         if (end < 0) return
         at = end + 1
         const size = Number.parseInt(sizeLine, 16)
-        if (Number.isNaN(size)) throw new Error(`No size of a chunk: ${JSON.stringify(sizeLine)}`)
+        if (Number.isNaN(size)) throw new Error(`Invalid chunk size: ${JSON.stringify(sizeLine)}`)
         sizeLine = ''
         left = size + 2
       }
       const taken = text.slice(at, at + left)
       at += taken.length
       left -= taken.length
-      // The last two are the line end after the chunk.
+      // The last two bytes are the line end after the chunk.
       const content = left >= 2 ? taken : taken.slice(0, Math.max(0, taken.length - (2 - left)))
       if (content) frames(content)
     }

@@ -1,21 +1,21 @@
 /**
- * The load: viewers on raw sockets, in a process of their own. Each one hears the deltas of one task and checks that they come in order, each
- * once, none missing.
+ * The load: viewers on raw sockets, in their own process. Each viewer receives the deltas of one task and checks that each arrives once and in
+ * order.
  */
 import { connect, type Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { answerQuestions } from '../child.ts'
-import type { Heard, Opening } from '../crowd.ts'
+import { handleRequests } from '../child.ts'
+import type { Opening, Received } from '../crowd.ts'
 import { now } from '../speech.ts'
-import { createHearing, createTally } from './hearing.ts'
+import { createReceiver, createTally } from './receiver.ts'
 import { createStreamReader } from './stream-reader.ts'
 
-/** As many as a listening socket lets wait. */
+/** How many viewers connect at once: less than the backlog of a listening socket. */
 const wave = 200
-/** How long nobody may hear anything before somebody is told that it is over. */
+/** How long all viewers may be silent before the run is reported as over. */
 const maxSilenceMs = 60_000
 
-type Viewer = { socket: Socket; opened: Promise<void>; heardAll: Promise<void> }
+type Viewer = { socket: Socket; opened: Promise<void>; receivedAll: Promise<void> }
 
 let viewers: Viewer[] = []
 let tally = createTally(0)
@@ -23,9 +23,9 @@ let openingAt = 0
 let cpuBefore = process.cpuUsage()
 const lag = monitorEventLoopDelay({ resolution: 5 })
 
-answerQuestions({ open, hear, close })
+handleRequests({ open, receive, close })
 
-/** More viewers, up to so many. */
+/** Opens viewers until there are `viewersEach` for each request. */
 async function open({ requests, viewersEach, deltas }: Opening): Promise<void> {
   const count = requests.length * viewersEach
   tally = createTally(count * deltas)
@@ -33,7 +33,7 @@ async function open({ requests, viewersEach, deltas }: Opening): Promise<void> {
   while (viewers.length < count) {
     const more = Array.from({ length: Math.min(wave, count - viewers.length) }, (_, i) => {
       const request = requests[(viewers.length + i) % requests.length]
-      if (!request) throw new Error('There is nothing to watch')
+      if (!request) throw new Error('There are no requests')
       return watch(request, deltas)
     })
     viewers.push(...more)
@@ -44,16 +44,16 @@ async function open({ requests, viewersEach, deltas }: Opening): Promise<void> {
   cpuBefore = process.cpuUsage()
 }
 
-/** Resolves when everybody has heard everything. */
-async function hear(): Promise<Heard> {
-  await Promise.race([Promise.all(viewers.map(({ heardAll }) => heardAll)), silence()])
+/** Resolves when every viewer has received every mark. */
+async function receive(): Promise<Received> {
+  await Promise.race([Promise.all(viewers.map(({ receivedAll }) => receivedAll)), silence()])
   const { user, system } = process.cpuUsage(cpuBefore)
   lag.disable()
-  const { latencies, ...heard } = tally
-  const sorted = latencies.slice(0, heard.deliveries).sort()
+  const { latencies, ...received } = tally
+  const sorted = latencies.slice(0, received.deliveries).sort()
   const ms = (part: number) => (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0) / 1e3
   return {
-    ...{ ...heard, openingAt, p50Ms: ms(0.5), p99Ms: ms(0.99), maxMs: ms(1) },
+    ...{ ...received, openingAt, p50Ms: ms(0.5), p99Ms: ms(0.99), maxMs: ms(1) },
     ...{ lagMs: lag.percentile(99) / 1e6, lagMaxMs: lag.max / 1e6, cpuSeconds: (user + system) / 1e6 },
   }
 }
@@ -67,12 +67,12 @@ async function close(): Promise<void> {
 
 function watch({ port, head }: Opening['requests'][number], deltas: number): Viewer {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
-  const hearing = createHearing(tally)
+  const receiver = createReceiver(tally)
   const opened = createPromise()
-  const heardAll = createPromise()
+  const receivedAll = createPromise()
   const reader = createStreamReader(text => {
-    hearing.take(text, now())
-    if (hearing.last() >= deltas) heardAll.settle()
+    receiver.take(text, now())
+    if (receiver.last() >= deltas) receivedAll.settle()
   })
   socket.on('data', bytes => {
     try {
@@ -83,24 +83,24 @@ function watch({ port, head }: Opening['requests'][number], deltas: number): Vie
     }
   })
   socket.on('error', fail)
-  socket.on('close', () => fail(new Error(`The stream ended after ${hearing.last()} of ${deltas}`)))
+  socket.on('close', () => fail(new Error(`The stream ended after ${receiver.last()} of ${deltas}`)))
   socket.write(`${head}\r\n\r\n`)
-  if (deltas === 0) heardAll.settle()
-  return { socket, opened: opened.promise, heardAll: heardAll.promise }
+  if (deltas === 0) receivedAll.settle()
+  return { socket, opened: opened.promise, receivedAll: receivedAll.promise }
 
   function fail(error: Error): void {
     opened.settle(error)
-    heardAll.settle(error)
+    receivedAll.settle(error)
     socket.destroy()
   }
 }
 
-/** Fails when nothing more comes. */
+/** Rejects when no delta arrives for `maxSilenceMs`. */
 function silence(): Promise<never> {
   return new Promise((_, reject) => {
     let before = -1
     const check = setInterval(() => {
-      if (tally.deliveries === before) reject(new Error(`Nothing more came after ${before} deltas, for ${maxSilenceMs / 1e3} s`))
+      if (tally.deliveries === before) reject(new Error(`No delta arrived for ${maxSilenceMs / 1e3} s, after ${before}`))
       before = tally.deliveries
     }, maxSilenceMs)
     check.unref()
@@ -112,7 +112,7 @@ function createPromise(): { promise: Promise<void>; settle: (error?: Error) => v
   const promise = new Promise<void>((resolve, reject) => {
     settle = error => (error ? reject(error) : resolve())
   })
-  // Nobody may be waiting for it when it fails.
+  // It may reject while no caller awaits it.
   promise.catch(() => {})
   return { promise, settle }
 }

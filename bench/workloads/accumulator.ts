@@ -1,6 +1,6 @@
 /**
- * What folding costs, as ratios: a delta of text against pushing the same string to an array and joining it at the end, and short messages
- * against long ones. Times depend on the machine, ratios hardly do. Every result is checked.
+ * The cost of folding, as ratios: a text delta compared with pushing the same string to an array and joining it at the end, and short messages
+ * compared with long ones. Times depend on the machine, ratios hardly do. Every result is checked.
  */
 import { strict as assert } from 'node:assert'
 import {
@@ -49,11 +49,11 @@ export const accumulator: Workload = {
 
 const stamp = { task: '0198c0de-0000-7000-8000-000000000001', turn: 1, attempt: 1, at: 0 }
 const words = Array.from({ length: 1000 }, (_, i) => `word${i} `)
-const said = (deltas: number) => Array.from({ length: deltas }, (_, i) => words[i % words.length]).join('')
+const expectedText = (deltas: number) => Array.from({ length: deltas }, (_, i) => words[i % words.length]).join('')
 
 async function run(bench: Bench): Promise<Results> {
   const many = scaled(bench, 1_000_000)
-  const expected = said(many)
+  const expected = expectedText(many)
   const bare = measure('array push and join', many, 1, () => {
     const pieces: string[] = []
     for (let i = 0; i < many; i += 1) pieces.push(words[i % words.length] ?? '')
@@ -61,7 +61,7 @@ async function run(bench: Bench): Promise<Results> {
   })
   const texts = [1_000, 10_000, 100_000, 1_000_000].map(size => {
     const deltas = scaled(bench, size)
-    const text = said(deltas)
+    const text = expectedText(deltas)
     return measure(`text, one message of ${size.toLocaleString('en-US')}`, deltas, Math.ceil(many / deltas), () => {
       assert.equal(textOf(foldText(deltas)), text)
     })
@@ -77,7 +77,7 @@ async function run(bench: Bench): Promise<Results> {
   )
 }
 
-/** Folds deltas of text into one message. */
+/** Folds text deltas into one message. */
 function foldText(deltas: number): TaskState {
   let state = open(emptyState, 0, text())
   let offset = 0
@@ -89,7 +89,7 @@ function foldText(deltas: number): TaskState {
   return state
 }
 
-/** All of them open, each delta at the next one. */
+/** All messages are open, and each delta goes to the next one. */
 function manyMessages(messages: number, each: number): Row {
   return measure('text, 10,000 messages in turns', messages * each, 1, () => {
     let state = emptyState
@@ -105,7 +105,7 @@ function manyMessages(messages: number, each: number): Row {
   })
 }
 
-/** Of 100 bytes, so that no delta ends where a base64 group does. */
+/** Deltas of 100 bytes, so that they do not end at a base64 group. */
 function bytes(deltas: number): Row {
   const piece = Buffer.alloc(100, 'abcdefg')
   const expected = Buffer.concat(Array.from({ length: deltas }, () => piece)).toString('base64')
@@ -130,7 +130,7 @@ function json(deltas: number): Row {
 
 /** The writer's side: checking, holding back, splitting, counting and its own fold. */
 function composing(deltas: number): Row {
-  const expected = said(deltas)
+  const expected = expectedText(deltas)
   return measure('text, composed by the writer', deltas, 1, () => {
     const composer = createTurnComposer({ ...stamp, firstIndex: 0 })
     for (let i = 0; i < deltas; i += 1) composer.compose(delta(0, words[i % words.length] ?? ''))
@@ -156,7 +156,7 @@ function textOf(state: TaskState): string {
   return content?.type === 'text' ? content.text : ''
 }
 
-/** The better of two rounds, after one to warm up. */
+/** The faster of two rounds, after a warm-up round. */
 function measure(what: string, deltas: number, times: number, act: () => void): Row {
   const rounds = [0, 1, 2].map(() => {
     const start = performance.now()

@@ -1,4 +1,4 @@
-/** Appends to logs from one Node process, fence and publish included, beside what Redis takes of anybody: entry by entry, and as turns say them. */
+/** Appends to logs from one Node process, fence and publish included, compared with bare Redis: single entries, and deltas merged by turns. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { type Bench, type Figures, interleave, type Results, ratio, scaled, type Workload } from '../bench.ts'
@@ -44,7 +44,7 @@ async function run(bench: Bench): Promise<Results> {
         { name: 'bare ioredis XADD, pipelines of 100', measure: () => ask('pipeline', 100_000, 100) },
         { name: 'Rivulet, entries of one task', measure: () => ask('append', 20_000, 1) },
         { name: entries, measure: () => ask('append', 200_000, 100) },
-        { name: deltas, measure: () => ask('say', 500_000, 100) },
+        { name: deltas, measure: () => ask('write', 500_000, 100) },
       ],
       row => row.measure(),
     )
@@ -53,14 +53,15 @@ async function run(bench: Bench): Promise<Results> {
   }
 }
 
-/** Where it is installed: it comes with Redis. */
+/** Needs redis-benchmark, which comes with Redis. */
 async function benchmarkRedis(url: string, count: number): Promise<Figures> {
   const stream = `bench-${Date.now()}`
   const command = ['XADD', stream, '*', 'index', '0', 'event', eventOf(stream, 1, textOf(1))]
-  const args = ['-p', new URL(url).port, '-P', '100', '-n', String(count), '-q', ...command]
-  const { stdout } = await promisify(execFile)('redis-benchmark', args)
-  await promisify(execFile)('redis-cli', ['-p', new URL(url).port, 'UNLINK', stream])
+  const { port, password } = new URL(url)
+  const server = ['-p', port, ...(password ? ['-a', password] : [])]
+  const { stdout } = await promisify(execFile)('redis-benchmark', [...server, '-P', '100', '-n', String(count), '-q', ...command])
+  await promisify(execFile)('redis-cli', [...server, 'UNLINK', stream])
   const perSecond = Number(/([\d.]+) requests per second/.exec(stdout)?.[1])
-  if (!Number.isFinite(perSecond)) throw new Error(`redis-benchmark said ${stdout.slice(-200)}`)
+  if (!Number.isFinite(perSecond)) throw new Error(`redis-benchmark printed ${stdout.slice(-200)}`)
   return { perSecond }
 }

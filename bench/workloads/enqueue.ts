@@ -1,4 +1,4 @@
-/** New tasks: how many a second are accepted, which means committed and dispatched; and how long the first word of one takes to come back. */
+/** New tasks: how many per second are accepted, that is committed and dispatched; and the time from a POST to its first delta. */
 import { until } from '../../test/support/until.ts'
 import { type Bench, type Figures, interleave, median, type Results, ratio, scaled, type Workload } from '../bench.ts'
 import { type Child, startChild } from '../child.ts'
@@ -30,7 +30,7 @@ async function run(bench: Bench): Promise<Results> {
   const platform = await startPlatform(bench.world, { concurrency: slots, inFlight })
   const bare = await startChild('programs/limits.ts', { args: [redisUrl, databaseUrl] })
   try {
-    // What a process does for the first time takes longer than ever after.
+    // Warm up, because a process is slower the first time.
     await accept(bench, platform)
     const rows: { name: string; measure: () => Promise<Figures> }[] = [
       { name: both, measure: async () => ({ perSecond: await ask(bare, 'addAndCommit') }) },
@@ -59,7 +59,7 @@ async function measure(bench: Bench, platform: Platform): Promise<Figures> {
   }
 }
 
-/** How many a second. The worker's slots are taken: so only the accepting is measured, and nothing runs meanwhile. */
+/** Accepted tasks per second. All slots of the worker are taken, so that no turn runs during the measurement. */
 async function accept(bench: Bench, platform: Platform): Promise<number> {
   const holding = await prepareTasks(platform, { tasks: slots, deltas: 1, perSecond: null })
   const count = scaled(bench, posts)
@@ -67,7 +67,7 @@ async function accept(bench: Bench, platform: Platform): Promise<number> {
   const task = { task: 0, plan: { tasks: 1, deltas: 1, perSecond: null } }
   await Promise.all(Array.from({ length: count }, () => platform.createTask(task)))
   const seconds = (performance.now() - began) / 1_000
-  await until('everything is dispatched', async () => (await undispatched(platform)) === 0)
+  await until('every turn is dispatched', async () => (await undispatched(platform)) === 0)
   await holding.clear()
   return count / seconds
 }

@@ -1,4 +1,4 @@
-/** One task, a thousand viewers: what a delivery costs the process that serves them. */
+/** One task with a thousand viewers: the CPU of the server per delivery. */
 import { type Bench, interleave, type Results, ratio, scaled, streamOnce, type Workload } from '../bench.ts'
 
 export const fanOut: Workload = {
@@ -25,12 +25,12 @@ function of(other: string): (results: Results) => number | null {
 function run(bench: Bench): Promise<Results> {
   const plan = { tasks: 1, deltas: scaled(bench, 200), perSecond: 20 }
   return interleave(bench, bench.contestants, async contestant => {
-    const { heard, cpu } = await streamOnce(bench, contestant, plan, scaled(bench, 1_000))
+    const { received, cpu } = await streamOnce(bench, contestant, plan, scaled(bench, 1_000))
     return {
-      serverMicros: (cpu.server / heard.deliveries) * 1e6,
-      allMicros: ((cpu.server + cpu.speaker + cpu.redis) / heard.deliveries) * 1e6,
-      p50Ms: heard.p50Ms,
-      p99Ms: heard.p99Ms,
+      serverMicros: (cpu.server / received.deliveries) * 1e6,
+      allMicros: ((cpu.server + cpu.speaker + cpu.redis) / received.deliveries) * 1e6,
+      p50Ms: received.p50Ms,
+      p99Ms: received.p99Ms,
     }
   })
 }

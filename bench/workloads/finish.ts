@@ -1,4 +1,4 @@
-/** Turns that end all at once: how many a second are folded, committed and announced. And whole turns, from POST to commit, with what one costs. */
+/** Turns that end at the same time: how many per second are folded, committed and announced. And whole turns, from POST to commit, with their CPU. */
 import { until } from '../../test/support/until.ts'
 import { type Bench, cpuOf, difference, type Figures, interleave, type Results, scaled, type Workload } from '../bench.ts'
 import { startChild } from '../child.ts'

@@ -1,4 +1,4 @@
-/** The same number of events a second from ever more tasks, and the same number of deliveries to ever more viewers: the cost of one must stay. */
+/** A constant rate of events from more and more tasks, and a constant rate of deliveries to more and more viewers: the cost of each must not grow. */
 import { type Bench, type Figures, type Results, ratio, scaled, streamOnce, type Workload } from '../bench.ts'
 import type { Contestant } from '../contestant.ts'
 import { contestantOf } from '../contestants/rivulet.ts'
@@ -56,23 +56,23 @@ async function run(bench: Bench): Promise<Results> {
 
   async function measure(plan: Plan, viewersEach: number): Promise<Figures> {
     const contestant = plan.tasks < 10_000 ? rivulet : withoutEnd(rivulet)
-    const { heard, cpu } = await streamOnce(bench, contestant, { ...plan, deltas: scaled(bench, plan.deltas) }, viewersEach)
-    // The start of a message is an event, too: of ten thousand tasks that say three deltas each, it is every fourth.
-    const events = heard.deliveries + plan.tasks * viewersEach
+    const { received, cpu } = await streamOnce(bench, contestant, { ...plan, deltas: scaled(bench, plan.deltas) }, viewersEach)
+    // The start of a message is an event, too: with ten thousand tasks of a few deltas each, it is a large share.
+    const events = received.deliveries + plan.tasks * viewersEach
     const micros = (used: number) => (used / events) * 1e6
     return {
       allMicros: micros(cpu.server + cpu.redis + cpu.speaker),
       serverMicros: micros(cpu.server),
       redisMicros: micros(cpu.redis),
       speakerMicros: micros(cpu.speaker),
-      p50Ms: heard.p50Ms,
-      p99Ms: heard.p99Ms,
-      deltasPerFrame: heard.deliveries / heard.frames,
+      p50Ms: received.p50Ms,
+      p99Ms: received.p99Ms,
+      deltasPerFrame: received.deliveries / received.frames,
     }
   }
 }
 
-/** Ten thousand turns that end would take as long as everything before. */
+/** Skips the end of ten thousand turns, which would take as long as the rest. */
 function withoutEnd(contestant: Contestant): Contestant {
   return { ...contestant, prepare: async plan => ({ ...(await contestant.prepare(plan)), clear: async () => {} }) }
 }

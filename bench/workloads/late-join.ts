@@ -1,4 +1,4 @@
-/** Two hundred viewers who come when two thousand deltas have been said: how long until the last of them has them all. */
+/** Two hundred viewers join after two thousand deltas: how long until the last viewer has received all of them. */
 import { type Bench, type Figures, interleave, type Results, ratio, scaled, type Workload } from '../bench.ts'
 import type { Contestant } from '../contestant.ts'
 
@@ -22,21 +22,21 @@ function fasterThan(other: string): (results: Results) => number | null {
 }
 
 async function measure({ crowd, scale }: Bench, contestant: Contestant): Promise<Figures> {
-  // At a pace at which nobody merges them: two thousand deltas are two thousand events in the log.
+  // At a rate at which the worker merges none of them, so that two thousand deltas are two thousand events in the log.
   const plan = { tasks: 1, deltas: scaled({ scale }, 2_000), perSecond: 500 }
   const prepared = await contestant.prepare(plan)
   try {
     await prepared.speak()
     const [request] = prepared.requests
-    if (!request) throw new Error('There is no task')
+    if (!request) throw new Error('There are no tasks')
     const viewersEach = scaled({ scale }, 200)
     await crowd.open({ requests: [request], viewersEach, deltas: plan.deltas })
-    const { lastAt, openingAt, bytes } = await crowd.hear()
+    const { lastAt, openingAt, bytes } = await crowd.receive()
     await crowd.close()
     const figures = { seconds: (lastAt - openingAt) / 1e6, megabytes: bytes / 1e6 }
     if (!prepared.snapshot) return figures
     await crowd.open({ requests: [prepared.snapshot], viewersEach, deltas: plan.deltas })
-    const joined = await crowd.hear()
+    const joined = await crowd.receive()
     return { ...figures, snapshotSeconds: (joined.lastAt - joined.openingAt) / 1e6 }
   } finally {
     await crowd.close()

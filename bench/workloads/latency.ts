@@ -1,4 +1,4 @@
-/** Where the time of workload 3 goes: when a word is published, when it is heard, and what kept each process from its work meanwhile. */
+/** The latency of workload 3 by stage: when a delta is published, when it is received, and the pauses of each process. */
 import { type Bench, type Figures, medians, type Results, scaled, streamOnce, type Workload } from '../bench.ts'
 import { startChild } from '../child.ts'
 import { contestantOf } from '../contestants/rivulet.ts'
@@ -29,7 +29,7 @@ async function run(bench: Bench): Promise<Results> {
   try {
     for (let round = 0; round <= bench.rounds; round += 1) {
       const measured = await measure()
-      // The first is to warm up.
+      // The first round is a warm-up.
       if (round > 0) for (const [name, figures] of measured) rows.set(name, [...(rows.get(name) ?? []), figures])
     }
     return new Map(Array.from(rows, ([name, taken]) => [name, medians(taken)]))
@@ -41,15 +41,15 @@ async function run(bench: Bench): Promise<Results> {
     const processes = [platform.api.child, platform.worker]
     for (const child of processes) await child.ask('beginProbe')
     await listener.ask('read')
-    const { heard } = await streamOnce(bench, rivulet, { tasks: scaled(bench, 200), deltas: scaled(bench, 250), perSecond: 50 })
+    const { received } = await streamOnce(bench, rivulet, { tasks: scaled(bench, 200), deltas: scaled(bench, 250), perSecond: 50 })
     const [api, worker] = await Promise.all(processes.map(child => child.ask<Pauses>('readProbe')))
     const published = await listener.ask<Figures>('read')
     return new Map<string, Figures>([
-      ['said → published', published],
-      ['said → heard', { p50Ms: heard.p50Ms, p99Ms: heard.p99Ms, maxMs: heard.maxMs }],
+      ['sent → published', published],
+      ['sent → received', { p50Ms: received.p50Ms, p99Ms: received.p99Ms, maxMs: received.maxMs }],
       ['the worker', { ...worker }],
       ['the API', { ...api }],
-      ['the viewers', { loopP99Ms: heard.lagMs, loopMaxMs: heard.lagMaxMs }],
+      ['the viewers', { loopP99Ms: received.lagMs, loopMaxMs: received.lagMaxMs }],
     ])
   }
 }

@@ -1,4 +1,4 @@
-/** What ten thousand viewers who hear nothing hold in the API process, and what ten thousand live tasks hold wherever they are. */
+/** Memory of ten thousand idle viewers in the API process, and of ten thousand live tasks in each process. */
 import { Redis } from 'ioredis'
 import { collectingOptions, heldMemory } from '../../test/support/collect-garbage.ts'
 import { metric } from '../../test/support/metrics.ts'
@@ -8,7 +8,7 @@ import { residentBytes } from '../cpu.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 
 const viewer = 'an idle viewer, in the API'
-/** Its metrics are asked for, which would need a key. */
+/** Without keys, because the workload reads the API's metrics. */
 const env = { ...collectingOptions, RIVULET_KEY: '', RIVULET_WORKER_KEY: '' }
 const silent = { deltas: 1, perSecond: null }
 
@@ -40,7 +40,7 @@ async function ofViewers(bench: Bench, platform: Platform): Promise<Results> {
   const { crowd } = bench
   const tasks = scaled(bench, 100)
   const { requests, clear } = await prepareTasks(platform, { ...silent, tasks })
-  // Connections that come and go first: what a process needs once, for its first thousand, is no viewer's share.
+  // Open and close connections first, so that one-time allocations of the process do not count as a viewer's memory.
   await crowd.open({ requests, viewersEach: 10, deltas: 0 })
   await crowd.close()
   await crowd.open({ requests, viewersEach: 1, deltas: 0 })
@@ -48,7 +48,7 @@ async function ofViewers(bench: Bench, platform: Platform): Promise<Results> {
   await crowd.open({ requests, viewersEach: 100, deltas: 0 })
   const after = await inApi(platform)
   const viewers = await metric(platform.api.url, 'rivulet_viewers')
-  if (viewers !== tasks * 100) throw new Error(`${viewers} viewers are there of ${tasks * 100}`)
+  if (viewers !== tasks * 100) throw new Error(`${viewers} of ${tasks * 100} viewers are connected`)
   await crowd.close()
   await clear()
   return new Map([[viewer, each(after, before, tasks * 99)]])

@@ -1,4 +1,4 @@
-/** Two hundred tasks at the pace of a model, each with a viewer: how late a word comes, and what it costs. And one task on an idle machine. */
+/** Two hundred tasks at a model's rate, each with a viewer: latency and CPU per event. And one task on an idle machine. */
 import { type Bench, type Figures, interleave, type Results, ratio, scaled, streamOnce, type Workload } from '../bench.ts'
 import type { Contestant } from '../contestant.ts'
 
@@ -24,7 +24,7 @@ export const paced: Workload = {
       atMost: 0.45,
       value: of('serverRedisMicros', 'the straightforward way'),
     },
-    // resumable-stream publishes from the process that speaks, so what it takes is only seen with that process.
+    // resumable-stream publishes from the agents' process, so its cost is visible only together with that process.
     { text: "the same with the speaker, of resumable-stream's", atMost: 0.75, value: of('allMicros', 'resumable-stream') },
     { text: "the same with the speaker, of the straightforward way's", atMost: 0.45, value: of('allMicros', 'the straightforward way') },
     { text: 'p50, of bare in-process res.write', atMost: 2.5, value: of('p50Ms', 'bare res.write') },
@@ -39,21 +39,21 @@ function of(key: string, other: string): (results: Results) => number | null {
 }
 
 async function measure(bench: Bench, contestant: Contestant): Promise<Figures> {
-  const { heard, seconds, cpu } = await streamOnce(bench, contestant, {
+  const { received, seconds, cpu } = await streamOnce(bench, contestant, {
     ...{ tasks: scaled(bench, 200), deltas: scaled(bench, 250), perSecond: 50 },
   })
   const idle = await streamOnce(bench, contestant, { tasks: 1, deltas: scaled(bench, 20), perSecond: 20 })
-  const micros = (used: number) => (used / heard.deliveries) * 1e6
+  const micros = (used: number) => (used / received.deliveries) * 1e6
   return {
-    p50Ms: heard.p50Ms,
-    p99Ms: heard.p99Ms,
+    p50Ms: received.p50Ms,
+    p99Ms: received.p99Ms,
     serverRedisMicros: micros(cpu.server + cpu.redis),
     allMicros: micros(cpu.server + cpu.redis + cpu.speaker),
     serverMicros: micros(cpu.server),
     redisMicros: micros(cpu.redis),
     speakerMicros: micros(cpu.speaker),
-    perSecond: heard.deliveries / seconds,
-    idleP50Ms: idle.heard.p50Ms,
-    lagMs: heard.lagMs,
+    perSecond: received.deliveries / seconds,
+    idleP50Ms: idle.received.p50Ms,
+    lagMs: received.lagMs,
   }
 }

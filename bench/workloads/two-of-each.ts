@@ -1,6 +1,6 @@
 /**
- * Two API and two worker processes beside one of each, on the same Redis and Postgres: what an event costs in all, and what each process has to
- * do of it. Where there are cores for them, twice as many processes carry as much more as each of them does less.
+ * Two API and two worker processes compared with one of each, on the same Redis and Postgres: the cost of a delivery in total, and for each
+ * process. With enough cores, the capacity grows as the work of each process falls.
  */
 import { type Bench, type Figures, interleave, type Results, ratio, scaled, streamOnce, type Workload } from '../bench.ts'
 import { contestantOf } from '../contestants/rivulet.ts'
@@ -40,7 +40,7 @@ async function run(bench: Bench): Promise<Results> {
     ] as const) {
       const platform = await startPlatform(bench.world, { concurrency: 200 / ofEach, ofEach })
       platforms.push({ name, ofEach, platform })
-      // To warm up.
+      // A warm-up.
       await measure(bench, platform, ofEach)
     }
     return await interleave(bench, platforms, ({ platform, ofEach }) => measure(bench, platform, ofEach))
@@ -51,14 +51,14 @@ async function run(bench: Bench): Promise<Results> {
 
 async function measure(bench: Bench, platform: Platform, ofEach: number): Promise<Figures> {
   const plan = { tasks: scaled(bench, 200), deltas: scaled(bench, 250), perSecond: 50 }
-  const { heard, cpu } = await streamOnce(bench, contestantOf(platform, bench.world), plan, 5)
-  const micros = (used: number) => (used / heard.deliveries) * 1e6
+  const { received, cpu } = await streamOnce(bench, contestantOf(platform, bench.world), plan, 5)
+  const micros = (used: number) => (used / received.deliveries) * 1e6
   return {
     allMicros: micros(cpu.server + cpu.redis + cpu.speaker),
     serverMicros: micros(cpu.server / ofEach),
     speakerMicros: micros(cpu.speaker / ofEach),
     redisMicros: micros(cpu.redis),
-    p50Ms: heard.p50Ms,
-    p99Ms: heard.p99Ms,
+    p50Ms: received.p50Ms,
+    p99Ms: received.p99Ms,
   }
 }

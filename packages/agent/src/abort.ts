@@ -1,6 +1,6 @@
-/** Waiting that an abort ends. Every listener is taken off again, however the wait ends. */
+/** Waits that an abort ends. Both functions remove their listener however the wait ends. */
 
-/** What the promise gives; rejects with the signal's reason as soon as it fires. The promise itself is left behind, and may fail unheard. */
+/** Settles like the promise, or rejects with the signal's reason as soon as it fires. A rejection of the promise after that is ignored. */
 export function untilAborted<T>(promise: PromiseLike<T> | T, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason)

@@ -1,18 +1,20 @@
 /** How a model or a run fails: once, with what was said until then. */
-import { type Failure, RivuletError, toStorableText } from '@rivulet/protocol'
-import type { ModelResult } from './model.ts'
+import { agentFailed, type Failure, RivuletError, toStorableText } from '@rivulet/protocol'
+import type { ModelResult } from './model/model.ts'
 
 const maxMessageLength = 2_000
 
 export type AgentErrorOptions = {
-  /** What the platform makes of it: `agent_error` is tried again, the others are not. Default `agent_error`. */
+  /** The platform retries `agent_error` and none of the others. Default `agent_error`. */
   code?: 'agent_error' | 'model_refused' | 'too_many_steps'
   cause?: unknown
+  /** For viewers, where the message repeats another program's text. Default: the message. */
+  publicMessage?: string | undefined
   /** HTTP status of the answer, when there was one. */
   status?: number | undefined
-  /** Whether the same request may work later. Default false. */
+  /** Whether the same request may succeed later. Default false. */
   isRetryable?: boolean
-  /** How long the provider asks us to wait. */
+  /** The delay that the provider requests before a retry. */
   retryAfterMs?: number | undefined
   partial?: ModelResult
 }
@@ -22,14 +24,14 @@ export class AgentError extends RivuletError {
   readonly status: number | undefined
   readonly isRetryable: boolean
   readonly retryAfterMs: number | undefined
-  /** What was said before the failure; absent where nothing could be. */
+  /** The output produced before the failure; absent when the error was not thrown by a stream. */
   readonly partial: ModelResult | undefined
 
   constructor(
     message: string,
-    { code = 'agent_error', cause, status, isRetryable = false, retryAfterMs, partial }: AgentErrorOptions = {},
+    { code = 'agent_error', cause, publicMessage, status, isRetryable = false, retryAfterMs, partial }: AgentErrorOptions = {},
   ) {
-    super(code, toStorableText(message.slice(0, maxMessageLength)), cause === undefined ? {} : { cause })
+    super(code, toStorableText(message.slice(0, maxMessageLength)), { publicMessage, ...(cause !== undefined && { cause }) })
     this.name = 'AgentError'
     this.status = status
     this.isRetryable = isRetryable
@@ -39,27 +41,31 @@ export class AgentError extends RivuletError {
 
   static of(error: unknown): AgentError {
     if (error instanceof AgentError) return error
-    return new AgentError(messageOf(error), { cause: error })
+    return new AgentError(messageOf(error), {
+      cause: error,
+      publicMessage: error instanceof RivuletError ? error.publicMessage : agentFailed,
+    })
   }
 
   withPartial(partial: ModelResult): AgentError {
-    const { code, message, status, isRetryable, retryAfterMs } = this
-    return new AgentError(message, { code, cause: this, status, isRetryable, retryAfterMs, partial })
+    const { code, message, publicMessage, status, isRetryable, retryAfterMs } = this
+    return new AgentError(message, { code, cause: this, publicMessage, status, isRetryable, retryAfterMs, partial })
   }
 
+  /** As viewers get it. */
   get failure(): Failure {
-    return { code: this.code, message: this.message }
+    return { code: this.code, message: this.publicMessage }
   }
 }
 
-/** A sentence for people, whatever was thrown. */
+/** The text of any thrown value. Never throws. */
 export function messageOf(error: unknown): string {
   try {
     if (!(error instanceof Error)) return toStorableText(String(error))
-    // fetch says only "fetch failed"; what happened is in its cause.
+    // fetch throws a TypeError with the text "fetch failed"; the reason is in its cause.
     const cause = error.cause instanceof Error && error.name === 'TypeError' ? `: ${error.cause.message}` : ''
     return toStorableText(`${error.message}${cause}`)
   } catch {
-    return 'Something was thrown that has no text'
+    return 'The thrown value cannot be converted to text'
   }
 }

@@ -1,24 +1,24 @@
-/** What the streaming chapters ask of providers and loops, where no other test says it. */
+/** Checklist items about providers and the loop that no other test covers. */
 import { type Update, updateSchema } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { hear, lines } from '../test/hear.ts'
+import { collect, lines } from '../test/collect.ts'
 import { callChunk, chunk, namedSse, sse, withProvider } from '../test/provider-server.ts'
-import { anthropicModel } from './anthropic-model.ts'
-import { user } from './conversation.ts'
-import { createEventStream } from './event-stream.ts'
-import type { Model } from './model.ts'
-import { openaiModel } from './openai-model.ts'
-import { runAgent } from './run-agent.ts'
-import { call } from './script.ts'
-import { scriptedModel } from './scripted-model.ts'
-import { defineTool } from './tool.ts'
+import { runAgent } from './loop/run-agent.ts'
+import { user } from './model/conversation.ts'
+import { createEventStream } from './model/event-stream.ts'
+import type { Model } from './model/model.ts'
+import { anthropicModel } from './providers/anthropic-model.ts'
+import { openaiModel } from './providers/openai-model.ts'
+import { call } from './scripted/script.ts'
+import { scriptedModel } from './scripted/scripted-model.ts'
+import { defineTool } from './tools/tool.ts'
 
 const messages = [user('go')]
 const read = defineTool({ name: 'read', description: '', input: z.object({ path: z.string() }), run: ({ path }) => `contents of ${path}` })
 
 describe('providers', () => {
-  test('[item 3] are told apart by nobody: one story is the same updates, whoever tells it, and nothing of the wire in them', async () => {
+  test('[item 3] give the same updates for the same response, with nothing of their wire format in them', async () => {
     const openai = [
       sse(chunk({ content: 'Let me ' }), chunk({ content: 'look.' })) +
         sse(callChunk({ index: 0, id: 'c1', function: { name: 'read', arguments: '{"path":"f"}' } }), chunk({}, 'tool_calls'), '[DONE]'),
@@ -38,29 +38,29 @@ describe('providers', () => {
         end('tool_use'),
       block(0, { type: 'text', text: '' }, ...words('Done.')) + end('end_turn'),
     ]
-    const told = await Promise.all(
+    const runs = await Promise.all(
       [
         { bodies: openai, create: openaiModel },
         { bodies: anthropic, create: anthropicModel },
       ].map(({ bodies, create }) =>
         withProvider(
           bodies.map(body => ({ chunks: [body] })),
-          ({ url }) => hear(runAgent({ model: create({ baseUrl: url, model: 'm' }), tools: [read], messages })),
+          ({ url }) => collect(runAgent({ model: create({ baseUrl: url, model: 'm' }), tools: [read], messages })),
         ),
       ),
     )
-    const [first, second] = told.map(({ updates }) => updates)
+    const [first, second] = runs.map(({ updates }) => updates)
     expect(first?.length).toBeGreaterThan(5)
     expect(second).toEqual(first)
     for (const update of first ?? []) expect(updateSchema.parse(update)).toEqual(update)
   })
 
-  test('[item 66] say what has come while more is still to come, and answer the whole in the end', async () => {
+  test('[item 66] emit the first chunk while more is still to arrive, and return the whole text at the end', async () => {
     let resolve = () => {}
-    const heard = new Promise<void>(done => {
+    const firstDelta = new Promise<void>(done => {
       resolve = done
     })
-    const chunks = [sse(chunk({ content: 'First' })), heard, sse(chunk({ content: ', then' }), chunk({}, 'stop'), '[DONE]')]
+    const chunks = [sse(chunk({ content: 'First' })), firstDelta, sse(chunk({ content: ', then' }), chunk({}, 'stop'), '[DONE]')]
     await withProvider([{ chunks }], async ({ url }) => {
       const stream = openaiModel({ baseUrl: url, model: 'm' }).stream({ messages })
       for await (const update of stream) if (update.type === 'delta') resolve()
@@ -68,7 +68,7 @@ describe('providers', () => {
     })
   })
 
-  test('[item 121] carry the trace that they are given, in every request of a run', async () => {
+  test('[item 121] send the given trace header in every request of a run', async () => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
     const asks = sse(callChunk({ index: 0, id: 'c1', function: { name: 'read', arguments: '{"path":"f"}' } }), chunk({}, 'tool_calls'))
     await withProvider([{ chunks: [asks] }, { chunks: [sse(chunk({ content: 'ok' }), chunk({}, 'stop'))] }], async server => {
@@ -80,10 +80,10 @@ describe('providers', () => {
 })
 
 describe('the loop', () => {
-  test('[item 72] folds each update before it sends it: what cannot be folded is not sent', async () => {
+  test('[item 72] folds each update before it sends it, and does not send an update that cannot be folded', async () => {
     const flood = defineTool({ name: 'flood', description: '', input: z.object({}), run: () => 'x'.repeat(17 * 1024 * 1024) })
     const seen: Update[] = []
-    const { updates, error } = await hear(
+    const { updates, error } = await collect(
       runAgent({
         model: scriptedModel([[call('flood', {})], 'never']),
         tools: [flood],
@@ -96,21 +96,21 @@ describe('the loop', () => {
     expect(seen).toEqual(updates)
   })
 
-  test('[item 76] hears each response through a stream of its own: what an old one says late is heard by nobody', async () => {
+  test('[item 76] reads each response from its own stream, and ignores what an earlier one emits late', async () => {
     const late: (() => void)[] = []
     const inner = scriptedModel([[call('read', { path: 'f' })], 'Done.'])
     const model: Model = {
       name: 'late',
       stream: (request, options) =>
         createEventStream(async ({ emit }) => {
-          for (const speak of late) speak()
+          for (const emitLate of late) emitLate()
           const stream = inner.stream(request, options)
           for await (const update of stream) emit(update)
           late.push(() => emit({ type: 'delta', index: 0, delta: { type: 'text', text: 'too late' } }))
           return stream.result
         }),
     }
-    const { updates } = await hear(runAgent({ model, tools: [read], messages }))
+    const { updates } = await collect(runAgent({ model, tools: [read], messages }))
     expect(late).toHaveLength(2)
     expect(lines(updates).join('\n')).not.toContain('too late')
     expect(lines(updates).at(-1)).toBe('2 done stop')

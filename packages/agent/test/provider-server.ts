@@ -1,34 +1,34 @@
-/** A provider on a real socket that does what it is told: splits anywhere, stalls, lies, hangs up. */
+/** A scripted provider on a real socket: splits chunks anywhere, stalls, sends malformed data, hangs up. */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 
-export type Answer = {
+export type ProviderResponse = {
   status?: number
   headers?: Record<string, string>
-  /** Each is a chunk of its own on the wire; a promise is waited for. */
+  /** Each is one chunk on the wire. The server awaits a promise before it sends the next chunk. */
   chunks?: Iterable<string | Uint8Array | Promise<void>>
-  /** How the answer ends: properly, by a cut connection, or not at all. Default: properly. */
+  /** How the response ends: properly, by a cut connection, or not at all. Default: properly. */
   ending?: 'end' | 'hang up' | 'stay open'
 }
 
 export type ProviderServer = {
   url: string
-  /** What was asked, parsed. */
+  /** The requests so far, parsed. */
   requests: { path: string; headers: IncomingHttpHeaders; body: Record<string, unknown> }[]
-  /** Answers that are not over. */
-  openAnswers(): number
+  /** The number of responses that have not ended. */
+  openResponses(): number
 }
 
-/** @param answers in the order of the requests; the last one is given again. */
-export async function withProvider<T>(answers: Answer[], use: (server: ProviderServer) => Promise<T>): Promise<T> {
+/** @param responses in the order of the requests; the last one is repeated. */
+export async function withProvider<T>(responses: ProviderResponse[], use: (server: ProviderServer) => Promise<T>): Promise<T> {
   const requests: ProviderServer['requests'] = []
   const open = new Set<ServerResponse>()
   const server = createServer((request, response) => void handle(request, response).catch(() => response.destroy()))
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   try {
-    return await use({ url: `http://127.0.0.1:${port}`, requests, openAnswers: () => open.size })
+    return await use({ url: `http://127.0.0.1:${port}`, requests, openResponses: () => open.size })
   } finally {
     server.closeAllConnections()
     await new Promise(resolve => server.close(resolve))
@@ -38,19 +38,19 @@ export async function withProvider<T>(answers: Answer[], use: (server: ProviderS
     const parts: Buffer[] = []
     for await (const part of request) parts.push(part)
     requests.push({ path: request.url ?? '', headers: request.headers, body: JSON.parse(Buffer.concat(parts).toString() || '{}') })
-    const answer = answers[Math.min(requests.length, answers.length) - 1] ?? {}
+    const scripted = responses[Math.min(requests.length, responses.length) - 1] ?? {}
     open.add(response)
     response.on('close', () => open.delete(response))
-    response.writeHead(answer.status ?? 200, { 'content-type': 'text/event-stream', ...answer.headers })
+    response.writeHead(scripted.status ?? 200, { 'content-type': 'text/event-stream', ...scripted.headers })
     response.flushHeaders()
-    for (const chunk of answer.chunks ?? []) {
+    for (const chunk of scripted.chunks ?? []) {
       if (chunk instanceof Promise) await chunk
       else response.write(chunk)
       await setImmediate()
       if (response.destroyed) return
     }
-    if (answer.ending === 'hang up') response.destroy()
-    else if (answer.ending !== 'stay open') response.end()
+    if (scripted.ending === 'hang up') response.destroy()
+    else if (scripted.ending !== 'stay open') response.end()
   }
 }
 
@@ -59,12 +59,12 @@ export function sse(...values: unknown[]): string {
   return values.map(value => `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`).join('')
 }
 
-/** As Anthropic sends them: with a name, which is the type. */
+/** Server-sent events as Anthropic sends them: the event name is the type. */
 export function namedSse(...values: { type: string; [field: string]: unknown }[]): string {
   return values.map(value => `event: ${value.type}\ndata: ${JSON.stringify(value)}\n\n`).join('')
 }
 
-/** The text's bytes in pieces of this many. */
+/** The text's bytes in pieces of `size`. */
 export function inPieces(text: string, size: number): Uint8Array[] {
   const bytes = new TextEncoder().encode(text)
   return Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) => bytes.slice(at * size, at * size + size))

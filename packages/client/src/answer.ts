@@ -21,7 +21,8 @@ export async function errorOf(response: Response): Promise<RivuletError> {
 }
 
 export function unreachable(message: string, cause?: unknown): RivuletError {
-  return new RivuletError('unreachable', message, { cause })
+  // An agent that calls another platform may fail of this, and its viewers are not told where that is.
+  return new RivuletError('unreachable', message, { cause, publicMessage: 'A service did not answer' })
 }
 
 export function answeredOf(error: unknown): Answered | null {

@@ -83,7 +83,7 @@ export function createClient(options: ClientOptions): RivuletClient {
 
   return {
     url,
-    tasks: { create, get: (id, own) => createTaskHandle(depsOf(id, own), id), list },
+    tasks: { create, get, list },
     agents: { list: listAgents, activity },
     health: own => http.call({ method: 'GET', path: '/healthz', retries: 0, ...own, read: readStatus }),
     ready: own => http.call({ method: 'GET', path: '/readyz', retries: 0, ...own, read: readStatus }),
@@ -93,6 +93,12 @@ export function createClient(options: ClientOptions): RivuletClient {
 
   function httpWith(credentials: Pick<ClientOptions, 'key' | 'token'>): Http {
     return createHttp({ url, fetch: send, credentials: createCredentials(credentials), wakeUps, random, maxRetries, timeoutMs })
+  }
+
+  /** Under the id as the server spells it in every event: capitals mean the same task. */
+  function get(given: string, own?: HandleOptions): TaskHandle {
+    const id = given.toLowerCase()
+    return createTaskHandle(depsOf(id, own), id)
   }
 
   function depsOf(id: string, { token: own }: HandleOptions = {}) {

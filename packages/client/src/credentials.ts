@@ -1,8 +1,8 @@
 /**
- * The bearer of each request: a key that stays, or a token, which is succeeded by those that its stream hands out, and asked for anew when
- * the server no longer takes it.
+ * The bearer of each request: a key that stays, or a token. Streams hand out the tokens that follow it; those may only read, so they are for reading,
+ * and what changes a task is sent with the token that the source gave. The source is asked anew when the server refuses what it is sent.
  *
- * Requests that are refused together renew it once: whoever was refused with an older token just uses the newer one.
+ * Requests that are refused together ask once: a request that was refused with an older token uses the newer one.
  */
 import { RivuletError } from '@rivulet/protocol'
 import { unreachable } from './answer.ts'
@@ -12,43 +12,53 @@ export type TokenSource = string | (() => string | Promise<string>)
 /** The same for a task, whose id it is told. */
 export type TaskTokenSource = string | ((task: string) => string | Promise<string>)
 
+/** Whether a request reads, or changes something. */
+export type Purpose = 'read' | 'change'
+
 export type Credentials = {
-  token(): Promise<string | null>
+  token(purpose: Purpose): Promise<string | null>
   /** Another token than the one that was refused, or null when there is none to be had. */
-  renewed(refused: string | null): Promise<string | null>
-  /** A stream was handed the token that follows the one in use. */
+  renewed(refused: string | null, purpose: Purpose): Promise<string | null>
+  /** A stream was handed the token that follows its own. */
   succeed(token: string): void
 }
 
 export function createCredentials({ key, token: source }: { key?: string | undefined; token?: TokenSource | undefined }): Credentials {
   const ask = typeof source === 'string' ? () => source : source
-  let known: Promise<string> | null = null
+  let granted: Promise<string> | null = null
+  /** The newest that a stream has handed out since the source was asked. */
+  let streamed: string | null = null
   return { token, renewed, succeed }
 
-  async function token(): Promise<string | null> {
+  async function token(purpose: Purpose): Promise<string | null> {
     if (!ask) return key ?? null
-    known ??= askFor(ask)
-    return known
+    if (purpose === 'read' && streamed !== null) return streamed
+    granted ??= askFor(ask)
+    return granted
   }
 
-  async function renewed(refused: string | null): Promise<string | null> {
+  async function renewed(refused: string | null, purpose: Purpose): Promise<string | null> {
     if (!ask) return null
-    const before = known
-    // Nobody has asked again since this one was handed out.
-    if ((await before?.catch(() => null)) === refused && known === before) known = askFor(ask)
-    return token()
+    const before = granted
+    const isLatest = refused === streamed || (await before?.catch(() => null)) === refused
+    // Where another request has asked since, its answer is the newer one.
+    if (isLatest && granted === before) {
+      granted = askFor(ask)
+      streamed = null
+    }
+    return token(purpose)
   }
 
-  /** Who has a key of its own needs no token. */
+  /** A client with a key needs no token. */
   function succeed(fresh: string): void {
-    if (ask) known = Promise.resolve(fresh)
+    if (ask) streamed = fresh
   }
 
   function askFor(ask: () => string | Promise<string>): Promise<string> {
     const asked = Promise.resolve()
       .then(ask)
       .catch((error: unknown) => {
-        if (known === asked) known = null
+        if (granted === asked) granted = null
         // To give up, it throws an error of the table; anything else may be the network, and is asked again.
         throw error instanceof RivuletError ? error : unreachable('No token could be had', error)
       })

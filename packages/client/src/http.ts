@@ -98,10 +98,11 @@ export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetrie
   }
 
   async function send(path: string, init: RequestInit): Promise<Response> {
-    const token = await untilAborted(credentials.token(), init.signal)
+    const purpose = init.method === undefined || init.method === 'GET' ? 'read' : 'change'
+    const token = await untilAborted(credentials.token(purpose), init.signal)
     const response = await sendWith(token, path, init)
     if (response.status !== 401) return response
-    const renewed = await untilAborted(credentials.renewed(token), init.signal)
+    const renewed = await untilAborted(credentials.renewed(token, purpose), init.signal)
     if (renewed === null) return response
     response.body?.cancel().catch(() => {})
     return sendWith(renewed, path, init)

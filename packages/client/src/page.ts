@@ -1,8 +1,11 @@
-/** One page of a listing; `nextCursor` is what to ask for next, null at the end. */
+/** A listing is read page by page: `nextCursor` is what to ask for next, null at the end. */
 import { unreachable } from './answer.ts'
 import { readJson } from './http.ts'
 
 export type Page<T, C = string> = { data: T[]; nextCursor: C | null }
+
+/** `after` is an index; at most 100 a page. */
+export type MessageQuery = { after?: number; limit?: number; turn?: number }
 
 export function readPage<T, C extends string | number>(response: Response, item: { parse(value: unknown): T }): Promise<Page<T, C>> {
   return readJson(response, ({ data, nextCursor }) => {

@@ -3,16 +3,15 @@
  *
  * It is a listener of the view like any other, so it adds no connection to one that is there. When the last one who waits gives up, it leaves.
  */
-import { hasEnded, type Message, RivuletError } from '@rivulet/protocol'
+import { hasEnded, RivuletError } from '@rivulet/protocol'
 import type { CallOptions } from './http.ts'
-import type { Page } from './page.ts'
-import type { MessageQuery } from './task-handle.ts'
+import { type ReadMessages, readAll } from './left-out.ts'
 import { failureOf, resultOf, type TaskResult } from './task-result.ts'
 import type { TaskView, ViewState } from './task-view.ts'
 
 export type ResultWaitDeps = {
   view: () => TaskView
-  messages: (query: MessageQuery) => Promise<Page<Message, number>>
+  messages: ReadMessages
 }
 
 type Wait = { outcome: Promise<TaskResult>; waiting: number; leave: () => void; isSettled: boolean }
@@ -79,19 +78,9 @@ export function createResultWait({ view, messages }: ResultWaitDeps) {
     const inTurn = known.filter(message => message.turn === turn.number)
     // A snapshot leaves out what is old and long: then the beginning may be missing, and the rows have it.
     const isCut = messagesFrom > 0 && (inTurn[0]?.index ?? messagesFrom) === messagesFrom
-    const result = resultOf(status, turn, isCut ? await stored(turn.number) : inTurn)
+    const result = resultOf(status, turn, isCut ? await readAll(messages, { turn: turn.number }) : inTurn)
     const failure = failureOf(status, turn, result)
     if (failure) throw failure
     return result
-  }
-
-  async function stored(turn: number): Promise<Message[]> {
-    const found: Message[] = []
-    for (let after: number | null | undefined; after !== null; ) {
-      const page: Page<Message, number> = await messages({ turn, ...(after !== undefined && { after }) })
-      found.push(...page.data)
-      after = page.nextCursor
-    }
-    return found
   }
 }

@@ -247,3 +247,58 @@ describe('the words of a task', () => {
     expect(spoken).toEqual(['four ', 'five'])
   })
 })
+
+describe('a snapshot that holds no message, because the newest is too long for it', () => {
+  const all = snapshotOf(turnLog(1, [['very '], ['long']])).event
+  const cut = { ...all, messages: [], messagesFrom: 2 }
+  const onPages = () => {
+    const pages = [
+      { data: all.messages.slice(0, 1), nextCursor: 0 },
+      { data: all.messages.slice(1), nextCursor: null },
+    ]
+    return begin(request => (request.path.includes('/messages') ? json(200, pages.shift()) : null))
+  }
+
+  test('is no empty task: a view says where its messages begin, and the next turn goes on from there', async () => {
+    const { api, handle } = begin()
+    const view = handle.view({ follow: true })
+    const leave = view.subscribe(() => {})
+    const stream = await api.stream(0)
+    stream.send('11-9', cut)
+    await expect.poll(() => view.current).toMatchObject({ messages: [], messagesFrom: 2, status: 'completed' })
+    tell(stream, turnLog(2, [['again']], { firstIndex: 2 }))
+    await expect.poll(() => view.current.messages).toMatchObject([{ index: 2, turn: 2, content: { text: 'again' }, status: 'complete' }])
+    expect(view.current).toMatchObject({ messagesFrom: 2, repairs: 0 })
+    leave()
+  })
+
+  test('is no empty result: the messages are read, page by page', async () => {
+    const { api, handle } = onPages()
+    const asked = handle.result()
+    const stream = await api.stream(0)
+    stream.send('11-9', cut)
+    stream.send('11-9', { type: 'end', task: taskId, status: 'completed' })
+    expect(await asked).toMatchObject({ text: 'very \n\nlong', messages: all.messages })
+  })
+
+  test('is not silent: the words are read, page by page', async () => {
+    const { api, handle } = onPages()
+    const spoken: string[] = []
+    const told = (async () => {
+      for await (const words of handle.text()) spoken.push(words)
+    })()
+    const stream = await api.stream(0)
+    stream.send('11-9', cut)
+    stream.send('11-9', { type: 'end', task: taskId, status: 'completed' })
+    await told
+    expect(spoken.join('')).toBe('very \n\nlong')
+    expect(api.pathsOf('GET').slice(1)).toEqual([`/v1/tasks/${taskId}/messages?turn=1`, `/v1/tasks/${taskId}/messages?turn=1&after=0`])
+  })
+})
+
+test('a turn is read whole by its number', async () => {
+  const whole = { ...turn(3), input: { type: 'text', text: 'long', format: 'plain' } }
+  const { api, handle } = begin(request => (request.path.endsWith('/turns/3') ? json(200, { turn: whole }) : null))
+  expect(await handle.getTurn(3)).toEqual(whole)
+  expect(api.pathsOf('GET')).toEqual([`/v1/tasks/${taskId}/turns/3`])
+})

@@ -8,6 +8,7 @@ import {
   type Message,
   messageSchema,
   messagesOf,
+  type RevokeTokensInput,
   RivuletError,
   type Task,
   type TaskState,
@@ -19,7 +20,8 @@ import {
 } from '@rivulet/protocol'
 import { type CallOptions, type Http, readJson } from './http.ts'
 import { leavable } from './leavable.ts'
-import { type Page, readPage } from './page.ts'
+import { type ReadMessages, withTurn } from './left-out.ts'
+import { type MessageQuery, type Page, readPage } from './page.ts'
 import { createResultWait } from './result-wait.ts'
 import { nowhere, type Place, placeAfter } from './stream-place.ts'
 import type { TaskEvent } from './task-event.ts'
@@ -28,11 +30,9 @@ import { type StreamDeps, type StreamRequest, streamTask } from './task-stream.t
 import { createNarrator } from './task-text.ts'
 import { createTaskView, type TaskView, type ViewOptions } from './task-view.ts'
 
-export type { Page } from './page.ts'
+export type { MessageQuery, Page } from './page.ts'
 
 export type TaskDetail = { task: Task; turns: Turn[] }
-/** `after` is an index; at most 100 a page. */
-export type MessageQuery = { after?: number; limit?: number; turn?: number }
 
 export type EventsOptions = CallOptions & {
   /** Only what comes after this. */
@@ -64,11 +64,15 @@ export type TaskHandle = {
   /** Gives the task its next input. */
   send(input?: string | Content, options?: SendOptions): Promise<Turn>
   cancel(reason?: string, options?: CallOptions & { idempotencyKey?: string }): Promise<Task>
-  /** The task and its latest turns, as stored. */
+  /** The task and its latest turns, as stored. A turn names in `omitted` what was left out of it because it is large. */
   detail(options?: CallOptions): Promise<TaskDetail>
+  /** One turn by its number, whole. */
+  getTurn(number: number, options?: CallOptions): Promise<Turn>
   messages(query?: MessageQuery, options?: CallOptions): Promise<Page<Message, number>>
   /** A token for this task alone, for a browser: pass it to a client there as `token`. */
   createToken(wish: CreateTokenInput, options?: CallOptions): Promise<TaskToken>
+  /** Ends the tokens of this task that were made before now: those of one subject, or all of them. Open streams follow within 30 s. */
+  revokeTokens(whose?: RevokeTokensInput, options?: CallOptions): Promise<void>
   /** Removes a task that has ended, with everything that belongs to it. */
   remove(options?: CallOptions): Promise<void>
 }
@@ -93,7 +97,7 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     get repairs() {
       return repairs
     },
-    ...{ events, text, view, send, cancel, detail, messages, createToken, remove },
+    ...{ events, text, view, send, cancel, detail, getTurn, messages, createToken, revokeTokens, remove },
     result: results.wait,
   }
 
@@ -105,10 +109,13 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
   }
 
   function text({ signal }: CallOptions = {}): AsyncIterableIterator<string, void, void> {
-    const narrator = createNarrator(state => expectedTurn || turnAtHand(state))
+    const firstTurn = (state: TaskState) => expectedTurn || turnAtHand(state)
+    const narrator = createNarrator(firstTurn)
     return leavable(signal, async function* (own) {
+      const stored: ReadMessages = query => messages(query, { signal: own })
       for await (const { event, place } of stream({ place: nowhere, from: 'snapshot', follow: false, signal: own })) {
-        yield* narrator.tell(event, place.state)
+        const { state } = place
+        yield* narrator.tell(event, event.type === 'snapshot' ? await withTurn(state, firstTurn(state), stored) : state)
         const failure = event.type === 'end' ? failureIn(place.state) : null
         if (failure) throw failure
       }
@@ -143,6 +150,11 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     return http.call({ method: 'GET', path, signal, read })
   }
 
+  function getTurn(number: number, { signal }: CallOptions = {}): Promise<Turn> {
+    const read = (response: Response) => readJson(response, answer => turnSchema.parse(answer.turn))
+    return http.call({ method: 'GET', path: `${path}/turns/${number}`, signal, read })
+  }
+
   function messages(query: MessageQuery = {}, { signal }: CallOptions = {}): Promise<Page<Message, number>> {
     const read = (response: Response) => readPage<Message, number>(response, messageSchema)
     return http.call({ method: 'GET', path: `${path}/messages`, query, signal, read })
@@ -151,6 +163,10 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
   function createToken(body: CreateTokenInput, { signal }: CallOptions = {}): Promise<TaskToken> {
     const read = (response: Response) => readJson(response, answer => tokenAnswer.parse(answer))
     return http.call({ method: 'POST', path: `${path}/tokens`, body, signal, read })
+  }
+
+  function revokeTokens({ subject }: RevokeTokensInput = {}, { signal }: CallOptions = {}): Promise<void> {
+    return http.call({ method: 'DELETE', path: `${path}/tokens`, query: { subject }, signal, read: async () => {} })
   }
 
   function remove({ signal }: CallOptions = {}): Promise<void> {

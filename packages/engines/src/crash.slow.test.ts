@@ -21,7 +21,7 @@ for (const { name, kind, isMissing, label } of kinds) {
     const keeper = keepers[name]
     const dataDir = shareFolder()
 
-    test('ends when its caller is killed; a start right after waits for that and finds everything', async () => {
+    test('ends when its caller is killed; the next start waits for that and finds all data', async () => {
       const { engine, caller, server } = await startInCaller()
       await keeper.put(engine, 'caller killed')
       kill(caller)
@@ -30,18 +30,18 @@ for (const { name, kind, isMissing, label } of kinds) {
       expect(await keeper.list(next)).toContain('caller killed')
     })
 
-    test('starts again after everything was killed, with its data', async () => {
+    test('starts again with its data after caller, guardian and server were killed', async () => {
       const { engine, caller, guardian, server } = await startInCaller()
       await keeper.put(engine, 'all killed')
       kill(caller, guardian, server)
       await untilGone(caller, guardian, server)
-      // What kills in the middle of a save, and of making the data, leave.
+      // Files that a kill leaves during a save and during the creation of the data.
       writeFileSync(join(dataDir, name, 'temp-42.rdb'), 'REDIS0')
       writeFileSync(join(dataDir, name, 'data.new'), '')
       expect(await keeper.list(await start(name, { dataDir, prefer: kind }))).toContain('all killed')
     })
 
-    test('starts again after its guardian was killed, and ends what that left running', async () => {
+    test('starts again after its guardian was killed, and ends the server that was left running', async () => {
       const first = await start(name, { dataDir, prefer: kind })
       const server = named(first.pid)
       await keeper.put(first, 'guardian killed')
@@ -49,7 +49,7 @@ for (const { name, kind, isMissing, label } of kinds) {
       const next = await start(name, { dataDir, prefer: kind })
       expect(isAlive(server)).toBe(false)
       expect(await keeper.list(next)).toContain('guardian killed')
-      // Stopping what died is not an error.
+      // Stopping a dead engine is not an error.
       await first.stop()
     })
 
@@ -74,7 +74,7 @@ test('postgres starts again when it was killed and a busy session has not notice
   const findBusy = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active'"
   const found = await vi.waitUntil(async () => (await query<{ pid: number }>(engine, findBusy))[0], 10_000)
   const session = named(found.pid)
-  // It would run for ever, and nobody else could find it.
+  // If the test fails, the session would run for ever.
   onTestFinished(() => {
     if (isAlive(session)) kill(session)
   })

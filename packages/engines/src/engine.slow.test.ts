@@ -12,7 +12,7 @@ for (const { name, kind, isMissing, label } of kinds) {
     const keeper = keepers[name]
     const dataDir = shareFolder()
 
-    test('says what it is, and keeps its data when it is stopped and started again', async () => {
+    test('describes itself, and keeps its data over a stop and a start', async () => {
       const first = await start(name, { dataDir, prefer: kind })
       expect(first.kind).toBe(kind)
       expect(first.description).toMatch(/^(redis|valkey|postgres) \d+\.\d+ \((\/.*|wasm|embedded)\), data in /)
@@ -25,7 +25,7 @@ for (const { name, kind, isMissing, label } of kinds) {
       expect(await keeper.list(await start(name, { dataDir, prefer: kind }))).toEqual(['one'])
     })
 
-    test('takes the port it is given; a second start on its folder is refused in one line, and the first goes on', async () => {
+    test('uses the given port; a second start on its folder fails with one line, and the first server keeps running', async () => {
       const port = await freePort()
       const first = await start(name, { dataDir, port, prefer: kind })
       expect(new URL(first.url).port).toBe(String(port))
@@ -34,7 +34,7 @@ for (const { name, kind, isMissing, label } of kinds) {
       expect(await keeper.list(first)).toEqual(['one'])
     })
 
-    test('a port that is taken is a one-line error, and who has it is left alone', async () => {
+    test('fails with one line when the port is taken, without contacting the program that uses it', async () => {
       const server = createServer()
       let connections = 0
       server.on('connection', () => connections++)
@@ -47,7 +47,7 @@ for (const { name, kind, isMissing, label } of kinds) {
       expect(connections).toBe(0)
     })
 
-    test.skipIf(process.getuid?.() !== 0)('runs for a user who is not root', async () => {
+    test.skipIf(process.getuid?.() !== 0)('runs for a user other than root', async () => {
       const home = makeFolder()
       chmodSync(home, 0o777)
       const env = { PATH: process.env.PATH, HOME: home, TMPDIR: home }
@@ -61,7 +61,7 @@ describe.each([
   ['redis' as const, startRedis, 'redis://:secret@cache.example:6379/2', 'redis at cache.example:6379'],
   ['postgres' as const, startPostgres, 'postgres://me:secret@db.example/app', 'postgres at db.example'],
 ])('%s by URL', (name, startEngine, url, description) => {
-  test('is used as it is, without a folder or a process', async () => {
+  test('is used unchanged, without a folder or a process', async () => {
     const dataDir = join(makeFolder(), 'never-made')
     const engine = await startEngine({ url, dataDir })
     expect(engine).toMatchObject({ url, kind: 'external', description, pid: null })
@@ -69,7 +69,7 @@ describe.each([
     expect(existsSync(dataDir)).toBe(false)
   })
 
-  test('a URL of something else is refused without showing it', async () => {
+  test('of another protocol is rejected without showing it', async () => {
     const refused = await startEngine({ url: 'http://me:secret@db.example', dataDir: makeFolder() }).catch(String)
     expect(refused).toMatch(new RegExp(`^Error: The ${name} URL must begin with ${name}://`))
     expect(refused).not.toContain('secret')
@@ -77,13 +77,13 @@ describe.each([
 })
 
 describe('a data folder that cannot be written', () => {
-  test('because a file is in the way is a one-line error', async () => {
+  test('because a file has its name gives a one-line error', async () => {
     const file = join(makeFolder(), 'file')
     writeFileSync(file, '')
     await expect(startRedis({ dataDir: file })).rejects.toThrow(`Cannot write to the data folder ${file}/redis (ENOTDIR: not a directory)`)
   })
 
-  test.skipIf(process.getuid?.() !== 0)('because it belongs to somebody else is a one-line error', async () => {
+  test.skipIf(process.getuid?.() !== 0)('because it belongs to another user gives a one-line error', async () => {
     const folder = makeFolder()
     const scratch = makeFolder()
     chmodSync(scratch, 0o777)

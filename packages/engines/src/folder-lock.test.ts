@@ -11,25 +11,25 @@ import { nameProcess } from './process-name.ts'
 
 const { signal } = new AbortController()
 
-test('of many that want a dead lock at the same moment one gets it', async () => {
+test('of many processes that find a dead lock at the same time, one acquires it', async () => {
   const folder = makeFolder()
   symlinkSync('999999999@1 999999999@1', join(folder, 'lock.7'))
   const contenders = await Promise.all(Array.from({ length: 4 }, () => startContender(folder)))
   for (const contender of contenders) contender.go()
-  const answers = await Promise.all(contenders.map(contender => contender.answer))
-  expect(answers.filter(answer => answer === 'locked')).toHaveLength(1)
-  expect(answers.filter(answer => answer.includes(`is in use by process ${process.pid}`))).toHaveLength(3)
+  const outcomes = await Promise.all(contenders.map(contender => contender.outcome))
+  expect(outcomes.filter(outcome => outcome === 'locked')).toHaveLength(1)
+  expect(outcomes.filter(outcome => outcome.includes(`is in use by process ${process.pid}`))).toHaveLength(3)
   expect(readdirSync(folder).filter(name => name.startsWith('lock.'))).toEqual(['lock.8'])
 })
 
-test('a lock whose number belongs to another process by now is dead', async () => {
+test('a lock whose pid belongs to another process by now is dead', async () => {
   const folder = makeFolder()
   symlinkSync(`${process.pid}@1 ${process.pid}@1`, join(folder, 'lock.1'))
   await lockFolder(folder, signal)
   expect(readdirSync(folder)).toEqual(['lock.2'])
 })
 
-test('who waits for the guardian of a dead caller can be told to stop waiting', async () => {
+test('a wait for the guardian of a dead caller can be aborted', async () => {
   const folder = makeFolder()
   symlinkSync(`${nameProcess(process.pid)} 999999999@1`, join(folder, 'lock.1'))
   const stopping = new AbortController()
@@ -45,8 +45,8 @@ test('other files in the folder are not locks', async () => {
   expect(readdirSync(folder).sort()).toEqual(['lock.1', 'lock.x'])
 })
 
-/** Is ready to go when it has loaded, so that all go together. Lives until the test ends. */
-async function startContender(folder: string): Promise<{ go(): void; answer: Promise<string> }> {
+/** Loads first and waits for `go`, so that all contenders start together. Lives until the test ends. */
+async function startContender(folder: string): Promise<{ go(): void; outcome: Promise<string> }> {
   const program = `
     const { lockFolder } = await import(${JSON.stringify(new URL('./folder-lock.ts', import.meta.url).href)})
     console.log('ready')
@@ -60,5 +60,5 @@ async function startContender(folder: string): Promise<{ go(): void; answer: Pro
   })
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   await lines.next()
-  return { go: () => void child.stdin.write('go\n'), answer: lines.next().then(({ value }) => String(value)) }
+  return { go: () => void child.stdin.write('go\n'), outcome: lines.next().then(({ value }) => String(value)) }
 }

@@ -1,9 +1,9 @@
 /**
  * Gives a data folder to one guardian at a time.
  *
- * A lock is a symbolic link `lock.<n>` whose target names the guardian and its caller; it holds for as long as that guardian lives and is
- * never released, so nothing has to run for it to end. Making a link is atomic and brings its text along. Who finds the last lock dead makes
- * the next number: numbers never repeat, hence two that saw the same dead lock cannot both win.
+ * A lock is a symbolic link `lock.<n>` whose target names the guardian and its caller. It holds while that guardian lives and is never
+ * released, so it ends even when the guardian is killed. Creating a link with its target is atomic. A guardian that finds the last lock dead
+ * creates the next number; numbers never repeat, so two guardians that saw the same dead lock cannot both acquire the folder.
  */
 import { readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -31,13 +31,13 @@ export async function lockFolder(folder: string, signal: AbortSignal): Promise<v
   }
 }
 
-/** Throws when waiting makes no sense: its caller is alive and uses the folder. */
+/** Throws when waiting is useless, because the lock's caller is alive and uses the folder. */
 function isHeld(folder: string, number: number, deadline: number): boolean {
   const [guardian, caller] = readLock(folder, number)
   if (!guardian || !caller || !isAlive(guardian)) return false
   if (isAlive(caller)) throw new Error(`The data folder ${folder} is in use by process ${pidOf(caller)}`)
   if (Date.now() > deadline)
-    throw new Error(`The data folder ${folder} is still in use by process ${pidOf(guardian)}, which should have ended`)
+    throw new Error(`The data folder ${folder} is still in use by process ${pidOf(guardian)}, whose caller is gone; end that process`)
   return true
 }
 

@@ -1,22 +1,23 @@
 /**
- * The caller's end of a guardian: the child process that holds a data folder and keeps one server running in it.
+ * The caller's side of a guardian: the child process that locks a data folder and keeps one server running in it.
  *
- * The channel between the two is the caller's life sign. Closing it is how a server is stopped, and the kernel closes it when the caller
- * dies, so a stop and a crash take the same path.
+ * The guardian ends its server when the channel between the two closes. `stop` closes it, and the kernel closes it when the caller dies, so a
+ * stop and a crash take the same path.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { accessSync, appendFileSync, closeSync, constants, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { accessSync, appendFileSync, closeSync, constants, openSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Engine } from './engine.ts'
+import { makePrivateFolder } from './private-folder.ts'
 
 export type GuardedEngine = 'redis' | 'postgres'
 
-// Not import.meta.resolve: the runner that loads us in tests has none.
+// Not import.meta.resolve, because vitest does not provide it.
 export const loader = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
 
-/** What a guardian is told, as its only argument. */
+/** The only argument of a guardian. */
 export type GuardianJob = {
   engine: GuardedEngine
   folder: string
@@ -25,7 +26,7 @@ export type GuardianJob = {
   path: string
 }
 
-/** What it answers, once. */
+/** The one message that a guardian sends. */
 export type GuardianReport = { started: StartedEngine } | { failed: string }
 export type StartedEngine = {
   url: string
@@ -39,7 +40,7 @@ export type StartedEngine = {
 export async function startGuardian(job: GuardianJob): Promise<Engine> {
   prepareFolder(job.folder)
   const child = spawnGuardian(job)
-  let isAsked = false
+  let isStopping = false
   const ended = new Promise<number | null>(resolve => child.once('exit', resolve))
   const report = await new Promise<GuardianReport>(resolve => {
     child.once('message', message => resolve(message as GuardianReport))
@@ -48,15 +49,15 @@ export async function startGuardian(job: GuardianJob): Promise<Engine> {
   })
   if ('failed' in report) throw new Error(report.failed)
 
-  // A caller that has nothing left to do may end; the server ends with it.
+  // The guardian does not keep its caller alive; the server ends with the caller.
   child.unref()
   child.channel?.unref()
   const { url, kind, name, dataFolder, pid } = report.started
-  const lost = new Promise<string>(resolve => void ended.then(() => isAsked || resolve(describeLoss(job.folder, child))))
+  const lost = new Promise<string>(resolve => void ended.then(() => isStopping || resolve(describeLoss(job.folder, child))))
   return { url, kind, description: `${name}, data in ${fromHere(dataFolder)}`, pid, lost, stop }
 
   async function stop(): Promise<void> {
-    isAsked = true
+    isStopping = true
     child.ref()
     if (child.connected) child.disconnect()
     const code = child.exitCode ?? (await ended)
@@ -69,7 +70,7 @@ function spawnGuardian(job: GuardianJob): ChildProcess {
   try {
     const entry = fileURLToPath(new URL('./guardian.ts', import.meta.url))
     const options = ['--disable-warning=ExperimentalWarning', '--import', loader]
-    // A session of its own: Ctrl-C in the terminal reaches the caller only, which stops its engines last.
+    // Detached into its own session, so that Ctrl-C in the terminal reaches only the caller, which stops its engines last.
     return spawn(process.execPath, [...options, entry, JSON.stringify(job)], {
       cwd: fileURLToPath(new URL('.', import.meta.url)),
       detached: true,
@@ -80,7 +81,7 @@ function spawnGuardian(job: GuardianJob): ChildProcess {
   }
 }
 
-/** What is known of an end that nobody asked for. Who is killed has not written it down. */
+/** Describes an end without `stop`. A guardian that was killed could not log the reason, so the caller does. */
 function describeLoss(folder: string, { pid, exitCode, signalCode }: ChildProcess): string {
   const log = logOf(folder)
   try {
@@ -94,7 +95,7 @@ function describeLoss(folder: string, { pid, exitCode, signalCode }: ChildProces
 
 function prepareFolder(folder: string): void {
   try {
-    mkdirSync(folder, { recursive: true })
+    makePrivateFolder(folder)
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (error) {
     const reason = error instanceof Error ? error.message.split(', ')[0] : String(error)

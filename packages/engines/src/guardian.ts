@@ -1,9 +1,9 @@
 /**
  * The process that keeps one server running for its caller, and ends it when the caller closes the channel or dies.
  *
- * Order is what makes a start after any crash safe: lock the folder, end what an earlier guardian left running, start, report. Everything
- * that touches the folder happens behind the lock. stdout and stderr are the log in the data folder, shared with the server. However it ends,
- * the last line there says why; only a guardian that is killed cannot write it, and then its caller does.
+ * This order makes a start after any crash safe: lock the folder, end a server that an earlier guardian left running, start, report. The folder
+ * is changed only under the lock. stdout and stderr are the log in the data folder, shared with the server. Its last line gives the reason for
+ * the end; when the guardian was killed, its caller writes that line.
  */
 import { copyFileSync, ftruncateSync } from 'node:fs'
 import { lockFolder } from './folder-lock.ts'
@@ -11,11 +11,13 @@ import { type GuardianJob, type GuardianReport, logOf } from './guardian-handle.
 import { note } from './note.ts'
 import type { RunningServer } from './running-server.ts'
 
+// No other user reads what a server keeps.
+process.umask(0o077)
 const job = JSON.parse(process.argv[2] ?? 'null') as GuardianJob
 const stopping = new AbortController()
 const caller = process.ppid
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => stopping.abort(`somebody sent ${signal}`))
-process.once('disconnect', () => stopping.abort(process.ppid === caller ? 'its caller wants it to end' : 'its caller is gone'))
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => stopping.abort(`it received ${signal}`))
+process.once('disconnect', () => stopping.abort(process.ppid === caller ? 'its caller stopped it' : 'its caller is gone'))
 if (!process.connected) stopping.abort('its caller is gone')
 
 const server = await start()
@@ -25,7 +27,7 @@ process.exit()
 async function start(): Promise<RunningServer | null> {
   try {
     await lockFolder(job.folder, stopping.signal)
-    // What was written before is what explains a server that is started again.
+    // Keep the log of the previous run, because it explains why the server has to be started again.
     copyFileSync(logOf(job.folder), `${logOf(job.folder)}.before`)
     ftruncateSync(process.stdout.fd)
     const run = job.engine === 'redis' ? (await import('./redis.ts')).runRedis : (await import('./postgres.ts')).runPostgres
@@ -51,13 +53,13 @@ async function guard(server: RunningServer): Promise<void> {
     await stop()
     note(`ends, because ${reason}`)
   } catch (error) {
-    note(`ends, because ${reason}, and could not stop ${started.name} in order`)
+    note(`ends, because ${reason}, but could not stop ${started.name} cleanly`)
     console.error(error)
     process.exitCode = 1
   }
 }
 
-/** A caller that is gone needs no answer. */
+/** Does nothing when the caller is gone. */
 function report(message: GuardianReport): Promise<void> {
   return new Promise(resolve => {
     if (!process.send || !process.connected) resolve()

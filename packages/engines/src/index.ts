@@ -1,2 +1,3 @@
-export { type Engine, type EngineOptions, startPostgres, startRedis } from './engine.ts'
+export type { Engine } from './engine.ts'
+export { type EngineOptions, startPostgres, startRedis } from './start-engine.ts'
 export { createTestDatabases, type TestDatabase, type TestDatabases } from './test-databases.ts'

@@ -1,9 +1,9 @@
-/** Ports on 127.0.0.1: whether one is free, and which. */
+/** Finds free ports on 127.0.0.1. */
 import { createServer } from 'node:net'
 
 /**
- * Starts something on the wanted port, or on any free one when that is 0.
- * A free port may be lost to somebody else before the server has it; then the next is tried.
+ * Starts a server on the wanted port, or on any free one when that is 0.
+ * Another program may take the free port before the server does; then the next one is tried.
  */
 export async function startOnPort<T>(wanted: number, start: (port: number) => Promise<T>): Promise<T> {
   if (wanted !== 0) {

@@ -1,30 +1,34 @@
 /**
- * Whom Postgres runs as, and where its data lives.
+ * The user that Postgres runs as, and the folder of its data.
  *
- * Postgres refuses to run as root. Started by root it runs as whoever owns the data, at first nobody; where that user cannot enter the data
- * folder (a checkout below /root, say), its home is a folder elsewhere that the data folder points to with a link. Removing the data folder
- * forgets that home, as it forgets everything else.
+ * Postgres refuses to run as root. Started by root, it runs as the owner of the data; for new data that is user 65534. Where that user cannot
+ * enter the data folder (for example a checkout below /root), its home is another folder, and the data folder has a link to it. Removing the
+ * data folder removes that link, too.
  */
 import { execFile } from 'node:child_process'
-import { chmodSync, lstatSync, mkdtempSync, readlinkSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import { lstatSync, mkdtempSync, readlinkSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { closeFolder } from './private-folder.ts'
 
 export type ServerUser = { uid: number; gid: number }
 export type PostgresHome = { home: string; user: ServerUser | null }
 
-const nobody: ServerUser = { uid: 65534, gid: 65534 }
+const unprivileged: ServerUser = { uid: 65534, gid: 65534 }
 
 export async function findHome(folder: string): Promise<PostgresHome> {
+  closeFolder(folder, null)
   if (process.getuid?.() !== 0) return { home: folder, user: null }
   const home = linkedHome(folder) ?? folder
-  const user = ownerOf(join(home, 'data')) ?? nobody
+  const user = ownerOf(join(home, 'data')) ?? unprivileged
+  closeFolder(home, user.gid)
   if (home !== folder || (await canEnter(folder, user))) return { home, user }
+  closeFolder(folder, null)
   return { home: await makeHome(folder, user), user }
 }
 
-/** A link to a folder that is gone, or that somebody else has made since, leads nowhere. */
+/** Null when the link's folder is gone, or belongs to another user by now. */
 function linkedHome(folder: string): string | null {
   try {
     const home = readlinkSync(join(folder, 'home'))
@@ -36,16 +40,16 @@ function linkedHome(folder: string): string | null {
 }
 
 async function makeHome(folder: string, user: ServerUser): Promise<string> {
-  // /var/tmp first: it outlives a restart of the machine.
+  // /var/tmp first, because it survives a restart of the machine.
   for (const base of ['/var/tmp', tmpdir(), '/tmp']) {
     if (!(await canEnter(base, user))) continue
     const home = mkdtempSync(join(base, 'rivulet-'))
-    chmodSync(home, 0o755)
+    closeFolder(home, user.gid)
     rmSync(join(folder, 'home'), { force: true })
     symlinkSync(home, join(folder, 'home'))
     return home
   }
-  throw new Error(`Postgres does not run as root, and user ${user.uid} can enter neither ${folder} nor /var/tmp: run as another user`)
+  throw new Error(`Postgres does not run as root, and user ${user.uid} can enter neither ${folder} nor /var/tmp: start as another user`)
 }
 
 function ownerOf(data: string): ServerUser | null {

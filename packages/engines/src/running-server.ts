@@ -1,8 +1,8 @@
 /**
  * A native server as a child of its guardian.
  *
- * The child is named in the data folder (`server`, a symbolic link) the moment it exists. Should the guardian be killed, the next one finds
- * the name, sees that it is still that very process, and ends it: a server is never shared and never two on one folder.
+ * The guardian writes the child's name to the data folder (`server`, a symbolic link) as soon as it exists. When the guardian is killed, the
+ * next one finds that name and, if the process still lives, ends it. So a folder never has two servers, and a server never two guardians.
  */
 import { spawn } from 'node:child_process'
 import { readFileSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
@@ -11,11 +11,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { logOf, type StartedEngine } from './guardian-handle.ts'
 import { isAlive, nameProcess, type ProcessName, pidOf } from './process-name.ts'
 
-/** Nothing of ours: neither our settings nor our secrets are a server's business. */
+/** The whole environment of a server: it gets neither the settings nor the secrets of this process. */
 export const serverEnvironment = { LC_ALL: 'C', TZ: 'UTC' }
 
 export type RunningServer = StartedEngine & {
-  /** Resolves when the server is gone, asked or not, with how. */
+  /** Resolves with the exit code, signal or error when the server has ended. */
   ended: Promise<string>
   stop(): Promise<void>
 }
@@ -26,14 +26,18 @@ type ServerCommand = {
   folder: string
   file: string
   args: string[]
+  /** What it reads on stdin. */
+  input?: string
   /** The signal by which this server ends in order. */
   stopSignal: NodeJS.Signals
   user?: { uid: number; gid: number } | undefined
 }
 
-export function spawnServer({ folder, file, args, stopSignal, user }: ServerCommand): ServerProcess {
-  const child = spawn(file, args, { cwd: '/', env: serverEnvironment, stdio: ['ignore', 'inherit', 'inherit'], ...user })
+export function spawnServer({ folder, file, args, input = '', stopSignal, user }: ServerCommand): ServerProcess {
+  const child = spawn(file, args, { cwd: '/', env: serverEnvironment, stdio: ['pipe', 'inherit', 'inherit'], ...user })
   child.once('error', error => console.error(error))
+  // One that ends before it has read is noticed by its end.
+  child.stdin.on('error', () => {}).end(input)
   const ended = new Promise<string>(resolve => {
     child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))
     child.once('error', error => resolve(error.message))
@@ -47,14 +51,14 @@ export function spawnServer({ folder, file, args, stopSignal, user }: ServerComm
   }
 }
 
-/** Waits until the server answers. Throws its last words when it ends first; ends it when told to stop. */
+/** Waits until the server is ready. Throws its last log line when it ends first; stops it when the signal fires. */
 export async function waitUntilReady(server: ServerProcess, isReady: () => boolean, signal: AbortSignal): Promise<void> {
   let hasEnded = false
   server.ended.then(() => {
     hasEnded = true
   })
   while (!isReady()) {
-    if (hasEnded) throw new Error(`${server.file} ended while starting: ${lastWords(server.folder)}`)
+    if (hasEnded) throw new Error(`${server.file} ended while starting: ${lastError(server.folder)}`)
     if (signal.aborted) {
       await server.stop()
       signal.throwIfAborted()
@@ -68,7 +72,7 @@ export async function endLeftover(folder: string, stopSignal: NodeJS.Signals): P
   if (name) await endProcess(name, stopSignal)
 }
 
-/** First as the server likes it, then by force. */
+/** Sends the server's own stop signal, and SIGKILL when the process does not end in time. */
 export async function endProcess(name: ProcessName, stopSignal: NodeJS.Signals): Promise<void> {
   for (const [signal, patienceMs] of [[stopSignal, 20_000] as const, ['SIGKILL', 5_000] as const]) {
     if (!isAlive(name)) return
@@ -76,7 +80,7 @@ export async function endProcess(name: ProcessName, stopSignal: NodeJS.Signals):
     const deadline = Date.now() + patienceMs
     while (isAlive(name) && Date.now() < deadline) await delay(10)
   }
-  if (isAlive(name)) throw new Error(`Process ${pidOf(name)} does not end`)
+  if (isAlive(name)) throw new Error(`Process ${pidOf(name)} did not end after SIGKILL`)
 }
 
 function sendSignal(name: ProcessName, signal: NodeJS.Signals): void {
@@ -100,10 +104,10 @@ function readName(folder: string): ProcessName | null {
   }
 }
 
-/** What the server wrote last that sounds like a reason. */
-function lastWords(folder: string): string {
+/** The latest line of the server's log that looks like an error, else the last line. */
+function lastError(folder: string): string {
   const lines = readFileSync(logOf(folder), 'utf8')
     .split('\n')
     .filter(line => line.trim() !== '')
-  return lines.findLast(line => /FATAL|PANIC|ERROR|# /i.test(line)) ?? lines.at(-1) ?? 'it said nothing'
+  return lines.findLast(line => /FATAL|PANIC|ERROR|# /i.test(line)) ?? lines.at(-1) ?? 'its log is empty'
 }

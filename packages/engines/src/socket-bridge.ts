@@ -1,17 +1,17 @@
 /**
- * The network of a server that was compiled to WebAssembly: its socket calls, answered with node:net.
+ * The network of a server compiled to WebAssembly: implements its socket calls with node:net.
  *
- * The server never waits. A read without data and a write to a full socket say so, and the bridge steps the server again when that has
- * changed. What arrives in one turn of the event loop is handled in one pass, and a pass steps until nothing is left to do, because a reply
- * is written by the step after the one that made it. Descriptors are given back and reused: the server's table is small.
+ * The server never blocks. A read without data and a write to a full socket return at once, and the bridge steps the server again when the
+ * socket is ready. Data that arrives in one turn of the event loop is handled in one pass. A pass steps until no work is left, because the
+ * server writes a reply in the step after the one that created it. Descriptors are reused, because the server's table is small.
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import { portError } from './ports.ts'
 
-/** What the server exports to be driven. */
+/** The exports with which the bridge drives the server. */
 export type Reactor = {
   memory: { buffer: ArrayBuffer }
-  /** How many events it handled. */
+  /** Returns how many events it handled. */
   rk_step(): number
   rk_next_timeout_ms(): number
 }
@@ -20,8 +20,10 @@ export type SocketBridge = {
   port: number
   /** The functions that the server imports. */
   host: Record<string, (...args: number[]) => number>
-  /** Begins to serve. */
+  /** The server runs, for `execute` alone. */
   attach(reactor: Reactor): void
+  /** Lets clients in, those first that have been waiting. */
+  serve(): void
   /** Runs a command that does not block, as a client of its own, and answers the raw reply. */
   execute(...command: string[]): string
   close(): void
@@ -34,10 +36,10 @@ const firstDescriptor = 4096
 const [readable, writable] = [1, 2]
 const noDescriptor = -1
 const [nothingToRead, endOfStream] = [-1, 0]
-// Not -1, which the server takes for a broken connection.
+// Not -1, which means a broken connection to the server.
 const nothingWritten = 0
 
-/** `onCrash` hears of a server that failed inside WebAssembly; it cannot be stepped any more. */
+/** `onCrash` is called when the server fails inside WebAssembly; it cannot be stepped after that. */
 export async function createSocketBridge(wantedPort: number, onCrash: (error: unknown) => void): Promise<SocketBridge> {
   const connections: (Connection | undefined)[] = []
   const freeDescriptors: number[] = []
@@ -49,23 +51,35 @@ export async function createSocketBridge(wantedPort: number, onCrash: (error: un
   let timer: NodeJS.Timeout | undefined
   let view = new DataView(new ArrayBuffer(0))
   let local: { descriptor: number; reply: Buffer[] } | null = null
+  let early: Socket[] | null = []
 
-  const server = createServer({ allowHalfOpen: true, noDelay: true }, accept)
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, socket => {
+    socket.on('error', () => {})
+    if (early) early.push(socket)
+    else accept(socket)
+  })
   const port = await listen(server, wantedPort)
   return {
     port,
     host: { socket: () => listener, listen: () => 0, accept: takeWaiting, read, write, close: closeDescriptor, poll },
     attach,
+    serve,
     execute,
     close,
   }
 
   function attach(started: Reactor): void {
     reactor = started
+  }
+
+  function serve(): void {
+    const waited = early ?? []
+    early = null
+    for (const socket of waited) if (!socket.destroyed) accept(socket)
     tick()
   }
 
-  /** Time also makes work: expired keys, blocked clients whose time is up. */
+  /** The server also has work by time: expired keys, timeouts of blocked clients. */
   function tick(): void {
     pass()
     if (reactor) timer = setTimeout(tick, Math.min(100, Math.max(1, reactor.rk_next_timeout_ms())))
@@ -94,7 +108,7 @@ export async function createSocketBridge(wantedPort: number, onCrash: (error: un
       hasEnded: false,
       isFull: () => socket.writableNeedDrain,
       write: bytes => void socket.write(bytes),
-      // Not destroy(): the last reply may still be on its way out.
+      // Not destroy(), because the last reply may not have been sent yet.
       close: () => socket.destroySoon(),
     }
     socket.on('data', (bytes: Buffer) => {
@@ -102,7 +116,6 @@ export async function createSocketBridge(wantedPort: number, onCrash: (error: un
       schedulePass()
     })
     socket.on('drain', schedulePass)
-    socket.on('error', () => {})
     for (const event of ['end', 'close']) {
       socket.on(event, () => {
         connection.hasEnded = true
@@ -144,7 +157,7 @@ export async function createSocketBridge(wantedPort: number, onCrash: (error: un
   function write(descriptor: number, pointer: number, length: number): number {
     const connection = connections[descriptor - firstDescriptor]
     if (connection?.isFull() && !connection.hasEnded) return nothingWritten
-    // What is written to a client that is gone is lost, as it is on a real socket; the next read tells the server.
+    // Data for a client that is gone is lost, as on a real socket; the server notices at its next read.
     connection?.write(Buffer.from(bytesAt(pointer, length)))
     return length
   }
@@ -158,7 +171,7 @@ export async function createSocketBridge(wantedPort: number, onCrash: (error: un
     return 0
   }
 
-  /** Interests and answers are pairs of descriptor and mask, 32 bits each. */
+  /** Interests and results are pairs of descriptor and mask, 32 bits each. */
   function poll(interests: number, count: number, fired: number, max: number): number {
     const memory = viewOf()
     const [from, to] = [interests >>> 0, fired >>> 0]
@@ -198,12 +211,12 @@ export async function createSocketBridge(wantedPort: number, onCrash: (error: un
     return { descriptor, reply }
   }
 
-  /** Pointers come as signed numbers and may lie in the upper half of the memory. */
+  /** Pointers are signed numbers and may point into the upper half of the memory. */
   function bytesAt(pointer: number, length: number): Buffer {
     return Buffer.from(viewOf().buffer, pointer >>> 0, length)
   }
 
-  /** The memory moves when it grows. */
+  /** The buffer is replaced when the memory grows. */
   function viewOf(): DataView<ArrayBuffer> {
     const buffer = reactor?.memory.buffer
     if (buffer && view.buffer !== buffer) view = new DataView(buffer)
@@ -214,6 +227,7 @@ export async function createSocketBridge(wantedPort: number, onCrash: (error: un
     reactor = null
     clearTimeout(timer)
     server.close()
+    for (const socket of early ?? []) socket.destroy()
     for (const connection of connections) connection?.close()
   }
 }

@@ -2,7 +2,7 @@ import pg from 'pg'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { createTestDatabases, type TestDatabases, type TestDatabasesOptions } from './test-databases.ts'
 
-test('a database is a copy of the migrated template, and copies know nothing of each other', async () => {
+test('a database is a copy of the migrated template, independent of the other copies', async () => {
   const databases = open({ migrate: url => run(url, 'CREATE TABLE migrated (n int)') })
   const [one, two] = await Promise.all([databases.create('Some File.test'), databases.create()])
   await run(one.url, 'INSERT INTO migrated VALUES (1)')
@@ -13,7 +13,7 @@ test('a database is a copy of the migrated template, and copies know nothing of 
   await expect(run(one.url, 'SELECT 1')).rejects.toThrow('does not exist')
 })
 
-test('the template is migrated once, whoever comes first', async () => {
+test('the template is migrated once for several concurrent users', async () => {
   let migrations = 0
   const template = `once_${process.pid}`
   const migrate = async () => void migrations++
@@ -23,7 +23,7 @@ test('the template is migrated once, whoever comes first', async () => {
   await Promise.all(created.map(database => database.drop()))
 })
 
-test('a template whose migration failed is made anew', async () => {
+test('a template whose migration failed is created again', async () => {
   const template = `failed_${process.pid}`
   const failing = open({ template, migrate: () => Promise.reject(new Error('on purpose')) })
   await expect(failing.create()).rejects.toThrow('on purpose')

@@ -1,8 +1,8 @@
 /**
- * Fresh databases for tests, each a copy of one that was migrated once.
+ * Fresh databases for tests, each a copy of a template that was migrated once.
  *
- * The first to ask makes the template, whichever process it is; the others wait for it. A template is complete when it takes no more
- * connections; one that is not is made anew.
+ * The first process that needs the template creates it, and the others wait for it. A template is complete when it allows no connections; an
+ * incomplete one is created again.
  */
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
@@ -14,18 +14,18 @@ export type TestDatabase = {
 }
 
 export type TestDatabases = {
-  /** A copy of the template; `name` shows where it came from, and is made unique. */
+  /** A copy of the template. `name` is part of its name, with a random suffix. */
   create(name?: string): Promise<TestDatabase>
-  /** Leaves the databases as they are. */
+  /** Closes the connection. Does not drop databases. */
   close(): Promise<void>
 }
 
 export type TestDatabasesOptions = {
-  /** Any database on the server, by a role that may create others. */
+  /** Any database on the server, with a role that may create databases. */
   url: string
-  /** Brings an empty database up to date, and closes its connections. */
+  /** Migrates an empty database, and closes its connections. */
   migrate(url: string): Promise<unknown>
-  /** The template's name, for those who share it; default `rivulet_template`. */
+  /** The template's name, shared by all processes that use it. Default `rivulet_template`. */
   template?: string
 }
 
@@ -58,7 +58,7 @@ export function createTestDatabases({ url, migrate, template = 'rivulet_template
       await migrate(urlOf(template))
       await client.query(`ALTER DATABASE ${template} ALLOW_CONNECTIONS false`)
     } finally {
-      // Closing the connection is what gives the lock back.
+      // Closing the connection releases the advisory lock.
       client.release(true)
     }
   }

@@ -1,8 +1,8 @@
 /**
  * Valkey as WebAssembly, inside this process.
  *
- * There is no fork in WebAssembly, so no background save and no append-only file: the data set is written with SAVE, which replaces the old
- * file in one rename. A kill loses what was written since the last save, about a second.
+ * WebAssembly has no fork, so there is no background save and no append-only file: SAVE writes the data set, and replaces the old file by a
+ * rename. A kill loses the writes since the last save, about a second.
  */
 import { readdirSync, rmSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -15,18 +15,18 @@ import { createSocketBridge, type Reactor, type SocketBridge } from './socket-br
 
 type ValkeyInstance = { exports: Reactor & { rk_boot(port: number): number } }
 
-/** Node has it; its types are only in the library for browsers. */
+/** Node provides it, but TypeScript declares it only in the library for browsers. */
 declare const WebAssembly: {
   compile(bytes: Uint8Array): Promise<object>
   instantiate(module: object, imports: object): Promise<ValkeyInstance>
   Tag: new (type: { parameters: string[] }) => object
 }
 
-/** The part of the time that saving may take, at most. A save stops the server for as long as it lasts. */
+/** The largest share of the time that saving may take. The server handles no commands during a save. */
 const savingShare = 0.05
 const minSaveIntervalMs = 1_000
 
-export async function runValkeyWasm(folder: string, wantedPort: number): Promise<RunningServer> {
+export async function runValkeyWasm(folder: string, wantedPort: number, password: string): Promise<RunningServer> {
   for (const name of readdirSync(folder)) if (/^temp-.*\.rdb$/.test(name)) rmSync(join(folder, name))
   let crash: string | null = null
   let end: (how: string) => void
@@ -41,12 +41,14 @@ export async function runValkeyWasm(folder: string, wantedPort: number): Promise
   const { memory } = await boot(bridge, folder)
   bridge.execute('CLIENT', 'SETNAME', 'rivulet-engines')
   // 1 GB leaves room for buffers and fragmentation below the 4 GB that WebAssembly can address.
-  bridge.execute('CONFIG', 'SET', 'maxmemory', '1gb', 'maxmemory-policy', 'noeviction')
+  const reply = bridge.execute('CONFIG', 'SET', 'requirepass', password, 'maxmemory', '1gb', 'maxmemory-policy', 'noeviction')
+  if (!reply.startsWith('+OK')) throw new Error(`Valkey does not take its settings: ${reply.trim()}`)
+  bridge.serve()
 
   const version = bridge.execute('INFO', 'server').match(/valkey_version:(\d+\.\d+)/)?.[1]
   const saving = saveRegularly(bridge, noteGrowth(memory))
   return {
-    url: `redis://127.0.0.1:${bridge.port}`,
+    url: `redis://:${password}@127.0.0.1:${bridge.port}`,
     kind: 'embedded',
     name: `valkey ${version} (wasm)`,
     dataFolder: folder,
@@ -69,7 +71,7 @@ async function boot(bridge: SocketBridge, folder: string): Promise<Reactor> {
   const instance = await WebAssembly.instantiate(await WebAssembly.compile(await readFile(file)), {
     wasi_snapshot_preview1: wasi.wasiImport,
     host: bridge.host,
-    // By this exception Lua leaves a script that failed.
+    // Lua throws this exception to leave a script that failed.
     env: { __c_longjmp: new WebAssembly.Tag({ parameters: ['i32'] }) },
   })
   wasi.initialize(instance)
@@ -77,19 +79,19 @@ async function boot(bridge: SocketBridge, folder: string): Promise<Reactor> {
     instance.exports.rk_boot(bridge.port)
   } catch (cause) {
     bridge.close()
-    throw new Error(`Valkey cannot read ${join(folder, 'dump.rdb')}: move it away to begin anew`, { cause })
+    throw new Error(`Valkey cannot read ${join(folder, 'dump.rdb')}: move the file away to start again`, { cause })
   }
   bridge.attach(instance.exports)
   return instance.exports
 }
 
-/** A process that is killed for its memory cannot say so: what it had is written before. */
+/** Logs the memory whenever it doubles, because a process that is killed for its memory cannot log that. */
 function noteGrowth(memory: Reactor['memory']): () => void {
   let next = 128 * 1024 * 1024
   return () => {
     const bytes = memory.buffer.byteLength
     if (bytes < next) return
-    note(`has grown: ${Math.round(bytes / 1024 / 1024)} MB of it are Valkey's`)
+    note(`has grown: Valkey uses ${Math.round(bytes / 1024 / 1024)} MB of it`)
     while (next <= bytes) next *= 2
   }
 }
@@ -107,7 +109,7 @@ function saveRegularly(bridge: SocketBridge, afterwards: () => void): { stop(): 
   }
 }
 
-/** Only when something was changed since the last time. Answers Valkey's reply. */
+/** Saves only when the data changed since the last save. Returns Valkey's reply. */
 function save(bridge: SocketBridge): string {
   const isClean = /rdb_changes_since_last_save:0\r/.test(bridge.execute('INFO', 'persistence'))
   return isClean ? '' : bridge.execute('SAVE')

@@ -1,4 +1,4 @@
-/** A program that starts an engine, for tests that kill it: `caller.ts redis|postgres <options as JSON>`. Says in one line what came of it. */
+/** A program that starts an engine, for tests that kill it: `caller.ts redis|postgres <options as JSON>`. Prints the outcome in one line. */
 import { type EngineOptions, startPostgres, startRedis } from '../src/index.ts'
 
 const [engine, options] = process.argv.slice(2)

@@ -1,6 +1,6 @@
 /**
- * What the tests of the engines share: kinds to run over, folders, callers in processes of their own, and conditions to wait for.
- * Whatever is taken here is given back when the test ends.
+ * Helpers of the engines' tests: the kinds to run over, folders, callers in their own processes, and conditions to wait for.
+ * Everything acquired here is released when the test ends.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -23,7 +23,7 @@ const path = process.env.PATH ?? ''
 
 export type Kind = { name: 'redis' | 'postgres'; kind: 'native' | 'embedded'; isMissing: boolean; label: string }
 
-/** What one suite is run over. A native server that is not on PATH is skipped, and the label says so. */
+/** The engines that one suite runs over. A native server that is not on PATH is skipped, and the label mentions that. */
 export const kinds: Kind[] = [
   describeKind('redis', 'native', (await findRedis(path)) === null),
   describeKind('redis', 'embedded', false),
@@ -35,7 +35,7 @@ function describeKind(name: Kind['name'], kind: Kind['kind'], isMissing: boolean
   return { name, kind, isMissing, label: `${kind} ${name}${isMissing ? ' (skipped: none on PATH)' : ''}` }
 }
 
-/** Goes with the test. Open to others: Postgres runs as another user when this is root. */
+/** Removed after the test. Open to other users, because Postgres runs as another user when this process is root. */
 export function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-engines-'))
   chmodSync(folder, 0o755)
@@ -43,7 +43,7 @@ export function makeFolder(): string {
   return folder
 }
 
-/** Goes with the suite: making the data of a Postgres takes longer than most tests of it. */
+/** Removed after the suite. Shared, because creating the data of a Postgres takes longer than most of its tests. */
 export function shareFolder(): string {
   const folder = join(tmpdir(), `rivulet-engines-${randomUUID()}`)
   beforeAll(() => void mkdirSync(folder, { mode: 0o755 }))
@@ -77,7 +77,7 @@ export async function query<Row extends pg.QueryResultRow>(engine: { url: string
 
 export type Caller = { process: ChildProcess; answer: { started: Omit<Engine, 'stop'> } | { failed: string } }
 
-/** Starts an engine from a process of its own. */
+/** Starts an engine from another process. */
 export async function startCaller(
   name: 'redis' | 'postgres',
   options: EngineOptions,
@@ -96,7 +96,7 @@ export async function startCaller(
     if ('started' in answer) guardian = guardianOf(options.dataDir, name)
     return { process: caller, answer }
   }
-  throw new Error('The caller said nothing')
+  throw new Error('The caller printed nothing')
 }
 
 type CallerOptions = { file?: string; uid?: number; gid?: number; env?: NodeJS.ProcessEnv }
@@ -106,11 +106,11 @@ const callerFile = fileURLToPath(new URL('./caller.ts', import.meta.url))
 export function startedBy(caller: Caller): Omit<Engine, 'stop'> & { pid: number } {
   if ('failed' in caller.answer) throw new Error(caller.answer.failed)
   const { pid } = caller.answer.started
-  if (pid === null) throw new Error('It started no process')
+  if (pid === null) throw new Error('The engine has no process')
   return { ...caller.answer.started, pid }
 }
 
-/** The guardian of an engine's folder, alive or not; null when there was none yet. */
+/** The latest guardian of an engine's folder, alive or dead; null when the folder never had one. */
 export function guardianOf(dataDir: string, name: 'redis' | 'postgres'): ProcessName | null {
   const folder = join(dataDir, name)
   const lock = existsSync(folder) ? readdirSync(folder).find(entry => entry.startsWith('lock.')) : undefined
@@ -119,13 +119,13 @@ export function guardianOf(dataDir: string, name: 'redis' | 'postgres'): Process
 
 export type Keeper = { put(engine: { url: string }, value: string): Promise<void>; list(engine: { url: string }): Promise<string[]> }
 
-/** A list that each engine keeps, for tests that are the same for both. `put` returns when a kill cannot undo it any more. */
+/** A list stored in each engine, for tests that both share. `put` returns when a kill can no longer undo it. */
 export const keepers: Record<'redis' | 'postgres', Keeper> = {
   redis: {
     async put(engine, value) {
       const client = connect(engine)
       await client.rpush('kept', value)
-      // The embedded server saves about every second; a native one has its append-only file.
+      // The embedded server saves about every second; a native one writes its append-only file.
       await vi.waitUntil(async () => {
         const info = await client.info('persistence')
         return info.includes('aof_enabled:1') || info.includes('rdb_changes_since_last_save:0')

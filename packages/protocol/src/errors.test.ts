@@ -11,7 +11,7 @@ describe('the table', () => {
     }
   })
 
-  test('only what may be retried says when, in whole seconds from one on', () => {
+  test('only retryable errors have afterSeconds, an integer of at least 1', () => {
     for (const [, { retry, afterSeconds }] of rows) {
       if (afterSeconds === undefined) continue
       expect(retry).toBe(true)
@@ -19,7 +19,7 @@ describe('the table', () => {
     }
   })
 
-  test('what the caller did wrong is not retried; what we did wrong is', () => {
+  test('errors of the caller are not retryable; errors of the server are', () => {
     const retriedAnyway = [
       'request_timeout',
       'task_busy',
@@ -49,7 +49,7 @@ describe('the table', () => {
     ['in_flight', 409],
     ['idempotency_key_reused', 422],
     ['bad_cursor', 400],
-  ] as const)('%s answers %i, as the contract says', (code, status) => {
+  ] as const)('%s has the status %i of the contract', (code, status) => {
     expect(errorTable[code].status).toBe(status)
   })
 })
@@ -64,7 +64,7 @@ describe('an error', () => {
     expect('cause' in new RivuletError('internal', '')).toBe(false)
   })
 
-  test('a code is one of the table and nothing that every object has', () => {
+  test('only codes of the table are error codes, not inherited properties', () => {
     expect(isErrorCode('task_not_found')).toBe(true)
     expect(['toString', '__proto__', 'constructor', 'nope', 1, null].filter(isErrorCode)).toEqual([])
   })

@@ -1,8 +1,9 @@
 /**
  * Every way in which something can go wrong, in one table: the code is for programs, the message for people, the cause for us.
+ * A message that repeats another program's text has a `publicMessage` beside it, which is what viewers get.
  *
- * `status` is the HTTP status of a request that ends so; codes without one end a turn or a stream instead.
- * `retry` says whether the same thing may work later; `afterSeconds` becomes `Retry-After`.
+ * `status` is the HTTP status of a response with this code; codes without one end a turn or a stream.
+ * `retry` states whether the same request may succeed later; `afterSeconds` becomes the header `Retry-After`.
  */
 export type ErrorRow = { status?: number; retry: boolean; afterSeconds?: number }
 
@@ -68,15 +69,27 @@ export type ErrorCode = keyof typeof errorTable
 
 export type ErrorDetail = { path: string; reason: string }
 
+/** What viewers get in place of an exception's text that was not meant for them. */
+export const agentFailed = 'The agent failed'
+
+export type RivuletErrorOptions = {
+  details?: readonly ErrorDetail[]
+  cause?: unknown
+  /** For viewers, where the message is not for them. Default: the message. */
+  publicMessage?: string | undefined
+}
+
 export class RivuletError extends Error {
   readonly code: ErrorCode
   readonly details: readonly ErrorDetail[] | undefined
+  readonly publicMessage: string
 
-  constructor(code: ErrorCode, message: string, options: { details?: readonly ErrorDetail[]; cause?: unknown } = {}) {
+  constructor(code: ErrorCode, message: string, options: RivuletErrorOptions = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)
     this.name = 'RivuletError'
     this.code = code
     this.details = options.details
+    this.publicMessage = options.publicMessage ?? message
   }
 
   get row(): ErrorRow {

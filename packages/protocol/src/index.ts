@@ -1,21 +1,181 @@
-/** The contract between workers, the server and clients. Pure: it runs in Node and in a browser, and imports nothing of ours. */
-export * from './base64.ts'
-export * from './content.ts'
-export * from './cursor.ts'
-export * from './delta.ts'
-export * from './delta-accumulator.ts'
-export * from './digest.ts'
-export * from './entities.ts'
-export * from './errors.ts'
-export * from './event.ts'
-export * from './internal.ts'
-export * from './json.ts'
-export * from './limits.ts'
-export * from './requests.ts'
-export * from './status.ts'
-export * from './task-fold.ts'
-export * from './trace.ts'
-export * from './turn-composer.ts'
-export * from './update.ts'
-export * from './usage.ts'
-export * from './validation-details.ts'
+/**
+ * The contract between workers, the server and clients. Pure: it runs in Node and in a browser, and imports no other package of Rivulet.
+ *
+ * Names are listed one by one, so that adding one to the contract is a decision. A name that no other package needs stays in its room.
+ */
+
+// Every error code, and every limit.
+
+export { agentFailed, type ErrorCode, type ErrorDetail, type ErrorRow, errorTable, isErrorCode, RivuletError } from './errors.ts'
+export {
+  defaultLimits,
+  headLimits,
+  type Limits,
+  limitNames,
+  maxDetails,
+  maxMetadataFilters,
+  maxPageSize,
+  maxQueuedInputBytes,
+  maxReasoningIndex,
+  maxStepName,
+  maxTokenSeconds,
+} from './limits.ts'
+
+// values: JSON that can be streamed and stored.
+
+export { findJsonFault, type Json, type JsonObject, jsonObjectSchema, jsonSchema, toStorableJson, toStorableText } from './values/json.ts'
+
+// entities: the objects that the API stores and returns.
+
+export {
+  type Content,
+  type ContentOf,
+  contentSchema,
+  data,
+  emptyContent,
+  media,
+  reasoning,
+  text,
+  toolRequest,
+  toolResponse,
+} from './entities/content.ts'
+export {
+  type Activity,
+  type Agent,
+  type Author,
+  activityBucketMs,
+  activitySchema,
+  agentNameSchema,
+  agentSchema,
+  authorSchema,
+  type Failure,
+  idSchema,
+  type Message,
+  messageSchema,
+  nameRule,
+  nameSchema,
+  type Task,
+  type Turn,
+  type TurnFailure,
+  taskIdSchema,
+  taskSchema,
+  turnSchema,
+  type Usage,
+} from './entities/entities.ts'
+export {
+  closingStatus,
+  hasEnded,
+  type MessageStatus,
+  messageStatusSchema,
+  type OutcomeStatus,
+  outcomeStatusSchema,
+  type StopReason,
+  stopReasonSchema,
+  type TaskStatus,
+  type TurnStatus,
+  taskStatusSchema,
+  turnStatusesBefore,
+  turnStatusSchema,
+} from './entities/status.ts'
+export { sumUsage } from './entities/usage.ts'
+
+// events: a task's log, and an agent's updates.
+
+export { type Cursor, compareCursors, epochOf, formatCursor, origin, parseCursor, seqOf } from './events/cursor.ts'
+export {
+  channelOf,
+  contentTypeOf,
+  type Delta,
+  type DeltaOf,
+  deltaSchema,
+  isTextDelta,
+  mergeDeltas,
+  type TextDelta,
+} from './events/delta.ts'
+export {
+  type Event,
+  type EventOf,
+  type EventType,
+  eventSchema,
+  isMessageEvent,
+  type MessageEvent,
+  parseEvent,
+  type Snapshot,
+  type SnapshotReason,
+  type TokenEvent,
+  tokenEventSchema,
+  type WireEvent,
+  wireEventSchema,
+} from './events/event.ts'
+export { custom, delta, done, full, start, type Update, type UpdateOf, updateSchema } from './events/update.ts'
+
+// fold: events to messages for readers, updates to events for writers.
+
+export { digestOf } from './fold/digest.ts'
+export {
+  applyEvent,
+  closingEvents,
+  emptyState,
+  type FoldedTurn,
+  messageAt,
+  messagesOf,
+  nextIndexOf,
+  restoreState,
+  type TaskState,
+} from './fold/task-fold.ts'
+export { type ComposedTurn, createTurnComposer, type TurnComposer } from './fold/turn-composer.ts'
+
+// requests: the calls of callers and workers, and their responses.
+
+export {
+  type Claim,
+  type ClaimAnswer,
+  claimAnswer,
+  claimBody,
+  type FinishAnswer,
+  type FinishBody,
+  finishAnswer,
+  finishBody,
+  type Hello,
+  type Holding,
+  heartbeatAnswer,
+  heartbeatBody,
+  helloBody,
+  historyAnswer,
+  historyBody,
+  type ReleaseBody,
+  type RememberedStep,
+  releaseAnswer,
+  releaseBody,
+  reopenAnswer,
+  reopenBody,
+  type StepAnswer,
+  type StepBody,
+  type StepMemory,
+  stepAnswer,
+  stepBody,
+  stepMemorySchema,
+} from './requests/internal.ts'
+export {
+  type CreateTask,
+  type CreateTaskInput,
+  type CreateTokenInput,
+  type CreateTurn,
+  type CreateTurnInput,
+  cancelTaskBody,
+  createTaskBody,
+  createTokenBody,
+  createTurnBody,
+  type ListMessages,
+  type ListTasks,
+  listMessagesQuery,
+  listTasksQuery,
+  type RevokeTokensInput,
+  revokeTokensQuery,
+  type TaskToken,
+  type TokenRight,
+  tokenAnswer,
+  tokenRightSchema,
+  turnNumberSchema,
+} from './requests/requests.ts'
+export { detailsOf } from './requests/validation-details.ts'

@@ -1,4 +1,4 @@
-/** What bounds everything, each set where an API starts, which tells its workers theirs. The defaults are part of the contract. */
+/** The limits of requests, turns and viewers, set by variables of the API. A claim sends workers theirs. The defaults are part of the contract. */
 const KiB = 1024
 const MiB = 1024 * KiB
 
@@ -7,27 +7,29 @@ export type Limits = Readonly<Record<keyof typeof defaultLimits, number>>
 export const defaultLimits = {
   /** One request's body. */
   bodyBytes: 2 * MiB,
-  /** Nesting of any JSON value that enters: requests, contents, deltas. What agents say stays at this one: every reader has to agree on it. */
+  /** Nesting of any JSON value in requests, contents and deltas. The output of agents always has this default, because all readers must agree on it. */
   jsonDepth: 64,
-  /** Keys and items of one JSON value that enters. */
+  /** Keys and items of one JSON value in a request. */
   jsonItems: 10_000,
   /** Turns of one task that wait behind the running one. */
   queuedTurns: 100,
   /** The text or bytes of one delta; longer ones are split. */
   deltaBytes: 64 * KiB,
-  /** What one turn may say in all. */
+  /** The total output of one turn. */
   turnBytes: 16 * MiB,
-  /** What the steps of one turn may remember in all, as JSON: their results and their messages. */
+  /** The total stored by the steps of one turn, as JSON: their results and their messages. */
   stepsBytes: 16 * MiB,
-  /** What a viewer may leave unread before it is skipped ahead with a snapshot. */
+  /** Unread bytes of one viewer. Above this the API skips the viewer ahead with a snapshot. */
   viewerBytes: 1 * MiB,
-  /** How long a viewer may read nothing before it is cut. */
+  /** How long a client may read nothing of a response, a viewer nothing of its stream, before the connection is cut. */
   viewerStallMs: 30_000,
-  /** Messages of ended turns in a snapshot. */
+  /** In a snapshot: messages of ended turns, and as much again of what the task and its turns carry. */
   snapshotBytes: 1 * MiB,
+  /** One page of a listing, and the inputs and params of the turns of one task. */
+  pageBytes: 4 * MiB,
 } as const satisfies Record<string, number>
 
-/** What each is called where it is set, and in the error of whoever meets it. */
+/** The variable that sets each limit. Error messages name it. */
 export const limitNames = {
   bodyBytes: 'MAX_BODY_BYTES',
   jsonDepth: 'MAX_JSON_DEPTH',
@@ -39,28 +41,33 @@ export const limitNames = {
   viewerBytes: 'MAX_VIEWER_BYTES',
   viewerStallMs: 'MAX_VIEWER_STALL_MS',
   snapshotBytes: 'MAX_SNAPSHOT_BYTES',
+  pageBytes: 'MAX_PAGE_BYTES',
 } as const satisfies Record<keyof Limits, string>
 
-/** Of a request before its body, where nothing is configured: what is larger is no request to us. */
+/** The limits of a request's head. Not configurable; the API rejects what is larger. */
 export const headLimits = {
   /** All headers together. */
   headerBytes: 16 * KiB,
   headerCount: 2_000,
-  /** One part of the address: an id, or the name of a file. */
+  /** One segment of the path: an id, or a file name. */
   paramLength: 100,
-  /** How long a head may take to arrive, and then all of the request. */
+  /** How long the head may take to arrive, and how long the whole request may take. */
   requestMs: 10_000,
+  /** Requests of one connection whose responses are not written yet: a client that sends one after the other has one. */
+  requestsUnderWay: 8,
 } as const satisfies Record<string, number>
 
-/** How many of the things that are wrong with a request it is told. */
+/** How many faults of a request its error response lists. */
 export const maxDetails = 20
 /** Highest index of a reasoning part. */
 export const maxReasoningIndex = 255
 /** Items on one page of a listing, and turns in a snapshot. */
 export const maxPageSize = 100
+/** The input in `turn.queued`, as JSON. Longer ones are left out: a log tells of every waiting turn, and may have to tell of all of them at once. */
+export const maxQueuedInputBytes = 64 * KiB
 /** `metadata.<key>` in one listing: each is looked for in every task of the tenant. */
 export const maxMetadataFilters = 10
 /** UTF-16 units in the name of a step. */
 export const maxStepName = 200
-/** Longest life of a token for one task. Streams hand out fresh ones. */
+/** Longest life of a token for one task, together with the fresh ones that streams hand out. */
 export const maxTokenSeconds = 3_600

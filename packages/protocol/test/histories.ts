@@ -1,4 +1,4 @@
-/** Plays plans as workers and a server would: every attempt in an epoch of its own, beside a plain turn that hears the same. */
+/** Plays plans as workers and a server would: every attempt has its own epoch, and a plain turn receives the same updates. */
 import {
   type Content,
   createTurnComposer,
@@ -18,11 +18,11 @@ export type Attempt = {
   composer: TurnComposer
   plain: PlainTurn
   firstIndex: number
-  /** No later attempt replaced what it wrote. */
+  /** No later attempt replaced its messages. */
   isLast: boolean
   updates: Update[]
-  /** Where the composer answered otherwise than the plain turn. */
-  surprises: string[]
+  /** Updates for which the composer and the plain turn gave different outcomes. */
+  differences: string[]
 }
 export type History = { log: Entry[]; attempts: Attempt[] }
 
@@ -66,16 +66,16 @@ export function play(turns: readonly TurnPlan[]): History {
   }
 }
 
-/** The messages of an attempt take turns as the picks say. */
+/** Plays an attempt; `picks` decides which message's update is next. */
 export function perform(
   { messages, picks, ending }: AttemptPlan,
   composer: TurnComposer,
   append: (events: Event[]) => void,
-): Pick<Attempt, 'plain' | 'updates' | 'surprises'> {
+): Pick<Attempt, 'plain' | 'updates' | 'differences'> {
   const plain = createPlainTurn(limits)
   const queues = messages.map(steps => steps.slice())
   const updates: Update[] = []
-  const surprises: string[] = []
+  const differences: string[] = []
   for (let i = 0; ; i += 1) {
     const opened = composer.messages().length
     const ready = queues.flatMap((queue, index) => (queue.length > 0 && index <= opened ? [index] : []))
@@ -84,19 +84,19 @@ export function perform(
     if (!step) break
     const update = step.index === undefined ? step : { ...step, index: step.index + index }
     updates.push(update)
-    const expected = plain.hear(update)
-    const answer = answerTo(update, composer, append)
-    if (answer !== expected) surprises.push(`${JSON.stringify(update)}: ${answer} instead of ${expected}`)
+    const expected = plain.apply(update)
+    const outcome = outcomeOf(update, composer, append)
+    if (outcome !== expected) differences.push(`${JSON.stringify(update)}: ${outcome} instead of ${expected}`)
   }
   if (ending !== 'lost') {
     append(composer.closeAll(ending, ending === 'failed' ? { code: 'agent_error', message: 'thrown' } : undefined))
     plain.close(ending)
   }
-  return { plain, updates, surprises }
+  return { plain, updates, differences }
 }
 
-/** What the composer makes of an update, in the words of the plain turn. */
-export function answerTo(update: Update, composer: TurnComposer, append: (events: Event[]) => void): string {
+/** The composer's outcome for an update, named as in the plain turn. */
+export function outcomeOf(update: Update, composer: TurnComposer, append: (events: Event[]) => void): string {
   const before = composer.discarded()
   try {
     append(composer.compose(update))
@@ -104,7 +104,7 @@ export function answerTo(update: Update, composer: TurnComposer, append: (events
     if (error instanceof RivuletError) return error.code
     throw error
   }
-  return composer.discarded() > before ? 'discarded' : 'taken'
+  return composer.discarded() > before ? 'discarded' : 'accepted'
 }
 
 function inputMessage(content: Content, index: number, about: { task: string; turn: number; attempt: number }, at: number): Message {

@@ -1,4 +1,4 @@
-/** Logs for tests: events with their cursors, made by a composer or by hand, and the ways in which readers come to them. */
+/** Logs for tests: events with their cursors, made by a composer or by hand, and the ways in which readers load them. */
 import {
   applyEvent,
   type Cursor,
@@ -21,7 +21,7 @@ export type Entry = { cursor: Cursor; event: Event }
 
 export const task = '0198c0de-0000-7000-8000-000000000001'
 export const firstTurn = { task, turn: 1, attempt: 1, firstIndex: 0 }
-/** What every event of the first turn carries. */
+/** The fields of every event of the first turn. */
 export const stamp = { task, turn: 1, attempt: 1, at: 1_700_000_000_000 }
 
 /** Entries of one epoch, numbered from 1. */
@@ -44,7 +44,7 @@ export function statesOf(log: readonly Entry[]): TaskState[] {
   return states
 }
 
-/** What a reader folds from these events, as they are after a trip through JSON. */
+/** The messages that a reader folds from these events after a trip through JSON. */
 export function messagesFrom(events: readonly Event[]): Message[] {
   return messagesOf(fold(overTheWire(logOf(events))))
 }
@@ -55,11 +55,11 @@ export function overTheWire(log: readonly Entry[]): Entry[] {
 
 function received(value: unknown): Event {
   const event = parseEvent(value)
-  if (!event) throw new Error(`A reader does not know ${JSON.stringify(value)}`)
+  if (!event) throw new Error(`parseEvent rejected ${JSON.stringify(value)}`)
   return event
 }
 
-/** The state of a reader that joins here: it knows what a snapshot says, and nothing else. */
+/** The state of a reader that joins here and has only a snapshot. */
 export function joined(state: TaskState): TaskState {
   const { status, turns, messagesFrom } = state
   const messages = messagesOf(state).map(message => messageSchema.parse(JSON.parse(JSON.stringify(message))))
@@ -68,7 +68,7 @@ export function joined(state: TaskState): TaskState {
 
 export type Composition = { composer: TurnComposer; events: Event[]; messages: Message[] }
 
-/** What a turn's updates become. `messages` is the reader's fold of the events, not the composer's own. */
+/** The events of a turn's updates. `messages` is a reader's fold of the events, not the composer's own. */
 export function composed(...updates: Update[]): Composition {
   const composer = createTurnComposer(firstTurn)
   const events = updates.flatMap(update => composer.compose(update))
@@ -79,12 +79,12 @@ export function typesOf(events: readonly Event[]): EventType[] {
   return events.map(event => event.type)
 }
 
-/** Messages as far as they have to be the same wherever they were folded. */
+/** The fields of messages that must be equal wherever they were folded. */
 export function withoutTimes(messages: readonly Message[]): Omit<Message, 'createdAt' | 'finishedAt'>[] {
   return messages.map(({ createdAt: _, finishedAt: __, ...message }) => message)
 }
 
-/** A value for comparison: everything that a reader could see of the state. Contents have to agree in the order of their keys as well. */
+/** Everything that a reader can see of the state, for comparison. The order of keys in contents must agree too. */
 export function seenOf(state: TaskState): string {
   const { cursor, status, turns, messagesFrom, discarded } = state
   const messages = Array.from(state.messages, ({ message }) => messageFields.map(field => message[field] ?? null))

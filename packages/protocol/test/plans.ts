@@ -1,12 +1,11 @@
 /**
- * Plans of what is said in a task, made at random: turns with and without input, attempts that supersede each other, messages of every kind that speak in turns,
- * text cut within characters, bytes cut within base64 groups, JSON cut anywhere, overrides, late and misplaced updates, aborts and throws.
+ * Random plans of a task's updates: turns with and without input, attempts that supersede each other, interleaved messages of every type, text
+ * cut within characters, bytes cut within base64 groups, JSON cut anywhere, overrides, late and misplaced updates, aborts and throws.
  */
 import fc from 'fast-check'
+import type { ContentType } from '../src/entities/content.ts'
 import {
-  base64Of,
   type Content,
-  type ContentType,
   custom,
   type Delta,
   data,
@@ -22,6 +21,7 @@ import {
   toolResponse,
   type Update,
 } from '../src/index.ts'
+import { base64Of } from '../src/values/base64.ts'
 
 /** An update whose index counts from its own message. */
 type Step = Update
@@ -29,7 +29,7 @@ type Ending = 'complete' | 'failed' | 'aborted' | 'lost'
 export type AttemptPlan = { messages: Step[][]; picks: number[]; ending: Ending }
 export type TurnPlan = { input: Content | null; attempts: AttemptPlan[] }
 
-/** Small, so that histories meet them. */
+/** Small, so that histories reach them. */
 export const limits = { deltaBytes: 12, turnBytes: 3000, jsonDepth: 8 }
 const tooMuch = 'x'.repeat(limits.turnBytes + 1)
 
@@ -86,7 +86,7 @@ const contents: Record<ContentType, fc.Arbitrary<Content>> = {
 
 const contentType = fc.constantFrom<ContentType>('text', 'reasoning', 'data', 'tool_request', 'tool_response', 'media')
 
-/** What may come at any time, and mostly should not. */
+/** Updates that may come at any time; most of them are misplaced. */
 const intrusion: fc.Arbitrary<Step> = fc.constantFrom<Step>(
   done(0),
   done(3),
@@ -154,13 +154,13 @@ function several(mostly: fc.Arbitrary<Delta>, sometimes: fc.Arbitrary<Delta>): f
   return fc.array(fc.oneof({ weight: 5, arbitrary: mostly }, { weight: 1, arbitrary: sometimes }), { maxLength: 6 })
 }
 
-/** JSON text in pieces, now and then with a piece missing or something added, and something else in between. */
+/** JSON text in pieces, sometimes with a piece missing, an extra piece, or another delta in between. */
 function jsonDeltas(type: 'data_json' | 'tool_request', between: fc.Arbitrary<Delta>): fc.Arbitrary<Delta[]> {
   const fault = fc.constantFrom('none', 'none', 'none', 'cut', ' ', '}', '\ud83d')
   return fc.tuple(json, cuts, fault, fc.option(fc.tuple(fc.nat(5), between), { freq: 2 })).map(([value, at, tail, other]) => {
     const whole = JSON.stringify(value)
-    const said = tail === 'none' ? whole : tail === 'cut' ? whole.slice(0, -1) : whole + tail
-    const deltas: Delta[] = cutText(said, at).map(piece => ({ type, text: piece }))
+    const faulty = tail === 'none' ? whole : tail === 'cut' ? whole.slice(0, -1) : whole + tail
+    const deltas: Delta[] = cutText(faulty, at).map(piece => ({ type, text: piece }))
     if (other) deltas.splice(other[0], 0, other[1])
     return deltas
   })

@@ -1,4 +1,4 @@
-/** Task messages as Agentex streams them, and what its rules for a client make of them. */
+/** Task messages as Agentex streams them, and the result of a client that follows its rules. */
 import {
   data,
   delta,
@@ -16,7 +16,7 @@ import {
   type Update,
 } from '@rivulet/protocol'
 import { describe, expect, expectTypeOf, test } from 'vitest'
-import { saying, task, turnOf } from '../test/task-log.ts'
+import { task, turnOf, updatesToEvents } from '../test/task-log.ts'
 import { createTaskMessageUpdates, type TaskMessageContent, type TaskMessageUpdate } from './agentex.ts'
 
 describe('the updates', () => {
@@ -29,7 +29,7 @@ describe('the updates', () => {
     ])
   })
 
-  test('[item 93] [item 94] of a message that nobody closed: the end of the turn does', () => {
+  test('[item 93] [item 94] of a message that the agent did not close: the end of the turn closes it', () => {
     const log = turnOf({ updates: [delta(0, 'a'), delta(1, 'b')], end: { status: 'completed', stopReason: 'stop' } })
     expect(kindsOf(log)).toEqual(['start 0', 'delta 0', 'start 1', 'delta 1', 'done 0', 'done 1'])
   })
@@ -41,7 +41,7 @@ describe('the updates', () => {
     ])
   })
 
-  test('[item 112] [item 114] of calls and results that come whole: full alone', () => {
+  test('[item 112] [item 114] of calls and results that arrive whole: full alone', () => {
     expect(updatesOf(full(0, toolRequest('c', 'read', { path: 'f' })), full(1, toolResponse('c', 'read', 'contents')))).toEqual([
       {
         type: 'full',
@@ -68,7 +68,7 @@ describe('the updates', () => {
     ])
   })
 
-  test('of what has no delta there: the whole, at the close', () => {
+  test('of content without an Agentex delta: full at the close', () => {
     const updates = updatesOf(
       ...[start(0, data()), delta(0, { type: 'data', value: { a: 1 } }), delta(0, { type: 'data', value: { b: 2 } }), done(0)],
       ...[start(1, media('image/png')), delta(1, { type: 'media', bytes: 'AQID' }), done(1)],
@@ -79,7 +79,7 @@ describe('the updates', () => {
     ])
   })
 
-  test('of an input: a message of the user, there at once', () => {
+  test('of an input: a complete message of the user', () => {
     const [event] = turnOf({ firstIndex: 1 }) as [Event & { type: 'turn.started' }]
     const input: Message = { ...asked, task, index: 0, turn: 1, attempt: 1, content: text('Hi') }
     expect(createTaskMessageUpdates()({ ...event, input })).toMatchObject([
@@ -92,15 +92,15 @@ describe('the updates', () => {
     ])
   })
 
-  test('there are four', () => {
+  test('have four types', () => {
     expectTypeOf<TaskMessageUpdate['type']>().toEqualTypeOf<'start' | 'delta' | 'full' | 'done'>()
-    expect(saying({ type: 'custom', name: 'note', data: 1 }).flatMap(createTaskMessageUpdates(emptyState))).toEqual([])
+    expect(updatesToEvents({ type: 'custom', name: 'note', data: 1 }).flatMap(createTaskMessageUpdates(emptyState))).toEqual([])
   })
 })
 
 describe('a client', () => {
-  test('[item 103] knows from each update whose it is', () => {
-    const updates = saying(start(0, text('a')), delta(0, 'b'), done(0)).flatMap(createTaskMessageUpdates())
+  test('[item 103] finds the message of each update in it', () => {
+    const updates = updatesToEvents(start(0, text('a')), delta(0, 'b'), done(0)).flatMap(createTaskMessageUpdates())
     for (const update of updates) {
       expect(update.parent_task_message).toMatchObject({
         id: `${task}-0`,
@@ -111,12 +111,12 @@ describe('a client', () => {
     }
   })
 
-  test('[item 90] [item 91] [B24] [B25] that begins with the start and adds the deltas of each index has what is stored', () => {
+  test('[item 90] [item 91] [B24] [B25] that begins with the start and adds the deltas of each index has the stored messages', () => {
     const updates = [start(0, text('It ')), delta(1, 'other '), delta(0, 'is '), delta(1, 'words'), delta(0, 'so.'), done(1), done(0)]
-    expect(shown(saying(...updates).flatMap(createTaskMessageUpdates()))).toEqual(['It is so.', 'other words'])
+    expect(shown(updatesToEvents(...updates).flatMap(createTaskMessageUpdates()))).toEqual(['It is so.', 'other words'])
   })
 
-  test('starts an index again when the turn is tried again', () => {
+  test('starts an index again when the turn is retried', () => {
     const log = [...turnOf({ updates: [delta(0, 'first')] }), ...turnOf({ attempt: 2, updates: [delta(0, 'second'), done(0)] })]
     expect(kindsOf(log)).toEqual(['start 0', 'delta 0', 'start 0', 'delta 0', 'done 0'])
     expect(shown(log.flatMap(createTaskMessageUpdates()))).toEqual(['second'])
@@ -125,9 +125,9 @@ describe('a client', () => {
 
 const asked = { author: 'user', status: 'complete', metadata: {}, createdAt: '2026-01-01T00:00:00.000Z' } as const
 
-/** Without the message that each names. */
+/** The updates without their parent message. */
 function updatesOf(...updates: Update[]) {
-  return saying(...updates)
+  return updatesToEvents(...updates)
     .flatMap(createTaskMessageUpdates())
     .map(({ parent_task_message: _, ...update }) => update as WithoutParent)
 }
@@ -138,7 +138,7 @@ function kindsOf(log: Event[]): string[] {
   return log.flatMap(createTaskMessageUpdates()).map(({ type, index }) => `${type} ${index}`)
 }
 
-/** The texts that a client shows which does what Agentex tells it to. */
+/** The texts shown by a client that follows Agentex's rules. */
 function shown(updates: TaskMessageUpdate[]): string[] {
   const texts: string[] = []
   const wordsOf = (content: TaskMessageContent) => (content.type === 'text' ? content.content : '')

@@ -1,8 +1,8 @@
 /**
  * A task as Agentex streams it: start, delta, full and done of task messages, at the indexes of the task.
  *
- * Each update names its message as it was opened, so that a client which comes to a delta knows whose it is. What has no delta there (a value
- * that is replaced, bytes) is told whole at the close: that message ends with a full instead of a done. After either, its index is complete.
+ * Each update carries its message as it was opened, so that a client can attribute any delta. Agentex has no delta for bytes and for a value
+ * that is replaced: such a message ends with a full, which carries its whole content, instead of a done. After either, its index is complete.
  * A new attempt starts its indexes again.
  */
 import {
@@ -18,7 +18,7 @@ import {
   type MessageEvent,
   type TaskState,
 } from '@rivulet/protocol'
-import { createFollower, type Heard } from './follower.ts'
+import { createFollower, type MessageChange } from './follower.ts'
 
 export type TaskMessageUpdate = StreamTaskMessageStart | StreamTaskMessageDelta | StreamTaskMessageFull | StreamTaskMessageDone
 
@@ -53,58 +53,58 @@ export type TaskMessageDelta =
   | { type: 'reasoning_summary'; summary_index: number; summary_delta: string }
   | { type: 'reasoning_content'; content_index: number; content_delta: string }
 
-/** Answers a function that is given each event of a task in order, and says which updates it makes. */
+/** Returns a function that takes each event of a task in order and returns its updates. */
 export function createTaskMessageUpdates(from: TaskState = emptyState): (event: Event) => TaskMessageUpdate[] {
   const follower = createFollower(from)
-  /** The messages that are open, as they were opened, and whether something was said that has no delta. */
+  /** The open messages, as they were opened. `isBehind`: the client lacks a change for which Agentex has no delta. */
   const open = new Map<number, { parent: TaskMessage; isBehind: boolean }>()
 
   return event => {
-    if (isMessageEvent(event)) return spoken(event)
+    if (isMessageEvent(event)) return messageChanged(event)
     follower.follow(event)
     return event.type === 'turn.started' ? began(event) : []
   }
 
-  /** The input is a message of the user, there at once. */
+  /** The input is a complete message of the user. */
   function began({ input }: EventOf<'turn.started'>): TaskMessageUpdate[] {
     open.clear()
     return input ? [fullUpdate(input)] : []
   }
 
-  function spoken(event: MessageEvent): TaskMessageUpdate[] {
-    const heard = follower.hear(event)
-    if (!heard) return []
+  function messageChanged(event: MessageEvent): TaskMessageUpdate[] {
+    const change = follower.followMessage(event)
+    if (!change) return []
     switch (event.type) {
       case 'message.started':
-        return started(heard)
+        return started(change)
       case 'message.delta':
-        return extended(event, heard)
+        return extended(event, change)
       case 'message.replaced':
       case 'message.finished':
-        return closed(heard, event.type === 'message.replaced')
+        return closed(change, event.type === 'message.replaced')
       default:
         return event satisfies never
     }
   }
 
-  function started({ message }: Heard): TaskMessageUpdate[] {
+  function started({ message }: MessageChange): TaskMessageUpdate[] {
     const parent = taskMessageOf(message)
     const { index, content } = message
     const address = { index, parent_task_message: parent }
     open.set(index, { parent, isBehind: false })
-    // Half of a call or a value: their contents have no place for JSON text.
+    // The JSON text of an incomplete call or value is sent as a delta, because Agentex's contents have no field for it.
     const rest = 'raw' in content && content.raw ? deltaOf({ type: jsonDelta(content), text: content.raw }, content) : null
     return [{ type: 'start', ...address, content: parent.content }, ...(rest ? [{ type: 'delta', ...address, delta: rest } as const] : [])]
   }
 
-  function extended({ index, delta: said }: EventOf<'message.delta'>, { before, message }: Heard): TaskMessageUpdate[] {
+  function extended({ index, delta: streamed }: EventOf<'message.delta'>, { before, message }: MessageChange): TaskMessageUpdate[] {
     const known = open.get(index) ?? { parent: taskMessageOf(before ?? message), isBehind: false }
-    const delta = deltaOf(said, message.content)
-    open.set(index, { ...known, isBehind: known.isBehind || (delta === null && said.type !== 'metadata') })
+    const delta = deltaOf(streamed, message.content)
+    open.set(index, { ...known, isBehind: known.isBehind || (delta === null && streamed.type !== 'metadata') })
     return delta && !known.isBehind ? [{ type: 'delta', index, parent_task_message: known.parent, delta }] : []
   }
 
-  function closed({ before, message }: Heard, isReplaced: boolean): TaskMessageUpdate[] {
+  function closed({ before, message }: MessageChange, isReplaced: boolean): TaskMessageUpdate[] {
     const { index } = message
     const { parent = taskMessageOf(before ?? message), isBehind = false } = open.get(index) ?? {}
     open.delete(index)

@@ -1,4 +1,4 @@
-/** The sequences that the book and the documentation of agentkit print, and what a consumer that follows their table makes of them. */
+/** The sequences printed in the book and the documentation of agentkit, and the result of a consumer that follows their table. */
 import {
   createTurnComposer,
   data,
@@ -16,13 +16,13 @@ import {
   type Update,
 } from '@rivulet/protocol'
 import { describe, expect, expectTypeOf, test } from 'vitest'
-import { saying, task, turnOf } from '../test/task-log.ts'
+import { task, turnOf, updatesToEvents } from '../test/task-log.ts'
 import { createDeltas, type Delta, itemsOf, type Part } from './agentkit.ts'
 
 const fragment = (index: number, json: string) => delta(index, { type: 'tool_request', text: json })
 const metadata = {}
 
-describe('what the book prints', () => {
+describe('the deltas of the book', () => {
   test('[item 4] [item 5] [item 6] [item 11] a text', () => {
     const deltas = deltasOf(start(0, text()), ...['The ', 'answer', ' is ', '42.'].map(chunk => delta(0, chunk)), done(0))
     expect(deltas).toEqual([
@@ -117,7 +117,7 @@ describe('a consumer', () => {
     ...[start(4, text('It ')), delta(4, 'is '), delta(4, 'done.'), done(4, { stopReason: 'stop' }), full(5, 'Whole.')],
   ]
 
-  test('[item 10] [item 14] [item 21] [item 43] [item 44] has in the end the parts that are stored, and no buffer', () => {
+  test('[item 10] [item 14] [item 21] [item 43] [item 44] has at the end the stored parts, and no buffer', () => {
     const { buffers, parts } = consume(deltasOf(...updates))
     expect(buffers.size).toBe(0)
     const stored = itemsOf(messagesOf(updates)).flatMap(item => item.parts)
@@ -125,12 +125,12 @@ describe('a consumer', () => {
     expect(parts).toEqual(expect.arrayContaining(stored))
   })
 
-  test('[item 44] needs no commit to know a text: what the part held at its beginning is appended too', () => {
+  test('[item 44] needs no commit to know a text, because the start content is appended too', () => {
     const withoutCommits = deltasOf(start(0, text('It ')), delta(0, 'is.')).filter(({ type }) => type !== 'CommitPart')
     expect(consume(withoutCommits).buffers.get('p0')).toBe('It is.')
   })
 
-  test('[item 20] is never given half of a call', () => {
+  test('[item 20] never receives an incomplete call', () => {
     const half = turnOf({
       updates: [start(0, toolRequest('a', 'f')), fragment(0, '{"pa')],
       end: { status: 'completed', stopReason: 'stop' },
@@ -153,8 +153,13 @@ describe('a consumer', () => {
 
 test('[item 1] [item 2] [item 32] the transcript is items of whole parts', () => {
   const asked: Message = { ...messagesOf([delta(0, 'Why?'), done(0)])[0], author: 'user' } as Message
-  const said = messagesOf([...['The', ' answer', ' is', ' 42.'].map(chunk => delta(0, chunk)), done(0), delta(1, 'and'), delta(2, 'open')])
-  expect(itemsOf([asked, ...said])).toEqual([
+  const spoken = messagesOf([
+    ...['The', ' answer', ' is', ' 42.'].map(chunk => delta(0, chunk)),
+    done(0),
+    delta(1, 'and'),
+    delta(2, 'open'),
+  ])
+  expect(itemsOf([asked, ...spoken])).toEqual([
     { kind: 'User', parts: [{ kind: 'Text', text: 'Why?', metadata }] },
     { kind: 'Assistant', parts: [{ kind: 'Text', text: 'The answer is 42.', metadata }] },
   ])
@@ -164,7 +169,7 @@ test('[item 1] [item 2] [item 32] the transcript is items of whole parts', () =>
 })
 
 function deltasOf(...updates: Update[]): Delta[] {
-  return saying(...updates).flatMap(createDeltas())
+  return updatesToEvents(...updates).flatMap(createDeltas())
 }
 
 function typesOf(events: Event[]): Delta['type'][] {
@@ -177,7 +182,7 @@ function messagesOf(updates: Update[]): Message[] {
   return composer.messages()
 }
 
-/** What the book's table of the delta protocol tells a consumer to do. */
+/** A consumer that follows the book's table of the delta protocol. */
 function consume(deltas: Delta[]): { buffers: Map<string, unknown>; parts: Part[] } {
   const buffers = new Map<string, unknown>()
   const parts: Part[] = []
@@ -199,7 +204,7 @@ function consume(deltas: Delta[]): { buffers: Map<string, unknown>; parts: Part[
   return { buffers, parts }
 }
 
-/** A commit carries no id: a consumer with several parts open knows it by what it has of each. */
+/** A commit carries no id, so a consumer with several open parts finds the part by its content. */
 function fits(buffer: unknown, part: Part): boolean {
   return part.kind === 'ToolCall' && typeof buffer === 'string' && buffer === JSON.stringify(part.input)
 }

@@ -1,9 +1,9 @@
 /**
- * A task in agentkit's words: what is streamed as its six deltas, and what is stored as items of parts.
+ * A task in agentkit's event model: the stream as its six deltas, and stored messages as items of parts.
  *
- * A part is a message, and its id is `p` and the message's index. What a part holds when it begins is appended like the rest, so the deltas
- * alone rebuild it, and the commit carries the whole. A tool call that did not complete is never committed: nobody may act on half of one.
- * A new attempt begins its parts again; what counts then is what is stored.
+ * A part is a message; its id is `p` and the message's index. The content that a message starts with is appended like the rest, so the deltas
+ * alone rebuild the part, and the commit carries the whole part. A tool call that did not complete is never committed, so that no consumer
+ * acts on it. A new attempt begins its parts again.
  */
 import {
   type Content,
@@ -24,7 +24,7 @@ import { createFollower } from './follower.ts'
 export type Delta =
   | { type: 'BeginPart'; part_id: string; kind: PartKind }
   | { type: 'AppendText'; part_id: string; chunk: string }
-  /** Base64: deltas are values that pass through JSON. */
+  /** The chunk is base64, because deltas are sent as JSON. */
   | { type: 'AppendBytes'; part_id: string; chunk: string }
   | { type: 'ReplaceStructured'; part_id: string; value: Json }
   | { type: 'SetMetadata'; part_id: string; metadata: JsonObject }
@@ -43,7 +43,7 @@ export type Part = { metadata: JsonObject } & (
 
 export type Item = { kind: 'System' | 'User' | 'Assistant' | 'Tool'; parts: Part[] }
 
-/** Answers a function that is given each event of a task in order, and says which deltas it makes. */
+/** Returns a function that takes each event of a task in order and returns its deltas. */
 export function createDeltas(from: TaskState = emptyState): (event: Event) => Delta[] {
   const follower = createFollower(from)
 
@@ -54,9 +54,9 @@ export function createDeltas(from: TaskState = emptyState): (event: Event) => De
   }
 
   function deltasOf(event: MessageEvent): Delta[] {
-    const heard = follower.hear(event)
-    if (!heard) return []
-    const { before, message } = heard
+    const change = follower.followMessage(event)
+    if (!change) return []
+    const { before, message } = change
     const part_id = partId(message)
     switch (event.type) {
       case 'message.started':
@@ -73,7 +73,7 @@ export function createDeltas(from: TaskState = emptyState): (event: Event) => De
   }
 }
 
-/** The transcript that is stored: whole parts only, those of one speaker in a turn together. */
+/** The stored transcript: committed parts only. Consecutive parts of one kind and turn are one item. */
 export function itemsOf(messages: readonly Message[]): Item[] {
   const items: (Item & { turn: number })[] = []
   for (const message of messages.filter(isCommitted)) {
@@ -90,7 +90,7 @@ function begin(part_id: string, { content, metadata }: Message): Delta[] {
   return [{ type: 'BeginPart', part_id, kind: kindOf(content) }, ...described, ...base(part_id, content)]
 }
 
-/** What a part holds already when it begins. */
+/** The deltas for the content that a part starts with. */
 function base(part_id: string, content: Content): Delta[] {
   switch (content.type) {
     case 'text':
@@ -114,7 +114,7 @@ function extend(part_id: string, delta: MessageDelta, content: Content): Delta[]
   if (delta.type === 'metadata') return [{ type: 'SetMetadata', part_id, metadata: delta.metadata }]
   if (delta.type === 'media') return [{ type: 'AppendBytes', part_id, chunk: delta.bytes }]
   if (delta.type === 'data') return [{ type: 'ReplaceStructured', part_id, value: delta.value }]
-  // Half of a value is no value to replace another with: it comes with the commit.
+  // Incomplete JSON text cannot replace a value; the value comes with the commit.
   return isTextDelta(delta) && content.type !== 'data' ? append(part_id, delta.text) : []
 }
 

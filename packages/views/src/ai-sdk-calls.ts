@@ -1,15 +1,15 @@
 /**
- * The calls of one turn, each under an id that no other has. The AI SDK keeps one part for each id, while a model may use one again, or none.
+ * The calls of one turn, each with a unique id. The AI SDK keeps one part per id, but a model may reuse an id or send none.
  *
- * Who uses an id first has it as it is. A response is that of the first call with its id which has none yet; one that nobody asked for makes a
- * call of its own. Given the messages in the order of their indexes, the answer is always the same.
+ * The first call with an id keeps it. A response belongs to the first call with its id that has no response yet; a response without a call
+ * creates one. Given the messages in index order, the result is always the same.
  */
 import type { ContentOf, Message } from '@rivulet/protocol'
 
 export type Calls = {
-  /** The message, with its call's own id. */
+  /** The message, with the unique id of its call. */
   own(message: Message): Message
-  /** Whether this one, a response, made its call, so that the SDK has to be told of it first. */
+  /** Whether this message is a response without a call, so that the SDK needs a call before it. */
   isUnasked(message: Message): boolean
 }
 

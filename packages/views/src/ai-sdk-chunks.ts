@@ -1,18 +1,18 @@
 /**
- * Messages as the chunks of the AI SDK's UI message stream: how one opens, grows and closes there. Pure.
+ * Messages as chunks of the AI SDK's UI message stream: the chunks that open, extend and close each message. Pure.
  *
- * A text is the part with the message's index for its id; a reasoning has one part for each of its summaries and contents. A tool call and its
- * response are one part, known by the call's own id (`createCalls`): tools are the agent's own, so the client is told that it knows them only by name (`dynamic`) and
- * has nothing to execute (`providerExecuted`). JSON and media are said when they are whole.
+ * A text is one part, with the message's index as its id; a reasoning has one part for each of its summaries and contents. A tool call and its
+ * response are one part, with the id of `createCalls`. Tools run in the agent, so calls are marked `dynamic` (the client has no type for them)
+ * and `providerExecuted` (the client does not run them). JSON and media are sent when they are complete.
  */
 import { type ContentOf, type Delta, isTextDelta, type Json, type Message } from '@rivulet/protocol'
 
 export type UiChunk = { type: string; [field: string]: unknown }
 
-/** Of a tool's response, while it runs: a longer one is said when it is whole, because each time all of it is said. */
+/** A longer response of a running tool is sent only when it is complete, because each preliminary chunk repeats the whole response. */
 const maxPreliminaryLength = 16 * 1024
 
-/** A message as it stands, to somebody who has heard nothing of it. */
+/** The chunks of a message in its current state, for a client that has none of it. */
 export function wholeOf(message: Message): UiChunk[] {
   if (message.status === 'streaming') return openingOf(message)
   const { type } = message.content
@@ -26,7 +26,7 @@ export function openingOf({ index, content, metadata }: Message): UiChunk[] {
     case 'text':
       return [{ type: 'text-start', id: String(index) }, ...grown('text', String(index), content.text), ...sources]
     case 'reasoning':
-      return reasoningParts(index, content).flatMap(([id, said]) => [{ type: 'reasoning-start', id }, ...grown('reasoning', id, said)])
+      return reasoningParts(index, content).flatMap(([id, text]) => [{ type: 'reasoning-start', id }, ...grown('reasoning', id, text)])
     case 'data':
       return content.data === null || content.raw !== undefined ? [] : [dataPart(index, content.data)]
     case 'tool_request': {
@@ -43,7 +43,7 @@ export function openingOf({ index, content, metadata }: Message): UiChunk[] {
   }
 }
 
-/** What a delta adds, or null where nothing but a reset does; `before` is the message that it was added to, `after` what became of it. */
+/** The chunks of a delta that changed the message `before` to `after`, or null when the stream must be reset. */
 export function growthOf(before: Message, after: Message, delta: Delta): UiChunk[] | null {
   const { index, content } = after
   if (delta.type === 'metadata') return newSources(before, after)
@@ -77,7 +77,7 @@ export function closingOf({ index, content, status, error }: Message): UiChunk[]
     case 'reasoning':
       return reasoningParts(index, content).map(([id]) => ({ type: 'reasoning-end', id }))
     case 'data':
-      // Of one that did not complete, the value that it had.
+      // A message that did not complete keeps the value it had.
       return status === 'complete' || (content.data !== null && content.raw === undefined) ? [dataPart(index, content.data)] : []
     case 'tool_request': {
       const call = { toolCallId: content.callId, toolName: content.name, ...ours }
@@ -98,7 +98,7 @@ export function closingOf({ index, content, status, error }: Message): UiChunk[]
   }
 }
 
-/** What turns one message into another at the same place, or null where nothing but a reset does. */
+/** The chunks that change one message into another at the same index, or null when the stream must be reset. */
 export function replacementOf(before: Message, after: Message): UiChunk[] | null {
   const [old, content] = [before.content, after.content]
   if (old.type === 'text' && content.type === 'text' && content.text.startsWith(old.text)) {
@@ -110,7 +110,7 @@ export function replacementOf(before: Message, after: Message): UiChunk[] | null
   return null
 }
 
-/** Announces a call that nobody asked for in this turn, so that its response has a place. */
+/** A call for a response without one in this turn, so that the SDK accepts the response. */
 export function madeUpCall({ callId, name }: ContentOf<'tool_response'>): UiChunk {
   return { type: 'tool-input-available', toolCallId: callId, toolName: name, input: {}, ...ours }
 }
@@ -121,9 +121,9 @@ function grown(kind: 'text' | 'reasoning', id: string, delta: string): UiChunk[]
   return delta === '' ? [] : [{ type: `${kind}-delta`, id, delta }]
 }
 
-export function reasoningParts(index: number, { summary, content }: ContentOf<'reasoning'>): [id: string, said: string][] {
+export function reasoningParts(index: number, { summary, content }: ContentOf<'reasoning'>): [id: string, text: string][] {
   const partsOf = (kind: string, parts: string[]) =>
-    parts.flatMap((said, place): [string, string][] => (said === '' ? [] : [[`${index}.${kind}.${place}`, said]]))
+    parts.flatMap((text, place): [string, string][] => (text === '' ? [] : [[`${index}.${kind}.${place}`, text]]))
   return [...partsOf('summary', summary), ...partsOf('content', content)]
 }
 
@@ -153,7 +153,7 @@ export function sourcesOf(index: number, { citations }: Message['metadata']): Ui
   })
 }
 
-/** What a text cites beyond what it did; null where it no longer cites all of that. */
+/** The sources that were added to a text, or null when an earlier source was removed or changed. */
 function newSources({ metadata: old }: Message, { index, metadata, content }: Message): UiChunk[] | null {
   if (content.type !== 'text') return []
   const known = sourcesOf(index, old)

@@ -1,4 +1,4 @@
-/** Stored messages as the AI SDK's UI messages. That they are what its own reader makes of our stream is a law of the API's; that the SDK takes them is tested in test/sdks. */
+/** Stored messages as the AI SDK's UI messages. A test of the API compares them with the SDK's reading of the stream; test/sdks tests that the SDK accepts them. */
 import {
   createTurnComposer,
   data,
@@ -17,17 +17,17 @@ import { expect, test } from 'vitest'
 import { task } from '../test/task-log.ts'
 import { toUiMessages } from './ai-sdk.ts'
 
-test('a turn is what was asked and one answer, with ids that stay', () => {
+test('a turn is its input and one assistant message, with stable ids', () => {
   const messages = [
-    ...said(1, 0, [full(0, 'Hello?')], 'user'),
-    ...said(1, 1, [
+    ...messagesOf(1, 0, [full(0, 'Hello?')], 'user'),
+    ...messagesOf(1, 1, [
       full(0, reasoning(['short'], ['long'])),
       full(1, 'Hello.'),
       full(2, data({ a: 1 })),
       full(3, media('image/png', 'AAEC')),
     ]),
-    ...said(2, 5, [full(0, media('image/png', 'AAEC'))], 'user'),
-    ...said(2, 6, [full(0, 'Nice.')]),
+    ...messagesOf(2, 5, [full(0, media('image/png', 'AAEC'))], 'user'),
+    ...messagesOf(2, 6, [full(0, 'Nice.')]),
   ]
   expect(toUiMessages(messages)).toEqual([
     { id: `${task}:1:0`, role: 'user', metadata: { task, turn: 1 }, parts: [{ type: 'text', text: 'Hello?', state: 'done' }] },
@@ -48,7 +48,7 @@ test('a turn is what was asked and one answer, with ids that stay', () => {
   ])
 })
 
-test('a call and its response are one part; what a text cites follows it', () => {
+test('a call and its response are one part; the sources of a text follow it', () => {
   const cited = full(2, text('Rain.'), {
     citations: [
       { url: 'https://a.example', title: 'A' },
@@ -56,7 +56,7 @@ test('a call and its response are one part; what a text cites follows it', () =>
     ],
   })
   const [answer] = toUiMessages(
-    said(1, 0, [full(0, toolRequest('c', 'weather', { city: 'Oslo' })), full(1, toolResponse('c', 'weather', 'rain')), cited]),
+    messagesOf(1, 0, [full(0, toolRequest('c', 'weather', { city: 'Oslo' })), full(1, toolResponse('c', 'weather', 'rain')), cited]),
   )
   expect(answer?.parts).toEqual([
     {
@@ -70,20 +70,30 @@ test('a call and its response are one part; what a text cites follows it', () =>
 })
 
 test.each<[string, Update[], object]>([
-  ['failed', [full(0, toolRequest('c', 'f')), full(1, toolResponse('c', 'f', 'no', true))], { state: 'output-error', errorText: 'no' }],
-  ['nobody asked for', [full(0, toolResponse('c', 'f', 'yes'))], { state: 'output-available', toolName: 'f', input: {}, output: 'yes' }],
-  ['still runs', [full(0, toolRequest('c', 'f'))], { state: 'input-available', input: {} }],
   [
-    'is still being asked for',
+    'a call that failed',
+    [full(0, toolRequest('c', 'f')), full(1, toolResponse('c', 'f', 'no', true))],
+    { state: 'output-error', errorText: 'no' },
+  ],
+  [
+    'a response without a call',
+    [full(0, toolResponse('c', 'f', 'yes'))],
+    { state: 'output-available', toolName: 'f', input: {}, output: 'yes' },
+  ],
+  ['a call that is running', [full(0, toolRequest('c', 'f'))], { state: 'input-available', input: {} }],
+  [
+    'a call with incomplete arguments',
     [start(0, toolRequest('c', 'f')), delta(0, { type: 'tool_request', text: '{' })],
     { state: 'input-streaming' },
   ],
-])('a call that %s', (_, updates, part) => {
-  expect(toUiMessages(said(1, 0, updates))[0]?.parts).toMatchObject([{ type: 'dynamic-tool', toolCallId: 'c', ...part }])
+])('%s is one part', (_, updates, part) => {
+  expect(toUiMessages(messagesOf(1, 0, updates))[0]?.parts).toMatchObject([{ type: 'dynamic-tool', toolCallId: 'c', ...part }])
 })
 
 test('calls of other turns may have the same id', () => {
-  const [first, second] = [1, 2].map(turn => said(turn, turn * 2, [full(0, toolRequest('c', 'f')), full(1, toolResponse('c', 'f', turn))]))
+  const [first, second] = [1, 2].map(turn =>
+    messagesOf(turn, turn * 2, [full(0, toolRequest('c', 'f')), full(1, toolResponse('c', 'f', turn))]),
+  )
   const parts = toUiMessages([...(first ?? []), ...(second ?? [])]).flatMap(message => message.parts)
   expect(parts).toMatchObject([
     { toolCallId: 'c', output: 1 },
@@ -91,7 +101,7 @@ test('calls of other turns may have the same id', () => {
   ])
 })
 
-function said(turn: number, firstIndex: number, updates: Update[], author: Message['author'] = 'agent'): Message[] {
+function messagesOf(turn: number, firstIndex: number, updates: Update[], author: Message['author'] = 'agent'): Message[] {
   const composer = createTurnComposer({ task, turn, attempt: 1, firstIndex })
   for (const update of updates) composer.compose(update)
   return composer.messages().map(message => ({ ...message, author }))

@@ -1,9 +1,9 @@
 /**
- * A task in the words of the Vercel AI SDK: its stored messages as the UI messages that `useChat` begins with, and the chunks that its UI message
- * stream is made of (`GET …/events?format=ai-sdk` speaks them).
+ * A task in the event model of the Vercel AI SDK: stored messages as the initial UI messages of `useChat`, and the chunks of its UI message
+ * stream (`GET …/events?format=ai-sdk`).
  *
- * Both say the same: a turn is one assistant message, `<task>:<turn>`, and what was asked is a user's message before it. A page that was
- * reloaded shows what one that stayed open does.
+ * Both give the same result: a turn is one assistant message, `<task>:<turn>`, and its input is a user message before it. So a reloaded page
+ * shows the same as a page that stayed open.
  */
 import type { Message } from '@rivulet/protocol'
 import { createCalls } from './ai-sdk-calls.ts'
@@ -12,28 +12,28 @@ import { madeUpCall, reasoningParts, sourcesOf, type UiChunk, wholeOf } from './
 export { type Calls, createCalls } from './ai-sdk-calls.ts'
 export { closingOf, growthOf, madeUpCall, openingOf, replacementOf, type UiChunk, wholeOf } from './ai-sdk-chunks.ts'
 
-/** Of the SDK's own type; `validateUIMessages` says so. */
+/** Compatible with the SDK's own type; a test checks it with `validateUIMessages`. */
 export type UiMessage = { id: string; role: 'user' | 'assistant'; metadata: { task: string; turn: number }; parts: UiPart[] }
 
 export type UiPart = { type: string; [field: string]: unknown }
 
-/** Stored messages, all of a task or the latest, in order. Those of a turn that still runs are as they stand: `resume` goes on with them. */
+/** Converts stored messages in order, all of a task or the latest. Messages of a running turn are in their current state; `resume` continues them. */
 export function toUiMessages(messages: readonly Message[]): UiMessage[] {
-  const said: UiMessage[] = []
+  const uiMessages: UiMessage[] = []
   let calls = createCalls()
   for (const message of messages) {
     const { task, turn, index, author } = message
-    const isAnswer = author !== 'user'
-    const id = isAnswer ? `${task}:${turn}` : `${task}:${turn}:${index}`
-    let last = said.at(-1)
+    const isAssistant = author !== 'user'
+    const id = isAssistant ? `${task}:${turn}` : `${task}:${turn}:${index}`
+    let last = uiMessages.at(-1)
     if (last?.id !== id) {
-      last = { id, role: isAnswer ? 'assistant' : 'user', metadata: { task, turn }, parts: [] }
-      said.push(last)
+      last = { id, role: isAssistant ? 'assistant' : 'user', metadata: { task, turn }, parts: [] }
+      uiMessages.push(last)
       calls = createCalls()
     }
     addTo(last.parts, calls.own(message), calls.isUnasked(message))
   }
-  return said
+  return uiMessages
 }
 
 function addTo(parts: UiPart[], message: Message, isUnasked: boolean): void {
@@ -69,7 +69,7 @@ const callStates: Record<string, string> = {
   'tool-output-error': 'output-error',
 }
 
-/** What the SDK makes of a chunk about a call. Half of an input is not shown: the stream says it again. */
+/** Applies a chunk of a call as the SDK does. An incomplete input is left out, because the stream sends it again. */
 function changeCall(parts: UiPart[], { type, dynamic: _, toolCallId, ...fields }: UiChunk): void {
   const state = callStates[type]
   if (state === undefined) return

@@ -1,14 +1,14 @@
-/** The event union of the book on coding agents, and what its text asks for besides. */
+/** The event union of the book on coding agents, and the further events that its text requires. */
 import { applyEvent, custom, delta, done, emptyState, formatCursor, full, start, text, toolRequest, toolResponse } from '@rivulet/protocol'
 import { describe, expect, expectTypeOf, test } from 'vitest'
-import { queued, saying, turnOf } from '../test/task-log.ts'
+import { queued, turnOf, updatesToEvents } from '../test/task-log.ts'
 import { type AgentEvent, createAgentEvents, createRunEvents } from './coding-agent.ts'
 
 const fragment = (index: number, json: string) => delta(index, { type: 'tool_request', text: json })
 const progress = (index: number, words: string) => delta(index, { type: 'tool_response', text: words })
 const input = { path: 'src/config.ts' }
 
-/** A response that reads a file, and the execution of what it asks for. */
+/** A response that reads a file, and the execution of its call. */
 const reading = [
   delta(0, 'Let me check the configuration file first.'),
   done(0),
@@ -39,8 +39,8 @@ const trace: AgentEvent[] = [
 ]
 
 describe('a turn that reads a file', () => {
-  test('[item 123] [item 145] is the trace of the book, exactly', () => {
-    expect(saying(...reading).flatMap(createAgentEvents())).toEqual(trace)
+  test('[item 123] [item 145] gives exactly the trace of the book', () => {
+    expect(updatesToEvents(...reading).flatMap(createAgentEvents())).toEqual(trace)
     expect(trace.map(lineOf)).toEqual([
       'assistant_text_delta: Let me check the configuration file first.',
       'tool_call_started: read',
@@ -53,7 +53,7 @@ describe('a turn that reads a file', () => {
     ])
   })
 
-  test('[item 126] is the same from a log with its turn around it, and from the updates of a run', () => {
+  test('[item 126] gives the same events from a log with turn events, and from the updates of a run', () => {
     const log = [queued(1), ...turnOf({ updates: [...reading, delta(3, 'Done.'), done(3, { stopReason: 'stop' })], end: completed })]
     const answer = [
       { type: 'assistant_text_delta', text: 'Done.' },
@@ -64,12 +64,12 @@ describe('a turn that reads a file', () => {
   })
 
   test('[item 129] shows a call as soon as it is named, before any of its arguments', () => {
-    expect(saying(start(0, toolRequest('a', 'read'))).flatMap(createAgentEvents())).toEqual([
+    expect(updatesToEvents(start(0, toolRequest('a', 'read'))).flatMap(createAgentEvents())).toEqual([
       { type: 'tool_call_started', id: 'a', name: 'read' },
     ])
   })
 
-  test('[item 143] can be joined anywhere: the fold of what came before, and the events after it, are the whole', () => {
+  test('[item 143] can be joined anywhere: the fold of the earlier events and the later events give the whole', () => {
     const log = turnOf({ updates: [...reading, delta(3, 'Done.'), done(3, { stopReason: 'stop' })], end: completed })
     const kinds = (events: AgentEvent[]) => events.filter(({ type }) => type !== 'turn_finished')
     for (const cut of log.keys()) {
@@ -81,8 +81,8 @@ describe('a turn that reads a file', () => {
   })
 })
 
-describe('what the union leaves out and the text asks for', () => {
-  test('[item 124] [item 138] [item 139] a cancel: aborted once, each execution finished, and a message that says so', () => {
+describe('beyond the union of the book', () => {
+  test('[item 124] [item 138] [item 139] a cancel gives aborted once, finishes each execution, and ends with a message of that stop reason', () => {
     const running = [...reading.slice(0, -1), progress(2, 'half'), start(3, toolResponse('call-2', 'read'))]
     const events = turnOf({ updates: running, end: { status: 'canceled', stopReason: 'aborted' } }).flatMap(createAgentEvents())
     expect(events.slice(-6)).toEqual([
@@ -100,7 +100,7 @@ describe('what the union leaves out and the text asks for', () => {
     ])
   })
 
-  test('[item 124] [item 133] a retry: what the dead worker was running is finished, and its words do not count', () => {
+  test('[item 124] [item 133] a retry finishes the executions of the dead worker, and drops its text', () => {
     const log = [
       ...turnOf({ updates: [delta(0, 'first'), done(0), start(1, toolResponse('call-1', 'read'))] }),
       ...turnOf({ attempt: 2, updates: [delta(0, 'second'), done(0, { stopReason: 'stop' })], end: completed }),
@@ -113,7 +113,7 @@ describe('what the union leaves out and the text asks for', () => {
     ])
   })
 
-  test('[item 124] the queue: who waits behind a turn that has not ended, until it starts or is canceled', () => {
+  test('[item 124] the queue lists the turns behind an unfinished turn, until they start or are canceled', () => {
     const log = [
       queued(1),
       ...turnOf({}),
@@ -132,24 +132,26 @@ describe('what the union leaves out and the text asks for', () => {
     ])
   })
 
-  test('[item 124] a compaction that an agent tells of; its other notices are its own', () => {
-    expect(saying(custom('compaction', { dropped: 12 }), custom('note', 1)).flatMap(createAgentEvents())).toEqual([
+  test('[item 124] a compaction is a custom event of the agent; other custom events give nothing', () => {
+    expect(updatesToEvents(custom('compaction', { dropped: 12 }), custom('note', 1)).flatMap(createAgentEvents())).toEqual([
       { type: 'compaction', data: { dropped: 12 } },
     ])
   })
 })
 
-describe('what is consistent', () => {
-  test('[item 134] the deltas are the text, also where a message came whole or began with words', () => {
+describe('consistency', () => {
+  test('[item 134] the deltas are the text, even of a message that arrived whole or started with text', () => {
     const updates = [start(0, text('one ')), delta(0, 'two '), full(0, 'one two three'), full(1, ' four'), done(1)]
     const events = turnOf({ updates, end: completed }).flatMap(createAgentEvents())
-    const said = events.map(event => (event.type === 'assistant_text_delta' ? event.text : '')).join('')
-    expect(said).toBe('one two three four')
-    expect(events.at(-1)).toMatchObject({ type: 'turn_finished', message: { text: said, stopReason: 'stop' } })
+    const streamed = events.map(event => (event.type === 'assistant_text_delta' ? event.text : '')).join('')
+    expect(streamed).toBe('one two three four')
+    expect(events.at(-1)).toMatchObject({ type: 'turn_finished', message: { text: streamed, stopReason: 'stop' } })
   })
 
-  test('[item 131] [item 132] the argument deltas are the input, also of a call that came whole or without arguments', () => {
-    const whole = saying(full(0, toolRequest('a', 'f', { x: 1 })), start(1, toolRequest('b', 'g')), done(1)).flatMap(createAgentEvents())
+  test('[item 131] [item 132] the argument deltas are the input, even of a call that arrived whole or without arguments', () => {
+    const whole = updatesToEvents(full(0, toolRequest('a', 'f', { x: 1 })), start(1, toolRequest('b', 'g')), done(1)).flatMap(
+      createAgentEvents(),
+    )
     expect(whole.map(({ type }) => type)).toEqual([
       ...['tool_call_started', 'tool_call_arguments_delta', 'tool_call_ready'],
       ...['tool_call_started', 'tool_call_arguments_delta', 'tool_call_ready'],
@@ -161,12 +163,12 @@ describe('what is consistent', () => {
   })
 
   test.each([
-    ['goes on from what was streamed is said as the rest of it', '{"x":1,"y":2}', '{"x":1,"y":2}'],
-    ['says something else leaves what was streamed, and only the input counts', '{"y":2}', '{"x":1'],
-  ])('a call that is replaced by one that %s', (_, json, said) => {
+    ['begins with the streamed arguments gets the rest as a delta', '{"x":1,"y":2}', '{"x":1,"y":2}'],
+    ['differs from the streamed arguments gets no delta, and only its input is right', '{"y":2}', '{"x":1'],
+  ])('a call that is replaced by one that %s', (_, json, deltas) => {
     const replaced = full(0, toolRequest('a', 'f', JSON.parse(json)))
-    const events = saying(start(0, toolRequest('a', 'f')), fragment(0, '{"x":1'), replaced).flatMap(createAgentEvents())
-    expect(events.map(event => (event.type === 'tool_call_arguments_delta' ? event.delta : '')).join('')).toBe(said)
+    const events = updatesToEvents(start(0, toolRequest('a', 'f')), fragment(0, '{"x":1'), replaced).flatMap(createAgentEvents())
+    expect(events.map(event => (event.type === 'tool_call_arguments_delta' ? event.delta : '')).join('')).toBe(deltas)
     expect(events.at(-1)).toEqual({ type: 'tool_call_ready', id: 'a', name: 'f', input: JSON.parse(json) })
   })
 
@@ -175,7 +177,7 @@ describe('what is consistent', () => {
     expect(events.map(({ type }) => type)).toEqual(['tool_call_started', 'tool_call_arguments_delta', 'turn_finished'])
   })
 
-  test('a failure ends in a message that says so', () => {
+  test('a failure ends with a message of the stop reason error', () => {
     const end = { status: 'failed', stopReason: 'error', error: { code: 'agent_error', message: 'no' } } as const
     const events = turnOf({ updates: [delta(0, 'half')], end }).flatMap(createAgentEvents())
     expect(events.at(-1)).toEqual({ type: 'turn_finished', message: { text: 'half', toolCalls: [], stopReason: 'error' } })
@@ -185,7 +187,7 @@ describe('what is consistent', () => {
     expectTypeOf<Extract<AgentEvent, { type: `tool_${string}` }>>().toExtend<{ id: string }>()
     const side = [...[1, 2].map(i => start(i - 1, toolResponse(`call-${i}`, 'read'))), progress(1, 'b'), progress(0, 'a'), progress(1, 'c')]
     expect(
-      saying(...side)
+      updatesToEvents(...side)
         .flatMap(createAgentEvents())
         .slice(2),
     ).toEqual([
@@ -195,7 +197,7 @@ describe('what is consistent', () => {
     ])
   })
 
-  test('[item 125] names say what happened, and no interface', () => {
+  test('[item 125] event names describe what happened, not an interface', () => {
     expectTypeOf<AgentEvent['type']>().toEqualTypeOf<
       | 'assistant_text_delta'
       | 'tool_call_started'
@@ -210,7 +212,7 @@ describe('what is consistent', () => {
       | 'compaction'
       | 'queue_updated'
     >()
-    for (const event of saying(...reading).flatMap(createAgentEvents())) expect(structuredClone(event)).toEqual(event)
+    for (const event of updatesToEvents(...reading).flatMap(createAgentEvents())) expect(structuredClone(event)).toEqual(event)
   })
 })
 

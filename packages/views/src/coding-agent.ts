@@ -1,9 +1,9 @@
 /**
- * A task as domain events in the vocabulary of coding agents, for interfaces and logs that speak it. The same log gives the same events, each
- * tool event carries the id of its call, every execution that starts finishes once, and nothing is said that the log does not say.
+ * A task as the domain events of coding agents, for interfaces and logs that use them. The same log gives the same events, each tool event
+ * carries the id of its call, and every execution that starts finishes once.
  *
- * A turn here is one response of the model with the execution of its calls, so `turn_finished` follows those and still says `toolUse`.
- * Queued turns are those that wait behind another; a compaction is what an agent tells of as `custom('compaction', …)`.
+ * A turn here is one response of the model with the execution of its calls, so `turn_finished` follows the executions and has the stop reason
+ * `toolUse`. Queued turns are those behind an unfinished turn. A compaction is a custom event of the agent: `custom('compaction', …)`.
  */
 import {
   createTurnComposer,
@@ -17,7 +17,7 @@ import {
   type TaskState,
   type Update,
 } from '@rivulet/protocol'
-import { createFollower, type Heard, unsaidArguments, unsaidText } from './follower.ts'
+import { createFollower, type MessageChange, remainingArguments, remainingText } from './follower.ts'
 
 export type AssistantMessage = { text: string; toolCalls: { id: string; name: string; input: Json }[]; stopReason: AgentStopReason }
 
@@ -38,8 +38,8 @@ export type AgentEvent =
   | { type: 'queue_updated'; waiting: number[] }
 
 /**
- * Answers a function that is given each event of a task in order, and says what it means. It begins at the start of the log or at a state, as
- * of a snapshot; the first `turn_finished` then tells of what came after that.
+ * Returns a function that takes each event of a task in order and returns its agent events. It starts at the beginning of the log or at a
+ * state, for example of a snapshot; the first `turn_finished` then covers only what came after that state.
  */
 export function createAgentEvents(from: TaskState = emptyState): (event: Event) => AgentEvent[] {
   const follower = createFollower(from)
@@ -66,7 +66,7 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
         follower.follow(event)
         return []
       default:
-        return spoken(event)
+        return messageChanged(event)
     }
   }
 
@@ -91,19 +91,19 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
     follower.follow(event)
     if (status === 'queued') return leaveQueue(event.turn)
     const events = [...stopExecutions(), ...(event.stopReason === 'aborted' ? abort() : [])]
-    const isToldAlready = hasFinished && response.isUntouched && events.length === 0
-    return isToldAlready ? [] : [...events, ...endResponse(response.stopReason ?? event.stopReason)]
+    const isReported = hasFinished && response.isUntouched && events.length === 0
+    return isReported ? [] : [...events, ...endResponse(response.stopReason ?? event.stopReason)]
   }
 
-  function spoken(event: MessageEvent): AgentEvent[] {
-    const heard = follower.hear(event)
-    if (heard?.message.author !== 'agent') return []
-    if (event.type === 'message.started') return opened(event.index, heard)
-    if (event.type === 'message.delta') return extended(event, heard)
-    return [...(heard.before ? [] : opened(event.index, heard)), ...closed(event.index, heard)]
+  function messageChanged(event: MessageEvent): AgentEvent[] {
+    const change = follower.followMessage(event)
+    if (change?.message.author !== 'agent') return []
+    if (event.type === 'message.started') return opened(event.index, change)
+    if (event.type === 'message.delta') return extended(event, change)
+    return [...(change.before ? [] : opened(event.index, change)), ...closed(event.index, change)]
   }
 
-  function opened(index: number, { message: { content } }: Heard): AgentEvent[] {
+  function opened(index: number, { message: { content } }: MessageChange): AgentEvent[] {
     response.open += 1
     response.isUntouched = false
     if (content.type === 'text') return textDelta(content.text)
@@ -112,11 +112,11 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
       return [{ type: 'tool_execution_started', id: content.callId, name: content.name }]
     }
     if (content.type !== 'tool_request') return []
-    response.unanswered.add(content.callId)
+    response.pendingCalls.add(content.callId)
     return [{ type: 'tool_call_started', id: content.callId, name: content.name }, ...argumentsDelta(content.callId, content.raw ?? '')]
   }
 
-  function extended({ delta }: EventOf<'message.delta'>, { message: { content } }: Heard): AgentEvent[] {
+  function extended({ delta }: EventOf<'message.delta'>, { message: { content } }: MessageChange): AgentEvent[] {
     if (delta.type === 'text') return textDelta(delta.text)
     if (content.type === 'tool_request' && delta.type === 'tool_request') return argumentsDelta(content.callId, delta.text)
     if (content.type !== 'tool_response') return []
@@ -124,25 +124,25 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
     return delta.type === 'data' ? [{ type: 'tool_execution_update', id: content.callId, text: JSON.stringify(delta.value) }] : []
   }
 
-  function closed(index: number, { before, message: { content, status, stopReason } }: Heard): AgentEvent[] {
+  function closed(index: number, { before, message: { content, status, stopReason } }: MessageChange): AgentEvent[] {
     response.open -= 1
     if (stopReason) response.stopReason = stopReason
     const events: AgentEvent[] = []
     if (content.type === 'text') {
-      // One that was never open has been told whole by its opening.
-      events.push(...textDelta(before ? unsaidText(before.content, content) : ''))
+      // For a message that was never open, `opened` has already emitted the whole text.
+      events.push(...textDelta(before ? remainingText(before.content, content) : ''))
       response.text += content.text
     } else if (content.type === 'tool_request' && status === 'complete') {
       const { callId: id, name, arguments: input } = content
-      events.push(...argumentsDelta(id, unsaidArguments(before?.content, content)), { type: 'tool_call_ready', id, name, input })
+      events.push(...argumentsDelta(id, remainingArguments(before?.content, content)), { type: 'tool_call_ready', id, name, input })
       response.toolCalls.push({ id, name, input })
     } else if (content.type === 'tool_response') {
       executing.delete(index)
-      response.unanswered.delete(content.callId)
+      response.pendingCalls.delete(content.callId)
       events.push({ type: 'tool_execution_finished', id: content.callId, isError: content.isError || status !== 'complete' })
     }
     if (stopReason === 'aborted') events.push(...abort())
-    const isOver = response.stopReason !== null && response.open === 0 && response.unanswered.size === 0
+    const isOver = response.stopReason !== null && response.open === 0 && response.pendingCalls.size === 0
     return isOver ? [...events, ...endResponse(response.stopReason ?? 'other')] : events
   }
 
@@ -159,7 +159,7 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
     return [{ type: 'aborted' }]
   }
 
-  /** A worker that died did not say how its tools ended. */
+  /** Finishes the executions of a worker that died, because the log has no end for them. */
   function stopExecutions(): AgentEvent[] {
     const ids = [...executing.values()]
     executing.clear()
@@ -173,7 +173,7 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
   }
 }
 
-/** The same of a run that is on no platform: it is given the updates of `runAgent`, or of any stream of a model. */
+/** The same events for a run without the platform: takes the updates of `runAgent` or of a model's stream. */
 export function createRunEvents(): (update: Update) => AgentEvent[] {
   const composer = createTurnComposer({ task: '', turn: 1, attempt: 1, firstIndex: 0 })
   const eventsOf = createAgentEvents()
@@ -183,12 +183,12 @@ export function createRunEvents(): (update: Update) => AgentEvent[] {
 type OpenResponse = Omit<AssistantMessage, 'stopReason'> & {
   stopReason: StopReason | null
   open: number
-  unanswered: Set<string>
+  pendingCalls: Set<string>
   isUntouched: boolean
 }
 
 function emptyResponse(): OpenResponse {
-  return { text: '', toolCalls: [], stopReason: null, open: 0, unanswered: new Set(), isUntouched: true }
+  return { text: '', toolCalls: [], stopReason: null, open: 0, pendingCalls: new Set(), isUntouched: true }
 }
 
 function textDelta(text: string): AgentEvent[] {

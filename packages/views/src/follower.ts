@@ -1,6 +1,6 @@
 /**
- * What a view knows of the log: the protocol's own fold, one event further each time. An event that the fold passes over is `null`, and a view
- * says nothing of it.
+ * Follows a log for a view with the protocol's fold, one event at a time. For an event that the fold ignores, `followMessage` returns null and
+ * the view emits nothing.
  */
 import {
   applyEvent,
@@ -17,19 +17,19 @@ import {
 
 export type Follower = {
   state(): TaskState
-  /** Takes an event that is not about a message. */
+  /** Applies an event that is not about a message. */
   follow(event: Exclude<Event, MessageEvent>): void
-  /** The message before and after an event about it. */
-  hear(event: MessageEvent): Heard | null
+  /** Applies an event about a message, and returns the message before and after it. */
+  followMessage(event: MessageEvent): MessageChange | null
 }
 
-export type Heard = { before: Message | undefined; message: Message }
+export type MessageChange = { before: Message | undefined; message: Message }
 
 export function createFollower(from: TaskState): Follower {
   let state = from
-  return { state: () => state, follow, hear }
+  return { state: () => state, follow, followMessage }
 
-  function hear(event: MessageEvent): Heard | null {
+  function followMessage(event: MessageEvent): MessageChange | null {
     const { discarded } = state
     const before = messageAt(state, event.index)?.message
     follow(event)
@@ -42,20 +42,17 @@ export function createFollower(from: TaskState): Follower {
   }
 }
 
-/** What the text of a message says beyond what was streamed of it; nothing where it says something else, for words cannot be taken back. */
-export function unsaidText(before: Content | undefined, after: Content): string {
+/** The text of a message beyond what was streamed. Empty when the text differs from the streamed part, because streamed text cannot be withdrawn. */
+export function remainingText(before: Content | undefined, after: Content): string {
   if (after.type !== 'text') return ''
-  const said = before?.type === 'text' ? before.text : ''
-  return after.text.startsWith(said) ? after.text.slice(said.length) : ''
+  const streamed = before?.type === 'text' ? before.text : ''
+  return after.text.startsWith(streamed) ? after.text.slice(streamed.length) : ''
 }
 
-/**
- * What the arguments of a call that is closed say, as JSON text, beyond what was streamed of them. Nothing where they say something else: then
- * what was streamed is not what counts.
- */
-export function unsaidArguments(before: Content | undefined, after: Content): string {
+/** The arguments of a closed call, as JSON text, beyond what was streamed. Empty when they differ from the streamed part. */
+export function remainingArguments(before: Content | undefined, after: Content): string {
   if (after.type !== 'tool_request' || after.raw !== undefined) return ''
-  const said = before?.type === 'tool_request' ? (before.raw ?? '') : ''
+  const streamed = before?.type === 'tool_request' ? (before.raw ?? '') : ''
   const whole = JSON.stringify(after.arguments)
-  return whole.startsWith(said) ? whole.slice(said.length) : ''
+  return whole.startsWith(streamed) ? whole.slice(streamed.length) : ''
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { previewJson } from './json-preview.ts'
 
-describe('[B56] a preview of half a JSON text', () => {
+describe('[B56] a preview of incomplete JSON text', () => {
   test.each([
     [undefined, 'undefined-input', undefined],
     ['{"path":"src/main.rs"}', 'successful-parse', { path: 'src/main.rs' }],
@@ -17,11 +17,11 @@ describe('[B56] a preview of half a JSON text', () => {
     ['', 'failed-parse', undefined],
     ['oops', 'failed-parse', undefined],
     ['}{', 'failed-parse', undefined],
-  ])('%j says %s', (text, state, value) => {
+  ])('%j gives %s', (text, state, value) => {
     expect(previewJson(text)).toEqual({ state, value })
   })
 
-  test('of every prefix of an object or a list is a value, and of the whole it is the whole', () => {
+  test('of every prefix of an object or a list is a value, and of the whole text is the whole value', () => {
     const container = fc.oneof(fc.array(fc.jsonValue()), fc.dictionary(fc.string(), fc.jsonValue()))
     fc.assert(
       fc.property(container, value => {

@@ -1,7 +1,7 @@
 /**
- * What half of a JSON text says so far: for display only, as of a call whose arguments still stream. Nothing may act on it. It says itself how
- * much it knows: `successful-parse` is what the text says, `repaired-parse` is what is left of it when the last, unfinished piece is closed or
- * left out.
+ * A preview of incomplete JSON text, for example of a call whose arguments still stream. For display only; do not act on it.
+ *
+ * `successful-parse` is the value of the whole text. `repaired-parse` is the value after the unfinished end was closed or dropped.
  */
 import type { Json } from '@rivulet/protocol'
 
@@ -18,7 +18,7 @@ export function previewJson(text: string | undefined): JsonPreview {
   return value === undefined ? { state: 'failed-parse', value } : { state: 'repaired-parse', value }
 }
 
-/** The text with everything closed that is open, and the same without its last member or item. Raw control characters are escaped. */
+/** The text with all open strings, lists and objects closed, and the same without its last member or item. Escapes raw control characters. */
 function repairsOf(text: string): { whole: string; upToLast: string } {
   let repaired = ''
   let closers = ''
@@ -43,7 +43,7 @@ function repairsOf(text: string): { whole: string; upToLast: string } {
       } else if (character === '}' || character === ']') closers = closers.slice(1)
     }
   }
-  // Half of an escape is no character yet.
+  // Drop an incomplete escape sequence.
   const ended = isString ? `${repaired.replace(/\\(u[\da-fA-F]{0,3})?$/, '')}"` : repaired
   return { whole: ended + closers, upToLast }
 }

@@ -1,4 +1,4 @@
-/** Laws that every view keeps, whatever an agent says and however its turn ends. */
+/** Laws of every view, for any updates of an agent and any end of its turn. */
 import type { Event, Message } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -14,15 +14,15 @@ const always = (law: (turn: RandomTurn) => void) => fc.assert(fc.property(random
 test('[item 132] [item 133] coding agent: each call and each execution in order, every execution finished once', () => {
   const order = ['tool_call_started', 'tool_call_arguments_delta', 'tool_call_ready']
   always(({ events }) => {
-    const said = events.flatMap(createAgentEvents())
-    const executions = said.filter(event => event.type.startsWith('tool_execution'))
+    const emitted = events.flatMap(createAgentEvents())
+    const executions = emitted.filter(event => event.type.startsWith('tool_execution'))
     for (const id of new Set(executions.flatMap(event => ('id' in event ? [event.id] : [])))) {
       const types = executions.flatMap(event => ('id' in event && event.id === id ? [event.type] : []))
       expect([types[0], types.at(-1)]).toEqual(['tool_execution_started', 'tool_execution_finished'])
       expect(types.slice(1, -1).every(type => type === 'tool_execution_update')).toBe(true)
     }
-    for (const id of new Set(said.flatMap(event => (event.type === 'tool_call_started' ? [event.id] : [])))) {
-      const types = said.flatMap(event =>
+    for (const id of new Set(emitted.flatMap(event => (event.type === 'tool_call_started' ? [event.id] : [])))) {
+      const types = emitted.flatMap(event =>
         'id' in event && event.id === id && order.includes(event.type) ? [order.indexOf(event.type)] : [],
       )
       expect(types).toEqual([...types].sort())
@@ -31,25 +31,25 @@ test('[item 132] [item 133] coding agent: each call and each execution in order,
   })
 })
 
-test('[item 131] [item 134] [item 138] coding agent: deltas are texts and inputs; the end is told, and an abort once', () => {
+test('[item 131] [item 134] [item 138] coding agent: deltas are texts and inputs; the last event is turn_finished, and aborted is emitted once', () => {
   always(({ events, messages, status }) => {
-    const said = events.flatMap(createAgentEvents())
-    const finished = said.flatMap(event => (event.type === 'turn_finished' ? [event.message] : []))
-    expect(wordsOf(said)).toHaveLength(textOf(messages).length)
-    expect([...finished.map(({ text }) => text).join('')].sort()).toEqual([...wordsOf(said)].sort())
+    const emitted = events.flatMap(createAgentEvents())
+    const finished = emitted.flatMap(event => (event.type === 'turn_finished' ? [event.message] : []))
+    expect(wordsOf(emitted)).toHaveLength(textOf(messages).length)
+    expect([...finished.map(({ text }) => text).join('')].sort()).toEqual([...wordsOf(emitted)].sort())
     for (const { id, input } of finished.flatMap(({ toolCalls }) => toolCalls)) {
-      const json = said.map(event => (event.type === 'tool_call_arguments_delta' && event.id === id ? event.delta : '')).join('')
+      const json = emitted.map(event => (event.type === 'tool_call_arguments_delta' && event.id === id ? event.delta : '')).join('')
       expect(json.trim() === '' ? {} : JSON.parse(json)).toEqual(input)
     }
-    expect(said.at(-1)?.type).toBe('turn_finished')
-    expect(said.filter(({ type }) => type === 'aborted')).toHaveLength(status === 'canceled' ? 1 : 0)
+    expect(emitted.at(-1)?.type).toBe('turn_finished')
+    expect(emitted.filter(({ type }) => type === 'aborted')).toHaveLength(status === 'canceled' ? 1 : 0)
   })
 })
 
-test('[item 67] mini-claw-code: what is collected between the ends is what was said', () => {
+test('[item 67] mini-claw-code: the accumulated turns have the texts and calls of the messages', () => {
   always(({ events, messages }) => {
-    const said = events.flatMap(createStreamEvents())
-    const turns = collected(said)
+    const emitted = events.flatMap(createStreamEvents())
+    const turns = collected(emitted)
     expect(
       turns
         .map(({ text }) => text ?? '')
@@ -60,11 +60,11 @@ test('[item 67] mini-claw-code: what is collected between the ends is what was s
     const calls = new Map(turns.flatMap(({ tool_calls }) => tool_calls).map(call => [call.id, call.arguments]))
     const complete = messages.flatMap(({ content, status }) => (content.type === 'tool_request' && status === 'complete' ? [content] : []))
     expect(complete.map(({ callId }) => calls.get(callId))).toEqual(complete.map(({ arguments: args }) => args))
-    if (said.length > 0) expect(said.at(-1)).toEqual({ type: 'Done' })
+    if (emitted.length > 0) expect(emitted.at(-1)).toEqual({ type: 'Done' })
   })
 })
 
-test('[item 44] agentkit: what is committed is what is stored, and texts begin with the sum of their deltas', () => {
+test('[item 44] agentkit: the committed parts are the stored ones, and texts begin with the sum of their deltas', () => {
   always(({ events, messages }) => {
     const deltas = events.flatMap(createDeltas())
     const committed = deltas.flatMap(each => (each.type === 'CommitPart' ? [each.part] : []))
@@ -79,7 +79,7 @@ test('[item 44] agentkit: what is committed is what is stored, and texts begin w
   })
 })
 
-test('[item 91] [B24] [B25] agentex: a client that follows the rules has what is stored, of every kind', () => {
+test('[item 91] [B24] [B25] agentex: a client that follows the rules has the stored messages, of every type', () => {
   always(({ events, messages }) => {
     const shown = new Map<number, { content: TaskMessageContent; json: string }>()
     for (const update of events.flatMap(createTaskMessageUpdates())) {
@@ -101,7 +101,7 @@ test.each([
   ['agentkit', createDeltas],
   ['agentex', createTaskMessageUpdates],
 ])(
-  '[item 110] [item 111] %s: what a bad producer sends to closed messages is not told',
+  '[item 110] [item 111] %s: events of a faulty producer at closed messages are ignored',
   (_, createView: () => (event: Event) => object[]) => {
     always(({ events }) => {
       const late = [...events.slice(0, -1), ...events.filter(({ type }) => type.startsWith('message.')), ...events.slice(-1)]
@@ -110,7 +110,7 @@ test.each([
   },
 )
 
-test('[B37] spans: every one is closed, none begins before its parent or ends after it', () => {
+test('[B37] spans: each is closed, and none begins before its parent or ends after it', () => {
   always(({ events }) => {
     const spans = spansOf(events.map((event, i) => ({ ...event, at: i })))
     const byId = new Map(spans.map(span => [span.id, span]))

@@ -1,7 +1,7 @@
-/** Streaming as mini-claw-code defines it: its events, its accumulator, its parser, and what its interface hears. */
+/** Streaming as mini-claw-code defines it: its events, its accumulator, its parser, and the events of its interface. */
 import { delta, done, type Event, full, start, text, toolRequest, toolResponse, type Update } from '@rivulet/protocol'
 import { describe, expect, expectTypeOf, test } from 'vitest'
-import { saying, turnOf } from '../test/task-log.ts'
+import { turnOf, updatesToEvents } from '../test/task-log.ts'
 import {
   type AgentEvent,
   createAgentEvents,
@@ -11,7 +11,7 @@ import {
   type StreamEvent,
 } from './mini-claw-code.ts'
 
-const words = (said: string): StreamEvent => ({ type: 'TextDelta', text: said })
+const words = (text: string): StreamEvent => ({ type: 'TextDelta', text })
 const callStart = (index: number, id: string, name: string): StreamEvent => ({ type: 'ToolCallStart', index, id, name })
 const callDelta = (index: number, json: string): StreamEvent => ({ type: 'ToolCallDelta', index, arguments: json })
 const end: StreamEvent = { type: 'Done' }
@@ -36,7 +36,7 @@ describe('[item 83] the accumulator', () => {
     })
   })
 
-  test('[item 53] [item 57] of nothing is nothing, and null rather than an empty text', () => {
+  test('[item 53] [item 57] without events gives no calls, and null instead of an empty text', () => {
     expect(new StreamAccumulator().finish()).toEqual({ text: null, tool_calls: [], stop_reason: 'Stop' })
     expect(collected(words(''), end).text).toBeNull()
   })
@@ -52,12 +52,12 @@ describe('[item 83] the accumulator', () => {
     ])
   })
 
-  test('[item 54] [item 55] leaves out a call without a name, and makes null of what is no JSON', () => {
+  test('[item 54] [item 55] drops a call without a name, and gives null for invalid JSON', () => {
     expect(collected(callDelta(3, '{}'), callStart(1, 'x', ''))).toMatchObject({ tool_calls: [], stop_reason: 'Stop' })
     expect(collected(callStart(0, 'a', 'f'), callDelta(0, '{"pa')).tool_calls).toEqual([{ id: 'a', name: 'f', arguments: null }])
   })
 
-  test('[B9] takes any index, at the price of one', () => {
+  test('[B9] accepts any index at the cost of one entry', () => {
     const far = Number.MAX_SAFE_INTEGER
     expect(collected(callStart(far, 'z', 'f'), callDelta(far, '{}'), callStart(0, 'a', 'g')).tool_calls.map(({ id }) => id)).toEqual([
       'a',
@@ -65,7 +65,7 @@ describe('[item 83] the accumulator', () => {
     ])
   })
 
-  test('[item 52] is used up by its end', () => {
+  test('[item 52] throws after its end', () => {
     const accumulator = new StreamAccumulator()
     accumulator.finish()
     expect(() => accumulator.finish()).toThrow('finished')
@@ -74,7 +74,7 @@ describe('[item 83] the accumulator', () => {
 })
 
 describe('[item 84] a line of a stream', () => {
-  test('[item 61] with words', () => {
+  test('[item 61] with text', () => {
     expect(parseSseLine(chunk({ content: 'Hello' }))).toEqual([words('Hello')])
   })
 
@@ -86,7 +86,7 @@ describe('[item 84] a line of a stream', () => {
       callStart(1, 'c', 'read'),
       callDelta(1, '{}'),
     ])
-    // It is the id that begins a call, and nothing else.
+    // Only an id begins a call.
     expect(parseSseLine(call({ id: 'c', function: {} }))).toEqual([callStart(1, 'c', '')])
     expect(parseSseLine(call({ function: { name: 'read' } }))).toEqual([])
   })
@@ -95,15 +95,15 @@ describe('[item 84] a line of a stream', () => {
     expect(parseSseLine('data: [DONE]')).toEqual([end])
   })
 
-  test.each(['', ': comment', 'event: ping', 'id: 123', 'data:{}'])('[item 58] that is no data: %j', other => {
+  test.each(['', ': comment', 'event: ping', 'id: 123', 'data:{}'])('[item 58] that is not data: %j', other => {
     expect(parseSseLine(other)).toBeNull()
   })
 
-  test.each(['data: {oops', 'data: ', 'data: null', 'data: []', 'data: {"choices":7}'])('[item 60] that is no chunk: %s', other => {
+  test.each(['data: {oops', 'data: ', 'data: null', 'data: []', 'data: {"choices":7}'])('[item 60] that is not a chunk: %s', other => {
     expect(parseSseLine(other)).toBeNull()
   })
 
-  test('[item 64] that only says why it ended', () => {
+  test('[item 64] with only a finish reason', () => {
     expect(parseSseLine(chunk({}, 'stop'))).toEqual([])
     expect(parseSseLine(line({ choices: [] }))).toEqual([])
   })
@@ -120,7 +120,7 @@ describe('[item 84] a line of a stream', () => {
     expect(parseSseLine(line({ choices: [{ delta: { tool_calls: null } }] }))).toEqual([])
   })
 
-  test('among those of a whole answer', () => {
+  test('of a whole response', () => {
     const answer = [chunk({ content: 'Hello' }), '', chunk({ content: ' world' }), '', chunk({}, 'stop'), '', 'data: [DONE]']
     expect(collected(...answer.flatMap(each => parseSseLine(each) ?? []))).toEqual({
       text: 'Hello world',
@@ -130,7 +130,7 @@ describe('[item 84] a line of a stream', () => {
   })
 })
 
-describe('a task in these words', () => {
+describe('a task in this event model', () => {
   const fragment = (index: number, json: string) => delta(index, { type: 'tool_request', text: json })
   const reading: Update[] = [
     ...[delta(0, 'Let me '), delta(0, 'see.'), done(0), start(1, toolRequest('a', 'read')), start(2, toolRequest('b', 'list'))],
@@ -139,7 +139,7 @@ describe('a task in these words', () => {
     ...[start(5, text('It ')), delta(5, 'is.'), done(5, { stopReason: 'stop' })],
   ]
 
-  test('[item 46] is the events of each response, which end in Done', () => {
+  test('[item 46] gives the events of each response, which end with Done', () => {
     expect(eventsOf(turnOf({ updates: reading, end: completed }))).toEqual([
       ...[words('Let me '), words('see.'), callStart(0, 'a', 'read'), callStart(1, 'b', 'list')],
       ...[callDelta(0, '{"path":'), callDelta(1, '{}'), callDelta(0, '"f"}'), end],
@@ -147,8 +147,8 @@ describe('a task in these words', () => {
     ])
   })
 
-  test('[item 67] is collected to what the log says', () => {
-    const [first, second] = responsesOf(eventsOf(saying(...reading)))
+  test('[item 67] accumulates to the messages of the log', () => {
+    const [first, second] = responsesOf(eventsOf(updatesToEvents(...reading)))
     expect(first).toEqual({
       text: 'Let me see.',
       tool_calls: [
@@ -160,29 +160,29 @@ describe('a task in these words', () => {
     expect(second).toEqual({ text: 'It is.', tool_calls: [], stop_reason: 'Stop' })
   })
 
-  test('what came whole is told whole; what was streamed is not told again', () => {
+  test('emits a whole message whole, and does not repeat streamed text', () => {
     const updates = [delta(0, 'one'), full(0, 'one two'), full(1, toolRequest('a', 'f', { x: 1 })), delta(2, 'draft'), full(2, 'other')]
     expect(eventsOf(turnOf({ updates, end: completed }))).toEqual([
       ...[words('one'), words(' two'), callStart(0, 'a', 'f'), callDelta(0, '{"x":1}'), words('draft'), end],
     ])
   })
 
-  test('of a call that is replaced the rest is told, or nothing: arguments cannot be taken back', () => {
+  test('emits the rest of a replaced call or nothing, because streamed arguments cannot be withdrawn', () => {
     const replaced = (args: object) => [
       start(0, toolRequest('a', 'f')),
       delta(0, { type: 'tool_request', text: '{"x":1' }),
       full(0, { ...toolRequest('a', 'f'), arguments: args as { x: number } }),
     ]
-    expect(collected(...eventsOf(saying(...replaced({ x: 1, y: 2 })))).tool_calls).toMatchObject([{ arguments: { x: 1, y: 2 } }])
-    expect(eventsOf(saying(...replaced({ y: 2 })))).toEqual([callStart(0, 'a', 'f'), callDelta(0, '{"x":1')])
+    expect(collected(...eventsOf(updatesToEvents(...replaced({ x: 1, y: 2 })))).tool_calls).toMatchObject([{ arguments: { x: 1, y: 2 } }])
+    expect(eventsOf(updatesToEvents(...replaced({ y: 2 })))).toEqual([callStart(0, 'a', 'f'), callDelta(0, '{"x":1')])
   })
 
-  test('is done once, however many messages an abort closes', () => {
+  test('gives Done once, however many messages an abort closes', () => {
     const events = eventsOf(turnOf({ updates: [delta(0, 'a'), delta(1, 'b')], end: { status: 'canceled', stopReason: 'aborted' } }))
     expect(events).toEqual([words('a'), words('b'), end])
   })
 
-  test('[item 77] [item 78] [item 79] [item 81] as an interface hears it: words, calls and the end, and nothing of the provider’s', () => {
+  test('[item 77] [item 78] [item 79] [item 81] gives an interface text, calls and the end, and nothing of the provider’s format', () => {
     expectTypeOf<AgentEvent['type']>().toEqualTypeOf<'TextDelta' | 'ToolCall' | 'Done' | 'Error'>()
     expect(turnOf({ updates: reading, end: completed }).flatMap(createAgentEvents())).toEqual([
       { type: 'TextDelta', text: 'Let me ' },
@@ -211,7 +211,7 @@ function eventsOf(log: Event[]): StreamEvent[] {
   return log.flatMap(createStreamEvents())
 }
 
-/** Each up to its Done. */
+/** The responses, each up to its Done. */
 function responsesOf(events: StreamEvent[]) {
   const ends = events.flatMap(({ type }, at) => (type === 'Done' ? [at + 1] : []))
   return ends.map((to, i) => collected(...events.slice(ends[i - 1] ?? 0, to)))

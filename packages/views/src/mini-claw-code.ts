@@ -1,12 +1,12 @@
 /**
- * A task in the words of mini-claw-code: the events of each response of the model, what collects them into an assistant's turn, and what its
- * interface is told. Also its parser for one line of a provider's stream.
+ * A task in the event model of mini-claw-code: the events of each response of the model, the accumulator of an assistant's turn, and the
+ * events of its interface. Also its parser for one line of a provider's stream.
  *
- * `Done` ends a response, and the calls of each response are counted from 0. What these words cannot say is left out: reasoning, results of
- * tools, data, media, and a text that takes back what was streamed.
+ * `Done` ends a response, and the calls of each response are counted from 0. Left out, because this model has no events for them: reasoning,
+ * tool results, data, media, and a text that replaces streamed text.
  */
 import { type Content, type Event, type EventOf, emptyState, isMessageEvent, type MessageEvent, type TaskState } from '@rivulet/protocol'
-import { createFollower, type Heard, unsaidArguments, unsaidText } from './follower.ts'
+import { createFollower, type MessageChange, remainingArguments, remainingText } from './follower.ts'
 import type { StreamEvent } from './stream-accumulator.ts'
 
 export { type ChunkResponse, parseSseLine } from './sse-line.ts'
@@ -18,29 +18,29 @@ export type AgentEvent =
   | { type: 'Done'; text: string }
   | { type: 'Error'; message: string }
 
-/** Answers a function that is given each event of a task in order, and says which events of a response it makes. */
+/** Returns a function that takes each event of a task in order and returns the events of the model's response. */
 export function createStreamEvents(from: TaskState = emptyState): (event: Event) => StreamEvent[] {
   const follower = createFollower(from)
-  /** The place of each call in its response, by the index of its message. */
+  /** The number of each call in its response, by the index of its message. */
   const calls = new Map<number, number>()
   let open = 0
   let isOver = true
 
   return event => {
-    if (isMessageEvent(event)) return spoken(event)
+    if (isMessageEvent(event)) return messageChanged(event)
     follower.follow(event)
     if (event.type === 'turn.started') forget()
     return event.type === 'turn.finished' && !isOver ? end() : []
   }
 
-  function spoken(event: MessageEvent): StreamEvent[] {
-    const heard = follower.hear(event)
-    if (heard?.message.author !== 'agent' || heard.message.content.type === 'tool_response') return []
+  function messageChanged(event: MessageEvent): StreamEvent[] {
+    const change = follower.followMessage(event)
+    if (change?.message.author !== 'agent' || change.message.content.type === 'tool_response') return []
     isOver = false
-    if (event.type === 'message.started') return opened(event.index, heard.message.content)
+    if (event.type === 'message.started') return opened(event.index, change.message.content)
     if (event.type === 'message.delta') return extended(event)
-    const { before, message } = heard
-    const events = [...(before ? [] : opened(event.index, message.content)), ...closed(event.index, heard)]
+    const { before, message } = change
+    const events = [...(before ? [] : opened(event.index, message.content)), ...closed(event.index, change)]
     return message.stopReason && open === 0 ? [...events, ...end()] : events
   }
 
@@ -58,10 +58,10 @@ export function createStreamEvents(from: TaskState = emptyState): (event: Event)
     return delta.type === 'tool_request' ? callDelta(calls.get(index) ?? 0, delta.text) : []
   }
 
-  function closed(at: number, { before, message: { content } }: Heard): StreamEvent[] {
+  function closed(at: number, { before, message: { content } }: MessageChange): StreamEvent[] {
     open -= 1
-    if (content.type === 'text') return before ? textDelta(unsaidText(before.content, content)) : []
-    return callDelta(calls.get(at) ?? 0, unsaidArguments(before?.content, content))
+    if (content.type === 'text') return before ? textDelta(remainingText(before.content, content)) : []
+    return callDelta(calls.get(at) ?? 0, remainingArguments(before?.content, content))
   }
 
   function end(): StreamEvent[] {
@@ -76,25 +76,25 @@ export function createStreamEvents(from: TaskState = emptyState): (event: Event)
   }
 }
 
-/** What an interface is told: words as they come, each call when it is complete, and how the turn ended. */
+/** Events for an interface: text as it streams, each call when it is complete, and the end of the turn. */
 export function createAgentEvents(from: TaskState = emptyState): (event: Event) => AgentEvent[] {
   const follower = createFollower(from)
   const streamEvents = createStreamEvents(from)
   let text = ''
 
   return event => {
-    const words = streamEvents(event).filter(said => said.type === 'TextDelta')
-    if (isMessageEvent(event)) return [...words, ...heard(event)]
+    const texts = streamEvents(event).filter(part => part.type === 'TextDelta')
+    if (isMessageEvent(event)) return [...texts, ...calls(event)]
     follower.follow(event)
     if (event.type === 'turn.started') text = ''
     return event.type === 'turn.finished' ? [finished(event)] : []
   }
 
-  function heard(event: MessageEvent): AgentEvent[] {
-    const message = follower.hear(event)?.message
+  function calls(event: MessageEvent): AgentEvent[] {
+    const message = follower.followMessage(event)?.message
     if (message?.status === 'streaming' || message?.author !== 'agent') return []
     const { content, status, stopReason } = message
-    // The answer is what the last response said; what led to a call is not.
+    // The text of `Done` is that of the last response; a text before a call is not part of it.
     if (content.type === 'text') text += content.text
     if (stopReason === 'tool_use') text = ''
     if (content.type !== 'tool_request' || status !== 'complete') return []

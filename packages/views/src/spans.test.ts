@@ -11,20 +11,20 @@ const parallel = [
 ]
 
 describe('[B37] spans of a log', () => {
-  test('[B36] pair requests and results by their call, of parallel ones and with errors, the same each time', () => {
+  test('[B36] pair requests and results by call id, for parallel calls and errors, the same each time', () => {
     const log = turnOf({ updates: parallel, end: completed })
     expect(spansOf(log).map(briefly)).toEqual(['turn 1 ok', 'text ok < turn-1-1', 'read ok < turn-1-1', 'list error < turn-1-1'])
     expect(spansOf(log)).toEqual(spansOf(structuredClone(log)))
   })
 
-  test('[item 121] belong to the trace and below the span that they are told', () => {
+  test('[item 121] belong to the given trace and the given parent span', () => {
     const spans = spansOf(turnOf({ updates: parallel, end: completed }), { traceId: 'trace', parentId: 'request' })
     expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set(['trace']))
     expect(spans.map(({ parentId }) => parentId)).toEqual(['request', ...Array.from({ length: 3 }, () => spans[0]?.id)])
     expect(spansOf(turnOf({}))[0]).toMatchObject({ traceId: task, parentId: null })
   })
 
-  test('close what the log leaves open as incomplete, and ignore a result that nobody asked for', () => {
+  test('are closed as incomplete where the log leaves them open; a result without a call gives none', () => {
     const open = turnOf({ updates: [full(0, toolRequest('a', 'read')), full(1, toolResponse('other', 'x')), delta(2, 'half')] })
     expect(spansOf(open).map(briefly)).toEqual(['turn 1 incomplete', 'read incomplete < turn-1-1', 'text incomplete < turn-1-1'])
     const again = [...open, ...turnOf({ attempt: 2, updates: [delta(0, 'b'), done(0)], end: completed })]
@@ -33,7 +33,7 @@ describe('[B37] spans of a log', () => {
     expect(spansOf(canceled).map(({ status }) => status)).toEqual(['aborted', 'aborted'])
   })
 
-  test('end with their turn at the latest, whatever it leaves unanswered', () => {
+  test('end with their turn at the latest, even for calls without a result', () => {
     const log = [
       ...turnOf({ updates: [full(0, toolRequest('a', 'read'))], end: completed }),
       queued(2),

@@ -1,8 +1,8 @@
 /**
- * A task as spans, for whatever collects traces. A pure reduction: the same log gives the same spans, with ids and times that come from it.
+ * A task as spans, for trace collectors. A pure reduction: the same log gives the same spans, with ids and times from the log.
  *
- * An attempt at a turn is a span, each text and reasoning is one below it, and so is each call, from its request to the result that bears its
- * id. A result that nobody asked for is none. What the log does not end is closed as incomplete where the log, or the attempt, stops.
+ * Each attempt at a turn is a span. Below it, each text and reasoning is a span, and each call, from its request to the result with its id.
+ * A result without a call gives no span. A span that the log does not end is closed as incomplete where the log or the attempt ends.
  */
 import {
   type Event,
@@ -29,7 +29,7 @@ export type Span = {
   attributes: JsonObject
 }
 
-/** The trace that the spans belong to, and the span above the turns. Default: the task's own trace, and none. */
+/** The trace of the spans, and the parent of the turns. Default: a trace with the task's id, and no parent. */
 export type TraceContext = { traceId?: string; parentId?: string | null }
 
 export function spansOf(events: Iterable<Event>, { traceId, parentId = null }: TraceContext = {}): Span[] {
@@ -39,7 +39,7 @@ export function spansOf(events: Iterable<Event>, { traceId, parentId = null }: T
   let latest = 0
 
   for (const event of events) {
-    if (isMessageEvent(event)) hear(event)
+    if (isMessageEvent(event)) readMessage(event)
     else {
       follower.follow(event)
       if (event.type === 'turn.started') begin(event)
@@ -62,10 +62,10 @@ export function spansOf(events: Iterable<Event>, { traceId, parentId = null }: T
     closeOpen(at)
   }
 
-  function hear(event: MessageEvent): void {
-    const heard = follower.hear(event)
-    if (!heard || event.type === 'message.delta') return
-    const { before, message } = heard
+  function readMessage(event: MessageEvent): void {
+    const change = follower.followMessage(event)
+    if (!change || event.type === 'message.delta') return
+    const { before, message } = change
     const { content, status } = message
     if (content.type === 'tool_request') {
       const key = callKey(event, content.callId)

@@ -1,4 +1,4 @@
-/** One line of a chat completion's stream. Whatever is not a chunk is null; a chunk that says nothing is no events. Nothing throws. */
+/** Parses one line of a chat completion's stream. A line that is not a chunk gives null; a chunk without content gives no events. Never throws. */
 import { z } from 'zod'
 import type { StreamEvent } from './stream-accumulator.ts'
 

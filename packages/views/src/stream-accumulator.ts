@@ -1,6 +1,6 @@
 /**
- * Collects the events of one response into an assistant's turn. Arguments stay text until `finish`, which parses them once and uses the
- * accumulator up. An index costs nothing but its entry, however large it is.
+ * Collects the events of one response into an assistant's turn. Arguments stay text until `finish`, which parses them once; the accumulator
+ * cannot be used after that. A large index costs no more memory than a small one.
  */
 import type { Json } from '@rivulet/protocol'
 
@@ -53,7 +53,7 @@ export class StreamAccumulator {
   }
 
   #checkOpen(): void {
-    if (this.#isFinished) throw new Error('This accumulator was finished')
+    if (this.#isFinished) throw new Error('The accumulator is finished; create a new one for each response')
   }
 }
 

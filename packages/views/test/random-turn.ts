@@ -1,4 +1,4 @@
-/** Turns in which anything may happen that a worker's rules allow: interleaved messages, parallel calls, results, whole messages, any end. */
+/** Random turns within a worker's rules: interleaved messages, parallel calls, results, whole messages, any end. */
 import {
   type Content,
   createTurnComposer,
@@ -41,7 +41,7 @@ export const randomTurn: fc.Arbitrary<RandomTurn> = fc
     return { events, status, messages: messagesOf(updates, status) }
   })
 
-/** The messages that are stored of the turn. */
+/** The stored messages of the turn. */
 function messagesOf(updates: Update[], status: OutcomeStatus): Message[] {
   const composer = createTurnComposer({ task, turn: 1, attempt: 1, firstIndex: 0 })
   for (const update of updates) composer.compose(update)
@@ -51,7 +51,7 @@ function messagesOf(updates: Update[], status: OutcomeStatus): Message[] {
 
 function updatesOf(choices: readonly Choice[]): Update[] {
   const open = new Map<number, { content: Content; fragments: number }>()
-  const unanswered: string[] = []
+  const pendingCalls: string[] = []
   let next = 0
 
   return choices.flatMap(({ kind, place, words }): Update[] => {
@@ -68,7 +68,7 @@ function updatesOf(choices: readonly Choice[]): Update[] {
     const index = next
     next += 1
     const content = contentOf(kind, index, words)
-    if (content.type === 'tool_request') unanswered.push(content.callId)
+    if (content.type === 'tool_request') pendingCalls.push(content.callId)
     if (kind >= 8) return full(index, content)
     open.set(index, { content, fragments: 0 })
     return start(index, content)
@@ -78,7 +78,7 @@ function updatesOf(choices: readonly Choice[]): Update[] {
     if (kind % 4 === 0) return text(words)
     if (kind % 4 === 1) return toolRequest(`call-${index}`, 'f')
     if (kind % 4 === 3) return words.length % 2 ? reasoning() : data()
-    return toolResponse(unanswered.shift() ?? `other-${index}`, 'f')
+    return toolResponse(pendingCalls.shift() ?? `other-${index}`, 'f')
   }
 
   function extending(index: number, message: { content: Content; fragments: number }, words: string): Update[] {

@@ -1,11 +1,11 @@
-/** The log of a task, written as a worker and a server write it, for tests to look at through a view. */
+/** Logs of tasks for the tests of views, written as a worker and a server write them. */
 import { createTurnComposer, type Event, type MessageStatus, type OutcomeStatus, type StopReason, type Update } from '@rivulet/protocol'
 
 export const task = '0198c0de-0000-7000-8000-000000000001'
 const at = 1_700_000_000_000
 
-/** The events of what an agent says in its first turn, without the turn's own. */
-export function saying(...updates: Update[]): Event[] {
+/** The message events of an agent's updates in its first turn, without turn events. */
+export function updatesToEvents(...updates: Update[]): Event[] {
   return attemptOf(1, 1, 0, updates).events
 }
 
@@ -14,7 +14,7 @@ export type TurnScript = {
   attempt?: number
   firstIndex?: number
   updates?: Update[]
-  /** How the turn ends; one that does not is still running, and what it has open stays open. */
+  /** How the turn ends. Without it, the turn is still running and its open messages stay open. */
   end?: { status: OutcomeStatus; stopReason: StopReason; error?: { code: string; message: string } }
 }
 

@@ -1,4 +1,4 @@
-/** Who works here, what waits for them, and how it has been going. */
+/** The agents, their workers and queues, and their recent throughput. */
 import type { Agent } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
 import { count, duration } from '../shell/human-units.ts'

@@ -1,4 +1,4 @@
-/** The agents and their queues, asked for every few seconds while somebody looks. */
+/** The agents and their queues, refreshed every few seconds while the page is visible. */
 import type { Agent } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
 import { usePolled } from '../shell/use-polled.ts'

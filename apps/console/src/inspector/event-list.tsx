@@ -1,4 +1,4 @@
-/** Every event in a line of its own. Stays at the end while nobody has scrolled away from it or chosen one. */
+/** Every event on a line of its own. The list stays at its end until the reader scrolls up or selects an event. */
 import { memo, useEffect, useRef } from 'react'
 import { duration, size } from '../shell/human-units.ts'
 import { useFixedRows } from '../shell/use-fixed-rows.ts'

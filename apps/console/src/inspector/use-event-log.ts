@@ -1,4 +1,4 @@
-/** A task's log for as long as somebody looks at it, at the pace of the screen. */
+/** A task's log while the inspector is open, updated once per screen frame. */
 import type { TaskEvent, TaskHandle } from '@rivulet/client'
 import { useEffect, useState } from 'react'
 import { appendEvents, type EventLog, emptyLog } from './event-log.ts'

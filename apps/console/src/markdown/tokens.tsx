@@ -1,6 +1,6 @@
 /**
  * What the parser found, as elements. Nothing here sets HTML: tags in the text are shown as they were written, addresses that could run
- * something are no links, and images are links too, because loading one would tell its server who reads this.
+ * something are no links, and images are links too, because loading one would tell its server which reader opened the page.
  */
 import { Lexer, type Tokens as T, type Token } from 'marked'
 import { createElement, Fragment, memo, type ReactNode } from 'react'

@@ -15,8 +15,8 @@ type SessionValue = {
   taskToken: TaskTokenSource | undefined
 }
 
-const nobody: SessionValue = { hasKey: false, taskToken: undefined }
-const SessionContext = createContext(nobody)
+const signedOut: SessionValue = { hasKey: false, taskToken: undefined }
+const SessionContext = createContext(signedOut)
 
 export function useSession(): SessionValue {
   return useContext(SessionContext)
@@ -37,7 +37,7 @@ export function Session({ children }: { children: ReactNode }) {
   }, [client])
 
   const value = useMemo(
-    () => (key === undefined ? nobody : { hasKey: true, taskToken: (id: string) => tokenFor(client, id) }),
+    () => (key === undefined ? signedOut : { hasKey: true, taskToken: (id: string) => tokenFor(client, id) }),
     [client, key],
   )
   if (gate === 'refused') return <KeyForm wasWrong={key !== undefined} onKey={use} />
@@ -66,7 +66,7 @@ async function tokenFor(client: RivuletClient, id: string): Promise<string> {
   }
 }
 
-/** A token that has ended is no reason to ask for the key: the next one is had with it. */
+/** An expired token does not require the key again: the session requests the next token with it. */
 function watchful(key: string | undefined, onRefused: () => void): typeof fetch {
   const ours = key === undefined ? null : `Bearer ${key}`
   return async (input, init) => {

@@ -1,4 +1,4 @@
-/** Single keys that do something, unless somebody is typing or a dialog is open. */
+/** Single-key shortcuts, inactive while the user types or a dialog is open. */
 import { useEffect, useRef } from 'react'
 
 export type Keys = Record<string, (event: KeyboardEvent) => void>

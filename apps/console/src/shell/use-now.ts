@@ -1,4 +1,4 @@
-/** The time, told anew every so often while somebody needs it. */
+/** The current time, updated at an interval while a component uses it. */
 import { useEffect, useState } from 'react'
 
 export function useNow(everyMs: number | null): number {

@@ -18,14 +18,14 @@ import { useStop } from './use-stop.ts'
 
 export function TaskPage({ id }: { id: string }) {
   const { taskToken } = useSession()
-  const { task, messages, turns, status, connection, error, send, cancel } = useTask(id, { follow: true, token: taskToken })
+  const { task, messages, messagesFrom, turns, status, connection, error, send, cancel } = useTask(id, { follow: true, token: taskToken })
   const [inspecting, setInspecting] = useQuery('inspect')
   const isInspecting = inspecting !== null
   const log = useEventLog(isInspecting ? task : null)
   const past = usePast(log)
   const composer = useRef<HTMLTextAreaElement>(null)
   const [isJson, setJson] = useState(false)
-  const earlier = useEarlier(task, messages[0]?.index ?? 0)
+  const earlier = useEarlier(task, messagesFrom)
   const superseded = useSuperseded(messages, turns)
   const isBusy = status !== null && !hasEnded(status)
   const stop = useStop(cancel, isBusy)

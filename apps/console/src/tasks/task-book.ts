@@ -33,7 +33,7 @@ function known({ tasks }: TaskBook, task: Task): Task {
   return before && before.updatedAt === task.updatedAt && before.status === task.status ? before : task
 }
 
-/** Whether a task is one that somebody looks for by a part of its name or id. */
+/** Whether a task's name or id contains the searched text. */
 export function isFound({ id, name, agent }: Task, search: string): boolean {
   const wanted = search.trim().toLowerCase()
   return wanted === '' || id.includes(wanted) || agent.includes(wanted) || (name?.toLowerCase().includes(wanted) ?? false)

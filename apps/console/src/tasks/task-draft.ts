@@ -1,9 +1,9 @@
-/** What somebody has typed, as what the server takes. */
+/** What the user typed, as the request body that the server accepts. */
 import type { CreateTaskInput, Json } from '@rivulet/client'
 
 export type TaskDraft = { agent: string; input: string; isJson: boolean; params: string; name: string }
 
-/** Throws a sentence for JSON that is none. */
+/** Throws a sentence for malformed JSON. */
 export function bodyOf({ agent, input, isJson, params, name }: TaskDraft): CreateTaskInput {
   return {
     agent,

@@ -1,5 +1,5 @@
 /**
- * The list of tasks, kept up to date by asking now and then: for the newest, and for those in sight. A page that nobody looks at does not ask.
+ * The list of tasks, kept up to date by asking now and then: for the newest, and for those in sight. A hidden page sends no requests.
  */
 import { RivuletError, type TaskStatus } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'

@@ -1,6 +1,6 @@
 /**
  * What earlier attempts said, as far as this page has seen it. When a turn is tried again its messages are gone from the task; here they stay
- * for the reader who was watching.
+ * for a reader that was watching.
  */
 import type { FoldedTurn, Message } from '@rivulet/client'
 

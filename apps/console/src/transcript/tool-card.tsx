@@ -1,4 +1,4 @@
-/** A tool's call and its answer: what was asked for as it is being asked, what comes of it, and how long that takes. */
+/** A tool call and its result: the arguments as they stream, the result, and how long the call took. */
 import type { ContentOf, Json, Message } from '@rivulet/client'
 import { memo, type ReactNode, useState } from 'react'
 import { summaryOf } from '../json/json-summary.ts'

@@ -1,6 +1,6 @@
 /** What a task has said, from any point to any other, with its end in sight for as long as the reader wants. */
 import type { FoldedTurn, Message } from '@rivulet/client'
-import { memo, type ReactNode, useMemo } from 'react'
+import { memo, type ReactNode, useEffect, useMemo } from 'react'
 import { DownIcon } from '../shell/icons.tsx'
 import { MessageRow } from './message-row.tsx'
 import { type Row, rowsOf } from './rows.ts'
@@ -30,6 +30,11 @@ export function Transcript({ task, messages, turns, earlier, superseded, placeho
     end,
     loadEarlier: earlier.load,
   })
+  // What is left out of the live view is asked for until there is something to scroll to.
+  useEffect(() => {
+    const element = scroller.current
+    if (element && earlier.hasMore && element.scrollHeight <= element.clientHeight) earlier.load()
+  })
   const rows = rowsOf(all.slice(from - first, to - first), turns, to === end, superseded)
   return (
     <div className="relative min-h-0 grow">
@@ -45,7 +50,7 @@ export function Transcript({ task, messages, turns, earlier, superseded, placeho
         <div ref={content} className="mx-auto flex min-h-full max-w-3xl flex-col gap-4 px-4 py-6 sm:px-6">
           <div ref={topMark} />
           {(from > first || earlier.hasMore) && <p className="text-center text-xs text-faint">Earlier messages …</p>}
-          {rows.length === 0 && placeholder}
+          {rows.length === 0 && !earlier.hasMore && placeholder}
           {rows.map(row => (
             <TranscriptRow key={row.key} row={row} task={task} />
           ))}
@@ -78,7 +83,7 @@ const TranscriptRow = memo(
       case 'superseded':
         return <SupersededAttempt group={row.group} />
       case 'outcome':
-        return <TurnOutcome turn={row.turn} />
+        return <TurnOutcome turn={row.turn} task={task} />
       case 'pending':
         return <PendingTurn turn={row.turn} task={task} />
       default:

@@ -1,6 +1,7 @@
 /** Where turns begin and end, and what waits for its turn. */
 import type { FoldedTurn } from '@rivulet/client'
 import { count, duration } from '../shell/human-units.ts'
+import { FailureDetail } from './failure-detail.tsx'
 import { MessageRow } from './message-row.tsx'
 import { tokensOf } from './turn-usage.ts'
 
@@ -18,7 +19,7 @@ export function TurnStart({ turn: { number, attempt } }: { turn: FoldedTurn }) {
   )
 }
 
-export function TurnOutcome({ turn }: { turn: FoldedTurn }) {
+export function TurnOutcome({ turn, task }: { turn: FoldedTurn; task: string }) {
   const { status, error, startedAt, finishedAt } = turn
   const ms = startedAt && finishedAt ? Date.parse(finishedAt) - Date.parse(startedAt) : null
   const tokens = tokensOf(turn.usage)
@@ -31,6 +32,7 @@ export function TurnOutcome({ turn }: { turn: FoldedTurn }) {
           <>
             {' '}
             ({error.code}): {error.message}
+            <FailureDetail task={task} turn={turn.number} />
           </>
         )}
         {facts && <span className="block text-xs">{facts}</span>}
@@ -41,7 +43,7 @@ export function TurnOutcome({ turn }: { turn: FoldedTurn }) {
 }
 
 /** A turn that has not said anything yet. */
-export function PendingTurn({ turn: { number, input, status, attempt }, task }: { turn: FoldedTurn; task: string }) {
+export function PendingTurn({ turn: { number, input, omitted, status, attempt }, task }: { turn: FoldedTurn; task: string }) {
   const createdAt = new Date(0).toISOString()
   return (
     <div className="space-y-2">
@@ -62,6 +64,7 @@ export function PendingTurn({ turn: { number, input, status, attempt }, task }: 
           />
         </div>
       )}
+      {omitted?.includes('input') && status === 'queued' && <p className="text-[13px] text-faint">The input is too large to show here.</p>}
       <p className="breathing text-[13px] text-soft">{status === 'queued' ? 'Queued …' : 'Starting …'}</p>
     </div>
   )

@@ -1,12 +1,11 @@
-/** The messages before those that the live view has, page by page, as somebody scrolls to them. */
+/** The messages before those of the live view, loaded page by page as the reader scrolls to them. */
 import type { Message, TaskHandle } from '@rivulet/client'
 import { useCallback, useMemo, useRef, useState } from 'react'
+import { readEarlier } from './earlier-page.ts'
 
 export type Earlier = { messages: readonly Message[]; hasMore: boolean; load(): void }
 
-const pageSize = 100
-
-/** @param first the lowest index that the live view has */
+/** @param first where the messages of the live view begin, also where it has none */
 export function useEarlier(task: TaskHandle | null, first: number): Earlier {
   const [loaded, setLoaded] = useState<readonly Message[]>([])
   const isLoading = useRef(false)
@@ -16,11 +15,9 @@ export function useEarlier(task: TaskHandle | null, first: number): Earlier {
   const load = useCallback(() => {
     if (!task || isLoading.current || start === 0) return
     isLoading.current = true
-    const after = start - pageSize - 1
-    task
-      .messages({ limit: Math.min(pageSize, start), ...(after >= 0 && { after }) })
+    readEarlier(task, start)
       .then(
-        ({ data }) => setLoaded(known => [...data.filter(({ index }) => index < start), ...known.filter(({ index }) => index >= start)]),
+        found => setLoaded(known => [...found.filter(({ index }) => index < start), ...known.filter(({ index }) => index >= start)]),
         // It is asked for again when it comes into sight again.
         () => {},
       )

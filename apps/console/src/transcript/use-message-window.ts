@@ -71,7 +71,7 @@ export function useMessageWindow({ first, end, loadEarlier }: WindowOptions): Me
     }
   }, [])
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a mark that stays in sight is told of again when the window has moved
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a mark that stays in sight must be observed again after the window moved
   useEffect(() => {
     const root = scroller.current
     const seen = new IntersectionObserver(

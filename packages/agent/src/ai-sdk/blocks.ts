@@ -1,6 +1,6 @@
 /**
- * The content blocks of a run as messages, numbered as they open. The close of a block is held back until the next one opens or the step ends,
- * so that the last of a step can carry its stop reason and its usage.
+ * The content blocks of a run as messages, numbered in the order in which they open. The close of a block is held back until the next one
+ * opens or the step ends, so that the last close of a step can carry its stop reason and usage.
  */
 import {
   type Content,
@@ -19,7 +19,7 @@ export type Block = { readonly index: number; isClosing: boolean; isClosed: bool
 
 export type Blocks = ReturnType<typeof createBlocks>
 
-export function createBlocks(say: (update: Update) => void) {
+export function createBlocks(emit: (update: Update) => void) {
   const unclosed = new Set<Block>()
   let count = 0
   let latest: Block | null = null
@@ -31,40 +31,40 @@ export function createBlocks(say: (update: Update) => void) {
     count += 1
     latest = block
     unclosed.add(block)
-    say(start(block.index, content, Object.keys(metadata).length > 0 ? metadata : undefined))
+    emit(start(block.index, content, Object.keys(metadata).length > 0 ? metadata : undefined))
     return block
   }
 
   function append(block: Block, addition: Delta): void {
-    if (!block.isClosing && !block.isClosed) say(delta(block.index, addition))
+    if (!block.isClosing && !block.isClosed) emit(delta(block.index, addition))
   }
 
-  /** Adds fields to the block's metadata; answers false when it is too late for that. */
+  /** Adds fields to the block's metadata. Returns false when the block is already closed. */
   function annotate(block: Block, fields: JsonObject): boolean {
     if (block.isClosed) return false
     block.metadata = { ...block.metadata, ...fields }
-    say(delta(block.index, { type: 'metadata', metadata: block.metadata }))
+    emit(delta(block.index, { type: 'metadata', metadata: block.metadata }))
     return true
   }
 
   function replace(block: Block, content: Content): void {
     unclosed.delete(block)
     block.isClosed = true
-    say(full(block.index, content))
+    emit(full(block.index, content))
   }
 
   function close(block: Block): void {
     block.isClosing = true
   }
 
-  /** Says the closes that were held back. */
+  /** Emits the closes that were held back. */
   function settle(): void {
     for (const block of unclosed) if (block.isClosing) finish(block)
   }
 
-  /** Ends everything that is open; `how` is of those that nobody closed, `last` of the latest block. */
+  /** Closes all blocks: `how` applies to those the run has not closed, `last` to the latest block. */
   function closeAll(how: End, last: End = {}): void {
-    // Nothing left that could carry what was used (the latest was replaced, or nothing was said): a thought of nothing does.
+    // The latest block was replaced, or there are no blocks, so no close can carry the usage: an empty reasoning block does.
     if (last.usage && (latest === null || latest.isClosed)) close(open(reasoning()))
     for (const block of unclosed) finish(block, { ...(block.isClosing ? {} : how), ...(block === latest ? last : {}) })
   }
@@ -72,7 +72,7 @@ export function createBlocks(say: (update: Update) => void) {
   function finish(block: Block, how?: End): void {
     unclosed.delete(block)
     block.isClosed = true
-    say(done(block.index, how))
+    emit(done(block.index, how))
   }
 }
 

@@ -2,13 +2,13 @@ import { createTurnComposer, type Message, type Update } from '@rivulet/protocol
 import { expect, test } from 'vitest'
 import { fromAiSdk } from './index.ts'
 
-/** Written down after the types of `ai` 7. */
+/** The shapes follow the types of `ai` 7. */
 type Part = { type: string; [field: string]: unknown }
 
 const usage = { inputTokens: 10, outputTokens: 4, totalTokens: 14, outputTokenDetails: { reasoningTokens: 2 } }
 
 test('[item 115] text and reasoning are messages that grow, and the last one carries stop reason and usage', async () => {
-  const { updates, messages } = await hear([
+  const { updates, messages } = await collect([
     { type: 'start' },
     { type: 'start-step', request: {}, warnings: [] },
     { type: 'reasoning-start', id: 'r' },
@@ -34,8 +34,8 @@ test('[item 115] text and reasoning are messages that grow, and the last one car
   expect(messages[0]).not.toHaveProperty('usage')
 })
 
-test('a tool is asked for while its input streams, answered with its progress and its result, and the next step goes on', async () => {
-  const { updates, messages } = await hear([
+test('a call streams its input, its response takes progress and then the result, and the next step follows', async () => {
+  const { updates, messages } = await collect([
     { type: 'tool-input-start', id: 'c1', toolName: 'weather' },
     { type: 'tool-input-delta', id: 'c1', delta: '{"city":' },
     { type: 'tool-input-delta', id: 'c1', delta: ' "Oslo"}' },
@@ -61,7 +61,7 @@ test.each([
   ['was repaired', { city: 'Oslo' }],
   ['could not be read', 'Oslo'],
 ])('an input that %s replaces what was streamed', async (_, input) => {
-  const { messages } = await hear([
+  const { messages } = await collect([
     { type: 'tool-input-start', id: 'c1', toolName: 'weather' },
     { type: 'tool-input-delta', id: 'c1', delta: '{"city": "Os' },
     { type: 'tool-call', toolCallId: 'c1', toolName: 'weather', input },
@@ -75,7 +75,7 @@ test.each([
 
 test.each([
   ['ends with a call that was repaired', [{ type: 'tool-input-delta', id: 'c1', delta: '{' }], { city: 'Oslo' }],
-  ['says nothing', [], null],
+  ['has no content', [], null],
 ])('the usage of a step that %s is kept', async (_, deltas, input) => {
   const call = [
     { type: 'tool-input-start', id: 'c1', toolName: 'weather' },
@@ -83,7 +83,7 @@ test.each([
     { type: 'tool-call', toolCallId: 'c1', toolName: 'weather', input },
   ]
   const step = { type: 'finish-step', finishReason: 'tool-calls', usage }
-  const { messages } = await hear([...(input ? call : []), step, step])
+  const { messages } = await collect([...(input ? call : []), step, step])
   expect(messages.flatMap(message => message.usage?.inputTokens ?? [])).toEqual([10, 10])
   expect(messages.at(-1)).toMatchObject({ content: { type: 'reasoning', summary: [], content: [] }, stopReason: 'tool_use' })
   expect(messages.filter(({ content }) => content.type === 'tool_request')).toMatchObject(
@@ -91,8 +91,8 @@ test.each([
   )
 })
 
-test('a call that nobody streamed, one whose input is plain text, and one that a person denied', async () => {
-  const { messages } = await hear([
+test('a call without streamed input, a call with plain text input, and a denied call become messages', async () => {
+  const { messages } = await collect([
     { type: 'tool-call', toolCallId: 'a', toolName: 'now', input: {} },
     { type: 'tool-input-start', id: 'b', toolName: 'shell', inputEncoding: 'text' },
     { type: 'tool-input-delta', id: 'b', delta: 'ls -l' },
@@ -106,9 +106,9 @@ test('a call that nobody streamed, one whose input is plain text, and one that a
   ])
 })
 
-test('sources stand in the metadata of the text they belong to, each once; those that come too late are a notice', async () => {
+test('each source is kept once in the metadata of its text; a late one becomes a custom update', async () => {
   const source = (url: string) => ({ type: 'source', sourceType: 'url', id: url, url, title: 'T' })
-  const { updates, messages } = await hear([
+  const { updates, messages } = await collect([
     source('https://a.example'),
     { type: 'text-start', id: '0' },
     source('https://a.example'),
@@ -130,8 +130,8 @@ test('sources stand in the metadata of the text they belong to, each once; those
   })
 })
 
-test('an abort closes what is open as aborted, keeps it, and ends in peace', async () => {
-  const { messages } = await hear([
+test('an abort closes open messages as aborted, keeps them, and ends without an error', async () => {
+  const { messages } = await collect([
     { type: 'reasoning-start', id: 'r' },
     { type: 'reasoning-end', id: 'r' },
     { type: 'text-start', id: '0' },
@@ -142,7 +142,7 @@ test('an abort closes what is open as aborted, keeps it, and ends in peace', asy
   expect(messages).toMatchObject([{ status: 'complete' }, { content: { text: 'I was say' }, status: 'aborted', stopReason: 'aborted' }])
 })
 
-test('an error is thrown after what was complete has been closed', async () => {
+test('an error is thrown after the complete messages were closed', async () => {
   const updates: Update[] = []
   const failing = (async () => {
     const parts = [
@@ -156,8 +156,8 @@ test('an error is thrown after what was complete has been closed', async () => {
   expect(updates).toEqual([expect.objectContaining({ type: 'start' }), { type: 'done', index: 0 }])
 })
 
-/** What the updates are, and what any reader makes of them. */
-async function hear(parts: Part[]): Promise<{ updates: Update[]; messages: Message[] }> {
+/** The updates, and the messages that the composer folds from them. */
+async function collect(parts: Part[]): Promise<{ updates: Update[]; messages: Message[] }> {
   const updates: Update[] = []
   const composer = createTurnComposer({ task: '01900000-0000-7000-8000-000000000000', turn: 1, attempt: 1, firstIndex: 0 })
   for await (const update of fromAiSdk(stream(parts))) {

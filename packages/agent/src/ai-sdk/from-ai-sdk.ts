@@ -1,9 +1,10 @@
 /**
  * `turn.autoSend(fromAiSdk(result.fullStream))`: a run of the AI SDK as updates.
  *
- * Each text, reasoning, tool call, tool result and file is a message, in order of appearance, over all steps; the last message of a step carries
- * the step's stop reason and usage, and where that was replaced an empty reasoning does. A tool's input is streamed and compared with what the SDK made of it at the end: what was repaired replaces
- * what was streamed. An abort closes what is open as aborted and ends in peace; an error is thrown, and whoever sends the updates closes what is open.
+ * Each text, reasoning, tool call, tool result and file is a message, in order of appearance over all steps. The last message of a step carries
+ * its stop reason and usage; where that message was replaced, an empty reasoning message does. A tool's input is streamed; where the SDK's
+ * final input differs (it was repaired), that replaces the streamed one. An abort closes open messages as aborted and ends without an error.
+ * An error is thrown, and the caller closes the open messages.
  */
 import {
   custom,
@@ -20,44 +21,44 @@ import {
   type Usage,
 } from '@rivulet/protocol'
 import { messageOf } from '../agent-error.ts'
-import { mergeUsage } from '../usage.ts'
+import { mergeUsage } from '../model/usage.ts'
 import { type Block, createBlocks } from './blocks.ts'
 import type { StepUsage, StreamPart } from './stream-parts.ts'
 
-/** A part of `fullStream` (`stream` in version 7). Types that are not known here are passed over. */
+/** A part of `fullStream` (`stream` in version 7). Unknown types are ignored. */
 export type AiSdkPart = { type: string }
 
 export async function* fromAiSdk(parts: AsyncIterable<AiSdkPart>): AsyncGenerator<Update, void, void> {
-  let said: Update[] = []
-  const voice = createVoice(update => said.push(update))
+  let updates: Update[] = []
+  const reader = createPartReader(update => updates.push(update))
   try {
     for await (const part of parts) {
-      voice.hear(part as StreamPart)
-      yield* said
-      said = []
+      reader.read(part as StreamPart)
+      yield* updates
+      updates = []
       if (part.type === 'abort') return
     }
   } catch (error) {
-    voice.settle()
-    yield* said
+    reader.settle()
+    yield* updates
     throw error
   }
 }
 
 type ToolInput = { block: Block; raw: string; isJson: boolean }
 
-function createVoice(say: (update: Update) => void) {
-  const blocks = createBlocks(say)
+function createPartReader(emit: (update: Update) => void) {
+  const blocks = createBlocks(emit)
   const flows = new Map<string, Block>()
   const inputs = new Map<string, ToolInput>()
   const results = new Map<string, Block>()
   const known = new Set<string>()
-  /** Of the text that was said last, or of the one that is still to come. */
+  /** Of the latest text, or of the first one, before it starts. */
   let citations: Json[] = []
   let latestText: Block | null = null
-  return { hear, settle: blocks.settle }
+  return { read, settle: blocks.settle }
 
-  function hear(part: StreamPart): void {
+  function read(part: StreamPart): void {
     switch (part.type) {
       case 'text-start':
         if (latestText) citations = []
@@ -93,10 +94,10 @@ function createVoice(say: (update: Update) => void) {
         result(part.toolCallId, part.toolName, part.output, part.preliminary === true)
         break
       case 'tool-error':
-        answer(part.toolCallId, part.toolName, messageOf(part.error))
+        failCall(part.toolCallId, part.toolName, messageOf(part.error))
         break
       case 'tool-output-denied':
-        answer(part.toolCallId, part.toolName, 'Denied')
+        failCall(part.toolCallId, part.toolName, 'Denied')
         break
       case 'source':
         cite(sourceOf(part))
@@ -108,7 +109,7 @@ function createVoice(say: (update: Update) => void) {
         break
       }
       case 'custom':
-        say(custom(part.kind, jsonOf(part.providerMetadata)))
+        emit(custom(part.kind, jsonOf(part.providerMetadata)))
         break
       case 'finish-step':
         blocks.closeAll({}, { stopReason: stopReasonOf(part.finishReason), ...usageOf(part.usage) })
@@ -163,7 +164,7 @@ function createVoice(say: (update: Update) => void) {
     }
   }
 
-  function answer(id: string, name: string, error: string): void {
+  function failCall(id: string, name: string, error: string): void {
     const block = results.get(id)
     const response = toolResponse(id, name, error, true)
     if (block) blocks.replace(block, response)
@@ -171,14 +172,14 @@ function createVoice(say: (update: Update) => void) {
     results.delete(id)
   }
 
-  /** In the metadata of the text that was said last; where that is closed already, a notice beside it. */
+  /** Adds a source to the metadata of the latest text, or emits a custom update when that text is closed. */
   function cite(source: unknown): void {
     const citation = jsonOf(source)
     const key = isObject(citation) && typeof citation.url === 'string' ? citation.url : JSON.stringify(citation)
     if (known.has(key)) return
     known.add(key)
     citations = [...citations, citation]
-    if (latestText && !blocks.annotate(latestText, { citations })) say(custom('citations', [citation], latestText.index))
+    if (latestText && !blocks.annotate(latestText, { citations })) emit(custom('citations', [citation], latestText.index))
   }
 }
 
@@ -187,7 +188,7 @@ function sourceOf({ type: _, sourceType, id, ...fields }: Extract<StreamPart, { 
   return { type: sourceType, id, url, title, mediaType, filename }
 }
 
-/** What the SDK hands on is JSON by intention; what is not becomes a sentence. */
+/** The SDK's values are normally JSON; any other value becomes its text. */
 function jsonOf(value: unknown): Json {
   try {
     return toStorableJson(value ?? null, 60)

@@ -1,2 +1,2 @@
-/** The Vercel AI SDK's streams as the protocol's updates. The SDK itself is not imported: its parts are known by their shape. */
+/** Converts the Vercel AI SDK's streams to the protocol's updates. Does not import the SDK: it recognizes parts by their shape. */
 export { type AiSdkPart, fromAiSdk } from './from-ai-sdk.ts'

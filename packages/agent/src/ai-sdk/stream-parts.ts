@@ -1,4 +1,4 @@
-/** What the AI SDK's `streamText` says of a run, as far as it is heard here: versions 5 to 7 agree on these shapes. */
+/** The parts of the AI SDK's `streamText` that are read here. Versions 5 to 7 agree on these shapes. */
 
 export type StreamPart =
   | { type: 'text-start' | 'reasoning-start' | 'reasoning-end'; id: string }

@@ -23,8 +23,9 @@ export type UseTaskOptions = ViewOptions & {
 export type UsedTask = {
   /** Null until it is created, and where there is none. */
   task: TaskHandle | null
-  /** Those that did not change are the same objects as before. */
+  /** From `messagesFrom` on; earlier ones are had by `task.messages()`. Those that did not change are the same objects as before. */
   messages: readonly Message[]
+  messagesFrom: number
   turns: readonly FoldedTurn[]
   /** Null until the task has been heard of. */
   status: TaskStatus | null
@@ -42,8 +43,8 @@ export function useTask(source: TaskSource, { client: given, token, follow = fal
   const state = useSyncExternalStore(store.subscribe, store.current, store.current)
   const actions = useMemo(() => actionsOf(task), [task])
   return useMemo(() => {
-    const { messages, turns, status, connection } = state
-    return { task, messages, turns, status, connection, error: refusal ?? state.error ?? failureIn(state), ...actions }
+    const { messages, messagesFrom, turns, status, connection } = state
+    return { task, messages, messagesFrom, turns, status, connection, error: refusal ?? state.error ?? failureIn(state), ...actions }
   }, [task, state, refusal, actions])
 }
 

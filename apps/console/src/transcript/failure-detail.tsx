@@ -1,0 +1,21 @@
+/** What an agent threw, for a tab whose key may know it: events tell every viewer the same, and leave it out. */
+import { useClient } from '@rivulet/client/react'
+import { useEffect, useState } from 'react'
+
+export function FailureDetail({ task, turn }: { task: string; turn: number }) {
+  const client = useClient()
+  const [detail, setDetail] = useState<string | null>(null)
+
+  useEffect(() => {
+    const leaving = new AbortController()
+    client.tasks
+      .get(task)
+      .detail({ signal: leaving.signal })
+      .then(({ turns }) => setDetail(turns.find(({ number }) => number === turn)?.error?.detail ?? null))
+      // The turn's own text is there already.
+      .catch(() => {})
+    return () => leaving.abort()
+  }, [client, task, turn])
+
+  return detail && <span className="mt-1 block whitespace-pre-wrap break-words font-mono text-xs">{detail}</span>
+}

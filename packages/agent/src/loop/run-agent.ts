@@ -1,0 +1,144 @@
+/**
+ * The agent loop: calls the model, runs the tools it requests, and calls it again with their results, until it stops for another reason.
+ *
+ * It emits the protocol's updates, with one numbering for the whole run. A tool runs only when the response that requests it is complete and
+ * its arguments are valid. Every call gets exactly one response: a result, or an error that the next request shows to the model. Requests are
+ * built from whole messages, never from deltas. No state outlives a run, so concurrent runs can share a model and tools.
+ */
+import { done, RivuletError, type StopReason, start, sumUsage, text, type Update, type Usage } from '@rivulet/protocol'
+import type { Span } from '@rivulet/runtime/trace'
+import { AgentError } from '../agent-error.ts'
+import { createEventStream, type EventSink, type EventStream } from '../model/event-stream.ts'
+import type { HistoryMessage, Model, ModelRequest, ModelResult, SpokenMessage } from '../model/model.ts'
+import { resultOf } from '../model/response-writer.ts'
+import type { Tool } from '../tools/tool.ts'
+import { requestsIn, runCalls } from '../tools/tool-batch.ts'
+import { createToolbox, type Toolbox } from '../tools/toolbox.ts'
+import { relayModel } from './model-relay.ts'
+import type { Observer, ObserverFailurePolicy } from './observers.ts'
+import { createRunEmitter } from './run-emitter.ts'
+
+export type RunOptions = Omit<ModelRequest, 'tools'> & {
+  model: Model
+  tools?: readonly Tool[]
+  /** A run that still requests tools after this many requests to the model fails. Default 20. */
+  maxSteps?: number
+  signal?: AbortSignal | undefined
+  /** Called with every update, synchronously, in this order. */
+  observers?: readonly (Observer | ((update: Update) => void))[]
+  /** Default `ignore`. */
+  onObserverError?: ObserverFailurePolicy
+  /** The parent span: every call of the model and of a tool gets a span below it. In a worker: `turn.span`. */
+  span?: Span | undefined
+}
+
+export type RunResult = ModelResult & {
+  /** How many requests the run made to the model. */
+  steps: number
+  /** Present under `onObserverError: 'collect'`, when an observer failed. */
+  observerErrors?: unknown[]
+}
+
+/** The result: `messages` of the whole run, `text` of its last step, `usage` as the sum of all steps. */
+export type RunStream = EventStream<Update, RunResult>
+
+export function runAgent(options: RunOptions): RunStream {
+  const { maxSteps = 20, signal } = options
+  if (!Number.isInteger(maxSteps) || maxSteps < 1) throw new RivuletError('validation_failed', 'maxSteps must be an integer of at least 1')
+  const toolbox = createToolbox(options.tools ?? [])
+  return createEventStream(sink => run({ ...options, maxSteps, toolbox }, sink), { signal })
+}
+
+async function run(options: RunOptions & { maxSteps: number; toolbox: Toolbox }, sink: EventSink<Update>): Promise<RunResult> {
+  const { model, toolbox, maxSteps, observers = [], onObserverError: policy = 'ignore', span } = options
+  const abort = new AbortController()
+  const { signal } = abort
+  const forwardAbort = () => abort.abort(sink.signal.reason)
+  if (sink.signal.aborted) forwardAbort()
+  else sink.signal.addEventListener('abort', forwardAbort, { once: true })
+  const emitter = createRunEmitter({ sink, observers, policy, onFatal: () => abort.abort() })
+  let usage: Usage | undefined
+  let steps = 0
+  /** Where the messages of the latest step begin. */
+  let stepFrom = 0
+
+  try {
+    const stopReason = await loop()
+    const fatal = emitter.fatal()
+    if (fatal) throw fatal.error
+    if (stopReason === 'aborted') emitAborted()
+    return summarize(stopReason)
+  } catch (error) {
+    const failed = AgentError.of(error)
+    emitter.closeOpen('failed', failed.failure)
+    throw failed.withPartial(summarize('error'))
+  } finally {
+    sink.signal.removeEventListener('abort', forwardAbort)
+    emitter.end()
+  }
+
+  async function loop(): Promise<StopReason> {
+    while (!signal.aborted) {
+      if (steps === maxSteps)
+        throw new AgentError(`The model still requested tools after ${maxSteps} steps (maxSteps)`, { code: 'too_many_steps' })
+      const { stopReason, failure } = await step()
+      const calls = requestsIn(emitter.messages().slice(stepFrom))
+      await runCalls(calls, stopReason, { toolbox, signal, emit: emitter.emit, nextIndex: emitter.nextIndex, span })
+      if (failure) throw failure
+      // Only calls can continue the run, and only after these two stop reasons. After `length` the model may repeat a call that was cut off.
+      if (calls.length === 0 || (stopReason !== 'tool_use' && stopReason !== 'length')) return stopReason
+    }
+    return 'aborted'
+  }
+
+  async function step() {
+    const { system, toolChoice, maxOutputTokens, temperature } = options
+    steps += 1
+    stepFrom = emitter.nextIndex()
+    const from = stepFrom
+    const request: ModelRequest = {
+      messages: [...options.messages, ...emitter.messages().map(asHistory)],
+      ...(system !== undefined && { system }),
+      ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+      ...(temperature !== undefined && { temperature }),
+      tools: toolbox.all(),
+      // Only in the first request: with a required tool in every request, the run would never end.
+      ...(toolChoice && steps === 1 && { toolChoice }),
+    }
+    const relayed = await relayModel(model, request, {
+      signal,
+      onUpdate: update => emitter.emit(shift(update, from)),
+      ready: sink.ready,
+      span,
+    })
+    usage = sumUsage([usage, relayed.usage])
+    emitter.closeOpen(relayed.failure ? 'failed' : signal.aborted ? 'aborted' : 'complete', relayed.failure?.failure)
+    return relayed
+  }
+
+  /** An aborted run ends with a message whose stop reason is `aborted`, even when no message was open. */
+  function emitAborted(): void {
+    if (emitter.messages().some(({ stopReason }) => stopReason === 'aborted')) return
+    const index = emitter.nextIndex()
+    emitter.emit(start(index, text()))
+    emitter.emit(done(index, { status: 'aborted', stopReason: 'aborted' }))
+  }
+
+  function summarize(stopReason: StopReason): RunResult {
+    const messages = emitter.messages()
+    const errors = emitter.observerErrors()
+    const latest = resultOf(messages.slice(stepFrom), stopReason, usage)
+    return { ...resultOf(messages, stopReason, usage), text: latest.text, steps, ...(errors.length > 0 && { observerErrors: errors }) }
+  }
+}
+
+function shift(update: Update, by: number): Update {
+  return update.index === undefined ? update : { ...update, index: update.index + by }
+}
+
+/** The model sees a call with invalid JSON arguments without its arguments; the error response to that call quotes them. */
+function asHistory(message: SpokenMessage): HistoryMessage {
+  const { content, status } = message
+  if (content.type !== 'tool_request' || status === 'complete') return message
+  return { author: 'agent', content: { type: 'tool_request', callId: content.callId, name: content.name, arguments: {} } }
+}

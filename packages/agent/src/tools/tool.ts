@@ -1,0 +1,62 @@
+/** The definition of a tool: its description for the model, and the function that runs once the arguments are complete and valid. */
+import { type Json, type JsonObject, RivuletError } from '@rivulet/protocol'
+import { z } from 'zod'
+import { messageOf } from '../agent-error.ts'
+import type { ToolDefinition } from '../model/model.ts'
+
+export type ToolContext = {
+  /** Fires when the run is aborted. Pass it to every call that waits. */
+  signal: AbortSignal
+  callId: string
+  /** Shows progress: text is appended, any other value replaces the earlier one. Ignored once the call has its result. */
+  progress(update: Json): void
+  /** The trace of the call. Send it as the header `traceparent` of the tool's own requests. */
+  traceparent?: string | undefined
+}
+
+export type ToolOptions<S extends z.ZodType> = {
+  /** 1 to 64 characters of a-z, A-Z, 0-9, _ and -. */
+  name: string
+  description: string
+  /** An object schema, because models send named arguments. */
+  input: S
+  /** When a response calls a sequential tool, all its calls run one by one, in order. Default false. */
+  sequential?: boolean
+  /** Returns any JSON value. An error that it throws becomes an error response, which the model sees. */
+  run(args: z.output<S>, context: ToolContext): unknown
+}
+
+export type Tool = ToolDefinition & {
+  readonly sequential: boolean
+  /** Checks the arguments of a call. */
+  check(args: Json): Promise<{ isValid: true; run(context: ToolContext): unknown } | { isValid: false; reason: string }>
+}
+
+export function defineTool<S extends z.ZodType>({ name, description, input, sequential = false, run }: ToolOptions<S>): Tool {
+  if (!/^[a-zA-Z0-9_-]{1,64}$/.test(name)) reject(name, 'name must be 1 to 64 characters of a-z, A-Z, 0-9, _ and -')
+  return { name, description, sequential, parameters: parametersOf(name, input), check }
+
+  async function check(args: Json): ReturnType<Tool['check']> {
+    const parsed = await input.safeParseAsync(args)
+    if (!parsed.success) return { isValid: false, reason: z.prettifyError(parsed.error) }
+    return { isValid: true, run: context => run(parsed.data, context) }
+  }
+}
+
+function parametersOf(name: string, input: z.ZodType): JsonObject {
+  const { $schema: _, ...schema } = schemaOf(name, input)
+  if (schema.type !== 'object') reject(name, 'input must be an object schema, such as z.object({})')
+  return schema as JsonObject
+}
+
+function schemaOf(name: string, input: z.ZodType): z.core.JSONSchema.BaseSchema {
+  try {
+    return z.toJSONSchema(input, { io: 'input' })
+  } catch (cause) {
+    return reject(name, `input cannot be converted to a JSON schema: ${messageOf(cause)}`, cause)
+  }
+}
+
+function reject(name: string, reason: string, cause?: unknown): never {
+  throw new RivuletError('validation_failed', `Tool ${JSON.stringify(name)}: ${reason}`, { cause })
+}

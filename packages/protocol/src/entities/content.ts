@@ -1,0 +1,109 @@
+/**
+ * The content types of a message.
+ *
+ * A new type begins with a schema here; the protocol also needs a row in `events/delta.ts` and a case in `fold/delta-accumulator.ts`.
+ * Outside the protocol, models, views, the worker, the command line and the console handle each type. Most of their switches end in
+ * `satisfies never`, so the compiler lists them; it does not find conditions on a single type.
+ */
+import { z } from 'zod'
+import { type Json, jsonSchema } from '../values/json.ts'
+
+const textContent = z.object({
+  type: z.literal('text'),
+  text: z.string(),
+  format: z.enum(['plain', 'markdown', 'code']).default('plain'),
+})
+
+const reasoningContent = z.object({ type: z.literal('reasoning'), summary: z.array(z.string()), content: z.array(z.string()) })
+
+const dataContent = z.object({ type: z.literal('data'), data: jsonSchema, raw: z.string().optional() })
+
+const toolRequestContent = z.object({
+  type: z.literal('tool_request'),
+  callId: z.string(),
+  name: z.string(),
+  arguments: jsonSchema,
+  raw: z.string().optional(),
+})
+
+const toolResponseContent = z.object({
+  type: z.literal('tool_response'),
+  callId: z.string(),
+  name: z.string(),
+  content: jsonSchema,
+  isError: z.boolean(),
+})
+
+const mediaContent = z.object({
+  type: z.literal('media'),
+  mimeType: z.string(),
+  data: z.base64().optional(),
+  url: z.string().optional(),
+})
+
+export const contentSchema = z.discriminatedUnion('type', [
+  textContent,
+  reasoningContent,
+  dataContent,
+  toolRequestContent,
+  toolResponseContent,
+  mediaContent,
+])
+
+/** Contents in requests: an unknown field is an error, and media has exactly one source. */
+export const strictContentSchema = z.discriminatedUnion('type', [
+  textContent.strict(),
+  reasoningContent.strict(),
+  dataContent.omit({ raw: true }).strict(),
+  toolRequestContent.omit({ raw: true }).strict(),
+  toolResponseContent.strict(),
+  mediaContent.strict().refine(media => (media.data === undefined) !== (media.url === undefined), 'Set exactly one of data and url'),
+])
+
+export type Content = z.output<typeof contentSchema>
+export type ContentType = Content['type']
+export type ContentOf<T extends ContentType> = Extract<Content, { type: T }>
+
+export function text(value = '', format: ContentOf<'text'>['format'] = 'plain'): ContentOf<'text'> {
+  return { type: 'text', text: value, format }
+}
+
+export function reasoning(summary: string[] = [], parts: string[] = []): ContentOf<'reasoning'> {
+  return { type: 'reasoning', summary, content: parts }
+}
+
+export function data(value: Json = null): ContentOf<'data'> {
+  return { type: 'data', data: value }
+}
+
+export function toolRequest(callId: string, name: string, args: Json = {}): ContentOf<'tool_request'> {
+  return { type: 'tool_request', callId, name, arguments: args }
+}
+
+export function toolResponse(callId: string, name: string, value: Json = null, isError = false): ContentOf<'tool_response'> {
+  return { type: 'tool_response', callId, name, content: value, isError }
+}
+
+export function media(mimeType: string, base64 = ''): ContentOf<'media'> {
+  return { type: 'media', mimeType, data: base64 }
+}
+
+/** The content of a message whose first update is a delta instead of a start. */
+export function emptyContent(type: ContentType): Content {
+  switch (type) {
+    case 'text':
+      return text()
+    case 'reasoning':
+      return reasoning()
+    case 'data':
+      return data()
+    case 'tool_request':
+      return toolRequest('', '')
+    case 'tool_response':
+      return toolResponse('', '')
+    case 'media':
+      return media('application/octet-stream')
+    default:
+      return type satisfies never
+  }
+}

@@ -1,0 +1,117 @@
+/** The objects that the API stores and returns. Readers ignore unknown fields. Times are ISO 8601 in UTC. */
+import { z } from 'zod'
+import { jsonObjectSchema, jsonSchema } from '../values/json.ts'
+import { contentSchema } from './content.ts'
+import { messageStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSchema } from './status.ts'
+
+/** For the names of agents and of tenants. */
+export const nameRule = 'Use 1 to 64 characters of a-z, 0-9, _ and -'
+export const nameSchema = z.string().regex(/^[a-z0-9_-]{1,64}$/, nameRule)
+export const agentNameSchema = nameSchema
+/**
+ * The id of a task or a turn, in the one form that the platform uses inside. Postgres takes several spellings for the same id, Redis and the hub
+ * compare text: capitals are accepted and become small letters here, every other spelling is refused.
+ */
+export const idSchema = z.uuid().toLowerCase()
+export const taskIdSchema = idSchema
+export const authorSchema = z.enum(['user', 'agent', 'system'])
+export const failureSchema = z.object({ code: z.string(), message: z.string() })
+/** Of a turn, as a caller with a key gets it: `detail` is what was thrown, where that is more than viewers get. */
+export const turnFailureSchema = failureSchema.extend({ detail: z.string().optional() })
+/** Token counts, such as `inputTokens` and `outputTokens`. */
+export const usageSchema = z.record(z.string(), z.number())
+
+const time = z.iso.datetime()
+
+/**
+ * Names of values that were left out because they are large: absent, or as if there were none where a value has to be. A task alone, and a turn
+ * alone, is whole.
+ */
+export const omittedSchema = z.array(z.string()).optional()
+
+export const messageSchema = z.object({
+  task: taskIdSchema,
+  index: z.int().min(0),
+  turn: z.int().min(1),
+  attempt: z.int().min(0),
+  author: authorSchema,
+  content: contentSchema,
+  metadata: jsonObjectSchema,
+  status: messageStatusSchema,
+  stopReason: stopReasonSchema.optional(),
+  usage: usageSchema.optional(),
+  error: failureSchema.optional(),
+  createdAt: time,
+  finishedAt: time.optional(),
+})
+
+export const taskSchema = z.object({
+  id: taskIdSchema,
+  agent: agentNameSchema,
+  name: z.string().optional(),
+  status: taskStatusSchema,
+  params: jsonSchema.nullable(),
+  metadata: jsonObjectSchema,
+  omitted: omittedSchema,
+  createdAt: time,
+  updatedAt: time,
+})
+
+export const turnSchema = z.object({
+  id: idSchema,
+  task: taskIdSchema,
+  number: z.int().min(1),
+  status: turnStatusSchema,
+  attempt: z.int().min(0),
+  input: contentSchema.optional(),
+  params: jsonSchema.optional(),
+  omitted: omittedSchema,
+  stopReason: stopReasonSchema.optional(),
+  usage: usageSchema.optional(),
+  error: turnFailureSchema.optional(),
+  queuedAt: time,
+  startedAt: time.optional(),
+  finishedAt: time.optional(),
+})
+
+export const agentSchema = z.object({
+  name: agentNameSchema,
+  description: z.string(),
+  workers: z.int().min(0),
+  queued: z.int().min(0),
+  running: z.int().min(0),
+})
+
+/** Length of an activity bucket. */
+export const activityBucketMs = 15_000
+
+/** Turns that ended in the last minutes. A row without an agent counts all agents; a bucket in which no turn ended has no row. */
+export const activitySchema = z.object({
+  from: time,
+  to: time,
+  bucketMs: z.int().min(1),
+  data: z.array(
+    z.object({
+      at: time,
+      agent: agentNameSchema.nullable(),
+      completed: z.int().min(0),
+      failed: z.int().min(0),
+      canceled: z.int().min(0),
+      /** Median from queued to started; null when none of the turns started. */
+      waitMs: z.number().nullable(),
+      /** Median and 95th percentile from started to finished. */
+      runMs: z.number().nullable(),
+      slowRunMs: z.number().nullable(),
+    }),
+  ),
+})
+
+export type Author = z.output<typeof authorSchema>
+export type Failure = z.output<typeof failureSchema>
+export type TurnFailure = z.output<typeof turnFailureSchema>
+export type Usage = z.output<typeof usageSchema>
+export type Message = z.output<typeof messageSchema>
+export type Task = z.output<typeof taskSchema>
+export type Turn = z.output<typeof turnSchema>
+export type Agent = z.output<typeof agentSchema>
+export type Activity = z.output<typeof activitySchema>

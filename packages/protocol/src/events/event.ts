@@ -1,0 +1,131 @@
+/** The events of a task's log, and the events that a stream adds to them. An event's cursor is sent with it, not as one of its fields. */
+import { z } from 'zod'
+import { contentSchema } from '../entities/content.ts'
+import {
+  authorSchema,
+  failureSchema,
+  messageSchema,
+  omittedSchema,
+  taskIdSchema,
+  taskSchema,
+  turnSchema,
+  usageSchema,
+} from '../entities/entities.ts'
+import { messageStatusSchema, outcomeStatusSchema, stopReasonSchema, taskStatusSchema } from '../entities/status.ts'
+import { countFields, isCount, isRecord } from '../values/fields.ts'
+import { jsonObjectSchema, jsonSchema } from '../values/json.ts'
+import { deltaSchema, isPlainText } from './delta.ts'
+
+const index = z.int().min(0)
+
+const common = {
+  task: taskIdSchema,
+  turn: z.int().min(1),
+  attempt: z.int().min(0),
+  /** Milliseconds since 1970. */
+  at: z.number(),
+}
+
+export const eventSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('turn.queued'), ...common, input: contentSchema.optional(), omitted: omittedSchema }),
+  z
+    .object({ type: z.literal('turn.started'), ...common, firstIndex: index, input: messageSchema.optional() })
+    .refine(
+      ({ firstIndex, input }) => input === undefined || input.index + 1 === firstIndex,
+      'firstIndex must be the index after the input',
+    ),
+  z.object({
+    type: z.literal('message.started'),
+    ...common,
+    index,
+    author: authorSchema,
+    content: contentSchema,
+    metadata: jsonObjectSchema.optional(),
+  }),
+  z.object({ type: z.literal('message.delta'), ...common, index, delta: deltaSchema, offset: z.int().min(0) }),
+  z.object({ type: z.literal('message.replaced'), ...common, index, content: contentSchema, metadata: jsonObjectSchema.optional() }),
+  z.object({
+    type: z.literal('message.finished'),
+    ...common,
+    index,
+    status: messageStatusSchema.exclude(['streaming']),
+    stopReason: stopReasonSchema.optional(),
+    usage: usageSchema.optional(),
+    error: failureSchema.optional(),
+  }),
+  z.object({ type: z.literal('turn.waiting'), ...common, request: jsonSchema }),
+  z.object({ type: z.literal('turn.resumed'), ...common, response: jsonSchema }),
+  z.object({
+    type: z.literal('turn.finished'),
+    ...common,
+    status: outcomeStatusSchema,
+    stopReason: stopReasonSchema,
+    usage: usageSchema.optional(),
+    error: failureSchema.optional(),
+  }),
+  z.object({ type: z.literal('custom'), ...common, name: z.string(), data: jsonSchema, index: index.optional() }),
+])
+
+const snapshotReasonSchema = z.enum(['join', 'gap', 'slow'])
+
+/** Sent in streams only; never stored in the log. */
+export const wireEventSchema = z.discriminatedUnion('type', [
+  z.object({
+    type: z.literal('snapshot'),
+    reason: snapshotReasonSchema,
+    task: taskSchema,
+    turns: z.array(turnSchema),
+    messages: z.array(messageSchema),
+    messagesFrom: index,
+  }),
+  z.object({ type: z.literal('caught_up'), task: taskIdSchema }),
+  z.object({ type: z.literal('end'), task: taskIdSchema, status: taskStatusSchema }),
+])
+
+/** Sent to a viewer with a task token, before that token expires: the token for its next connection. Does not change the task. */
+export const tokenEventSchema = z.object({ type: z.literal('token'), task: taskIdSchema, token: z.string(), expiresAt: z.iso.datetime() })
+
+export type Event = z.output<typeof eventSchema>
+export type EventType = Event['type']
+export type EventOf<T extends EventType> = Extract<Event, { type: T }>
+export type MessageEvent = EventOf<'message.started' | 'message.delta' | 'message.replaced' | 'message.finished'>
+
+export function isMessageEvent(event: Event): event is MessageEvent {
+  return event.type.startsWith('message.')
+}
+export type WireEvent = z.output<typeof wireEventSchema>
+export type Snapshot = Extract<WireEvent, { type: 'snapshot' }>
+export type TokenEvent = z.output<typeof tokenEventSchema>
+export type SnapshotReason = z.output<typeof snapshotReasonSchema>
+
+/** The event, or null for a type or a shape that this version does not know. Readers ignore those. */
+export function parseEvent(value: unknown): Event | null {
+  if (isPlainDelta(value)) return value
+  const parsed = eventSchema.safeParse(value)
+  return parsed.success ? parsed.data : null
+}
+
+/**
+ * A fast check for the most frequent event: a text delta with exactly the fields that this version knows. It exists because the schema gives
+ * the same result at many times the cost, and every reader parses every event. A test compares the two.
+ */
+function isPlainDelta(value: unknown): value is EventOf<'message.delta'> {
+  if (!isRecord(value)) return false
+  const { type, task, turn, attempt, at, index: place, delta, offset } = value
+  return (
+    type === 'message.delta' &&
+    isPlainText(delta) &&
+    isCount(turn) &&
+    turn >= 1 &&
+    isCount(attempt) &&
+    isCount(place) &&
+    isCount(offset) &&
+    Number.isFinite(at) &&
+    typeof task === 'string' &&
+    uuidPattern.test(task) &&
+    countFields(value) === 8
+  )
+}
+
+/** By capitals it is the schema's to make one form of it. */
+const uuidPattern = /^[\da-f]{8}-[\da-f]{4}-[1-8][\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/

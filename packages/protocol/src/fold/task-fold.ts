@@ -1,0 +1,193 @@
+/**
+ * The fold of a task's log into its state. Every reader uses it, so all readers agree.
+ *
+ * A state is immutable and `applyEvent` is pure. It applies each cursor once. It ignores an event that cannot apply (a closed index, a skipped
+ * index) and counts it in `discarded`, so that one bad entry never breaks a reader. It throws only for a delta that does not begin where its
+ * message ends: then an event was lost, and the reader must load the log again from its cursor.
+ */
+
+import type { Message, Turn } from '../entities/entities.ts'
+import { hasEnded, type TaskStatus } from '../entities/status.ts'
+import { RivuletError } from '../errors.ts'
+import { type Cursor, compareCursors, origin } from '../events/cursor.ts'
+import { type Event, type EventOf, isMessageEvent, type MessageEvent } from '../events/event.ts'
+import { DeltaAccumulator, timeOf } from './delta-accumulator.ts'
+import { PersistentList } from './persistent-list.ts'
+
+/** A turn as known from the log. Only a snapshot has its id and parameters. */
+export type FoldedTurn = Omit<Turn, 'id' | 'task' | 'queuedAt'> & Partial<Pick<Turn, 'id' | 'queuedAt'>> & { firstIndex?: number }
+
+export type TaskState = Readonly<{
+  /** The last event applied. */
+  cursor: Cursor
+  status: TaskStatus
+  /** Ascending by number. */
+  turns: readonly FoldedTurn[]
+  /** The messages from index `messagesFrom` on, without gaps. */
+  messages: PersistentList<DeltaAccumulator>
+  messagesFrom: number
+  /** How many events were ignored. */
+  discarded: number
+}>
+
+export const emptyState: TaskState = {
+  cursor: origin,
+  status: 'queued',
+  turns: [],
+  messages: PersistentList.from([]),
+  messagesFrom: 0,
+  discarded: 0,
+}
+
+/** The state that a snapshot describes. Events after its cursor continue from it, even in the middle of a message. */
+export function restoreState(
+  cursor: Cursor,
+  snapshot: { status: TaskStatus; turns: FoldedTurn[]; messages: Message[]; messagesFrom?: number },
+): TaskState {
+  const messages = PersistentList.from(snapshot.messages.map(message => DeltaAccumulator.of(message)))
+  const { status, turns, messagesFrom = snapshot.messages[0]?.index ?? 0 } = snapshot
+  return { cursor, status, turns, messages, messagesFrom, discarded: 0 }
+}
+
+export function applyEvent(state: TaskState, event: Event, cursor: Cursor): TaskState {
+  if (compareCursors(cursor, state.cursor) <= 0) return state
+  return isMessageEvent(event) ? changeMessage(state, event, cursor) : { ...change(state, event), cursor }
+}
+
+export function messagesOf(state: TaskState): Message[] {
+  return Array.from(state.messages, accumulator => accumulator.message)
+}
+
+export function messageAt(state: TaskState, index: number): DeltaAccumulator | undefined {
+  return state.messages.get(index - state.messagesFrom)
+}
+
+/** The index that the next new message gets. */
+export function nextIndexOf(state: TaskState): number {
+  return state.messagesFrom + state.messages.length
+}
+
+/** Whether every turn in the log has ended. False while there is no turn. */
+export function isSettled(state: TaskState): boolean {
+  return state.turns.length > 0 && state.turns.every(turn => hasEnded(turn.status))
+}
+
+/** The events that close the open messages, in index order. A worker that stops and a server that stops a turn use the same ones. */
+export function closingEvents(
+  state: TaskState,
+  how: Pick<EventOf<'message.finished'>, 'task' | 'turn' | 'attempt' | 'at' | 'status' | 'error'>,
+): EventOf<'message.finished'>[] {
+  const stop = how.status === 'aborted' ? ({ stopReason: 'aborted' } as const) : {}
+  const open = messagesOf(state).filter(message => message.status === 'streaming')
+  return open.map(({ index }) => ({ type: 'message.finished', ...how, ...stop, index }))
+}
+
+function change(state: TaskState, event: Exclude<Event, MessageEvent>): TaskState {
+  switch (event.type) {
+    case 'turn.queued':
+      return queueTurn(state, event)
+    case 'turn.started':
+      return startTurn(state, event)
+    case 'turn.waiting':
+      return { ...updateTurn(state, event, { status: 'waiting' }), status: 'waiting' }
+    case 'turn.resumed':
+      return { ...updateTurn(state, event, { status: 'running' }), status: 'running' }
+    case 'turn.finished':
+      return finishTurn(state, event)
+    case 'custom':
+      return state
+    default:
+      return event satisfies never
+  }
+}
+
+function queueTurn(state: TaskState, event: EventOf<'turn.queued'>): TaskState {
+  if (state.turns.some(turn => turn.number === event.turn)) return state
+  const { attempt, input, omitted, at } = event
+  const told = { ...(input && { input }), ...(omitted && { omitted }) }
+  const queued = updateTurn(state, event, { status: 'queued', attempt, queuedAt: timeOf(at), ...told })
+  return { ...queued, status: hasEnded(state.status) ? 'queued' : state.status }
+}
+
+function startTurn(state: TaskState, event: EventOf<'turn.started'>): TaskState {
+  const { attempt, firstIndex, input, at } = event
+  const started = state.turns.find(turn => turn.number === event.turn)?.startedAt ?? timeOf(at)
+  const turn = updateTurn(state, event, {
+    status: 'running',
+    attempt,
+    firstIndex,
+    startedAt: started,
+    ...(input && { input: input.content }),
+  })
+  return { ...turn, ...startMessages(state, firstIndex, input), status: 'running' }
+}
+
+/** Drops the messages of an earlier attempt, then sets the input. A fold that starts with this event starts at the turn's first index. */
+function startMessages(state: TaskState, firstIndex: number, input: Message | undefined): Pick<TaskState, 'messages' | 'messagesFrom'> {
+  const first = input?.index ?? firstIndex
+  const begins = state.messages.length === 0 || nextIndexOf(state) < first || first < state.messagesFrom
+  const messagesFrom = begins ? first : state.messagesFrom
+  const kept = begins ? PersistentList.from<DeltaAccumulator>([]) : state.messages.truncate(firstIndex - messagesFrom)
+  return { messagesFrom, messages: input ? kept.set(input.index - messagesFrom, DeltaAccumulator.of(input)) : kept }
+}
+
+function finishTurn(state: TaskState, event: EventOf<'turn.finished'>): TaskState {
+  const { status, attempt, stopReason, usage, error, at } = event
+  const outcome = { status, attempt, stopReason, finishedAt: timeOf(at), ...(usage && { usage }), ...(error && { error }) }
+  const finished = updateTurn(state, event, outcome)
+  // A queued turn can end by its deadline while the turn before it is running.
+  return { ...finished, status: finished.turns.find(turn => !hasEnded(turn.status))?.status ?? status }
+}
+
+function updateTurn(state: TaskState, { turn: number }: Event, fields: Partial<FoldedTurn>): TaskState {
+  const { omitted, ...known }: Partial<FoldedTurn> = state.turns.find(turn => turn.number === number) ?? {}
+  // What a snapshot has left out may be told now.
+  const missing = omitted?.filter(name => !(name in fields)) ?? []
+  const left = missing.length > 0 ? { omitted: missing } : {}
+  const updated: FoldedTurn = { ...{ number, status: 'queued', attempt: 0 }, ...known, ...left, ...fields }
+  const others = state.turns.filter(turn => turn.number !== number)
+  return { ...state, turns: [...others, updated].sort((a, b) => a.number - b.number) }
+}
+
+/** Handles every delta, so it is cheap: one new state and one new message; everything else is shared. */
+function changeMessage(state: TaskState, event: MessageEvent, cursor: Cursor): TaskState {
+  const { status, turns, messagesFrom } = state
+  const before = messageAt(state, event.index)
+  const after = before ? changeKnown(before, event) : openNew(state, event)
+  const messages = after ? state.messages.set(event.index - messagesFrom, after) : state.messages
+  return { cursor, status, turns, messages, messagesFrom, discarded: after ? state.discarded : state.discarded + 1 }
+}
+
+function openNew(state: TaskState, event: MessageEvent): DeltaAccumulator | null {
+  if (event.index !== nextIndexOf(state)) return null
+  if (event.type === 'message.started') return DeltaAccumulator.started(event)
+  return event.type === 'message.replaced' ? DeltaAccumulator.replaced(event) : null
+}
+
+function changeKnown(accumulator: DeltaAccumulator, event: MessageEvent): DeltaAccumulator | null {
+  if (!accumulator.isOpen) return null
+  switch (event.type) {
+    case 'message.started':
+      return null
+    case 'message.replaced':
+      return accumulator.replace(event)
+    case 'message.finished':
+      return accumulator.finish(event)
+    case 'message.delta':
+      return appendDelta(accumulator, event)
+    default:
+      return event satisfies never
+  }
+}
+
+function appendDelta(accumulator: DeltaAccumulator, { delta, offset, index }: EventOf<'message.delta'>): DeltaAccumulator | null {
+  let expected: number
+  try {
+    expected = accumulator.offsetOf(delta)
+  } catch {
+    return null
+  }
+  if (expected !== offset)
+    throw new RivuletError('offset_mismatch', `Message ${index} has length ${expected}, but its delta begins at ${offset}`)
+  return accumulator.append(delta)
+}

@@ -1,0 +1,226 @@
+/**
+ * Converts an agent's updates to the events of its turn, and enforces the writer's rules of the protocol.
+ *
+ * Its events can always be appended, folded by any reader and stored: indexes open in order, a message without a start is started empty, deltas
+ * match their message and carry their offset, text is well formed, long deltas are split, and nothing follows a close. An update that breaks
+ * these rules is discarded and counted or, for a strict caller, rejected.
+ */
+
+import { emptyContent } from '../entities/content.ts'
+import type { Failure, Message } from '../entities/entities.ts'
+import type { MessageStatus } from '../entities/status.ts'
+import { type ErrorCode, RivuletError } from '../errors.ts'
+import { formatCursor } from '../events/cursor.ts'
+import { contentTypeOf, type Delta, isTextDelta } from '../events/delta.ts'
+import type { Event, EventOf } from '../events/event.ts'
+import { copyTextDelta, type Update, type UpdateOf, updateSchema } from '../events/update.ts'
+import { defaultLimits, type Limits, limitNames } from '../limits.ts'
+import { base64Bytes, canonicalBase64 } from '../values/base64.ts'
+import { toStorableJson, toStorableText } from '../values/json.ts'
+import { brokenJson, closeJson, type DeltaAccumulator } from './delta-accumulator.ts'
+import { splitDelta, utf8Length } from './delta-split.ts'
+import { createHalfCharacters } from './half-characters.ts'
+import { applyEvent, closingEvents, emptyState, messageAt, messagesOf, nextIndexOf, type TaskState } from './task-fold.ts'
+
+export type ComposedTurn = { task: string; turn: number; attempt: number; firstIndex: number }
+
+export type TurnComposer = {
+  /**
+   * The events of an update, in order; possibly none.
+   * `strict` throws for an update after a close or before a start, instead of discarding it or starting the message.
+   */
+  compose(update: Update, options?: { strict?: boolean }): Event[]
+  /** The events that close the open messages, in index order. */
+  closeAll(status: Exclude<MessageStatus, 'streaming'>, error?: Failure): Event[]
+  /** The events after `turn.started` that restore the current messages in a log that lost them. */
+  rewrite(): Event[]
+  /** The agent's message at its own index. */
+  messageAt(index: number): Message | undefined
+  messages(): Message[]
+  /** The agent's own index of its next new message. */
+  nextIndex(): number
+  /** How many updates were discarded: after a close, a second start, or a close without a start. */
+  discarded(): number
+}
+
+export type ComposerOptions = { limits?: Pick<Limits, 'deltaBytes' | 'turnBytes' | 'jsonDepth'>; now?: () => number }
+
+export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits, now = Date.now }: ComposerOptions = {}): TurnComposer {
+  const { task, turn: number, attempt, firstIndex } = turn
+  const halves = createHalfCharacters()
+  let state: TaskState = { ...emptyState, messagesFrom: firstIndex }
+  let recorded = 0
+  let discarded = 0
+  let bytes = 0
+
+  return {
+    compose,
+    closeAll,
+    rewrite: () => messagesOf(state).flatMap(rewriteMessage),
+    messageAt: index => messageAt(state, firstIndex + index)?.message,
+    messages: () => messagesOf(state),
+    nextIndex: () => nextIndexOf(state) - firstIndex,
+    discarded: () => discarded,
+  }
+
+  function compose(given: Update, { strict = false } = {}): Event[] {
+    const update = checkUpdate(given, limits.jsonDepth)
+    if (update.type === 'custom') {
+      count(update)
+      return [record(customEvent(update))]
+    }
+    const index = firstIndex + update.index
+    const known = messageAt(state, index)
+    const fault = faultOf(update, known, index, strict)
+    if (fault?.fatal || (fault && strict)) throw new RivuletError(fault.code, `${update.type} at message ${update.index}: ${fault.message}`)
+    if (fault) {
+      discarded += 1
+      return []
+    }
+    if (update.type === 'delta') known?.offsetOf(update.delta) // Throws for a delta of the wrong type before any state changes.
+    count(update)
+    return eventsOf(update, known, index)
+  }
+
+  /** The reason to reject an update, or null. A fatal reason is thrown even when the caller is not strict. */
+  function faultOf(
+    update: Exclude<Update, { type: 'custom' }>,
+    known: DeltaAccumulator | undefined,
+    index: number,
+    strict: boolean,
+  ): Fault | null {
+    if (known && !known.isOpen) return { code: 'message_closed', message: 'the message is closed' }
+    if (known) return update.type === 'start' ? { code: 'index_out_of_order', message: 'the message is already open' } : null
+    if (update.type === 'done') return { code: 'message_not_started', message: 'the message was not started' }
+    if (update.type === 'delta' && strict) return { code: 'message_not_started', message: 'the message was not started' }
+    if (index === nextIndexOf(state) || (update.type === 'delta' && isEmpty(update.delta))) return null
+    return { code: 'index_out_of_order', message: `the next new message must have index ${nextIndexOf(state) - firstIndex}`, fatal: true }
+  }
+
+  function eventsOf(update: Exclude<Update, { type: 'custom' }>, known: DeltaAccumulator | undefined, index: number): Event[] {
+    switch (update.type) {
+      case 'start':
+        return [record(startedEvent(index, update))]
+      case 'delta':
+        return deltaEvents(index, known, update.delta)
+      case 'full': {
+        halves.forget(index)
+        const { content, metadata } = update
+        return [record({ type: 'message.replaced', ...stamp(), index, content, ...(metadata && { metadata }) })]
+      }
+      case 'done': {
+        const { type: _, index: __, status = 'complete', ...how } = update
+        return [...flushHalves(index), record(withTrueStatus({ type: 'message.finished', ...stamp(), index, status, ...how }))]
+      }
+      default:
+        return update satisfies never
+    }
+  }
+
+  function closeAll(status: Exclude<MessageStatus, 'streaming'>, error?: Failure): Event[] {
+    const flushed = messagesOf(state).flatMap(({ index }) => flushHalves(index))
+    return [
+      ...flushed,
+      ...closingEvents(state, { ...stamp(), status, ...(error && { error }) }).map(closing => record(withTrueStatus(closing))),
+    ]
+  }
+
+  function deltaEvents(index: number, known: DeltaAccumulator | undefined, delta: Delta): Event[] {
+    if (isEmpty(delta)) return []
+    // Opened even when only half a character is ready, because an update of the next message may come before the other half.
+    const opening = known ? [] : [record(startedEvent(index, { content: emptyContent(contentTypeOf(delta.type)) }))]
+    if (delta.type === 'data') halves.forget(index) // The value replaces the text that the half belongs to.
+    const ready = isTextDelta(delta) ? halves.join(index, delta) : delta
+    return ready ? [...opening, ...splitDelta(ready, limits.deltaBytes).map(piece => deltaEvent(index, piece))] : opening
+  }
+
+  function flushHalves(index: number): Event[] {
+    return halves.flush(index).flatMap(half => deltaEvents(index, messageAt(state, index), half))
+  }
+
+  function deltaEvent(index: number, delta: Delta): Event {
+    const offset = messageAt(state, index)?.offsetOf(delta) ?? 0
+    // Without `stamp()`, because a spread takes several times as long, and nearly every event is a delta.
+    return record({ type: 'message.delta', task, turn: number, attempt, at: now(), index, delta, offset })
+  }
+
+  /** Called before an event is recorded, so that an update over the limit is rejected whole and the composer's fold stays equal to the log's. */
+  function count(update: Update): void {
+    const size = sizeOf(update)
+    if (bytes + size > limits.turnBytes)
+      throw new RivuletError(
+        'output_too_large',
+        `The output of the turn exceeds ${limitNames.turnBytes}: at most ${limits.turnBytes} bytes`,
+      )
+    bytes += size
+  }
+
+  /** Applies an event to the composer's own fold. */
+  function record<E extends Event>(event: E): E {
+    recorded += 1
+    state = applyEvent(state, event, formatCursor(1, recorded))
+    return event
+  }
+
+  /** Writes the status that every reader's fold will have: a message whose JSON text is invalid is failed, not complete. */
+  function withTrueStatus(closing: EventOf<'message.finished'>): EventOf<'message.finished'> {
+    const content = messageAt(state, closing.index)?.message.content
+    if (closing.status !== 'complete' || !content || closeJson(content)) return closing
+    return { ...closing, status: 'failed', error: closing.error ?? brokenJson }
+  }
+
+  function startedEvent(index: number, { content, metadata }: Pick<UpdateOf<'start'>, 'content' | 'metadata'>): Event {
+    return { type: 'message.started', ...stamp(), index, author: 'agent', content, ...(metadata && { metadata }) }
+  }
+
+  function customEvent({ name, data, index }: UpdateOf<'custom'>): Event {
+    return { type: 'custom', ...stamp(), name, data, ...(index !== undefined && { index: firstIndex + index }) }
+  }
+
+  function rewriteMessage({ index, author, content, metadata, status, stopReason, usage, error }: Message): Event[] {
+    const started: Event = { type: 'message.started', ...stamp(), index, author, content, metadata }
+    if (status === 'streaming') return [started]
+    const how = { ...(stopReason && { stopReason }), ...(usage && { usage }), ...(error && { error }) }
+    return [started, { type: 'message.finished', ...stamp(), index, status, ...how }]
+  }
+
+  function stamp() {
+    return { task, turn: number, attempt, at: now() }
+  }
+}
+
+type Fault = { code: ErrorCode; message: string; fatal?: true }
+
+function checkUpdate(given: Update, maxDepth: number): Update {
+  const copied = copyTextDelta(given)
+  if (copied) return copied
+  const isText = given?.type === 'delta' && typeof given.delta === 'object' && given.delta !== null && isTextDelta(given.delta)
+  const parsed = updateSchema.safeParse(isText ? given : toStorableJson(given, maxDepth + 2))
+  if (parsed.success) return canonical(parsed.data)
+  const issue = parsed.error.issues[0]
+  throw new RivuletError('bad_event', `Invalid update: ${issue?.message ?? ''} at ${issue?.path.join('.') ?? ''}`, { cause: parsed.error })
+}
+
+function canonical(update: Update): Update {
+  if (update.type === 'full') return { ...update, content: closeJson(update.content) ?? throwBrokenJson() }
+  if (update.type !== 'delta' || update.delta.type !== 'media') return update
+  return { ...update, delta: { type: 'media', bytes: canonicalBase64(update.delta.bytes) } }
+}
+
+/** A full message is complete, so its JSON text must be valid. */
+function throwBrokenJson(): never {
+  throw new RivuletError('bad_event', brokenJson.message)
+}
+
+function isEmpty(delta: Delta): boolean {
+  return (isTextDelta(delta) && delta.text === '') || (delta.type === 'media' && delta.bytes === '')
+}
+
+/** The size of an update in bytes; at least the size of its events' content. */
+function sizeOf(update: Update): number {
+  if (update.type === 'done') return 0
+  if (update.type !== 'delta') return utf8Length(JSON.stringify(update))
+  const { delta } = update
+  if (isTextDelta(delta)) return utf8Length(toStorableText(delta.text))
+  return delta.type === 'media' ? base64Bytes(delta.bytes) : utf8Length(JSON.stringify(delta))
+}

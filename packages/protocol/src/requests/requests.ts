@@ -1,0 +1,109 @@
+/** The requests of callers. Strict: an unknown field is an error, and no value is coerced. */
+import { z } from 'zod'
+import { strictContentSchema, text } from '../entities/content.ts'
+import { agentNameSchema, taskIdSchema } from '../entities/entities.ts'
+import { taskStatusSchema } from '../entities/status.ts'
+import { maxMetadataFilters, maxPageSize, maxTokenSeconds } from '../limits.ts'
+import { jsonObjectSchema, jsonSchema } from '../values/json.ts'
+
+const hour = 3_600_000
+const day = 24 * hour
+
+/** An integer from 0 to `max`. Rejects -0, because JSON would silently change it to 0. */
+function wholeUpTo(max: number) {
+  return z
+    .int()
+    .min(0)
+    .max(max)
+    .refine(value => !Object.is(value, -0), 'Expected 0 instead of -0')
+}
+
+/** A string is shorthand for plain text. */
+const inputSchema = z.union([z.string().transform(value => text(value)), strictContentSchema])
+
+export const createTaskBody = z.strictObject({
+  agent: agentNameSchema,
+  input: inputSchema.optional(),
+  params: jsonSchema.optional(),
+  metadata: jsonObjectSchema.optional(),
+  name: z.string().min(1).max(200).optional(),
+  /** Higher runs first among the queued turns of an agent. */
+  priority: wholeUpTo(100).default(0),
+  delayMs: wholeUpTo(365 * day).default(0),
+  timeoutMs: z
+    .int()
+    .min(1)
+    .max(30 * day)
+    .default(hour),
+  maxAttempts: z.int().min(1).max(100).default(3),
+})
+
+export const createTurnBody = z.strictObject({
+  input: inputSchema.optional(),
+  params: jsonSchema.optional(),
+  ifBusy: z.enum(['queue', 'reject', 'interrupt']).default('queue'),
+})
+
+export const cancelTaskBody = z.strictObject({ reason: z.string().max(1000).optional() })
+
+/** What a token permits on its task. */
+export const tokenRightSchema = z.enum(['read', 'send', 'cancel'])
+
+/** Whom a token is for, in the words of the application that makes it: a user's id, as a rule. */
+const tokenSubject = z.string().min(1).max(200)
+
+export const createTokenBody = z.strictObject({
+  can: z.union([tokenRightSchema.transform(right => [right]), z.array(tokenRightSchema).min(1).max(3)]),
+  ttlSeconds: z.int().min(5).max(maxTokenSeconds).default(900),
+  subject: tokenSubject.optional(),
+})
+
+export const revokeTokensQuery = z.strictObject({ subject: tokenSubject.optional() })
+
+export const tokenAnswer = z.object({ token: z.string(), can: z.array(tokenRightSchema), expiresAt: z.iso.datetime() })
+
+/** A number in a query string: digits only. */
+const digits = z
+  .string()
+  .regex(/^\d{1,9}$/, 'Use 1 to 9 digits')
+  .transform(Number)
+/** The number of a turn, in an address. */
+export const turnNumberSchema = z
+  .string()
+  .regex(/^[1-9]\d{0,8}$/, 'A turn has a number, from 1')
+  .transform(Number)
+const limit = digits.pipe(z.int().min(1).max(maxPageSize)).default(maxPageSize)
+
+const taskFilters = {
+  agent: agentNameSchema.optional(),
+  status: taskStatusSchema.optional(),
+  name: z.string().optional(),
+  limit,
+  cursor: taskIdSchema.optional(),
+}
+
+/** `metadata.<key>=<value>` filters tasks by their metadata. Any other unknown name is an error. */
+export const listTasksQuery = z
+  .object(taskFilters)
+  .catchall(z.string())
+  .superRefine((query, context) => {
+    const unknown = Object.keys(query).filter(key => !Object.hasOwn(taskFilters, key) && !/^metadata\../.test(key))
+    for (const key of unknown) context.addIssue({ code: 'custom', path: [key], message: 'Unknown parameter' })
+    const filters = Object.keys(query).filter(key => key.startsWith('metadata.'))
+    if (filters.length > maxMetadataFilters)
+      context.addIssue({ code: 'custom', path: [], message: `At most ${maxMetadataFilters} metadata filters are allowed` })
+  })
+
+export const listMessagesQuery = z.strictObject({ after: digits.optional(), limit, turn: digits.optional() })
+
+export type CreateTask = z.output<typeof createTaskBody>
+export type CreateTurn = z.output<typeof createTurnBody>
+export type TaskToken = z.output<typeof tokenAnswer>
+export type TokenRight = z.output<typeof tokenRightSchema>
+export type ListTasks = z.output<typeof listTasksQuery>
+export type ListMessages = z.output<typeof listMessagesQuery>
+
+export type CreateTaskInput = z.input<typeof createTaskBody>
+export type CreateTurnInput = z.input<typeof createTurnBody>
+export type CreateTokenInput = z.input<typeof createTokenBody>
+export type RevokeTokensInput = z.input<typeof revokeTokensQuery>

@@ -1,0 +1,81 @@
+/**
+ * The environment of a program: how every program reads it, and the variables that more than one program reads.
+ *
+ * A program reads it once, at its start. An empty variable counts as not set. One error lists every invalid variable, without the values,
+ * because some of them are secrets. `npm run docs:variables` copies each description into docs/operations.md and .env.example.
+ */
+import { z } from 'zod'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** @param reader the program, as in "Invalid environment of …" */
+export function readEnvironment<S extends z.ZodType>(reader: string, schema: S, environment: Environment): z.output<S> {
+  const set = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''))
+  const parsed = schema.safeParse(set)
+  if (parsed.success) return parsed.data
+  const lines = parsed.error.issues.map(issue => `  ${issue.path.join('.')}: ${reasonOf(issue)}`)
+  throw new Error(`Invalid environment of ${reader}:\n${lines.join('\n')}`)
+}
+
+function reasonOf({ message }: z.core.$ZodIssue): string {
+  if (/received undefined$/.test(message)) return 'is required'
+  if (/received NaN$/.test(message)) return 'must be a number'
+  if (/expected int,/.test(message)) return 'must be a whole number'
+  return message
+}
+
+export const defaultUrl = 'http://127.0.0.1:4000'
+
+/** For a duration, a limit or a count. */
+export const wholeNumber = (byDefault: number, min = 1, max = Number.MAX_SAFE_INTEGER) =>
+  z.coerce.number().int().min(min).max(max).default(byDefault)
+
+export const sharedVariables = {
+  HOST: z.string().default('127.0.0.1').describe('the address that the API listens on; any address but this machine requires a key'),
+  PORT: z.coerce.number().int().min(0).max(65_535).default(4000).describe('the port that the API listens on'),
+  REDIS_URL: z
+    .string()
+    .regex(/^rediss?:\/\//, 'must be a redis:// URL')
+    .meta({
+      description:
+        'Redis 6.2 or newer, or Valkey, with `maxmemory-policy noeviction`; with `npm start`, unset means one of its own: the installed one, else an embedded one',
+      examples: ['redis://:change-me@127.0.0.1:6379'],
+    }),
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'must be a postgres:// URL')
+    .meta({
+      description: 'Postgres; with `npm start`, unset means one of its own: the installed one, else an embedded one',
+      examples: ['postgres://rivulet:change-me@127.0.0.1:5432/rivulet'],
+    }),
+  REDIS_PREFIX: z
+    .string()
+    .regex(/^[\w:-]{1,64}$/, 'must be 1 to 64 letters, digits, _, : or -')
+    .default('rivulet')
+    .describe('part of the name of every Redis key and channel; the same for all APIs and workers'),
+  RIVULET_URL: z
+    .url({ protocol: /^https?$/ })
+    .default(defaultUrl)
+    .describe('the URL of the API, for workers and the command line'),
+  RIVULET_KEY: z
+    .string()
+    .optional()
+    .describe(
+      'a key with every scope: the API accepts it, the command line sends it; at least 16 characters unless only this machine can call',
+    ),
+  RIVULET_WORKER_KEY: z
+    .string()
+    .optional()
+    .describe(
+      'the key of workers: the API accepts it for `/internal`, a worker sends it; at least 16 characters unless only this machine can call',
+    ),
+  KEY_PEPPER: z
+    .string()
+    .min(32, 'must have at least 32 characters')
+    .optional()
+    .describe('the secret of the keys from `rivulet keys create`, at least 32 characters; the same for all APIs and for that command'),
+  LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+    .default('info')
+    .describe('the lowest level that is logged, as lines of JSON on stdout'),
+}

@@ -1,5 +1,5 @@
 /** The environment of the command line, read once and checked whole. Programs that it starts check their own. */
-import { type Environment, readEnvironment, sharedVariables } from '@rivulet/protocol/environment'
+import { type Environment, readEnvironment, sharedVariables } from '@rivulet/runtime/environment'
 import { z } from 'zod'
 
 const { HOST, PORT, REDIS_URL, DATABASE_URL, RIVULET_URL, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER } = sharedVariables

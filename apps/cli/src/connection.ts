@@ -1,6 +1,6 @@
 /** The options of every command that talks to a platform, and the client that they ask for. */
 import { createClient, type RivuletClient } from '@rivulet/client'
-import { defaultUrl } from '@rivulet/protocol/environment'
+import { defaultUrl } from '@rivulet/runtime/environment'
 import type { Command } from 'commander'
 import type { Environment } from './context.ts'
 import { UsageError } from './exit-code.ts'

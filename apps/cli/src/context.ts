@@ -1,5 +1,5 @@
 /** What a command is given of the world around it. */
-import type { Pen } from './pen.ts'
+import type { Pen } from './terminal/pen.ts'
 
 export type Environment = Record<string, string | undefined>
 

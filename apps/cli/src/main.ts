@@ -5,9 +5,9 @@ import { CommanderError } from 'commander'
 import { urlOf } from './connection.ts'
 import type { Context } from './context.ts'
 import { exitCodes, UsageError } from './exit-code.ts'
-import { sentenceOf } from './failure-sentence.ts'
-import { createPen } from './pen.ts'
 import { createProgram } from './program.ts'
+import { sentenceOf } from './terminal/failure-sentence.ts'
+import { createPen } from './terminal/pen.ts'
 
 let exitCode: number = exitCodes.completed
 const context: Context = {

@@ -5,8 +5,8 @@ import { CommanderError } from 'commander'
 import { expect, test } from 'vitest'
 import type { Context, Environment } from './context.ts'
 import { UsageError } from './exit-code.ts'
-import { createPen } from './pen.ts'
 import { createProgram } from './program.ts'
+import { createPen } from './terminal/pen.ts'
 
 const someTask = '00000000-0000-7000-8000-000000000000'
 

@@ -2,8 +2,8 @@
 import type { Command } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
-import { toJsonLine } from '../json-line.ts'
-import { formatTable } from '../table.ts'
+import { toJsonLine } from '../terminal/json-line.ts'
+import { formatTable } from '../terminal/table.ts'
 
 type AgentsOptions = { url?: string; key?: string; json?: boolean }
 

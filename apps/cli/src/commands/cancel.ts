@@ -2,8 +2,8 @@
 import type { Command } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
-import { toJsonLine } from '../json-line.ts'
-import { parseTaskId } from '../task-argument.ts'
+import { parseTaskId } from '../tasks/task-argument.ts'
+import { toJsonLine } from '../terminal/json-line.ts'
 
 type CancelOptions = { url?: string; key?: string; reason?: string; json?: boolean }
 

@@ -1,13 +1,13 @@
 /** `rivulet doctor`: what is installed, which engines would be used, whether they run, and whether a platform is there. Exits 1 when something fails. */
 import type { Command } from 'commander'
-import { checkUp, type Finding } from '../checkup.ts'
-import { cleanLine } from '../clean-text.ts'
+import { checkUp, type Finding } from '../checkup/checkup.ts'
 import { readConfig } from '../config.ts'
 import { addConnectionOptions, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { exitCodes } from '../exit-code.ts'
-import { toJsonLine } from '../json-line.ts'
-import type { Style } from '../pen.ts'
+import { cleanLine } from '../terminal/clean-text.ts'
+import { toJsonLine } from '../terminal/json-line.ts'
+import type { Style } from '../terminal/pen.ts'
 
 type DoctorOptions = { url?: string; key?: string; json?: boolean }
 

@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Command } from 'commander'
 import type { Context, Environment } from '../context.ts'
-import { toJsonLine } from '../json-line.ts'
-import { createProject } from '../new-project.ts'
+import { createProject } from '../project/new-project.ts'
+import { toJsonLine } from '../terminal/json-line.ts'
 
 type InitOptions = { install: boolean; json?: boolean }
 

@@ -3,14 +3,22 @@ import type { KeyInfo, Keyring, Scope } from '@rivulet/api/keys'
 import { type Command, InvalidArgumentError } from 'commander'
 import { readConfig } from '../config.ts'
 import type { Context } from '../context.ts'
-import { formatAge, parseDuration } from '../duration.ts'
-import { openPostgres } from '../engines.ts'
 import { UsageError } from '../exit-code.ts'
-import { toJsonLine } from '../json-line.ts'
-import { findRunning } from '../running-note.ts'
-import { formatTable } from '../table.ts'
+import { openPostgres } from '../platform/engines.ts'
+import { findRunning } from '../platform/running-note.ts'
+import { formatAge, parseDuration } from '../terminal/duration.ts'
+import { toJsonLine } from '../terminal/json-line.ts'
+import { formatTable } from '../terminal/table.ts'
 
-type CreateOptions = { tenant?: string; scope?: string[]; name?: string; expires?: number; json?: boolean }
+type CreateOptions = {
+  tenant?: string
+  scope?: string[]
+  allTenants?: boolean
+  agent?: string[]
+  name?: string
+  expires?: number
+  json?: boolean
+}
 
 /** Loaded when it is needed: it brings the database driver along, and no other command wants that. */
 const load = () => import('@rivulet/api/keys')
@@ -22,6 +30,8 @@ export function addKeysCommands(program: Command, context: Context): void {
     .description('create a key; it is shown once')
     .option('--tenant <tenant>', 'whose tasks it is for (default: default)')
     .option('--scope <scope>', 'tasks:read, tasks:write, admin or worker (again for more; default: both of tasks)', add)
+    .option('--all-tenants', 'with the scope worker: for the turns of all tenants, not of one')
+    .option('--agent <agent>', 'with the scope worker: for this agent only (again for more; default: all)', add)
     .option('--name <name>', 'what it is for')
     .option('--expires <time>', 'how long it is good: 90d, 12h, 30m (default: for ever)', parseTime)
     .option('--json', 'print it as JSON')
@@ -42,10 +52,13 @@ export function addKeysCommands(program: Command, context: Context): void {
 async function create({ environment, out, err }: Context, keyring: Keyring, options: CreateOptions): Promise<void> {
   const { defaultTenant, readKeyPepper, scopes } = await load()
   const { tenant = defaultTenant, scope: granted = ['tasks:read', 'tasks:write'], name = '', expires, json } = options
+  const { allTenants, agent: agents } = options
+  if (allTenants && options.tenant !== undefined) throw new UsageError('A key is for one tenant, or for --all-tenants')
+  if ((allTenants || agents) && !granted.includes('worker')) throw new UsageError('--all-tenants and --agent need --scope worker')
   const unknown = granted.filter(scope => !scopes.includes(scope as Scope))
   if (unknown.length > 0) throw new UsageError(`A scope is one of ${scopes.join(', ')}`)
   const expiresAt = expires === undefined ? undefined : new Date(Date.now() + expires)
-  const wish = { tenant, name, scopes: [...new Set(granted as Scope[])], expiresAt }
+  const wish = { tenant, name, scopes: [...new Set(granted as Scope[])], expiresAt, allTenants, agents: agents && [...new Set(agents)] }
   const created = await keyring.create(wish, readKeyPepper(environment))
   if (json) return out.write(toJsonLine(created))
   out.write(`${created.key}\n`)
@@ -57,10 +70,10 @@ async function list({ out }: Context, keyring: Keyring, { json }: { json?: boole
   if (json) return out.write(toJsonLine({ data: keys }))
   const now = Date.now()
   const rows = keys.map(key => [
-    ...[key.id, key.tenant, key.scopes.join(' '), stateOf(key, now)],
+    ...[key.id, key.tenant, key.scopes.join(' '), workOf(key), stateOf(key, now)],
     ...[key.lastUsedAt ? formatAge(key.lastUsedAt, now) : 'never', key.name],
   ])
-  out.write(rows.length > 0 ? formatTable(['id', 'tenant', 'scopes', 'state', 'used', 'name'], rows) : 'no keys\n')
+  out.write(rows.length > 0 ? formatTable(['id', 'tenant', 'scopes', 'works for', 'state', 'used', 'name'], rows) : 'no keys\n')
 }
 
 async function revoke({ out }: Context, keyring: Keyring, id: string, { json }: { json?: boolean }): Promise<void> {
@@ -82,6 +95,12 @@ async function withKeyring({ environment, err }: Context, work: (keyring: Keyrin
     await keyring.close()
     await postgres.stop()
   }
+}
+
+/** What a worker with this key may run. */
+function workOf({ tenant, scopes, allTenants, agents }: KeyInfo): string {
+  if (!scopes.includes('worker')) return '-'
+  return [allTenants ? 'all tenants' : tenant, ...(agents ? [`(${agents.join(' ')})`] : [])].join(' ')
 }
 
 function stateOf({ revokedAt, expiresAt }: KeyInfo, now: number): string {

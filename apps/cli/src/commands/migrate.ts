@@ -4,9 +4,10 @@ import { once } from 'node:events'
 import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
 import type { Context } from '../context.ts'
-import { openPostgres } from '../engines.ts'
-import { toJsonLine } from '../json-line.ts'
-import { programs } from '../programs.ts'
+import { openPostgres } from '../platform/engines.ts'
+import { environmentFor } from '../platform/program-environment.ts'
+import { programs } from '../platform/programs.ts'
+import { toJsonLine } from '../terminal/json-line.ts'
 
 export function addMigrateCommand(program: Command, context: Context): void {
   program
@@ -23,7 +24,7 @@ async function migrate({ environment, out, err }: Context, options: { json?: boo
   const postgres = await openPostgres({ ...readConfig(environment), environment, write })
   try {
     const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), programs.api, 'migrate'], {
-      env: { ...environment, DATABASE_URL: postgres.url },
+      env: environmentFor('api', { ...environment, DATABASE_URL: postgres.url }),
       stdio: ['ignore', options.json ? 2 : 1, 2],
     })
     const [code] = await once(child, 'exit')

@@ -4,10 +4,10 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { exitCodeOf, exitCodes } from '../exit-code.ts'
-import { sentenceOf } from '../failure-sentence.ts'
-import { toJsonLine } from '../json-line.ts'
-import type { Pen } from '../pen.ts'
-import { closingLine, outcomeStyles, printEvents, watchTask } from '../watch-task.ts'
+import { closingLine, outcomeStyles, printEvents, watchTask } from '../tasks/watch-task.ts'
+import { sentenceOf } from '../terminal/failure-sentence.ts'
+import { toJsonLine } from '../terminal/json-line.ts'
+import type { Pen } from '../terminal/pen.ts'
 
 /** Ctrl-C comes twice where npm passes on what the terminal has sent to everybody. */
 const sameKeyMs = 200
@@ -56,7 +56,7 @@ async function watch({ out, err, exitWith }: Context, noted: Pen, task: TaskHand
   }
   const state = await watchTask(task, { said: out, noted, hidesInput: true, signal })
   if (signal.aborted) return exitWith(exitCodes.canceled)
-  if (hasEnded(state.status)) err.write(`${err.style(outcomeStyles[state.status], closingLine(state))}\n`)
+  if (hasEnded(state.status)) err.write(`${err.style(outcomeStyles[state.status], await closingLine(task, state))}\n`)
   exitWith(exitCodeOf(state.status))
 }
 

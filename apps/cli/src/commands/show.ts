@@ -1,14 +1,16 @@
 /** `rivulet show <task>`: a task as it is now: what it is, its turns, and everything that was said. */
-import type { Message, Page, TaskDetail, TaskHandle } from '@rivulet/client'
+import type { TaskDetail } from '@rivulet/client'
 import type { Command } from 'commander'
-import { cleanLine } from '../clean-text.ts'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
-import { formatAge, formatDuration } from '../duration.ts'
-import { toJsonLine } from '../json-line.ts'
-import { formatTable } from '../table.ts'
-import { parseTaskId } from '../task-argument.ts'
-import { createTranscript } from '../transcript.ts'
+import { readMessages } from '../tasks/all-messages.ts'
+import { parseTaskId } from '../tasks/task-argument.ts'
+import { createTranscript } from '../tasks/transcript.ts'
+import { failureText } from '../tasks/watch-task.ts'
+import { cleanLine } from '../terminal/clean-text.ts'
+import { formatAge, formatDuration } from '../terminal/duration.ts'
+import { toJsonLine } from '../terminal/json-line.ts'
+import { formatTable } from '../terminal/table.ts'
 
 type ShowOptions = { url?: string; key?: string; json?: boolean }
 
@@ -24,22 +26,12 @@ export function addShowCommand(program: Command, context: Context): void {
 async function show({ environment, out }: Context, id: string, options: ShowOptions): Promise<void> {
   const handle = connect(connectionOf(options, environment)).tasks.get(id)
   const detail = await handle.detail()
-  const messages = await allMessages(handle)
+  const messages = await readMessages(handle)
   if (options.json) return out.write(toJsonLine({ ...detail, messages }))
   out.write(describe(detail))
   const transcript = createTranscript({ said: out, noted: out, clock: () => performance.now() })
   transcript.show({ status: detail.task.status, messages, attempt: detail.turns.at(-1)?.attempt ?? 0 })
   transcript.end()
-}
-
-async function allMessages(handle: TaskHandle): Promise<Message[]> {
-  const found: Message[] = []
-  for (let after: number | null | undefined; after !== null; ) {
-    const page: Page<Message, number> = await handle.messages(after === undefined ? {} : { after })
-    found.push(...page.data)
-    after = page.nextCursor
-  }
-  return found
 }
 
 function describe({ task, turns }: TaskDetail): string {
@@ -58,7 +50,7 @@ function describe({ task, turns }: TaskDetail): string {
     status,
     String(attempt),
     startedAt && finishedAt ? formatDuration(Date.parse(finishedAt) - Date.parse(startedAt)) : '',
-    error ? `${error.message} (${error.code})` : '',
+    error ? `${failureText(error)} (${error.code})` : '',
   ])
   const lines = facts.map(([name = '', value = '']) => `${name.padEnd(9)}${value}\n`).join('')
   return `${lines}\n${formatTable(['turn', 'status', 'attempt', 'took', 'error'], rows)}\n`

@@ -1,12 +1,12 @@
 /** `rivulet start` and `rivulet dev`: everything in one terminal, until Ctrl-C. */
-import { defaultUrl } from '@rivulet/protocol/environment'
+import { defaultUrl } from '@rivulet/runtime/environment'
 import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
-import { openConsole } from '../console-page.ts'
 import type { Context } from '../context.ts'
-import { startPlatform } from '../platform.ts'
-import { createPlatformLog } from '../platform-log.ts'
-import { requireFreePort } from '../port-holder.ts'
+import { openConsole } from '../platform/console-page.ts'
+import { startPlatform } from '../platform/platform.ts'
+import { createPlatformLog } from '../platform/platform-log.ts'
+import { requireFreePort } from '../platform/port-holder.ts'
 
 export function addStartCommands(program: Command, context: Context): void {
   add('start', 'start engines, API and a worker with the example agents, or with those that these files export').option(

@@ -1,13 +1,13 @@
 /** `rivulet tail <task>`: what a task says, from its beginning or after a cursor, until it ends. Ctrl-C leaves; the task goes on. */
 import { type Cursor, hasEnded, parseCursor } from '@rivulet/client'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { createTextCleaner } from '../clean-text.ts'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { exitCodeOf, exitCodes } from '../exit-code.ts'
-import { readRawEvents } from '../raw-events.ts'
-import { parseTaskId } from '../task-argument.ts'
-import { closingLine, outcomeStyles, printEvents, watchTask } from '../watch-task.ts'
+import { readRawEvents } from '../tasks/raw-events.ts'
+import { parseTaskId } from '../tasks/task-argument.ts'
+import { closingLine, outcomeStyles, printEvents, watchTask } from '../tasks/watch-task.ts'
+import { createTextCleaner } from '../terminal/clean-text.ts'
 
 type TailOptions = { url?: string; key?: string; after?: Cursor; follow?: boolean; json?: boolean; raw?: boolean }
 
@@ -48,7 +48,7 @@ async function tail(context: Context, id: string, options: TailOptions): Promise
     } else {
       const state = await watchTask(task, { said: out, noted: out, ...request })
       if (leaving.signal.aborted) return exitWith(exitCodes.canceled)
-      if (hasEnded(state.status)) err.write(`${err.style(outcomeStyles[state.status], closingLine(state))}\n`)
+      if (hasEnded(state.status)) err.write(`${err.style(outcomeStyles[state.status], await closingLine(task, state))}\n`)
       exitWith(exitCodeOf(state.status))
     }
   } finally {

@@ -4,9 +4,9 @@ import { taskStatusSchema } from '@rivulet/protocol'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
-import { formatAge } from '../duration.ts'
-import { toJsonLine } from '../json-line.ts'
-import { formatTable } from '../table.ts'
+import { formatAge } from '../terminal/duration.ts'
+import { toJsonLine } from '../terminal/json-line.ts'
+import { formatTable } from '../terminal/table.ts'
 
 type TasksOptions = Pick<TaskQuery, 'agent' | 'name' | 'limit' | 'cursor' | 'metadata'> & {
   url?: string

@@ -4,11 +4,12 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { readConfig } from '../config.ts'
 import { addConnectionOptions, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
-import { createPlatformLog } from '../platform-log.ts'
-import { programs } from '../programs.ts'
-import { findRunning } from '../running-note.ts'
-import { foldersOf, watchSources } from '../source-watch.ts'
-import { superviseProcess } from '../supervised-process.ts'
+import { createPlatformLog } from '../platform/platform-log.ts'
+import { environmentFor } from '../platform/program-environment.ts'
+import { programs } from '../platform/programs.ts'
+import { findRunning } from '../platform/running-note.ts'
+import { foldersOf, watchSources } from '../platform/source-watch.ts'
+import { superviseProcess } from '../platform/supervised-process.ts'
 
 type WorkerOptions = { url?: string; key?: string; json?: boolean }
 
@@ -34,7 +35,7 @@ async function run(context: Context, files: string[], options: WorkerOptions): P
     name: 'worker',
     entry: programs.worker,
     args: files,
-    environment: { ...environment, ...whereToWork(environment, options) },
+    environment: environmentFor('worker', { ...environment, ...whereToWork(environment, options) }),
     write: log.write,
     hear: line => log.hear('worker', line),
     isWanted: () => isWanted,
@@ -57,10 +58,14 @@ function whereToWork(environment: Context['environment'], options: WorkerOptions
   const running = findRunning(readConfig(environment).dataDir)
   const redisUrl = environment.REDIS_URL || running?.redisUrl
   if (!redisUrl) throw new Error('No platform runs in this folder: start one with npm start, or set REDIS_URL and RIVULET_URL')
-  const url = options.url ?? (environment.RIVULET_URL || running?.url)
-  return {
-    REDIS_URL: redisUrl,
-    RIVULET_URL: connectionOf(url ? { url } : {}, environment).url,
-    RIVULET_WORKER_KEY: options.key ?? (environment.RIVULET_WORKER_KEY || environment.RIVULET_KEY),
-  }
+  const said = options.url ?? (environment.RIVULET_URL || running?.url)
+  const { url } = connectionOf(said ? { url: said } : {}, environment)
+  // The key in the note is for the platform of the note, and is sent to no other.
+  const noted = running?.url === url ? running : null
+  const key = options.key ?? (environment.RIVULET_WORKER_KEY || noted?.workerKey)
+  if (!key && !noted && environment.RIVULET_KEY) throw new Error(noRootKey)
+  return { REDIS_URL: redisUrl, RIVULET_URL: url, RIVULET_WORKER_KEY: key }
 }
+
+const noRootKey =
+  'A worker does not get RIVULET_KEY, because its agents could read it: set RIVULET_WORKER_KEY, or pass a key with the scope worker as --key'

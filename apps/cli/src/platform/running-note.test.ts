@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -39,7 +39,9 @@ test('a place that cannot be written to is no reason not to run', () => {
   expect(findRunning(join(folder, 'file', 'below'))).toBeNull()
 })
 
-test('nobody else may read it', () => {
+test('only its owner can read it, also where an older one was open to others', () => {
+  writeFileSync(join(folder, 'running.json'), '{}', { mode: 0o644 })
   noteRunning(folder, note)
+  expect(readdirSync(folder)).toEqual(['running.json'])
   expect(statSync(join(folder, 'running.json')).mode & 0o077).toBe(0)
 })

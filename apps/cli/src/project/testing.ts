@@ -5,7 +5,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Platform, startPlatform } from './platform.ts'
+import { type Platform, startPlatform } from '../platform/platform.ts'
 
 export type TestPlatform = { url: string; stop(): Promise<void> }
 

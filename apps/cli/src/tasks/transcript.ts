@@ -6,10 +6,10 @@
  * stays; when a turn is tried again, a line says so and its messages are written anew.
  */
 import type { Message, TaskStatus } from '@rivulet/client'
-import { cleanLine, createTextCleaner, type TextCleaner } from './clean-text.ts'
+import { cleanLine, createTextCleaner, type TextCleaner } from '../terminal/clean-text.ts'
+import { formatDuration } from '../terminal/duration.ts'
+import type { Pen } from '../terminal/pen.ts'
 import { growingText, onOneLine, shortly } from './content-text.ts'
-import { formatDuration } from './duration.ts'
-import type { Pen } from './pen.ts'
 
 /** What is read of a task: messages from the first one that is there on, without holes. */
 export type Story = { status: TaskStatus; messages: readonly Message[]; attempt: number }

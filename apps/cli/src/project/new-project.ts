@@ -6,9 +6,9 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { basename, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { root } from './programs.ts'
+import { root } from '../platform/programs.ts'
 
-const templates = fileURLToPath(new URL('../template/', import.meta.url))
+const templates = fileURLToPath(new URL('../../template/', import.meta.url))
 const packages = {
   '@rivulet/agent': 'packages/agent',
   '@rivulet/cli': 'apps/cli',

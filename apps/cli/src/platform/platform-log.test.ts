@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPen } from './pen.ts'
+import { createPen } from '../terminal/pen.ts'
 import { createPlatformLog } from './platform-log.ts'
 
 test('for programs, every line is a JSON object that names who said it', () => {

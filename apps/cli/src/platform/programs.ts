@@ -1,7 +1,7 @@
 /** The programs that this one starts, and which of them a source file is part of. */
 import { fileURLToPath } from 'node:url'
 
-export const root = fileURLToPath(new URL('../../../', import.meta.url))
+export const root = fileURLToPath(new URL('../../../../', import.meta.url))
 
 export type Program = 'api' | 'worker'
 
@@ -12,5 +12,5 @@ export function programsOf(file: string): Program[] {
   if (!/\/src\/.*\.(ts|lua)$/.test(file)) return []
   if (/^(apps\/api|packages\/views)\//.test(file)) return ['api']
   if (/^(apps\/agents|packages\/(worker|agent))\//.test(file)) return ['worker']
-  return /^packages\/(protocol|broker)\//.test(file) ? ['api', 'worker'] : []
+  return /^packages\/(protocol|runtime|broker)\//.test(file) ? ['api', 'worker'] : []
 }

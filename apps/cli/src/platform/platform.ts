@@ -2,13 +2,14 @@
  * Everything in one terminal: engines, API and a worker with the example agents, or with those of somebody's files. What dies is started again;
  * what is stopped is stopped in order, the engines last.
  */
-import { randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@rivulet/client'
 import type { Engine } from '@rivulet/engines'
 import { RivuletError } from '@rivulet/protocol'
 import { openPostgres, openRedis, type RunOptions } from './engines.ts'
 import { listeningUrl } from './listening-url.ts'
+import { environmentFor } from './program-environment.ts'
 import { type Program, programs, programsOf, root } from './programs.ts'
 import { forgetRunning, noteRunning } from './running-note.ts'
 import { foldersOf, watchSources } from './source-watch.ts'
@@ -47,20 +48,29 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   }
   const [redis, postgres] = engines
   const url = listeningUrl(host, port)
+  // Where clients need a key, so do workers. Theirs opens `/internal` alone, because agents can read it.
+  const hasKeys = Boolean(key || environment.KEY_PEPPER)
+  const workerKey = environment.RIVULET_WORKER_KEY || (hasKeys ? randomBytes(32).toString('base64url') : undefined)
   const shared = {
     ...environment,
     ...{ REDIS_URL: redis?.url, DATABASE_URL: postgres?.url, HOST: host, PORT: String(port), RIVULET_URL: url },
-    // Where clients need a key, so do workers: this one is told the same as the API.
-    RIVULET_WORKER_KEY: environment.RIVULET_WORKER_KEY || key || (environment.KEY_PEPPER && randomUUID()),
+    // A platform for one's own machine; files with agents come first.
+    RIVULET_EXAMPLE_AGENTS: environment.RIVULET_EXAMPLE_AGENTS || 'on',
+    RIVULET_WORKER_KEY: workerKey,
   }
   const running: Record<Program, SupervisedProcess> = { api: supervise('api', []), worker: supervise('worker', agentFiles) }
   const unwatch = isWatching ? [watchSources([`${root}apps`, `${root}packages`], restartTouched), ...watchAgents()] : []
-  noteRunning(dataDir, { pid: process.pid, url, redisUrl: redis?.url ?? '', ...(postgres && { databaseUrl: postgres.url }) })
+  noteRunning(dataDir, {
+    ...{ pid: process.pid, url, redisUrl: redis?.url ?? '' },
+    ...(postgres && { databaseUrl: postgres.url }),
+    ...(workerKey && { workerKey }),
+  })
   return { url, ready: untilReady(), stop }
 
   function supervise(name: Program, args: readonly string[]): SupervisedProcess {
     const isWanted = () => !stopping.signal.aborted
-    return superviseProcess({ name, entry: programs[name], args, environment: shared, write, hear: line => hear(name, line), isWanted })
+    const own = environmentFor(name, shared)
+    return superviseProcess({ name, entry: programs[name], args, environment: own, write, hear: line => hear(name, line), isWanted })
   }
 
   function watchAgents(): (() => void)[] {

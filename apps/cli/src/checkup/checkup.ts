@@ -11,11 +11,11 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { createClient } from '@rivulet/client'
 import { type Engine, type EngineOptions, startPostgres, startRedis } from '@rivulet/engines'
-import type { Connection } from './connection.ts'
+import type { Connection } from '../connection.ts'
+import { portHolder, portTaken } from '../platform/port-holder.ts'
+import { root } from '../platform/programs.ts'
+import { sentenceOf } from '../terminal/failure-sentence.ts'
 import { probePostgres, probeRedis } from './engine-probe.ts'
-import { sentenceOf } from './failure-sentence.ts'
-import { portHolder, portTaken } from './port-holder.ts'
-import { root } from './programs.ts'
 
 export type Finding = { name: string; verdict: 'works' | 'lacks' | 'fails'; detail: string }
 

@@ -1,10 +1,10 @@
 /** Writes a task to the terminal while it runs, and tells how it ended. */
 import { type Cursor, compareCursors, type OutcomeStatus, type TaskHandle, type TaskStatus } from '@rivulet/client'
-import type { TaskState } from '@rivulet/protocol'
-import { cleanLine } from './clean-text.ts'
-import type { Context } from './context.ts'
-import { formatDuration } from './duration.ts'
-import { toJsonLine } from './json-line.ts'
+import type { Failure, TaskState, TurnFailure } from '@rivulet/protocol'
+import type { Context } from '../context.ts'
+import { cleanLine } from '../terminal/clean-text.ts'
+import { formatDuration } from '../terminal/duration.ts'
+import { toJsonLine } from '../terminal/json-line.ts'
 import { storyOf, tellTask } from './task-story.ts'
 import { createTranscript, type TranscriptOptions } from './transcript.ts'
 
@@ -53,14 +53,27 @@ export async function printEvents(
   return status
 }
 
-/** How the last turn ended, in a line; a failure says why. */
-export function closingLine(state: TaskState): string {
+/** How the last turn ended, in a line; a failure says why, in full where the caller may know it. */
+export async function closingLine(task: Pick<TaskHandle, 'detail'>, state: TaskState): Promise<string> {
   const turn = state.turns.at(-1)
   const took = turn?.startedAt && turn.finishedAt ? ` in ${formatDuration(Date.parse(turn.finishedAt) - Date.parse(turn.startedAt))}` : ''
   const used = Object.entries(turn?.usage ?? {}).map(([name, count]) => `, ${count} ${name}`)
-  const why = turn?.error && state.status !== 'completed' ? `: ${turn.error.message}` : ''
+  const why = turn?.error && state.status !== 'completed' ? `: ${await reasonOf(task, turn.number, turn.error)}` : ''
   const code = turn?.error && state.status === 'failed' ? ` (${turn.error.code})` : ''
   return cleanLine(`${state.status}${took}${used.join('')}${why}${code}`)
+}
+
+/** Events are the same for every viewer: what was thrown is in the turn itself. */
+async function reasonOf(task: Pick<TaskHandle, 'detail'>, number: number, told: Failure): Promise<string> {
+  const turns = await task.detail().then(
+    detail => detail.turns,
+    () => [],
+  )
+  return failureText(turns.find(turn => turn.number === number)?.error ?? told)
+}
+
+export function failureText({ message, detail }: TurnFailure): string {
+  return detail ?? message
 }
 
 export const outcomeStyles = { completed: 'dim', failed: 'red', canceled: 'yellow' } as const satisfies Record<OutcomeStatus, string>

@@ -1,7 +1,7 @@
 /** What a platform and its programs say, in one terminal: lines for people, or one JSON object a line for programs. */
-import { toJsonLine } from './json-line.ts'
+import { toJsonLine } from '../terminal/json-line.ts'
+import type { Pen } from '../terminal/pen.ts'
 import { formatLogLine } from './log-line.ts'
-import type { Pen } from './pen.ts'
 
 export type PlatformLog = {
   /** Of the platform itself. */

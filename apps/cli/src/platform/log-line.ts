@@ -1,6 +1,6 @@
 /** A line of a program's log for people: when, who, how serious, what, and about which task. Lines that are no log lines stay as they are. */
-import { cleanLine, cleanText } from './clean-text.ts'
-import type { Pen, Style } from './pen.ts'
+import { cleanLine, cleanText } from '../terminal/clean-text.ts'
+import type { Pen, Style } from '../terminal/pen.ts'
 
 const levels: Record<number, [name: string, style: Style]> = {
   10: ['trace', 'dim'],

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { root } from '../platform/programs.ts'
 import { createProject } from './new-project.ts'
-import { root } from './programs.ts'
 
 let folder: string
 beforeEach(() => {

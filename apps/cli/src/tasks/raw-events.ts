@@ -1,6 +1,6 @@
 /** A task's event stream as the server sends it, byte by byte, over one connection. */
 import type { Cursor } from '@rivulet/client'
-import type { Connection } from './connection.ts'
+import type { Connection } from '../connection.ts'
 
 export type RawRequest = { task: string; after?: Cursor | undefined; follow: boolean; signal: AbortSignal }
 

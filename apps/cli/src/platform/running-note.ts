@@ -1,9 +1,15 @@
-/** A note in the data folder that says where a platform runs, so that a worker of somebody's own finds it. It holds as long as its writer lives. */
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+/**
+ * A note in the data folder that says where a platform runs, so that other commands of the same user find it. It holds as long as its writer
+ * lives, and only its owner can read it: the URLs hold passwords, and a worker logs in by the key.
+ */
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 
-const noteSchema = z.object({ pid: z.int(), url: z.string(), redisUrl: z.string(), databaseUrl: z.string().optional() })
+const noteSchema = z.object({
+  ...{ pid: z.int(), url: z.string(), redisUrl: z.string() },
+  ...{ databaseUrl: z.string().optional(), workerKey: z.string().optional() },
+})
 
 export type RunningNote = z.output<typeof noteSchema>
 
@@ -11,8 +17,11 @@ export type RunningNote = z.output<typeof noteSchema>
 export function noteRunning(dataDir: string, note: RunningNote): void {
   try {
     mkdirSync(dataDir, { recursive: true })
-    // For this user only: the URL of a server of one's own may hold a password.
-    writeFileSync(fileIn(dataDir), JSON.stringify(note), { mode: 0o600 })
+    // A new file each time: one that is there may be open to others.
+    const unfinished = `${fileIn(dataDir)}.${process.pid}`
+    rmSync(unfinished, { force: true })
+    writeFileSync(unfinished, JSON.stringify(note), { mode: 0o600, flag: 'wx' })
+    renameSync(unfinished, fileIn(dataDir))
   } catch {
     // Then a worker has to be told.
   }

@@ -1,6 +1,6 @@
 import type { Content, Message } from '@rivulet/client'
 import { describe, expect, test } from 'vitest'
-import { createPen } from './pen.ts'
+import { createPen } from '../terminal/pen.ts'
 import { createTranscript, type Story, type TranscriptOptions } from './transcript.ts'
 
 const text = (value: string): Content => ({ type: 'text', text: value, format: 'plain' })

@@ -1,7 +1,7 @@
 /** Contents as text for a terminal. */
 import type { Content, Json } from '@rivulet/client'
-import { cleanLine } from './clean-text.ts'
-import { fitLine } from './text-width.ts'
+import { cleanLine } from '../terminal/clean-text.ts'
+import { fitLine } from '../terminal/text-width.ts'
 
 const maxColumns = 200
 

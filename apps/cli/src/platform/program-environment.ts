@@ -1,0 +1,30 @@
+/**
+ * What a program that we start finds in its environment.
+ *
+ * A variable that a program of Rivulet declares reaches only the programs that declare it, so agents, which can read all that their worker has,
+ * do not find the pepper, the root key or the URL of the database. Every other variable is the user's, and reaches all of them.
+ */
+import { variables as ofWorker } from '@rivulet/agents/config'
+import { variables as ofApi } from '@rivulet/api/config'
+import { variables as ofCommandLine } from '../config.ts'
+import type { Environment } from '../context.ts'
+import type { Program } from './programs.ts'
+
+const declared: Record<Program, ReadonlySet<string>> = { api: namesIn(ofApi), worker: namesIn(ofWorker) }
+const ours = new Set([...declared.api, ...declared.worker, ...namesIn(ofCommandLine)])
+
+/** What Postgres' own clients log in by where a URL leaves it out (PGUSER, PGPASSWORD …): of our programs, only the API connects. */
+const databaseLogin = /^PG[A-Z]+$/
+
+export function environmentFor(program: Program, environment: Environment): Environment {
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => isFor(program, name)))
+}
+
+function isFor(program: Program, name: string): boolean {
+  if (declared[program].has(name)) return true
+  return !ours.has(name) && (program === 'api' || !databaseLogin.test(name))
+}
+
+function namesIn({ shape }: { shape: object }): ReadonlySet<string> {
+  return new Set(Object.keys(shape))
+}

@@ -1,5 +1,5 @@
 /** The environment of a worker process, read once and checked whole. */
-import { type Environment, readEnvironment, sharedVariables, wholeNumber } from '@rivulet/protocol/environment'
+import { type Environment, readEnvironment, sharedVariables, wholeNumber } from '@rivulet/runtime/environment'
 import { z } from 'zod'
 
 const { REDIS_URL, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY, LOG_LEVEL } = sharedVariables
@@ -9,6 +9,12 @@ export const variables = z.object({
   ...{ REDIS_URL, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY },
   WORKER_CONCURRENCY: wholeNumber(20, 1, 10_000).describe('turns at a time in one worker process'),
   HEARTBEAT_MS: wholeNumber(5_000).describe('how often a worker renews its leases; a few times within `LEASE_MS`'),
+  WATCHDOG_MS: wholeNumber(30_000, 0).describe(
+    'how long a turn may block the event loop of its worker, before the worker gives its other turns back and ends; 0: for ever',
+  ),
+  MAX_ISOLATED_TURNS: wholeNumber(2, 1, 1_000).describe(
+    'processes of their own that a worker has at a time, for turns that lost two workers; the others of them wait',
+  ),
   BACKPRESSURE_MS: wholeNumber(30_000).describe('how long a worker waits for a Redis that is out of memory, before the attempt fails'),
   WORKER_METRICS_PORT: z.coerce
     .number()
@@ -25,7 +31,13 @@ export const variables = z.object({
     .string()
     .default('')
     .transform(list => list.split(',').flatMap(file => file.trim() || []))
-    .describe('files with agents, with commas, where none are named on the command line; with neither, the example agents'),
+    .describe('files with agents, with commas, where none are named on the command line'),
+  RIVULET_EXAMPLE_AGENTS: z
+    .enum(['on', 'off'])
+    .default('off')
+    .describe(
+      'whether a worker without files has the example agents, which run what callers send; `npm start` and docker-compose.yml set it. Off: a worker without files does not start',
+    ),
   OPENAI_BASE_URL: z
     .string()
     .optional()

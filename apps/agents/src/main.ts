@@ -1,17 +1,12 @@
-/** `npm run worker [files]`: one worker process with the agents of these files, else with the example agents, until it is told to stop. */
+/** `npm run worker [files]`: one worker process with the agents of these files, or with the example agents where they are enabled, until SIGTERM. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { openTelemetryTracer } from '@rivulet/protocol/open-telemetry'
+import { openTelemetryTracer } from '@rivulet/runtime/open-telemetry'
 import { type AgentDefinition, createWorker, type Logger, type WorkerObserver } from '@rivulet/worker'
 import { pino } from 'pino'
 import { loadAgents } from './agent-file.ts'
-import { createAssistant } from './assistant.ts'
-import { createCited } from './cited.ts'
 import { type Config, readConfig } from './config.ts'
-import { echo } from './echo.ts'
 import { createWorkerMetrics } from './metrics.ts'
 import { serveRegistry } from './metrics-server.ts'
-import { createResearcher } from './researcher.ts'
-import { createScripted } from './scripted.ts'
 
 try {
   const config = readConfig(process.env)
@@ -20,18 +15,19 @@ try {
   // Whoever wants traces starts this process with an SDK; without one these go nowhere.
   const openTelemetry = await import('@opentelemetry/api').catch(() => null)
   const worker = createWorker({
-    agents: files.length > 0 ? await loadAgents(files) : exampleAgents(config),
+    agents: await agentsOf(config, files),
     redisUrl: config.REDIS_URL,
     redisPrefix: config.REDIS_PREFIX,
     url: config.RIVULET_URL,
     key: config.RIVULET_WORKER_KEY,
     concurrency: config.WORKER_CONCURRENCY,
     heartbeatMs: config.HEARTBEAT_MS,
+    watchdogMs: config.WATCHDOG_MS || null,
     backpressureMs: config.BACKPRESSURE_MS,
     log,
     ...(openTelemetry && { tracer: openTelemetryTracer(openTelemetry) }),
     observer: await serveMetrics(config, log),
-    isolation: { turn: config.RIVULET_ISOLATED_TURN, start: startAgain },
+    isolation: { turn: config.RIVULET_ISOLATED_TURN, start: startAgain, maxTurns: config.MAX_ISOLATED_TURNS },
   })
   // 'disconnect': whoever started this process is gone. A second call finds the worker stopping already.
   for (const signal of ['SIGTERM', 'SIGINT', 'disconnect']) process.on(signal, () => void worker.stop().then(() => process.exit(0)))
@@ -55,10 +51,13 @@ function exitWith(error: unknown): never {
   process.exit(1)
 }
 
-function exampleAgents(config: Config): AgentDefinition[] {
-  const provider = { baseUrl: config.OPENAI_BASE_URL, apiKey: config.OPENAI_API_KEY, model: config.OPENAI_MODEL }
-  const scripted = createScripted({ allowExit: config.RIVULET_ALLOW_EXIT === '1' })
-  return [echo, scripted, createAssistant(provider), createCited(provider), createResearcher(provider)]
+async function agentsOf(config: Config, files: readonly string[]): Promise<AgentDefinition[]> {
+  if (files.length > 0) return loadAgents(files)
+  if (config.RIVULET_EXAMPLE_AGENTS === 'off') {
+    const how = 'name files with agents, on the command line or in AGENT_FILES, or set RIVULET_EXAMPLE_AGENTS=on for the example agents'
+    throw new Error(`This worker has no agents: ${how}`)
+  }
+  return (await import('./example-agents.ts')).exampleAgents(config)
 }
 
 /** This program once more, for one turn. */

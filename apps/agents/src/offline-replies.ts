@@ -6,6 +6,8 @@ import { call, type HistoryMessage, type ModelRequest, type ScriptPart, type Scr
 import { latestQuestion } from './latest-question.ts'
 
 const maxQuoted = 120
+/** Characters of a question that are searched for a sum. The limit bounds the work, because the patterns of `sumIn` backtrack. */
+const maxSearched = 1_000
 
 export function offlineReply({ messages }: Pick<ModelRequest, 'messages'>): ScriptStep {
   const { question, since } = latestQuestion(messages)
@@ -28,7 +30,7 @@ function callsFor(question: string): ScriptPart[] {
 
 /** The longest stretch that looks like a sum: numbers with an operator between them. */
 function sumIn(question: string): string | null {
-  const stretches = question.match(/[-−(]*\.?\d[\d\s.+*/%^()×÷−-]*/g) ?? []
+  const stretches = question.slice(0, maxSearched).match(/[-−(]*\.?\d[\d\s.+*/%^()×÷−-]*/g) ?? []
   const sums = stretches
     .map(stretch => stretch.replace(/[\s.+*/%^(×÷−-]+$/, ''))
     .filter(stretch => /[\d)]\s*[+*/%^×÷−-]+\s*[-−(.]*\d/.test(stretch))

@@ -2,9 +2,12 @@
  * Plays a script that the caller sends as `params`, in any of the three ways to stream, so that every behaviour of the platform can be driven
  * from outside: for tests, and for anyone who builds a client.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTick, setTimeout as sleep } from 'node:timers/promises'
 import { custom, defineAgent, delta, done, full, type MessageHandle, RivuletError, start, type Turn, type Update } from '@rivulet/worker'
 import { type Script, type Step, scriptSchema, stepsOf } from './script.ts'
+
+/** Steps between two yields to the event loop. An `await` of a settled promise does not yield, so a script of such steps would block the process. */
+const stepsAtOnce = 100
 
 export type ScriptedOptions = {
   /** Whether an `exit` step may kill the process. Default false. */
@@ -15,7 +18,7 @@ export function createScripted({ allowExit = false }: ScriptedOptions = {}) {
   return defineAgent('scripted', turn => play(turn, parseScript(turn.params)), { description: 'Plays the script in its params' })
 
   function play(turn: Turn, script: Script): Promise<void> | AsyncGenerator<Update, void, void> {
-    const updates = perform(stepsOf(script, turn.attempt), turn.signal)
+    const updates = perform(stepsOf(script, turn.attempt), turn.signal, createPace(turn.signal))
     switch (script.mode) {
       case 'generator':
         return updates
@@ -29,23 +32,44 @@ export function createScripted({ allowExit = false }: ScriptedOptions = {}) {
   }
 
   /** What the steps say, as updates; what they do is done on the way. */
-  async function* perform(steps: readonly Step[], signal: AbortSignal): AsyncGenerator<Update, void, void> {
+  async function* perform(steps: readonly Step[], signal: AbortSignal, pace: Pace): AsyncGenerator<Update, void, void> {
     for (const step of steps) {
+      await pace()
       if ('start' in step) yield start(step.start.index, step.start.content, step.start.metadata)
       else if ('delta' in step) yield delta(step.delta.index, step.delta.delta)
       else if ('full' in step) yield full(step.full.index, step.full.content, step.full.metadata)
       else if ('done' in step) yield done(step.done.index)
       else if ('custom' in step) yield custom(step.custom.name, step.custom.data)
       else if ('sleep' in step) await sleep(step.sleep, undefined, { signal })
-      else if ('repeat' in step) for (let i = 0; i < step.repeat.times; i += 1) yield* perform(step.repeat.steps, signal)
-      else if ('throw' in step) throw new Error(step.throw)
+      else if ('repeat' in step) yield* repeat(step.repeat, signal, pace)
+      else if ('throw' in step) throw new RivuletError('agent_error', step.throw)
       else exit(step.exit)
+    }
+  }
+
+  async function* repeat({ times, steps }: Repeat, signal: AbortSignal, pace: Pace): AsyncGenerator<Update, void, void> {
+    for (let i = 0; i < times; i += 1) {
+      await pace()
+      yield* perform(steps, signal, pace)
     }
   }
 
   function exit(code: number): void {
     if (!allowExit) throw new RivuletError('bad_event', 'exit is refused: start the worker with RIVULET_ALLOW_EXIT=1')
     process.exit(code)
+  }
+}
+
+type Repeat = Extract<Step, { repeat: unknown }>['repeat']
+
+/** Awaited before each step; rejects when the turn's signal has fired. */
+type Pace = () => Promise<void> | undefined
+
+function createPace(signal: AbortSignal): Pace {
+  let steps = 0
+  return () => {
+    steps += 1
+    return steps % stepsAtOnce === 0 ? nextTick(undefined, { signal }) : undefined
   }
 }
 

@@ -1,4 +1,4 @@
-import { createTurnComposer, delta, done, type Event, full, start, toolRequest, toolResponse } from '@rivulet/protocol'
+import { createTurnComposer, delta, done, type Event, full, start, text, toolRequest, toolResponse } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import { speakAiSdk } from './ai-sdk-response.ts'
 import { createAiSdkStream } from './ai-sdk-stream.ts'
@@ -6,6 +6,7 @@ import { encodeEntry, encodeWireEvent, heartbeat } from './sse-frame.ts'
 import { type Shared, type SseResponse, share } from './sse-response.ts'
 
 const task = '0198c0de-0000-7000-8000-000000000001'
+const now = '2026-01-01T00:00:00.000Z'
 const ids = { task, turn: 1, attempt: 1, at: 1 }
 const started: Event[] = [
   { type: 'turn.started', ...ids, firstIndex: 0 },
@@ -51,6 +52,20 @@ test('a socket that is full is full for the viewer, and nothing is written where
   expect(spoken.write(bytesOf([{ type: 'turn.waiting', ...ids, turn: 7, request: null }]))).toBe(true)
   expect(sent()).toBe('')
   expect(spoken.write(bytesOf(started))).toBe(false)
+})
+
+test('viewers of one snapshot share what is made of it', () => {
+  const turns = [{ id: task, task, number: 1, status: 'running' as const, attempt: 1, queuedAt: now }]
+  const messages = [
+    { task, index: 0, turn: 1, attempt: 1, author: 'agent' as const, content: text('x'.repeat(1_000_000)), metadata: {}, createdAt: now },
+  ].map(message => ({ ...message, status: 'streaming' as const }))
+  const about = { id: task, agent: 'a', status: 'running' as const, params: null, metadata: {}, createdAt: now, updatedAt: now }
+  const snapshot = { type: 'snapshot', reason: 'join', task: about, turns, messages, messagesFrom: 0 } as const
+  const bytes = share([encodeWireEvent('1-2', snapshot).bytes])
+  const viewers = Array.from({ length: 3 }, () => open())
+  for (const { spoken } of viewers) spoken.write(bytes)
+  expect(viewers[0]?.sent().length).toBeGreaterThan(1_000_000)
+  expect(new Set(viewers.flatMap(({ shares }) => shares())).size).toBe(1)
 })
 
 describe('a slow reader', () => {
@@ -115,11 +130,13 @@ function bytesOf(events: Event[]): Shared {
 
 function open() {
   const written: Buffer[] = []
+  const shares: Shared[] = []
   const calls: string[] = []
   let hasRoom = true
   const response: SseResponse = {
     write(bytes) {
       written.push(bytes.plain)
+      shares.push(bytes)
       return hasRoom
     },
     unsentBytes: () => 0,
@@ -129,6 +146,7 @@ function open() {
   return {
     spoken: speakAiSdk(response, createAiSdkStream({ task })),
     sent: () => Buffer.concat(written).toString(),
+    shares: () => shares,
     calls,
     setRoom: (room: boolean) => {
       hasRoom = room

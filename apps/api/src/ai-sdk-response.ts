@@ -49,10 +49,11 @@ export function speakAiSdk(response: SseResponse, stream: AiSdkStream): AiSdkRes
     let isFree = true
     let place = 0
     while (isFree && place < waiting.length && !stream.hasEnded()) {
+      const first = place
       let text = ''
       for (; place < waiting.length && text.length < writeLength && !stream.hasEnded(); place += 1) text += translate(waiting[place] ?? '')
       if (stream.hasEnded()) text += 'data: [DONE]\n\n'
-      if (text !== '') isFree = response.write(share([Buffer.from(text)]))
+      if (text !== '') isFree = response.write(shareText(waiting.slice(first, place), text))
     }
     waiting = stream.hasEnded() ? [] : waiting.slice(place)
     if (stream.hasEnded()) response.end()
@@ -81,6 +82,18 @@ export function speakAiSdk(response: SseResponse, stream: AiSdkStream): AiSdkRes
 
 /** Of the SDK's words, before the socket is asked whether there is room for more. */
 const writeLength = 64 * 1024
+
+/** What was made of a snapshot. Viewers of the same turn are told the same, and one who does not read must not hold a copy of its own. */
+const told = new WeakMap<DecodedFrame, Shared[]>()
+
+function shareText([frame, ...others]: (DecodedFrame | string)[], text: string): Shared {
+  const shared = share([Buffer.from(text)])
+  if (typeof frame !== 'object' || frame.event.type !== 'snapshot' || others.length > 0) return shared
+  const known = told.get(frame) ?? []
+  const same = known.find(({ chunked }) => chunked.equals(shared.chunked))
+  if (!same) told.set(frame, [...known, shared])
+  return same ?? shared
+}
 
 const decoded = new WeakMap<Shared, (DecodedFrame | string)[]>()
 

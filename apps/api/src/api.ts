@@ -15,12 +15,14 @@ import {
   requireFitRedis,
   whyPolicyIsUnfit,
 } from '@rivulet/broker'
-import { plainTracer, type Tracer } from '@rivulet/protocol'
+import { plainTracer, type Tracer } from '@rivulet/runtime/trace'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { createKeyCheck } from './access/key-check.ts'
 import { createOpenStreams } from './access/open-streams.ts'
 import { createTaskTokens } from './access/task-token.ts'
 import { createTokenBuckets } from './access/token-bucket.ts'
+import { createTokenRevocations } from './access/token-revocations.ts'
+import { loadSigningKeys, type SigningKeys } from './access/token-signing.ts'
 import { watchCapacity } from './capacity.ts'
 import { type Config, isLoopback } from './config.ts'
 import { createHub, type SentSnapshots } from './hub.ts'
@@ -36,6 +38,7 @@ import { openDatabase } from './store/database.ts'
 import { hasLiveKey } from './store/keys.ts'
 import { requireFitSchema } from './store/schema-fitness.ts'
 import { createTurnAnnouncing } from './turn-announcing.ts'
+import { createTurnDeaths } from './turn-deaths.ts'
 import { createTurnEnding } from './turn-ending.ts'
 
 /** Over how long open streams are ended when this process stops. */
@@ -67,6 +70,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const relay = createRelay({ db, queue, logger, metrics, tracer })
   const announcing = createTurnAnnouncing({ db, reader, announcer, logger })
   const ending = createTurnEnding({ db, of, reader, announcer, announcing, logger, metrics })
+  const deaths = createTurnDeaths({ db, ending, metrics, logger })
   const pushed = connectRedis('subscriber', { url: config.redisUrl, onError })
   const onFeedError = (error: unknown) => logger.warn({ err: error }, 'a feed could not be read')
   const subscribe = (handlers: Pick<Parameters<typeof createLogSubscriber>[0], 'onPush' | 'onReset'>) =>
@@ -89,18 +93,21 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
 
   const { key, workerKey, pepper } = config
   const keys = createKeyCheck({ db, key, workerKey, pepper })
-  const tokens = createTaskTokens(pepper ?? key)
+  let signingKeys: SigningKeys | null = null
+  const tokens = createTaskTokens(() => signingKeys)
+  const revocations = createTokenRevocations({ db, of })
   const streams = createOpenStreams({
-    ...{ keys, tokens, limits: config.streamLimits },
-    onCut: (id, count) => logger.info({ key: id, streams: count }, 'streams of a key that is no longer good were ended'),
+    ...{ keys, tokens, revocations, limits: config.streamLimits },
+    onCut: (whose, count) => logger.info({ ...whose, streams: count }, 'streams of revoked or expired keys or tokens were ended'),
     onError: error => logger.warn({ err: error }, 'keys of open streams could not be looked at'),
   })
   const services: Services = {
     config,
-    door: { keys, tokens, rates: createTokenBuckets(config.rateLimit) },
+    door: { keys, tokens, revocations, rates: createTokenBuckets(config.rateLimit) },
     streams,
     capacity,
     db,
+    leases: database.leases,
     of,
     acceptance: createTaskAcceptance(of),
     reader,
@@ -108,6 +115,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     relay,
     announcing,
     ending,
+    deaths,
     hub,
     metrics,
     sampleMetrics: createMetricSamples({ metrics, db, pools: database.pools, hub, capacity, leaseMs: config.leaseMs }),
@@ -134,8 +142,10 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     await requireFitSchema({ pool, logger, migrateUrl: config.migrate ? databaseUrl : null, allowNewer }, stopping.signal)
     if (stopping.signal.aborted) return
     await requireSomeKey()
+    signingKeys = await loadSigningKeys({ db, logger, key, pepper }, stopping.signal)
+    if (!signingKeys) return
     const { leaseMs, reconcileMs, taskRetentionMs } = config
-    const parts = { pool, db, queue, relay, announcer, announcing, ending, logger, metrics }
+    const parts = { pool, db, leases: database.leases, queue, relay, announcer, announcing, ending, deaths, logger, metrics }
     reconciler = startReconciler({ ...parts, leaseMs, reconcileMs, taskRetentionMs })
   }
 

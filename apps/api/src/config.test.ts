@@ -69,13 +69,30 @@ test('origins are a list without a wildcard, and each limit has its name', () =>
     expect(() => readConfig({ ...needed, CORS_ORIGINS: wrong })).toThrow(/CORS_ORIGINS/)
   const limits = {
     ...{ RATE_LIMIT_PER_SECOND: '5', RATE_LIMIT_BURST: '6', MAX_STREAMS_PER_KEY: '7', MAX_STREAMS: '8' },
+    ...{ MAX_STREAMS_PER_TOKEN: '11', MAX_STREAMS_PER_TASK: '12' },
     ...{ MAX_QUEUED_TURNS: '9', MAX_TURNS_PER_TENANT: '10', MAX_REDIS_MEMORY_PERCENT: '50' },
   }
   expect(readConfig({ ...needed, ...limits })).toMatchObject({
     rateLimit: { perSecond: 5, burst: 6 },
-    streamLimits: { perKey: 7, perProcess: 8 },
+    streamLimits: { perToken: 11, perTask: 12, perKey: 7, perProcess: 8 },
     capacityLimits: { queuedTurns: 9, turnsPerTenant: 10, redisMemory: 0.5 },
   })
+})
+
+test('hosts are a list of names, in any case', () => {
+  expect(readConfig(needed).allowedHosts).toEqual(new Set())
+  expect(readConfig({ ...needed, ALLOWED_HOSTS: 'API.example.com, rivulet_api' }).allowedHosts).toEqual(
+    new Set(['api.example.com', 'rivulet_api']),
+  )
+  for (const wrong of ['*', '*.example.com', 'https://a.example', 'a.example:4000', 'a.example/', 'a..example'])
+    expect(() => readConfig({ ...needed, ALLOWED_HOSTS: wrong })).toThrow(/ALLOWED_HOSTS/)
+})
+
+test('streams leave room for other connections', () => {
+  expect(readConfig(needed).maxConnections).toBe(25_000)
+  expect(readConfig({ ...needed, MAX_STREAMS: '4', MAX_CONNECTIONS: '5' }).maxConnections).toBe(5)
+  for (const wrong of [{ MAX_STREAMS: '25000' }, { MAX_CONNECTIONS: '20000' }])
+    expect(() => readConfig({ ...needed, ...wrong })).toThrow(/MAX_CONNECTIONS.*more than MAX_STREAMS/)
 })
 
 test('every limit of the contract is set by the variable that its error names, and one that nothing could live with is refused', () => {

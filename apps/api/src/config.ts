@@ -1,6 +1,6 @@
 /** The environment of an API process, read once and checked whole. */
 import { defaultLimits, type Limits } from '@rivulet/protocol'
-import { type Environment, readEnvironment, sharedVariables, wholeNumber } from '@rivulet/protocol/environment'
+import { type Environment, readEnvironment, sharedVariables, wholeNumber } from '@rivulet/runtime/environment'
 import { z } from 'zod'
 
 const KiB = 1024
@@ -24,10 +24,25 @@ export const variables = z.object({
     .transform(list => list.split(',').flatMap(origin => origin.trim() || []))
     .refine(list => list.every(isOrigin), 'must be a list of origins, with commas: https://app.example.com')
     .describe('origins whose pages may call, with commas'),
+  ALLOWED_HOSTS: z
+    .string()
+    .default('')
+    .transform(list => list.split(',').flatMap(host => host.trim().toLowerCase() || []))
+    .refine(list => list.every(isHostName), 'must be a list of host names, with commas and without ports: api.example.com')
+    .describe(
+      'host names under which clients call, with commas; a request for another name gets 403, one for an IP address or `localhost` does not; unset: any name',
+    ),
   RATE_LIMIT_PER_SECOND: z.coerce.number().min(0.1).default(100).describe('requests a second of one key'),
   RATE_LIMIT_BURST: wholeNumber(500).describe('requests at once of one key that was quiet before'),
-  MAX_STREAMS_PER_KEY: wholeNumber(2_000).describe('open event streams of one key, in one API process'),
+  MAX_STREAMS_PER_TOKEN: wholeNumber(20).describe(
+    'open event streams of one token with those that follow it, or of one subject of a task, in one API process',
+  ),
+  MAX_STREAMS_PER_TASK: wholeNumber(10_000).describe('open event streams of one task, in one API process'),
+  MAX_STREAMS_PER_KEY: wholeNumber(2_000).describe('open event streams of one key and of all its tokens, in one API process'),
   MAX_STREAMS: wholeNumber(20_000).describe('open event streams of one API process'),
+  MAX_CONNECTIONS: wholeNumber(25_000).describe(
+    'open connections of one listener of an API process, streams included; further ones are closed at once; more than `MAX_STREAMS`',
+  ),
   MAX_QUEUED_TURNS: wholeNumber(100_000).describe('turns of all tasks that are due and wait; beyond it new work is refused'),
   MAX_TURNS_PER_TENANT: z.coerce
     .number()
@@ -57,9 +72,14 @@ export const variables = z.object({
   MAX_VIEWER_BYTES: wholeNumber(defaultLimits.viewerBytes, 64 * KiB).describe(
     'what one viewer leaves unread; beyond it, it is skipped ahead by a snapshot',
   ),
-  MAX_VIEWER_STALL_MS: wholeNumber(defaultLimits.viewerStallMs, 1_000).describe('how long a viewer may read nothing before it is cut off'),
+  MAX_VIEWER_STALL_MS: wholeNumber(defaultLimits.viewerStallMs, 1_000).describe(
+    'how long a client may read nothing of a response or a stream before its connection is cut',
+  ),
   MAX_SNAPSHOT_BYTES: wholeNumber(defaultLimits.snapshotBytes, KiB).describe(
-    'messages of ended turns in one snapshot; older ones are left out',
+    'in one snapshot, messages of ended turns, and as much again of params, metadata and inputs; older ones are left out',
+  ),
+  MAX_PAGE_BYTES: wholeNumber(defaultLimits.pageBytes, 64 * KiB).describe(
+    'one page of tasks or messages, which then ends earlier, and the inputs and params of the turns of one task, which are then left out',
   ),
   MIGRATE: z.enum(['on', 'off']).default('on').describe('whether an API brings the schema up to date when it starts'),
   ALLOW_NEWER_SCHEMA: z
@@ -87,7 +107,7 @@ export function readDatabaseUrl(environment: Environment): string {
 }
 
 export function readConfig(environment: Environment) {
-  const env = parse(variables.superRefine(refuseOpenDoors), environment)
+  const env = parse(variables.superRefine(refuseOpenDoors).superRefine(refuseFewConnections), environment)
   return {
     host: env.HOST,
     port: env.PORT,
@@ -102,8 +122,16 @@ export function readConfig(environment: Environment) {
     isOpen: !env.RIVULET_KEY && !env.KEY_PEPPER,
     isInternalOpen: !env.RIVULET_KEY && !env.KEY_PEPPER && !env.RIVULET_WORKER_KEY,
     origins: new Set(env.CORS_ORIGINS),
+    /** Empty: any. */
+    allowedHosts: new Set(env.ALLOWED_HOSTS),
     rateLimit: { perSecond: env.RATE_LIMIT_PER_SECOND, burst: env.RATE_LIMIT_BURST },
-    streamLimits: { perKey: env.MAX_STREAMS_PER_KEY, perProcess: env.MAX_STREAMS },
+    streamLimits: {
+      perToken: env.MAX_STREAMS_PER_TOKEN,
+      perTask: env.MAX_STREAMS_PER_TASK,
+      perKey: env.MAX_STREAMS_PER_KEY,
+      perProcess: env.MAX_STREAMS,
+    },
+    maxConnections: env.MAX_CONNECTIONS,
     limits: {
       bodyBytes: env.MAX_BODY_BYTES,
       jsonDepth: env.MAX_JSON_DEPTH,
@@ -115,6 +143,7 @@ export function readConfig(environment: Environment) {
       viewerBytes: env.MAX_VIEWER_BYTES,
       viewerStallMs: env.MAX_VIEWER_STALL_MS,
       snapshotBytes: env.MAX_SNAPSHOT_BYTES,
+      pageBytes: env.MAX_PAGE_BYTES,
     } satisfies Limits,
     /** Beyond these, new work is refused. */
     capacityLimits: {
@@ -144,6 +173,11 @@ function isOrigin(text: string): boolean {
   return URL.canParse(text) && new URL(text).origin === text
 }
 
+/** In lower case; neither a wildcard nor a URL. */
+function isHostName(text: string): boolean {
+  return text.length <= 253 && /^[a-z\d_-]+(\.[a-z\d_-]+)*$/.test(text)
+}
+
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
@@ -163,6 +197,12 @@ function refuseOpenDoors(env: z.output<typeof variables>, context: z.RefinementC
     if (isShort && !(isLoopback(HOST) && isLoopback(INTERNAL_HOST)))
       context.addIssue({ code: 'custom', path: [name], message: `must have at least ${minKeyLength} characters where others can call` })
   }
+}
+
+/** Streams alone must not be able to use up every connection: health checks and callers need some, too. */
+function refuseFewConnections({ MAX_CONNECTIONS, MAX_STREAMS }: z.output<typeof variables>, context: z.RefinementCtx): void {
+  if (MAX_CONNECTIONS > MAX_STREAMS) return
+  context.addIssue({ code: 'custom', path: ['MAX_CONNECTIONS'], message: `must be more than MAX_STREAMS, which is ${MAX_STREAMS}` })
 }
 
 const minKeyLength = 16

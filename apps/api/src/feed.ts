@@ -25,7 +25,8 @@ import { createHeldBase } from './held-base.ts'
 import { decodeEntry, foldEvent, readLog } from './log-fold.ts'
 import { createLogPages, type KeptParts, type LogPages } from './log-pages.ts'
 import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
-import { encodeEntry, encodeFrame, type Frame } from './sse-frame.ts'
+import { encodeEntry, encodeFrame } from './sse-frame.ts'
+import { type Shared, share } from './sse-response.ts'
 
 export type Feed = {
   readonly task: string
@@ -52,8 +53,11 @@ export type Feed = {
    * and goes on in a later epoch. Nobody is taken back.
    */
   placeOf(heard: Cursor): Cursor
-  /** The snapshot at the position, for viewers at this place. Needs `ready`. */
-  snapshot(reason: SnapshotReason, place: Cursor): Frame
+  /**
+   * The snapshot at the position, for viewers at this place. While a viewer still waits for its socket to take an earlier one, those who come get
+   * the same bytes, and what came since from the ring; not one who has heard more than that. Needs `ready`.
+   */
+  snapshot(reason: SnapshotReason, place: Cursor, heard: Cursor): SharedSnapshot
   take(push: Push): void
   /** Compares with the log, in case a push was lost. */
   check(): Promise<void>
@@ -62,11 +66,16 @@ export type Feed = {
   lastSaidAt(): number
 }
 
+/** The same bytes for all viewers. `position` is where the feed stood, `place` what its id says. */
+export type SharedSnapshot = { position: Cursor; place: Cursor; shared: Shared }
+
 export type FeedDeps = FeedLoaderDeps & {
   snapshotBytes: number
   kept: KeptParts
   /** Resolves when pushes are heard: only then is the log read, so that nothing falls between. */
   follow: () => Promise<void>
+  /** Whether a viewer that stands at this position waits for its socket. */
+  isAwaited: (position: Cursor) => boolean
   onFrames: () => void
   /** The feed had to be loaded anew: its viewers have missed something. */
   onGap: () => void
@@ -74,14 +83,14 @@ export type FeedDeps = FeedLoaderDeps & {
 }
 
 export function createFeed(deps: FeedDeps): Feed {
-  const { task, log, loadBase, loadEpoch, snapshotBytes, kept, follow, onFrames, onGap, onBadEntry, onError } = deps
+  const { task, log, loadBase, loadEpoch, snapshotBytes, kept, follow, isAwaited, onFrames, onGap, onBadEntry, onError } = deps
   let ring = createFrameRing()
   let pages = createLogPages({ log, task, kept })
   let state: TaskState = emptyState
   let position: Cursor = origin
   const base = createHeldBase(loadBase)
   const loader = createFeedLoader(deps)
-  let cached: { reason: SnapshotReason; state: TaskState; base: SnapshotBase; json: string; frame: Frame } | null = null
+  const cached = new Map<SnapshotReason, SharedSnapshot & { base: SnapshotBase }>()
   /** The task's epoch when its log was gone, or had lost its end: nothing goes on in it. Null while the log goes on where it stands. */
   let lostEpoch: number | null = null
   let inbox: Push[] = []
@@ -167,14 +176,22 @@ export function createFeed(deps: FeedDeps): Feed {
     return isTaken ? heard : position
   }
 
-  function snapshot(reason: SnapshotReason, place: Cursor): Frame {
+  function snapshot(reason: SnapshotReason, place: Cursor, heard: Cursor): SharedSnapshot {
     const known = base.require()
-    const isSame = cached?.reason === reason && cached.state === state && cached.base === known
-    if (cached && isSame && cached.frame.cursor === place) return cached.frame
-    const json = cached && isSame ? cached.json : JSON.stringify(makeSnapshot(reason, state, known, snapshotBytes))
-    const frame = encodeFrame(place, 'snapshot', json)
-    cached = { reason, state, base: known, json, frame }
-    return frame
+    const before = cached.get(reason)
+    const isSame = before?.position === position && before.base === known && before.place === place
+    if (before && (isSame || (place === position && isStillSent(before, heard)))) return before
+    const { bytes } = encodeFrame(place, 'snapshot', JSON.stringify(makeSnapshot(reason, state, known, snapshotBytes)))
+    const made = { position, place, shared: share([bytes]), base: known }
+    cached.set(reason, made)
+    return made
+  }
+
+  /** Whether its bytes are held anyway, and what came since is less than another of them. */
+  function isStillSent({ position: from, place, shared }: SharedSnapshot, heard: Cursor): boolean {
+    if (from === position || place !== from || compareCursors(from, heard) < 0 || !isAwaited(from)) return false
+    const since = ring.after(from)
+    return since !== null && since.reduce((sum, { bytes }) => sum + bytes.length, 0) <= shared.chunked.length
   }
 
   async function check(): Promise<void> {
@@ -198,6 +215,7 @@ export function createFeed(deps: FeedDeps): Feed {
 
   function install(loading: Loaded): void {
     ;({ ring, state, position, lostEpoch } = loading)
+    cached.clear()
     base.put(loading.base)
     pages = createLogPages({ log, task, kept })
     loads += 1

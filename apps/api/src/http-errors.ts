@@ -9,7 +9,7 @@ export function sendError(reply: FastifyReply, error: RivuletError): FastifyRepl
   const { status = 500, afterSeconds } = error.row
   reply.errorCode = error.code
   if (afterSeconds !== undefined && !reply.hasHeader('retry-after')) reply.header('retry-after', String(afterSeconds))
-  return reply.status(status).send(errorBody(error.code, error.message, reply.request.id, error.details))
+  return reply.status(status).send(errorBody(error.code, error.publicMessage, reply.request.id, error.details))
 }
 
 export function errorBody(code: ErrorCode, message: string, requestId: string, details?: readonly ErrorDetail[]) {

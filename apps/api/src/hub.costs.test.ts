@@ -57,6 +57,41 @@ test('two hundred viewers who come together to a task that nobody has watched ar
   expect(base).toHaveBeenCalledTimes(1)
 })
 
+test('a snapshot is encoded once and framed once: all viewers who are sent it share its bytes', async () => {
+  const { join, say } = await openHub()
+  const first = await join('snapshot')
+  for (let i = 0; i < 100; i += 1) say('word '.repeat(2_000))
+  await flush()
+  vi.mocked(frames.encodeFrame).mockClear()
+  const viewers = await Promise.all(Array.from({ length: 60 }, () => join('snapshot')))
+  const snapshots = viewers.map(({ all }) => all().filter(({ plain }) => plain.includes('event: snapshot')))
+  expect(snapshots.map(({ length }) => length)).toEqual(Array(60).fill(1))
+  expect(new Set(snapshots.flat().map(({ chunked }) => chunked)).size).toBe(1)
+  expect(snapshots[0]?.[0]?.plain.length).toBeGreaterThan(1_000_000)
+  expect(vi.mocked(frames.encodeFrame).mock.calls.filter(([, type]) => type === 'snapshot')).toHaveLength(1)
+  expect(first.writes()).toBeGreaterThan(0)
+})
+
+test('viewers who come while a turn speaks, and do not read, share a snapshot as long as less has come since than it holds', async () => {
+  const { join, say } = await openHub()
+  await join()
+  for (let i = 0; i < 50; i += 1) say('word '.repeat(2_000))
+  await flush()
+  const viewers: Awaited<ReturnType<typeof join>>[] = []
+  for (let i = 0; i < 60; i += 1) {
+    viewers.push(await join('snapshot', false))
+    say('word '.repeat(400))
+    await flush()
+  }
+  const snapshots = viewers.flatMap(({ all }) => all().filter(({ plain }) => plain.includes('event: snapshot')))
+  expect(snapshots).toHaveLength(60)
+  expect(new Set(snapshots).size).toBe(1)
+  // One who reads is not kept waiting for long: what came since follows at once.
+  const reader = await join('snapshot')
+  const heard = Buffer.concat(reader.all().map(({ plain }) => plain)).toString()
+  expect(heard.match(/event: [\w.]+/g)).toEqual(['event: snapshot', ...Array(60).fill('event: message.delta'), 'event: caught_up'])
+})
+
 test('a viewer that is up to date takes less than four kilobytes, beside its socket', async () => {
   const { join, say } = await openHub()
   const first = await join()
@@ -108,7 +143,7 @@ async function openHub() {
   const base = vi.fn(async () => ({
     task: { id: task, agent: 'a', status: 'running' as const, params: null, metadata: {}, createdAt: now, updatedAt: now },
     turns: [{ id: randomUUID(), task, number: 1, status: 'running' as const, attempt: 1, queuedAt: now }],
-    ...{ messages: [], upTo: 1 },
+    ...{ messages: [], nextIndex: 0, starts: [], upTo: 1 },
   }))
   const hub = createHub({
     ...{ log, metrics, onError: () => {}, onSnapshots: () => {}, onCut: () => {} },
@@ -125,26 +160,34 @@ async function openHub() {
   })
   return { task, join, say, log, subscriber, base }
 
-  async function join(cursor?: Cursor) {
+  /** After a cursor, by default where the feed stands; or from a snapshot on. */
+  async function join(from?: Cursor | 'snapshot', reads = true) {
     let writes = 0
     let last: Shared | null = null
+    let all: Shared[] = []
     const response = {
       write: (bytes: Shared) => {
         writes += 1
         last = bytes
-        return true
+        all.push(bytes)
+        // When to come back is short enough for any socket.
+        return reads || writes === 1
       },
       ...{ unsentBytes: () => 0, end: () => queueMicrotask(() => watching.gone()), destroy: () => {} },
     }
     const feed = await hub.open(tenant, task)
     const watching = hub.watch(feed, response, {
-      begin: { kind: 'after', cursor: cursor ?? feed.position(), loads: feed.loads() },
+      begin:
+        from === 'snapshot'
+          ? { kind: 'snapshot', reason: 'join' }
+          : { kind: 'after', cursor: from ?? feed.position(), loads: feed.loads() },
       isFollowing: true,
     })
-    return { writes: () => writes, last: () => last, forget }
+    return { writes: () => writes, last: () => last, all: () => all, forget }
 
     function forget(): void {
       last = null
+      all = []
     }
   }
 

@@ -124,8 +124,8 @@ function createFakeApi(world: TaskWorld) {
   const stored: StoredTasks = {
     base: (_, __, turn) =>
       postgres.ask(() => {
-        const { task, turns, messages } = world.rows()
-        return { task, turns, messages, upTo: Math.max(turn, turns.at(-1)?.number ?? 0) }
+        const { epoch: _epoch, ...rows } = world.rows()
+        return { ...rows, upTo: Math.max(turn, rows.turns.at(-1)?.number ?? 0) }
       }),
     epoch: () => postgres.ask(() => world.rows().epoch),
     turns: () => postgres.ask(() => world.rows().turns),

@@ -282,8 +282,8 @@ async function openHub(seed = 4) {
     stored: {
       base: async (_, __, turn) => {
         if (isRemoved) throw new RivuletError('task_not_found', 'There is no such task')
-        const { task: entity, turns, messages } = world.rows()
-        return { task: entity, turns, messages, upTo: Math.max(turn, turns.at(-1)?.number ?? 0) }
+        const { epoch: _epoch, ...rows } = world.rows()
+        return { ...rows, upTo: Math.max(turn, rows.turns.at(-1)?.number ?? 0) }
       },
       epoch: async () => world.rows().epoch,
       turns: async () => world.rows().turns,

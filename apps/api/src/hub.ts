@@ -116,6 +116,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
       loadEpoch: () => stored.epoch(tenant, task),
       loadTurns: () => stored.turns(tenant, task),
       follow: () => subscriber.follow(task),
+      isAwaited: position => some(channel.viewers, viewer => viewer.blockedAt() === position),
       onFrames: () => schedule(channel),
       onGap: () => skipAll(channel),
       onBadEntry: () => metrics.badEntries.inc(),
@@ -253,6 +254,11 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     for (const viewer of slots.keys()) viewer.cut()
     clearInterval(clock)
   }
+}
+
+function some<T>(values: Iterable<T>, condition: (value: T) => boolean): boolean {
+  for (const value of values) if (condition(value)) return true
+  return false
 }
 
 function leaveAtOnce(response: SseResponse): Watching {

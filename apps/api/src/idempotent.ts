@@ -2,8 +2,10 @@
 import { createHash } from 'node:crypto'
 import { type Json, RivuletError } from '@rivulet/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { namespaceOf } from './access/principal.ts'
 import type { Database, Transaction } from './store/database.ts'
 import { type Answer, findAnswer, type IdempotencyKey, type OnceAnswer, runOnce } from './store/idempotency.ts'
+import { visibleBody } from './visible-body.ts'
 
 /** Carries a request out once; a repeated one gets the same answer again. */
 export function answerOnce(db: Database, request: FastifyRequest, work: (tx: Transaction) => Promise<Answer>): Promise<OnceAnswer> {
@@ -16,9 +18,9 @@ export async function answerBefore(db: Database, request: FastifyRequest): Promi
   return key && findAnswer(db, key)
 }
 
-export function sendAnswer(reply: FastifyReply, { status, body, replayed }: OnceAnswer): FastifyReply {
-  markReplay(reply, replayed)
-  return reply.status(status).send(body)
+export function sendAnswer(reply: FastifyReply, answer: OnceAnswer): FastifyReply {
+  markReplay(reply, answer.replayed)
+  return reply.status(answer.status).send(visibleBody(answer, reply.request.principal))
 }
 
 export function markReplay(reply: FastifyReply, replayed: boolean): void {
@@ -32,7 +34,10 @@ export function keyOf(request: FastifyRequest): IdempotencyKey | null {
   if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw new RivuletError('idempotency_key_invalid', 'An Idempotency-Key is 1 to 255 printable ASCII characters')
   }
-  const { tenant } = request.principal
-  const said = JSON.stringify([request.method, request.url, (request.body ?? null) as Json])
-  return { tenant, key, fingerprint: createHash('sha256').update(said).digest('hex') }
+  const { method, routeOptions, params, query, body, principal } = request
+  // The route and its parameters, not the URL: an id by capitals is the same id.
+  const said = JSON.stringify([method, routeOptions.url, params, query, (body ?? null) as Json])
+  const fingerprint = createHash('sha256').update(said).digest('hex')
+  // A key has no spaces, so no two callers can come to the same text.
+  return { tenant: principal.tenant, key: `${namespaceOf(principal)} ${key}`, fingerprint }
 }

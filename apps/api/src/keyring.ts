@@ -18,9 +18,20 @@ export type KeyInfo = {
   expiresAt?: string
   revokedAt?: string
   lastUsedAt?: string
+  /** Only with the scope `worker`: for all tenants; and for these agents alone. */
+  allTenants?: true
+  agents?: string[]
 }
 
-export type KeyWish = { tenant: string; name: string; scopes: Scope[]; expiresAt?: Date | undefined }
+export type KeyWish = {
+  tenant: string
+  name: string
+  scopes: Scope[]
+  expiresAt?: Date | undefined
+  /** For the scope `worker`. Default: for the key's own tenant, and for all agents. */
+  allTenants?: boolean | undefined
+  agents?: string[] | undefined
+}
 
 export type Keyring = {
   /** `key` is shown this once: it cannot be had again. */
@@ -35,12 +46,18 @@ export function openKeyring(databaseUrl: string): Keyring {
   const { db, close } = openDatabase({ url: databaseUrl, onError: () => {} })
   return { create, list, revoke, close }
 
-  async function create({ tenant, name, scopes: granted, expiresAt }: KeyWish, pepper: string) {
+  async function create({ tenant, name, scopes: granted, expiresAt, allTenants = false, agents }: KeyWish, pepper: string) {
     if (!nameSchema.safeParse(tenant).success)
       throw new RivuletError('bad_call', `A tenant cannot be named ${JSON.stringify(tenant)}: ${nameRule}`)
+    for (const agent of agents ?? [])
+      if (!nameSchema.safeParse(agent).success)
+        throw new RivuletError('bad_call', `An agent cannot be named ${JSON.stringify(agent)}: ${nameRule}`)
+    if ((allTenants || agents) && !granted.includes('worker'))
+      throw new RivuletError('bad_call', 'Only a key with the scope worker is for all tenants, or for some agents')
     const { id, secret, text } = createKeyText()
     const digest = digestOfSecret(pepper, secret).toString('hex')
-    const row = await migrated(insertKey(db, { id, digest, tenant, name, scopes: granted, expiresAt: expiresAt ?? null }))
+    const reach = { allTenants, agents: agents ?? null }
+    const row = await migrated(insertKey(db, { id, digest, tenant, name, scopes: granted, expiresAt: expiresAt ?? null, ...reach }))
     return { ...toInfo(row), key: text }
   }
 
@@ -58,17 +75,20 @@ async function migrated<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
   } catch (error) {
-    // 42P01: there is no such table.
-    if (sqlStateOf(error) === '42P01') throw new Error('The database is not up to date: run rivulet migrate first', { cause: error })
+    // 42P01: there is no such table; 42703: no such column.
+    if (/^42(P01|703)$/.test(sqlStateOf(error) ?? ''))
+      throw new Error('The database is not up to date: run rivulet migrate first', { cause: error })
     throw error
   }
 }
 
-function toInfo({ id, tenant, name, scopes: granted, createdAt, expiresAt, revokedAt, lastUsedAt }: KeyRow): KeyInfo {
+function toInfo({ id, tenant, name, scopes: granted, createdAt, expiresAt, revokedAt, lastUsedAt, allTenants, agents }: KeyRow): KeyInfo {
   return {
     ...{ id, tenant, name, scopes: granted, createdAt: createdAt.toISOString() },
     ...(expiresAt && { expiresAt: expiresAt.toISOString() }),
     ...(revokedAt && { revokedAt: revokedAt.toISOString() }),
     ...(lastUsedAt && { lastUsedAt: lastUsedAt.toISOString() }),
+    ...(allTenants && { allTenants }),
+    ...(agents && { agents }),
   }
 }

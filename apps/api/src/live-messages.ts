@@ -13,15 +13,16 @@ export async function listLiveMessages(
   tenant: Tenant,
   task: string,
   query: ListMessages,
+  maxBytes: number,
 ): Promise<Page<Message, number>> {
   // The log first: a turn that is committed meanwhile is then in both, and not in neither.
   const started = await startedTurn(db, tenant, task)
   const live = started ? await liveMessages(log, started, query) : []
-  const stored = await listMessages(db, tenant, task, query)
+  const stored = await listMessages(db, tenant, task, query, maxBytes)
   if (stored.nextCursor !== null || live.length === 0) return stored
   const known = new Set(stored.data.map(({ index }) => index))
   const all = [...stored.data, ...live.filter(({ index }) => !known.has(index))].sort((a, b) => a.index - b.index)
-  const data = all.slice(0, query.limit)
+  const data = firstFitting(all.slice(0, query.limit), maxBytes)
   return { data, nextCursor: all.length > data.length ? (data.at(-1)?.index ?? null) : null }
 }
 
@@ -29,4 +30,14 @@ async function liveMessages(log: LogReader, turn: TurnRow, { after = -1, turn: w
   if (!turn.epoch || (wanted !== undefined && wanted !== turn.number)) return []
   const { state } = await foldFrom(log, turn.task, turn.epoch)
   return messagesOf(state).filter(message => message.turn === turn.number && message.index > after)
+}
+
+/** At least one: a page without a message would never end. */
+function firstFitting(messages: Message[], maxBytes: number): Message[] {
+  let bytes = 0
+  const end = messages.findIndex(message => {
+    bytes += Buffer.byteLength(JSON.stringify(message))
+    return bytes > maxBytes
+  })
+  return end < 0 ? messages : messages.slice(0, Math.max(1, end))
 }

@@ -1,29 +1,32 @@
 /** What a task's log adds up to, read from the stream. */
 import type { LogEntry, LogReader } from '@rivulet/broker'
-import {
-  applyEvent,
-  type Cursor,
-  type Event,
-  emptyState,
-  epochOf,
-  formatCursor,
-  parseEvent,
-  RivuletError,
-  seqOf,
-  type TaskState,
-} from '@rivulet/protocol'
+import { applyEvent, type Cursor, type Event, emptyState, formatCursor, parseEvent, RivuletError, type TaskState } from '@rivulet/protocol'
 
-const pageSize = 1_000
+/** Of the log, in memory at a time while it is folded. */
+const pageBytes = 1024 * 1024
+/** Entries, when nothing is known of their size yet. An input may take megabytes. */
+export const firstPage = 20
 
-/** Every entry from a cursor on, that entry included, up to another, if given. */
+/**
+ * Every entry from a cursor on, that entry included, up to another, if given. Each page begins with the last entry of the page before: if that is
+ * gone, the log was trimmed or lost meanwhile, and what is read would have a hole.
+ */
 export async function* readLog(log: LogReader, task: string, from: Cursor, to?: Cursor): AsyncGenerator<LogEntry> {
-  for (let next = from; ; ) {
-    const page = await log.read(task, next, pageSize, to)
-    yield* page
-    const last = page.at(-1)
-    if (!last || page.length < pageSize) return
-    next = formatCursor(epochOf(last.cursor), seqOf(last.cursor) + 1)
+  let page = await log.read(task, from, firstPage, to)
+  let count = firstPage
+  yield* page
+  for (let last = page.at(-1); last && page.length === count; last = page.at(-1)) {
+    count = nextCount(page, pageBytes)
+    page = await log.read(task, last.cursor, count, to)
+    if (page[0]?.cursor !== last.cursor) throw new RivuletError('dependency_unavailable', 'The log changed while it was read; retry')
+    yield* page.slice(1)
   }
+}
+
+/** How many entries to read next for about so many bytes: entries differ in size by a thousand, and those of one page less. */
+export function nextCount(page: readonly LogEntry[], bytes: number): number {
+  const read = page.reduce((sum, { json }) => sum + json.length, 1)
+  return Math.min(1_000, Math.max(10, Math.floor((page.length * bytes) / read)))
 }
 
 /** The fold of everything from an epoch on, up to where the log turns out to have lost something, if it has. */

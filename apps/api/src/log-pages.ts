@@ -7,11 +7,11 @@ import { setImmediate as nextRound } from 'node:timers/promises'
 import type { LogEntry, LogReader } from '@rivulet/broker'
 import { type Cursor, compareCursors, origin } from '@rivulet/protocol'
 import { LRUCache } from 'lru-cache'
-import { decodeEntry } from './log-fold.ts'
+import { decodeEntry, nextCount } from './log-fold.ts'
 import { encodeEntry } from './sse-frame.ts'
 import { type Shared, share } from './sse-response.ts'
 
-/** Of the log, in memory while it is sent. Entries differ in size by a thousand: a page is as long as the one before it suggests. */
+/** Of the log, in memory while it is sent. */
 const pageBytes = 256 * 1024
 /** What is handed to a socket at a time. */
 const writeBytes = 64 * 1024
@@ -71,7 +71,7 @@ export function createLogPages({ log, task, kept }: { log: LogReader; task: stri
     const fresh = entries.filter(entry => compareCursors(entry.cursor, cursor) > 0)
     const parts = follows ? partsOf(fresh) : []
     keep(cursor, parts)
-    return { follows, parts, next: nextCount(entries) }
+    return { follows, parts, next: nextCount(entries, pageBytes) }
   }
 
   function partsOf(entries: readonly LogEntry[]): Part[] {
@@ -101,11 +101,6 @@ export function createLogPages({ log, task, kept }: { log: LogReader; task: stri
   function keyOf(cursor: Cursor): string {
     return `${life} ${cursor}`
   }
-}
-
-function nextCount(page: readonly LogEntry[]): number {
-  const bytes = page.reduce((sum, { json }) => sum + json.length, 1)
-  return Math.min(1_000, Math.max(10, Math.floor((page.length * pageBytes) / bytes)))
 }
 
 /** About what it takes to keep a part: a small buffer holds the slab that it was cut from. */

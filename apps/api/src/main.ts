@@ -1,5 +1,5 @@
 /** `npm run api`: one API process, until it is told to stop. With `migrate` as its argument: brings the database up to date, and ends. */
-import { openTelemetryTracer } from '@rivulet/protocol/open-telemetry'
+import { openTelemetryTracer } from '@rivulet/runtime/open-telemetry'
 import { pino } from 'pino'
 import { startApi } from './api.ts'
 import { readConfig, readDatabaseUrl } from './config.ts'

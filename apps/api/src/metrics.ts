@@ -5,6 +5,7 @@
  * from a table of ours or bounded.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { cutReasons } from './connections.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -40,6 +41,11 @@ export function createMetrics() {
     turnAttempts: histogram('turn_attempts', 'Attempts that a turn took that was claimed at least once', [1, 2, 3, 4, 5, 10], ['agent']),
     retries: counter('turn_retries', 'Failed attempts that were given another try'),
     deaths: counter('worker_deaths', 'Turns whose worker died'),
+    blocked: counter('turns_blocking', 'Turns that blocked the event loop of their worker, which ended because of it'),
+    takenBack: counter(
+      'leases_taken_back',
+      'Turns that went on with their worker, because no other had claimed them when their lease had ended',
+    ),
     dispatched: counter('turns_dispatched', 'Jobs handed to the queue'),
 
     queued: gauge('turns_queued', 'Turns that could run now and wait for a worker, of all processes', ['agent']),
@@ -68,11 +74,18 @@ export function createMetrics() {
     requestSeconds: histogram('http_request_seconds', 'How long requests took to be answered, without streams', short, ['method', 'route']),
     errors: counter('http_errors', 'Requests that were refused or failed, by the code of the error', ['code']),
 
+    cutConnections: counter(
+      'connections_cut',
+      'Connections that the API cut, by reason: too many of them, too many requests at once, unread',
+      ['reason'],
+    ),
+
     redisMemory: gauge('redis_memory_ratio', 'The part of its maxmemory that Redis uses; absent where it has no limit'),
     pool: gauge('postgres_connections', 'Connections to Postgres, and those who wait for one, by pool and state', ['pool', 'state']),
   }
   // From the start, at nothing: an alert cannot add up what is not there, nor see a rise in what begins with its first one.
   for (const reason of ['join', 'gap', 'slow']) metrics.snapshots.inc({ reason }, 0)
+  for (const reason of cutReasons) metrics.cutConnections.inc({ reason }, 0)
   for (const kind of repairKinds) metrics.repairs.inc({ kind }, 0)
   for (const write of ['append', 'reopen', 'step', 'finish']) metrics.fenced.inc({ write }, 0)
   return metrics

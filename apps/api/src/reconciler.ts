@@ -3,10 +3,11 @@
  * lost, leases that ended, deadlines that passed, cancels and announcements that were begun. It also removes what is kept no longer. One
  * process at a time does it.
  *
- * Leases are judged only after heartbeats could have been accepted for one whole lease, so an outage of Postgres or of the API re-runs nothing.
+ * It looks for expired leases every half second, so a turn whose worker died goes on within a second of the end of its lease. Leases are judged
+ * only after heartbeats could have been accepted for one whole lease, so an outage of Postgres or of the API re-runs nothing.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LogAnnouncer, TurnQueue } from '@rivulet/broker'
+import type { DispatchName, LogAnnouncer, TurnQueue } from '@rivulet/broker'
 import type { Failure } from '@rivulet/protocol'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Pool } from 'pg'
@@ -18,17 +19,22 @@ import { owedTurns } from './store/announcements.ts'
 import type { ForcedOutcome } from './store/cancel-task.ts'
 import { type Database, isDatabaseAway, sqlStateOf } from './store/database.ts'
 import { forgetOldKeys } from './store/idempotency.ts'
-import { expiredTurns, isExpired, reclaimTurn } from './store/leases.ts'
-import { dispatchedTurns, redispatch } from './store/outbox.ts'
+import { type ExpiredTurn, expiredTurns, hasExpiredTurns, isExpired, releaseForgotten } from './store/leases.ts'
+import { dispatchedTurns, redispatch, type SentTurn } from './store/outbox.ts'
 import { cancelingTurns, overdueTurns } from './store/overdue.ts'
 import { removeOldTasks } from './store/remove-task.ts'
 import type { TurnRow } from './store/rows.ts'
 import { forgetSteps } from './store/steps.ts'
+import { forgetRevocations } from './store/token-revocations.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
+import type { TurnDeaths } from './turn-deaths.ts'
 import type { TurnEnding } from './turn-ending.ts'
 
 const advisoryLock = 7_233_485_002
-const maxDeaths = 3
+/** How often the reconciler looks for expired leases between two rounds, because viewers wait for a turn without a worker. */
+const leaseLookMs = 500
+/** Leases that are mended side by side: a killed worker leaves dozens at once. */
+const leasesAtOnce = 5
 const batchSize = 500
 const housekeepingMs = 60_000
 /** So many old tasks are removed at once, and so often in one round: what ended is in no hurry, what has to be mended is. */
@@ -37,11 +43,14 @@ const removal = { batchSize: 100, batches: 10 }
 export type ReconcilerDeps = {
   pool: Pool
   db: Database
+  /** The pool of heartbeats. While it cannot be queried for expired leases, no heartbeat is accepted either. */
+  leases: Database
   queue: TurnQueue
   relay: Relay
   announcer: LogAnnouncer
   announcing: TurnAnnouncing
   ending: TurnEnding
+  deaths: TurnDeaths
   logger: FastifyBaseLogger
   metrics: Metrics
   leaseMs: number
@@ -56,15 +65,14 @@ type Chore = RepairKind | 'retention'
 export type Reconciler = { stop(): Promise<void> }
 
 export function startReconciler(deps: ReconcilerDeps): Reconciler {
-  const { pool, db, queue, relay, announcer, announcing, ending, logger, metrics, leaseMs, reconcileMs, taskRetentionMs } = deps
+  const { pool, db, leases, queue, relay, announcer, announcing, ending, deaths, logger, metrics, leaseMs, reconcileMs, taskRetentionMs } =
+    deps
   const stopping = new AbortController()
   /** Since when this process has run, and has seen Postgres, without a break: in monotonic time. */
   let acceptingSince = performance.now()
   let lastPulse = performance.now()
   const pulse = setInterval(notePulse, leaseMs / 10)
   let lastHousekeeping = Number.NEGATIVE_INFINITY
-  /** Something was mended that may wait in the outbox now. */
-  let hasLeftWork = false
   let cancelingBefore = new Set<string>()
   /** The task that was looked at last, of those that may be old. */
   let removedUpTo: string | null = null
@@ -79,14 +87,19 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   }
 
   async function loop(): Promise<void> {
+    let nextRound = performance.now()
     while (!stopping.signal.aborted) {
+      const isDue = performance.now() >= nextRound
+      if (isDue) nextRound = performance.now() + reconcileMs * (0.8 + Math.random() * 0.4)
       try {
-        await round()
+        if (isDue) await alone(repair)
+        else if (await hasExpiredTurns(leases)) await alone(mendLeases)
       } catch (error) {
         acceptingSince = performance.now()
-        logger.warn({ err: error }, 'reconciler round failed')
+        logger[isDue ? 'warn' : 'debug']({ err: error }, 'reconciler round failed')
       }
-      await sleep(reconcileMs * (0.8 + Math.random() * 0.4), undefined, { signal: stopping.signal }).catch(() => {})
+      const waitMs = Math.max(0, Math.min(leaseLookMs, nextRound - performance.now()))
+      await sleep(waitMs, undefined, { signal: stopping.signal }).catch(() => {})
     }
   }
 
@@ -97,12 +110,13 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     lastPulse = now
   }
 
-  async function round(): Promise<void> {
+  /** Runs `work` if this process gets the advisory lock. */
+  async function alone(work: () => Promise<void>): Promise<void> {
     const client = await pool.connect()
     try {
       const { rows } = await client.query<{ locked: boolean }>('select pg_try_advisory_lock($1) as locked', [advisoryLock])
       if (rows[0]?.locked) {
-        await repair()
+        await work()
         await client.query('select pg_advisory_unlock($1)', [advisoryLock])
       }
     } catch (error) {
@@ -114,25 +128,33 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   }
 
   async function repair(): Promise<void> {
-    hasLeftWork = false
     await guard('outbox', sendForgotten)
-    notePulse()
-    if (performance.now() - acceptingSince >= leaseMs) await mendEach('lease', await expiredTurns(db, batchSize), reclaim)
+    await mendLeases()
     await mendEach('deadline', await overdueTurns(db, batchSize), endOverdue)
     await mendEach('cancel', await forsakenCancels(), ending.completeCancel)
     await mendEach('announcement', await owedTurns(db, { olderThanMs: reconcileMs, limit: batchSize }), announcing.announceOwed)
     await guard('job', findLostJobs)
-    if (hasLeftWork) relay.kick()
     if (taskRetentionMs !== null) await guard('retention', () => removeOld(taskRetentionMs))
     if (performance.now() - lastHousekeeping < housekeepingMs) return
     lastHousekeeping = performance.now()
     await forgetOldKeys(db, taskRetentionMs)
     await forgetSteps(db)
+    await forgetRevocations(db)
     await forgetWorkers(db)
   }
 
+  async function mendLeases(): Promise<void> {
+    notePulse()
+    if (performance.now() - acceptingSince < leaseMs) return
+    const expired = await expiredTurns(db, { leaseMs, limit: batchSize })
+    for (let at = 0; at < expired.length; at += leasesAtOnce) {
+      const together = expired.slice(at, at + leasesAtOnce)
+      await Promise.all(together.map(turn => mendEach('lease', [turn], reclaim)))
+    }
+  }
+
   /** One turn that cannot be mended yet keeps no other from being mended. */
-  async function mendEach(kind: RepairKind, turns: TurnRow[], mend: (turn: TurnRow) => Promise<boolean>): Promise<void> {
+  async function mendEach<T extends TurnRow>(kind: RepairKind, turns: T[], mend: (turn: T) => Promise<boolean>): Promise<void> {
     for (const turn of turns) {
       const about = aboutTurn(turn)
       const work = async () => {
@@ -153,14 +175,9 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     }
   }
 
-  async function reclaim(turn: TurnRow): Promise<boolean> {
-    const deaths = turn.deaths + 1
-    const error = { code: 'worker_lost', message: `The worker died ${maxDeaths} times while running this turn` }
-    const isTaken = deaths >= maxDeaths ? await ending.end(turn, failed(error), isExpired) : await reclaimTurn(db, turn.id)
-    if (!isTaken) return false
-    metrics.deaths.inc()
-    logger.warn({ ...aboutTurn(turn), worker: turn.worker, deaths }, 'the worker of a turn is gone')
-    return true
+  /** A live worker that does not renew a lease never received the claim's response. That is not a death. */
+  async function reclaim({ isForgotten, ...turn }: ExpiredTurn): Promise<boolean> {
+    return isForgotten ? releaseForgotten(db, turn.id) : deaths.count(turn, 'silent', isExpired)
   }
 
   function endOverdue(turn: TurnRow): Promise<boolean> {
@@ -184,12 +201,19 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
       const due = await dispatchedTurns(db, { dueForMs: reconcileMs, limit: batchSize })
       const found = await queue.find(due)
       const lost = due.filter((_, position) => !found[position])
+      await endDelays(due.filter((_, position) => found[position]))
       const turns = lost.map(({ turn }) => turn)
       if (lost.length > 0) await redispatch(db, turns)
       for (const turn of lost) repaired('job', aboutTurn(turn))
       // Turns whose jobs are there would be found again: only a page of nothing but losses promises more.
       if (lost.length < batchSize) return
     }
+  }
+
+  /** By Postgres these are due. A job that is delayed all the same goes by the clock of a worker that is behind. */
+  async function endDelays(due: readonly (DispatchName & SentTurn)[]): Promise<void> {
+    const wereDelayed = await queue.endDelay(due)
+    for (const [i, turn] of due.entries()) if (wereDelayed[i]) repaired('job', aboutTurn(turn))
   }
 
   async function removeOld(keptMs: number): Promise<void> {
@@ -209,7 +233,8 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   function repaired(kind: RepairKind, about: AboutTurn): void {
     metrics.repairs.inc({ kind })
     logger.info({ kind, ...about }, 'reconciler repaired')
-    if (kind !== 'outbox') hasLeftWork = true
+    // The repaired turn may wait in the outbox now.
+    if (kind !== 'outbox') relay.kick()
   }
 }
 

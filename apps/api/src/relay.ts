@@ -4,7 +4,7 @@
  * finds its turn claimed.
  */
 import type { TurnQueue } from '@rivulet/broker'
-import { plainTracer, type Tracer } from '@rivulet/protocol'
+import { plainTracer, type Tracer } from '@rivulet/runtime/trace'
 import type { FastifyBaseLogger } from 'fastify'
 import { aboutTurn } from './about-turn.ts'
 import type { Metrics } from './metrics.ts'
@@ -114,10 +114,7 @@ export function createRelay({ db, queue, logger, metrics, tracer = plainTracer }
       const attributes = { 'rivulet.task': task, 'rivulet.turn': number, 'rivulet.agent': agent, 'rivulet.dispatch': dispatch }
       return tracer.start(`enqueue ${agent}`, { kind: 'producer', parent: traceparent, attributes })
     })
-    const now = Date.now()
-    const dispatches = intents.map(({ turn, agent, dispatch, priority, runAt }) => {
-      return { turn, agent, dispatch, priority, delayMs: Math.max(0, runAt.getTime() - now) }
-    })
+    const dispatches = intents.map(({ turn, agent, dispatch, priority, delayMs }) => ({ turn, agent, dispatch, priority, delayMs }))
     // failpoint: enqueuing
     try {
       await queue.enqueue(dispatches)

@@ -1,5 +1,5 @@
 /** The span of a request that asks for a turn, below whatever the caller says that it is a part of. */
-import { parseTraceparent, type Span, type Tracer } from '@rivulet/protocol'
+import { parseTraceparent, type Span, type Tracer } from '@rivulet/runtime/trace'
 import type { FastifyRequest } from 'fastify'
 import { toRivuletError } from './http-errors.ts'
 import type { Accepted } from './store/create-task.ts'

@@ -1,18 +1,23 @@
 /** The HTTP surface: what every request goes through before it meets its route, and what every error looks like. */
 import { randomUUID } from 'node:crypto'
 import swagger from '@fastify/swagger'
-import swaggerUi from '@fastify/swagger-ui'
 import { headLimits, RivuletError } from '@rivulet/protocol'
 import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import type { z } from 'zod'
+import { checkHosts } from './access/allowed-hosts.ts'
+import { refuseForeignPages } from './access/foreign-pages.ts'
 import { guardRoutes, isGuarded } from './access/guard.ts'
+import { limitConnections } from './connections.ts'
 import { allowOrigins } from './cors.ts'
+import { refuseWhenClosing, servesWhileClosing } from './draining.ts'
 import { handleErrors, notFound, sendError, toRivuletError, validate } from './http-errors.ts'
 import { countRequests } from './http-metrics.ts'
 import { acceptJsonOnly } from './json-body.ts'
 import { openApiOptions } from './openapi.ts'
+import { refuseFrames } from './page-headers.ts'
 import { answerBrokenRequest, checkHeads } from './request-head.ts'
 import { consoleRoutes } from './routes/console.ts'
+import { docsRoutes } from './routes/docs.ts'
 import { createEventStream, eventRoutes } from './routes/events.ts'
 import { internalRoutes } from './routes/internal.ts'
 import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.ts'
@@ -41,6 +46,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
     connectionTimeout: 0,
     keepAliveTimeout: 5_000,
     forceCloseConnections: 'idle',
+    ...servesWhileClosing,
     http: {
       headersTimeout: headLimits.requestMs,
       connectionsCheckingInterval: 1_000,
@@ -67,7 +73,13 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
   app.addHook('onRoute', function ({ method, url }) {
     if (!isGuarded(this) && !isForAnybody(url)) throw new Error(`${method} ${url} is neither guarded nor for anybody`)
   })
+  limitConnections(app, { maxConnections: config.maxConnections, stallMs: config.limits.viewerStallMs }, reason =>
+    services.metrics.cutConnections.inc({ reason }),
+  )
+  refuseWhenClosing(app)
   checkHeads(app)
+  refuseFrames(app)
+  if (audience.clients) checkHosts(app, config.allowedHosts)
   if (audience.clients) allowOrigins(app, config.origins)
   acceptJsonOnly(app, config.limits)
   handleErrors(app)
@@ -77,7 +89,8 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
   await app.register(swagger, openApiOptions(config))
   operationRoutes(app, services)
   await app.register(async scope => {
-    guardRoutes(scope, services.door, config.isOpen)
+    // A listener for workers alone is as open as their routes are: others may reach it where they do not reach the rest.
+    guardRoutes(scope, services.door, audience.clients ? config.isOpen : config.isInternalOpen)
     metricsRoute(scope, services)
   })
   if (audience.clients) await serveClients()
@@ -85,14 +98,14 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
   return app
 
   async function serveClients(): Promise<void> {
-    await app.register(swaggerUi, { routePrefix: '/docs' })
-    app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
+    docsRoutes(app)
     const events = createEventStream(services)
     consoleRoutes(app)
     await app.register(
       async scope => {
         refuseUntilStarted(scope)
         guardRoutes(scope, services.door, config.isOpen)
+        if (config.isOpen) refuseForeignPages(scope, config.origins)
         refuseBeyondCapacity(scope)
         taskRoutes(scope, services, events)
         eventRoutes(scope, events)
@@ -106,6 +119,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
   async function serveWorkers(scope: FastifyInstance): Promise<void> {
     refuseUntilStarted(scope)
     guardRoutes(scope, services.door, config.isInternalOpen)
+    if (config.isInternalOpen) refuseForeignPages(scope, config.origins)
     internalRoutes(scope, services)
   }
 

@@ -1,6 +1,6 @@
 /** The parts of an API process, wired once. Routes are handed these and nothing else. */
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
-import type { Tracer } from '@rivulet/protocol'
+import type { Tracer } from '@rivulet/runtime/trace'
 import type { Door } from './access/guard.ts'
 import type { OpenStreams } from './access/open-streams.ts'
 import type { Capacity } from './capacity.ts'
@@ -11,6 +11,7 @@ import type { Relay } from './relay.ts'
 import type { TaskAcceptance } from './store/accept-tasks.ts'
 import type { Database, DatabaseHandle } from './store/database.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
+import type { TurnDeaths } from './turn-deaths.ts'
 import type { TurnEnding } from './turn-ending.ts'
 
 export type Services = {
@@ -22,6 +23,8 @@ export type Services = {
   capacity: Capacity
   /** For what the server does of its own accord. */
   db: Database
+  /** For heartbeats only. */
+  leases: Database
   /** For everything that somebody asks for. */
   of: DatabaseHandle['of']
   acceptance: TaskAcceptance
@@ -30,6 +33,7 @@ export type Services = {
   relay: Relay
   announcing: TurnAnnouncing
   ending: TurnEnding
+  deaths: TurnDeaths
   hub: Hub
   metrics: Metrics
   /** Brings those metrics up to date that are not counted as they happen. */

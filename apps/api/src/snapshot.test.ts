@@ -12,11 +12,16 @@ import { describe, expect, test } from 'vitest'
 import { seededRandom } from '../../../test/support/scripts.ts'
 import { createTaskWorld } from '../../../test/support/task-world.ts'
 import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
+import { newestFitting } from './snapshot-budget.ts'
 
 const MiB = 1024 * 1024
 
+const everything = Array.from({ length: 150 }, (_, seed) => ({ seed: seed + 1, maxBytes: MiB }))
+/** Too little for some messages, for most, or for any: a message has about 300 bytes. */
+const tooLittle = Array.from({ length: 100 }, (_, seed) => ({ seed: seed + 1, maxBytes: [1_500, 700, 300, 1][seed % 4] ?? 1 }))
+
 test('with what comes after it, it is the whole: at any moment of any task, with rows that are as new or newer than the log', () => {
-  for (let seed = 1; seed <= 150; seed += 1) {
+  for (const { seed, maxBytes } of [...everything, ...tooLittle]) {
     const random = seededRandom(seed)
     const log: { cursor: `${number}-${number}`; event: Event }[] = []
     const world = createTaskWorld({
@@ -33,17 +38,26 @@ test('with what comes after it, it is the whole: at any moment of any task, with
         if (entry) state = applyEvent(state, entry.event, entry.cursor)
         folded += 1
       }
-      const base = baseOf(world.rows())
+      const base = within(baseOf(world.rows()), maxBytes)
       if (!covers(base, state)) throw new Error('A turn is committed before the log speaks of it')
-      const { task, turns, messages, messagesFrom, ...rest } = makeSnapshot('join', state, base, MiB)
+      const { task, turns, messages, messagesFrom, ...rest } = makeSnapshot('join', state, base, maxBytes)
       wireEventSchema.parse({ ...rest, task, turns, messages, messagesFrom })
+      for (const known of [state, emptyState]) {
+        const [whole, part] = [
+          makeSnapshot('join', known, baseOf(world.rows()), MiB),
+          makeSnapshot('join', known, within(baseOf(world.rows()), maxBytes), maxBytes),
+        ]
+        expect(part.messages).toEqual(whole.messages.slice(part.messagesFrom))
+        expect(part.messagesFrom + part.messages.length).toBe(whole.messages.length)
+      }
       taken.push({ state: restoreState(state.cursor, { status: task.status, turns, messages, messagesFrom }), at: folded })
     }
     const stored = world.rows()
     for (const { state: restored, at } of taken) {
       const end = log.slice(at).reduce((before, { event, cursor }) => applyEvent(before, event, cursor), restored)
       expect(messagesOf(end)).toEqual(stored.messages.slice(end.messagesFrom))
-      expect(end.messagesFrom).toBe(0)
+      expect([end.messagesFrom + end.messages.length, end.discarded]).toEqual([stored.messages.length, 0])
+      if (maxBytes === MiB) expect(end.messagesFrom).toBe(0)
       expect(end.turns.map(({ number, status }) => [number, status])).toEqual(stored.turns.map(({ number, status }) => [number, status]))
     }
   }
@@ -68,6 +82,42 @@ describe('what is in it', () => {
   test('nothing, where the newest message alone is too long: the rest is had elsewhere', () => {
     const { messages, messagesFrom } = makeSnapshot('join', emptyState, conversation([10, 2 * MiB]), MiB)
     expect([messages, messagesFrom]).toEqual([[], 2])
+  })
+
+  test('nothing, where Postgres has kept the newest message to itself because it is too long', () => {
+    const base = within(conversation([10, 10, 2 * MiB]), MiB)
+    expect(base.messages).toEqual([])
+    const [joined, queued] = [emptyState, applyEvent(emptyState, { ...event(base), type: 'turn.queued', turn: 3 }, '1-1')].map(state =>
+      makeSnapshot('join', state, base, MiB),
+    )
+    expect([joined?.messages, joined?.messagesFrom]).toEqual([[], 3])
+    // The log is going to tell of the third turn: what is stored of it already is not counted.
+    expect([queued?.messages, queued?.messagesFrom]).toEqual([[], 2])
+  })
+
+  test('of inputs and params, what fits, whether the log or Postgres has them; the others are named', () => {
+    const base = conversation([10, 10, 10])
+    const input = { type: 'text', text: 'x'.repeat(1_000), format: 'plain' } as const
+    const turns = base.turns.map(turn => ({ ...turn, input, params: 'p' }))
+    const shown = (maxBytes: number, stored: SnapshotBase, state = emptyState) =>
+      makeSnapshot('join', state, stored, maxBytes).turns.map(turn => [turn.input?.type, turn.params, turn.omitted])
+    const whole = ['text', 'p', undefined]
+    expect(shown(MiB, { ...base, turns })).toEqual([whole, whole, whole])
+    expect(shown(3_200, { ...base, turns })).toEqual([whole, whole, whole])
+    const none = [undefined, undefined, ['input', 'params']]
+    const bytes = Buffer.byteLength(JSON.stringify(input)) + 3
+    // Metadata and params of the task: `{}` and `null`.
+    expect(shown(2 * bytes + 6, { ...base, turns })).toEqual([none, whole, whole])
+    expect(shown(2 * bytes + 5, { ...base, turns })).toEqual([none, ['text', undefined, ['params']], whole])
+    // Postgres has left out what was too much for it: the log may have some of that again.
+    const left = turns.map(({ input: _, ...turn }) => (turn.number < 3 ? { ...turn, omitted: ['input'] } : { ...turn, input }))
+    const state = applyEvent(
+      emptyState,
+      { ...event(base), type: 'turn.queued', turn: 3, input: { ...input, text: 'y'.repeat(2_000) } },
+      '1-1',
+    )
+    expect(shown(MiB, { ...base, turns: left })).toEqual([none, none, whole])
+    expect(shown(1_500, { ...base, turns: left }, state)).toEqual([none, none, none])
   })
 
   test('nothing of a turn that the log has not told of yet', () => {
@@ -112,6 +162,16 @@ function conversation(lengths: number[], runningFrom = Number.POSITIVE_INFINITY)
   })
 }
 
-function baseOf({ task, turns, messages }: Omit<SnapshotBase, 'upTo'>): SnapshotBase {
-  return { task, turns, messages, upTo: turns.at(-1)?.number ?? 0 }
+function baseOf({ task, turns, messages }: Pick<SnapshotBase, 'task' | 'turns' | 'messages'>): SnapshotBase {
+  const starts = messages.filter(({ turn }, i) => turn !== messages[i - 1]?.turn).map(({ turn, index }) => ({ turn, index }))
+  return { task, turns, messages, nextIndex: messages.length, starts, upTo: turns.at(-1)?.number ?? 0 }
+}
+
+/** What Postgres sends of it. */
+function within(base: SnapshotBase, maxBytes: number): SnapshotBase {
+  return { ...base, messages: newestFitting(base.messages, maxBytes) }
+}
+
+function event({ task }: SnapshotBase) {
+  return { task: task.id, attempt: 0, at: 0 }
 }

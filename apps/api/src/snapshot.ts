@@ -14,6 +14,7 @@ import {
   type TaskState,
   type Turn,
 } from '@rivulet/protocol'
+import { fitTurns, newestFitting } from './snapshot-budget.ts'
 import type { DatabaseHandle } from './store/database.ts'
 import { epochOf, type TurnStanding, turnStandings } from './store/read.ts'
 import { readStanding, type Standing } from './store/standing.ts'
@@ -55,12 +56,12 @@ export function isTaskSettled(state: TaskState, base: SnapshotBase): boolean {
 export function makeSnapshot(reason: SnapshotReason, state: TaskState, base: SnapshotBase, maxBytes: number): Snapshot {
   const firstOfLog = firstTurnOfLog(state)
   const older = base.messages.filter(message => message.turn < firstOfLog)
-  const turns = turnsOf(state, base)
+  const turns = fitTurns(turnsOf(state, base), base, maxBytes)
   const unfinished = new Set(turns.filter(turn => !hasEnded(turn.status)).map(turn => turn.number))
   const known = [...older, ...messagesOf(state)]
-  const messages = newest(known, unfinished, maxBytes)
+  const messages = newestFitting(known, maxBytes, ({ turn }) => unfinished.has(turn))
   const status = state.turns.length > 0 ? state.status : base.task.status
-  const messagesFrom = messages[0]?.index ?? (known.at(-1)?.index ?? -1) + 1
+  const messagesFrom = messages[0]?.index ?? lastIndex(known, base, firstOfLog) + 1
   return { type: 'snapshot', reason, task: { ...base.task, status }, turns, messages, messagesFrom }
 }
 
@@ -89,16 +90,7 @@ function turnsOf(state: TaskState, base: SnapshotBase): Turn[] {
     .slice(-maxPageSize)
 }
 
-/** All messages of unfinished turns, and of older ones as many as fit, the newest. */
-function newest(messages: Message[], unfinished: ReadonlySet<number>, maxBytes: number): Message[] {
-  let bytes = 0
-  let from = messages.length
-  while (from > 0) {
-    const message = messages[from - 1]
-    if (!message) break
-    if (!unfinished.has(message.turn)) bytes += JSON.stringify(message).length
-    if (bytes > maxBytes) break
-    from -= 1
-  }
-  return messages.slice(from)
+/** Of everything before what is still to come, whether or not a budget let us have it. */
+function lastIndex(known: readonly Message[], { starts, nextIndex }: SnapshotBase, firstOfLog: number): number {
+  return known.at(-1)?.index ?? (starts.find(({ turn }) => turn >= firstOfLog)?.index ?? nextIndex) - 1
 }

@@ -47,6 +47,8 @@ export async function openSse(response: ServerResponse, headers: Record<string, 
   let hasEnded = false
   socket.setNoDelay(true)
   socket.setKeepAlive(true, 30_000)
+  // The hub cuts a viewer that reads nothing; between two heartbeats a stream is silent.
+  socket.setTimeout(0)
   socket.on('drain', events.onDrain)
   socket.once('close', close)
   return {

@@ -10,12 +10,14 @@ import {
   digestOf,
   epochOf,
   errorTable,
+  type Failure,
   type FinishBody,
   formatCursor,
   isErrorCode,
   messagesOf,
   seqOf,
   type TaskState,
+  type TurnFailure,
 } from '@rivulet/protocol'
 import type { SQL } from 'drizzle-orm'
 import type { FastifyBaseLogger } from 'fastify'
@@ -32,7 +34,7 @@ import { closingEvent, type KeyedEvent } from './turn-events.ts'
 
 export type WorkerOutcome = FinishBody['outcome']
 
-export type FinishRequest = { turn: TurnRow; epoch: number; outcome: WorkerOutcome; appended: number; digest?: string }
+export type FinishRequest = { turn: TurnRow; epoch: number; claim: string; outcome: WorkerOutcome; appended: number; digest?: string }
 
 /** Who wants a cancel: a call, an input that interrupts, or the reconciler for a caller that is gone. */
 export type Canceler = 'call' | 'interrupt' | 'reconciler'
@@ -57,7 +59,9 @@ export function createTurnEnding({ db, of, reader, announcer, announcing, logger
   return { finish, cancel, beginInterrupt, completeInterrupt, completeCancel, end }
 
   /** The worker says that it is done. `gap` when the log does not have all that it appended: then it has to reopen the log. */
-  async function finish({ turn, epoch, outcome, appended, digest }: FinishRequest): Promise<Finish> {
+  async function finish({ turn, epoch, claim, outcome, appended, digest }: FinishRequest): Promise<Finish> {
+    // Before its log is read, because a caller that does not hold the turn must learn nothing of it.
+    if (turn.claim !== claim) return superseded(turn, epoch)
     const { state, isWhole } = await foldFrom(reader, turn.task, epoch)
     // Asked after the fold: a log that was lost before or meanwhile, and looked like one that says nothing, shows now.
     const log = await reader.state(turn.task)
@@ -69,7 +73,7 @@ export function createTurnEnding({ db, of, reader, announcer, announcing, logger
     // failpoint: folded
     const result = await finishTurn(
       db,
-      { turn: turn.id, tenant: turn.tenant, epoch, canceling: false },
+      { turn: turn.id, tenant: turn.tenant, epoch, canceling: false, claim },
       { outcome: end, messages, ...retryRule(outcome) },
     )
     const about = aboutTurn(turn)
@@ -88,16 +92,23 @@ export function createTurnEnding({ db, of, reader, announcer, announcing, logger
         break
       case 'retrying':
         metrics.retries.inc()
-        logger.info({ ...about, error: outcome.error, runAt: result.turn.runAt }, 'attempt failed; the turn is tried again')
+        logger.info(
+          { ...about, error: logged(outcome.error, outcome.detail), runAt: result.turn.runAt },
+          'attempt failed; the turn is tried again',
+        )
         break
       case 'superseded':
-        metrics.fenced.inc({ write: 'finish' })
-        logger.warn({ ...about, epoch }, 'a worker that no longer holds its turn wanted to finish it')
-        break
+        return superseded(turn, epoch)
       default:
         result satisfies never
     }
     return { answer: result.answer, leavesWork: result.answer !== 'committed' || result.queued.length > 0 }
+  }
+
+  function superseded(turn: TurnRow, epoch: number): Finish {
+    metrics.fenced.inc({ write: 'finish' })
+    logger.warn({ ...aboutTurn(turn), epoch }, 'a worker that no longer holds its turn wanted to finish it')
+    return { answer: 'superseded', leavesWork: true }
   }
 
   /** Ends every turn of a task that has not ended. */
@@ -168,7 +179,7 @@ export function createTurnEnding({ db, of, reader, announcer, announcing, logger
 
   /** One line for each turn, with all that is asked for first when one took long. */
   function ended(turn: EndedTurn, by?: Canceler): void {
-    const { status, attempt, deaths, failures, queuedAt, startedAt, finishedAt, error } = turn
+    const { status, attempt, deaths, failures, queuedAt, startedAt, finishedAt, error, errorDetail } = turn
     const agent = metrics.agentLabel(turn.agent)
     metrics.turns.inc({ status, agent })
     if (by && status === 'canceled') metrics.cancels.inc({ by })
@@ -178,15 +189,19 @@ export function createTurnEnding({ db, of, reader, announcer, announcing, logger
     if (ranMs !== null) metrics.turnAttempts.observe({ agent }, attempt)
     const times = { ...(waitedMs !== null && { waitedMs }), ...(ranMs !== null && { ranMs }) }
     // Why somebody canceled is theirs to know.
-    const failure = (status === 'canceled' ? error && { code: error.code } : error) ?? undefined
+    const failure = status === 'canceled' ? error && { code: error.code } : logged(error, errorDetail)
     const tries = { ...(failures > 0 && { failures }), ...(deaths > 0 && { deaths }) }
-    logger.info({ ...aboutTurn(turn), agent: turn.agent, status, ...times, ...tries, by, error: failure }, 'turn ended')
+    logger.info({ ...aboutTurn(turn), agent: turn.agent, status, ...times, ...tries, by, error: failure ?? undefined }, 'turn ended')
   }
 }
 
-/** Times of one turn may be from two clocks. */
+/** The log is the operator's: it has what was thrown, too. */
+function logged(error: Failure | null | undefined, detail: string | null | undefined): TurnFailure | undefined {
+  return error ? { ...error, ...(typeof detail === 'string' && { detail }) } : undefined
+}
+
 function between(from: Date, to: Date): number {
-  return Math.max(0, to.getTime() - from.getTime())
+  return to.getTime() - from.getTime()
 }
 
 /** Closes what the turn has left open. */
@@ -207,8 +222,9 @@ function agentMessages(state: TaskState) {
   return messagesOf(state).filter(({ author }) => author !== 'user')
 }
 
-function outcomeOf({ status, stopReason, usage, error }: WorkerOutcome): Outcome {
-  return { status, stopReason: stopReason ?? (status === 'completed' ? 'stop' : 'error'), ...(usage && { usage }), ...(error && { error }) }
+function outcomeOf({ status, stopReason, usage, error, detail }: WorkerOutcome): Outcome {
+  const end = { status, stopReason: stopReason ?? (status === 'completed' ? 'stop' : 'error') } as const
+  return { ...end, ...(usage && { usage }), ...(error && { error }), ...(detail !== undefined && { detail }) }
 }
 
 function canceled(reason?: string): ForcedOutcome {

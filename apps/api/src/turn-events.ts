@@ -1,5 +1,5 @@
 /** What the server says in a task's log, made from what is committed. The keys make sure that each is said once. */
-import { type EventOf, hasEnded, type Message } from '@rivulet/protocol'
+import { type Content, type EventOf, hasEnded, type Message, maxQueuedInputBytes } from '@rivulet/protocol'
 import type { Claimed } from './store/claim-turn.ts'
 import { type TurnRow, toMessage } from './store/rows.ts'
 
@@ -8,7 +8,11 @@ export type KeyedEvent = { key: string; event: EventOf<'turn.queued' | 'turn.sta
 export function queuedEvent(turn: TurnRow): KeyedEvent {
   const { task, number, input, queuedAt } = turn
   const common = { task, turn: number, attempt: 0, at: queuedAt.getTime() }
-  return { key: `queued:${number}`, event: { type: 'turn.queued', ...common, ...(input !== null && { input }) } }
+  return { key: `queued:${number}`, event: { type: 'turn.queued', ...common, ...(input !== null && inputOf(input)) } }
+}
+
+function inputOf(input: Content): { input: Content } | { omitted: string[] } {
+  return Buffer.byteLength(JSON.stringify(input)) <= maxQueuedInputBytes ? { input } : { omitted: ['input'] }
 }
 
 export function startedEvent({ turn, input }: Claimed): KeyedEvent {

@@ -5,14 +5,12 @@
  * its cursor; when its socket drains it goes on from the ring, and where the ring has moved past it, from a snapshot. It never goes back: one
  * that has heard more elsewhere than the feed has here waits for the feed.
  */
-import { type Cursor, compareCursors, type SnapshotReason, type TokenEvent } from '@rivulet/protocol'
+import { type Cursor, compareCursors, origin, type SnapshotReason, type TokenEvent } from '@rivulet/protocol'
 import type { Feed } from './feed.ts'
+import { firstPage } from './log-fold.ts'
 import type { Part } from './log-pages.ts'
 import { encodeRetry, encodeWireEvent, type Frame, heartbeat } from './sse-frame.ts'
 import { type Shared, type SseResponse, share } from './sse-response.ts'
-
-/** Entries, when nothing is known of their size yet. */
-const firstPage = 20
 
 export type Viewer = {
   readonly task: string
@@ -97,9 +95,15 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
         waitForSnapshot()
         return
       }
-      send(missed ?? [makeSnapshot()])
-      cursor = feed.position()
+      if (!missed) sendSnapshot()
+      // A snapshot that others were sent before may be behind. If the socket has no room for what came since, that is sent when it drains.
+      const rest = missed ?? (isBlocked ? null : feed.ring.after(cursor))
+      if (rest) {
+        send(rest)
+        cursor = feed.position()
+      }
     }
+    if (compareCursors(cursor, feed.position()) < 0) return
     if (!isCaughtUp) {
       isCaughtUp = true
       send([encodeWireEvent(place(), { type: 'caught_up', task: feed.task })])
@@ -107,12 +111,15 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     if (!isFollowing && cursor === feed.position() && feed.isSettled()) finish()
   }
 
-  function makeSnapshot(): Frame {
+  function sendSnapshot(): void {
     const reason = due ?? 'slow'
     due = null
     onSnapshot(reason)
-    told = feed.placeOf(place())
-    return feed.snapshot(reason, told)
+    // Who joins has heard nothing, wherever the feed stands.
+    const snapshot = feed.snapshot(reason, feed.placeOf(place()), reason === 'join' ? origin : place())
+    told = snapshot.place
+    cursor = snapshot.position
+    write(snapshot.shared)
   }
 
   /** What it is told stands for this: not before what it was told last. */

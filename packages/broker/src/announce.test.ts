@@ -1,23 +1,23 @@
-/** What the server writes into a log, against a real Redis: once, in order, and never into the turn of somebody else. */
+/** The server's announcements, against a real Redis: written once, in order, and never into the turn of another worker. */
 import { describe, expect, test } from 'vitest'
 import { finished, newTask, notes, openLogs, queued, started } from '../../../test/support/logs.ts'
 import { createLogAnnouncer } from './event-log.ts'
 
 describe('an announcement', () => {
-  test('is made once, however many announce it at the same time', async () => {
+  test('is written once, however many processes announce it at the same time', async () => {
     const logs = openLogs()
     const task = newTask()
-    const { pushes, heard } = await logs.listen(task)
-    const answers = await Promise.all(
+    const { pushes, heard: received } = await logs.listen(task)
+    const outcomes = await Promise.all(
       Array.from({ length: 50 }, () => logs.announcer.announce({ task, epoch: 1, whole: true, running: false, entries: [queued(task)] })),
     )
-    expect(new Set(answers.map(({ answer, cursor }) => `${answer} ${cursor}`))).toEqual(new Set(['ok 1-1']))
+    expect(new Set(outcomes.map(({ answer, cursor }) => `${answer} ${cursor}`))).toEqual(new Set(['ok 1-1']))
     const ends = await Promise.all(
       Array.from({ length: 50 }, () => logs.announcer.announce({ task, running: false, entries: [finished(task)] })),
     )
     expect(new Set(ends.map(({ answer, cursor }) => `${answer} ${cursor}`))).toEqual(new Set(['ok 1-2']))
     expect(await logs.ids(task)).toEqual(['1-1', '1-2'])
-    await heard(2)
+    await received(2)
     expect(pushes.map(({ previous }) => previous)).toEqual(['0-0', '1-1'])
   })
 
@@ -30,7 +30,7 @@ describe('an announcement', () => {
     expect((await logs.reader.read(task, '0-0', 10)).map(({ json }) => JSON.parse(json).turn)).toEqual([1, 2])
   })
 
-  test('without an epoch does not open a log that is not there', async () => {
+  test('without an epoch does not open a log', async () => {
     const logs = openLogs()
     const task = newTask()
     expect(await logs.announcer.announce({ task, entries: [finished(task)] })).toEqual({ answer: 'missing', cursor: '0-0' })
@@ -48,7 +48,7 @@ describe('an announcement', () => {
     expect(await logs.ids(task)).toEqual(['5-1'])
   })
 
-  test('under the epoch of the log, as of a claim that is asked again, changes nothing', async () => {
+  test('under the current epoch of the log, as for a repeated claim, changes nothing', async () => {
     const logs = openLogs()
     const task = newTask()
     const claim = { task, epoch: 2, running: true, entries: [queued(task), started(task, 2)] }
@@ -60,7 +60,7 @@ describe('an announcement', () => {
 })
 
 describe('raising an epoch', () => {
-  test('makes the numbers of a worker begin again, and keeps what stands in the log', async () => {
+  test('restarts the numbers of a worker, and keeps the entries of the log', async () => {
     const logs = openLogs()
     const task = newTask()
     await logs.announcer.announce({ task, epoch: 2, running: true, entries: [started(task, 2)] })
@@ -76,12 +76,12 @@ describe('raising an epoch', () => {
     await logs.announcer.announce({ task, epoch: 2, running: true, entries: [started(task, 2)] })
     expect(await logs.announcer.announce({ task, epoch: 3, running: false, entries: [] })).toEqual({ answer: 'ok', cursor: '2-1' })
     expect(await logs.reader.state(task)).toMatchObject({ cursor: '2-1', epoch: 3, number: 0 })
-    const { heard } = await logs.listen(task)
+    const { heard: received } = await logs.listen(task)
     await logs.announcer.announce({ task, running: false, entries: [finished(task)] })
-    expect((await heard(1)).map(({ previous, entries }) => [previous, entries[0]?.cursor])).toEqual([['2-1', '3-1']])
+    expect((await received(1)).map(({ previous, entries }) => [previous, entries[0]?.cursor])).toEqual([['2-1', '3-1']])
   })
 
-  test('knows whether the log holds the task from its beginning', async () => {
+  test('keeps whether the log holds the whole history of the task', async () => {
     const logs = openLogs()
     const [whole, later] = [newTask(), newTask()]
     await logs.announcer.announce({ task: whole, epoch: 1, whole: true, running: false, entries: [queued(whole)] })
@@ -92,8 +92,8 @@ describe('raising an epoch', () => {
   })
 })
 
-describe('the end of a turn that is announced late', () => {
-  test('does not close the log of the turn that runs by now', async () => {
+describe('a late announcement of the end of a turn', () => {
+  test('does not close the log of the next turn, which is running', async () => {
     const logs = openLogs()
     const task = newTask()
     await logs.announcer.announce({ task, epoch: 2, running: true, entries: [queued(task), started(task, 2)] })
@@ -103,7 +103,7 @@ describe('the end of a turn that is announced late', () => {
     expect(await logs.redis.pttl(logs.keys.state(task))).toBe(-1)
   })
 
-  test('closes it when it is the end of that turn', async () => {
+  test('closes the log when it is the end of the latest turn', async () => {
     const logs = openLogs()
     const task = newTask()
     await logs.announcer.announce({ task, epoch: 2, running: true, entries: [queued(task), started(task, 2)] })
@@ -113,7 +113,7 @@ describe('the end of a turn that is announced late', () => {
 })
 
 describe('retention', () => {
-  test('a log in which nothing runs goes after its time; one in which a turn runs stays', async () => {
+  test('a log without a running turn expires; one with a running turn stays', async () => {
     const logs = openLogs({ retentionMs: 300 })
     const [idle, busy] = [newTask(), newTask()]
     for (const task of [idle, busy])
@@ -124,7 +124,7 @@ describe('retention', () => {
     expect(await logs.announcer.announce({ task: idle, entries: [queued(idle, 2)] })).toMatchObject({ answer: 'missing' })
   })
 
-  test('what ended long ago is trimmed when the log is raised, with what was remembered of it', async () => {
+  test('entries and keys of turns that ended long ago are trimmed when the log is raised', async () => {
     const logs = openLogs()
     const task = newTask()
     await logs.announcer.announce({ task, epoch: 1, whole: true, running: false, entries: [queued(task)] })
@@ -135,7 +135,7 @@ describe('retention', () => {
     await expect.poll(() => Date.now()).toBeGreaterThan(later)
     const impatient = createLogAnnouncer({ ...logs, retentionMs: 1 })
     await impatient.announce({ task, epoch: 3, running: true, entries: [queued(task, 2), started(task, 3, 2)] })
-    // The second turn was queued before the first one's end: that is said again.
+    // The second turn was queued before the end of the first one, so that is announced again.
     expect(
       (await logs.reader.read(task, '0-0', 10)).map(({ cursor, json }) => [cursor, JSON.parse(json).type, JSON.parse(json).turn]),
     ).toEqual([
@@ -146,7 +146,7 @@ describe('retention', () => {
     expect((await logs.redis.hkeys(logs.keys.state(task))).filter(key => key.includes(':')).sort()).toEqual(['queued:2', 'started:3'])
   })
 
-  test('a turn that has not ended keeps its beginning, also when one that waited behind it ended long ago', async () => {
+  test('a running turn keeps its start, even when a turn queued behind it ended long ago', async () => {
     const logs = openLogs()
     const task = newTask()
     await logs.announcer.announce({ task, epoch: 2, running: true, entries: [queued(task), started(task, 2)] })
@@ -159,7 +159,7 @@ describe('retention', () => {
     expect(await logs.ids(task)).toEqual(['2-1', '2-2', '2-3', '2-4', '2-5'])
   })
 
-  test('what ended a moment ago stays for those who are on their way', async () => {
+  test('the entries of a turn that ended a moment ago stay for late viewers', async () => {
     const logs = openLogs({ retentionMs: 60_000 })
     const task = newTask()
     await logs.announcer.announce({ task, epoch: 2, running: true, entries: [started(task, 2)] })
@@ -168,7 +168,7 @@ describe('retention', () => {
     expect(await logs.ids(task)).toEqual(['2-1', '2-2', '3-1'])
   })
 
-  test('a log that is removed is gone', async () => {
+  test('a removed log is missing', async () => {
     const logs = openLogs()
     const task = newTask()
     await logs.announcer.announce({ task, epoch: 1, running: false, entries: [queued(task)] })

@@ -1,4 +1,4 @@
-/** Every answer of the append script, against a real Redis. */
+/** Every outcome of the append script, against a real Redis. */
 import { describe, expect, test } from 'vitest'
 import { newTask, notes, openLogs, queued, started } from '../../../test/support/logs.ts'
 
@@ -31,7 +31,7 @@ describe('an append', () => {
     expect(await logs.ids(task)).toEqual(['1-1', '2-1', '2-2', '2-3'])
   })
 
-  test('of which a part is there already adds only the rest', async () => {
+  test('whose first entries are there already adds only the rest', async () => {
     const logs = openLogs()
     const task = await openTurn(logs)
     await logs.writer.append([notes(task, 2, 1, 'a', 'b')])
@@ -45,27 +45,27 @@ describe('an append', () => {
     ])
   })
 
-  test('that leaves out a number is a gap and writes nothing', async () => {
+  test('that skips a number is a gap and writes nothing', async () => {
     const logs = openLogs()
     const task = await openTurn(logs)
     expect(await logs.writer.append([notes(task, 2, 2, 'b')])).toEqual(['gap'])
     expect(await logs.ids(task)).toEqual(['1-1', '2-1'])
   })
 
-  test('under an epoch that the log has not reached is a gap: its claim was lost', async () => {
+  test('under an epoch above that of the log is a gap, because its claim was lost', async () => {
     const logs = openLogs()
     const task = await openTurn(logs)
     expect(await logs.writer.append([notes(task, 3, 1, 'a')])).toEqual(['gap'])
   })
 
-  test('to a log that is not there is missing', async () => {
+  test('to a log that does not exist is missing', async () => {
     const logs = openLogs()
     const task = newTask()
     expect(await logs.writer.append([notes(task, 2, 1, 'a')])).toEqual(['missing'])
     expect(await logs.redis.exists(logs.keys.stream(task), logs.keys.state(task))).toBe(0)
   })
 
-  test('under an older epoch is fenced, also when it would be a duplicate', async () => {
+  test('under an older epoch is fenced, even when it would be a duplicate', async () => {
     const logs = openLogs()
     const task = await openTurn(logs)
     await logs.writer.append([notes(task, 2, 1, 'a')])
@@ -76,7 +76,7 @@ describe('an append', () => {
     expect(await logs.ids(task)).toEqual(['1-1', '2-1', '2-2', '3-1', '3-2'])
   })
 
-  test('after the end of its turn is refused as closed', async () => {
+  test('after the end of its turn is rejected as closed', async () => {
     const logs = openLogs()
     const task = await openTurn(logs)
     await logs.announcer.announce({ task, epoch: 2, running: false, entries: [] })
@@ -84,7 +84,7 @@ describe('an append', () => {
     expect(await logs.ids(task)).toEqual(['1-1', '2-1'])
   })
 
-  test('to a log that holds too much is refused as full; a new epoch begins to count anew', async () => {
+  test('to a log above its size limit is rejected as full; a new epoch counts from 0', async () => {
     const logs = openLogs({ maxBytes: 1_000 })
     const task = await openTurn(logs)
     const long = 'x'.repeat(600)
@@ -95,7 +95,7 @@ describe('an append', () => {
     expect(await logs.writer.append([notes(task, 3, 1, 'more')])).toEqual(['ok'])
   })
 
-  test('to several logs in one call is answered for each', async () => {
+  test('to several logs in one call returns an outcome for each', async () => {
     const logs = openLogs()
     const [one, two, three] = [await openTurn(logs), newTask(), await openTurn(logs)]
     expect(
@@ -104,28 +104,28 @@ describe('an append', () => {
     expect((await logs.reader.state(one))?.number).toBe(2)
   })
 
-  test('keeps every character, also a line break in what was pushed', async () => {
+  test('keeps every character, including line breaks in pushes', async () => {
     const logs = openLogs()
     const task = await openTurn(logs)
-    const { heard } = await logs.listen(task)
+    const { heard: received } = await logs.listen(task)
     const text = 'line\nbreak \u2028 "quoted" \\ 😀'
     await logs.writer.append([notes(task, 2, 1, text)])
-    const [push] = await heard(1)
+    const [push] = await received(1)
     expect(JSON.parse(push?.entries[0]?.json ?? '').data).toBe(text)
     expect(JSON.parse((await logs.reader.read(task, '2-2', 1))[0]?.json ?? '').data).toBe(text)
   })
 })
 
-test('what is pushed tells the cursor before it, and pushes follow each other without a hole', async () => {
+test('each push carries the cursor before it, so that pushes follow each other without a gap', async () => {
   const logs = openLogs()
   const task = newTask()
-  const { heard } = await logs.listen(task)
+  const { heard: received } = await logs.listen(task)
   await openTurn(logs, task)
   await logs.writer.append([notes(task, 2, 1, 'a', 'b')])
   await logs.writer.append([notes(task, 2, 2, 'b', 'c')])
   await logs.announcer.announce({ task, epoch: 3, running: true, entries: [started(task, 3)] })
   await logs.writer.append([notes(task, 3, 1, 'd')])
-  const pushes = await heard(6)
+  const pushes = await received(6)
   expect(pushes.map(({ previous, entries }) => [previous, entries.map(({ cursor }) => cursor)])).toEqual([
     ['0-0', ['1-1']],
     ['1-1', ['2-1']],

@@ -1,16 +1,15 @@
 /**
- * Connections to Redis, by what they are for. A blocking read would stall every other command on its connection, so each role has its own.
+ * Connections to Redis by role. Each role has its own, because a blocking read would stall every other command on its connection.
  *
- * `command` fails fast: it never queues while Redis is away and notices a frozen server, so that its caller decides what to do.
- * `blocking` is for BullMQ's workers, which wait for ever by design. `subscriber` waits for pushes; to subscribe fails as fast as a command.
- *
- * A URL that names several servers, separated by commas, is that of a Redis Cluster: `redis://10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379`.
+ * `command` fails fast: it does not queue while Redis is unavailable, and times out on a frozen server, so that the caller decides what to do.
+ * `blocking` is for BullMQ's workers, which wait without a limit. `subscriber` receives pushes; subscribing fails as fast as a command.
+ * A URL with several servers, separated by commas, is a Redis Cluster: `redis://10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379`.
  */
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 
 export type RedisRole = 'command' | 'blocking' | 'subscriber'
 
-/** One server, or a cluster of them: commands are the same. */
+/** One server or a cluster; the commands are the same. */
 export type RedisConnection = Redis | Cluster
 
 export type ConnectionDeps = { url: string; onError: (error: Error) => void }
@@ -27,7 +26,7 @@ function isClusterUrl(url: string): boolean {
   return url.includes(',')
 }
 
-/** The first server says how all are spoken to: with a password, with TLS. */
+/** Password and TLS of the first server apply to all servers. */
 function connectCluster(role: RedisRole, url: string): Cluster {
   const [first = '', ...others] = url.split(',')
   const { protocol, hostname, port, username, password } = new URL(first)
@@ -57,7 +56,7 @@ const optionsOf: Record<RedisRole, Omit<RedisOptions, 'replyMapping'>> = {
   subscriber: { enableOfflineQueue: false, maxRetriesPerRequest: 1, commandTimeout: 2_000, connectTimeout: 2_000, autoResubscribe: false },
 }
 
-/** Resolves when commands can be sent; a connection that never comes up is the caller's signal to abort. */
+/** Resolves when commands can be sent. It waits without a limit; the caller aborts by the signal. */
 export function whenReady(redis: RedisConnection, signal?: AbortSignal): Promise<void> {
   if (redis.status === 'ready') return Promise.resolve()
   return new Promise((resolve, reject) => {
@@ -73,7 +72,7 @@ export function whenReady(redis: RedisConnection, signal?: AbortSignal): Promise
   })
 }
 
-/** At most a second, jittered, so that processes do not come back in step. */
+/** At most a second, with jitter, so that processes do not reconnect all at once. */
 function reconnectDelay(attempt: number): number {
   return Math.min(1_000, 50 * 2 ** Math.min(attempt, 5)) * (0.5 + Math.random() / 2)
 }

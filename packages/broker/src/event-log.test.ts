@@ -1,4 +1,4 @@
-/** What goes into a log comes out of it, and what does not belong there hurts nobody. */
+/** Reading and following logs, including logs with entries of other programs. */
 import { type Event, formatCursor } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -8,7 +8,7 @@ import { createLogSubscriber, encodeEvent, type Push, parsePush } from './event-
 const task = newTask()
 
 describe('a push', () => {
-  test('is read as it was written', () => {
+  test('is parsed to the entries that were written', () => {
     const position = fc.tuple(fc.nat(), fc.nat()).map(([epoch, seq]) => formatCursor(epoch, seq))
     const event = fc
       .oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }))
@@ -24,20 +24,20 @@ describe('a push', () => {
   })
 
   test.each(['', 'hello', '1', '1-', '-1', '1-1x\n1-2\n{}', '1-1\nnot a cursor\n{}', '\n\n\n', '1-1\n99999999999999999999-1\n{}'])(
-    'that is none (%j) is passed over',
+    'that is malformed (%j) is ignored',
     message => {
       expect(parsePush(task, message)).toBeNull()
     },
   )
 })
 
-test('an entry carries the index of its message beside it', () => {
+test('an encoded event carries the index of its message', () => {
   expect(encodeEvent({ type: 'message.finished', task, turn: 1, attempt: 1, at: 1, index: 7, status: 'complete' }).index).toBe(7)
   expect(encodeEvent(queued(task).event).index).toBeNull()
 })
 
 describe('reading', () => {
-  test('begins at a cursor, that entry included, and takes no more than was asked for', async () => {
+  test('begins at a cursor, inclusive, and returns at most the requested count', async () => {
     const logs = openLogs()
     const id = newTask()
     await logs.announcer.announce({ task: id, epoch: 1, running: false, entries: [1, 2, 3, 4].map(turn => queued(id, turn)) })
@@ -48,7 +48,7 @@ describe('reading', () => {
     expect(await cursors('1-9', 2)).toEqual([])
   })
 
-  test('passes on what somebody else put into the log, without its content', async () => {
+  test('returns entries of other programs without their content', async () => {
     const logs = openLogs()
     const id = newTask()
     await logs.announcer.announce({ task: id, epoch: 1, running: false, entries: [queued(id)] })
@@ -65,54 +65,59 @@ describe('reading', () => {
     expect(entries.map(({ json }) => json)).toEqual([expect.stringContaining('turn.queued'), '{"half":', '', '', '42', ''])
   })
 
-  test('knows nothing of a log that is not there', async () => {
+  test('returns null for a log that does not exist', async () => {
     const logs = openLogs()
     expect(await logs.reader.state(newTask())).toBeNull()
     expect(await logs.reader.read(newTask(), '0-0', 10)).toEqual([])
   })
 })
 
-describe('listening', () => {
-  test('[B35] hears what is followed from the moment that is promised, and nothing else', async () => {
+describe('a subscriber', () => {
+  test('[B35] receives every push of a log once follow has resolved, and none of other logs', async () => {
     const logs = openLogs()
     const [followed, other] = [newTask(), newTask()]
-    const heard: Push[] = []
-    const subscriber = createLogSubscriber({ redis: logs.connect(), keys: logs.keys, onPush: push => heard.push(push), onReset: () => {} })
+    const received: Push[] = []
+    const subscriber = createLogSubscriber({
+      redis: logs.connect(),
+      keys: logs.keys,
+      onPush: push => received.push(push),
+      onReset: () => {},
+    })
     await subscriber.follow(followed)
     for (const id of [other, followed]) await logs.announcer.announce({ task: id, epoch: 1, running: false, entries: [queued(id)] })
-    await expect.poll(() => heard.length).toBe(1)
+    await expect.poll(() => received.length).toBe(1)
     await subscriber.unfollow(followed)
     await logs.announcer.announce({ task: followed, entries: [finished(followed)] })
     await subscriber.follow(followed)
     await logs.announcer.announce({ task: followed, epoch: 2, running: true, entries: [started(followed, 2)] })
-    await expect.poll(() => heard.length).toBe(2)
-    expect(heard.map(({ task, previous }) => [task, previous])).toEqual([
+    await expect.poll(() => received.length).toBe(2)
+    expect(received.map(({ task, previous }) => [task, previous])).toEqual([
       [followed, '0-0'],
       [followed, '1-2'],
     ])
   })
 
-  test('says when pushes may have been lost, and hears again from then on', async () => {
+  test('calls onReset when pushes may have been lost, and receives pushes again from then on', async () => {
     const logs = openLogs()
     const id = newTask()
     const connection = logs.connect()
-    const heard: Push[] = []
+    const received: Push[] = []
     let resets = 0
     const subscriber = createLogSubscriber({
       redis: connection,
       keys: logs.keys,
-      onPush: push => heard.push(push),
+      onPush: push => received.push(push),
       onReset: () => (resets += 1),
     })
     await subscriber.follow(id)
     await logs.redis.client('KILL', 'ID', await clientIdOf(logs.redis, logs.keys.channel(id)))
     await expect.poll(() => resets).toBe(1)
     await logs.announcer.announce({ task: id, epoch: 1, running: false, entries: [queued(id)] })
-    await expect.poll(() => heard.length).toBe(1)
+    await expect.poll(() => received.length).toBe(1)
   })
 })
 
-/** The one client that is subscribed, and has the newest connection. */
+/** The subscribed client with the newest connection. */
 async function clientIdOf(redis: ReturnType<typeof openLogs>['redis'], channel: string): Promise<number> {
   expect(await redis.pubsub('NUMSUB', channel)).toEqual([channel, 1])
   const lines = String(await redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub'))

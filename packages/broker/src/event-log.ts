@@ -1,9 +1,9 @@
 /**
- * The log of a task: a Redis stream whose ids are `<epoch>-<seq>`, and a hash that remembers where it stands.
+ * The log of a task: a Redis stream whose ids are `<epoch>-<seq>`, and a hash with its position.
  *
- * Both ends are here. Workers append numbered entries, many logs in one call; the server announces keyed entries and raises the epoch; readers
- * get what is written as it is written, with the cursor before it, and read the rest from the stream. Whoever holds an older epoch is refused
- * by the scripts, and a log that may have lost something is never continued under the same epoch.
+ * Workers append numbered entries, for many logs in one call. The server announces keyed entries and raises the epoch. Readers receive each push
+ * with the cursor before it, and read older entries from the stream. The scripts reject a writer with an older epoch, and never continue a log
+ * that may have lost entries under the same epoch.
  */
 import { type Cursor, type Event, origin, parseCursor } from '@rivulet/protocol'
 import type { RedisConnection } from './connections.ts'
@@ -21,19 +21,19 @@ export type EncodedEvent = { index: number | null; json: string }
 
 export type Announcement = {
   task: string
-  /** Raises the log to this epoch, and opens it where there is none. Without it, entries go where the log stands. */
+  /** Raises the log to this epoch, and opens a missing log. Without it, entries are appended under the log's current epoch. */
   epoch?: number
-  /** A log that is opened now holds everything from the task's beginning. Default false. */
+  /** A log opened by this call holds the task's whole history. Default false. */
   whole?: boolean
-  /** Whether a turn is running afterwards; without it that stays as it is. */
+  /** Whether a turn is running afterwards. Without it, that does not change. */
   running?: boolean
-  /** Each is written once, by its key. */
+  /** An entry whose key the log already has is not written again. */
   entries: readonly { key: string; event: Event }[]
 }
 
 export type LogEntry = { cursor: Cursor; json: string }
 
-/** What a process hears when a log grows: the entries, and the cursor they follow. */
+/** The message that subscribers receive when a log grows: the entries, and the cursor before them. */
 export type Push = { task: string; previous: Cursor; entries: LogEntry[] }
 
 export type LogState = {
@@ -43,9 +43,9 @@ export type LogState = {
   number: number
   /** Whether the log still begins where the task began. */
   isWhole: boolean
-  /** Of another life of Redis: its end may be lost, and it goes on only in a later epoch. */
+  /** The log was raised before Redis restarted: its end may be lost, and it continues only in a later epoch. */
   isStale: boolean
-  /** Before this, the log may lack something: it was begun anew. */
+  /** The log may lack entries before this cursor, because it was restarted here. */
   begin?: Cursor
 }
 
@@ -57,12 +57,12 @@ export function encodeEvent(event: Event): EncodedEvent {
   return { index: 'index' in event ? (event.index ?? null) : null, json: JSON.stringify(event) }
 }
 
-/** The worker's end. `maxBytes` is the second wall behind the worker's own count of what a turn says. */
+/** For workers. `maxBytes` is a second limit behind the worker's own limit of a turn's output. */
 export function createLogWriter({ redis, keys, maxBytes }: { redis: RedisConnection; keys: Keys; maxBytes: number }) {
   const script = createScript(redis, 'append', { MAX_BYTES: String(maxBytes) })
   return { append }
 
-  /** In a cluster, one call for each shard: a script touches one server. */
+  /** In a cluster, one call for each shard, because a script runs on one server. */
   async function append(appends: readonly Append[]): Promise<AppendAnswer[]> {
     if (!redis.isCluster) return appendTogether(appends)
     const answers = new Map<Append, AppendAnswer>()
@@ -88,7 +88,7 @@ export function createLogWriter({ redis, keys, maxBytes }: { redis: RedisConnect
   }
 }
 
-/** The server's end. */
+/** For the server. */
 export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: RedisConnection; keys: Keys; retentionMs: number }) {
   const script = createScript(redis, 'announce')
   return { announce, remove, ping, tellWorker: (worker: string, turn: string) => tellWorker(redis, keys, worker, turn) }
@@ -101,23 +101,23 @@ export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: RedisC
     })
     const [answer, cursor] = (await script.run(
       [keys.stream(task), keys.state(task)],
-      [keys.channel(task), epoch ?? '', whole ? '1' : '0', closed, retentionMs, Date.now(), ...args],
+      [keys.channel(task), epoch ?? '', whole ? '1' : '0', closed, retentionMs, ...args],
     )) as [AnnounceAnswer, string]
     return { answer, cursor: parseCursor(cursor) ?? origin }
   }
 
-  /** Throws when Redis is away, before anything is begun that would need it. */
+  /** Throws when Redis is unavailable. Called before work that needs it. */
   async function ping(): Promise<void> {
     await redis.ping()
   }
 
-  /** Only for a task that is gone for good: a removed log has forgotten its fence. */
+  /** Only for a task that was removed, because a removed log no longer has its fence. */
   async function remove(task: string): Promise<void> {
     await redis.del(keys.stream(task), keys.state(task))
   }
 }
 
-/** The reader's end: one connection for what is pushed, another for what is asked. */
+/** For readers: state and entries on request. Pushes need a `createLogSubscriber` with its own connection. */
 export function createLogReader({ redis, keys }: { redis: RedisConnection; keys: Keys }) {
   const script = createScript(redis, 'state')
   return { state, read }
@@ -141,8 +141,8 @@ export function createLogReader({ redis, keys }: { redis: RedisConnection; keys:
 export type LogSubscriber = ReturnType<typeof createLogSubscriber>
 
 /**
- * Hears what is written to the logs it was asked to follow, on one connection. Pushes can be lost, when the connection breaks or Redis drops a
- * slow subscriber: `onReset` says that from now on everything is heard again, and that what came before has to be read from the logs.
+ * Receives the pushes of the followed logs on one connection. Pushes are lost when the connection breaks or Redis drops a slow subscriber.
+ * `onReset` is called once the subscriber receives pushes again; the caller must then read what it missed from the logs.
  */
 export function createLogSubscriber({
   redis,
@@ -167,7 +167,7 @@ export function createLogSubscriber({
   })
   return { follow, unfollow }
 
-  /** Resolves when everything that is written from now on will be heard. */
+  /** Resolves when every later write will be pushed. */
   async function follow(task: string): Promise<void> {
     followed.add(task)
     await redis.subscribe(keys.channel(task))
@@ -188,7 +188,7 @@ export function createLogSubscriber({
   }
 }
 
-/** What a push says; null for anything that is none. */
+/** The push in a message, or null when the message is not a push. */
 export function parsePush(task: string, message: string): Push | null {
   const lines = message.split('\n')
   const previous = parseCursor(lines[0] ?? '')
@@ -202,7 +202,7 @@ export function parsePush(task: string, message: string): Push | null {
   return { task, previous, entries }
 }
 
-/** Entries that somebody else put there, under an id or with fields that are not ours, have no JSON: readers count and skip them. */
+/** An entry that another program wrote, without our field `event`, gets empty JSON: readers count and skip it. */
 function entriesOf(rows: [string, string[]][]): LogEntry[] {
   return rows.flatMap(([id, fields]) => {
     const cursor = parseCursor(id)

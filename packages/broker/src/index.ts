@@ -1,4 +1,4 @@
-/** Redis, both ends of each pipe: the log of events and the queue of turns. */
+/** Redis for writers and readers alike: the log of events and the queue of turns. */
 export { connectRedis, type RedisConnection, whenReady } from './connections.ts'
 export {
   type Append,
@@ -19,5 +19,13 @@ export {
 } from './event-log.ts'
 export { createKeys, type Keys } from './keys.ts'
 export { type RedisMemory, readRedisMemory, requireFitRedis, whyPolicyIsUnfit } from './redis-fitness.ts'
-export { createTurnConsumer, createTurnQueue, type Dispatch, type TurnConsumer, type TurnQueue } from './turn-queue.ts'
+export {
+  createTurnConsumer,
+  createTurnQueue,
+  type Dispatch,
+  type DispatchName,
+  type JobEnd,
+  type TurnConsumer,
+  type TurnQueue,
+} from './turn-queue.ts'
 export { hearServer } from './worker-channel.ts'

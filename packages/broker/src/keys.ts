@@ -1,17 +1,17 @@
 /**
- * Names of everything in Redis. They hold ids only, never text of a client. All keys of a task carry the hash tag of its shard, so one script
- * touches one slot of a cluster.
+ * The names of all Redis keys and channels. They contain ids only, never text from a client. All keys of a task have the hash tag of its
+ * shard, so that one script call uses one slot of a cluster.
  */
 const shardCount = 64
 
 export type Keys = {
-  /** Tasks of one shard may be appended to in one script call. */
+  /** One script call may append to all tasks of one shard. */
   shardOf(task: string): number
   stream(task: string): string
   state(task: string): string
   channel(task: string): string
   taskOfChannel(channel: string): string
-  /** Where a worker process hears of turns that it has lost. */
+  /** The channel on which a worker process receives the ids of turns that it has lost. */
   workerChannel(worker: string): string
   queuePrefix: string
 }
@@ -28,7 +28,7 @@ export function createKeys(prefix = 'rivulet'): Keys {
   }
 }
 
-/** What decides on which server of a cluster a key is. */
+/** The part of a key that decides which server of a cluster has it. */
 export function tagOf(key: string): string {
   return /\{([^}]+)\}/.exec(key)?.[1] ?? key
 }

@@ -1,6 +1,6 @@
 /**
- * A Redis that restarts, or loses the end of its data. No cursor is ever given to two different entries, and nobody goes on writing where
- * something may be missing.
+ * A Redis that restarts, or loses the end of its data. No cursor is ever given to two different entries, and no writer continues a log that
+ * may lack entries.
  */
 import { describe, expect, test, vi } from 'vitest'
 import { finished, newTask, notes, openLogs, queued, started } from '../../../test/support/logs.ts'
@@ -9,7 +9,7 @@ import { hasNativeRedis, startRedisOfTest } from '../../../test/support/private-
 describe.skipIf(!hasNativeRedis)(
   `a Redis that restarts${hasNativeRedis ? '' : ' (skipped: no redis-server or valkey-server on PATH)'}`,
   () => {
-    test('an append that was under way is not written by the new life, but answered as a gap', async () => {
+    test('an append that was in flight is not written after the restart; it returns gap', async () => {
       const redis = await startRedisOfTest()
       const { logs, task } = await runningTurn(redis.url)
       expect(await logs.writer.append([notes(task, 2, 1, 'a')])).toEqual(['ok'])
@@ -22,7 +22,7 @@ describe.skipIf(!hasNativeRedis)(
       expect(await logs.ids(task)).toEqual(['1-1', '2-1', '2-2'])
     })
 
-    test('nothing is lost, and still the old epoch is not continued: a reader cannot know that nothing was', async () => {
+    test('the old epoch is not continued even when nothing was lost, because a reader cannot know that', async () => {
       const redis = await startRedisOfTest()
       const { logs, task } = await runningTurn(redis.url)
       await logs.writer.append([notes(task, 2, 1, 'a')])
@@ -37,7 +37,7 @@ describe.skipIf(!hasNativeRedis)(
       expect(await logs.ids(task)).toEqual(['1-1', '2-1', '2-2', '3-1', '3-2', '3-3', '3-4'])
     })
 
-    test('a claim that is asked again after the restart is answered as before', async () => {
+    test('a claim that is repeated after the restart returns the same outcome', async () => {
       const redis = await startRedisOfTest()
       const { logs, task } = await runningTurn(redis.url)
       await redis.kill()
@@ -47,7 +47,7 @@ describe.skipIf(!hasNativeRedis)(
         cursor: '2-1',
       })
       expect(await logs.ids(task)).toEqual(['1-1', '2-1'])
-      // That makes it no log of this life: what followed 2-1 may be lost.
+      // The log is still stale: entries after 2-1 may be lost.
       expect(await logs.reader.state(task)).toMatchObject({ cursor: '2-1', isStale: true })
       expect(await logs.writer.append([notes(task, 2, 1, 'a')])).toEqual(['gap'])
     })
@@ -55,17 +55,17 @@ describe.skipIf(!hasNativeRedis)(
     test('a cursor that was lost is never given to another entry', async () => {
       const redis = await startRedisOfTest()
       const { logs, task } = await runningTurn(redis.url)
-      const { heard } = await logs.listen(task)
+      const { heard: received } = await logs.listen(task)
       await logs.writer.append([notes(task, 2, 1, 'a', 'b')])
       const saved = redis.mark()
       await logs.writer.append([notes(task, 2, 3, 'lost')])
       await logs.writer.append([notes(task, 2, 4, 'lost too')])
-      const before = (await heard(3)).flatMap(({ entries }) => entries)
+      const before = (await received(3)).flatMap(({ entries }) => entries)
       await redis.kill()
       await redis.restart(saved)
 
       expect(await logs.ids(task)).toEqual(['1-1', '2-1', '2-2', '2-3'])
-      // Whoever does not know of the loss, and whoever begins again where the server stands.
+      // A writer that does not know of the loss, and one that starts again at the position of the server.
       expect(await logs.writer.append([notes(task, 2, 5, 'next')])).toEqual(['gap'])
       expect(await logs.writer.append([notes(task, 2, 3, 'other')])).toEqual(['gap'])
       await logs.announcer.announce({ task, epoch: 3, running: true, entries: [started(task, 3)] })
@@ -76,7 +76,7 @@ describe.skipIf(!hasNativeRedis)(
       for (const entry of before) expect([undefined, entry.json]).toContain(after.find(({ cursor }) => cursor === entry.cursor)?.json)
     })
 
-    test('a script of the life before is not run in this one, also where somebody has brought it along', async () => {
+    test('a script with the old run id is not used after the restart, even when another process has loaded it', async () => {
       const redis = await startRedisOfTest()
       const { logs, task } = await runningTurn(redis.url)
       const evals = vi.spyOn(logs.redis, 'eval')
@@ -91,7 +91,7 @@ describe.skipIf(!hasNativeRedis)(
       expect(await logs.writer.append([notes(task, 3, 1, 'a')])).toEqual(['ok'])
     })
 
-    test('a log that is lost as a whole is missing, and is not opened under its old epoch', async () => {
+    test('a log that is lost as a whole is missing, and is not opened again under its old epoch', async () => {
       const redis = await startRedisOfTest()
       const saved = redis.mark()
       const { logs, task } = await runningTurn(redis.url)
@@ -104,7 +104,7 @@ describe.skipIf(!hasNativeRedis)(
   },
 )
 
-test('a Redis that forgets its scripts, and nothing else, goes on', async () => {
+test('a Redis that forgets only its scripts continues to work', async () => {
   const logs = openLogs()
   const task = newTask()
   await logs.announcer.announce({ task, epoch: 2, running: true, entries: [started(task, 2)] })

@@ -7,7 +7,7 @@ const never = new AbortController().signal
 const info = (version: string, policy = 'noeviction') =>
   `# Server\r\n${version}\r\nrun_id:x\r\n# Memory\r\nused_memory:10\r\nused_memory_rss:20\r\nmaxmemory:0\r\nmaxmemory_policy:${policy}\r\n`
 
-test('the Redis of this run fits, and says how full it is', async () => {
+test('the Redis of this run is usable, and its memory can be read', async () => {
   const redis = connect(inject('redisUrl'))
   expect(await requireFitRedis(redis, never)).toBeNull()
   const { usedBytes, maxBytes, policy } = await readRedisMemory(redis)
@@ -23,19 +23,19 @@ test.each(['redis_version:6.2.0', 'redis_version:7.0.15', 'redis_version:10.1', 
   },
 )
 
-test.each(['6.0.16', '5.0.7', '3.2'])('Redis %s is too old, and the sentence says what to use', version => {
+test.each(['6.0.16', '5.0.7', '3.2'])('Redis %s is too old, and the message names the version to use', version => {
   expect(() => judge(info(`redis_version:${version}`))).toThrow(`Redis ${version} is too old: use Redis 6.2 or newer, or Valkey`)
 })
 
-test.each(['allkeys-lru', 'volatile-ttl'])('a policy of %s is refused, and the sentence says what to set', policy => {
+test.each(['allkeys-lru', 'volatile-ttl'])('a policy of %s is rejected, and the message names the setting', policy => {
   expect(() => judge(info('redis_version:7.0.15', policy))).toThrow(/maxmemory-policy to noeviction/)
 })
 
-test('a server that does not tell its policy is trusted, with a remark', () => {
+test('a server that does not report its policy is accepted with a warning', () => {
   expect(judge('# Server\r\nredis_version:7.2.4\r\n')).toMatch(/noeviction/)
 })
 
-test('a user who may not ask is told what to allow', async () => {
+test('for a user without INFO the message names the permission', async () => {
   const admin = new Redis(inject('redisUrl'))
   const user = `mute-${process.pid}`
   onTestFinished(async () => {
@@ -49,7 +49,7 @@ test('a user who may not ask is told what to allow', async () => {
   await expect(requireFitRedis(redis, never)).rejects.toThrow(/\+info/)
 })
 
-test('a Redis that is away is waited for, until nobody wants to know any more', async () => {
+test('the check waits for a Redis that is unavailable, until it is aborted', async () => {
   const redis = connect('redis://127.0.0.1:1')
   const leaving = new AbortController()
   const waiting = requireFitRedis(redis, leaving.signal)

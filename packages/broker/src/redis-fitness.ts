@@ -1,29 +1,29 @@
 /**
- * Whether a Redis is one that we can rely on: it must not throw keys away, and it must know the commands of our scripts and of BullMQ.
+ * Checks that a Redis is usable: it must not evict keys, and it must have the commands of our scripts and of BullMQ.
  *
- * All of it is asked by INFO, which managed servers allow where they forbid CONFIG. A server that is away is waited for: only one that has
- * answered can be refused.
+ * It uses INFO, because managed servers allow it where they forbid CONFIG. It waits for a server that is unavailable, and rejects only a server
+ * that has replied.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisConnection, whenReady } from './connections.ts'
 
-/** XTRIM MINID, which trims the logs; BullMQ is content with less. */
+/** The first version with XTRIM MINID, which trims the logs. BullMQ needs less. */
 const oldestVersion = [6, 2]
 const retryMs = 500
 
 export type RedisMemory = {
   usedBytes: number
-  /** 0: no limit. */
+  /** 0 means no limit. */
   maxBytes: number
-  /** Null where the server does not tell. */
+  /** Null when the server does not report it. */
   policy: string | null
 }
 
-/** Resolves when Redis fits, with a remark for people or null; rejects with a sentence that says what to change. */
+/** Resolves with null or a warning when Redis is usable; rejects with a message that names what to change. */
 export async function requireFitRedis(redis: RedisConnection, signal: AbortSignal): Promise<string | null> {
   for (;;) {
     await whenReady(redis, signal)
-    const info = await redis.info().catch(refusalOrNull)
+    const info = await redis.info().catch(throwIfForbidden)
     if (info !== null) return judge(info)
     await sleep(retryMs, undefined, { signal })
   }
@@ -33,21 +33,21 @@ export async function readRedisMemory(redis: RedisConnection): Promise<RedisMemo
   return memoryIn(await redis.info('memory'))
 }
 
-/** What is wrong with a maxmemory-policy, or null. */
+/** The reason why a maxmemory-policy is not usable, or null. */
 export function whyPolicyIsUnfit(policy: string | null): string | null {
   if (policy === null || policy === 'noeviction') return null
-  return `Redis may evict keys, and with them jobs and what agents say: set its maxmemory-policy to noeviction (it is ${policy})`
+  return `Redis may evict keys, and so lose jobs and output of agents: set its maxmemory-policy to noeviction (it is ${policy})`
 }
 
-/** What an answer to INFO amounts to: throws a sentence, or answers a remark. */
+/** Checks a reply to INFO. Throws when Redis is not usable; returns a warning or null. */
 export function judge(info: string): string | null {
   const { policy } = memoryIn(info)
   const unfit = whyVersionIsUnfit(info) ?? whyPolicyIsUnfit(policy)
   if (unfit) throw new Error(unfit)
-  return policy === null ? 'Redis does not say whether it may evict keys: its maxmemory-policy has to be noeviction' : null
+  return policy === null ? 'Redis does not report its maxmemory-policy; it must be noeviction' : null
 }
 
-/** Valkey began where Redis was at 7.2. */
+/** Every Valkey is new enough: its first version is equal to Redis 7.2. */
 function whyVersionIsUnfit(info: string): string | null {
   const version = fieldOf(info, 'redis_version')
   if (version === null || fieldOf(info, 'valkey_version') !== null) return null
@@ -57,10 +57,10 @@ function whyVersionIsUnfit(info: string): string | null {
   return `Redis ${version} is too old: use Redis ${oldestVersion.join('.')} or newer, or Valkey`
 }
 
-/** A user who may not ask will never be told; everybody else asks again. */
-function refusalOrNull(error: unknown): null {
+/** Throws when the user may not use INFO, because a retry would not help. For other errors the caller retries. */
+function throwIfForbidden(error: unknown): null {
   if (error instanceof Error && error.message.startsWith('NOPERM'))
-    throw new Error('The user of REDIS_URL may not ask Redis for INFO: allow it with ACL SETUSER <user> +info')
+    throw new Error('The user of REDIS_URL may not run INFO: allow it with ACL SETUSER <user> +info')
   return null
 }
 

@@ -1,20 +1,17 @@
 /**
- * A Lua script that knows which life of Redis it runs in.
+ * A Lua script whose text contains the run id of the Redis server.
  *
- * The run id is part of the script's text, and Redis forgets its scripts when it restarts. So a call that a client sends again to a server
- * that has restarted (and may have lost the end of its data) is answered NOSCRIPT, not executed; the script is then loaded with the new id.
- * What is known of a server counts for one connection: another process may have brought a script of the old life along, which was on its way
- * when the server restarted, and whoever went on with it would open logs that nobody else takes for those of this life.
- *
- * The servers of a cluster live their own lives. There a script is loaded for each shard, through a key of it, so that whichever server has the
- * shard is asked; where another has taken it over, it does not know the script, and is asked in turn.
+ * Redis forgets its scripts when it restarts. So a call that a client sends again to a restarted server, which may have lost the end of its
+ * data, fails with NOSCRIPT instead of running; the script is then loaded with the new run id. A new connection loads the script again, because
+ * another process may have loaded one with the old run id after the restart, and logs opened by it would look stale to all other processes.
+ * In a cluster, each server has its own run id, so the script is loaded for each shard, through a key of that shard.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { RedisConnection } from './connections.ts'
 import { tagOf } from './keys.ts'
 
-/** All keys of a call belong to one shard. */
+/** All keys of a call must belong to one shard. */
 export type Script = { run(keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> }
 
 export function createScript(redis: RedisConnection, name: string, constants: Record<string, string> = {}): Script {
@@ -56,14 +53,14 @@ export function createScript(redis: RedisConnection, name: string, constants: Re
       const constant = Object.entries(constants).reduce((lua, [from, to]) => lua.replaceAll(`@${from}@`, to), source)
       const text = `${onlyLoad}${constant.replaceAll('@RUN_ID@', runId)}`
       await redis.eval(text, 1, key, loading)
-      // Redis may have restarted between the two: then this script claims a life that is over.
+      // If Redis restarted between the two calls, the script has an old run id: load it again.
       if ((await readRunId(key)) === runId) return createHash('sha1').update(text).digest('hex')
     }
   }
 
   /**
-   * Of the server that has this key: in a cluster, only what names a key gets there. A part of it tells lives apart as well, and keeps a log's
-   * state within what Redis stores compactly.
+   * The run id of the server that has this key; in a cluster, a command reaches that server only by naming a key. The first 16 characters are
+   * enough, and keep a log's state small enough for Redis's compact encoding.
    */
   async function readRunId(key: string): Promise<string> {
     const info = String(await redis.eval("return redis.call('INFO', 'server')", 1, key))
@@ -71,7 +68,7 @@ export function createScript(redis: RedisConnection, name: string, constants: Re
   }
 }
 
-/** SCRIPT LOAD names no key. So a script is run to be loaded, and does nothing then. */
+/** SCRIPT LOAD takes no key, so a script is loaded by running it with this argument, with which it does nothing. */
 const loading = 'load'
 const onlyLoad = `if ARGV[1] == '${loading}' then return end\n`
 

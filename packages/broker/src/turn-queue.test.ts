@@ -1,6 +1,6 @@
-/** Turns on their way to workers, over a real queue. */
+/** The queue of turns, on a real Redis. */
 import type { Redis } from 'ioredis'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { newTask, openLogs } from '../../../test/support/logs.ts'
 import { createTurnConsumer, createTurnQueue, type Dispatch } from './turn-queue.ts'
 
@@ -16,7 +16,7 @@ test('[input 50] a turn reaches a consumer of its agent, once for each dispatch'
   expect(await queue.find([two])).toEqual([true])
 })
 
-test('higher priority comes first, and among equals who came first', async () => {
+test('turns of higher priority run first, and those of equal priority in order of arrival', async () => {
   const { queue, consume } = openQueue()
   const turns = [0, 50, 100, 50, 0].map(priority => dispatch({ priority }))
   for (const turn of turns) await queue.enqueue([turn])
@@ -25,7 +25,7 @@ test('higher priority comes first, and among equals who came first', async () =>
   expect(taken.map(id => turns.findIndex(({ turn }) => turn === id))).toEqual([2, 1, 3, 0, 4])
 })
 
-test('a delayed turn comes when its time has come', async () => {
+test('a delayed turn reaches a consumer after its delay', async () => {
   const { queue, consume } = openQueue()
   const { taken } = consume('a')
   const begun = performance.now()
@@ -35,7 +35,7 @@ test('a delayed turn comes when its time has come', async () => {
   expect(performance.now() - begun).toBeGreaterThanOrEqual(400)
 })
 
-test('the queue knows which dispatches it holds: waiting, delayed and running ones, not those that are done or were never there', async () => {
+test('the queue finds the dispatches it holds: waiting, delayed and running ones, but not done or unknown ones', async () => {
   const { queue, consume } = openQueue()
   const [running, waiting, delayed] = [dispatch({}), dispatch({}), dispatch({ delayMs: 60_000 })]
   await queue.enqueue([running])
@@ -49,7 +49,7 @@ test('the queue knows which dispatches it holds: waiting, delayed and running on
   finish()
 })
 
-test('a turn whose worker died with it comes to another one within seconds', async () => {
+test('a turn whose worker died reaches another worker within seconds', async () => {
   const { queue, consume, connections } = openQueue()
   const turn = dispatch({})
   await queue.enqueue([turn])
@@ -62,11 +62,11 @@ test('a turn whose worker died with it comes to another one within seconds', asy
   await expect.poll(() => next, { timeout: 20_000 }).toEqual([turn.turn])
 })
 
-test('a turn for which there is no room goes back, and comes to somebody who has some', async () => {
+test('a turn that a worker has no capacity for returns to the queue and reaches another worker', async () => {
   const { queue, consume } = openQueue()
   const crowded = consume('a', 1, async () => {
     crowded.setConcurrency(0)
-    return 'no room'
+    return 1
   })
   const turn = dispatch({})
   await queue.enqueue([turn])
@@ -76,6 +76,36 @@ test('a turn for which there is no room goes back, and comes to somebody who has
   await expect.poll(() => roomy.taken).toEqual([turn.turn])
   await expect.poll(() => queue.find([turn])).toEqual([false])
   expect(crowded.taken).toEqual([turn.turn])
+})
+
+test('a turn that goes back for a while comes again after it, also to the consumer that gave it back', async () => {
+  const { queue, consume } = openQueue()
+  const turn = dispatch({})
+  await queue.enqueue([turn])
+  const begun = performance.now()
+  let times = 0
+  const { taken } = consume('a', 1, async () => (times++ === 0 ? 300 : 'done'))
+  await expect.poll(() => taken).toEqual([turn.turn, turn.turn])
+  expect(performance.now() - begun).toBeGreaterThanOrEqual(299)
+})
+
+test('a delay can be ended, and the caller learns which jobs had one', async () => {
+  const { queue, consume } = openQueue()
+  const [delayed, waiting] = [dispatch({ delayMs: 3_600_000 }), dispatch({ agent: 'b' })]
+  await queue.enqueue([delayed, waiting])
+  const { taken } = consume('a')
+  expect(await queue.endDelay([delayed, waiting, { ...delayed, dispatch: 2 }])).toEqual([true, false, false])
+  await expect.poll(() => taken).toEqual([delayed.turn])
+  expect(await queue.endDelay([delayed])).toEqual([false])
+})
+
+test('a delay counts from the time of Redis, whatever the clock of the process that sends', async () => {
+  const { queue, consume } = openQueue()
+  const { taken } = consume('a')
+  vi.useFakeTimers({ now: Date.now() + 3_600_000, toFake: ['Date'] })
+  const turn = dispatch({ delayMs: 100 })
+  await queue.enqueue([turn]).finally(() => vi.useRealTimers())
+  await expect.poll(() => taken).toEqual([turn.turn])
 })
 
 test('a limit that is raised counts at once, also from nothing', async () => {
@@ -95,7 +125,7 @@ test('a limit that is raised counts at once, also from nothing', async () => {
   await expect.poll(() => taken.length).toBe(3)
 })
 
-test('a turn that fails is taken from the queue like any other: trying again is not its business', async () => {
+test('a job that fails is removed from the queue, because the queue does not retry turns', async () => {
   const { queue, consume } = openQueue()
   const turn = dispatch({})
   await queue.enqueue([turn])
@@ -120,7 +150,8 @@ function openQueue() {
     const taken: string[] = []
     const run = async (turn: string) => {
       taken.push(turn)
-      return (await work()) !== 'no room'
+      const end = await work()
+      return typeof end === 'number' ? { backInMs: end } : ('done' as const)
     }
     const connection = connect()
     connections.push(connection)

@@ -1,8 +1,8 @@
 /**
- * Turns on their way to workers: one BullMQ queue for each agent. It carries dispatch, delay, priority and concurrency, and holds only ids.
+ * The queue of turns: one BullMQ queue for each agent. It handles dispatch, delay, priority and concurrency, and holds only ids.
  *
- * A job is a hint, not a right: the claim in Postgres decides who runs a turn. So a job may be lost, delivered twice or late without harm;
- * BullMQ neither retries nor gives up on one.
+ * A job is only a hint: the claim in Postgres decides which worker runs a turn. So a job may be lost, delivered twice or late without harm.
+ * BullMQ neither retries a job nor gives up on one.
  */
 import { DelayedError, type Job, Queue, Worker } from 'bullmq'
 import type { RedisConnection } from './connections.ts'
@@ -18,10 +18,17 @@ export type Dispatch = {
   priority: number
 }
 
+export type DispatchName = Pick<Dispatch, 'turn' | 'agent' | 'dispatch'>
+
+/** What becomes of a job: it is done, or it goes back to the queue for so long. */
+export type JobEnd = 'done' | { backInMs: number }
+
 export type TurnQueue = {
   enqueue(dispatches: readonly Dispatch[]): Promise<void>
   /** Which of these dispatches the queue still knows. */
-  find(dispatches: readonly Pick<Dispatch, 'turn' | 'agent' | 'dispatch'>[]): Promise<boolean[]>
+  find(dispatches: readonly DispatchName[]): Promise<boolean[]>
+  /** Ends the delay of those that are still delayed, and returns which were: by the clock of a worker that is behind, they are not due yet. */
+  endDelay(dispatches: readonly DispatchName[]): Promise<boolean[]>
   close(): Promise<void>
 }
 
@@ -29,10 +36,10 @@ export type TurnConsumer = { setConcurrency(turns: number): void; pause(): Promi
 
 type JobData = { turn: string }
 
-/** How long a job stays with a worker that is not heard of. A job that comes back too early finds its turn claimed. */
+/** How long a silent worker keeps its job. If the job returns to the queue too early, the next worker finds its turn claimed. */
 const jobLockMs = 5_000
 
-/** `redis` is a `command` connection; it stays the caller's. */
+/** `redis` is a `command` connection. The caller closes it. */
 export function createTurnQueue({
   redis,
   keys,
@@ -43,14 +50,35 @@ export function createTurnQueue({
   onError: (error: Error) => void
 }): TurnQueue {
   const queues = new Map<string, Queue<JobData>>()
-  return { enqueue, find, close }
+  return { enqueue, find, endDelay, close }
 
   async function enqueue(dispatches: readonly Dispatch[]): Promise<void> {
     const agents = [...new Set(dispatches.map(({ agent }) => agent))]
-    await Promise.all(agents.map(agent => queueOf(agent).addBulk(dispatches.filter(dispatch => dispatch.agent === agent).map(jobOf))))
+    // A delay counts from the time of Redis, because the clock of this process may be off.
+    const from = dispatches.some(({ delayMs }) => delayMs > 0) ? await readTimeMs() : undefined
+    const jobs = (agent: string) => dispatches.filter(dispatch => dispatch.agent === agent).map(dispatch => jobOf(dispatch, from))
+    await Promise.all(agents.map(agent => queueOf(agent).addBulk(jobs(agent))))
   }
 
-  async function find(dispatches: readonly Pick<Dispatch, 'turn' | 'agent' | 'dispatch'>[]): Promise<boolean[]> {
+  async function readTimeMs(): Promise<number> {
+    const [seconds = 0, microseconds = 0] = (await redis.time()).map(Number)
+    return seconds * 1_000 + Math.floor(microseconds / 1_000)
+  }
+
+  async function endDelay(dispatches: readonly DispatchName[]): Promise<boolean[]> {
+    return Promise.all(dispatches.map(endDelayOf))
+  }
+
+  async function endDelayOf(dispatch: DispatchName): Promise<boolean> {
+    const queue = queueOf(dispatch.agent)
+    const id = jobId(dispatch)
+    if ((await redis.zscore(queue.toKey('delayed'), id)) === null) return false
+    const job = await queue.getJob(id)
+    // One that a worker has taken in between is no longer delayed.
+    return job ? job.promote().then(yes, no) : false
+  }
+
+  async function find(dispatches: readonly DispatchName[]): Promise<boolean[]> {
     return Promise.all(dispatches.map(async dispatch => (await redis.exists(queueOf(dispatch.agent).toKey(jobId(dispatch)))) === 1))
   }
 
@@ -69,8 +97,8 @@ export function createTurnQueue({
 }
 
 /**
- * Takes an agent's turns, up to `concurrency` at a time. `run` answers false where there is no room for a turn after all: then it goes back to
- * the queue, for whoever has room. `redis` is a `blocking` connection; it stays the caller's.
+ * Takes an agent's turns, up to `concurrency` at a time. `run` says what becomes of the job: where the process has no room for its turn after
+ * all, or the turn is not due yet, it goes back to the queue. `redis` is a `blocking` connection; it stays the caller's.
  */
 export function createTurnConsumer({
   agent,
@@ -84,7 +112,7 @@ export function createTurnConsumer({
   redis: RedisConnection
   keys: Keys
   concurrency: number
-  run: (turn: string) => Promise<boolean>
+  run: (turn: string) => Promise<JobEnd>
   onError: (error: Error) => void
 }): TurnConsumer {
   let active = 0
@@ -94,7 +122,7 @@ export function createTurnConsumer({
     prefix: keys.queuePrefix,
     concurrency,
     maxStalledCount: Number.MAX_SAFE_INTEGER,
-    // A worker that dies between taking a job and claiming its turn leaves no lease behind that could end: its job has to come back by itself.
+    // A worker that dies between taking a job and claiming its turn leaves no lease that could expire, so the lock of the job must expire.
     lockDuration: jobLockMs,
     stalledInterval: jobLockMs / 2,
   })
@@ -104,9 +132,11 @@ export function createTurnConsumer({
   async function process(job: Job<JobData>, token?: string): Promise<void> {
     active += 1
     try {
-      if (await run(job.data.turn)) return
-      // Not to those that wait: that would wake nobody up.
-      await job.moveToDelayed(Date.now() + 1, token)
+      const end = await run(job.data.turn)
+      if (end === 'done') return
+      // To the delayed ones also for a millisecond: among those that wait it would wake no worker up. By the clock of this process, because that
+      // is what BullMQ compares it with: a clock that is ahead would otherwise bring the job back at once, again and again.
+      await job.moveToDelayed(Date.now() + end.backInMs, token)
       throw new DelayedError()
     } finally {
       active -= 1
@@ -117,7 +147,7 @@ export function createTurnConsumer({
     const wasFull = active >= limit
     limit = turns
     worker.concurrency = Math.max(1, turns)
-    // BullMQ looks at its limit only when one of its jobs ends, and knows no limit of nothing: pausing does both.
+    // BullMQ reads its limit only when a job ends, and does not accept a limit of 0. Pausing handles both.
     if (turns < 1 || (wasFull && active < turns)) worker.pause(true).then(resume).catch(onError)
   }
 
@@ -126,14 +156,18 @@ export function createTurnConsumer({
   }
 }
 
-function jobOf(dispatch: Dispatch): { name: string; data: JobData; opts: NonNullable<Job['opts']> } {
+function jobOf(dispatch: Dispatch, timestamp: number | undefined): { name: string; data: JobData; opts: NonNullable<Job['opts']> } {
   const { turn, delayMs, priority } = dispatch
+  const when = { delay: Math.ceil(delayMs), ...(timestamp !== undefined && { timestamp }) }
   return {
     name: 'turn',
     data: { turn },
-    opts: { jobId: jobId(dispatch), delay: delayMs, priority: 101 - priority, attempts: 1, removeOnComplete: true, removeOnFail: true },
+    opts: { jobId: jobId(dispatch), ...when, priority: 101 - priority, attempts: 1, removeOnComplete: true, removeOnFail: true },
   }
 }
+
+const yes = () => true
+const no = () => false
 
 function jobId({ turn, dispatch }: Pick<Dispatch, 'turn' | 'dispatch'>): string {
   return `${turn}_${dispatch}`

@@ -1,4 +1,4 @@
-/** A word from the server to one worker process: a turn of yours is over. A hint only; heartbeats and the fence say the same, later. */
+/** Tells one worker process that a turn of it is over. Only a hint: the worker also learns it later, from its heartbeat and the fence. */
 import type { RedisConnection } from './connections.ts'
 import type { Keys } from './keys.ts'
 
@@ -6,7 +6,7 @@ export async function tellWorker(redis: RedisConnection, keys: Keys, worker: str
   await redis.publish(keys.workerChannel(worker), turn)
 }
 
-/** `redis` is a `subscriber` connection; it stays the caller's. */
+/** `redis` is a `subscriber` connection. The caller closes it. */
 export function hearServer(redis: RedisConnection, keys: Keys, worker: string, onOver: (turn: string) => void): void {
   redis.on('message', (_, turn: string) => onOver(turn))
   redis.on('ready', () => void redis.subscribe(keys.workerChannel(worker)).catch(() => {}))

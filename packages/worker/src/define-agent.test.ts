@@ -18,7 +18,7 @@ test('a name is of the letters that fit a URL and a queue, and not too long', ()
   })
   for (const name of ['', 'Echo', 'a b', 'a:b', 'é', 'x'.repeat(65), undefined as never])
     expect(() => defineAgent(name, silence)).toThrow(
-      expect.objectContaining({ code: 'validation_failed', message: expect.stringContaining('Use 1 to 64 of a-z') }),
+      expect.objectContaining({ code: 'validation_failed', message: expect.stringContaining('Use 1 to 64 characters of a-z') }),
     )
 })
 

@@ -1,20 +1,28 @@
 /**
- * A process of its own for a turn whose worker died: if the turn kills its process again, it takes no other turn with it.
+ * A process of its own for a turn that lost two workers: if the turn kills its process again, no other turn dies with it.
  *
- * The worker starts its own program once more and tells it which turn it is there for, and under which claim: the server gives the same claim
- * to whoever names it. The child runs that one turn and ends.
+ * The worker starts its own program again and passes the turn and the claim id. The child claims the turn under that id, which moves the lease to
+ * the child, runs this one turn, and exits. At most `maxTurns` children run at a time, because each is a whole program.
  */
 import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 
 export type Isolation = {
   /** The turn this process is there for; undefined in an ordinary worker. */
   turn: string | undefined
   /** Starts this program again, as the process of one turn. */
   start: (turn: string) => ChildProcess
+  /** Children at a time; other turns wait for one to exit. Default 2. */
+  maxTurns?: number | undefined
 }
 
 export type IsolatedTurn = { turn: string; claimId: string; agent: string }
+
+export type RunIsolated = (
+  isolated: IsolatedTurn,
+  /** `signal` fires when the turn is lost before its child has started. */
+  options: { signal: AbortSignal; onStart: () => void },
+) => Promise<'ran' | 'not started'>
 
 function encodeIsolatedTurn({ turn, claimId, agent }: IsolatedTurn): string {
   return [turn, claimId, agent].join('/')
@@ -26,9 +34,33 @@ export function decodeIsolatedTurn(text: string): IsolatedTurn {
   return { turn, claimId, agent }
 }
 
+/** When `stopping` fires, running children get SIGTERM, and no child is started. */
+export function createIsolatedRuns({ start, maxTurns = 2 }: Isolation, stopping: AbortSignal): RunIsolated {
+  const slots = new EventEmitter().setMaxListeners(0)
+  let free = maxTurns
+
+  return async (isolated, { signal, onStart }) => {
+    if (!(await takeSlot(AbortSignal.any([stopping, signal])))) return 'not started'
+    try {
+      onStart()
+      await untilExit(start(encodeIsolatedTurn(isolated)), stopping)
+      return 'ran'
+    } finally {
+      free += 1
+      slots.emit('free')
+    }
+  }
+
+  async function takeSlot(signal: AbortSignal): Promise<boolean> {
+    while (free === 0 && !signal.aborted) await once(slots, 'free', { signal }).catch(() => {})
+    if (signal.aborted) return false
+    free -= 1
+    return true
+  }
+}
+
 /** Resolves when the child has ended, however that was; `signal` ends it. */
-export async function runIsolated(isolation: Isolation, isolated: IsolatedTurn, signal: AbortSignal): Promise<void> {
-  const child = isolation.start(encodeIsolatedTurn(isolated))
+async function untilExit(child: ChildProcess, signal: AbortSignal): Promise<void> {
   const stop = () => child.kill('SIGTERM')
   signal.addEventListener('abort', stop, { once: true })
   if (signal.aborted) stop()

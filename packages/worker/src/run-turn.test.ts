@@ -4,11 +4,13 @@ import type { Append } from '@rivulet/broker'
 import { type Claim, defaultLimits, delta, type Event, type FinishBody, type StepBody, text } from '@rivulet/protocol'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type AgentHandler, defineAgent } from './define-agent.ts'
+import type { Lease } from './lease-thread.ts'
 import type { Logger } from './logger.ts'
 import type { MessageHandle } from './message-handle.ts'
 import { type RunningTurn, type RunTurnDeps, runTurn } from './run-turn.ts'
 
 const task = '01890000-0000-7000-8000-000000000000'
+const noLease: Lease = { moveTo() {}, leave() {}, drop() {} }
 
 describe('a handler', () => {
   test('that has not awaited what it wrote has said it all the same', async () => {
@@ -100,7 +102,7 @@ describe('a handler', () => {
     const ended = run(async turn => void (await Promise.all([turn.send('on its way'), turn.send('still here')])), {
       hold: turn => {
         running = turn
-        return () => {}
+        return noLease
       },
       beforeAppend: () => isTaken,
     })
@@ -195,7 +197,7 @@ type Around = Partial<
 
 async function run(
   handler: AgentHandler,
-  { step = async () => 'remembered', hold = () => () => {}, beforeAppend = async () => {}, limits = defaultLimits }: Around = {},
+  { step = async () => 'remembered', hold = () => noLease, beforeAppend = async () => {}, limits = defaultLimits }: Around = {},
 ): Promise<Run> {
   const seen: Run = { outcome: null, events: [], steps: [], aborted: false, released: false, appended: 0 }
   const claim = {

@@ -6,11 +6,16 @@
  */
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import { closingStatus, digestOf, type Failure, type FinishBody, RivuletError, type Tracer, type Update } from '@rivulet/protocol'
+import type { JobEnd } from '@rivulet/broker'
+import { closingStatus, digestOf, type FinishBody, RivuletError, type Update } from '@rivulet/protocol'
+import type { Tracer } from '@rivulet/runtime/trace'
 import type { Appender } from './appender.ts'
 import { endOf } from './auto-send.ts'
 import type { AgentDefinition } from './define-agent.ts'
-import { failureOf } from './failure.ts'
+import { fullFailureOf, fullTextOf } from './failure.ts'
+import type { IsolatedTurn, RunIsolated } from './isolation.ts'
+import type { Place } from './lease-thread/messages.ts'
+import type { Lease } from './lease-thread.ts'
 import type { Logger } from './logger.ts'
 import type { ServerCalls } from './server-calls.ts'
 import { createSteps, tooLarge } from './steps.ts'
@@ -23,6 +28,7 @@ import type { WorkerObserver } from './worker-observer.ts'
 /** A turn that is being run: what heartbeats renew, and how to end it from outside. */
 export type RunningTurn = {
   turn: string
+  claimId: string
   epoch(): number
   /** False while it moves from one epoch to the next: what is answered about the old one means nothing then. */
   isSettled(): boolean
@@ -35,8 +41,8 @@ export type RunTurnDeps = {
   server: ServerCalls
   appender: Appender
   log: Logger
-  /** Registers the turn for heartbeats; answers what takes it off again. */
-  hold: (turn: RunningTurn) => () => void
+  /** Registers the turn for heartbeats. */
+  hold: (turn: RunningTurn, place: Place) => Lease
   /** The log refused a write: somebody else has the turn. */
   onFenced: () => void
   tracer?: Tracer | undefined
@@ -45,23 +51,26 @@ export type RunTurnDeps = {
   leaving: AbortSignal
   /** How long a Redis that is out of memory is waited for. */
   backpressureMs?: number | undefined
-  /** Runs a turn whose worker died; absent where this process is that turn's own. */
-  runApart?: ((turn: string, claimId: string) => Promise<void>) | undefined
+  /** Runs a turn whose workers died; absent where this process is that turn's own. */
+  runApart?: RunIsolated | undefined
 }
 
 const longestTimerMs = 2 ** 31 - 1
 
 type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how: 'lost' } | { how: 'given back' }
 
-export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnDeps, claimId: string = randomUUID()): Promise<void> {
-  const { worker, server, appender, leaving, runApart } = deps
+/** Returns what becomes of the job that brought the turn. */
+export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnDeps, claimId: string = randomUUID()): Promise<JobEnd> {
+  const { worker, server, appender, leaving } = deps
   const claim = await server.claim({ worker, turn: id, claimId }, leaving)
   // failpoint: claim answered (claim)
-  if (claim.answer !== 'claimed') return deps.log.debug({ turnId: id, answer: claim.answer }, 'turn is not ours to run')
-  if (claim.isolated && runApart) {
-    // Ours until the process that is started now claims it for itself.
-    const unhold = deps.hold({ turn: id, epoch: () => claim.epoch, isSettled: () => true, lose: () => unhold(), giveBack: () => {} })
-    return runApart(id, claimId).finally(unhold)
+  if (claim.answer !== 'claimed') {
+    deps.log.debug({ turnId: id, answer: claim.answer }, 'turn is not ours to run')
+    return claim.answer === 'early' ? { backInMs: claim.waitMs } : 'done'
+  }
+  if (claim.isolated && deps.runApart) {
+    await runApart(deps.runApart, { agent: agent.name, turn: id, claimId }, claim.epoch, deps)
+    return 'done'
   }
   const account = openTurnAccount({ agent: agent.name, claim, log: deps.log, tracer: deps.tracer, observer: deps.observer })
   const { log, span } = account
@@ -83,21 +92,24 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     turn: { task: claim.task.id, turn: claim.turn.number, attempt: claim.attempt, firstIndex: claim.firstIndex },
     epoch: claim.epoch,
     appender,
-    askReopen: epoch => server.reopen({ turn: id, epoch, claimId }, leaving),
+    askReopen,
     onFenced,
     onFirstWords: account.spoke,
     onLost: reason => interrupt(reason === 'superseded' ? { how: 'lost' } : failed(reason)),
     limits,
     backpressureMs: deps.backpressureMs,
   })
-  const unhold = deps.hold({
-    turn: id,
-    epoch: () => writer.position().epoch,
-    isSettled: writer.isSettled,
-    lose: () => interrupt({ how: 'lost' }),
-    // What has ended is finished here: nobody else has to do it again.
-    giveBack: () => (isEnding ? undefined : interrupt({ how: 'given back' })),
-  })
+  const lease = deps.hold(
+    {
+      ...{ turn: id, claimId },
+      epoch: () => writer.position().epoch,
+      isSettled: writer.isSettled,
+      lose: () => interrupt({ how: 'lost' }),
+      // What has ended is finished here: nobody else has to do it again.
+      giveBack: () => (isEnding ? undefined : interrupt({ how: 'given back' })),
+    },
+    'here',
+  )
   // Beyond what a timer can wait, the server ends it.
   const deadline = claim.timeLeftMs <= longestTimerMs ? setTimeout(() => interrupt(failed(tooLate())), claim.timeLeftMs) : undefined
 
@@ -105,10 +117,10 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   const { turn, unawaited } = createTurn({
     ...{ claim, ...steps, log, span },
     signal: abort.signal,
-    loadHistory: () => server.history(claim.task.id, abort.signal),
+    loadHistory: () => server.history({ turn: id, claimId }, abort.signal),
   })
   try {
-    const handled = handle(agent, turn, steps.writer).then(
+    const handled = inNameOf(id, () => handle(agent, turn, steps.writer)).then(
       () => {
         const [forgotten] = unawaited()
         if (forgotten) return failed(new RivuletError('bad_call', `The handler ended before its ${forgotten} had: await it`))
@@ -121,9 +133,16 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     isEnding = true
     silence(ending)
     await settle(ending)
+    return 'done'
   } finally {
     clearTimeout(deadline)
-    unhold()
+    lease.drop()
+  }
+
+  async function askReopen(epoch: number): Promise<number | null> {
+    const raised = await server.reopen({ turn: id, epoch, claimId }, leaving)
+    if (raised !== null) lease.moveTo(raised)
+    return raised
   }
 
   async function remember(name: string, memory: string): Promise<void> {
@@ -141,7 +160,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
 
   async function settle(ending: Ending): Promise<void> {
     if (ending.how === 'finished') return finish(ending.outcome)
-    if (ending.how === 'given back') await server.release({ turn: id, epoch: writer.position().epoch }, leaving)
+    if (ending.how === 'given back') await server.release({ turn: id, epoch: writer.position().epoch, claimId }, leaving)
     log.info({}, `turn ${ending.how}`)
     account.end(ending.how === 'lost' ? 'lost' : 'given_back')
   }
@@ -152,14 +171,15 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   }
 
   async function finish(outcome: FinishBody['outcome']): Promise<void> {
-    if (outcome.error) log.warn({ error: outcome.error }, 'turn failed')
+    const { error, detail } = outcome
+    if (error) log.warn({ error: { ...error, ...(detail !== undefined && { detail }) } }, 'turn failed')
     try {
       // A log that takes nothing more is left as it is: the server closes what stands open there.
-      await writer.drain().catch(reason => log.info({ reason: failureOf(reason).message }, 'the log took no more'))
+      await writer.drain().catch(reason => log.info({ reason: fullTextOf(reason) }, 'the log took no more'))
       while (!writer.isSuperseded()) {
         const { epoch, appended } = writer.position()
         const digest = digestOf(writer.messages())
-        const answer = await server.finish({ turn: id, epoch, outcome, n: appended, digest }, leaving)
+        const answer = await server.finish({ turn: id, epoch, claimId, outcome, n: appended, digest }, leaving)
         // failpoint: finish answered (id, epoch, answer)
         if (answer !== 'gap') return account.end(outcome.status, { answer }, outcome.error)
         await writer.reopen()
@@ -173,6 +193,33 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
       writer.stop(turnOver('it has ended'))
     }
   }
+}
+
+/** Holds the turn until its own process has claimed it. If that process is not started, because this worker stops, the turn is released. */
+async function runApart(run: RunIsolated, isolated: IsolatedTurn, epoch: number, { hold, server, leaving }: RunTurnDeps): Promise<void> {
+  const lost = new AbortController()
+  const { turn, claimId } = isolated
+  const lease = hold({ turn, claimId, epoch: () => epoch, isSettled: () => true, lose, giveBack: () => {} }, 'waiting')
+  try {
+    const how = await run(isolated, { signal: lost.signal, onStart: lease.leave })
+    if (how === 'not started' && !lost.signal.aborted) await server.release({ turn, epoch, claimId }, leaving)
+  } finally {
+    lease.drop()
+  }
+
+  function lose(): void {
+    lost.abort()
+    lease.drop()
+  }
+}
+
+/**
+ * Calls the handler from a function named after its turn. V8 lists that name in the stack of everything the handler calls or awaits, where the
+ * watchdog reads it (`lease-thread/watchdog.mjs`). An AsyncLocalStorage would also cover callbacks, but costs 1 µs for each awaited update on Node 20.
+ */
+function inNameOf(turn: string, work: () => Promise<void>): Promise<void> {
+  const named = async () => await work()
+  return Object.defineProperty(named, 'name', { value: `turn ${turn}` })()
 }
 
 async function handle(agent: AgentDefinition, turn: Turn, writer: TurnWriter): Promise<void> {
@@ -207,6 +254,6 @@ function tooLate(): RivuletError {
 }
 
 function failed(error: unknown): Ending {
-  const failure: Failure = failureOf(error)
-  return finished({ status: 'failed', stopReason: 'error', error: failure })
+  const { detail, ...failure } = fullFailureOf(error)
+  return finished({ status: 'failed', stopReason: 'error', error: failure, ...(detail !== undefined && { detail }) })
 }

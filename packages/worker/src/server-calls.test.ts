@@ -1,5 +1,4 @@
 /** Questions to a server that does not answer: how long they are asked, and what ends them. */
-import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
@@ -44,34 +43,26 @@ test('a question that its turn no longer has is ended by its signal, and says wh
     if (count === 2) abort.abort(abortReason(turnOver('it was lost')))
     return null
   })
-  await expect(calls.history('t', abort.signal)).rejects.toMatchObject({ name: 'AbortError', cause: { code: 'turn_over' } })
+  await expect(calls.history({ turn: 't', claimId: 'c' }, abort.signal)).rejects.toMatchObject({
+    name: 'AbortError',
+    cause: { code: 'turn_over' },
+  })
 })
 
-test('a heartbeat of more turns than fit into one body is asked in pieces, and answers for all of them', async () => {
-  const lost = Array.from({ length: 3 }, () => randomUUID())
-  const { calls, asked } = await serve(count => JSON.stringify({ lost: [lost[count - 1]] }))
-  const turns = Array.from({ length: 700 }, () => ({ turn: randomUUID(), epoch: 1 }))
-  expect(await calls.heartbeat({ worker: 'w', turns, fenced: 0 })).toEqual(lost)
-  expect(asked()).toBe(3)
-})
-
-test('however many turns ask, the server has a few of their questions at a time, and a heartbeat goes past them', async () => {
+test('however many turns ask, the server has a few of their questions at a time', async () => {
   let answerClaims = () => {}
   const answered = new Promise<void>(resolve => {
     answerClaims = resolve
   })
-  const { calls, asked } = await serve(async (_, path) => {
-    if (path === '/internal/heartbeat') return '{"lost":[]}'
+  const { calls, asked } = await serve(async () => {
     await answered
     return '{"answer":"settled"}'
   })
   const claims = Array.from({ length: 500 }, () => calls.claim({ worker: 'w', turn: 't', claimId: 'c' }, new AbortController().signal))
   await until('as many are asked as may be', () => asked() === 64)
-  expect(await calls.heartbeat({ worker: 'w', turns: [], fenced: 0 })).toEqual([])
-  expect(asked()).toBe(65)
   answerClaims()
   await Promise.all(claims)
-  expect(asked()).toBe(501)
+  expect(asked()).toBe(500)
 })
 
 type Answering = (count: number, path?: string) => string | null | Promise<string>

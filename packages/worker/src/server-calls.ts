@@ -1,4 +1,4 @@
-/** The worker's questions to the server. Each is safe to ask again, so one that was not answered is. */
+/** The worker's questions to the server; heartbeats are the lease thread's. Each is safe to ask again, so one that was not answered is. */
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { json } from 'node:stream/consumers'
@@ -9,14 +9,11 @@ import {
   type FinishAnswer,
   type FinishBody,
   finishAnswer,
-  type HeartbeatBody,
   type Hello,
   type Holding,
-  heartbeatAnswer,
   historyAnswer,
   isErrorCode,
   type Message,
-  type ReopenBody,
   RivuletError,
   releaseAnswer,
   reopenAnswer,
@@ -28,7 +25,6 @@ import pLimit from 'p-limit'
 import { z } from 'zod'
 
 const callTimeoutMs = 10_000
-const turnsPerHeartbeat = 300
 
 /** For the turns of a process: ten thousand that begin at once must not all stand in the server's queue, until none is answered in time. */
 const callsAtOnce = 64
@@ -41,7 +37,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
   // `fetch` would take most of what a short turn costs a worker.
   const { request, Agent } = new URL(url).protocol === 'https:' ? https : http
   const agent = new Agent({ keepAlive: true })
-  return { hello, claim, heartbeat, reopen, step, release, finish, history }
+  return { hello, claim, reopen, step, release, finish, history }
 
   async function hello(body: Hello): Promise<void> {
     await ask('hello', body, z.object({}))
@@ -51,19 +47,8 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     return insist('claim', body, claimAnswer, signal)
   }
 
-  /** In pieces: a body holds no more than `MAX_JSON_ITEMS`, which is 1,000 at least, and a turn is three of them. */
-  async function heartbeat({ worker, turns, fenced }: HeartbeatBody): Promise<string[]> {
-    const lost: string[] = []
-    for (let at = 0; at === 0 || at < turns.length; at += turnsPerHeartbeat) {
-      const isLast = at + turnsPerHeartbeat >= turns.length
-      const body = { worker, turns: turns.slice(at, at + turnsPerHeartbeat), fenced: isLast ? fenced : 0 }
-      lost.push(...(await ask('heartbeat', body, heartbeatAnswer)).lost)
-    }
-    return lost
-  }
-
   /** The new epoch, or null when the turn is no longer ours. */
-  async function reopen(body: ReopenBody, signal: AbortSignal): Promise<number | null> {
+  async function reopen(body: Holding, signal: AbortSignal): Promise<number | null> {
     const answer = await insist('reopen', body, reopenAnswer, signal)
     return answer.answer === 'reopened' ? answer.epoch : null
   }
@@ -81,12 +66,12 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     return (await insist('finish', body, finishAnswer, signal)).answer
   }
 
-  async function history(task: string, signal: AbortSignal): Promise<Message[]> {
+  async function history(held: Pick<Holding, 'turn' | 'claimId'>, signal: AbortSignal): Promise<Message[]> {
     const messages: Message[] = []
     for (let after: number | null | undefined; after !== null; ) {
       const page: z.output<typeof historyAnswer> = await insist(
         'messages',
-        { task, ...(after !== undefined && { after }) },
+        { ...held, ...(after !== undefined && { after }) },
         historyAnswer,
         signal,
       )

@@ -1,18 +1,7 @@
 /** Steps over one writer and a server that remembers: what is taken once, what comes back, and what does not belong in a step. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import {
-  type Claim,
-  custom,
-  defaultLimits,
-  delta,
-  done,
-  type Message,
-  newTraceparent,
-  plainSpan,
-  start,
-  text,
-  toolRequest,
-} from '@rivulet/protocol'
+import { type Claim, custom, defaultLimits, delta, done, type Message, start, text, toolRequest } from '@rivulet/protocol'
+import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { createSteps } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
@@ -54,7 +43,7 @@ describe('the next attempt', () => {
     await second.turn.step('tries', () => unexpected())
     expect(second.messages().map(comparable)).toEqual(first.messages().map(comparable))
     expect(second.messages()).toMatchObject([
-      { status: 'failed', error: { message: 'no' } },
+      { status: 'failed', error: { message: 'The agent failed' } },
       { status: 'failed', error: { code: 'invalid_json' }, content: { raw: '{"a":' } },
     ])
   })
@@ -93,7 +82,7 @@ describe('the next attempt', () => {
       throw new Error('broken')
     })
     await expect(broken).rejects.toThrow('broken')
-    expect(messages()).toMatchObject([{ status: 'failed', error: { code: 'agent_error', message: 'broken' } }])
+    expect(messages()).toMatchObject([{ status: 'failed', error: { code: 'agent_error', message: 'The agent failed' } }])
     expect(memory).toEqual([])
     expect(await turn.step('a', async () => 'at last')).toBe('at last')
     expect(memory).toHaveLength(1)

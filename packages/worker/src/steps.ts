@@ -181,7 +181,11 @@ function resultOf(name: string, result: unknown): Pick<StepMemory, 'result'> {
     return { result: toStorableJson(result, defaultLimits.jsonDepth) }
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new RivuletError('result_rejected', `The result of step "${name}" cannot be remembered: ${reason}`, { cause })
+    const what = `The result of step "${name}" cannot be remembered`
+    throw new RivuletError('result_rejected', `${what}: ${reason}`, {
+      cause,
+      publicMessage: cause instanceof RivuletError ? undefined : what,
+    })
   }
 }
 

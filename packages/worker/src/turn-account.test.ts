@@ -1,5 +1,6 @@
 /** What is told of an attempt: to whoever counts, and in its lines of the log. */
-import { type Claim, plainTracer, type Tracer, traceIdOf } from '@rivulet/protocol'
+import type { Claim } from '@rivulet/protocol'
+import { plainTracer, type Tracer, traceIdOf } from '@rivulet/runtime/trace'
 import { expect, test } from 'vitest'
 import type { Logger } from './logger.ts'
 import { openTurnAccount } from './turn-account.ts'

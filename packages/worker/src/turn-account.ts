@@ -4,7 +4,8 @@
  * Calls are known by their spans: whatever opens one below the turn's, under the names that OpenTelemetry has for models and tools, is counted
  * as one. An observer that throws is not heard of.
  */
-import { type Claim, type Failure, plainTracer, type Span, type SpanAttributes, type Tracer, traceIdOf } from '@rivulet/protocol'
+import type { Claim, Failure } from '@rivulet/protocol'
+import { plainTracer, type Span, type SpanAttributes, type Tracer, traceIdOf } from '@rivulet/runtime/trace'
 import type { Logger } from './logger.ts'
 import type { EndedCall, TurnEnd, WorkerObserver } from './worker-observer.ts'
 

@@ -1,5 +1,6 @@
 /** The ways in which a handler speaks, over one writer and a log that takes everything. */
-import { type Claim, delta, done, type Message, newTraceparent, plainSpan, start, text, toolRequest } from '@rivulet/protocol'
+import { type Claim, delta, done, type Message, start, text, toolRequest } from '@rivulet/protocol'
+import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, test } from 'vitest'
 import { endOf } from './auto-send.ts'
 import { createTurn, type Turn } from './turn.ts'
@@ -30,7 +31,7 @@ describe('autoSend', () => {
     }
     await expect(turn.autoSend(stream())).rejects.toThrow('the model hung up')
     expect(messages()).toMatchObject([
-      { status: 'failed', content: text('half'), error: { code: 'agent_error', message: 'the model hung up' } },
+      { status: 'failed', content: text('half'), error: { code: 'agent_error', message: 'The agent failed' } },
     ])
   })
 
@@ -127,7 +128,7 @@ describe('a message by hand', () => {
     await turn.message(text(), async message => message.finish({ stopReason: 'length' }))
     expect(messages()).toMatchObject([
       { status: 'complete', content: text('well') },
-      { status: 'failed', content: text('so'), error: { message: 'oh' } },
+      { status: 'failed', content: text('so'), error: { message: 'The agent failed' } },
       { status: 'complete', stopReason: 'length' },
     ])
   })

@@ -7,12 +7,12 @@ import {
   type Json,
   type JsonObject,
   type Message,
-  type Span,
   start,
   type Task,
   text,
   type Update,
 } from '@rivulet/protocol'
+import type { Span } from '@rivulet/runtime/trace'
 import { type AutoSent, autoSend } from './auto-send.ts'
 import { failureOf } from './failure.ts'
 import type { Logger } from './logger.ts'

@@ -13,15 +13,19 @@ import {
   createLogWriter,
   createTurnConsumer,
   hearServer,
+  type JobEnd,
   requireFitRedis,
   type TurnConsumer,
   whenReady,
 } from '@rivulet/broker'
-import { defaultLimits, RivuletError, type Tracer } from '@rivulet/protocol'
+import { defaultLimits, type Holding, RivuletError } from '@rivulet/protocol'
+import type { Tracer } from '@rivulet/runtime/trace'
 import { createAppender } from './appender.ts'
 import type { AgentDefinition } from './define-agent.ts'
-import { failureOf } from './failure.ts'
-import { decodeIsolatedTurn, type IsolatedTurn, type Isolation, runIsolated } from './isolation.ts'
+import { fullTextOf } from './failure.ts'
+import { createIsolatedRuns, decodeIsolatedTurn, type IsolatedTurn, type Isolation } from './isolation.ts'
+import type { Place } from './lease-thread/messages.ts'
+import { type Lease, startLeaseThread } from './lease-thread.ts'
 import type { Logger } from './logger.ts'
 import { type RunningTurn, type RunTurnDeps, runTurn } from './run-turn.ts'
 import { createServerCalls } from './server-calls.ts'
@@ -38,8 +42,13 @@ export type WorkerOptions = {
   log: Logger
   /** Turns at a time. Default 20. */
   concurrency?: number
-  /** How often leases are renewed. Default 5,000. */
+  /** How often leases are renewed, by a thread of their own. Default 5,000. */
   heartbeatMs?: number
+  /**
+   * How long a turn may block the event loop, before this process releases its other turns and exits with code 70; its supervisor has to start it
+   * again. Default 30,000; null: no limit.
+   */
+  watchdogMs?: number | null | undefined
   /** How long a Redis that is out of memory is waited for, before the attempt fails with `stream_backpressure`. Default 30,000. */
   backpressureMs?: number | undefined
   /** How long running turns may go on after `stop`, before they are given back. Default 10,000. */
@@ -49,7 +58,7 @@ export type WorkerOptions = {
   tracer?: Tracer | undefined
   /** Who counts what happens here. */
   observer?: WorkerObserver | undefined
-  /** How a turn whose worker died gets a process of its own. Without it, it runs among the others. */
+  /** How a turn whose workers died gets a process of its own. Without it, it runs among the others. */
   isolation?: Isolation
 }
 
@@ -73,6 +82,7 @@ export function createWorker(options: WorkerOptions): Worker {
     log,
     concurrency = 20,
     heartbeatMs = 5_000,
+    watchdogMs = 30_000,
     graceMs = 10_000,
     redisPrefix,
     isolation,
@@ -100,20 +110,22 @@ export function createWorker(options: WorkerOptions): Worker {
   hearServer(pushed, keys, id, over => {
     for (const turn of running) if (turn.turn === over) turn.lose()
   })
-  let fenced = 0
   let consumers: { agent: string; consumer: TurnConsumer }[] = []
   let stopped: Promise<void> | null = null
   const isolated = isolation?.turn ? decodeIsolatedTurn(isolation.turn) : null
+  const hello = { worker: id, agents: agents.map(({ name, description }) => ({ name, description })) }
+  const leases = startLeaseThread({
+    ...{ url, key, worker: id, hello: isolated ? null : hello, heartbeatMs, watchdogMs },
+    onBeatFailed: reason => log.warn({ reason }, 'heartbeat failed'),
+  })
+  const runApart = isolation && createIsolatedRuns(isolation, stopping.signal)
   const started = isolated ? runAlone(isolated) : start()
-  const refused = new Promise<never>((_, reject) => {
-    started.catch(error => {
-      if (stopping.signal.aborted) return
-      log.error({ reason: failureOf(error).message }, 'this worker cannot work here')
-      void stop().then(() => reject(error))
-    })
+  let reject: (error: unknown) => void = () => {}
+  const refused = new Promise<never>((_, rejectIt) => {
+    reject = rejectIt
   })
   refused.catch(() => {})
-  const heartbeats = setInterval(() => void beat(), heartbeatMs)
+  for (const ended of [started, leases.failed]) ended.catch(refuse)
   const stopSurviving = surviveLateWords(log)
 
   return { id, refused, stop }
@@ -129,10 +141,15 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   function consume(agent: AgentDefinition): TurnConsumer {
-    const runApart =
-      isolation && ((turn: string, claimId: string) => runIsolated(isolation, { turn, claimId, agent: agent.name }, stopping.signal))
     // A worker that is stopping has no room either: what comes to it now goes to somebody else.
-    const run = async (turn: string) => !stopping.signal.aborted && slots.use(agent.name, () => take(agent, turn, { runApart }))
+    const run = async (turn: string): Promise<JobEnd> => {
+      let end: JobEnd = { backInMs: 1 }
+      const work = async () => {
+        end = await take(agent, turn, { runApart })
+      }
+      if (!stopping.signal.aborted) await slots.use(agent.name, work)
+      return end
+    }
     return createTurnConsumer({ agent: agent.name, redis: blocking, keys, concurrency, run, onError })
   }
 
@@ -144,9 +161,14 @@ export function createWorker(options: WorkerOptions): Worker {
     void stop()
   }
 
-  async function take(agent: AgentDefinition, turn: string, extra: Pick<RunTurnDeps, 'runApart'>, claimId?: string): Promise<void> {
+  async function take(agent: AgentDefinition, turn: string, extra: Pick<RunTurnDeps, 'runApart'>, claimId?: string): Promise<JobEnd> {
     // What was fetched and waited for a slot is left to others; the server finds that its job is gone.
-    if (stopping.signal.aborted) return
+    if (stopping.signal.aborted) return 'done'
+    // Our lease has ended and we have not heard of it. The server decides whether we keep the turn; a claim would begin it anew.
+    if (isHeld(turn)) {
+      leases.renew()
+      return 'done'
+    }
     try {
       const deps = {
         worker: id,
@@ -154,16 +176,17 @@ export function createWorker(options: WorkerOptions): Worker {
         appender,
         log,
         hold,
-        onFenced,
+        onFenced: leases.noteFenced,
         leaving: leaving.signal,
         backpressureMs,
         tracer,
         observer,
         ...extra,
       }
-      await runTurn(agent, turn, deps, claimId)
+      return await runTurn(agent, turn, deps, claimId)
     } catch (error) {
       log.warn({ err: error, turnId: turn }, 'turn was not run')
+      return 'done'
     }
   }
 
@@ -172,41 +195,39 @@ export function createWorker(options: WorkerOptions): Worker {
     for (const { agent, consumer } of consumers) consumer.setConcurrency(usedBy(agent) + free)
   }
 
-  /** A turn that comes back to the process that runs it was taken away in between. */
-  function hold(turn: RunningTurn): () => void {
-    for (const other of running) if (other.turn === turn.turn) other.lose()
-    running.add(turn)
-    return () => running.delete(turn)
+  function isHeld(turn: string): boolean {
+    return Array.from(running).some(held => held.turn === turn)
   }
 
-  function onFenced(): void {
-    fenced += 1
+  function hold(turn: RunningTurn, place: Place): Lease {
+    running.add(turn)
+    const lease = leases.hold(holdingOf(turn), place, epoch => {
+      // A turn that moved to a new epoch meanwhile was asked about under the old one.
+      if (turn.isSettled() && turn.epoch() === epoch) turn.lose()
+    })
+    return { ...lease, drop }
+
+    function drop(): void {
+      running.delete(turn)
+      lease.drop()
+    }
+  }
+
+  function refuse(error: unknown): void {
+    if (stopping.signal.aborted) return
+    log.error({ reason: fullTextOf(error) }, 'this worker cannot work here')
+    void stop().then(() => reject(error))
   }
 
   async function greet(): Promise<boolean> {
     try {
-      await server.hello({ worker: id, agents: agents.map(({ name, description }) => ({ name, description })) })
+      await server.hello(hello)
       return true
     } catch (error) {
-      log.info({ reason: failureOf(error).message }, 'the server does not answer yet')
+      // Its key may not serve its agents: asking again changes nothing.
+      if (error instanceof RivuletError && error.code === 'forbidden') refuse(error)
+      else log.info({ reason: fullTextOf(error) }, 'the server does not answer yet')
       return false
-    }
-  }
-
-  async function beat(): Promise<void> {
-    if (!isolated && !(await greet())) return
-    const held = Array.from(running, turn => ({ turn, epoch: turn.epoch() }))
-    const reported = fenced
-    // Another beat may begin before this one is answered, and must not report the same.
-    fenced = 0
-    try {
-      const turns = held.map(({ turn, epoch }) => ({ turn: turn.turn, epoch }))
-      const lost = new Set(await server.heartbeat({ worker: id, turns, fenced: reported }))
-      // A turn that moved to a new epoch meanwhile was asked about under the old one.
-      for (const { turn, epoch } of held) if (lost.has(turn.turn) && turn.isSettled() && turn.epoch() === epoch) turn.lose()
-    } catch (error) {
-      fenced += reported
-      log.warn({ reason: failureOf(error).message }, 'heartbeat failed')
     }
   }
 
@@ -217,7 +238,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   async function closeConsumers(): Promise<void> {
     // A process that is told to stop before it had a connection has nothing to close.
-    await started.catch(error => log.info({ reason: failureOf(error).message }, 'stopped before it had started'))
+    await started.catch(error => log.info({ reason: fullTextOf(error) }, 'stopped before it had started'))
     await Promise.all(consumers.map(({ consumer }) => consumer.close()))
   }
 
@@ -231,8 +252,13 @@ export function createWorker(options: WorkerOptions): Worker {
     await Promise.race([closeConsumers(), sleep(graceMs + 8_000, undefined, { ref: false })])
     clearTimeout(grace)
     clearTimeout(impatience)
-    clearInterval(heartbeats)
+    await leases.stop()
     stopSurviving()
     for (const connection of [redis, blocking, pushed]) connection.disconnect()
   }
+}
+
+/** How a held turn is named in heartbeats and releases. */
+function holdingOf(turn: RunningTurn): Holding {
+  return { turn: turn.turn, epoch: turn.epoch(), claimId: turn.claimId }
 }

@@ -6,11 +6,26 @@ import { handleErrors } from '../http-errors.ts'
 import { guardRoutes, isGuarded } from './guard.ts'
 import type { KeyCheck } from './key-check.ts'
 import type { Principal, Scope } from './principal.ts'
-import { createTaskTokens } from './task-token.ts'
+import { createTaskTokens, type TokenWish } from './task-token.ts'
 import { createTokenBuckets } from './token-bucket.ts'
+import type { TokenRevocations } from './token-revocations.ts'
 
 const task = '0198c0de-0000-7000-8000-000000000001'
-const tokens = createTaskTokens('secret')
+const tokens = createTaskTokens(() => ({ root: Buffer.from('root'), stored: Buffer.from('stored') }))
+/** Of subjects that are named so. */
+const revocations = { isRevoked: async ({ subject }) => subject === 'revoked' } as Pick<TokenRevocations, 'isRevoked'> as TokenRevocations
+const sign = (wish: Partial<TokenWish> = {}) =>
+  tokens.issue({
+    tenant: 'acme',
+    task,
+    can: ['read'],
+    key: 'tasks:read',
+    subject: null,
+    startedAt: 0,
+    ttlSeconds: 60,
+    until: null,
+    ...wish,
+  }).token
 
 /** Its keys are the names of their scopes. */
 function serve(route: Partial<RouteOptions>, { burst = 100, isOpen = false } = {}) {
@@ -24,7 +39,7 @@ function serve(route: Partial<RouteOptions>, { burst = 100, isOpen = false } = {
     stillLive: async ids => new Set(ids),
   }
   app.register(async scope => {
-    guardRoutes(scope, { keys, tokens, rates: createTokenBuckets({ perSecond: 0.01, burst }) }, isOpen)
+    guardRoutes(scope, { keys, tokens, revocations, rates: createTokenBuckets({ perSecond: 0.01, burst }) }, isOpen)
     scope.route({ method: 'GET', url: '/:id', handler: async ({ principal }) => principal.tenant, ...route })
   })
   return app
@@ -48,25 +63,25 @@ test('a scope knows whether it is guarded, and so do those inside it', async () 
   const app = fastify()
   await app.register(async scope => {
     expect(isGuarded(scope)).toBe(false)
-    guardRoutes(scope, { keys: {} as KeyCheck, tokens, rates: createTokenBuckets({ perSecond: 1, burst: 1 }) }, true)
+    guardRoutes(scope, { keys: {} as KeyCheck, tokens, revocations, rates: createTokenBuckets({ perSecond: 1, burst: 1 }) }, true)
     await scope.register(async inner => expect(isGuarded(inner)).toBe(true))
   })
   expect(isGuarded(app)).toBe(false)
 })
 
-test('a token counts for its task however the id is spelled, and only while its key would do', async () => {
+test('a token counts for its task by capitals too, only while its key would do, and until it is revoked', async () => {
   const app = serve({ config: { access: { scope: 'tasks:read', token: 'read' } } })
-  const sign = (key: string) => tokens.sign({ tenant: 'acme', task, can: ['read'], key, ttlSeconds: 60, until: null }).token
-  expect(await ask(app, sign('tasks:read'), `/${task.toUpperCase()}`)).toBe(200)
-  expect(await ask(app, sign('tasks:write'))).toBe(403)
-  expect(await ask(app, sign('gone'))).toBe(401)
-  const foreign = tokens.sign({ tenant: 'rival', task, can: ['read'], key: 'tasks:read', ttlSeconds: 60, until: null })
-  expect(await ask(app, foreign.token)).toBe(401)
+  expect(await ask(app, sign(), `/${task.toUpperCase()}`)).toBe(200)
+  expect(await ask(app, sign(), `/{${task}}`)).toBe(403)
+  expect(await ask(app, sign({ key: 'tasks:write' }))).toBe(403)
+  expect(await ask(app, sign({ key: 'gone' }))).toBe(401)
+  expect(await ask(app, sign({ tenant: 'rival' }))).toBe(401)
+  expect([await ask(app, sign({ subject: 'anna' })), await ask(app, sign({ subject: 'revoked' }))]).toEqual([200, 401])
 })
 
 test('each key, and each task of a key’s tokens, has a rate of its own; workers have none', async () => {
   const app = serve({ config: { access: { scope: 'tasks:read', token: 'read' } } }, { burst: 2 })
-  const token = tokens.sign({ tenant: 'acme', task, can: ['read'], key: 'tasks:read', ttlSeconds: 60, until: null }).token
+  const token = sign()
   const answers = []
   for (const bearer of ['tasks:read', 'tasks:read', 'tasks:read', token, token, token, 'tasks:write']) answers.push(await ask(app, bearer))
   expect(answers).toEqual([200, 200, 429, 200, 200, 429, 403])

@@ -4,13 +4,14 @@
  * A missing key and any kind of invalid one get the same answer; a valid one that may not do this gets another, which says nothing about
  * whether what was asked for exists.
  */
-import { isIP } from 'node:net'
-import { RivuletError } from '@rivulet/protocol'
+import { RivuletError, taskIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { hostNameOf, isOfThisMachine } from './allowed-hosts.ts'
 import type { KeyCheck } from './key-check.ts'
 import { anybody, holds, isLimited, type Principal, type RouteAccess } from './principal.ts'
 import { type TaskTokens, tokenPrefix } from './task-token.ts'
 import type { TokenBuckets } from './token-bucket.ts'
+import type { TokenRevocations } from './token-revocations.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -25,12 +26,13 @@ declare module 'fastify' {
 export type Door = {
   keys: KeyCheck
   tokens: TaskTokens
+  revocations: TokenRevocations
   /** Of each key, and of each token's task. */
   rates: TokenBuckets
 }
 
 /** @param isOpen no key is asked for: local development. */
-export function guardRoutes(scope: FastifyInstance, { keys, tokens, rates }: Door, isOpen: boolean): void {
+export function guardRoutes(scope: FastifyInstance, { keys, tokens, revocations, rates }: Door, isOpen: boolean): void {
   scope.decorate(mark, true)
   scope.decorateRequest('principal')
   scope.addHook('onRoute', ({ method, url, config, schema }) => {
@@ -62,11 +64,9 @@ export function guardRoutes(scope: FastifyInstance, { keys, tokens, rates }: Doo
 
   async function holderOf(token: string): Promise<Principal | null> {
     const claims = tokens.verify(token)
-    const holder = claims?.key ? await keys.holder(claims.key) : null
-    if (!claims || holder?.tenant !== claims.tenant) return null
-    const { task, can } = claims
-    const times = { issuedAt: new Date(claims.issuedAt * 1_000), expiresAt: new Date(claims.expiresAt * 1_000) }
-    return { ...holder, token: { task, can, ...times } }
+    if (!claims?.key) return null
+    const [holder, isRevoked] = await Promise.all([keys.holder(claims.key), revocations.isRevoked(claims)])
+    return isRevoked || holder?.tenant !== claims.tenant ? null : { ...holder, token: claims }
   }
 }
 
@@ -79,9 +79,9 @@ const mark = 'isGuarded'
 
 /** Where no key is asked for, a page of somebody else's could come by a domain of its own that leads to this machine. */
 function local({ headers: { host } }: FastifyRequest): Principal {
-  const name = (host ?? 'localhost').replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1')
-  const isDomain = name.includes('.') && isIP(name) === 0 && !name.endsWith('.localhost')
-  if (isDomain) throw new RivuletError('forbidden', 'Without keys, this answers to the names of this machine only')
+  const name = hostNameOf(host)
+  if (name.includes('.') && !isOfThisMachine(name))
+    throw new RivuletError('forbidden', 'Without keys, this answers to the names of this machine only')
   return anybody
 }
 
@@ -90,7 +90,7 @@ function isAllowed(principal: Principal, { scope, token: right }: RouteAccess, {
   if (!holds(principal, scope)) return false
   if (!principal.token) return true
   const { id } = params as { id?: unknown }
-  return right !== undefined && principal.token.can.includes(right) && String(id).toLowerCase() === principal.token.task
+  return right !== undefined && principal.token.can.includes(right) && taskIdSchema.safeParse(id).data === principal.token.task
 }
 
 function nameOf({ key, token }: Principal): string {

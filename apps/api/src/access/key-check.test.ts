@@ -1,4 +1,5 @@
 /** Whose key a text is, against a real database. */
+import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createTestDatabase } from '../../../../test/support/database.ts'
 import { openKeyring } from '../keyring.ts'
@@ -73,6 +74,35 @@ test('whatever is wrong with a key, Postgres is asked once and a digest is compa
   }
 })
 
+test('what is no key is asked for once, and then not again for a while', async () => {
+  const { keyring, keys, database } = await open()
+  const revoked = await keyring.create({ tenant: 'acme', name: '', scopes: ['admin'] }, pepper)
+  await keyring.revoke(revoked.id)
+  const asked = vi.spyOn(database.pool, 'connect')
+  for (const text of ['nonsense', `rvk_${'0'.repeat(16)}_${'A'.repeat(43)}`, revoked.key]) {
+    asked.mockClear()
+    for (let i = 0; i < 20; i += 1) expect(await keys.check(text)).toBeNull()
+    expect([text, asked.mock.calls.length]).toEqual([text, 1])
+  }
+  asked.mockClear()
+  for (let i = 0; i < 20; i += 1) expect(await keys.holder(revoked.id)).toBeNull()
+  expect(asked.mock.calls.length).toBe(1)
+})
+
+test('thousands of made-up keys at once take one connection, and push no good key out', async () => {
+  const { keyring, keys, database } = await open()
+  const { id, key } = await keyring.create({ tenant: 'acme', name: '', scopes: ['admin'] }, pepper)
+  await keys.check(key)
+  const asked = vi.spyOn(database.pool, 'connect')
+  const made = Array.from({ length: 11_000 }, () => `rvk_${randomBytes(8).toString('hex')}_${randomBytes(32).toString('base64url')}`)
+  expect((await Promise.all(made.map(text => keys.check(text)))).filter(found => found !== null)).toEqual([])
+  expect(asked.mock.calls.length).toBe(made.length / 100)
+  // One looks keys up, one has noted that the good one was used.
+  expect(database.pool.totalCount).toBeLessThanOrEqual(2)
+  asked.mockClear()
+  expect([(await keys.check(key))?.key, asked.mock.calls.length]).toEqual([id, 0])
+})
+
 test('a key is asked for once for all who come with it at once, and believed for a few seconds', async () => {
   const { keyring, keys } = await open()
   const { id, key } = await keyring.create({ tenant: 'acme', name: '', scopes: ['admin'] }, pepper)
@@ -97,10 +127,19 @@ test('who asks whether keys are still good hears of a revocation at once, and so
   expect(await keys.check(key)).toBeNull()
 })
 
+test('nothing that is shown of a key of the environment comes from the key', async () => {
+  const { database } = await open()
+  const ids = async (key: string) => {
+    const keys = createKeyCheck({ db: database.db, key, workerKey: `${key} for workers`, pepper })
+    return [(await keys.check(key))?.key, (await keys.check(`${key} for workers`))?.key]
+  }
+  expect([await ids('one'), await ids('two')]).toEqual(Array(2).fill(['root', 'root-worker']))
+})
+
 test('without a pepper there are only the keys of the environment', async () => {
   const { keyring, database } = await open()
-  const { key } = await keyring.create({ tenant: 'acme', name: '', scopes: ['admin'] }, pepper)
+  const { id, key } = await keyring.create({ tenant: 'acme', name: '', scopes: ['admin'] }, pepper)
   const keys = createKeyCheck({ db: database.db, key: 'root of all' })
-  expect(await keys.check(key)).toBeNull()
+  expect([await keys.check(key), await keys.holder(id)]).toEqual([null, null])
   expect(await keys.check('root of all')).not.toBeNull()
 })

@@ -1,17 +1,24 @@
 /**
  * Whose key this is. Keys are compared as digests in constant time; one that is malformed, unknown, revoked or expired costs the same work and
- * gets the same answer. What was found is believed for a few seconds, so that ten thousand viewers who come back at once ask Postgres once.
+ * gets the same answer. What was found is believed for a few seconds, so that ten thousand viewers who come back at once ask Postgres once; so
+ * is that a text is no key. Keys that come together are looked up together, so made-up ones take one connection at most, however many.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Database } from '../store/database.ts'
-import { findKey, liveKeys, noteKeyUse } from '../store/keys.ts'
+import { createGathering } from '../store/gathering.ts'
+import { type FoundKey, findKeys, liveKeys, noteKeyUse } from '../store/keys.ts'
 import { digestOfSecret, parseKeyText } from './key-secret.ts'
-import { defaultTenant, type Principal, type Scope, scopes } from './principal.ts'
+import { defaultTenant, type Principal, rootKeyId, type Scope, scopes, workerKeyId } from './principal.ts'
 
 /** How long a key that was found is believed. Together with a round of the sweep it stays below the 30 s that a revocation may take. */
 export const believedMs = 15_000
 const maxBelieved = 10_000
+/** How long, and of how many texts, it is believed that they are no key. A new key is never among them, because it cannot be guessed. */
+const refusedMs = 15_000
+const maxRefused = 10_000
+/** Keys that are looked up in one query. */
+const maxAsked = 100
 
 export type KeyCheck = {
   /** Null for everything that is no valid key. */
@@ -33,8 +40,11 @@ export type KeyCheckDeps = {
 }
 
 export function createKeyCheck({ db, key, workerKey, pepper }: KeyCheckDeps): KeyCheck {
-  const roots = [...(key ? [rootKey(key, scopes)] : []), ...(workerKey ? [rootKey(workerKey, ['worker'])] : [])]
-  const believed = new LRUCache<string, Promise<Principal | null>>({ max: maxBelieved, ttl: believedMs })
+  const roots = [...(key ? [rootKey(rootKeyId, key, scopes)] : []), ...(workerKey ? [rootKey(workerKeyId, workerKey, ['worker'])] : [])]
+  const believed = new LRUCache<string, Principal>({ max: maxBelieved, ttl: believedMs })
+  const asking = new Map<string, Promise<Principal | null>>()
+  const refused = new LRUCache<string, true>({ max: maxRefused, ttl: refusedMs })
+  const findKey = createGathering(maxAsked, (ids: readonly string[]) => findKeys(db, ids))
   return { check, holder, stillLive }
 
   async function check(text: string): Promise<Principal | null> {
@@ -47,38 +57,43 @@ export function createKeyCheck({ db, key, workerKey, pepper }: KeyCheckDeps): Ke
 
   async function holder(id: string): Promise<Principal | null> {
     const root = roots.find(({ principal }) => principal.key === id)
-    return root ? root.principal : believe(id, async () => principalOf(await findKey(db, id)))
+    if (root) return root.principal
+    return pepper ? believe(id, async () => principalOf(await findKey(id))) : null
   }
 
   async function stillLive(ids: readonly string[]): Promise<ReadonlySet<string>> {
     const stored = ids.filter(id => !roots.some(({ principal }) => principal.key === id))
     const live = new Set([...ids.filter(id => !stored.includes(id)), ...(stored.length > 0 ? await liveKeys(db, stored) : [])])
-    for (const [digest, principal] of believed) {
-      const found = await principal.catch(() => null)
-      if (found?.key && ids.includes(found.key) && !live.has(found.key)) believed.delete(digest)
-    }
+    for (const [name, { key: found }] of believed) if (found && ids.includes(found) && !live.has(found)) believed.delete(name)
     return live
   }
 
-  /** Only what is valid is kept: whoever makes up keys does not fill the memory. */
+  /** What is no key is kept apart: made-up ones push out no others than made-up ones. */
   async function believe(name: string, find: () => Promise<Principal | null>): Promise<Principal | null> {
+    if (refused.get(name)) return null
     const known = believed.get(name)
-    if (known) return unexpired(await known)
-    const asked = find()
-    believed.set(name, asked)
-    const found = await asked.catch(error => {
-      believed.delete(name)
-      throw error
-    })
-    if (!found) believed.delete(name)
-    return found
+    if (known) return unexpired(known)
+    const asked = asking.get(name) ?? ask(name, find)
+    asking.set(name, asked)
+    return asked
+  }
+
+  async function ask(name: string, find: () => Promise<Principal | null>): Promise<Principal | null> {
+    try {
+      const found = await find()
+      if (found) believed.set(name, found)
+      else refused.set(name, true)
+      return found
+    } finally {
+      asking.delete(name)
+    }
   }
 
   /** What is malformed is looked up all the same, under an id that no key has. */
   async function lookUp(text: string, secretPepper: string): Promise<Principal | null> {
     const { id, secret } = parseKeyText(text) ?? { id: 'none', secret: text }
     const digest = digestOfSecret(secretPepper, secret)
-    const row = await findKey(db, id)
+    const row = await findKey(id)
     const isSame = timingSafeEqual(digest, row ? Buffer.from(row.digest, 'hex') : Buffer.alloc(digest.length))
     const found = isSame ? principalOf(row) : null
     if (found) noteKeyUse(db, id).catch(() => {})
@@ -86,22 +101,25 @@ export function createKeyCheck({ db, key, workerKey, pepper }: KeyCheckDeps): Ke
   }
 }
 
-function principalOf(row: Awaited<ReturnType<typeof findKey>>): Principal | null {
+function principalOf(row: FoundKey | undefined): Principal | null {
   if (!row || row.revokedAt) return null
-  return unexpired({ tenant: row.tenant, scopes: row.scopes, key: row.id, expiresAt: row.expiresAt, isRoot: false })
+  const { tenant, scopes: granted, id: key, expiresAt, expiresInMs } = row
+  const end = expiresInMs === null ? {} : { liveUntil: performance.now() + expiresInMs }
+  const work = granted.includes('worker') ? { allTenants: row.allTenants, agents: row.agents } : {}
+  return unexpired({ tenant, scopes: granted, key, expiresAt, ...end, isRoot: false, ...work })
 }
 
 function unexpired(principal: Principal | null): Principal | null {
-  return principal?.expiresAt && principal.expiresAt.getTime() <= Date.now() ? null : principal
+  return principal?.liveUntil !== undefined && principal.liveUntil <= performance.now() ? null : principal
 }
 
-/** Its id changes with the key, so what an earlier one has signed is void. */
-function rootKey(text: string, granted: readonly Scope[]): { digest: Buffer; principal: Principal } {
-  const digest = sha256(text)
-  const key = `env-${sha256(digest).toString('hex').slice(0, 16)}`
-  return { digest, principal: { tenant: defaultTenant, scopes: granted, key, expiresAt: null, isRoot: true } }
+function rootKey(id: string, text: string, granted: readonly Scope[]): { digest: Buffer; principal: Principal } {
+  return {
+    digest: sha256(text),
+    principal: { tenant: defaultTenant, scopes: granted, key: id, expiresAt: null, isRoot: true, allTenants: true },
+  }
 }
 
-function sha256(data: string | Buffer): Buffer {
+function sha256(data: string): Buffer {
   return createHash('sha256').update(data).digest()
 }

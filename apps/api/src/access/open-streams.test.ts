@@ -4,26 +4,47 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import type { KeyCheck } from './key-check.ts'
 import { createOpenStreams } from './open-streams.ts'
 import { anybody, type Principal } from './principal.ts'
-import { createTaskTokens } from './task-token.ts'
+import { createTaskTokens, type TokenWish } from './task-token.ts'
+import type { TokenRevocations } from './token-revocations.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] }))
 afterEach(() => void vi.useRealTimers())
 
 const passSeconds = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1_000)
 const principalOf = (key: string): Principal => ({ tenant: 'acme', scopes: ['tasks:read'], key, expiresAt: null, isRoot: false })
-const tokens = createTaskTokens('secret', () => Date.now())
+const signingKeys = { root: Buffer.from('root'), stored: Buffer.from('stored') }
+const tokens = createTaskTokens(
+  () => signingKeys,
+  () => Date.now(),
+)
+const holder = (wish: Partial<TokenWish> = {}): Principal => ({
+  ...principalOf('a'),
+  token: tokens.issue({
+    ...{ tenant: 'acme', task: 'one', can: ['read'], key: 'a', subject: null, startedAt: Date.now(), ttlSeconds: 60, until: null },
+    ...wish,
+  }).claims,
+})
 
-function open({ perKey = 2, perProcess = 5 } = {}) {
+function open({ perToken = 9, perTask = 9, perKey = 2, perProcess = 9 } = {}) {
+  /** Ids of keys, and subjects of tokens. */
   const revoked = new Set<string>()
   const stillLive = vi.fn(async (ids: readonly string[]) => new Set(ids.filter(id => !revoked.has(id))))
   const keys = { stillLive } as Pick<KeyCheck, 'stillLive'> as KeyCheck
+  const revokedAmong: TokenRevocations['revokedAmong'] = async claims =>
+    new Set(claims.filter(({ subject }) => subject && revoked.has(subject)))
+  const revocations = { revokedAmong } as Pick<TokenRevocations, 'revokedAmong'> as TokenRevocations
   const errors: unknown[] = []
-  const streams = createOpenStreams({ keys, tokens, limits: { perKey, perProcess }, onCut: () => {}, onError: error => errors.push(error) })
+  const cuts: unknown[] = []
+  const streams = createOpenStreams({
+    ...{ keys, tokens, revocations, limits: { perToken, perTask, perKey, perProcess } },
+    onCut: (whose, count) => cuts.push([whose, count]),
+    onError: error => errors.push(error),
+  })
   onTestFinished(streams.close)
-  return { streams, revoked, stillLive, errors, watch }
+  return { streams, revoked, stillLive, errors, cuts, watch }
 
-  function watch(principal: Principal, isFull = () => false) {
-    const admission = streams.admit(principal)
+  function watch(principal: Principal, { isFull = () => false, task = 'one' }: { isFull?: () => boolean; task?: string } = {}) {
+    const admission = streams.admit(principal, task)
     const told: TokenEvent[] = []
     const leave = vi.fn(() => admission.over())
     admission.opened({ leave, tell: event => !isFull() && told.push(event) > 0 })
@@ -55,9 +76,46 @@ describe('how many', () => {
   })
 
   test('where no key is asked for, only the process counts', () => {
-    const { watch } = open({ perKey: 1, perProcess: 3 })
+    const { watch } = open({ perTask: 1, perKey: 1, perProcess: 3 })
     for (let i = 0; i < 3; i += 1) watch(anybody)
     expect(() => watch(anybody)).toThrow(expect.objectContaining({ code: 'overloaded' }))
+  })
+
+  const refusedBy = (setting: string) =>
+    expect.objectContaining({ code: 'too_many_streams', message: expect.stringMatching(`^${setting}: .* open streams in a process$`) })
+
+  test('a token may have so many, those that follow it included; other tokens of its key are not locked out', () => {
+    const { watch } = open({ perToken: 2, perKey: 9 })
+    const first = holder()
+    const follower: Principal = { ...first, ...(first.token && { token: tokens.renew(first.token).claims }) }
+    watch(first)
+    const second = watch(follower)
+    for (const principal of [first, follower]) expect(() => watch(principal)).toThrow(refusedBy('MAX_STREAMS_PER_TOKEN'))
+    watch(holder())
+    second.over()
+    watch(first)
+  })
+
+  test('tokens of one task and subject count together', () => {
+    const { watch } = open({ perToken: 1, perKey: 9 })
+    watch(holder({ subject: 'anna' }))
+    expect(() => watch(holder({ subject: 'anna' }))).toThrow(refusedBy('MAX_STREAMS_PER_TOKEN'))
+    watch(holder({ subject: 'ben' }))
+    watch(holder({ subject: 'anna', task: 'two' }), { task: 'two' })
+  })
+
+  test('a task may have so many, by keys and tokens together, those included that a POST has opened', () => {
+    const { watch, streams } = open({ perTask: 3, perKey: 9 })
+    watch(holder())
+    watch(principalOf('b'))
+    const created = streams.admit(principalOf('c'), null)
+    created.watches('one')
+    created.watches('one')
+    expect(() => watch(holder())).toThrow(refusedBy('MAX_STREAMS_PER_TASK'))
+    watch(holder({ task: 'two' }), { task: 'two' })
+    created.over()
+    watch(holder())
+    expect(() => watch(holder())).toThrow(refusedBy('MAX_STREAMS_PER_TASK'))
   })
 })
 
@@ -70,6 +128,26 @@ describe('until when', () => {
     revoked.add('a')
     await passSeconds(10)
     expect([cut, kept, local].map(({ leave }) => leave.mock.calls.length)).toEqual([1, 0, 0])
+  })
+
+  test('streams of a token that is revoked are ended within ten seconds, and no others', async () => {
+    const { watch, revoked, cuts } = open({ perKey: 9 })
+    const viewers = [watch(holder({ subject: 'anna' })), watch(holder({ subject: 'ben' })), watch(holder()), watch(principalOf('a'))]
+    revoked.add('anna')
+    await passSeconds(10)
+    expect(viewers.map(({ leave }) => leave.mock.calls.length)).toEqual([1, 0, 0, 0])
+    expect(cuts).toEqual([[{ task: 'one' }, 1]])
+  })
+
+  test('a stream by a token ends with the session, an hour after its first token was made, however often that was renewed', async () => {
+    const { watch } = open({ perKey: 9 })
+    const [viewer, keyed] = [watch(holder({ ttlSeconds: 5 })), watch(principalOf('b'))]
+    await passSeconds(3_599)
+    expect(viewer.leave).not.toHaveBeenCalled()
+    await passSeconds(1)
+    expect([viewer.leave.mock.calls.length, keyed.leave.mock.calls.length]).toEqual([1, 0])
+    const last = viewer.told.at(-1)
+    expect([Date.parse(last?.expiresAt ?? '') <= Date.now(), tokens.verify(last?.token ?? '')]).toEqual([true, null])
   })
 
   test('Postgres is asked once for all keys, and not at all when nobody is there', async () => {
@@ -93,14 +171,9 @@ describe('until when', () => {
 })
 
 describe('fresh tokens', () => {
-  const holder = (ttlSeconds: number): Principal => ({
-    ...principalOf('a'),
-    token: { task: 'one', can: ['read'], issuedAt: new Date(), expiresAt: new Date(Date.now() + ttlSeconds * 1_000) },
-  })
-
-  test.each([5, 60, 3_600])('come before the old one of %d s ends, one after the other, for the same task and rights', async ttl => {
+  test.each([5, 60, 900])('come before the old one of %d s ends, one after the other, for the same task, to read with', async ttl => {
     const { watch } = open()
-    const { told } = watch(holder(ttl))
+    const { told } = watch(holder({ ttlSeconds: ttl, can: ['read', 'send', 'cancel'] }))
     let good = Date.now() + ttl * 1_000
     for (let second = 0; second < ttl * 3; second += 1) {
       await passSeconds(1)
@@ -113,10 +186,17 @@ describe('fresh tokens', () => {
     expect(tokens.verify(told.at(-1)?.token ?? '')).toMatchObject({ tenant: 'acme', task: 'one', can: ['read'], key: 'a' })
   })
 
+  test('do not come for a token that lives as long as its session', async () => {
+    const { watch } = open()
+    const { told, leave } = watch(holder({ ttlSeconds: 3_600 }))
+    await passSeconds(3_600)
+    expect([told, leave.mock.calls.length]).toEqual([[], 1])
+  })
+
   test('who cannot be told now is told as soon as it can, and who came with a key is told nothing', async () => {
     const { watch } = open()
     let isFull = true
-    const late = watch(holder(60), () => isFull)
+    const late = watch(holder(), { isFull: () => isFull })
     const keyed = watch(principalOf('b'))
     await passSeconds(50)
     expect(late.told).toEqual([])

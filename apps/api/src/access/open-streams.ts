@@ -1,14 +1,18 @@
 /**
- * The streams that this process has open, by the key behind them: how many there may be, how long they may go on, and the fresh token that
- * each holder of one is given before the old one ends.
+ * The streams that this process has open: how many there may be of a token, of a task, of a key and in all, how long they may go on, and the
+ * fresh token that each holder of one is given before the old one ends.
  *
- * A stream was allowed when it was opened. Whether it still is, is asked of Postgres every few seconds for all keys at once; streams of a key
- * that was revoked or has expired are ended. With Postgres away they go on: nobody could have revoked anything.
+ * A stream was allowed when it was opened. Whether it still is, is asked of Postgres every few seconds for all of them at once; streams of a key
+ * that was revoked or has expired, and of tokens that were revoked, are ended. While Postgres is unavailable they go on, because nothing
+ * can be revoked then. A stream by a token ends with the token's session.
  */
 import { RivuletError, type TokenEvent } from '@rivulet/protocol'
 import type { KeyCheck } from './key-check.ts'
 import { isLimited, type Principal } from './principal.ts'
+import { createTally } from './tally.ts'
 import type { TaskTokens } from './task-token.ts'
+import type { TokenClaims } from './token-claims.ts'
+import type { TokenRevocations } from './token-revocations.ts'
 
 /** With the time that a key is believed, this stays below the 30 s that a revocation may take. */
 const sweepSeconds = 10
@@ -21,88 +25,135 @@ export type StreamEnd = {
 }
 
 export type Admission = {
+  /** Which task it is about, where that was not known yet when it was admitted. */
+  watches(task: string): void
   opened(end: StreamEnd): void
   /** Has to be called once, however the stream ended, also when it never began. */
   over(): void
 }
 
-export type OpenStreams = { admit(principal: Principal): Admission; close(): void }
+export type OpenStreams = {
+  /** @param task null where it is still to be created: then it counts from `watches` on. */
+  admit(principal: Principal, task: string | null): Admission
+  close(): void
+}
+
+/** How many streams are open at most, by what they have in common. */
+export type StreamLimits = { perToken: number; perTask: number; perKey: number; perProcess: number }
 
 export type OpenStreamsDeps = {
   keys: KeyCheck
   tokens: TaskTokens
-  limits: { perKey: number; perProcess: number }
-  onCut: (key: string, count: number) => void
+  revocations: TokenRevocations
+  limits: StreamLimits
+  onCut: (whose: { key: string } | { task: string }, streams: number) => void
   onError: (error: unknown) => void
 }
 
-type Stream = { principal: Principal; end: StreamEnd | null; renewAt: number; ttlSeconds: number }
+type Stream = { principal: Principal; task: string | null; end: StreamEnd | null; token: TokenClaims | null }
 
-export function createOpenStreams({ keys, tokens, limits, onCut, onError }: OpenStreamsDeps): OpenStreams {
-  const byKey = new Map<string | null, Set<Stream>>()
-  let count = 0
+export function createOpenStreams({ keys, tokens, revocations, limits, onCut, onError }: OpenStreamsDeps): OpenStreams {
+  const streams = new Set<Stream>()
+  const counts = createTally()
   let second = 0
   const clock = setInterval(tick, 1_000)
   clock.unref()
   return { admit, close: () => clearInterval(clock) }
 
-  function admit(principal: Principal): Admission {
-    const { key } = principal
-    if (count >= limits.perProcess) {
+  function admit(principal: Principal, task: string | null): Admission {
+    if (streams.size >= limits.perProcess) {
       throw new RivuletError('overloaded', `MAX_STREAMS: this process has ${limits.perProcess} open streams, and takes no more`)
     }
-    const streams = byKey.get(key) ?? new Set()
-    if (isLimited(principal) && streams.size >= limits.perKey) {
-      throw new RivuletError('too_many_streams', `MAX_STREAMS_PER_KEY: a key may have ${limits.perKey} open streams in a process`)
-    }
-    const stream: Stream = { principal, end: null, ...renewal(principal) }
+    if (isLimited(principal)) requireRoom(principal, task)
+    const stream: Stream = { principal, task, end: null, token: principal.token ?? null }
     streams.add(stream)
-    byKey.set(key, streams)
-    count += 1
+    for (const name of namesOf(stream)) counts.add(name)
     return {
+      watches(created) {
+        if (stream.task !== null) return
+        stream.task = created
+        counts.add(taskName(created))
+      },
       opened(end) {
         stream.end = end
       },
       over() {
-        if (!streams.delete(stream)) return
-        count -= 1
-        if (streams.size === 0) byKey.delete(key)
+        if (streams.delete(stream)) for (const name of namesOf(stream)) counts.remove(name)
       },
     }
+  }
+
+  function requireRoom({ key, token }: Principal, task: string | null): void {
+    refuseBeyond(token && tokenName(token), limits.perToken, 'MAX_STREAMS_PER_TOKEN: a token may have')
+    refuseBeyond(task && taskName(task), limits.perTask, 'MAX_STREAMS_PER_TASK: a task may have')
+    refuseBeyond(keyName(key), limits.perKey, 'MAX_STREAMS_PER_KEY: a key may have')
+  }
+
+  function refuseBeyond(name: string | null | undefined, limit: number, what: string): void {
+    if (name && counts.of(name) >= limit) throw new RivuletError('too_many_streams', `${what} ${limit} open streams in a process`)
   }
 
   function tick(): void {
     second = (second + 1) % sweepSeconds
     if (second === 0) sweep().catch(onError)
-    for (const streams of byKey.values()) for (const stream of streams) if (stream.renewAt <= Date.now()) renew(stream)
-  }
-
-  async function sweep(): Promise<void> {
-    const open = [...byKey.keys()].filter(key => key !== null)
-    if (open.length === 0) return
-    const live = await keys.stillLive(open)
-    for (const key of open.filter(id => !live.has(id))) {
-      const streams = [...(byKey.get(key) ?? [])]
-      for (const { end } of streams) end?.leave()
-      onCut(key, streams.length)
+    const now = Date.now()
+    for (const stream of streams) {
+      if (!stream.token || !stream.end) continue
+      if (stream.token.endsAt * 1_000 <= now) stream.end.leave()
+      else if (renewAt(stream.token) <= now) renew(stream, stream.token, stream.end)
     }
   }
 
-  function renew(stream: Stream): void {
-    const { principal, end, ttlSeconds } = stream
-    if (!principal.token || !end) return
-    const { task, can } = principal.token
-    const { tenant, key, expiresAt: until } = principal
-    const signed = tokens.sign({ tenant, task, can, key, ttlSeconds, until })
-    if (!end.tell({ type: 'token', task, ...signed })) return
-    const fresh = { task, can, issuedAt: new Date(), expiresAt: new Date(signed.expiresAt) }
-    Object.assign(stream, renewal({ ...principal, token: fresh }))
+  async function sweep(): Promise<void> {
+    const open = [...streams]
+    const held = [...new Set(open.flatMap(({ principal: { key } }) => key ?? []))]
+    const claims = open.flatMap(({ principal: { token } }) => token ?? [])
+    if (held.length === 0) return
+    const [live, revoked] = await Promise.all([keys.stillLive(held), revocations.revokedAmong(claims)])
+    for (const key of held.filter(id => !live.has(id))) {
+      cut(
+        { key },
+        open.filter(({ principal }) => principal.key === key),
+      )
+    }
+    for (const task of new Set(Array.from(revoked, token => token.task))) {
+      cut(
+        { task },
+        open.filter(({ principal: { token } }) => token?.task === task && revoked.has(token)),
+      )
+    }
+  }
+
+  function cut(whose: { key: string } | { task: string }, ending: readonly Stream[]): void {
+    for (const { end } of ending) end?.leave()
+    onCut(whose, ending.length)
+  }
+
+  function renew(stream: Stream, before: TokenClaims, { tell }: StreamEnd): void {
+    const { token, expiresAt, claims } = tokens.renew(before)
+    if (tell({ type: 'token', task: claims.task, token, expiresAt })) stream.token = claims
   }
 }
 
-/** At two thirds of a token's life. */
-function renewal({ token }: Principal): { renewAt: number; ttlSeconds: number } {
-  if (!token) return { renewAt: Number.POSITIVE_INFINITY, ttlSeconds: 0 }
-  const ttlMs = token.expiresAt.getTime() - token.issuedAt.getTime()
-  return { renewAt: token.issuedAt.getTime() + (ttlMs * 2) / 3, ttlSeconds: Math.ceil(ttlMs / 1_000) }
+/** At two thirds of a token's life; the last one of a session has none after it. */
+function renewAt({ issuedAt, expiresAt, endsAt }: TokenClaims): number {
+  return expiresAt < endsAt ? (issuedAt + ((expiresAt - issuedAt) * 2) / 3) * 1_000 : Number.POSITIVE_INFINITY
+}
+
+/** What a stream counts for. */
+function namesOf({ principal: { key, token }, task }: Stream): string[] {
+  return [keyName(key), ...(token ? [tokenName(token)] : []), ...(task === null ? [] : [taskName(task)])]
+}
+
+function keyName(key: string | null): string {
+  return `key ${key}`
+}
+
+function taskName(task: string): string {
+  return `task ${task}`
+}
+
+/** Tokens of one task and subject count together; those without a subject together with the ones that follow them. */
+function tokenName({ task, session, subject }: TokenClaims): string {
+  return subject === null ? `session ${session}` : `subject ${task} ${subject}`
 }

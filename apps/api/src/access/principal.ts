@@ -1,5 +1,6 @@
 /** Who asks, and what they may do: the holder of a key, or of a token that a key has signed for one task. */
 import type { TokenRight } from '@rivulet/protocol'
+import type { TokenClaims } from './token-claims.ts'
 
 /** `admin` includes both scopes of tasks; `worker` is for `/internal` and for nothing else. */
 export const scopes = ['tasks:read', 'tasks:write', 'admin', 'worker'] as const
@@ -13,10 +14,15 @@ export type Principal = {
   key: string | null
   /** When that key's time is up. */
   expiresAt: Date | null
+  /** The same by the monotonic clock of this process, from how long Postgres says that the key still has. */
+  liveUntil?: number
   /** The installation's own, from the environment: the limits of a key do not hold for it. */
   isRoot: boolean
-  /** For the holder of a token: its task, what may be done to it, and from when until when. */
-  token?: { task: string; can: readonly TokenRight[]; issuedAt: Date; expiresAt: Date }
+  /** For the scope `worker`: whether the key works for all tenants, or for its own; and for which agents. Without them, for all. */
+  allTenants?: boolean
+  agents?: readonly string[] | null
+  /** For the holder of a token: what it says. */
+  token?: TokenClaims
 }
 
 /** What a route asks of its caller. A route without `token` takes no tokens. */
@@ -29,12 +35,30 @@ export type RouteAccess = {
 
 export const defaultTenant = 'default'
 
+/** The ids of the keys of the environment. They stand in tokens and logs, so they say nothing about the keys themselves. */
+export const rootKeyId = 'root'
+export const workerKeyId = 'root-worker'
+
 /** Whoever asks, where no key is asked for. */
-export const anybody: Principal = { tenant: defaultTenant, scopes, key: null, expiresAt: null, isRoot: true }
+export const anybody: Principal = { tenant: defaultTenant, scopes, key: null, expiresAt: null, isRoot: true, allTenants: true }
 
 /** Whoever holds a token is limited like anybody else: it is a browser, whoever made the token. */
 export function isLimited({ isRoot, token }: Principal): boolean {
   return !isRoot || token !== undefined
+}
+
+/** Whether a caller may see what is in a task, and not only change it. */
+export function mayRead(principal: Principal): boolean {
+  return holds(principal, 'tasks:read') && (principal.token?.can.includes('read') ?? true)
+}
+
+/**
+ * Whose Idempotency-Keys those of a caller are: neither can a token's holder occupy one of its back end, nor get the answer to it. Tokens of one
+ * task and subject share theirs, because a page repeats a request with the token that follows the one it had.
+ */
+export function namespaceOf({ key, token }: Principal): string {
+  if (!token) return `key:${key ?? 'none'}`
+  return token.subject === null ? `task:${token.task}` : `task:${token.task}:${token.subject}`
 }
 
 export function holds(principal: Principal, scope: Scope): boolean {

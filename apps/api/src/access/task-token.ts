@@ -1,71 +1,86 @@
 /**
- * Tokens for one task, for whoever must not have a key: a browser. Signed, never stored, short-lived; what they say can be read by anybody and
- * changed by nobody. A token is good only as long as the key that it was signed for.
+ * Tokens for one task, for callers that must not have a key: browsers. Signed, never stored, short-lived; their holder can read them and cannot
+ * change them. A token counts only as long as the key that it was made with.
+ *
+ * The token that a key makes begins a session. Streams renew it until the session ends, an hour after it began; a renewed token may only read.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import { type TokenRight, tokenRightSchema } from '@rivulet/protocol'
-import { z } from 'zod'
+import { maxTokenSeconds, RivuletError, type TokenRight } from '@rivulet/protocol'
+import { rootKeyId } from './principal.ts'
+import { claimsSchema, type TokenClaims } from './token-claims.ts'
+import type { SigningKeys } from './token-signing.ts'
 
 export const tokenPrefix = 'rvt_'
-const tokenShape = new RegExp(`^${tokenPrefix}([\\w-]{1,2000})\\.([\\w-]{43})$`)
+const tokenShape = new RegExp(`^${tokenPrefix}([\\w-]{1,4000})\\.([\\w-]{43})$`)
 
-const claimsSchema = z.object({
-  tenant: z.string(),
-  task: z.string(),
-  can: z.array(tokenRightSchema),
-  /** The key that it was signed for; null where none is asked for. */
-  key: z.string().nullable(),
-  /** Seconds since 1970. */
-  issuedAt: z.int(),
-  expiresAt: z.int(),
-})
-
-export type TokenClaims = z.output<typeof claimsSchema>
-
-export type TokenWish = {
-  tenant: string
-  task: string
+export type TokenWish = Pick<TokenClaims, 'tenant' | 'task' | 'key' | 'subject' | 'startedAt'> & {
   can: readonly TokenRight[]
-  key: string | null
   ttlSeconds: number
   /** It does not outlive its key. */
   until: Date | null
 }
 
+/** `expiresAt` is ISO 8601. */
+export type SignedToken = { token: string; expiresAt: string; claims: TokenClaims }
+
 export type TaskTokens = {
-  sign(wish: TokenWish): { token: string; expiresAt: string }
+  /** The first token of a session. */
+  issue(wish: TokenWish): SignedToken
+  /** The next one of the same session: for as long again, and to read with. */
+  renew(claims: TokenClaims): SignedToken
   /** Null for one that is not ours, or whose time is up. */
   verify(token: string): TokenClaims | null
 }
 
-/** @param secret of this installation, the same in every process; without one, tokens are good in this process only. */
-export function createTaskTokens(secret: string | undefined, now: () => number = Date.now): TaskTokens {
-  const signingKey = createHmac('sha256', secret ?? randomBytes(32))
-    .update('task tokens')
-    .digest()
-  return { sign, verify }
+/** @param signingKeys of this installation, the same in every process; null until they are known. */
+export function createTaskTokens(signingKeys: () => SigningKeys | null, now: () => number = Date.now): TaskTokens {
+  return { issue, renew, verify }
 
-  function sign({ tenant, task, can, key, ttlSeconds, until }: TokenWish): { token: string; expiresAt: string } {
-    const issuedAt = Math.floor(now() / 1_000)
-    const expiresAt = Math.min(issuedAt + ttlSeconds, until ? Math.floor(until.getTime() / 1_000) : Number.POSITIVE_INFINITY)
-    const claims: TokenClaims = { tenant, task, can: [...can], key, issuedAt, expiresAt }
+  function issue({ can, ttlSeconds, until, ...wish }: TokenWish): SignedToken {
+    const issuedAt = secondsNow()
+    const endsAt = Math.min(issuedAt + maxTokenSeconds, until ? Math.floor(until.getTime() / 1_000) : Number.POSITIVE_INFINITY)
+    const session = randomBytes(12).toString('base64url')
+    return sign({ ...wish, can: [...can], session, issuedAt, expiresAt: Math.min(issuedAt + ttlSeconds, endsAt), endsAt })
+  }
+
+  function renew(claims: TokenClaims): SignedToken {
+    const issuedAt = secondsNow()
+    const ttlSeconds = claims.expiresAt - claims.issuedAt
+    return sign({ ...claims, can: ['read'], issuedAt, expiresAt: Math.min(issuedAt + ttlSeconds, claims.endsAt) })
+  }
+
+  function sign(claims: TokenClaims): SignedToken {
+    const keys = signingKeys()
+    if (!keys) throw new RivuletError('dependency_unavailable', 'This process is starting')
     const payload = Buffer.from(JSON.stringify(claims)).toString('base64url')
-    return {
-      token: `${tokenPrefix}${payload}.${signatureOf(payload).toString('base64url')}`,
-      expiresAt: new Date(expiresAt * 1_000).toISOString(),
-    }
+    const signature = signatureOf(payload, keys[signerOf(claims)]).toString('base64url')
+    return { token: `${tokenPrefix}${payload}.${signature}`, expiresAt: new Date(claims.expiresAt * 1_000).toISOString(), claims }
   }
 
   function verify(token: string): TokenClaims | null {
+    const keys = signingKeys()
     const [, payload = '', signature = ''] = tokenShape.exec(token) ?? []
-    const given = Buffer.from(signature, 'base64url')
-    const expected = signatureOf(payload)
-    if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null
+    const signer = keys && signers.find(name => isSame(Buffer.from(signature, 'base64url'), signatureOf(payload, keys[name])))
+    if (!signer) return null
     const { data } = claimsSchema.safeParse(JSON.parse(Buffer.from(payload, 'base64url').toString()))
-    return data && data.expiresAt * 1_000 > now() ? data : null
+    return data && signerOf(data) === signer && data.expiresAt * 1_000 > now() ? data : null
   }
 
-  function signatureOf(payload: string): Buffer {
-    return createHmac('sha256', signingKey).update(payload).digest()
+  function secondsNow(): number {
+    return Math.floor(now() / 1_000)
   }
+}
+
+const signers = ['root', 'stored'] as const satisfies (keyof SigningKeys)[]
+
+function signerOf({ key }: TokenClaims): keyof SigningKeys {
+  return key === rootKeyId ? 'root' : 'stored'
+}
+
+function signatureOf(payload: string, key: Buffer): Buffer {
+  return createHmac('sha256', key).update(payload).digest()
+}
+
+function isSame(given: Buffer, expected: Buffer): boolean {
+  return given.length === expected.length && timingSafeEqual(given, expected)
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import fastify from 'fastify'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { handleErrors, notFound } from '../http-errors.ts'
+import { refuseFrames } from '../page-headers.ts'
 import { consoleRoutes } from './console.ts'
 
 function serve({ isBuilt }: { isBuilt: boolean }) {
@@ -20,6 +21,7 @@ function serve({ isBuilt }: { isBuilt: boolean }) {
   }
   const app = fastify()
   handleErrors(app)
+  refuseFrames(app)
   app.setNotFoundHandler(notFound)
   consoleRoutes(app, dist)
   return app

@@ -10,7 +10,7 @@ import { countRequest } from '../http-metrics.ts'
 import type { Watching } from '../hub.ts'
 import type { Services } from '../services.ts'
 import { openSse } from '../sse-response.ts'
-import { getTask, hasTurn } from '../store/read.ts'
+import { hasTurn, requireTask } from '../store/read.ts'
 import type { Tenant } from '../store/tenant.ts'
 import { findPlace, type Wish } from '../viewer-place.ts'
 
@@ -50,14 +50,14 @@ export function createEventStream({ of, hub, reader, streams, metrics, isDrainin
 
   async function checkTurn({ principal: { tenant } }: FastifyRequest, task: string, turn: number): Promise<void> {
     const db = of(tenant)
-    await getTask(db, tenant, task)
+    await requireTask(db, tenant, task)
     if (!(await hasTurn(db, tenant, task, turn))) throw new RivuletError('not_found', 'This task has no such turn')
   }
 
   /** Thousands who come back at once, to a process that has no feed of their task yet, are one question. */
   function checkTask(tenant: Tenant, task: string): Promise<unknown> {
     const key = `${tenant} ${task}`
-    const pending = looking.get(key) ?? getTask(of(tenant), tenant, task).finally(() => looking.delete(key))
+    const pending = looking.get(key) ?? requireTask(of(tenant), tenant, task).finally(() => looking.delete(key))
     looking.set(key, pending)
     return pending
   }
@@ -67,13 +67,15 @@ export function createEventStream({ of, hub, reader, streams, metrics, isDrainin
   }
 
   /** A place for the stream, before anything is done that could not be taken back. `tasks:write` alone does not allow a stream. */
-  function reserve({ principal }: FastifyRequest): Admission {
+  function reserve({ principal }: FastifyRequest, task: string | null): Admission {
     if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
     if (!holds(principal, 'tasks:read')) throw new RivuletError('forbidden', 'This key may not do this')
-    return streams.admit(principal)
+    return streams.admit(principal, task)
   }
 
-  async function stream(task: string, reply: FastifyReply, wish: Wish & Tongue, admission = reserve(reply.request)): Promise<FastifyReply> {
+  async function stream(task: string, reply: FastifyReply, wish: Wish & Tongue, admitted?: Admission): Promise<FastifyReply> {
+    const admission = admitted ?? reserve(reply.request, task)
+    admission.watches(task)
     try {
       return await open(task, reply, wish, admission)
     } catch (error) {

@@ -30,9 +30,10 @@ export function agentRoutes(scope: FastifyInstance, { of, config: { leaseMs } }:
 
 export function operationRoutes(app: FastifyInstance, { unready }: Services): void {
   const schema = { tags: ['operations'], response: { 200: z.object({ status: z.enum(['ok', 'ready']) }) } }
-  app.get('/healthz', { schema }, async () => ({ status: 'ok' }))
+  const config = { anyHost: true } as const
+  app.get('/healthz', { config, schema }, async () => ({ status: 'ok' }))
 
-  app.get('/readyz', { schema }, async () => {
+  app.get('/readyz', { config, schema }, async () => {
     const reason = await unready()
     if (reason !== null) throw new RivuletError('dependency_unavailable', reason)
     return { status: 'ready' }

@@ -10,6 +10,7 @@ import {
   RivuletError,
   taskIdSchema,
   taskSchema,
+  turnNumberSchema,
   turnSchema,
 } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -23,9 +24,10 @@ import type { Services } from '../services.ts'
 import type { CancelBegun } from '../store/cancel-task.ts'
 import { type Accepted, createTask, createTurn } from '../store/create-task.ts'
 import type { OnceAnswer } from '../store/idempotency.ts'
-import { getTask, latestTurns, listTasks } from '../store/read.ts'
+import { latestTurns } from '../store/latest-turns.ts'
+import { getTask, getTurn, listTasks, requireTask } from '../store/read.ts'
 import { removeTask } from '../store/remove-task.ts'
-import { toTask, toTurn } from '../store/rows.ts'
+import { toFullTurn, toTask, toTurn } from '../store/rows.ts'
 import { type EventStream, streamFormat } from './events.ts'
 
 const params = z.object({ id: taskIdSchema })
@@ -57,7 +59,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       const { format } = request.query
       const { tenant } = request.principal
       await requireShare(request)
-      const admission = events.wants(request) || format ? events.reserve(request) : null
+      const admission = events.wants(request) || format ? events.reserve(request, null) : null
       const span = startRequestSpan(tracer, request)
       let work: Accepted | undefined
       let dispatch = relay.kick
@@ -97,7 +99,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       const { tenant } = request.principal
       const { agent, status, name, limit, cursor, ...rest } = request.query
       const metadata = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key.slice('metadata.'.length), String(value)]))
-      return listTasks(of(tenant), tenant, { agent, status, name, limit, cursor, metadata })
+      return listTasks(of(tenant), tenant, { agent, status, name, limit, cursor, metadata }, limits.pageBytes)
     },
   )
 
@@ -105,9 +107,10 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
   app.get(
     '/tasks/:id',
     { config: readingOne, schema: { tags: ['tasks'], params, response: { 200: detail } } },
-    async ({ params: { id }, principal: { tenant } }) => {
+    async ({ params: { id }, principal: { tenant, token } }) => {
       const db = of(tenant)
-      return { task: await getTask(db, tenant, id), turns: await latestTurns(db, tenant, id) }
+      const task = await getTask(db, tenant, id)
+      return { task, turns: await latestTurns(db, tenant, id, limits.pageBytes, token ? toTurn : toFullTurn) }
     },
   )
 
@@ -149,6 +152,17 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
     },
   )
 
+  app.get(
+    '/tasks/:id/turns/:number',
+    {
+      config: readingOne,
+      schema: { tags: ['tasks'], params: params.extend({ number: turnNumberSchema }), response: { 200: z.object({ turn: turnSchema }) } },
+    },
+    async ({ params: { id, number }, principal: { tenant, token } }) => ({
+      turn: await getTurn(of(tenant), tenant, id, number, token ? toTurn : toFullTurn),
+    }),
+  )
+
   app.post(
     '/tasks/:id/cancel',
     {
@@ -180,8 +194,8 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       const { id } = request.params
       const { tenant } = request.principal
       const db = of(tenant)
-      await getTask(db, tenant, id)
-      return listLiveMessages(db, reader, tenant, id, request.query)
+      await requireTask(db, tenant, id)
+      return listLiveMessages(db, reader, tenant, id, request.query, limits.pageBytes)
     },
   )
 

@@ -7,13 +7,14 @@
 import { type Activity, activityBucketMs } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import type { Database } from './database.ts'
+import { readNowMs } from './moments.ts'
 import { turns } from './schema.ts'
 import { isOf, type Tenant } from './tenant.ts'
 
 const longestTurnMs = 3_600_000
 
-export async function readActivity(db: Database, tenant: Tenant, minutes: number, now = Date.now()): Promise<Activity> {
-  const to = Math.floor(now / activityBucketMs) * activityBucketMs + activityBucketMs
+export async function readActivity(db: Database, tenant: Tenant, minutes: number): Promise<Activity> {
+  const to = Math.floor((await readNowMs(db)) / activityBucketMs) * activityBucketMs + activityBucketMs
   const from = to - minutes * 60_000
   const percentile = (fraction: number, ms: ReturnType<typeof sql>) => sql`percentile_cont(${fraction}) within group (order by ${ms})`
   const waited = sql`extract(epoch from turns.started_at - turns.queued_at) * 1000`

@@ -21,7 +21,10 @@ afterAll(() => database.close())
 test('a worker that has renewed its lease since it was found to be gone keeps its turn', async () => {
   const { db } = database
   const turn = await expiredTurn()
-  expect(await extendLeases(db, 'w', [{ turn: turn.id, epoch: turn.epoch ?? 0 }], 60_000)).toEqual([])
+  expect(await extendLeases(db, 'w', [{ turn: turn.id, epoch: turn.epoch ?? 0, claimId: 'c' }], 60_000)).toEqual({
+    lost: [],
+    takenBack: [],
+  })
   expect(await seizeTurn(db, turn, outcome, isExpired)).toBeNull()
 })
 
@@ -41,7 +44,7 @@ async function expiredTurn(): Promise<TurnRow> {
   const accepted = await createTaskAcceptance(database.of).accept(tenant, createTaskBody.parse({ agent: 'echo' }), null)
   const id = accepted?.accepted.turn.id ?? ''
   await claimTurn(database.db, { turn: id, claim: 'c', worker: 'w', leaseMs: -1 })
-  const turn = (await expiredTurns(database.db, 100)).find(row => row.id === id)
+  const turn = (await expiredTurns(database.db, { leaseMs: 60_000, limit: 100 })).find(row => row.id === id)
   if (!turn) throw new Error('Its lease has not ended')
   return turn
 }

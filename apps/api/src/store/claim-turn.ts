@@ -5,8 +5,8 @@
  * the task's next free index, and what the agent says follows it, for all attempts.
  */
 import type { RememberedStep } from '@rivulet/protocol'
-import { and, asc, eq, lt, notInArray } from 'drizzle-orm'
-import { type Claim, claimQueued } from './claim-queued.ts'
+import { and, asc, eq, lt, notInArray, sql } from 'drizzle-orm'
+import { type Claim, type ClaimClock, claimClock, claimQueued, isClaimable } from './claim-queued.ts'
 import type { Database, Transaction } from './database.ts'
 import { msFromNow } from './moments.ts'
 import { lockTask, raiseEpoch, unfinished } from './queue-turn.ts'
@@ -25,7 +25,10 @@ export type Claimed = {
 
 export type ClaimAnswer =
   /** `isAgain`: the same claim was answered before. */
-  { answer: 'claimed'; claimed: Claimed; steps: RememberedStep[]; isAgain: boolean } | { answer: 'leased' | 'settled' }
+  | { answer: 'claimed'; claimed: Claimed; steps: RememberedStep[]; clock: ClaimClock; isAgain: boolean }
+  /** Its time has not come: its job is early. */
+  | { answer: 'early'; waitMs: number }
+  | { answer: 'leased' | 'settled' }
 
 export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimAnswer> {
   const queued = await claimQueued(db, wanted)
@@ -35,12 +38,16 @@ export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimAnswe
     const found = await findTurn(tx, id)
     if (!found) return { answer: 'settled' }
     const task = await lockTask(tx, everyTenant, found.task)
-    const turn = await findTurn(tx, id)
-    // One that has become free in between was dispatched anew by whoever freed it.
-    if (turn?.status !== 'running') return { answer: 'settled' }
+    const [standing] = await tx.select(claimStanding).from(turns).where(eq(turns.id, id))
+    if (!standing) return { answer: 'settled' }
+    const { turn, clock } = standing
+    // One whose time came between the two looks is asked for again at once.
+    if (standing.isClaimable) return { answer: 'early', waitMs: Math.max(1, -clock.sinceDueMs) }
+    if (turn.status !== 'running') return { answer: 'settled' }
     if (turn.claim !== claim || turn.canceling) return { answer: 'leased' }
     const handed = await handOver(tx, turn, worker, leaseMs)
-    return { answer: 'claimed', claimed: await describeClaim(tx, task, handed), steps: await rememberedSteps(tx, id), isAgain: true }
+    const claimed = await describeClaim(tx, task, handed)
+    return { answer: 'claimed', claimed, steps: await rememberedSteps(tx, id), clock, isAgain: true }
   })
 }
 
@@ -73,6 +80,12 @@ export async function reopenTurn(
     const [reopened] = await tx.update(turns).set({ epoch: raised.epoch }).where(eq(turns.id, id)).returning()
     return reopened ? describeClaim(tx, raised, reopened) : null
   })
+}
+
+const claimStanding = {
+  turn: turns,
+  isClaimable: sql<boolean>`${sql.raw(isClaimable)}`,
+  clock: sql<ClaimClock>`${sql.raw(claimClock('turns'))}`,
 }
 
 async function findTurn(tx: Transaction, id: string): Promise<TurnRow | undefined> {

@@ -1,7 +1,8 @@
 /** Accepting work: the task, its turn and the intent to dispatch it are committed together, or not at all. */
 import { type CreateTask, type CreateTurn, RivuletError } from '@rivulet/protocol'
-import { and, desc, eq } from 'drizzle-orm'
+import { and, desc, eq, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
+import { isAgentOf } from './agents.ts'
 import type { Transaction } from './database.ts'
 import { lockTask, pendingTurns, queueTurn } from './queue-turn.ts'
 import type { TaskRow, TurnRow } from './rows.ts'
@@ -18,7 +19,7 @@ export async function createTask(
   maxQueued: number,
   traceparent?: string,
 ): Promise<Accepted> {
-  await requireAgent(tx, request.agent)
+  await requireAgent(tx, tenant, request.agent)
   const created = await insertTask(tx, tenant, request)
   const { input, params, delayMs } = request
   if (created)
@@ -52,14 +53,19 @@ export async function createTurn(
   return { task, turn, isNew: false, isQueued: true }
 }
 
-async function requireAgent(tx: Transaction, name: string): Promise<void> {
-  const [known] = await tx.select({ name: agents.name }).from(agents).where(eq(agents.name, name))
-  if (!known) throw new RivuletError('unknown_agent', 'No worker has ever registered this agent')
+async function requireAgent(tx: Transaction, tenant: Tenant, name: string): Promise<void> {
+  const known = await tx
+    .select({ name: agents.name })
+    .from(agents)
+    .where(and(eq(agents.name, name), isAgentOf(tenant)))
+  if (known.length === 0) throw new RivuletError('unknown_agent', 'No worker has ever registered this agent')
 }
 
-export function newTask(tenant: Tenant, request: CreateTask): TaskRow {
+/** A task before Postgres has said when it was created. */
+export type UntimedTask = Omit<TaskRow, 'createdAt' | 'updatedAt'>
+
+export function newTask(tenant: Tenant, request: CreateTask): UntimedTask {
   const { agent, name, params, metadata, priority, timeoutMs, maxAttempts } = request
-  const now = new Date()
   return {
     id: uuidv7(),
     tenant,
@@ -73,15 +79,13 @@ export function newTask(tenant: Tenant, request: CreateTask): TaskRow {
     metadata: metadata ?? {},
     // The log of a new task is opened under this epoch.
     epoch: 1,
-    createdAt: now,
-    updatedAt: now,
   }
 }
 
 async function insertTask(tx: Transaction, tenant: Tenant, request: CreateTask): Promise<TaskRow | undefined> {
   const rows = await tx
     .insert(tasks)
-    .values(newTask(tenant, request))
+    .values({ ...newTask(tenant, request), createdAt: sql`now()`, updatedAt: sql`now()` })
     .onConflictDoNothing({ target: [tasks.tenant, tasks.agent, tasks.name] })
     .returning()
   return rows[0]

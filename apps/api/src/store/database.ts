@@ -5,34 +5,40 @@ import * as schema from './schema.ts'
 import { everyTenant, type Tenant } from './tenant.ts'
 import { TenantPool } from './tenant-pool.ts'
 
+export { isDatabaseAway, sqlStateOf } from './database-errors.ts'
+
 export type Database = NodePgDatabase<typeof schema> & { $client: TenantPool }
 export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0]
 
 export type DatabaseHandle = {
   /** For what the server does of its own accord, for all tenants. */
   db: Database
+  /** For heartbeats only, so that no lease expires because the other pools are busy. */
+  leases: Database
   /** As one tenant sees it. */
   of(tenant: Tenant): Database
   /** Connections that belong to no tenant. */
   pool: Pool
   /** By name, for those who count. */
-  pools: Record<'server' | 'tenants', Pool>
+  pools: Record<'server' | 'tenants' | 'leases', Pool>
   close(): Promise<void>
 }
 
 type DatabaseOptions = { url: string; onError: (error: Error) => void }
 
-/** Tenants and the server itself have connections of their own: neither waits for the other, and none has to change sides. */
+/** Tenants, the server itself and heartbeats have connections of their own: none waits for another, and none has to change sides. */
 export function openDatabase(options: DatabaseOptions): DatabaseHandle {
   const pool = createPool(options, 10)
   const tenantPool = createPool(options, 20, takeTenantRole)
+  const leasePool = createPool(options, 2)
   const known = new Map<Tenant, Database>()
   return {
     db: open(new TenantPool(pool, everyTenant)),
+    leases: open(new TenantPool(leasePool, everyTenant)),
     of,
     pool,
-    pools: { server: pool, tenants: tenantPool },
-    close: async () => void (await Promise.all([pool.end(), tenantPool.end()])),
+    pools: { server: pool, tenants: tenantPool, leases: leasePool },
+    close: async () => void (await Promise.all([pool.end(), tenantPool.end(), leasePool.end()])),
   }
 
   /** Tenants are as many as somebody made keys for. */
@@ -73,25 +79,3 @@ async function takeTenantRole(client: ClientBase): Promise<void> {
   const member = "select rolname from pg_roles where rolname = 'rivulet_tenant' and pg_has_role(oid, 'member')"
   await client.query(`select set_config('role', rolname, false) from (${member}) as role`)
 }
-
-/** The SQLSTATE of a database error, wherever drizzle has wrapped it. */
-export function sqlStateOf(error: unknown): string | undefined {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if ('code' in cause && typeof cause.code === 'string' && /^[0-9A-Z]{5}$/.test(cause.code)) return cause.code
-  }
-  return undefined
-}
-
-/** Whether Postgres could not be asked, as opposed to having refused. */
-export function isDatabaseAway(error: unknown): boolean {
-  const state = sqlStateOf(error)
-  // 08: connection, 40: gave way to another, 53: out of resources, 57: shut down or canceled, 25P03: idle too long, 55P03: lock not to be had.
-  if (state) return /^(08|40|53|57)/.test(state) || state === '25P03' || state === '55P03'
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if ('code' in cause && typeof cause.code === 'string' && networkCodes.has(cause.code)) return true
-    if (/timeout|terminated|not queryable|Connection (ended|closed)/i.test(cause.message) && cause.name === 'Error') return true
-  }
-  return false
-}
-
-const networkCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EHOSTUNREACH', 'ENOENT'])

@@ -1,5 +1,4 @@
 /** A turn ends in one of two ways, the short and the long. Whoever looks at the answer and at the tables cannot tell which it was. */
-import { randomUUID } from 'node:crypto'
 import { createTaskBody, type Message } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -32,7 +31,7 @@ afterAll(() => database.close())
 const usage = { inputTokens: 9_007_199_254_740_991, outputTokens: 0 }
 const error = { code: 'agent_error', message: '"quoted" \\ and ü, 🙂, \u2028' }
 const completed: Outcome = { status: 'completed', stopReason: 'stop', usage }
-const failed: Outcome = { status: 'failed', stopReason: 'error', error }
+const failed: Outcome = { status: 'failed', stopReason: 'error', error, detail: "what was 'thrown', ü" }
 const canceled: Outcome = { status: 'canceled', stopReason: 'aborted' }
 
 type History = {
@@ -40,6 +39,7 @@ type History = {
   before?: Partial<typeof turns.$inferInsert>
   canceling?: boolean
   epoch?: number
+  claim?: string
   said?: Partial<Message>[]
 }
 
@@ -54,6 +54,8 @@ test.each<[string, History, { isShort: boolean }]>([
     { isShort: true },
   ],
   ['is somebody else’s by now', { outcome: completed, epoch: 1 }, { isShort: false }],
+  ['is held under another claim', { outcome: completed, claim: 'another' }, { isShort: false }],
+  ['is held under this claim', { outcome: completed, claim: 'this' }, { isShort: true }],
   ['is being canceled by another', { outcome: completed, before: { canceling: true } }, { isShort: false }],
   ['was given back', { outcome: completed, before: { status: 'queued' } }, { isShort: false }],
   ['has ended', { outcome: completed, before: { status: 'completed' } }, { isShort: false }],
@@ -65,17 +67,24 @@ test.each<[string, History, { isShort: boolean }]>([
   expect(short.taken).toBe(isShort ? 1 : 0)
 })
 
-async function run({ outcome, before, canceling = false, epoch = 2, said = [] }: History, isShort: boolean): Promise<unknown> {
+async function run(
+  { outcome, before, canceling = false, epoch = 2, claim: claimed, said = [] }: History,
+  isShort: boolean,
+): Promise<unknown> {
   const { db, of } = database
   const accepted = await createTaskAcceptance(of).accept(tenant, createTaskBody.parse({ agent: 'echo', input: 'hello' }), null)
   const turn = accepted?.accepted.turn.id ?? ''
-  const claim = await claimTurn(db, { turn, claim: randomUUID(), worker: 'w', leaseMs: 60_000 })
+  const claim = await claimTurn(db, { turn, claim: 'this', worker: 'w', leaseMs: 60_000 })
   if (claim.answer !== 'claimed') throw new Error('It was not claimed')
   const { task, firstIndex } = claim.claimed.turn
   if (before) await db.update(turns).set(before).where(eq(turns.id, turn))
   short.isOpen = isShort
   const stored = said.map((part, i) => message({ task, index: firstIndex + i, ...part }))
-  const answer: FinishAnswer = await finishTurn(db, { turn, tenant, epoch, canceling }, { outcome, messages: stored })
+  const answer: FinishAnswer = await finishTurn(
+    db,
+    { turn, tenant, epoch, canceling, ...(claimed && { claim: claimed }) },
+    { outcome, messages: stored },
+  )
   return anonymous({
     answer,
     tasks: await db.select().from(tasks).where(eq(tasks.id, task)),

@@ -7,16 +7,22 @@ import { and, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
 import type { Database, Transaction } from './database.ts'
 import { sqlStateOf } from './database.ts'
 import { endOnly } from './end-only.ts'
-import { msFromNow } from './moments.ts'
+import { msFromNow, msUntil } from './moments.ts'
 import { dispatch, lockTask, pendingTurns, setTaskStatus } from './queue-turn.ts'
 import { type TurnRow, toMessageRow } from './rows.ts'
 import { messages, tasks, turns } from './schema.ts'
 import { everyTenant } from './tenant.ts'
 
-export type Outcome = { status: 'completed' | 'failed' | 'canceled'; stopReason: StopReason; usage?: Usage; error?: Failure }
+export type Outcome = {
+  status: 'completed' | 'failed' | 'canceled'
+  stopReason: StopReason
+  usage?: Usage
+  error?: Failure
+  detail?: string
+}
 
-/** A turn of a tenant, and the epoch under which it may be ended. */
-export type Holding = { turn: string; tenant: string; epoch: number; canceling: boolean }
+/** A turn of a tenant, the epoch under which it may be ended, and the claim of the worker that ends it; the server needs none. */
+export type Holding = { turn: string; tenant: string; epoch: number; canceling: boolean; claim?: string }
 
 /** With the agent of its task, for those who count. */
 export type EndedTurn = TurnRow & { agent: string }
@@ -51,11 +57,18 @@ export async function finishTurn(
       const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, holding.turn))
       if (!found) return { answer: 'superseded' }
       const task = await lockTask(tx, everyTenant, found.task)
-      const [turn] = await tx.select().from(turns).where(eq(turns.id, holding.turn))
-      if (!turn || turn.epoch !== holding.epoch || turn.canceling !== holding.canceling) return { answer: 'superseded' }
+      const columns = { turn: turns, timeLeftMs: msUntil(turns.deadline) }
+      const [held] = await tx.select(columns).from(turns).where(eq(turns.id, holding.turn))
+      if (!held) return { answer: 'superseded' }
+      const { turn, timeLeftMs } = held
+      if (turn.epoch !== holding.epoch || turn.canceling !== holding.canceling) return { answer: 'superseded' }
+      if (holding.claim !== undefined && turn.claim !== holding.claim) return { answer: 'superseded' }
       if (hasEnded(turn.status)) return { answer: 'already', turn }
       if (turn.status !== 'running' && !holding.canceling) return { answer: 'superseded' }
-      const delay = end.status === 'failed' && retryAfterMs && retryDelay(turn, task.maxAttempts, retryAfterMs)
+      const delay =
+        end.status === 'failed' &&
+        retryAfterMs &&
+        retryDelay({ failures: turn.failures + 1, maxAttempts: task.maxAttempts, timeLeftMs }, retryAfterMs)
       if (typeof delay === 'number') return { answer: 'retrying', turn: await retry(tx, turn, delay) }
       if (rows.length > 0) await tx.insert(messages).values(rows.map(message => toMessageRow(message, turn.tenant)))
       return { answer: 'committed', ...(await endTurn(tx, turn, end)) }
@@ -84,10 +97,10 @@ export async function endWaitingTurn(tx: Transaction, turn: TurnRow, outcome: Ou
 
 async function setOutcome(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<EndedTurn> {
   const { status, stopReason } = outcome
-  const said = { usage: outcome.usage ?? null, error: outcome.error ?? null }
+  const said = { usage: outcome.usage ?? null, error: outcome.error ?? null, errorDetail: outcome.detail ?? null }
   const [ended] = await tx
     .update(turns)
-    .set({ status, stopReason, ...said, finishedAt: sql`now()`, claim: null, leaseUntil: null, canceling: false })
+    .set({ status, stopReason, ...said, finishedAt: sql`now()`, leaseUntil: null, canceling: false })
     .from(tasks)
     .where(and(eq(turns.id, turn.id), eq(tasks.id, turns.task), inArray(turns.status, turnStatusesBefore(status))))
     .returning({ ...getTableColumns(turns), agent: tasks.agent })
@@ -95,10 +108,13 @@ async function setOutcome(tx: Transaction, turn: TurnRow, outcome: Outcome): Pro
   return ended
 }
 
-function retryDelay(turn: TurnRow, maxAttempts: number, retryAfterMs: (failures: number) => number): number | null {
-  const failures = turn.failures + 1
+/** Null when the turn has no try left, or no time for one. */
+function retryDelay(
+  { failures, maxAttempts, timeLeftMs }: { failures: number; maxAttempts: number; timeLeftMs: number },
+  retryAfterMs: (failures: number) => number,
+): number | null {
   const delay = retryAfterMs(failures)
-  return failures < maxAttempts && turn.deadline.getTime() > Date.now() + delay ? delay : null
+  return failures < maxAttempts && timeLeftMs > delay ? delay : null
 }
 
 async function retry(tx: Transaction, turn: TurnRow, delayMs: number): Promise<TurnRow> {

@@ -3,13 +3,14 @@ import { type Json, RivuletError } from '@rivulet/protocol'
 import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from './database.ts'
 import { sqlStateOf } from './database.ts'
+import { askTwice } from './database-errors.ts'
 import { msAgo } from './moments.ts'
 import { idempotencyKeys } from './schema.ts'
 import { isOf, type Tenant } from './tenant.ts'
 
 export type Answer = { status: number; body: Json }
 export type OnceAnswer = Answer & { replayed: boolean }
-/** Each tenant has its own: two who use the same key do not meet. */
+/** Each tenant has its own, and in it each caller: `key` begins with the caller's namespace. */
 export type IdempotencyKey = { tenant: Tenant; key: string; fingerprint: string }
 
 /**
@@ -21,14 +22,21 @@ export async function runOnce(
   request: IdempotencyKey | null,
   work: (tx: Transaction) => Promise<Answer>,
 ): Promise<OnceAnswer> {
-  return db.transaction(async tx => {
+  // Under a key, a second try finds what the first has committed.
+  return request ? askTwice(run) : run()
+
+  function run(): Promise<OnceAnswer> {
+    return db.transaction(carryOut)
+  }
+
+  async function carryOut(tx: Transaction): Promise<OnceAnswer> {
     const earlier = request && (await reserve(tx, request))
     if (earlier) return { ...earlier, replayed: true }
     const answer = await work(tx)
     if (request) await tx.update(idempotencyKeys).set(answer).where(isKey(request))
     // failpoint: accepting
     return { ...answer, replayed: false }
-  })
+  }
 }
 
 /** What was answered before, without reserving the key: for work that cannot be part of one transaction and may be done twice. */

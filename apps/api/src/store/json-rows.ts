@@ -6,13 +6,14 @@ import type { PgTable } from 'drizzle-orm/pg-core'
 export type JsonRow = Record<string, unknown>
 
 /** The columns of a table, as a list in SQL. A column that this version does not know keeps its default. */
-export function columnsOf(table: PgTable): string {
+export function columnsOf(table: PgTable, { except = [] }: { except?: readonly string[] } = {}): string {
   return namesOf(table)
+    .filter(({ column }) => !except.includes(column))
     .map(({ column }) => `"${column}"`)
     .join(', ')
 }
 
-export function toJsonRow<T extends PgTable>(table: T, row: T['$inferSelect']): JsonRow {
+export function toJsonRow<T extends PgTable>(table: T, row: Partial<T['$inferSelect']>): JsonRow {
   const values: JsonRow = row
   const json: JsonRow = {}
   for (const { name, column } of namesOf(table)) json[column] = values[name]

@@ -1,12 +1,25 @@
 /** Keys, as they are stored: never the secret, only its digest. */
-import { and, asc, eq, gt, inArray, isNull, lt, or, sql } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, gt, inArray, isNull, lt, or, sql } from 'drizzle-orm'
 import type { Scope } from '../access/principal.ts'
 import type { Database } from './database.ts'
+import { msUntil } from './moments.ts'
 import { keys } from './schema.ts'
 
 export type KeyRow = typeof keys.$inferSelect
 
-export type NewKey = { id: string; digest: string; tenant: string; name: string; scopes: Scope[]; expiresAt: Date | null }
+/** `expiresInMs` is by the clock of Postgres; null where the key has no end. */
+export type FoundKey = KeyRow & { expiresInMs: number | null }
+
+export type NewKey = {
+  id: string
+  digest: string
+  tenant: string
+  name: string
+  scopes: Scope[]
+  expiresAt: Date | null
+  allTenants: boolean
+  agents: string[] | null
+}
 
 export async function insertKey(db: Database, key: NewKey): Promise<KeyRow> {
   const [row] = await db.insert(keys).values(key).returning()
@@ -14,9 +27,20 @@ export async function insertKey(db: Database, key: NewKey): Promise<KeyRow> {
   return row
 }
 
-export async function findKey(db: Database, id: string): Promise<KeyRow | undefined> {
-  const [row] = await db.select().from(keys).where(eq(keys.id, id))
+async function findKey(db: Database, id: string): Promise<FoundKey | undefined> {
+  const [row] = await findKeys(db, [id])
   return row
+}
+
+/** In the order of their ids. */
+export async function findKeys(db: Database, ids: readonly string[]): Promise<(FoundKey | undefined)[]> {
+  const expiresInMs = sql<number | null>`${msUntil(keys.expiresAt)}`
+  const rows = await db
+    .select({ ...getTableColumns(keys), expiresInMs })
+    .from(keys)
+    .where(inArray(keys.id, [...ids]))
+  const found = new Map(rows.map(row => [row.id, row]))
+  return ids.map(id => found.get(id))
 }
 
 export async function listKeys(db: Database): Promise<KeyRow[]> {

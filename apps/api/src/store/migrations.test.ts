@@ -44,6 +44,28 @@ test('a database that is up to date stays as it is', async () => {
   expect(rows).toEqual([{ name: 'kept' }])
 })
 
+test('worker keys from before there were any limits: those of the default tenant work for all, those of another for it alone', async () => {
+  const url = await createEmptyDatabase()
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  onTestFinished(() => client.end())
+  for (const file of files().filter(name => name < '0006')) await client.query(readFileSync(join(folder, file), 'utf8'))
+  const keys = [
+    ...[
+      ['a', 'default', '{worker}'],
+      ['b', 'acme', '{worker}'],
+    ],
+    ...[
+      ['c', 'default', '{tasks:read}'],
+      ['d', 'default', '{tasks:read,worker}'],
+    ],
+  ]
+  for (const key of keys) await client.query("insert into keys (id, tenant, scopes, name, digest) values ($1, $2, $3, '', '')", key)
+  for (const file of files().filter(name => name >= '0006')) await client.query(readFileSync(join(folder, file), 'utf8'))
+  const { rows } = await client.query('select id, all_tenants, agents from keys order by id')
+  expect(rows).toEqual(['a', 'b', 'c', 'd'].map(id => ({ id, all_tenants: id === 'a' || id === 'd', agents: null })))
+})
+
 async function createEmptyDatabase(): Promise<string> {
   const name = `empty_${process.pid}_${Date.now()}`
   const admin = new Client({ connectionString: inject('postgresUrl') })

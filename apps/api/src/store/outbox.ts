@@ -2,15 +2,15 @@
 import type { Dispatch } from '@rivulet/broker'
 import { and, asc, eq, inArray, isNull, lt, lte, sql } from 'drizzle-orm'
 import type { Database, Transaction } from './database.ts'
-import { msAgo } from './moments.ts'
+import { msAgo, msUntil } from './moments.ts'
 import { dispatch, isNext } from './queue-turn.ts'
 import { outbox, tasks, turns } from './schema.ts'
 
 /** A turn that is sent to the queue, as people know it. */
 export type SentTurn = { task: string; number: number; agent: string; attempt: number; dispatch: number; traceparent: string | null }
 
-/** `turn` is its id, where `number` is what people call it. */
-export type Intent = SentTurn & { id: number; turn: string; runAt: Date; priority: number }
+/** `turn` is its id, where `number` is what people call it. `delayMs`: until it may run, as of when Postgres was asked. */
+export type Intent = SentTurn & { id: number; turn: string; delayMs: number; priority: number }
 
 export type Draining = {
   limit: number
@@ -30,7 +30,7 @@ export async function drainOutbox(
   return db.transaction(async tx => {
     const rows = await tx
       .select({
-        ...{ id: outbox.id, task: tasks.id, number: turns.number, runAt: turns.runAt },
+        ...{ id: outbox.id, task: tasks.id, number: turns.number, delayMs: sql<number>`greatest(0, ${msUntil(turns.runAt)})` },
         ...{ turn: turns.id, agent: tasks.agent, dispatch: turns.dispatch, priority: tasks.priority },
         ...{ attempt: turns.attempt, traceparent: turns.traceparent },
       })

@@ -6,6 +6,7 @@ import { type Content, hasEnded, type Json, limitNames, outcomeStatusSchema, Riv
 import { and, eq, notInArray, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Transaction } from './database.ts'
+import { msFromNow } from './moments.ts'
 import type { TaskRow, TurnRow } from './rows.ts'
 import { outbox, tasks, turns } from './schema.ts'
 import { isOf, type Tenant, taskNotFound } from './tenant.ts'
@@ -71,29 +72,30 @@ export async function queueTurn(
   if (pending.filter(turn => turn.status === 'queued').length >= maxQueued) {
     throw new RivuletError('too_many_turns', `${limitNames.queuedTurns}: ${maxQueued} turns of a task may wait`)
   }
-  const said = { ...(input && { input }), ...(params !== undefined && { params }), delayMs, traceparent }
+  const said = { ...(input && { input }), ...(params !== undefined && { params }), traceparent }
   const isDispatched = pending.length === 0
   const fresh = { ...newTurn(task, 0, said), dispatch: isDispatched ? 1 : 0 }
+  const times = { queuedAt: sql`now()`, runAt: msFromNow(delayMs), deadline: msFromNow(delayMs + task.timeoutMs) }
   const next = sql<number>`(select coalesce(max(number), 0) + 1 from turns where task = ${task.id})`
-  const [added] = await tx
+  const [turn] = await tx
     .insert(turns)
-    .values({ ...fresh, number: next })
-    .returning({ number: turns.number })
-  if (!added) throw new Error('The turn was not inserted')
-  const turn = { ...fresh, number: added.number }
+    .values({ ...fresh, ...times, number: next })
+    .returning()
+  if (!turn) throw new Error('The turn was not inserted')
   if (isDispatched) await tx.insert(outbox).values({ turn: turn.id })
   if (hasEnded(task.status)) await setTaskStatus(tx, task.id, 'queued')
   return turn
 }
 
-/** A turn as it is before anybody has claimed or dispatched it. */
+/** A turn before Postgres has said when it was queued. */
+export type UntimedTurn = Omit<TurnRow, 'queuedAt' | 'runAt' | 'deadline'>
+
+/** A turn as it is before a worker has claimed it or the relay has dispatched it. */
 export function newTurn(
-  task: TaskRow,
+  task: Pick<TaskRow, 'id' | 'tenant'>,
   number: number,
-  { input, params, delayMs, traceparent }: { input?: Content; params?: Json; delayMs: number; traceparent?: string | undefined },
-): TurnRow {
-  const now = new Date()
-  const runAt = new Date(now.getTime() + delayMs)
+  { input, params, traceparent }: { input?: Content; params?: Json; traceparent?: string | undefined },
+): UntimedTurn {
   return {
     id: uuidv7(),
     task: task.id,
@@ -106,11 +108,9 @@ export function newTurn(
     stopReason: null,
     usage: null,
     error: null,
-    queuedAt: now,
+    errorDetail: null,
     startedAt: null,
     finishedAt: null,
-    runAt,
-    deadline: new Date(runAt.getTime() + task.timeoutMs),
     failures: 0,
     deaths: 0,
     dispatch: 0,

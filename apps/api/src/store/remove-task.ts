@@ -1,9 +1,8 @@
 /** Removing tasks that have ended, with their turns and messages: one that somebody is done with, and those that nobody has asked for lately. */
 import { outcomeStatusSchema, RivuletError } from '@rivulet/protocol'
 import { and, asc, eq, gt, inArray, lt, notExists, notInArray, or, type SQL, sql } from 'drizzle-orm'
-import { firstIdAt } from './activity.ts'
 import type { Database } from './database.ts'
-import { msAgo } from './moments.ts'
+import { firstIdAfter, msAgo } from './moments.ts'
 import { lockTask, pendingTurns } from './queue-turn.ts'
 import { tasks, turns } from './schema.ts'
 import { isOf, type Tenant } from './tenant.ts'
@@ -34,7 +33,7 @@ export async function removeOldTasks(
 ): Promise<OldTasks> {
   const isOld = and(taskHasEnded, lt(tasks.updatedAt, msAgo(keptMs)))
   // Ids grow with time: what was made since cannot have ended before.
-  const wasMadeBefore = lt(tasks.id, firstIdAt(Date.now() - keptMs))
+  const wasMadeBefore = lt(tasks.id, firstIdAfter(msAgo(keptMs)))
   const page = await db
     .select({ id: tasks.id, isOld: sql<boolean>`${isOld}` })
     .from(tasks)

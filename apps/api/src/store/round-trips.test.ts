@@ -1,7 +1,7 @@
 /** What a task costs Postgres, counted: what is in one round trip today stays so. No clock is looked at. */
 import { randomUUID } from 'node:crypto'
 import { createTaskBody, createTurnBody, type Message } from '@rivulet/protocol'
-import { eq } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { openStore } from '../../test/open-store.ts'
@@ -120,7 +120,7 @@ test('a turn that was given back is claimed in one, too: under its indexes, with
   const first = await claim('a')
   if (first.answer !== 'claimed') throw new Error('It was not claimed')
   await rememberStep(database.db, { turn, claimId: 'a', name: 'one', memory: '{"a":"\\u0000"}' }, 1_000)
-  expect(await releaseTurn(database.db, { turn, epoch: 2 })).toBe(true)
+  expect(await releaseTurn(database.db, { turn, epoch: 2, claimId: 'a' })).toBe(true)
   const count = countRoundTrips()
   const second = await claim('b')
   expect(count()).toBe(1)
@@ -159,6 +159,49 @@ test('a turn that is too late, or not the next of its task, is not claimed', asy
     .where(eq(turns.id, turn.id))
   expect(await claim(turn.id)).toEqual({ answer: 'settled' })
   expect(await db.select().from(messages).where(eq(messages.task, task.id))).toEqual([])
+})
+
+test('a turn that is not due is not claimed, and the wait is what Postgres makes of it, whatever the clock of this process', async () => {
+  const { db, of } = database
+  vi.useFakeTimers({ now: 0, toFake: ['Date'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const accepted = await createTaskAcceptance(of).accept(tenant, { ...request, delayMs: 60_000, timeoutMs: 3_000 }, null)
+  const turn = accepted?.accepted.turn.id ?? ''
+  const claim = () => claimTurn(db, { turn, claim: 'c', worker: 'w', leaseMs: 1_000 })
+  const early = await claim()
+  if (early.answer !== 'early') throw new Error(`It is ${early.answer}`)
+  expect([early.waitMs > 30_000, early.waitMs <= 60_000]).toEqual([true, true])
+  await db
+    .update(turns)
+    .set({ runAt: sql`now() - interval '5 seconds'`, queuedAt: sql`now() - interval '7 seconds'` })
+    .where(eq(turns.id, turn))
+  for (const isAgain of [false, true]) {
+    const claimed = await claim()
+    if (claimed.answer !== 'claimed') throw new Error(`It is ${claimed.answer}`)
+    const { sinceDueMs, sinceQueuedMs, timeLeftMs } = claimed.clock
+    expect([claimed.isAgain, sinceDueMs >= 5_000, sinceQueuedMs - sinceDueMs]).toEqual([isAgain, true, 2_000])
+    expect([timeLeftMs > 30_000, timeLeftMs <= 63_000]).toEqual([true, true])
+  }
+})
+
+test('times are those of Postgres, in the rows and in the answer that is kept under a key', async () => {
+  vi.useFakeTimers({ now: 0, toFake: ['Date'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const key = { tenant, key: randomUUID(), fingerprint: 'f' }
+  const asked = { ...request, delayMs: 4_000, timeoutMs: 3_000, metadata: { at: '1970-01-01T00:00:00.000Z' } }
+  const accepted = await createTaskAcceptance(database.of).accept(tenant, asked, key)
+  const { id: turnId } = accepted?.accepted.turn ?? {}
+  const [turn] = await database.db
+    .select()
+    .from(turns)
+    .where(eq(turns.id, turnId ?? ''))
+  expect(turn).toEqual(accepted?.accepted.turn)
+  const { queuedAt, runAt, deadline } = turn ?? {}
+  expect(queuedAt?.getTime()).toBeGreaterThan(1_700_000_000_000)
+  expect([Number(runAt) - Number(queuedAt), Number(deadline) - Number(runAt)]).toEqual([4_000, 3_000])
+  const [kept] = await database.db.select().from(idempotencyKeys).where(eq(idempotencyKeys.key, key.key))
+  expect(kept?.body).toEqual(accepted?.answer.body)
+  expect(kept?.body).toMatchObject({ task: { createdAt: queuedAt?.toISOString(), metadata: asked.metadata } })
 })
 
 async function stored(): Promise<unknown> {

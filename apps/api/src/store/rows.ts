@@ -6,13 +6,15 @@ export type TaskRow = typeof tasks.$inferSelect
 export type TurnRow = typeof turns.$inferSelect
 export type MessageRow = typeof messages.$inferSelect
 
-export function toTask(row: TaskRow): Task {
+/** @param omitted values that were left in Postgres */
+export function toTask(row: TaskRow, omitted: string[] = []): Task {
   const { id, agent, name, status, params, metadata, createdAt, updatedAt } = row
   const times = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() }
-  return { id, agent, ...(name !== null && { name }), status, params, metadata, ...times }
+  return { id, agent, ...(name !== null && { name }), status, params, metadata, ...(omitted.length > 0 && { omitted }), ...times }
 }
 
-export function toTurn(row: TurnRow): Turn {
+/** @param omitted values that were left in Postgres */
+export function toTurn(row: TurnRow, omitted: string[] = []): Turn {
   const { id, task, number, status, attempt, input, params, stopReason, usage, error, queuedAt, startedAt, finishedAt } = row
   // A turn that is being ended knows already how; nobody else does before it has.
   const isOver = hasEnded(status)
@@ -20,6 +22,7 @@ export function toTurn(row: TurnRow): Turn {
     ...{ id, task, number, status, attempt },
     ...(input !== null && { input: input as Content }),
     ...(params !== null && { params: params as Json }),
+    ...(omitted.length > 0 && { omitted }),
     ...(isOver && stopReason !== null && { stopReason }),
     ...(usage !== null && { usage }),
     ...(isOver && error !== null && { error }),
@@ -27,6 +30,12 @@ export function toTurn(row: TurnRow): Turn {
     ...(startedAt !== null && { startedAt: startedAt.toISOString() }),
     ...(finishedAt !== null && { finishedAt: finishedAt.toISOString() }),
   }
+}
+
+/** For callers with a key: with what was thrown, which viewers are not told. */
+export function toFullTurn(row: TurnRow, omitted: string[] = []): Turn {
+  const turn = toTurn(row, omitted)
+  return turn.error && row.errorDetail !== null ? { ...turn, error: { ...turn.error, detail: row.errorDetail } } : turn
 }
 
 export function toMessage(row: MessageRow): Message {

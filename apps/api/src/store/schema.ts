@@ -30,6 +30,8 @@ const tenant = () => text().notNull().default(defaultTenant)
 export const agents = pgTable('agents', {
   name: text().primaryKey(),
   description: text().notNull(),
+  /** Whose agent it is: only workers of this tenant have registered it. Null: all tenants share it. */
+  tenant: text(),
 })
 
 export const workers = pgTable('workers', {
@@ -49,6 +51,15 @@ export const keys = pgTable('keys', {
   expiresAt: time(),
   revokedAt: time(),
   lastUsedAt: time(),
+  /** For the scope `worker`: for all tenants, or for the key's own; and for these agents, or for all. */
+  allTenants: boolean().notNull().default(false),
+  agents: text().array(),
+})
+
+/** Secrets of this installation that no person sets, by their purpose; in base64. The first process that needs one makes it. */
+export const secrets = pgTable('secrets', {
+  name: text().primaryKey(),
+  value: text().notNull(),
 })
 
 export const tasks = pgTable(
@@ -93,6 +104,8 @@ export const turns = pgTable(
     stopReason: text().$type<StopReason>(),
     usage: json().$type<Usage>(),
     error: json().$type<Failure>(),
+    /** What was thrown, where that is more than `error` tells viewers. Never in the log of events: only callers with a key get it. */
+    errorDetail: text(),
     queuedAt: time().notNull(),
     startedAt: time(),
     finishedAt: time(),
@@ -108,7 +121,7 @@ export const turns = pgTable(
 
     /** Fixed by the first claim. */
     firstIndex: integer(),
-    /** The claim that runs: its epoch, its caller's own id, who and until when. */
+    /** The claim that runs, or that ran last before the turn ended: its epoch, its caller's own id, who and until when. */
     epoch: bigint({ mode: 'number' }),
     claim: text(),
     worker: text(),
@@ -172,6 +185,21 @@ export const steps = pgTable(
   table => [primaryKey({ columns: [table.turn, table.name] })],
 )
 
+/** Tokens of a task that no longer count: those of sessions that began up to then. Kept for as long as such a token could live. */
+export const tokenRevocations = pgTable(
+  'token_revocations',
+  {
+    task: uuid()
+      .notNull()
+      .references(() => tasks.id, { onDelete: 'cascade' }),
+    tenant: tenant(),
+    /** Whose tokens; empty: all of the task. */
+    subject: text().notNull(),
+    revokedAt: time().notNull(),
+  },
+  table => [primaryKey({ columns: [table.task, table.subject] })],
+)
+
 /** Turns that are to be sent to the queue; a row is gone once that has happened. */
 export const outbox = pgTable('outbox', {
   id: bigserial({ mode: 'number' }).primaryKey(),
@@ -185,8 +213,9 @@ export const idempotencyKeys = pgTable(
   'idempotency_keys',
   {
     tenant: tenant(),
+    /** The caller's own key, after the namespace of the caller and a space. */
     key: text().notNull(),
-    /** Of the method, the path and the body. */
+    /** Of the method, the route, its parameters and the body. */
     fingerprint: text().notNull(),
     /** Null while the first request is still in flight. */
     status: integer(),

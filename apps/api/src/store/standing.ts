@@ -1,74 +1,89 @@
 /**
- * Where a task stands as far as it is committed: the task, its latest turns and its newest messages, of one moment and in one round trip; only
- * where there are more messages than a page holds, the older ones are asked for after it.
+ * Where a task stands as far as it is committed: the task, its latest turns and its newest messages, of one moment and in one round trip.
+ *
+ * Two budgets of the same size hold inside Postgres: one for the messages, one for what the task and its turns carry (metadata, params, inputs). What
+ * does not fit is never sent, and the reader learns what was left out: `omitted` names values, `nextIndex` and `starts` tell where messages belong.
  */
 import { type Message, maxPageSize, type Task, type Turn } from '@rivulet/protocol'
-import { and, desc, eq, lt } from 'drizzle-orm'
+import { newestFitting } from '../snapshot-budget.ts'
+import { bytesOf } from './byte-budget.ts'
 import type { Database } from './database.ts'
-import { fromJsonRow, type JsonRow } from './json-rows.ts'
+import { columnsOf, fromJsonRow, type JsonRow } from './json-rows.ts'
+import { type TurnJsonRow, turnParts } from './latest-turns.ts'
 import { toMessage, toTask, toTurn } from './rows.ts'
 import { messages, tasks, turns } from './schema.ts'
-import { everyTenant, isOf, type Tenant, taskNotFound } from './tenant.ts'
+import { everyTenant, type Tenant, taskNotFound } from './tenant.ts'
 
-/** Turns and messages ascending; of messages, without holes, as many of the newest as fit. */
-export type Standing = { task: Task; turns: Turn[]; messages: Message[] }
+export type Standing = {
+  task: Task
+  /** Ascending. */
+  turns: Turn[]
+  /** Ascending, without holes, as many of the newest as fit. */
+  messages: Message[]
+  /** The index after the last message that is stored, whether or not it is among `messages`. */
+  nextIndex: number
+  /** Where the messages of the latest turns begin; ascending. A turn that never ran has none. */
+  starts: { turn: number; index: number }[]
+}
 
 export async function readStanding(db: Database, tenant: Tenant, task: string, maxBytes: number): Promise<Standing> {
   const { rows } = await db.$client.query({ name: 'standing', text: standingText, values: [task, tenant, maxBytes] })
-  const [found] = rows as { task: JsonRow; turns: JsonRow[]; messages: JsonRow[] }[]
+  const [found] = rows as (Omit<Standing, 'task' | 'turns' | 'messages'> & Rows)[]
   if (!found) throw taskNotFound()
+  const { nextIndex, starts } = found
+  const taskRow = fromJsonRow(tasks, found.task)
+  const turnRows = found.turns.map(row => fromJsonRow(turns, row))
   const newest = found.messages.map(row => toMessage(fromJsonRow(messages, row)))
   return {
-    task: toTask(fromJsonRow(tasks, found.task)),
-    turns: found.turns.map(row => toTurn(fromJsonRow(turns, row))),
-    messages: await takeFitting(newest, maxBytes, before => olderMessages(db, tenant, task, before)),
+    task: toTask(taskRow, found.task.omitted),
+    turns: turnRows.map((row, i) => toTurn(row, found.turns[i]?.omitted)),
+    messages: newestFitting(newest, maxBytes),
+    ...{ nextIndex, starts },
   }
 }
+
+type Rows = { task: JsonRow & { omitted: string[] }; turns: TurnJsonRow[]; messages: JsonRow[] }
+
+/** What a message takes beside its values, at least. */
+const messageBytes = 200
 
 /**
- * $1 task, $2 tenant, $3 bytes. Turns ascending, messages descending.
- *
- * Skips messages that cannot fit, by lower bounds of what they take. First by their stored size, which nothing has to be unpacked for: a third of
- * it at most, because a character takes up to three bytes. Then, for what compresses well, by their length; content is stored as
- * `JSON.stringify` wrote it.
+ * $1 task, $2 tenant, $3 bytes. Indexes have no holes, so messages are measured from the last index down, until the budget is spent; the exact bytes of
+ * what is left are counted where it arrives.
  */
 const standingText = `
-select to_json(tasks) as task,
-  (select coalesce(json_agg(to_json(latest) order by number), '[]')
-    from (select * from turns where turns.task = tasks.id order by number desc limit ${maxPageSize}) as latest) as turns,
-  (select coalesce(json_agg(to_json(newest) order by index desc), '[]')
-    from (
-      select *, sum(length(content::text)) over (order by index desc) as length
-      from (
-        select *, sum(pg_column_size(content) / 3) over (order by index desc) as stored
-        from (select * from messages where messages.task = tasks.id order by index desc limit ${maxPageSize}) as page
-      ) as sized
-      where stored <= $3
-    ) as newest
-    where length <= $3) as messages
-from tasks where id = $1 and $2 in (tenant, '${everyTenant}')`
-
-async function olderMessages(db: Database, tenant: Tenant, task: string, before: number): Promise<Message[]> {
-  const rows = await db
-    .select()
-    .from(messages)
-    .where(and(eq(messages.task, task), isOf(tenant, messages.tenant), lt(messages.index, before)))
-    .orderBy(desc(messages.index))
-    .limit(maxPageSize)
-  return rows.map(toMessage)
-}
-
-async function takeFitting(newest: Message[], maxBytes: number, older: (before: number) => Promise<Message[]>): Promise<Message[]> {
-  const taken: Message[] = []
-  let bytes = 0
-  for (let page = newest; ; ) {
-    for (const message of page) {
-      bytes += JSON.stringify(message).length
-      if (bytes > maxBytes) return taken.reverse()
-      taken.push(message)
-    }
-    const last = page.at(-1)
-    if (!last || page.length < maxPageSize) return taken.reverse()
-    page = await older(last.index)
-  }
-}
+with recursive sized as (
+  select *, ${bytesOf('metadata')} as metadata_bytes, ${bytesOf('params')} as params_bytes
+  from tasks where id = $1 and $2 in (tenant, '${everyTenant}')
+), carried as (
+  select *, metadata_bytes <= $3 as has_metadata, case when metadata_bytes <= $3 then metadata_bytes else 0 end + params_bytes <= $3 as has_params
+  from sized
+), task_row as (
+  select to_json(shown) as task from (
+    select ${columnsOf(tasks, { except: ['metadata', 'params'] })},
+      case when has_metadata then metadata else '{}' end as metadata, case when has_params then params end as params,
+      array(select 'params' where not has_params union all select 'metadata' where not has_metadata) as omitted
+    from carried
+  ) as shown
+),${turnParts({
+  condition: 'task = $1',
+  maxBytes: '$3',
+  spent: 'select case when has_metadata then metadata_bytes else 0 end + case when has_params then params_bytes else 0 end from carried',
+})}, message_walk (index, bytes) as (
+  select (select max(index) + 1 from messages where task = $1), 0::bigint
+  union all
+  select index - 1, bytes + (
+    select ${messageBytes} + ${['content', 'metadata', 'usage', 'error'].map(bytesOf).join(' + ')}
+    from messages where task = $1 and index = message_walk.index - 1
+  )
+  from message_walk where index > 0 and bytes <= $3
+)
+select task, turn_rows.rows as turns,
+  (select coalesce(json_agg(to_json(messages) order by index), '[]') from messages
+    where task = $1 and index >= (select min(index) from message_walk where bytes <= $3)) as messages,
+  (select coalesce(max(index) + 1, 0) from messages where task = $1) as "nextIndex",
+  (select coalesce(json_agg(start order by start.turn), '[]') from (
+    select number as turn, first_index - (input is not null)::int as index
+    from turns where task = $1 and first_index is not null order by number desc limit ${maxPageSize}
+  ) as start) as starts
+from task_row, turn_rows`

@@ -56,6 +56,24 @@ test('one whose answer is lost is not answered with anything else', async () => 
   expect(await Promise.all([3, 4].map(i => answerOf(pool, i)))).toEqual([3, 4])
 })
 
+test('a read whose connection breaks is asked once more on another, a write is not', async () => {
+  const proxy = await startProxy(url)
+  onTestFinished(proxy.close)
+  const { pool } = open(proxy.url)
+  const read = proxy.dropReply('a_read')
+  expect((await pool.query({ text: "select 'a_read' as word" })).rows).toEqual([{ word: 'a_read' }])
+  await read
+  const written = proxy.dropReply('a_write')
+  await expect(pool.query({ text: "insert into agents values ('a_write', '')" })).rejects.toThrow(/terminated|ECONNRESET/i)
+  await written
+  const always = [proxy.dropReply('twice')]
+  const twice = pool.query({ text: "select 'twice'" })
+  await always[0]
+  always.push(proxy.dropReply('twice'))
+  await expect(twice).rejects.toThrow(/terminated|ECONNRESET/i)
+  await Promise.all(always)
+})
+
 /** With one connection: whoever comes next has the one that was given back. */
 function open(at: string, options: { query_timeout?: number; statement_timeout?: number } = {}) {
   const connections = new Pool({ connectionString: at, max: 1, pipeline: true, ...options })

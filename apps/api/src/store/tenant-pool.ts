@@ -4,6 +4,7 @@
  * A connection remembers its tenant and is told only when that changes, so requests of one tenant cost no question more.
  */
 import type { Pool, PoolClient, QueryConfig, QueryResult } from 'pg'
+import { askTwice } from './database-errors.ts'
 import type { Tenant } from './tenant.ts'
 
 const told = new WeakMap<PoolClient, Tenant>()
@@ -31,7 +32,13 @@ export class TenantPool {
     }
   }
 
+  /** A read is asked once more, on another connection, where its own broke. */
   async query(config: QueryConfig, values?: unknown[]): Promise<QueryResult> {
+    const ask = () => this.#ask(config, values)
+    return isRead(config.text) ? askTwice(ask) : ask()
+  }
+
+  async #ask(config: QueryConfig, values: unknown[] | undefined): Promise<QueryResult> {
     const client = await this.connect()
     try {
       const result = await client.query(config, values)
@@ -81,4 +88,9 @@ function givenBackAtItsEnd(client: PoolClient): PoolClient {
     release(isBroken)
   }
   return client
+}
+
+/** A statement that changes rows contains one of these verbs, also within a `with`. A read that contains one in another role is not retried. */
+function isRead(text: string): boolean {
+  return /^\s*(select|with)\b/i.test(text) && !/\b(insert|update|delete|merge)\b/i.test(text)
 }

@@ -11,9 +11,9 @@ import { createTask } from './create-task.ts'
 import { type DatabaseHandle, openDatabase, sqlStateOf } from './database.ts'
 import { migrate } from './migrate.ts'
 import { listTasks } from './read.ts'
-import { idempotencyKeys, keys, messages, outbox, steps, tasks, turns } from './schema.ts'
+import { idempotencyKeys, keys, messages, outbox, secrets, steps, tasks, tokenRevocations, turns } from './schema.ts'
 
-const ofTenants = { tasks, turns, messages, idempotencyKeys, outbox, steps }
+const ofTenants = { tasks, turns, messages, idempotencyKeys, outbox, steps, tokenRevocations }
 
 let url: string
 beforeAll(async () => {
@@ -39,6 +39,7 @@ async function addTask(database: DatabaseHandle, tenant: string): Promise<string
   await database.db.insert(steps).values({ turn: turn.id, name: 'one', memory: '{}' })
   await database.db.insert(keys).values({ id: tenant, tenant, name: '', scopes: ['admin'], digest: '' })
   await database.of(tenant).insert(idempotencyKeys).values({ tenant, key: 'same', fingerprint: tenant })
+  await database.of(tenant).insert(tokenRevocations).values({ tenant, task: task.id, subject: '', revokedAt: new Date() })
   return task.id
 }
 
@@ -82,7 +83,7 @@ describe('a tenant that forgets to say whose rows it wants', () => {
 
   test('has no business with keys, and cannot become somebody else', async () => {
     const { of } = open()
-    expect(await stateOf(of('a').select().from(keys))).toBe('42501')
+    for (const table of [keys, secrets]) expect(await stateOf(of('a').select().from(table))).toBe('42501')
     const { rows } = await of('a').execute(
       sql`select current_user as name, rolsuper or rolbypassrls as free from pg_roles where rolname = current_user`,
     )
@@ -92,8 +93,8 @@ describe('a tenant that forgets to say whose rows it wants', () => {
   test('is held by a condition of ours as well: a connection of the server itself lists only what is asked for', async () => {
     const { db } = open()
     const query = { agent: undefined, status: undefined, name: undefined, cursor: undefined, limit: 10, metadata: {} }
-    expect((await listTasks(db, 'a', query)).data.length).toBe(1)
-    expect((await listTasks(db, '*', query)).data.length).toBe(2)
+    expect((await listTasks(db, 'a', query, 1024)).data.length).toBe(1)
+    expect((await listTasks(db, '*', query, 1024)).data.length).toBe(2)
   })
 })
 
@@ -102,7 +103,7 @@ test('a connection that says nothing of a tenant sees nothing', async () => {
   await client.connect()
   onTestFinished(() => client.end())
   await client.query('set role rivulet_tenant')
-  for (const table of ['tasks', 'turns', 'messages', 'idempotency_keys', 'outbox', 'steps'])
+  for (const table of ['tasks', 'turns', 'messages', 'idempotency_keys', 'outbox', 'steps', 'token_revocations'])
     expect((await client.query(`select from ${table}`)).rows).toEqual([])
 })
 
@@ -122,7 +123,7 @@ test('every table is behind the wall, but those that are everybody’s', async (
     sql`select relname as name, relrowsecurity and relforcerowsecurity and exists (select from pg_policy where polrelid = pg_class.oid) as held
         from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace order by relname`,
   )
-  expect(rows.filter(({ held }) => !held).map(({ name }) => name)).toEqual(['agents', 'workers'])
+  expect(rows.filter(({ held }) => !held).map(({ name }) => name)).toEqual(['workers'])
 })
 
 test('a connection is told whose it is once, and again only when that changes', async () => {

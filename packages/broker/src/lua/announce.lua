@@ -1,26 +1,28 @@
--- Writes what the server says into one log. Each entry has a key and is written once, whoever announces it and however often.
+-- Writes the server's entries into one log. Each entry has a key and is written once, however many processes announce it.
 --
 -- KEYS  stream, state
 -- ARGV  channel
---       epoch: the log is raised to it first (a claim, a reopening, a cancel), and opened where there is none; '' appends where the log stands
+--       epoch: raises the log to it first (a claim, a reopening, a cancel), and opens a missing log; '' keeps the log's epoch
 --       whole: '1' when a log that is opened now holds the task's whole history
 --       closed: '1' when no turn is running afterwards, '0' when one is, '' leaves that as it is. Without an epoch, '1' counts only where the
 --               turn that began last has its end in the log: who announces late must not close the log of the turn that runs by now
 --       expireMs: when a closed log may go; entries of turns that ended longer ago are trimmed when it is raised
---       nowMs
 --       then for each entry: key, message index or '', event as JSON
--- Answers: what happened, the last cursor of the log
+-- Returns the outcome and the last cursor of the log
 --   ok       every entry is in the log, now or before
 --   missing  there is no log
 --   fenced   a newer epoch has begun
---   gap      the log was opened in another life of Redis, or somebody else wrote to it: it has to be raised first
+--   gap      Redis restarted after the log was opened, or another program wrote to it: it must be raised first
 local stream, state = KEYS[1], KEYS[2]
-local channel, epoch, whole, closed, expireMs, nowMs = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
+local channel, epoch, whole, closed, expireMs = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
+-- The clock that expires keys also tells what is old: those of the API processes differ.
+local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local logEpoch, seq, number, bytes, wasClosed, life = readPosition(state)
 logEpoch, seq = tonumber(logEpoch), tonumber(seq)
--- An epoch that has no entry yet stands where the one before it ended.
+-- The last cursor of an epoch without entries is that of the epoch before it.
 local last = not logEpoch and '0-0' or seq == 0 and redis.call('HGET', state, 'previous') or logEpoch .. '-' .. seq
--- What is written now follows this, for those who hear it.
+-- The cursor before this call's entries, for subscribers.
 local followed = last
 
 -- The state has a field for each key: `<epoch>-<seq>@<ms>`.
@@ -32,16 +34,16 @@ local function eachKey(visit)
   end
 end
 
--- Whether the turn that began last has no end in the log yet.
+-- Whether the turn that started last has no end in the log yet.
 local function isTurnOpen()
   local turn = redis.call('HGET', state, 'turn')
   return turn and redis.call('HEXISTS', state, 'finished:' .. turn) == 0
 end
 
--- Forgets the turns that ended long ago, and with their entries the keys of those: what was said before the end of such a turn and still
--- counts, a turn that waits, is said again.
+-- Removes the entries of turns that ended long ago, and their keys. The server announces entries again that still matter, such as those of a
+-- turn that was queued before such an end.
 local function trim()
-  -- A turn that waited can have ended in the midst of one that has not, whose beginning has to stay.
+  -- A queued turn can end while the one before it is running, whose start must stay.
   if isTurnOpen() then return end
   local endEpoch, endSeq = 0, 0
   local function isAfterEnd(keyEpoch, keySeq)
@@ -59,15 +61,15 @@ local function trim()
   redis.call('HSET', state, 'whole', '0')
 end
 
--- A log of another life may have lost its end, and nobody can tell: what it told so far is not told any more, and what still counts is said
--- again. Its entries stay, for whoever has to make the best of them.
+-- After a restart of Redis the log may have lost its end, and nothing shows that. So all keys are removed, and the server announces again what
+-- still matters. The entries stay, because they may be all that is left of a turn's output.
 local function beginAnew()
   eachKey(function(key) redis.call('HDEL', state, key) end)
   last, followed = epoch .. '-0', '0-0'
   redis.call('HSET', state, 'begin', last, 'whole', '0')
 end
 
--- An entry of somebody else beyond our epochs would keep us from writing for ever: then the log begins anew.
+-- An entry of another program with a higher id would block every write, so the log starts again.
 local function removeForeign()
   local top = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
   if not top or tonumber(string.match(top[1], '^%d+')) < epoch then return end
@@ -99,7 +101,7 @@ elseif life ~= run then
 end
 
 local published = { followed }
-for i = 7, #ARGV, 3 do
+for i = 6, #ARGV, 3 do
   local key, index, event = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   if redis.call('HEXISTS', state, key) == 0 then
     seq = seq + 1

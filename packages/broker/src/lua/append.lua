@@ -1,16 +1,16 @@
--- Appends the numbered entries of one or more workers' logs: check, write, publish, all at once.
+-- Appends numbered entries to one or more logs: checks, writes and publishes atomically.
 --
 -- KEYS  for each log: its stream, its state
 -- ARGV  for each log: channel, epoch, number of its first entry, count, then for each entry: message index or '', event as JSON
--- Answers for each log what happened
+-- Returns the outcome for each log
 --   ok         all entries are in the log now
---   duplicate  all of them were there already: a command that was sent twice
---   gap        entries before these are missing, the log was opened in another life of Redis, or somebody else wrote to it: nobody continues
---              this epoch
+--   duplicate  all of them were there already: the command was sent twice
+--   gap        entries before these are missing, Redis restarted after the log was opened, or another program wrote to it: this epoch cannot
+--              be continued
 --   missing    there is no log
 --   fenced     a newer epoch has begun
 --   closed     the turn has ended
---   full       the turn has said more than maxBytes
+--   full       the turn has written more than maxBytes
 local maxBytes = tonumber('@MAX_BYTES@')
 local answers = {}
 local at = 1
@@ -43,7 +43,7 @@ for log = 1, #KEYS / 2 do
       local id = epoch .. '-' .. seq
       local added = redis.pcall('XADD', stream, id, 'index', index, 'event', event)
       if type(added) == 'table' and added.err then
-        -- An entry of somebody else stands where ours belongs. That is this log's trouble, not that of the others in this call.
+        -- Another program's entry blocks this id. Only this log fails, not the others in this call.
         if not string.find(added.err, 'equal or smaller', 1, true) then return added end
         answer = 'gap'
         break

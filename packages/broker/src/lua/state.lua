@@ -1,7 +1,7 @@
--- Where a log stands. Nothing where there is none.
+-- The position of a log; nothing when there is no log.
 --
 -- KEYS  state
--- Answers: epoch, seq, number, stale ('1' when it was raised in another life of Redis: its end may be lost), whole, previous, begin
+-- Returns epoch, seq, number, stale ('1' when Redis restarted after the log was raised: its end may be lost), whole, previous, begin
 local epoch, seq, number, _, _, life = readPosition(KEYS[1])
 if not epoch then return end
 local known = redis.call('HMGET', KEYS[1], 'whole', 'previous', 'begin')

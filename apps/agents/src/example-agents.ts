@@ -1,0 +1,14 @@
+/** The agents that `npm start` brings along. A worker has them only with `RIVULET_EXAMPLE_AGENTS=on`, because `scripted` runs what callers send. */
+import type { AgentDefinition } from '@rivulet/worker'
+import { createAssistant } from './assistant.ts'
+import { createCited } from './cited.ts'
+import type { Config } from './config.ts'
+import { echo } from './echo.ts'
+import { createResearcher } from './researcher.ts'
+import { createScripted } from './scripted.ts'
+
+export function exampleAgents(config: Config): AgentDefinition[] {
+  const provider = { baseUrl: config.OPENAI_BASE_URL, apiKey: config.OPENAI_API_KEY, model: config.OPENAI_MODEL }
+  const scripted = createScripted({ allowExit: config.RIVULET_ALLOW_EXIT === '1' })
+  return [echo, scripted, createAssistant(provider), createCited(provider), createResearcher(provider)]
+}

@@ -1,0 +1,36 @@
+/**
+ * The names under which an API may be called, where `ALLOWED_HOSTS` lists them: a page that points a domain of its own at this API, or a proxy
+ * that passes on any name, gets 403. Addresses and the names of this machine are always allowed, because no such page can have one, and health
+ * checks call by them. `/healthz` and `/readyz` are for any name: they tell nothing, and a balancer has names of its own.
+ */
+import { isIP } from 'node:net'
+import { RivuletError } from '@rivulet/protocol'
+import type { FastifyInstance } from 'fastify'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Whether the route is answered under any name. */
+    anyHost?: true
+  }
+}
+
+/** @param allowed in lower case; where it is empty, every name is allowed */
+export function checkHosts(app: FastifyInstance, allowed: ReadonlySet<string>): void {
+  if (allowed.size === 0) return
+  app.addHook('onRequest', async ({ headers: { host }, routeOptions: { config } }) => {
+    const name = hostNameOf(host)
+    if (config?.anyHost || isOfThisMachine(name) || allowed.has(name)) return
+    throw new RivuletError('forbidden', 'ALLOWED_HOSTS: this API is not called by the name in Host')
+  })
+}
+
+/** What a `Host` header names, without its port; without the header (HTTP/1.0), this machine. */
+export function hostNameOf(host = 'localhost'): string {
+  const name = host.replace(/:\d*$/, '').replace(/\.$/, '')
+  return name.replace(/^\[(.*)\]$/, '$1').toLowerCase()
+}
+
+/** An address, or a name that leads nowhere else. */
+export function isOfThisMachine(name: string): boolean {
+  return isIP(name) !== 0 || name === 'localhost' || name.endsWith('.localhost')
+}

@@ -1,0 +1,61 @@
+/**
+ * Whether a token was revoked. What Postgres has said of a task and a subject is believed for as long as a key is, so thousands of viewers that
+ * come back at once are one question; questions about different ones that come together share a query.
+ */
+import { LRUCache } from 'lru-cache'
+import type { Database, DatabaseHandle } from '../store/database.ts'
+import { createGathering } from '../store/gathering.ts'
+import type { Tenant } from '../store/tenant.ts'
+import { revocationsOf, revokeTokens, type TokenHolder } from '../store/token-revocations.ts'
+import { believedMs } from './key-check.ts'
+import type { TokenClaims } from './token-claims.ts'
+
+const maxBelieved = 10_000
+/** Of one query. */
+const maxAsked = 1_000
+
+export type TokenRevocations = {
+  isRevoked(claims: TokenClaims): Promise<boolean>
+  /** Which of these are revoked, asked of Postgres itself. */
+  revokedAmong(claims: readonly TokenClaims[]): Promise<ReadonlySet<TokenClaims>>
+  /** Of all subjects, where the subject is null. Counts at once in this process. */
+  revoke(tenant: Tenant, holder: TokenHolder): Promise<void>
+}
+
+/** `db` acts for all tenants. */
+export function createTokenRevocations({ db, of }: { db: Database; of: DatabaseHandle['of'] }): TokenRevocations {
+  const believed = new LRUCache<string, Promise<number | null>>({ max: maxBelieved, ttl: believedMs })
+  const find = createGathering(maxAsked, (holders: readonly TokenHolder[]) => revocationsOf(db, holders))
+  return { isRevoked, revokedAmong, revoke }
+
+  async function isRevoked(claims: TokenClaims): Promise<boolean> {
+    const name = nameOf(claims)
+    const known = believed.get(name)
+    if (known) return isBefore(claims, await known)
+    const asked = find(claims)
+    believed.set(name, asked)
+    asked.catch(() => believed.delete(name))
+    return isBefore(claims, await asked)
+  }
+
+  async function revokedAmong(claims: readonly TokenClaims[]): Promise<ReadonlySet<TokenClaims>> {
+    const holders = new Map(claims.map(each => [nameOf(each), each]))
+    const names = [...holders.keys()]
+    const moments = await Promise.all([...holders.values()].map(find))
+    const until = new Map(names.map((name, i) => [name, moments[i] ?? null]))
+    return new Set(claims.filter(each => isBefore(each, until.get(nameOf(each)) ?? null)))
+  }
+
+  async function revoke(tenant: Tenant, holder: TokenHolder): Promise<void> {
+    await revokeTokens(of(tenant), tenant, holder)
+    believed.clear()
+  }
+}
+
+function isBefore({ startedAt }: TokenClaims, revokedUntil: number | null): boolean {
+  return revokedUntil !== null && startedAt <= revokedUntil
+}
+
+function nameOf({ task, subject }: TokenHolder): string {
+  return subject === null ? task : `${task} ${subject}`
+}

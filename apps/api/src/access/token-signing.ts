@@ -1,0 +1,41 @@
+/**
+ * The keys that tokens are signed with. Each is derived from a random secret of the installation, which no token shows, so a token does not help
+ * to guess a key of the environment. The pepper and, for its own tokens, RIVULET_KEY are mixed in: a copy of the database signs nothing,
+ * and a pepper or a key that is changed ends what was signed before. scrypt makes guesses slow where the database has been copied.
+ */
+import { scrypt } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import type { FastifyBaseLogger } from 'fastify'
+import type { Database } from '../store/database.ts'
+import { readSecret } from '../store/secrets.ts'
+
+/** For tokens that were made with RIVULET_KEY, and for those of stored keys. */
+export type SigningKeys = Readonly<Record<'root' | 'stored', Buffer>>
+
+export type SigningParts = { key?: string | undefined; pepper?: string | undefined }
+
+/** Waits until Postgres can be asked; null when that is no longer wanted. */
+export async function loadSigningKeys(
+  { db, logger, key, pepper }: SigningParts & { db: Database; logger: FastifyBaseLogger },
+  signal: AbortSignal,
+): Promise<SigningKeys | null> {
+  while (!signal.aborted) {
+    try {
+      return await deriveSigningKeys(await readSecret(db, 'task tokens'), { key, pepper })
+    } catch (error) {
+      logger.warn({ err: error }, 'the secret behind tokens could not be read yet')
+      await sleep(1_000, undefined, { signal }).catch(() => {})
+    }
+  }
+  return null
+}
+
+export async function deriveSigningKeys(secret: Buffer, { key = '', pepper = '' }: SigningParts): Promise<SigningKeys> {
+  const [root, stored] = await Promise.all([derive(['root', pepper, key]), derive(['stored', pepper])])
+  return { root, stored }
+
+  async function derive(parts: readonly string[]): Promise<Buffer> {
+    return (await promisify(scrypt)(JSON.stringify(['task tokens', ...parts]), secret, 32)) as Buffer
+  }
+}

@@ -1,0 +1,118 @@
+/** Heartbeats of the lease thread. The test's server runs in a thread, too, because these tests keep the main thread busy. */
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { Worker as Thread } from 'node:worker_threads'
+import { expect, onTestFinished, test } from 'vitest'
+import { until } from '../../../test/support/until.ts'
+import { startLeaseThread } from './lease-thread.ts'
+
+const heartbeatMs = 20
+
+test('leases are renewed while the main thread is busy, under the epoch that each turn has now', async () => {
+  const server = await startServer()
+  const { leases } = open(server.url)
+  const [moved, ended] = [randomUUID(), randomUUID()]
+  leases.hold({ turn: moved, epoch: 1, claimId: 'c' }, 'here', () => {}).moveTo(3)
+  leases.hold({ turn: ended, epoch: 2, claimId: 'c' }, 'here', () => {}).drop()
+  // Nothing that this thread waits for can happen while it is here.
+  while (server.count() < 5);
+  const beats = await server.bodies('heartbeat')
+  expect(beats.at(-1)).toEqual({ worker: 'w', turns: [{ turn: moved, epoch: 3, claimId: 'c' }], fenced: 0 })
+  expect((await server.bodies('hello')).at(-1)).toEqual({ worker: 'w', agents: [] })
+})
+
+test('a turn that the server returns as lost is lost, as of the epoch that the heartbeat named', async () => {
+  const server = await startServer()
+  const { leases } = open(server.url)
+  const turn = randomUUID()
+  const lost: number[] = []
+  server.answer({ lost: [turn] })
+  leases.hold({ turn, epoch: 4, claimId: 'c' }, 'here', epoch => lost.push(epoch))
+  await until('it is lost', () => lost.length > 0)
+  expect(lost[0]).toBe(4)
+})
+
+test('more turns than fit into one body are renewed in pieces', async () => {
+  const server = await startServer()
+  const { leases } = open(server.url)
+  const turns = Array.from({ length: 700 }, () => randomUUID())
+  for (const turn of turns) leases.hold({ turn, epoch: 1, claimId: 'c' }, 'here', () => {})
+  const asked = await until('all have been asked about', async () => {
+    const bodies = await server.bodies('heartbeat')
+    const named = new Set(bodies.flatMap(body => body.turns.map(({ turn }) => turn)))
+    return named.size === turns.length && bodies
+  })
+  // Five items for each, of at least 1,000 that a body may have.
+  expect(Math.max(...asked.map(body => body.turns.length))).toBeLessThan(200)
+})
+
+test('a beat that fails is retried, and its count of refused writes is reported once', async () => {
+  const server = await startServer()
+  const { leases, failures } = open(server.url)
+  server.answer(null)
+  leases.noteFenced()
+  await until('it has failed', () => failures.length > 1)
+  expect(failures[0]).toBe('not now')
+  server.answer({ lost: [] })
+  await until('it was told', async () => (await server.answered('heartbeat')).some(body => body.fenced === 1))
+  const before = server.count()
+  await until('others have followed', () => server.count() > before + 4)
+  expect((await server.answered('heartbeat')).reduce((sum, { fenced }) => sum + fenced, 0)).toBe(1)
+})
+
+test('a lease thread that exits by itself rejects `failed`', async () => {
+  const leases = startLeaseThread({ ...options('http://127.0.0.1:1'), url: 'no address', onBeatFailed: () => {} })
+  await expect(leases.failed).rejects.toThrow(/Invalid URL/)
+})
+
+function open(url: string) {
+  const failures: string[] = []
+  const leases = startLeaseThread({ ...options(url), onBeatFailed: reason => failures.push(reason) })
+  onTestFinished(() => leases.stop())
+  return { leases, failures }
+}
+
+function options(url: string) {
+  return { url, key: undefined, worker: 'w', hello: { worker: 'w', agents: [] }, heartbeatMs, watchdogMs: null }
+}
+
+type Body = { turns: { turn: string }[]; fenced: number }
+
+/** Returns the same body for every call until `answer` changes it; null: 503. `answered` are the bodies of calls that got 200. */
+async function startServer() {
+  const counter = new Int32Array(new SharedArrayBuffer(4))
+  const thread = new Thread(serverCode, { eval: true, workerData: counter })
+  onTestFinished(async () => void (await thread.terminate()))
+  const [port] = (await once(thread, 'message')) as [number]
+  return {
+    url: `http://127.0.0.1:${port}`,
+    count: () => Atomics.load(counter, 0),
+    answer: (given: { lost: string[] } | null) => thread.postMessage({ answer: given }),
+    bodies: (call: string) => ask(call, 'bodies'),
+    answered: (call: string) => ask(call, 'answered'),
+  }
+
+  async function ask(call: string, list: 'bodies' | 'answered'): Promise<Body[]> {
+    const heard = once(thread, 'message')
+    thread.postMessage({ list })
+    const [all] = (await heard) as [{ call: string; body: Body }[]]
+    return all.filter(one => one.call === call).map(({ body }) => body)
+  }
+}
+
+const serverCode = `
+const { parentPort, workerData: counter } = require('node:worker_threads')
+const { createServer } = require('node:http')
+const lists = { bodies: [], answered: [] }
+let answer = { lost: [] }
+parentPort.on('message', message => (message.list ? parentPort.postMessage(lists[message.list]) : (answer = message.answer)))
+const server = createServer(async (request, response) => {
+  let text = ''
+  for await (const part of request) text += part
+  const heard = { call: request.url.split('/').at(-1), body: JSON.parse(text) }
+  lists.bodies.push(heard)
+  if (answer) lists.answered.push(heard)
+  response.writeHead(answer ? 200 : 503).end(JSON.stringify(answer ?? { error: { code: 'dependency_unavailable', message: 'not now' } }))
+  Atomics.add(counter, 0, 1)
+}).listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port))
+`

@@ -1,0 +1,85 @@
+// @ts-check
+/**
+ * Heartbeats: every `heartbeatMs`, one that renews the leases of all held turns, then a hello. A beat that fails is retried after a fifth of that
+ * time. A beat that hangs does not delay the next one.
+ */
+
+/** A body has at most `MAX_JSON_ITEMS` items, which is 1,000 or more, and a turn takes up to five of them. */
+const turnsPerBeat = 150
+
+/** Beats in flight. */
+const maxUnanswered = 3
+
+/**
+ * @typedef {import('./messages.ts').Held} Held
+ * @param {{
+ *   post: ReturnType<typeof import('./post.mjs').createPost>,
+ *   options: import('./messages.ts').ThreadOptions,
+ *   held: ReadonlyMap<number, Held>,
+ *   tell: (message: import('./messages.ts').FromThread) => void,
+ * }} deps
+ */
+export function startBeats({ post, options, held, tell }) {
+  const { worker, hello, heartbeatMs } = options
+  let fenced = 0
+  let unanswered = 0
+  let isStopped = false
+  /** @type {NodeJS.Timeout | undefined} */
+  let again
+  const timer = setInterval(() => void beat(), heartbeatMs)
+  return { beat, noteFenced, stop }
+
+  /** @param {number} count */
+  function noteFenced(count) {
+    fenced += count
+  }
+
+  function stop() {
+    isStopped = true
+    clearInterval(timer)
+    clearTimeout(again)
+  }
+
+  async function beat() {
+    if (isStopped || unanswered >= maxUnanswered) return
+    unanswered += 1
+    try {
+      await renew()
+      if (hello) await post('hello', hello)
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      if (error instanceof Error && 'code' in error && error.code === 'forbidden') return tell({ refused: reason })
+      tell({ failed: reason })
+      clearTimeout(again)
+      again = setTimeout(() => void beat(), heartbeatMs / 5)
+    } finally {
+      unanswered -= 1
+    }
+  }
+
+  /** Before the hello: the server takes a hello without a renewal as proof that the worker does not hold a turn. */
+  async function renew() {
+    const asked = Array.from(held, ([key, { holding }]) => ({ key, holding }))
+    // The next beat may start before this one ends, and must not report the same count.
+    const reported = fenced
+    fenced = 0
+    try {
+      for (let at = 0; at === 0 || at < asked.length; at += turnsPerBeat) {
+        const piece = asked.slice(at, at + turnsPerBeat)
+        const isLast = at + turnsPerBeat >= asked.length
+        await renewPiece(piece, isLast ? reported : 0)
+      }
+    } catch (error) {
+      fenced += reported
+      throw error
+    }
+  }
+
+  /** @type {(piece: { key: number, holding: Held['holding'] }[], reported: number) => Promise<void>} */
+  async function renewPiece(piece, reported) {
+    const answer = await post('heartbeat', { worker, turns: piece.map(({ holding }) => holding), fenced: reported })
+    const ids = new Set(/** @type {string[]} */ (answer.lost))
+    const lost = piece.filter(({ holding }) => ids.has(holding.turn)).map(({ key, holding }) => ({ key, epoch: holding.epoch }))
+    if (lost.length > 0) tell({ lost })
+  }
+}

@@ -14,6 +14,7 @@ COPY packages/broker/package.json packages/broker/
 COPY packages/client/package.json packages/client/
 COPY packages/engines/package.json packages/engines/
 COPY packages/protocol/package.json packages/protocol/
+COPY packages/runtime/package.json packages/runtime/
 COPY packages/views/package.json packages/views/
 COPY packages/worker/package.json packages/worker/
 RUN npm ci --ignore-scripts --no-audit --no-fund
@@ -39,7 +40,8 @@ COPY --from=build /app/dist/api ./
 EXPOSE 4000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 
-# With the example agents. An image of your own agents is a program of your own that calls createWorker.
+# Without agents it does not start: AGENT_FILES names files of plain JavaScript that you add, each bundled with what it imports. Or write a program
+# of your own that calls createWorker. RIVULET_EXAMPLE_AGENTS=on is for a demonstration.
 FROM program AS worker
 ENV WORKER_METRICS_PORT=9464
 COPY --from=build /app/dist/worker ./

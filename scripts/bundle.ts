@@ -16,7 +16,7 @@ export const entries: Record<Program, string> = { api: 'apps/api/src/main.ts', w
 /** What a program reads while it runs, from the root of the tree. */
 export const filesOf: Record<Program, string[]> = {
   api: ['migrations', 'packages/broker/src/lua', 'apps/console/dist', 'node_modules/@fastify/swagger-ui/static'],
-  worker: ['packages/broker/src/lua'],
+  worker: ['packages/broker/src/lua', 'packages/worker/src/lease-thread'],
 }
 
 export type BundleOptions = {

@@ -46,7 +46,7 @@ function whyInstall() {
 async function installAlone() {
   await takeLock()
   try {
-    // Whoever held the lock before us may have done it.
+    // The process that held the lock before us may have installed already.
     const reason = whyInstall()
     if (reason) await npmCi(reason)
   } finally {
@@ -81,7 +81,7 @@ async function takeLock() {
 }
 
 /**
- * Of all who see the same dead holder, one may remove its lock, and only while it is still that one's: otherwise a slow second remover
+ * Of all processes that see the same dead holder, one may remove its lock, and only while it is still that one's: otherwise a slow second remover
  * would remove the lock that the first has just taken.
  */
 function dropStale(holders) {

@@ -16,7 +16,7 @@ export type Variable = {
   name: string
   readBy: Program[]
   meaning: string
-  /** As it would be written; null where there is none. */
+  /** As it would be written; null without a default. */
   byDefault: string | null
   /** Of a number: what is refused beyond, where that is not plain. */
   bounds: string
@@ -59,13 +59,19 @@ export function exampleOf(variables: readonly Variable[]): string {
     const setting = example === null ? `# ${name}=${byDefault ?? ''}` : `${name}=${example}`
     return `# ${plain(meaning)} (${readBy.join(', ')})\n${setting}\n`
   })
-  return `${exampleHead}\n${entries.join('\n')}`
+  return `${exampleHead}\n${entries.join('\n')}\n${exampleTail}`
 }
 
 const exampleHead = `# Every variable of Rivulet. Copy this file to .env, and keep that to yourself: .env is for secrets, and git ignores it.
-# Docker Compose reads .env by itself; in a shell: set -a; . ./.env; set +a
+# Docker Compose reads .env by itself, and needs the secrets that sh scripts/make-env.sh adds to it; in a shell: set -a; . ./.env; set +a
 # Leave out REDIS_URL and DATABASE_URL for npm start with engines of its own.
 # What is commented out has the value that is shown, or none. Written by npm run docs:variables; docs/operations.md says more.
+`
+
+const exampleTail = `# only for docker-compose.yml: the passwords of Redis, of the role that owns the tables, and of the API's role
+# REDIS_PASSWORD=
+# POSTGRES_PASSWORD=
+# POSTGRES_API_PASSWORD=
 `
 
 function tableOf(variables: readonly Variable[]): string {

@@ -1,8 +1,10 @@
 /** The console as a person meets it, in a real browser, over the real platform. */
 import { buildConsole } from '@rivulet/console/page'
+import { defineAgent } from '@rivulet/worker'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { findChromium, launchBrowser } from '../support/browser.ts'
+import { startOwnWorker } from '../support/own-worker.ts'
 import { type ApiProcess, type Platform, startPlatform } from '../support/platform.ts'
 import { until } from '../support/until.ts'
 
@@ -69,6 +71,18 @@ describe.skipIf(!chromium)('the console', () => {
     await Promise.all([untilStatus('completed'), untilStatus('completed', other)])
     expect(await said()).toBe(wholeSpeech)
     expect(await said(other)).toBe(wholeSpeech)
+  })
+
+  test('a message that is too long for a snapshot is loaded by itself', async () => {
+    const lines = `${'many words in a line '.repeat(20)}\n\n`.repeat(140)
+    const id = await start({ steps: [{ repeat: { times: 20, steps: [say(lines)] } }, say('and the end of it')] })
+    await platform.client.waitForEnd(id)
+    // As if the log had expired: nothing is left but what is stored.
+    await until('the end is announced', async () => (await platform.log(id)).some(({ event }) => event.type === 'turn.finished'))
+    await platform.redis.del(platform.keys.stream(id), platform.keys.state(id))
+    await page.goto(`${platform.url}/tasks/${id}`)
+    await page.getByText('and the end of it').waitFor()
+    expect(await page.getByText('Nothing has been said yet.').count()).toBe(0)
   })
 
   test('Stop stops at once and keeps what was said', async () => {
@@ -153,6 +167,16 @@ describe.skipIf(!chromium)('the console', () => {
     await page.getByText('first try').waitFor({ state: 'detached' })
     await page.getByRole('button', { name: /Attempt 1 did not finish/ }).click()
     await page.getByText('first try').waitFor()
+  })
+
+  test('what an agent threw is shown beside the text for its viewers', async () => {
+    const agent = defineAgent('leaky', () => Promise.reject(new Error('connect ECONNREFUSED db-7')))
+    await startOwnWorker(platform, [agent])
+    const { task } = await platform.client.createTask({ agent: 'leaky', maxAttempts: 1 })
+    await page.goto(`${platform.url}/tasks/${task.id}`)
+    const alert = page.getByRole('alert')
+    await alert.getByText('The turn failed (agent_error): The agent failed').waitFor()
+    await alert.getByText('connect ECONNREFUSED db-7').waitFor()
   })
 
   test('a newcomer asks the assistant, watches it use a tool, and finds the event that explains it', async () => {

@@ -14,7 +14,7 @@ export const faults: readonly Fault[] = [
   { name: 'a worker is killed when its end is stored and its job is not done', tests: always('crash-points') },
   { name: 'a worker is frozen past its lease and woken', tests: flow('recover-worker') },
   { name: 'a frozen worker wakes after Redis was wiped', tests: flow('recover-redis') },
-  { name: 'a worker runs out of memory, or its event loop stands still', tests: demand('workers') },
+  { name: 'a worker runs out of memory', tests: demand('workers') },
   { name: 'a turn always kills its worker', tests: flow('retry') },
   { name: 'an agent hangs for ever', tests: flow('retry', 'turns') },
   { name: 'a worker is told to stop under load', tests: flow('stopping', 'graceful') },
@@ -51,4 +51,13 @@ export const faults: readonly Fault[] = [
   { name: 'several APIs repair at once', tests: flow('recover-api') },
   { name: 'a key is revoked during a stream', tests: flow('tenants') },
   { name: 'the disk of Postgres is full', tests: demand('postgres-disk') },
+  { name: 'a connection to Postgres breaks under a query', tests: flow('recover-postgres') },
+  { name: 'the clock of an API or a worker is minutes off', tests: flow('clocks') },
+  { name: 'a message is too long for a snapshot, and its log is gone', tests: flow('stream-retention') },
+  { name: 'a turn blocks the event loop of its worker', tests: flow('blocked-worker') },
+  { name: 'a worker with forty turns is killed', tests: [...flow('killed-worker'), ...demand('workers')] },
+  {
+    name: 'a worker is busy, or late, for longer than a lease',
+    tests: [...flow('blocked-worker', 'recover-worker'), ...demand('workers')],
+  },
 ]

@@ -57,6 +57,20 @@ test('where no key is asked for it says so, and answers to the names of this mac
   await api.kill('SIGTERM')
 })
 
+test('[input 4] with keys and a list of hosts, it answers to those names, and to addresses; its workers have a listener without that list', async () => {
+  const internal = await freePort()
+  const api = await platform.startApi({ env: { ALLOWED_HOSTS: 'api.example.com', INTERNAL_PORT: internal } })
+  const ask = (host: string, path: string, url = api.url) =>
+    new Promise(resolve => get(`${url}${path}`, { headers: { host, ...root } }, response => resolve(response.resume().statusCode)))
+  for (const path of ['/v1/agents', '/', '/docs', '/openapi.json'])
+    expect([path, await ask('api.example.com', path), await ask('evil.example', path)]).toEqual([path, 200, 403])
+  expect([await ask('10.0.0.1', '/v1/agents'), await ask('evil.example', '/healthz'), await ask('evil.example', '/readyz')]).toEqual([
+    200, 200, 200,
+  ])
+  expect(await ask('api.internal', '/metrics', `http://127.0.0.1:${internal}`)).toBe(200)
+  await api.kill('SIGTERM')
+})
+
 test('what workers ask can be asked elsewhere, and is then not here', async () => {
   const port = await freePort()
   const api = await platform.startApi({ env: { INTERNAL_PORT: port } })
@@ -72,6 +86,17 @@ test('what workers ask can be asked elsewhere, and is then not here', async () =
   expect((await fetch(`${elsewhere}/healthz`)).status).toBe(200)
   const worker = await platform.startWorker({ RIVULET_URL: elsewhere })
   await worker.kill('SIGTERM')
+  await api.kill('SIGTERM')
+})
+
+test('where only workers need a key, the listener of workers is closed for everything but health', async () => {
+  const port = await freePort()
+  const api = await platform.startApi({ env: { RIVULET_KEY: '', KEY_PEPPER: '', INTERNAL_PORT: port } })
+  const elsewhere = `http://127.0.0.1:${port}`
+  const ask = async (url: string, headers = {}) => (await fetch(`${url}/metrics`, { headers })).status
+  expect([await ask(api.url), await ask(elsewhere)]).toEqual([200, 401])
+  expect(await ask(elsewhere, { authorization: `Bearer ${env.RIVULET_WORKER_KEY}` })).toBe(403)
+  expect((await fetch(`${elsewhere}/healthz`)).status).toBe(200)
   await api.kill('SIGTERM')
 })
 
@@ -141,6 +166,33 @@ describe('limits', () => {
     }
     leaving.abort()
   })
+
+  test('[input 41] a token and a task have so many streams each, so the holder of one token does not lock others out', async () => {
+    const narrow = await platform.startApi({ env: { MAX_STREAMS_PER_TOKEN: '2', MAX_STREAMS_PER_TASK: '5' } })
+    const leaving = new AbortController()
+    const owner = connect({ url: platform.url, key: (await makeKey(['tasks:read'], 'default')).key }).tasks.get(task)
+    const watch = async (token: string) => {
+      const headers = { authorization: `Bearer ${token}` }
+      const response = await fetch(`${narrow.url}/v1/tasks/${task}/events?follow=true`, { headers, signal: leaving.signal })
+      return response.ok ? response.status : [response.status, response.headers.get('retry-after'), await response.text()]
+    }
+    const refused = (setting: string) => [429, '5', expect.stringMatching(`too_many_streams.*${setting}: `)]
+    const tokenOf = async (subject?: string) => (await owner.createToken({ can: 'read', ...(subject && { subject }) })).token
+    const first = await tokenOf()
+    expect([await watch(first), await watch(first), await watch(first)]).toEqual([200, 200, refused('MAX_STREAMS_PER_TOKEN')])
+    const shed = await fetch(`${narrow.url}/v1/tasks/${task}/events?token=${first}`)
+    expect([shed.status, await shed.text()]).toEqual([200, 'retry: 15000\n\n'])
+    expect([await watch(await tokenOf('anna')), await watch(await tokenOf('anna')), await watch(await tokenOf('anna'))]).toEqual([
+      200,
+      200,
+      refused('MAX_STREAMS_PER_TOKEN'),
+    ])
+    expect([await watch(await tokenOf()), await watch(await tokenOf())]).toEqual([200, refused('MAX_STREAMS_PER_TASK')])
+    // The installation's own key has no such limit.
+    expect(await watch(env.RIVULET_KEY)).toBe(200)
+    leaving.abort()
+    await narrow.kill('SIGTERM')
+  })
 })
 
 describe('rivulet keys', () => {
@@ -158,5 +210,21 @@ describe('rivulet keys', () => {
     expect(JSON.parse((await run('revoke', id, '--json')).stdout)).toMatchObject({ id, tenant: 'cli', revokedAt: expect.any(String) })
     expect(await run('revoke', '0000000000000000')).toMatchObject({ code: 1, stderr: expect.stringContaining('no key of this id') })
     expect(await run('create', '--scope', 'everything')).toMatchObject({ code: 2, stdout: '' })
+  })
+
+  test('creates worker keys: for one tenant, for all, for some agents; and refuses what would mean nothing', async () => {
+    const create = async (...args: string[]) => JSON.parse((await run('create', '--scope', 'worker', '--json', ...args)).stdout)
+    const own = await create('--tenant', 'cli', '--agent', 'echo', '--agent', 'scripted')
+    expect(own).toMatchObject({ tenant: 'cli', scopes: ['worker'], agents: ['echo', 'scripted'] })
+    expect(own).not.toHaveProperty('allTenants')
+    expect(await create('--all-tenants')).toMatchObject({ tenant: 'default', allTenants: true })
+    const { stdout: table } = await run('list')
+    expect(table).toMatch(/worker +cli \(echo scripted\) +good/)
+    expect(table).toMatch(/worker +all tenants +good/)
+    const usage = { code: 2, stdout: '' }
+    expect(await run('create', '--all-tenants', '--tenant', 'cli', '--scope', 'worker')).toMatchObject(usage)
+    expect(await run('create', '--all-tenants')).toMatchObject({ ...usage, stderr: expect.stringContaining('--scope worker') })
+    expect(await run('create', '--agent', 'echo')).toMatchObject({ ...usage, stderr: expect.stringContaining('--scope worker') })
+    expect(await run('create', '--scope', 'worker', '--agent', 'No Name')).toMatchObject({ code: 1, stdout: '' })
   })
 })

@@ -2,8 +2,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Message, Task, Turn } from '@rivulet/protocol'
+import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
+import { startOwnWorker } from '../support/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
 import { fail, full, repeat, rest, type Step, say, start } from '../support/scripts.ts'
 import { type CliResult, cliArguments, runCli } from '../support/terminal.ts'
@@ -47,6 +49,16 @@ describe('run', () => {
     const { code, stderr } = await runScript([say(0, 'so far'), fail('no luck')], '--name', 'fails')
     expect(code).toBe(1)
     expect(stderr).toMatch(/failed in .*: no luck \(agent_error\)\n$/)
+  })
+
+  test('an exception of an agent is shown in full to its developer', async () => {
+    const agent = defineAgent('leaky', () => Promise.reject(new Error('connect ECONNREFUSED db-7')))
+    await startOwnWorker(platform, [agent])
+    const { task } = await platform.client.createTask({ agent: 'leaky', maxAttempts: 1 })
+    const { code, stderr } = await rivulet('tail', task.id)
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/failed in .*: connect ECONNREFUSED db-7 \(agent_error\)\n$/)
+    expect((await rivulet('show', task.id)).stdout).toContain('connect ECONNREFUSED db-7 (agent_error)')
   })
 
   test('a task that is tried again is told again', async () => {

@@ -3,6 +3,7 @@ import { type Content, type Event, emptyState, messagesOf } from '@rivulet/proto
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { faultsOfViewers } from '../support/judge-viewers.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
+import { startProcess } from '../support/platform-process.ts'
 import { faultsOf } from '../support/task-laws.ts'
 import { foldFrame, isLogged, type Viewer, watch } from '../support/viewer.ts'
 
@@ -19,6 +20,19 @@ test('each of them is listed with what it does', async () => {
   expect(body.data.map(({ name }) => name).sort()).toEqual(['assistant', 'cited', 'echo', 'researcher', 'scripted'])
   for (const { description } of body.data) expect(description).not.toBe('')
 })
+
+test.each(['', 'off'])(
+  'a worker without files and with RIVULET_EXAMPLE_AGENTS=%j names what is missing, and exits with 1',
+  async setting => {
+    const worker = startProcess('worker', 'worker without agents', {
+      ...{ REDIS_URL: 'redis://127.0.0.1:1', RIVULET_URL: platform.url, RIVULET_EXAMPLE_AGENTS: setting, AGENT_FILES: '' },
+    })
+    expect(await worker.exited).toEqual({ code: 1, signal: null })
+    expect(worker.lines.map(({ msg }) => msg)).toEqual([
+      expect.stringMatching(/^This worker has no agents: name files with agents.* or set RIVULET_EXAMPLE_AGENTS=on/),
+    ])
+  },
+)
 
 test('the assistant thinks, calls its tool, and answers with the result', async () => {
   const { contents } = await watched('assistant', 'What is 12 * (3 + 4)?')

@@ -94,16 +94,18 @@ test('a turn that was never sent to the queue, and one whose job is lost', async
 })
 
 /** A turn that the test runs. */
-async function claimed(): Promise<{ task: Task; claim: Claim; claimId: string }> {
+async function claimed(): Promise<{ task: Task; claim: HeldClaim; claimId: string }> {
   const { task, turn } = await platform.client.createTask({ agent: 'played', input: 'go' })
   const claimId = crypto.randomUUID()
   const claim = await ask<ClaimAnswer>('claim', { worker: 'played', turn: turn.id, claimId })
   if (claim.answer !== 'claimed') throw new Error(`The turn is ${claim.answer}`)
-  return { task, claim, claimId }
+  return { task, claim: { ...claim, claimId }, claimId }
 }
 
-function finish({ turn, epoch }: Claim, outcome: object): Promise<unknown> {
-  return ask('finish', { turn: turn.id, epoch, outcome, n: 0, digest: '' })
+type HeldClaim = Claim & { claimId: string }
+
+function finish({ turn, epoch, claimId }: HeldClaim, outcome: object): Promise<unknown> {
+  return ask('finish', { turn: turn.id, epoch, claimId, outcome, n: 0, digest: '' })
 }
 
 async function ask<T = unknown>(call: string, body: object): Promise<T> {

@@ -2,7 +2,8 @@
 import { createWorkerMetrics } from '@rivulet/agents/metrics'
 import { createMetrics } from '@rivulet/api/metrics'
 import { createLogWriter } from '@rivulet/broker'
-import { type Claim, type ClaimAnswer, newTraceparent, type Task, traceIdOf } from '@rivulet/protocol'
+import { type Claim, type ClaimAnswer, headLimits, type Task } from '@rivulet/protocol'
+import { newTraceparent, traceIdOf } from '@rivulet/runtime/trace'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { type ModelServer, startModelServer } from '../support/model-server.ts'
@@ -10,6 +11,7 @@ import { type Platform, startPlatform } from '../support/platform.ts'
 import type { Accepted, ErrorAnswer } from '../support/platform-client.ts'
 import type { LogLine } from '../support/platform-process.ts'
 import { startProxy } from '../support/proxy.ts'
+import { rawRequest, sendRaw } from '../support/raw-http.ts'
 import { until } from '../support/until.ts'
 import { watch } from '../support/viewer.ts'
 
@@ -115,7 +117,7 @@ describe('metrics', () => {
   })
 
   /** Counted elsewhere, because it takes half a minute. */
-  const countedElsewhere = ['rivulet_viewers_cut_total']
+  const countedElsewhere = ['rivulet_turns_blocking_total', 'rivulet_leases_taken_back_total', 'rivulet_viewers_cut_total']
 
   test('every counter and every histogram moves when what it counts happens', async () => {
     await Promise.all([speakAndFail(), loseAndReopen(), died(), refuse()])
@@ -163,7 +165,7 @@ describe('metrics', () => {
     const much = Array.from({ length: 40 }, () => 'x'.repeat(60_000))
     for (const first of [1, 41, 81, 121]) await append(claim, much, { first })
     await until('every gauge is there', async () => {
-      await ask('heartbeat', { worker: 'played', turns: [{ turn: claim.turn.id, epoch: claim.epoch }] })
+      await ask('heartbeat', { worker: 'played', turns: [{ turn: claim.turn.id, epoch: claim.epoch, claimId: claim.claimId }] })
       const now = await scrapeAll()
       return [...gauges].every(([series, isRight]) => isRight(now.get(series) ?? Number.NaN))
     })
@@ -283,6 +285,7 @@ describe('the description of the API', () => {
         'GET /v1/tasks/{id}',
         'DELETE /v1/tasks/{id}',
         'POST /v1/tasks/{id}/turns',
+        'GET /v1/tasks/{id}/turns/{number}',
         'POST /v1/tasks/{id}/cancel',
         'GET /v1/tasks/{id}/messages',
         'GET /v1/tasks/{id}/events',
@@ -389,27 +392,31 @@ async function dieAndRetry(): Promise<Task> {
 }
 
 async function refuse(): Promise<void> {
+  const kept = rawRequest('GET /healthz', { headers: { connection: '' } })
+  await sendRaw(platform.url, [Buffer.concat(Array<Buffer>(headLimits.requestsUnderWay + 1).fill(kept))], { untilClosed: true })
   expect((await platform.client.post('/v1/tasks', { agent: 'nobody' })).status).toBe(422)
   expect((await platform.client.get('/v1/tasks/%zz')).status).toBe(400)
 }
 
 /** A turn that the test runs. */
-async function claimed(): Promise<{ task: Task; claim: Claim; claimId: string }> {
+async function claimed(): Promise<{ task: Task; claim: HeldClaim; claimId: string }> {
   const { task, turn } = await platform.client.createTask({ agent: 'played', input: 'go' })
   const claimId = crypto.randomUUID()
   return { task, claim: await claimTurn(turn.id, claimId), claimId }
 }
 
 /** Once it may be claimed: a turn that failed waits a little. */
-function claimTurn(turn: string, claimId: string = crypto.randomUUID()): Promise<Claim> {
+function claimTurn(turn: string, claimId: string = crypto.randomUUID()): Promise<HeldClaim> {
   return until('the turn is ours', async () => {
     const answer = await ask<ClaimAnswer>('claim', { worker: 'played', turn, claimId })
-    return answer.answer === 'claimed' && answer
+    return answer.answer === 'claimed' && { ...answer, claimId }
   })
 }
 
-function finish({ turn, epoch }: Claim, outcome: object, { n = 0, digest = '' } = {}): Promise<unknown> {
-  return ask('finish', { turn: turn.id, epoch, outcome, n, digest })
+type HeldClaim = Claim & { claimId: string }
+
+function finish({ turn, epoch, claimId }: HeldClaim, outcome: object, { n = 0, digest = '' } = {}): Promise<unknown> {
+  return ask('finish', { turn: turn.id, epoch, claimId, outcome, n, digest })
 }
 
 /** Notices of the turn's agent, as its worker would write them. */

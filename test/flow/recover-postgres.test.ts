@@ -1,9 +1,10 @@
 /** Postgres away, frozen, and restarting: callers are told to come back, running turns go on, and nothing is run twice. */
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { faultsOfViewers } from '../support/judge-viewers.ts'
 import { metric } from '../support/metrics.ts'
 import { type ApiProcess, type Platform, startPlatform } from '../support/platform.ts'
-import type { Client, ErrorAnswer } from '../support/platform-client.ts'
+import type { Accepted, Client, ErrorAnswer } from '../support/platform-client.ts'
 import { type FaultyProxy, startProxy } from '../support/proxy.ts'
 import { repeat, rest, say, scripted } from '../support/scripts.ts'
 import { faultsOf } from '../support/task-laws.ts'
@@ -79,6 +80,44 @@ test('connections that Postgres closes are opened again', async () => {
   )
   await until('a task is taken again', async () => (await client.post('/v1/tasks', { agent: 'echo', input: 'on' })).status === 201)
   expect(api.hasExited()).toBe(false)
+})
+
+test('connections that break under a question: reads and requests under a key are asked once more, others get 503, and none gets 500', async () => {
+  const { task } = await client.finishedTask({ agent: 'echo', input: 'before' })
+  const broken = postgres.dropReply('message_page')
+  expect((await client.get(`/v1/tasks/${task.id}/messages`)).status).toBe(200)
+  await broken
+
+  const keyed = postgres.dropReply('accept_tasks')
+  const key = { 'idempotency-key': randomUUID() }
+  const first = await client.post<Accepted>('/v1/tasks', { agent: 'echo', input: 'once' }, key)
+  await keyed
+  const again = await client.post<Accepted>('/v1/tasks', { agent: 'echo', input: 'once' }, key)
+  expect([first.status, again.status, again.headers.get('idempotent-replayed')]).toEqual([201, 201, 'true'])
+  expect(again.body).toEqual(first.body)
+
+  const unkeyed = postgres.dropReply('accept_tasks')
+  const refused = await client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo', input: 'unsure' })
+  await unkeyed
+  expect([refused.status, refused.body.error.code]).toEqual([503, 'dependency_unavailable'])
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+})
+
+test('connections that break again and again under load: no caller gets 500', async () => {
+  const statuses = new Set<number>()
+  let isOver = false
+  const post = async () => {
+    while (!isOver) statuses.add((await client.post('/v1/tasks', { agent: 'echo', input: 'on', delayMs: 3_600_000 })).status)
+  }
+  const posting = Promise.all(Array.from({ length: 20 }, post))
+  for (let i = 0; i < 40; i += 1) {
+    postgres.down()
+    postgres.up()
+    await until('a request succeeds again', async () => (await client.get('/v1/agents')).status === 200)
+  }
+  isOver = true
+  await posting
+  expect([...statuses].filter(status => status !== 201 && status !== 503)).toEqual([])
 })
 
 test('a commit that was not answered: the worker asks again, and hears that it is done', async () => {

@@ -20,7 +20,7 @@ afterAll(() => platform.close())
 
 test('what a killed worker ran is run by another, once its lease has ended; nothing it said remains', async () => {
   const deaths = await metric(platform.url, 'rivulet_worker_deaths_total')
-  const tasks = await Promise.all(Array.from({ length: 3 }, () => platform.client.createTask(talk(20))))
+  const tasks = await Promise.all(Array.from({ length: 3 }, () => platform.client.createTask(talk(80))))
   const viewers = tasks.map(({ task }) => watch(task.id, { urls: [platform.url] }))
   for (const viewer of viewers) await viewer.until('a few words', ({ text }) => text().length > 8)
   const victim = await workerOf(tasks[0]?.task.id)
@@ -28,7 +28,7 @@ test('what a killed worker ran is run by another, once its lease has ended; noth
   for (const { task } of tasks) await platform.client.waitForEnd(task.id)
   for (const { task } of tasks) {
     const messages = await platform.client.messages(task.id)
-    expect(messages.at(-1)?.content).toMatchObject({ text: `begin${'.'.repeat(20)}end` })
+    expect(messages.at(-1)?.content).toMatchObject({ text: `begin${'.'.repeat(80)}end` })
     expect(await faultsOf(platform, task.id)).toEqual([])
   }
   expect(await faultsOfViewers(platform, viewers)).toEqual([])
@@ -54,6 +54,24 @@ test('a frozen worker that wakes after its lease writes nothing, and its handler
   expect(log.slice(second).filter(({ event }) => event.attempt !== 2)).toEqual([])
   expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
   await until('it is counted', async () => (await metric(platform.url, 'rivulet_fenced_writes_total', { write: 'append' })) > fenced)
+})
+
+test('a frozen worker that wakes before another has claimed its turn goes on with it, and nothing died', async () => {
+  for (const { kill, hasExited } of platform.workers) if (!hasExited()) await kill('SIGTERM')
+  const late = await platform.startWorker()
+  const { task } = await platform.client.createTask(talk(60))
+  const viewer = watch(task.id, { urls: [platform.url] })
+  await viewer.until('a few words', ({ text }) => text().length > 8)
+  const takenBack = await metric(platform.url, 'rivulet_leases_taken_back_total')
+  late.freeze()
+  await platform.client.waitForTask(task.id, ({ turns: [turn] }) => turn?.status === 'queued')
+  late.wake()
+  await viewer.ended
+  expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+  expect(await metric(platform.url, 'rivulet_leases_taken_back_total')).toBe(takenBack + 1)
+  const { rows } = await platform.pg.query('select deaths from turns where task = $1', [task.id])
+  expect(rows).toEqual([{ deaths: 0 }])
+  expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
 })
 
 test('workers whose clocks jump, an hour ahead or a minute behind, have the same results', async () => {

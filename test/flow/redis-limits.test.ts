@@ -50,7 +50,7 @@ test('nearly full: new work is refused and asked to come back, what runs goes on
 
 test('may evict: an API and a worker end with 1 and say what to set; those that run are not sent requests', async () => {
   await redis.client.config('SET', 'maxmemory-policy', 'allkeys-lru')
-  const shared = { REDIS_URL: redis.url, REDIS_PREFIX: 'evicting', RIVULET_URL: platform.url }
+  const shared = { REDIS_URL: redis.url, REDIS_PREFIX: 'evicting', RIVULET_URL: platform.url, RIVULET_EXAMPLE_AGENTS: 'on' }
   const api = startProcess('api', 'refused api', { ...shared, DATABASE_URL: platform.databaseUrl, PORT: await freePort() })
   const worker = startProcess('worker', 'refused worker', shared)
   for (const process of [api, worker]) {

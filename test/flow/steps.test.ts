@@ -102,7 +102,7 @@ describe('an attempt', () => {
     expect(results).toEqual([result, result, result])
     expect(await platform.client.messages(task.id)).toMatchObject([
       { author: 'user' },
-      { status: 'failed', content: { text: 'half' }, error: { code: 'agent_error', message: 'not today' }, attempt: 3 },
+      { status: 'failed', content: { text: 'half' }, error: { code: 'agent_error', message: 'The agent failed' }, attempt: 3 },
       { status: 'complete', content: { summary: ['so'], content: ['long', 'thoughts'] }, metadata: { model: 'x' }, attempt: 3 },
     ])
     expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
@@ -230,21 +230,21 @@ describe('the server', () => {
   async function openTurn() {
     await ask('hello', { worker: 'test', agents: [{ name: 'nobody', description: '' }] })
     const { task, turn } = await platform.client.createTask({ agent: 'nobody' })
-    let epoch = 0
+    let [epoch, held] = [0, '']
     return {
       task: task.id,
       turn: turn.id,
       claim: async (claimId: string) => {
         const claimed = await ask('claim', { worker: 'test', turn: turn.id, claimId })
-        epoch = Number(claimed.epoch)
+        if (claimed.answer === 'claimed') [epoch, held] = [Number(claimed.epoch), claimId]
         return claimed
       },
       remember: async (claimId: string, name: string, memory: string) => {
         // Megabytes take a busy machine longer than a lease lasts here.
-        await ask('heartbeat', { worker: 'test', turns: [{ turn: turn.id, epoch }] })
+        await ask('heartbeat', { worker: 'test', turns: [{ turn: turn.id, epoch: Math.max(1, epoch), claimId: held }] })
         return (await ask('step', { turn: turn.id, claimId, name, memory })).answer
       },
-      release: () => ask('release', { turn: turn.id, epoch }),
+      release: () => ask('release', { turn: turn.id, epoch, claimId: held }),
     }
   }
 

@@ -1,12 +1,16 @@
 /** Processes that are told to stop, or stand still for a while: what they hold is given back or kept, and counts against nobody. */
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { shapeFaults } from '../support/error-shape.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
+import { rawRequest } from '../support/raw-http.ts'
 import { repeat, rest, say, scripted, start } from '../support/scripts.ts'
 import { faultsOf } from '../support/task-laws.ts'
 import { until } from '../support/until.ts'
 
 const leaseMs = 5_000
+const keptOpen = { connection: '' }
 
 let platform: Platform
 
@@ -32,6 +36,35 @@ test('an API that stood still longer than a lease takes nothing from a worker th
   const { rows } = await platform.pg.query('select deaths, failures from turns where task = $1', [task.id])
   expect(rows).toEqual([{ deaths: 0, failures: 0 }])
   expect(await faultsOf(platform, task.id)).toEqual([])
+})
+
+test('an API that stops refuses requests on open connections in the one shape of an error, with Retry-After', async () => {
+  const api = await platform.startApi()
+  const { hostname, port } = new URL(api.url)
+  const client = connect(Number(port), hostname)
+  let received = ''
+  client.on('data', chunk => {
+    received += chunk
+  })
+  // A body that has not arrived keeps the connection busy.
+  client.write(rawRequest('POST /v1/tasks', { headers: { ...keptOpen, expect: '100-continue', 'content-length': '2' }, body: '' }))
+  await until('the request has begun', () => received.includes('100 Continue'))
+  const stopped = api.kill('SIGTERM')
+  await until('the API takes no new connections', () =>
+    fetch(`${api.url}/healthz`).then(
+      () => false,
+      () => true,
+    ),
+  )
+  client.write(Buffer.concat([Buffer.from('{}'), rawRequest('GET /v1/agents', { headers: keptOpen })]))
+  await until('it answers both', () => /HTTP\/1.1 400.*HTTP\/1.1 503.*\}\}/s.test(received))
+  const [, refusal = ''] = received.split(/(?=HTTP\/1\.1 503)/)
+  const [head = '', body = ''] = refusal.split('\r\n\r\n')
+  const headers = Object.fromEntries(head.split('\r\n').flatMap(line => [line.toLowerCase().split(': ')].filter(pair => pair.length === 2)))
+  expect(headers).toMatchObject({ 'retry-after': '1', connection: 'close' })
+  expect(shapeFaults({ status: 503, headers, body })).toEqual([])
+  expect(JSON.parse(body)).toMatchObject({ error: { code: 'draining' } })
+  expect(await stopped).toEqual({ code: 0, signal: null })
 })
 
 test('a worker that is told to stop finishes what it can and gives back the rest, uncounted', async () => {

@@ -1,11 +1,13 @@
 /** Readers that are too slow, conversations that are too long, and an API that stops: nobody else notices, and nobody is told a wrong word. */
+import { type ClientRequest, request } from 'node:http'
 import { connect } from 'node:net'
-import { messagesOf, type Snapshot } from '@rivulet/protocol'
+import { messagesOf, type Snapshot, text } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { collectingOptions, heldMemory } from '../support/collect-garbage.ts'
 import { faultsOfViewers } from '../support/judge-viewers.ts'
+import { metric } from '../support/metrics.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
-import { repeat, rest, say, scripted } from '../support/scripts.ts'
+import { repeat, rest, say, scripted, start } from '../support/scripts.ts'
 import { until } from '../support/until.ts'
 import { type Viewer, watch } from '../support/viewer.ts'
 
@@ -69,6 +71,25 @@ describe('readers who stop reading', () => {
     }
   })
 
+  test.each([
+    ['as events', ''],
+    ['in the words of the AI SDK', '?format=ai-sdk'],
+  ])('share one snapshot of a long turn, %s, also while the turn speaks on', { timeout: 120_000 }, async (_, query) => {
+    const api = await platform.startApi({ env: { ...collectingOptions, MAX_VIEWER_STALL_MS: '600000' } })
+    const steps = [repeat(130, say(0, word)), start(1, text()), repeat(600, say(1, 'and so on '), rest(100)), rest(600_000)]
+    const { task } = await platform.client.createTask(scripted(steps))
+    const reader = watch(task.id, { urls: [api.url] })
+    await reader.until('has the long text', ({ state }) => state().messages.length === 2, { timeoutMs: 60_000 })
+    const before = await heldMemory(api)
+    const unread = await Promise.all(Array.from({ length: 60 }, () => openUnread(`${api.url}/v1/tasks/${task.id}/events${query}`)))
+    onTestFinished(() => unread.forEach(request => void request.destroy()))
+    await until('their sockets are full', async () => (await metric(api.url, 'rivulet_viewers_blocked')) === 60)
+    // A copy for each would be 470 MB.
+    expect((await heldMemory(api)) - before).toBeLessThan(100 * MiB)
+    await platform.client.cancel(task.id)
+    expect(await faultsOfViewers(platform, [reader])).toEqual([])
+  })
+
   test('and come back when the turn is over find the rest where it is stored', { timeout: 60_000 }, async () => {
     const { task } = await platform.client.createTask(scripted([repeat(count, say(0, word))], { input: 'go' }))
     const stalled = watch(task.id, { urls: [platform.url] })
@@ -88,6 +109,14 @@ describe('readers who stop reading', () => {
     expect(await faultsOfViewers(platform, [stalled, late])).toEqual([])
   })
 })
+
+/** A request whose response is never read. */
+function openUnread(url: string): Promise<ClientRequest> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { agent: false, headers: { accept: 'text/event-stream' } }, () => resolve(sent))
+    sent.on('error', reject).end()
+  })
+}
 
 describe('a snapshot', () => {
   const long = 'x'.repeat(300_000)

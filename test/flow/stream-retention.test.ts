@@ -1,5 +1,6 @@
 /** Viewers of tasks whose logs are trimmed and expire under them: with a log, part of a log or none, everyone is told the same. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { messagesOf } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { faultsOfViewers } from '../support/judge-viewers.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
@@ -35,6 +36,40 @@ test('whoever joins at any moment of a conversation whose first turns are trimme
   const viewers = await arriveUntil(task.id, async () => (await platform.redis.exists(platform.keys.stream(task.id))) === 0)
   expect(await faultsOfViewers(platform, viewers, { log: false })).toEqual([])
   for (const viewer of viewers) expect(viewer.state().turns.map(({ status }) => status)).toEqual(Array(5).fill('completed'))
+})
+
+test('a message that is too long for a snapshot is not lost with its log: every snapshot says where messages begin', async () => {
+  const long = [repeat(20, say(0, 'x'.repeat(60_000)))]
+  const { task } = await platform.client.createTask(scripted(long, { input: 'one' }))
+  await platform.client.waitForEnd(task.id)
+  await until('the log has expired', async () => (await platform.redis.exists(platform.keys.stream(task.id))) === 0)
+  const late = platform.urls.map(url => watch(task.id, { urls: [url] }))
+  await Promise.all(late.map(({ ended }) => ended))
+  for (const viewer of late) {
+    expect(viewer.frames().map(({ data }) => data.type)).toEqual(['snapshot', 'caught_up', 'end'])
+    expect([viewer.state().messagesFrom, viewer.state().messages.length]).toEqual([2, 0])
+  }
+  // Viewers who come to the next turn go on from there, whether they come before it begins, while it speaks or when it has ended.
+  const follow = platform.urls.map(url => watch(task.id, { urls: [url], query: '?follow=true' }))
+  await Promise.all(
+    follow.map(viewer => viewer.until('has caught up', ({ frames }) => frames().some(({ data }) => data.type === 'caught_up'))),
+  )
+  await platform.client.addTurn(task.id, { input: 'two', params: { steps: words(10) } })
+  const hasBegun = (viewer: Viewer) => viewer.until('hears of the turn', ({ state }) => state().turns.length === 2)
+  await Promise.all(follow.map(hasBegun))
+  const viewers: Viewer[] = []
+  for (let isOver = false; !isOver; isOver = (await platform.redis.exists(platform.keys.stream(task.id))) === 0) {
+    viewers.push(...platform.urls.map(url => watch(task.id, { urls: [url] })))
+    await sleep(25)
+  }
+  const rows = await platform.client.messages(task.id)
+  expect(rows).toHaveLength(4)
+  expect(await faultsOfViewers(platform, viewers, { log: false })).toEqual([])
+  for (const viewer of [...viewers, ...follow]) {
+    const { messagesFrom, discarded } = viewer.state()
+    expect([messagesFrom, discarded, messagesOf(viewer.state())]).toEqual([2, 0, rows.slice(2)])
+  }
+  await Promise.all(follow.map(viewer => viewer.stop()))
 })
 
 test('a turn that waits is not forgotten when what was said before it is trimmed', async () => {

@@ -261,7 +261,7 @@ describe('creating and streaming in one request', () => {
     const first = postAndHear(body, headers)
     await until(
       'the task is there',
-      async () => (await platform.pg.query("select from idempotency_keys where key = 'create-and-stream'")).rowCount,
+      async () => (await platform.pg.query("select from idempotency_keys where key = 'key:none create-and-stream'")).rowCount,
     )
     const second = await postAndHear(body, headers)
     const third = await postAndHear(body, headers)

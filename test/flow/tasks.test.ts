@@ -122,7 +122,7 @@ describe('Idempotency-Key', () => {
     const first = await platform.pg.connect()
     try {
       await first.query('begin')
-      await first.query("insert into idempotency_keys (key, fingerprint) values ('in-flight', 'x')")
+      await first.query("insert into idempotency_keys (key, fingerprint) values ('key:none in-flight', 'x')")
       const second = await platform.client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo' }, { 'idempotency-key': 'in-flight' })
       expect([second.status, second.body.error.code]).toEqual([409, 'in_flight'])
       expect(Number(second.headers.get('retry-after'))).toBeGreaterThan(0)

@@ -24,7 +24,7 @@ type Row = {
 }
 
 const turn = randomUUID()
-const holding = { turn, epoch: 1 }
+const holding = { turn, epoch: 1, claimId: 'c' }
 const rows: Record<string, Row> = {
   'GET /healthz': { scope: null, answer: 200 },
   'GET /readyz': { scope: null, answer: 200 },
@@ -34,20 +34,22 @@ const rows: Record<string, Row> = {
   'GET /v1/tasks': { scope: 'tasks:read', answer: 200 },
   'POST /v1/tasks': { scope: 'tasks:write', body: { agent: 'echo', input: 'hello' }, answer: 201 },
   'GET /v1/tasks/{id}': { scope: 'tasks:read', token: 'read', answer: 200 },
+  'GET /v1/tasks/{id}/turns/{number}': { scope: 'tasks:read', token: 'read', answer: 200 },
   'GET /v1/tasks/{id}/messages': { scope: 'tasks:read', token: 'read', answer: 200 },
   'GET /v1/tasks/{id}/events': { scope: 'tasks:read', token: 'read', answer: 200 },
   'POST /v1/tasks/{id}/turns': { scope: 'tasks:write', token: 'send', body: { input: 'more' }, answer: 202 },
   'POST /v1/tasks/{id}/cancel': { scope: 'tasks:write', token: 'cancel', body: {}, answer: 200 },
   'POST /v1/tasks/{id}/tokens': { scope: 'tasks:read', body: { can: 'read' }, answer: 201 },
+  'DELETE /v1/tasks/{id}/tokens': { scope: 'tasks:write', answer: 204 },
   'DELETE /v1/tasks/{id}': { scope: 'tasks:write', answer: 204 },
   'POST /internal/hello': { scope: 'worker', body: { worker: 'w', agents: [] }, answer: 200 },
   'POST /internal/claim': { scope: 'worker', body: { worker: 'w', turn, claimId: 'c' }, answer: 200 },
   'POST /internal/heartbeat': { scope: 'worker', body: { worker: 'w', turns: [] }, answer: 200 },
-  'POST /internal/reopen': { scope: 'worker', body: { ...holding, claimId: 'c' }, answer: 200 },
+  'POST /internal/reopen': { scope: 'worker', body: holding, answer: 200 },
   'POST /internal/step': { scope: 'worker', body: { turn, claimId: 'c', name: 'one', memory: '{}' }, answer: 200 },
   'POST /internal/release': { scope: 'worker', body: holding, answer: 200 },
   'POST /internal/finish': { scope: 'worker', body: { ...holding, outcome: { status: 'completed' }, n: 0, digest: '' }, answer: 200 },
-  'POST /internal/messages': { scope: 'worker', body: { task: turn }, answer: 404 },
+  'POST /internal/messages': { scope: 'worker', body: { turn, claimId: 'c' }, answer: 404 },
 }
 
 const allScopes: Scope[] = ['tasks:read', 'tasks:write', 'admin', 'worker']
@@ -97,7 +99,7 @@ type Reply = { status: number; headers: Record<string, string>; body: string }
 async function ask(route: string, { id = '', key, body, query = '', url = platform.url }: AskOptions = {}): Promise<Reply> {
   const [method = '', path = ''] = route.split(' ')
   const leaving = new AbortController()
-  const response = await fetch(`${url}${path.replace('{id}', id)}${query}`, {
+  const response = await fetch(`${url}${path.replace('{id}', id).replace('{number}', '1')}${query}`, {
     method,
     headers: {
       ...(key !== undefined && { authorization: `Bearer ${key}` }),
@@ -183,7 +185,17 @@ describe.each(guarded)('%s', (route, { scope, token, body, answer }) => {
   })
 })
 
-describe.each(ofOneTask)('%s', (route, { body }) => {
+describe.each(ofOneTask)('%s', (route, { body, token, answer }) => {
+  test('[input 7] means the same task by capitals, for a key and for a token, and takes no other spelling', async () => {
+    for (const key of token ? [own.key, null] : [own.key]) {
+      const id = await newTask()
+      const held = key ?? (await tokenFor(id, [token ?? 'read']))
+      for (const spelling of [`{${id}}`, id.replaceAll('-', '')])
+        expect([spelling, (await ask(route, { id: spelling, body, key: held })).status]).toEqual([spelling, key ? 400 : 403])
+      expect((await ask(route, { id: id.toUpperCase(), body, key: held })).status).toBe(answer)
+    }
+  })
+
   test('[input 32] answers another tenant as if there were no such task', async () => {
     const id = await newTask()
     const unknown = await ask(route, { id: randomUUID(), body, key: other.key })

@@ -115,7 +115,7 @@ test('the reference has every call of the API, and all that each takes', async (
   const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as { paths: Record<string, Record<string, Operation>> }
   const offered = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
-      call: `${method.toUpperCase()} ${path.replace('{id}', ':id')}`,
+      call: `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`,
       fields: fieldsOf(operation),
     })),
   )

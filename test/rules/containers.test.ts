@@ -1,39 +1,41 @@
 /** What Docker is told. That the images' steps work is shown by `test/slow/images.test.ts`. */
-import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Ajv } from 'ajv'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { allVariables } from '../../scripts/variables-table.ts'
-import { readComposeFile } from '../support/compose-file.ts'
+import { readComposeFile, readEnvFile } from '../support/compose-file.ts'
 import { parseDockerfile, parseDockerignore } from '../support/dockerfile.ts'
 import { exists, filesUnder, readText, workspaceFolders } from './repository.ts'
 
 const text = readText('docker-compose.yml')
+const secrets = makeSecrets()
 const stages = parseDockerfile(readText('Dockerfile'))
 const build = stages.find(({ name }) => name === 'build')
 const isInContext = parseDockerignore(readText('.dockerignore'))
 const composes = spawnSync('docker', ['compose', 'version']).status === 0
 
 describe('docker-compose.yml', () => {
-  const { services } = readComposeFile(text)
+  const { services } = readComposeFile(text, secrets)
 
-  test('fits the schema of the Compose specification', () => {
+  test('fits the schema of the Compose specification', { timeout: 60_000 }, () => {
     const isCompose = composeSchema()
     expect([isCompose(parse(text, { merge: true })), isCompose.errors]).toEqual([true, null])
     expect(isCompose(parse(text.replace('restart: unless-stopped', 'restarts: unless-stopped'), { merge: true }))).toBe(false)
   })
 
   test('says in the words that are known here what there is', () => {
-    expect(Object.keys(services)).toEqual(['redis', 'postgres', 'migrate', 'api', 'worker'])
+    expect(Object.keys(services)).toEqual(['redis', 'postgres', 'roles', 'migrate', 'api', 'worker'])
   })
 
   test.runIf(composes)('fits what Docker Compose says itself', () => {
     const { status, stderr } = spawnSync('docker', ['compose', 'config', '--quiet'], {
-      ...{ cwd: fileURLToPath(new URL('../..', import.meta.url)), encoding: 'utf8' },
+      ...{ cwd: fileURLToPath(new URL('../..', import.meta.url)), encoding: 'utf8', env: { ...process.env, ...secrets } },
     })
     expect([status, stderr]).toEqual([0, ''])
   })
@@ -46,22 +48,53 @@ describe('docker-compose.yml', () => {
     ['a condition that there is not', 'service_completed_successfully', 'service_done'],
     ['a volume that is not declared', '- redis:/data', '- memory:/data'],
     ['a variable in a way that versions of Compose differ on', 'PORT:-4000', 'PORT:+4000'],
+    ['a file of this machine that a container could change', 'roles.sql:ro', 'roles.sql'],
   ])('%s would be noticed', (_, find, replace) => {
     expect(text).toContain(find)
-    expect(() => readComposeFile(text.replace(find, replace))).toThrow()
+    expect(() => readComposeFile(text.replace(find, replace), secrets)).toThrow()
   })
 
   test.each([{}, { HOST: '0.0.0.0', PORT: '5000' }])('nothing is open to others than this machine, whatever is in .env: %o', variables => {
-    const ports = Object.values(readComposeFile(text, variables).services).flatMap(({ ports }) => ports)
+    const ports = Object.values(readComposeFile(text, { ...secrets, ...variables }).services).flatMap(({ ports }) => ports)
     expect(ports).toHaveLength(3)
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/)
   })
 
-  test('the API asks for a key: one that everybody knows, or the one in .env', () => {
-    const keyFor = (variables: Record<string, string>) => readComposeFile(text, variables).services.api?.environment.RIVULET_KEY
-    expect([keyFor({}), keyFor({ RIVULET_KEY: '' }), keyFor({ RIVULET_KEY: 'mine' })]).toEqual([
-      ...['rivulet-on-this-machine', 'rivulet-on-this-machine', 'mine'],
-    ])
+  test.each(Object.keys(secrets))('without %s nothing starts, and the error says what to do', name => {
+    for (const value of [undefined, ''])
+      expect(() => readComposeFile(text, { ...secrets, [name]: value })).toThrow(`${name} is missing: run sh scripts/make-env.sh`)
+  })
+
+  test('no password in it is the same for every installation', () => {
+    const other = readComposeFile(text, makeSecrets()).services
+    const passwords = Object.entries(services).flatMap(([service, { environment }]) =>
+      Object.entries(environment)
+        .filter(([name, value]) => value !== null && /(PASSWORD|AUTH|KEY|PEPPER|(REDIS|DATABASE)_URL)$/.test(name))
+        .map(([name, value]) => [name, value, other[service]?.environment[name]]),
+    )
+    expect(passwords.length).toBeGreaterThan(8)
+    expect(passwords.filter(([, here, there]) => here === there)).toEqual([])
+  })
+
+  test('each container has the secrets that it needs, and no others', () => {
+    const held = Object.entries(services).map(([service, definition]) => {
+      const said = JSON.stringify(definition)
+      return [service, Object.keys(secrets).filter(name => said.includes(secrets[name] ?? ''))]
+    })
+    expect(Object.fromEntries(held)).toEqual({
+      redis: ['REDIS_PASSWORD'],
+      postgres: ['POSTGRES_PASSWORD'],
+      roles: ['POSTGRES_PASSWORD', 'POSTGRES_API_PASSWORD'],
+      migrate: ['POSTGRES_PASSWORD'],
+      api: ['RIVULET_KEY', 'RIVULET_WORKER_KEY', 'KEY_PEPPER', 'REDIS_PASSWORD', 'POSTGRES_API_PASSWORD'],
+      worker: ['RIVULET_WORKER_KEY', 'REDIS_PASSWORD'],
+    })
+  })
+
+  test('the API logs in as a role of its own, and what it mounts is there', () => {
+    expect(new URL(services.api?.environment.DATABASE_URL ?? '').username).toBe('rivulet_api')
+    expect(readText('ops/postgres/roles.sql')).toContain('CREATE ROLE rivulet_api NOSUPERUSER NOBYPASSRLS')
+    expect(services.roles?.volumes).toEqual(['./ops/postgres/roles.sql:/roles.sql:ro'])
   })
 
   test.each([
@@ -80,6 +113,23 @@ describe('docker-compose.yml', () => {
     const { INTERNAL_PORT: internal } = services.api?.environment ?? {}
     expect(services.worker?.environment.RIVULET_URL).toBe(`http://api:${internal}`)
     expect(services.api?.ports.some(port => port.endsWith(`:${internal}`))).toBe(false)
+  })
+})
+
+describe('scripts/make-env.sh', () => {
+  test('writes what docker-compose.yml needs, for its owner alone, each different and long enough', () => {
+    const needed = new Set(Array.from(text.matchAll(/\$\{(\w+):\?/g), ([, name]) => name))
+    expect(Object.keys(secrets).sort()).toEqual([...needed].sort())
+    expect(new Set(Object.values(secrets)).size).toBe(needed.size)
+    for (const secret of Object.values(secrets)) expect(secret).toMatch(/^[0-9a-f]{64}$/)
+    expect(Object.values(makeSecrets()).some(secret => Object.values(secrets).includes(secret))).toBe(false)
+  })
+
+  test('keeps what is set already', () => {
+    const own = makeSecrets('PORT=4100\nRIVULET_KEY=my own\nKEY_PEPPER=\n# REDIS_PASSWORD=\nLOG_LEVEL=debug')
+    expect(own).toMatchObject({ PORT: '4100', RIVULET_KEY: 'my own', LOG_LEVEL: 'debug' })
+    expect(Object.keys(own)).toEqual(expect.arrayContaining(Object.keys(secrets)))
+    expect(own.KEY_PEPPER).toMatch(/^[0-9a-f]{64}$/)
   })
 })
 
@@ -126,6 +176,24 @@ test('no secret, no installed package and no leftover is sent to a build', () =>
   for (const path of [...filesUnder('packages/broker/src/lua'), 'apps/api/src/main.ts', '.npmrc'])
     expect([path, isInContext(path)]).toEqual([path, true])
 })
+
+/** What the script makes of a file that holds this. */
+function makeSecrets(before?: string): Record<string, string> {
+  const folder = mkdtempSync(join(tmpdir(), 'rivulet-env-'))
+  const file = join(folder, '.env')
+  try {
+    if (before !== undefined) writeFileSync(file, before, { mode: 0o644 })
+    // A second run changes nothing.
+    const texts = [1, 2].map(() => {
+      execFileSync('sh', [fileURLToPath(new URL('../../scripts/make-env.sh', import.meta.url)), file])
+      return readFileSync(file, 'utf8')
+    })
+    if (texts[0] !== texts[1] || (statSync(file).mode & 0o777) !== 0o600) throw new Error('It did not keep what it wrote to itself')
+    return readEnvFile(texts[1] ?? '')
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
 
 /** The specification's own schema, which a linter of Compose files brings along. */
 function composeSchema() {

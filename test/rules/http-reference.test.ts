@@ -36,7 +36,7 @@ describe('calls', () => {
     readText('test/flow/tenants.test.ts').matchAll(
       /^ {2}'(\w+ \/\S+)': \{ scope: (?:null|'([\w:]+)')(?:, token: '(\w+)')?.*?answer: (\d+) \},$/gm,
     ),
-    ([, call = '', scope = '–', token = '–', status = '']) => ({ call: call.replace('{id}', ':id'), scope, token, status }),
+    ([, call = '', scope = '–', token = '–', status = '']) => ({ call: call.replace(/\{(\w+)\}/g, ':$1'), scope, token, status }),
   )
 
   test('are those that the API has, with the scope, the right and the status of each', () => {

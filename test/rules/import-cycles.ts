@@ -1,8 +1,9 @@
 /**
- * Circles of files that load each other.
+ * Circles of files that import each other.
  *
- * Only what runs counts: a type-only import is erased, so two files may describe each other's types. A dynamic import counts, because it only
- * hides the circle. Circles between workspaces cannot arise where the table of imports holds, so relative imports are all that is followed.
+ * Every import counts. A type-only one is erased before the program runs, but files whose types need each other cannot be read or moved one by
+ * one; a dynamic one only hides the circle. Circles between workspaces cannot arise where the table of imports holds, so only relative imports
+ * are followed.
  */
 import { posix } from 'node:path'
 import { factsOf, type Source } from './source-facts.ts'
@@ -32,6 +33,6 @@ export function cyclesIn(sources: Source[]): Cycle[] {
 
 function relativeTargets(source: Source): string[] {
   const { imports } = factsOf(source)
-  const followed = imports.filter(({ specifier, isTypeOnly }) => specifier.startsWith('.') && !isTypeOnly)
-  return followed.map(({ specifier }) => posix.join(posix.dirname(source.path), specifier))
+  const followed = imports.filter(specifier => specifier.startsWith('.'))
+  return followed.map(specifier => posix.join(posix.dirname(source.path), specifier))
 }

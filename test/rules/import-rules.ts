@@ -10,7 +10,7 @@
 import { isBuiltin } from 'node:module'
 import { posix } from 'node:path'
 import { type Cycle, cyclesIn } from './import-cycles.ts'
-import { factsOf, type Import, type Source } from './source-facts.ts'
+import { factsOf, type Source } from './source-facts.ts'
 
 export interface Workspace {
   /** `packages/broker` */
@@ -28,19 +28,20 @@ export interface Tree {
   sources: Source[]
 }
 
-const everyPackage = ['protocol', 'broker', 'agent', 'worker', 'client', 'engines', 'views'].map(name => `packages/${name}`)
+const everyPackage = ['protocol', 'runtime', 'broker', 'agent', 'worker', 'client', 'engines', 'views'].map(name => `packages/${name}`)
 
 /** Arrows of the design: each folder, and the folders that it may know. */
 const mayKnow: Record<string, string[]> = {
   'packages/protocol': [],
+  'packages/runtime': [],
   'packages/broker': ['packages/protocol'],
-  'packages/agent': ['packages/protocol'],
+  'packages/agent': ['packages/protocol', 'packages/runtime'],
   'packages/client': ['packages/protocol'],
   'packages/engines': [],
   'packages/views': ['packages/protocol'],
-  'packages/worker': ['packages/protocol', 'packages/broker'],
-  'apps/api': ['packages/protocol', 'packages/broker', 'packages/views'],
-  'apps/agents': ['packages/protocol', 'packages/worker', 'packages/agent'],
+  'packages/worker': ['packages/protocol', 'packages/runtime', 'packages/broker'],
+  'apps/api': ['packages/protocol', 'packages/runtime', 'packages/broker', 'packages/views'],
+  'apps/agents': ['packages/protocol', 'packages/runtime', 'packages/worker', 'packages/agent'],
   'apps/console': ['packages/client'],
   'apps/cli': [...everyPackage, 'apps/api', 'apps/agents', 'apps/console'],
   'test/sdks': [],
@@ -48,9 +49,9 @@ const mayKnow: Record<string, string[]> = {
   examples: ['packages/worker', 'packages/agent'],
 }
 
-// They also run in browsers. The tests of an SDK need a server to talk to; those of the protocol need nothing.
-const withoutNode = ['packages/protocol', 'packages/agent', 'packages/client', 'packages/views']
-const withoutNodeEvenInTests = ['packages/protocol']
+// These also run in browsers. The tests of an SDK need a server to talk to; those of the protocol and of the runtime need nothing.
+const withoutNode = ['packages/protocol', 'packages/runtime', 'packages/agent', 'packages/client', 'packages/views']
+const withoutNodeEvenInTests = ['packages/protocol', 'packages/runtime']
 
 const sameFolder = 'files of one folder import each other by relative name'
 
@@ -69,7 +70,7 @@ function violationsOf(source: Source, tree: Tree): string[] {
   const home = tree.workspaces.find(({ folder }) => isInside(source.path, folder)) ?? null
   const isOnlooker = !home || isTest(source.path) || !isInside(source.path, `${home.folder}/src`)
 
-  const wrong = imports.flatMap(({ specifier }: Import) => {
+  const wrong = imports.flatMap(specifier => {
     const reason = whyNot(specifier)
     return reason ? [`${source.path} imports ${specifier}: ${reason}`] : []
   })

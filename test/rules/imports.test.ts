@@ -4,18 +4,27 @@ import { type Tree, violationsIn, type Workspace } from './import-rules.ts'
 import { readTree } from './repository.ts'
 import { factsOf } from './source-facts.ts'
 
+// Two files of the store import types of each other. Break them, and take them out of this list, which may not grow.
+const knownCircles = [
+  'import cycle: apps/api/src/store/claim-turn.ts → apps/api/src/store/claim-queued.ts → apps/api/src/store/claim-turn.ts',
+  'import cycle: apps/api/src/store/finish-turn.ts → apps/api/src/store/end-only.ts → apps/api/src/store/finish-turn.ts',
+]
+
 test('[item 38] this repository keeps its import rules', { timeout: 60_000 }, () => {
   const tree = readTree()
   expect(tree.sources.length).toBeGreaterThan(0)
-  expect(violationsIn(tree)).toEqual([])
+  expect(violationsIn(tree)).toEqual(knownCircles)
 })
 
 describe('who may know whom', () => {
   test.each([
     ['packages/protocol', '@rivulet/broker'],
+    ['packages/protocol', '@rivulet/runtime'],
+    ['packages/runtime', '@rivulet/protocol'],
     ['packages/broker', '@rivulet/agent'],
     ['packages/agent', '@rivulet/worker'],
     ['packages/client', '@rivulet/broker'],
+    ['packages/client', '@rivulet/runtime'],
     ['packages/engines', '@rivulet/protocol'],
     ['packages/views', '@rivulet/agent'],
     ['packages/worker', '@rivulet/agent'],
@@ -35,9 +44,11 @@ describe('who may know whom', () => {
   test.each([
     ['packages/broker', '@rivulet/protocol'],
     ['packages/agent', '@rivulet/protocol'],
+    ['packages/agent', '@rivulet/runtime'],
     ['packages/client', '@rivulet/protocol'],
     ['packages/views', '@rivulet/protocol'],
     ['packages/worker', '@rivulet/broker'],
+    ['packages/worker', '@rivulet/runtime'],
     ['apps/api', '@rivulet/broker'],
     ['apps/agents', '@rivulet/worker'],
     ['apps/agents', '@rivulet/agent'],
@@ -160,23 +171,30 @@ describe('no circles', () => {
     ).toEqual([`import cycle: ${folder}/b.ts → ${folder}/c.ts → ${folder}/b.ts`])
   })
 
-  test('two ways to one file are no circle, and neither are types that know each other', () => {
+  test('two ways to one file are no circle', () => {
     expect(
       violationsOf({
         [`${folder}/a.ts`]: `import './b.ts'\nimport './c.ts'`,
         [`${folder}/b.ts`]: `import './c.ts'`,
-        [`${folder}/c.ts`]: `import type { A } from './a.ts'`,
+        [`${folder}/c.ts`]: '',
       }),
     ).toEqual([])
   })
 
-  test('a module that is imported for its types, but without `import type`, is still loaded', () => {
-    expect(violationsOf({ [`${folder}/a.ts`]: `import { type B } from './b.ts'`, [`${folder}/b.ts`]: `import './a.ts'` })).toHaveLength(1)
+  test.each([
+    `import type { A } from './a.ts'`,
+    `import { type A } from './a.ts'`,
+    `export type { A } from './a.ts'`,
+    `let a: import('./a.ts').A`,
+  ])('an import of types closes a circle, too: %s', code => {
+    expect(violationsOf({ [`${folder}/a.ts`]: `import './b.ts'`, [`${folder}/b.ts`]: code })).toEqual([
+      `import cycle: ${folder}/a.ts → ${folder}/b.ts → ${folder}/a.ts`,
+    ])
   })
 })
 
 describe('what runs in a browser', () => {
-  test.each(['protocol', 'agent', 'client'])('packages/%s uses nothing of Node', name => {
+  test.each(['protocol', 'runtime', 'agent', 'client'])('packages/%s uses nothing of Node', name => {
     const file = `packages/${name}/src/index.ts`
     expect(violationsOf({ [file]: `import { readFile } from 'node:fs/promises'` })).toEqual([
       `${file} imports node:fs/promises: packages/${name} runs without Node`,
@@ -262,7 +280,9 @@ function violationsOf(files: Record<string, string>): string[] {
 
 /** A repository of every workspace in the design, each of which declares all the others, so that only the rule in question can object. */
 function made(files: Record<string, string>): Tree {
-  const packages = ['protocol', 'broker', 'agent', 'client', 'engines', 'views', 'worker'].map(name => workspace(`packages/${name}`))
+  const packages = ['protocol', 'runtime', 'broker', 'agent', 'client', 'engines', 'views', 'worker'].map(name =>
+    workspace(`packages/${name}`),
+  )
   const apps = ['api', 'agents', 'console', 'cli'].map(name => workspace(`apps/${name}`))
   const workspaces = [...packages, ...apps]
   const dependencies = ['@scope/declared', ...workspaces.map(({ name }) => name)]

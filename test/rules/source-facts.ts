@@ -12,14 +12,9 @@ export interface Source {
   text: string
 }
 
-export interface Import {
-  specifier: string
-  /** Erased before the program runs. `import { type A }` is not: with verbatimModuleSyntax the module is still loaded. */
-  isTypeOnly: boolean
-}
-
 export interface SourceFacts {
-  imports: Import[]
+  /** The specifiers of its imports, type-only and dynamic ones included. */
+  imports: string[]
   readsEnvironment: boolean
 }
 
@@ -28,14 +23,14 @@ export function factsOf({ path, text }: Source): SourceFacts {
   const [error] = errors
   if (error) throw new Error(`${path}: ${error.message}`)
 
-  const imports: Import[] = []
+  const imports: string[] = []
   // Names by which this file knows the process object.
   const processNames = new Set(['process'])
   let readsEnvironment = false
 
   const visitor = new Visitor({
     ImportDeclaration(node) {
-      note(node.source.value, node.importKind === 'type')
+      note(node.source.value)
       if (!isProcessModule(node.source.value)) return
       for (const specifier of node.specifiers) {
         if (specifier.type !== 'ImportSpecifier') processNames.add(specifier.local.name)
@@ -43,19 +38,19 @@ export function factsOf({ path, text }: Source): SourceFacts {
       }
     },
     ExportNamedDeclaration(node) {
-      if (node.source) note(node.source.value, node.exportKind === 'type')
+      if (node.source) note(node.source.value)
     },
     ExportAllDeclaration(node) {
-      note(node.source.value, node.exportKind === 'type')
+      note(node.source.value)
     },
     ImportExpression(node) {
       noteExpression(node.source)
     },
     TSImportType(node) {
-      note(node.source.value, true)
+      note(node.source.value)
     },
     TSExternalModuleReference(node) {
-      note(node.expression.value, false)
+      note(node.expression.value)
     },
     CallExpression(node) {
       const [argument] = node.arguments
@@ -72,13 +67,13 @@ export function factsOf({ path, text }: Source): SourceFacts {
   visitor.visit(program)
   return { imports, readsEnvironment }
 
-  function note(specifier: string, isTypeOnly: boolean): void {
-    imports.push({ specifier, isTypeOnly })
+  function note(specifier: string): void {
+    imports.push(specifier)
   }
 
   function noteExpression(node: ESTree.Expression | ESTree.SpreadElement): void {
     const specifier = constantText(node)
-    if (specifier !== null) note(specifier, false)
+    if (specifier !== null) note(specifier)
   }
 
   function isProcess(node: ESTree.Expression | ESTree.Super): boolean {

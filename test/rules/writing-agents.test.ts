@@ -26,11 +26,11 @@ test.each(rowsUnder('tried again'))('%s: is tried again or not, as the page says
 })
 
 test.each([
-  ['what one turn says', `${defaultLimits.turnBytes / 2 ** 20} MiB`],
-  ['what the steps of one turn remember', `${defaultLimits.stepsBytes / 2 ** 20} MiB`],
+  ['output of one turn', `${defaultLimits.turnBytes / 2 ** 20} MiB`],
+  ["stored results of one turn's steps", `${defaultLimits.stepsBytes / 2 ** 20} MiB`],
   ['one delta', `${defaultLimits.deltaBytes / 2 ** 10} KiB`],
   ['depth of a JSON value', `${defaultLimits.jsonDepth}`],
-  ['turns of one task that wait', `${defaultLimits.queuedTurns}`],
+  ['queued turns of one task', `${defaultLimits.queuedTurns}`],
 ])('the limit of %s is %s', (what, limit) => {
   expect(rowsUnder('limit').find(([name]) => name === what)?.[1]).toBe(limit)
 })

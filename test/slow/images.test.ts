@@ -14,16 +14,19 @@ import { fileURLToPath } from 'node:url'
 import { createClient } from '@rivulet/client'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { type ComposeFile, environmentOf, readComposeFile } from '../support/compose-file.ts'
+import { type ComposeFile, environmentOf, readComposeFile, readEnvFile } from '../support/compose-file.ts'
 import { parseDockerfile, parseDockerignore, type Stage } from '../support/dockerfile.ts'
 import { freePort } from '../support/free-port.ts'
+import { runPsqlFile } from '../support/psql-file.ts'
 import { until } from '../support/until.ts'
 
 const checkout = fileURLToPath(new URL('../../', import.meta.url))
 const stages = parseDockerfile(readFileSync(join(checkout, 'Dockerfile'), 'utf8'))
-const { services }: ComposeFile = readComposeFile(readFileSync(join(checkout, 'docker-compose.yml'), 'utf8'))
+const secrets = makeSecrets()
+const { services }: ComposeFile = readComposeFile(readFileSync(join(checkout, 'docker-compose.yml'), 'utf8'), secrets)
 const database = `images_${randomBytes(4).toString('hex')}`
 const running: ChildProcess[] = []
+const hasRedis = ['redis-server', 'redis-cli'].every(program => spawnSync(program, ['--version']).status === 0)
 
 type Image = 'api' | 'worker'
 type Service = Image | 'migrate'
@@ -41,7 +44,6 @@ beforeAll(async () => {
   addresses = {
     REDIS_URL: inject('redisUrl'),
     REDIS_PREFIX: database,
-    DATABASE_URL: Object.assign(new URL(inject('postgresUrl')), { pathname: `/${database}` }).href,
     RIVULET_URL: `http://127.0.0.1:${ports[4001]}`,
     ...{ HOST: '127.0.0.1', PORT: ports[4000], INTERNAL_HOST: '127.0.0.1', INTERNAL_PORT: ports[4001], WORKER_METRICS_PORT: ports[9464] },
   }
@@ -49,6 +51,7 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const child of running) child.kill('SIGKILL')
   await administer(`drop database ${database} with (force)`)
+  await administer('drop role if exists rivulet_api')
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -69,13 +72,14 @@ test('every step of the Dockerfile works on what .dockerignore lets through', { 
 
 test('beyond its own machine, the API refuses to start without a key', () => {
   const [program, args] = commandLine(stageOf('api').command)
-  const { REDIS_URL = '', DATABASE_URL = '' } = addresses
-  const env = { ...stageOf('api').env, REDIS_URL, DATABASE_URL }
+  const { REDIS_URL = '' } = addresses
+  const env = { ...stageOf('api').env, REDIS_URL, DATABASE_URL: inject('postgresUrl') }
   const { status, stderr } = spawnSync(program, args, { encoding: 'utf8', ...placeOf('api'), env })
   expect([status, stderr]).toEqual([1, expect.stringContaining('others than this machine could call without a key: set RIVULET_KEY')])
 })
 
-test('migrations, API and worker start as docker-compose.yml says, and a task runs through them', async () => {
+test('roles, migrations, API and worker start as docker-compose.yml says, and a task runs through them', async () => {
+  await makeRoles()
   const migrated = start('migrate', 'api')
   expect(await ended(migrated)).toEqual([0, null])
 
@@ -85,7 +89,7 @@ test('migrations, API and worker start as docker-compose.yml says, and a task ru
   await healthy('worker', 'worker')
 
   const url = `http://127.0.0.1:${ports[4000]}`
-  const client = createClient({ url, key: 'rivulet-on-this-machine' })
+  const client = createClient({ url, key: secrets.RIVULET_KEY })
   await until('the worker has come', async () => (await client.agents.list()).length > 0)
   const task = await client.tasks.create({ agent: 'echo', input: 'hello from an image' })
   expect(await task.result()).toMatchObject({ status: 'completed', text: 'hello from an image' })
@@ -103,6 +107,19 @@ test('migrations, API and worker start as docker-compose.yml says, and a task ru
     expect(await ended(child)).toEqual([0, null])
     expect(performance.now() - asked).toBeLessThan(1_000 * Number.parseInt(services[name]?.stop_grace_period ?? '', 10))
   }
+})
+
+test.skipIf(!hasRedis)('Redis starts as docker-compose.yml says, asks for the password, and its health check has it', async () => {
+  const { command, healthcheck } = services.redis ?? missing('redis')
+  const [program = '', ...args] = String(command).split(' ')
+  const port = await freePort()
+  mkdirSync(join(folder, 'redis'))
+  running.push(spawn(program, [...args, '--port', port, '--bind', '127.0.0.1', '--dir', join(folder, 'redis')], { stdio: 'ignore' }))
+  const [cli = '', ...question] = healthcheck && 'test' in healthcheck ? healthcheck.test.slice(1) : []
+  const ask = (own: Record<string, string>) =>
+    spawnSync(cli, ['-p', port, ...question], { env: { PATH: process.env.PATH, ...own }, encoding: 'utf8' })
+  await until('Redis is healthy', () => ask(environmentOf(services.redis ?? missing('redis'))).status === 0)
+  expect(ask({})).toMatchObject({ status: 1, stderr: expect.stringContaining('NOAUTH') })
 })
 
 function copy(stage: Stage, from: string | undefined, paths: string[]): void {
@@ -149,10 +166,30 @@ function placeOf(image: Image): { cwd: string; uid?: number; gid?: number } {
   return { cwd: placeIn(stage, stage.workdir), ...(process.getuid?.() === 0 && { uid: 65_534, gid: 65_534 }) }
 }
 
+/** As the service does it, in the place of psql. */
+async function makeRoles(): Promise<void> {
+  const { environment, volumes } = services.roles ?? missing('roles')
+  const [file = ''] = volumes[0]?.split(':') ?? []
+  const { POSTGRES_API_PASSWORD = '' } = environmentOf(services.roles ?? missing('roles'))
+  expect(environment).toMatchObject({ PGUSER: 'rivulet', PGDATABASE: 'rivulet' })
+  await runPsqlFile(join(checkout, file), ownDatabase().href, { POSTGRES_API_PASSWORD })
+}
+
+/** As the service logs in: the engine of the test has a password of its own for its superuser. */
+function databaseUrl(service: Service): string {
+  const { username, password } = new URL(services[service]?.environment.DATABASE_URL ?? '')
+  return username === 'rivulet' ? ownDatabase().href : Object.assign(ownDatabase(), { username, password }).href
+}
+
+function ownDatabase(): URL {
+  return Object.assign(new URL(inject('postgresUrl')), { pathname: `/${database}` })
+}
+
 /** What the image sets, and what the service sets, if that is not about where something is. */
 function environment(image: Image, service: Service): Record<string, string> {
   const own = environmentOf(services[service] ?? missing(service), addresses)
-  const here = Object.entries(own).map(([name, value]) => [name, addresses[name] ?? value])
+  const places: Record<string, string> = { ...addresses, ...(own.DATABASE_URL && { DATABASE_URL: databaseUrl(service) }) }
+  const here = Object.entries(own).map(([name, value]) => [name, places[name] ?? value])
   return { PATH: process.env.PATH ?? '', ...stageOf(image).env, ...Object.fromEntries(here) }
 }
 
@@ -162,6 +199,14 @@ function placeIn({ name }: Stage, path: string): string {
 
 function stageOf(name: string): Stage {
   return stages.find(stage => stage.name === name) ?? missing(name)
+}
+
+function makeSecrets(): Record<string, string> {
+  const place = mkdtempSync(join(tmpdir(), 'rivulet-env-'))
+  execFileSync('sh', [join(checkout, 'scripts/make-env.sh'), join(place, '.env')])
+  const made = readEnvFile(readFileSync(join(place, '.env'), 'utf8'))
+  rmSync(place, { recursive: true })
+  return made
 }
 
 function missing(name: string): never {

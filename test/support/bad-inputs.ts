@@ -81,6 +81,19 @@ export const badInputs: readonly BadInput[] = [
   ...['%00', '%2e%2e', '%0d%0aset-cookie:%20a', '..%2f..%2fetc'].map(id =>
     refused(7, `an id that is ${id}`, `GET /v1/tasks/${id}/messages`, 400, 'validation_failed', { says: /"\/id"/ }),
   ),
+  ...['{01890000-0000-7000-8000-000000000000}', '01890000000070008000000000000000'].map(id =>
+    refused(7, `an id that is spelled ${id}`, `GET /v1/tasks/${id}`, 400, 'validation_failed', { says: /"\/id"/ }),
+  ),
+  ...['0', '-1', '01', '1e1', '1.5', '9999999999', '%00'].map(
+    (number): BadInput => ({
+      ...{ row: 7, input: `${number} for the number of a turn`, status: 400, code: 'validation_failed', says: /"\/number"/ },
+      send: ({ key, task }) => [rawRequest(`GET /v1/tasks/${task}/turns/${number}`, { headers: bearer(key) })],
+    }),
+  ),
+  {
+    ...{ row: 7, input: 'a turn that the task does not have', status: 404, code: 'not_found' },
+    send: ({ key, task }) => [rawRequest(`GET /v1/tasks/${task}/turns/999`, { headers: bearer(key) })],
+  },
   refused(8, 'an expectation that we do not know', 'POST /v1/tasks', 417, 'expectation_failed', {
     request: { headers: { expect: 'the-unexpected' }, body: '{"agent":"idle"}' },
   }),

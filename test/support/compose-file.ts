@@ -34,11 +34,13 @@ const service = z.strictObject({
   command: commandLine.optional(),
   environment: z.record(z.string().regex(/^[A-Z][A-Z0-9_]*$/), z.string().nullable()).default({}),
   ports: z.array(port).default([]),
-  volumes: z.array(z.string().regex(/^[\w-]+:\/\S+$/)).default([]),
+  /** A volume of Docker's, or a file of this checkout that the container only reads. */
+  volumes: z.array(z.string().regex(/^([\w-]+:\/\S+|\.\/[\w./-]+:\/[\w./-]+:ro)$/)).default([]),
   depends_on: z
     .record(name, z.strictObject({ condition: z.enum(['service_started', 'service_healthy', 'service_completed_successfully']) }))
     .default({}),
   healthcheck,
+  user: name.optional(),
   restart: z.union([z.enum(['no', 'always', 'unless-stopped']), z.string().regex(/^on-failure(:\d+)?$/)]),
   stop_grace_period: duration.optional(),
   read_only: z.boolean().optional(),
@@ -55,7 +57,8 @@ const file = z
         if (!services[needed]) fault(`${user} depends on ${needed}, which is no service`)
         else if (condition === 'service_healthy' && 'disable' in services[needed].healthcheck) fault(`${needed} is never healthy`)
       }
-      for (const mount of mounts) if (!((mount.split(':')[0] ?? '') in volumes)) fault(`${user} mounts ${mount}, which is no volume`)
+      const sources = mounts.map(mount => mount.split(':')[0] ?? '').filter(source => !source.startsWith('./'))
+      for (const source of sources) if (!(source in volumes)) fault(`${user} mounts ${source}, which is no volume`)
     }
   })
 
@@ -76,6 +79,11 @@ export function environmentOf({ environment }: Service, variables: Variables = {
   return Object.fromEntries(entries.flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])))
 }
 
+/** The variables of an env file, as Compose reads the lines that we write: without quotes. */
+export function readEnvFile(text: string): Record<string, string> {
+  return Object.fromEntries(Array.from(text.matchAll(/^([A-Z][A-Z0-9_]*)=(.+)$/gm), ([, name = '', value = '']) => [name, value]))
+}
+
 function fillIn(value: unknown, variables: Variables): unknown {
   if (typeof value === 'string') return interpolate(value, variables)
   if (Array.isArray(value)) return value.map(item => fillIn(item, variables))
@@ -83,9 +91,15 @@ function fillIn(value: unknown, variables: Variables): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fillIn(item, variables)]))
 }
 
-/** Only `${A:-otherwise}`, which no version of Compose reads differently: some look at what stands in a branch that is not taken. */
+/**
+ * Only `${A:-otherwise}` and `${A:?what to do}`, which no version of Compose reads differently: some look at what stands in a branch that is not
+ * taken. What is needed and missing is an error.
+ */
 function interpolate(text: string, variables: Variables): string {
-  const filled = text.replaceAll(/\$\{(\w+):-([^${}]*)\}/g, (_, variable: string, otherwise: string) => variables[variable] || otherwise)
+  const filled = text.replaceAll(/\$\{(\w+):([-?])([^${}]*)\}/g, (_, variable: string, how: string, words: string) => {
+    if (how === '?' && !variables[variable]) throw new Error(`${variable} is missing: ${words}`)
+    return variables[variable] || words
+  })
   if (filled.includes('$')) throw new Error(`This is not understood: ${text}`)
   return filled
 }

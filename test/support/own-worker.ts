@@ -6,7 +6,7 @@ import { until } from './until.ts'
 
 export type OwnWorkerOptions = Partial<Pick<WorkerOptions, 'redisUrl' | 'url' | 'heartbeatMs' | 'concurrency'>>
 
-/** Ready when this resolves; stopped when the test is over. */
+/** Ready when this resolves; stopped when the test is over. Without a watchdog: it would end the tests. */
 export async function startOwnWorker(
   { url, client, keys }: Platform,
   agents: readonly AgentDefinition[],
@@ -14,7 +14,7 @@ export async function startOwnWorker(
 ): Promise<Worker> {
   const redisPrefix = keys.queuePrefix.slice(1, -':queue}'.length)
   const worker = createWorker({
-    ...{ agents, url, redisPrefix, redisUrl: inject('redisUrl'), heartbeatMs: 500, graceMs: 0, log: silent },
+    ...{ agents, url, redisPrefix, redisUrl: inject('redisUrl'), heartbeatMs: 500, watchdogMs: null, graceMs: 0, log: silent },
     ...options,
   })
   onTestFinished(() => worker.stop())

@@ -87,9 +87,9 @@ export function startProcess(program: Program, name: string, environment: Record
   }
 }
 
-/** The program as one file, unless it is to load agents out of TypeScript: then all of it is loaded as they are. */
+/** The program as one file, unless it is to load agents out of TypeScript: then all of it is loaded as they are. Plain JavaScript it loads by itself. */
 function argumentsFor(program: Program, { AGENT_FILES: agentFiles }: Record<string, string>, root: string | undefined): string[] {
-  if (agentFiles) return ['--import', import.meta.resolve('tsx'), join(root ?? checkout, entries[program])]
+  if (agentFiles?.endsWith('.ts')) return ['--import', import.meta.resolve('tsx'), join(root ?? checkout, entries[program])]
   const { folder, whyNot } = root ? { folder: bundleFolder(root), whyNot: null } : inject('programs')
   if (whyNot) throw new Error(whyNot)
   return ['--enable-source-maps', join(folder, program, 'main.mjs')]

@@ -83,7 +83,7 @@ export async function startPlatform({
   pool.on('error', () => {})
   const redis = connectTestRedis(inject('redisUrl'))
   const keys = createKeys(prefix)
-  const shared = { ...knobs, REDIS_URL: inject('redisUrl'), REDIS_PREFIX: prefix, ...env }
+  const shared = { ...knobs, RIVULET_EXAMPLE_AGENTS: 'on', REDIS_URL: inject('redisUrl'), REDIS_PREFIX: prefix, ...env }
   const processes: PlatformProcess[] = []
   const apis: ApiProcess[] = []
   const workers: PlatformProcess[] = []

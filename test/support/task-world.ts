@@ -30,7 +30,7 @@ export type TaskWorld = {
   /** Does the next thing; false when the task has come to rest. */
   step(): boolean
   /** What Postgres has, now. */
-  rows(): { task: Task; turns: Turn[]; messages: Message[]; epoch: number }
+  rows(): { task: Task; turns: Turn[]; messages: Message[]; nextIndex: number; starts: { turn: number; index: number }[]; epoch: number }
   log: { state(): LogState | null; read(from: Cursor, count: number, to?: Cursor): LogEntry[] }
   /** Loses the last entries, as a Redis that restarts without the end of its file. */
   cut(count: number): void
@@ -70,12 +70,18 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
   return {
     task,
     step: () => !life.next().done,
-    rows: () => ({ task: { ...task }, turns: turns.map(turn => ({ ...turn })), messages: messages.slice(), epoch }),
+    rows: () => ({ task: { ...task }, turns: turns.map(turn => ({ ...turn })), messages: messages.slice(), ...places(), epoch }),
     log: { state, read },
     cut,
     empty: () => {
       log = null
     },
+  }
+
+  /** Where messages belong. */
+  function places(): { nextIndex: number; starts: { turn: number; index: number }[] } {
+    const first = messages.filter(({ turn }, i) => turn !== messages[i - 1]?.turn)
+    return { nextIndex: messages.length, starts: first.map(({ turn, index }) => ({ turn, index })) }
   }
 
   function* live(): Generator<void> {

@@ -25,7 +25,9 @@ describe.skipIf(!hasNativeRedis)('Redis', { timeout: 180_000 }, () => {
   test('fails over to a replica that is behind', async () => {
     const replica = await startPrivateRedis()
     onTestFinished(replica.close)
-    const { hostname, port } = new URL(bench.server.url)
+    const { hostname, port, password } = new URL(bench.server.url)
+    // Servers that stand in for each other have one password.
+    await replica.client.config('SET', 'masterauth', password, 'requirepass', password)
     await replica.client.replicaof(hostname, port)
     await until('the replica follows', async () => /master_link_status:up/.test(await replica.client.info('replication')))
     const viewers = await beginStories(['a', 'b', 'c'])

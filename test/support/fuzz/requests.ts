@@ -35,8 +35,13 @@ export const words: Vocabulary = {
   name: fc.constantFrom('idle', 'idle', 'idle', 'echo', 'never-seen', 'made-up'),
 }
 
+/** What is there for browsers, and not in the description. */
+const pages: OpenApi['paths'] = Object.fromEntries(
+  ['/', '/tasks/{id}', '/assets/{id}', '/docs', '/docs/static/{id}', '/openapi.json'].map(path => [path, { get: {} }]),
+)
+
 export function requestsTo({ paths }: OpenApi, keys: Keys): fc.Arbitrary<FuzzedRequest> {
-  const routes = Object.entries(paths).flatMap(([path, operations]) =>
+  const routes = Object.entries({ ...paths, ...pages }).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]) => requestTo(method.toUpperCase(), path, operation, keys)),
   )
   return fc.oneof(...routes)
@@ -63,6 +68,8 @@ function requestTo(method: string, path: string, { parameters = [], requestBody 
     .map(assemble)
 }
 
+const oddNumber = fc.constantFrom('0', '-1', '01', '1.5', '1e3', '999999999', '9999999999', '0x1', '%31')
+
 function pathOf(path: string): fc.Arbitrary<string> {
   const odd = fc.constantFrom(
     marker,
@@ -81,7 +88,12 @@ function pathOf(path: string): fc.Arbitrary<string> {
     { weight: 25, arbitrary: fc.constant('') },
     { weight: 1, arbitrary: fc.constantFrom('/', '//', `/${marker}`, ';a=b', '%20') },
   )
-  return fc.tuple(id, tail).map(([given, end]) => path.replace('{id}', given) + end)
+  const number = fc.oneof(
+    { weight: 4, arbitrary: fc.constantFrom('1', '2', '3') },
+    { weight: 1, arbitrary: odd },
+    { weight: 1, arbitrary: oddNumber },
+  )
+  return fc.tuple(id, number, tail).map(([given, turn, end]) => path.replace('{id}', given).replace('{number}', turn) + end)
 }
 
 function queryOf(parameters: { name: string; schema: JsonSchema }[]): fc.Arbitrary<string> {
@@ -129,6 +141,9 @@ const oddHeader: fc.Arbitrary<[string, string]> = fc.oneof(
     fc.constantFrom('text/plain', 'application/json; charset=utf-8', 'application/json\ta', `${marker}/x`, ''),
   ),
   fc.tuple(fc.constant('content-encoding'), fc.constantFrom('gzip', 'identity', marker)),
+  fc.tuple(fc.constant('accept-encoding'), fc.constantFrom('gzip', 'gzip;q=0', `gzip;${marker}`, '*', ',;=')),
+  fc.tuple(fc.constant('sec-fetch-site'), fc.constantFrom('cross-site', 'same-origin', marker)),
+  fc.tuple(fc.constant('host'), fc.constantFrom(marker, `${marker}.example:80`, '[', '[::1]:', 'a@b', ':', '\u00e9')),
   fc.tuple(fc.constant('expect'), fc.constantFrom('100-continue', marker)),
   fc.tuple(
     fc.constantFrom(
@@ -189,7 +204,7 @@ function assemble({ method, path, query, headers, body, carriage: { kind, at } }
   const isChunked = kind === 'chunks' && body !== null
   const own = new Set(headers.map(([name]) => name))
   const all: Headers = [
-    ['host', '127.0.0.1'],
+    ...(own.has('host') ? [] : [['host', '127.0.0.1'] as [string, string]]),
     ['connection', isPipelined ? 'keep-alive' : 'close'],
     ...(body && !own.has('content-type') ? [['content-type', 'application/json'] as [string, string]] : []),
     ...(isChunked

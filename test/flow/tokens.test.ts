@@ -1,0 +1,216 @@
+/** Tokens of one task, from outside: what a renewed one may do, how they are ended, what their holders can take from others, what they show. */
+import { createHmac } from 'node:crypto'
+import { type Keyring, openKeyring } from '@rivulet/api/keys'
+import { createClient as connect } from '@rivulet/client'
+import type { CreateTokenInput, Task, Turn } from '@rivulet/protocol'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import type { Answer, ErrorAnswer } from '../support/platform-client.ts'
+import { createClient } from '../support/platform-client.ts'
+import { until } from '../support/until.ts'
+
+const root = 'the-root-key-of-this-test'
+const pepper = 'a pepper that is long enough for this test'
+
+let platform: Platform
+let keyring: Keyring
+let key: string
+beforeAll(async () => {
+  platform = await startPlatform({ apis: 2, env: { RIVULET_KEY: root, KEY_PEPPER: pepper, RIVULET_WORKER_KEY: root } })
+  keyring = openKeyring(platform.databaseUrl)
+  key = (await keyring.create({ tenant: 'acme', name: '', scopes: ['tasks:read', 'tasks:write'] }, pepper)).key
+})
+afterAll(async () => {
+  await keyring.close()
+  await platform.close()
+})
+
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+const owner = (given = key) => connect({ url: platform.url, key: given }).tasks
+const tokenFor = async (id: string, wish: CreateTokenInput, given = key) => (await owner(given).get(id).createToken(wish)).token
+const codeOf = ({ status, body }: Answer) => [status, (body as ErrorAnswer).error?.code]
+
+async function newTask(given = key): Promise<string> {
+  const task = await owner(given).create({
+    agent: 'echo',
+    input: 'hello',
+    params: { secret: 1 },
+    metadata: { secret: 2 },
+    name: crypto.randomUUID(),
+  })
+  await task.result()
+  return task.id
+}
+
+function ask<T = unknown>(
+  method: string,
+  path: string,
+  token: string,
+  { body, headers, url = platform.url }: Ask = {},
+): Promise<Answer<T>> {
+  const json = body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
+  return createClient(() => url).send<T>(method, path, { ...json, headers: { ...json.headers, ...bearer(token), ...headers } })
+}
+
+type Ask = { body?: object; headers?: Record<string, string>; url?: string }
+
+const read = (id: string, token: string, url?: string) => ask('GET', `/v1/tasks/${id}`, token, { ...(url && { url }) })
+const isRefused = async (id: string, token: string, url?: string) => (await read(id, token, url).catch(() => null))?.status === 401
+
+async function watch(id: string, token: string, url = platform.url) {
+  const response = await fetch(`${url}/v1/tasks/${id}/events?follow=true&token=${token}`)
+  expect(response.status).toBe(200)
+  let text = ''
+  let hasEnded = false
+  const ended = (async () => {
+    const decoder = new TextDecoder()
+    for await (const bytes of response.body ?? []) text += decoder.decode(bytes, { stream: true })
+  })()
+    .catch(() => {})
+    .finally(() => {
+      hasEnded = true
+    })
+  await heard('caught_up')
+  return { heard, ended, hasEnded: () => hasEnded, leave: () => void response.body?.cancel().catch(() => {}) }
+
+  function heard(part: string): Promise<string> {
+    return until(`the stream says ${part}`, () => text.includes(part) && text)
+  }
+}
+
+test('a token that a stream hands out may read, and nothing else', async () => {
+  const id = await newTask()
+  const viewer = await watch(id, await tokenFor(id, { can: ['read', 'send', 'cancel'], ttlSeconds: 5 }))
+  const [, fresh = ''] = /"token":"([^"]+)"/.exec(await viewer.heard('event: token')) ?? []
+  viewer.leave()
+  expect((await read(id, fresh)).status).toBe(200)
+  expect(codeOf(await ask('POST', `/v1/tasks/${id}/turns`, fresh, { body: { input: 'more' } }))).toEqual([403, 'forbidden'])
+  expect(codeOf(await ask('POST', `/v1/tasks/${id}/cancel`, fresh, { body: {} }))).toEqual([403, 'forbidden'])
+})
+
+describe('revoking tokens', () => {
+  test('ends those of one subject, with their streams, in every process; the others and later ones stay', async () => {
+    const [id, another] = [await newTask(), await newTask()]
+    const mine = await tokenFor(id, { can: 'read', subject: 'anna' })
+    const kept = [await tokenFor(id, { can: 'read', subject: 'ben' }), await tokenFor(id, { can: 'read' })]
+    const elsewhere = await tokenFor(another, { can: 'read', subject: 'anna' })
+    const cut = await Promise.all(platform.urls.map(url => watch(id, mine, url)))
+    const others = await Promise.all([watch(id, kept[0] ?? ''), watch(id, kept[1] ?? ''), watch(another, elsewhere)])
+    const since = performance.now()
+    await owner().get(id).revokeTokens({ subject: 'anna' })
+    expect(await isRefused(id, mine)).toBe(true)
+    const later = await tokenFor(id, { can: 'read', subject: 'anna' })
+    expect((await read(id, later)).status).toBe(200)
+    await Promise.all(cut.map(({ ended }) => ended))
+    expect(performance.now() - since).toBeLessThan(30_000)
+    for (const url of platform.urls) {
+      await until('the token is refused', () => isRefused(id, mine, url))
+      for (const token of [...kept, later]) expect((await read(id, token, url)).status).toBe(200)
+    }
+    expect(others.map(({ hasEnded }) => hasEnded())).toEqual([false, false, false])
+    for (const { leave } of others) leave()
+  })
+
+  test('without a subject ends all of the task', async () => {
+    const id = await newTask()
+    const tokens = [await tokenFor(id, { can: 'read', subject: 'anna' }), await tokenFor(id, { can: ['read', 'send'] })]
+    await owner().get(id).revokeTokens()
+    for (const token of tokens) expect(await isRefused(id, token)).toBe(true)
+  })
+
+  test.each(['', 'a'.repeat(201)])('of a subject of %j is refused', async subject => {
+    const id = await newTask()
+    expect(codeOf(await ask('DELETE', `/v1/tasks/${id}/tokens?subject=${subject}`, key))).toEqual([400, 'validation_failed'])
+    expect(codeOf(await ask('POST', `/v1/tasks/${id}/tokens`, key, { body: { can: 'read', subject } }))).toEqual([400, 'validation_failed'])
+  })
+
+  test('a subject may be any text, as long as it is', async () => {
+    const id = await newTask()
+    for (const subject of ['anna & ben?', '\u0001'.repeat(200), '\u{1f600}'.repeat(100), 'é'.repeat(200)]) {
+      const token = await tokenFor(id, { can: 'read', subject })
+      expect((await read(id, token)).status).toBe(200)
+      await owner().get(id).revokeTokens({ subject })
+      expect(await isRefused(id, token)).toBe(true)
+    }
+  })
+})
+
+describe('an Idempotency-Key', () => {
+  const send = (id: string, token: string, input: string, idempotencyKey: string) =>
+    ask<{ turn: Turn }>('POST', `/v1/tasks/${id}/turns`, token, { body: { input }, headers: { 'idempotency-key': idempotencyKey } })
+  const isReplay = ({ headers }: Answer) => headers.get('idempotent-replayed') === 'true'
+
+  test('[input 34] that the holder of a token has used is free for its back end, and for another subject', async () => {
+    const id = await newTask()
+    const once = crypto.randomUUID()
+    const anna = await tokenFor(id, { can: 'send', subject: 'anna' })
+    const ben = await tokenFor(id, { can: 'send', subject: 'ben' })
+    const other = (await keyring.create({ tenant: 'acme', name: '', scopes: ['tasks:write'] }, pepper)).key
+    const answers = []
+    for (const token of [anna, ben, await tokenFor(id, { can: 'send' }), key, other])
+      answers.push(await send(id, token, token.slice(-8), once))
+    expect(answers.map(answer => [answer.status, isReplay(answer)])).toEqual(Array(5).fill([202, false]))
+    const again = await send(id, key, key.slice(-8), once)
+    expect([again.body.turn.id, isReplay(again)]).toEqual([answers[3]?.body.turn.id, true])
+  })
+
+  test('is the same for the token that follows, of the same task and subject', async () => {
+    const id = await newTask()
+    for (const subject of [{ subject: 'anna' }, {}]) {
+      const once = crypto.randomUUID()
+      const first = await send(id, await tokenFor(id, { can: 'send', ...subject }), 'once', once)
+      const again = await send(id, await tokenFor(id, { can: 'send', ...subject }), 'once', once)
+      expect([again.body.turn.id, isReplay(again)]).toEqual([first.body.turn.id, true])
+    }
+  })
+})
+
+describe('a caller who may not read', () => {
+  test('is not shown what it may not read: by its token, also where the answer is one that was given before', async () => {
+    const id = await newTask()
+    const headers = { 'idempotency-key': crypto.randomUUID() }
+    const cancel = (token: string) => ask<{ task: Task }>('POST', `/v1/tasks/${id}/cancel`, token, { body: {}, headers })
+    const whole = await cancel(await tokenFor(id, { can: ['read', 'cancel'] }))
+    expect(whole.body.task).toMatchObject({ params: { secret: 1 }, metadata: { secret: 2 }, name: expect.any(String) })
+    const { params: _, metadata: __, name: ___, ...rest } = whole.body.task
+    for (const right of ['cancel', ['cancel', 'send']] as const) {
+      expect((await cancel(await tokenFor(id, { can: [right].flat() }))).body.task).toEqual({ ...rest, params: null, metadata: {} })
+    }
+    const sent = { input: 'secret input', params: { secret: 3 } }
+    const send = (token: string) => ask<{ turn: Turn }>('POST', `/v1/tasks/${id}/turns`, token, { body: sent })
+    expect((await send(await tokenFor(id, { can: ['read', 'send'] }))).body.turn).toMatchObject({ params: sent.params })
+    const { turn } = (await send(await tokenFor(id, { can: 'send' }))).body
+    expect(turn).toMatchObject({ task: id, status: 'queued' })
+    expect(JSON.stringify(turn)).not.toContain('secret')
+  })
+
+  test('is not shown it by a key either, and the client understands the answer', async () => {
+    const id = await newTask()
+    const { name = '' } = (await owner().get(id).detail()).task
+    const writer = (await keyring.create({ tenant: 'acme', name: '', scopes: ['tasks:write'] }, pepper)).key
+    const task = await owner(writer).create({ agent: 'echo', name })
+    expect([task.id, task.task.params, task.task.metadata]).toEqual([id, null, {}])
+    expect(await task.cancel()).toMatchObject({ id, params: null, metadata: {} })
+    expect(JSON.stringify(await task.send('secret'))).not.toContain('secret')
+  })
+})
+
+describe('a token that was made with RIVULET_KEY', () => {
+  const alone = { KEY_PEPPER: '', RIVULET_WORKER_KEY: '' }
+
+  test('shows nothing of the key, is good in every process of the installation, and ends with the key', async () => {
+    const id = await newTask(root)
+    const first = await platform.startApi({ env: alone })
+    const made = await ask<{ token: string }>('POST', `/v1/tasks/${id}/tokens`, root, { body: { can: 'read' }, url: first.url })
+    await first.kill('SIGTERM')
+    const { token } = made.body
+    const [payload = '', signature] = token.replace('rvt_', '').split('.')
+    expect(JSON.parse(Buffer.from(payload, 'base64url').toString())).toMatchObject({ key: 'root' })
+    const guessed = createHmac('sha256', createHmac('sha256', root).update('task tokens').digest()).update(payload).digest('base64url')
+    expect(signature).not.toBe(guessed)
+    const later = await platform.startApi({ env: alone })
+    const changed = await platform.startApi({ env: { ...alone, RIVULET_KEY: `${root}-of-tomorrow` } })
+    expect([(await read(id, token, later.url)).status, (await read(id, token, changed.url)).status]).toEqual([200, 401])
+    for (const api of [later, changed]) await api.kill('SIGTERM')
+  })
+})

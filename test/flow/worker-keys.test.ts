@@ -1,0 +1,269 @@
+/**
+ * Every route below /internal, tried by worker keys that may not: of another tenant, of another agent, without the claim, and without a key. Each
+ * gets what it would get for a turn that does not exist, and changes nothing. The routes are those that the API says it has; one without a row
+ * here fails.
+ */
+import { randomUUID } from 'node:crypto'
+import { type Keyring, type KeyWish, openKeyring } from '@rivulet/api/keys'
+import { connectRedis, createTurnConsumer, type JobEnd } from '@rivulet/broker'
+import type { ClaimAnswer } from '@rivulet/protocol'
+import { createWorker, defineAgent, type Logger } from '@rivulet/worker'
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { type Platform, startPlatform } from '../support/platform.ts'
+import { type Accepted, type Answer, createClient, type ErrorAnswer } from '../support/platform-client.ts'
+import { until } from '../support/until.ts'
+
+const pepper = 'a pepper that is long enough for this test'
+const env = { RIVULET_KEY: 'the-root-key-of-this-test', RIVULET_WORKER_KEY: 'the-worker-key-of-this-test', KEY_PEPPER: pepper }
+
+/** A turn that a worker holds. */
+type Held = { task: string; turn: string; epoch: number; claimId: string }
+
+type Row = {
+  /** What a worker asks about its turn. */
+  ask: (held: Held) => object
+  /** What the turn's holder gets. */
+  holder: (held: Held) => object
+  /** What is asked before the turn is claimed. */
+  isBeforeClaim?: true
+}
+
+const holding = ({ turn, epoch, claimId }: Held) => ({ turn, epoch, claimId })
+const finish = { outcome: { status: 'completed' }, n: 0, digest: '' }
+
+const rows: Record<string, Row> = {
+  claim: { ask: ({ turn, claimId }) => ({ worker: 'w', turn, claimId }), holder: () => ({ answer: 'claimed' }), isBeforeClaim: true },
+  heartbeat: { ask: held => ({ worker: 'w', turns: [holding(held)] }), holder: () => ({ lost: [] }) },
+  reopen: { ask: holding, holder: ({ epoch }) => ({ answer: 'reopened', epoch: epoch + 1 }) },
+  step: { ask: ({ turn, claimId }) => ({ turn, claimId, name: 'one', memory: '{}' }), holder: () => ({ answer: 'remembered' }) },
+  release: { ask: holding, holder: () => ({ answer: 'released' }) },
+  finish: { ask: held => ({ ...holding(held), ...finish }), holder: () => ({ answer: 'committed' }) },
+  messages: { ask: ({ turn, claimId }) => ({ turn, claimId }), holder: ({ task }) => ({ data: [{ task, content: { text: 'secret' } }] }) },
+}
+
+let platform: Platform
+let keyring: Keyring
+/** By what they may do. All of them have the scope `worker`. */
+const keys = { everywhere: '', ofAcme: '', ofRival: '', played: '', otherAgent: '', acmeTasks: '', rivalTasks: '' }
+
+beforeAll(async () => {
+  platform = await startPlatform({ env, workers: 0 })
+  keyring = openKeyring(platform.databaseUrl)
+  keys.everywhere = await makeKey({ allTenants: true })
+  keys.ofAcme = await makeKey({ tenant: 'acme' })
+  keys.ofRival = await makeKey({ tenant: 'rival' })
+  keys.played = await makeKey({ tenant: 'acme', agents: ['played'] })
+  keys.otherAgent = await makeKey({ allTenants: true, agents: ['other'] })
+  keys.acmeTasks = await makeKey({ tenant: 'acme', scopes: ['tasks:read', 'tasks:write'] })
+  keys.rivalTasks = await makeKey({ tenant: 'rival', scopes: ['tasks:read', 'tasks:write'] })
+  const agents = ['played', 'other'].map(name => ({ name, description: 'shared' }))
+  expect((await ask('hello', { worker: 'w', agents }, keys.everywhere)).status).toBe(200)
+})
+afterAll(async () => {
+  await keyring.close()
+  await platform.close()
+})
+
+async function makeKey(wish: Partial<KeyWish>): Promise<string> {
+  return (await keyring.create({ tenant: 'default', name: 'test', scopes: ['worker'], ...wish }, pepper)).key
+}
+
+function ask<T = unknown>(call: string, body: unknown, key?: string): Promise<Answer<T>> {
+  return createClient(() => platform.url).post<T>(`/internal/${call}`, body, key ? { authorization: `Bearer ${key}` } : {})
+}
+
+/** Status and body, without the id that was asked for and without what differs by chance. */
+async function said(call: string, row: Row, held: Held, key?: string): Promise<unknown> {
+  const { status, body } = await ask(call, row.ask(held), key)
+  return [
+    status,
+    JSON.parse(
+      JSON.stringify(body)
+        .replaceAll(held.turn, 'TURN')
+        .replace(/"requestId":"[^"]+"/, '"requestId":""'),
+    ),
+  ]
+}
+
+function post<T>(path: string, body: object, key: string): Promise<Answer<T>> {
+  return createClient(() => platform.url).post<T>(path, body, { authorization: `Bearer ${key}` })
+}
+
+async function newTurn(agent = 'played'): Promise<Held> {
+  const { body } = await post<Accepted>('/v1/tasks', { agent, input: 'secret' }, keys.acmeTasks)
+  return { task: body.task.id, turn: body.turn.id, epoch: 1, claimId: randomUUID() }
+}
+
+async function claimed(): Promise<Held> {
+  const held = await newTurn()
+  const { body } = await ask<ClaimAnswer>('claim', rows.claim?.ask(held), keys.everywhere)
+  if (body.answer !== 'claimed') throw new Error(`The turn is ${body.answer}`)
+  return { ...held, epoch: body.epoch }
+}
+
+async function stored({ turn }: Held): Promise<unknown> {
+  const { rows: found } = await platform.pg.query('select * from turns where id = $1', [turn])
+  const { rows: steps } = await platform.pg.query('select * from steps where turn = $1', [turn])
+  return [found, steps]
+}
+
+test('every route for workers is in the table, and no other', async () => {
+  const { body } = await createClient(() => platform.url).get<{ paths: Record<string, object> }>('/openapi.json')
+  const offered = Object.keys(body.paths).flatMap(path => path.split('/internal/')[1] ?? [])
+  expect(offered.sort()).toEqual([...Object.keys(rows), 'hello'].sort())
+})
+
+describe.each(Object.entries(rows))('POST /internal/%s', (call, row) => {
+  const prepare = () => (row.isBeforeClaim ? newTurn() : claimed())
+
+  test('returns to a key of another tenant, or of another agent, what it returns for no turn', async () => {
+    const held = await prepare()
+    const before = await stored(held)
+    const nowhere = { ...held, turn: randomUUID() }
+    const unknown = await said(call, row, nowhere, keys.everywhere)
+    for (const name of ['ofRival', 'otherAgent'] as const) {
+      expect([name, await said(call, row, held, keys[name])]).toEqual([name, unknown])
+      expect([name, await said(call, row, nowhere, keys[name])]).toEqual([name, unknown])
+    }
+    expect(await stored(held)).toEqual(before)
+  })
+
+  test('refuses no key, and keys without the scope', async () => {
+    const held = await prepare()
+    const before = await stored(held)
+    expect((await ask(call, row.ask(held))).status).toBe(401)
+    expect((await ask(call, row.ask(held), keys.acmeTasks)).status).toBe(403)
+    expect(await stored(held)).toEqual(before)
+  })
+
+  test.runIf(!row.isBeforeClaim)('needs the claim: another one is as good as no turn, and none is no request', async () => {
+    const held = await claimed()
+    const before = await stored(held)
+    const unknown = await said(call, row, { ...held, turn: randomUUID() }, keys.everywhere)
+    expect(await said(call, row, { ...held, claimId: randomUUID() }, keys.everywhere)).toEqual(unknown)
+    const { claimId: _, ...claimless } = held
+    expect((await ask<ErrorAnswer>(call, row.ask(claimless as Held), keys.everywhere)).body.error.code).toBe('validation_failed')
+    expect(await stored(held)).toEqual(before)
+  })
+
+  test.each(['everywhere', 'ofAcme', 'played'] as const)('does what a key that may asks for (%s)', async name => {
+    const held = await prepare()
+    const { status, body } = await ask(call, row.ask(held), keys[name])
+    expect([status, body]).toEqual([200, expect.objectContaining({})])
+    expect(body).toMatchObject(row.holder(held))
+  })
+})
+
+describe('POST /internal/hello', () => {
+  const hello = (key: string, ...names: string[]) =>
+    ask<ErrorAnswer>('hello', { worker: randomUUID(), agents: names.map(name => ({ name, description: 'mine' })) }, key)
+  const agentsOf = async (key: string): Promise<{ name: string; description: string }[]> =>
+    JSON.parse(await (await fetch(`${platform.url}/v1/agents`, { headers: { authorization: `Bearer ${key}` } })).text()).data
+
+  test('takes only the agents of the key', async () => {
+    expect((await hello(keys.otherAgent, 'other')).status).toBe(200)
+    const refused = await hello(keys.otherAgent, 'other', 'played')
+    expect([refused.status, refused.body.error.code, refused.body.error.message]).toEqual([
+      403,
+      'forbidden',
+      expect.stringContaining('other'),
+    ])
+  })
+
+  test('gives an agent that a tenant’s worker brings to that tenant alone', async () => {
+    const own = `own-${randomUUID()}`
+    expect((await hello(keys.ofAcme, own)).status).toBe(200)
+    expect((await agentsOf(keys.acmeTasks)).map(({ name }) => name)).toContain(own)
+    expect((await agentsOf(keys.rivalTasks)).map(({ name }) => name)).not.toContain(own)
+    const create = async (key: string, extra: object = {}) => (await post('/v1/tasks', { agent: own, ...extra }, key)).status
+    expect([await create(keys.acmeTasks), await create(keys.acmeTasks, { name: 'named' })]).toEqual([201, 201])
+    expect([await create(keys.rivalTasks), await create(keys.rivalTasks, { name: 'named' })]).toEqual([422, 422])
+    expect((await hello(keys.ofRival, own)).status).toBe(403)
+    expect((await hello(keys.ofAcme, own)).status).toBe(200)
+  })
+
+  test('lets no tenant’s worker take, or describe, an agent of all tenants', async () => {
+    const refused = await hello(keys.ofAcme, 'played')
+    expect([refused.status, refused.body.error.code, refused.body.error.message]).toEqual([
+      ...[403, 'forbidden', expect.stringMatching(/played.*--all-tenants/)],
+    ])
+    expect(await agentsOf(keys.rivalTasks)).toContainEqual(expect.objectContaining({ name: 'played', description: 'shared' }))
+  })
+
+  test('gives a tenant’s agent to all once a worker of all tenants brings it, and refuses the tenant’s worker from then on', async () => {
+    const own = `own-${randomUUID()}`
+    expect((await hello(keys.ofAcme, own)).status).toBe(200)
+    expect((await hello(keys.everywhere, own)).status).toBe(200)
+    expect((await agentsOf(keys.rivalTasks)).map(({ name }) => name)).toContain(own)
+    expect((await hello(keys.ofAcme, own)).status).toBe(403)
+  })
+})
+
+test('a turn whose job went to a worker that may not run it is sent again, and runs elsewhere', async () => {
+  const taken: [key: string, answer: string][] = []
+  const consume = (key: string) => {
+    const run = async (turn: string): Promise<JobEnd> => {
+      const { body } = await ask<ClaimAnswer>('claim', { worker: 'w', turn, claimId: randomUUID() }, key)
+      taken.push([key, body.answer])
+      return 'done'
+    }
+    const redis = connectRedis('blocking', { url: inject('redisUrl'), onError: () => {} })
+    const consumer = createTurnConsumer({ agent: 'other', redis, keys: platform.keys, concurrency: 1, run, onError: () => {} })
+    return async () => {
+      await consumer.close()
+      redis.disconnect()
+    }
+  }
+  const leave = consume(keys.ofRival)
+  await newTurn('other')
+  await until('the job was taken in vain', () => taken.length > 0)
+  expect(taken[0]).toEqual([keys.ofRival, 'settled'])
+  await leave()
+  const stop = consume(keys.ofAcme)
+  onTestFinished(stop)
+  await until('it runs elsewhere', () => taken.some(([key, answer]) => key === keys.ofAcme && answer === 'claimed'))
+})
+
+describe('a worker process', () => {
+  const silent: Logger = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent }
+  const start = (key: string, name: string) => {
+    const agent = defineAgent(name, async turn => {
+      const history = await turn.history()
+      await turn.step('count', () => history.length)
+      await turn.send(`heard ${history.length}`)
+    })
+    const redisPrefix = platform.keys.queuePrefix.slice(1, -':queue}'.length)
+    const worker = createWorker({
+      agents: [agent],
+      url: platform.url,
+      redisUrl: inject('redisUrl'),
+      redisPrefix,
+      key,
+      log: silent,
+      heartbeatMs: 200,
+    })
+    onTestFinished(() => worker.stop())
+    return worker
+  }
+
+  test('with the key of a tenant and an agent of its own does that tenant’s work', async () => {
+    const own = `own-${randomUUID()}`
+    start(await makeKey({ tenant: 'acme', agents: [own] }), own)
+    const accepted = await until('the agent is there', async () => {
+      const { status, body } = await post<Accepted>('/v1/tasks', { agent: own, input: 'hello' }, keys.acmeTasks)
+      return status === 201 && body
+    })
+    await until('its turn has ended', async () => {
+      const { rows: turns } = await platform.pg.query('select status from turns where id = $1', [accepted.turn.id])
+      return turns[0].status === 'completed'
+    })
+    const { rows: found } = await platform.pg.query("select content->>'text' as text from messages where task = $1 order by index", [
+      accepted.task.id,
+    ])
+    expect(found.map(({ text }) => text)).toEqual(['hello', 'heard 1'])
+  })
+
+  test('with the key of a tenant does not start for an agent of all tenants, and says what to do', async () => {
+    await expect(start(keys.ofAcme, 'played').refused).rejects.toThrow(/played.*--all-tenants/)
+  })
+})

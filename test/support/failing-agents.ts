@@ -1,0 +1,35 @@
+/** Agents that fail in the ways in which an agent's own text could reach its viewers. */
+import { AgentError, openaiModel, runAgent, user } from '@rivulet/agent'
+import { defineAgent, delta, RivuletError } from '@rivulet/worker'
+
+/** What an exception may hold: where a database is, and how to get in. */
+export const secret = 'connect ECONNREFUSED postgres://app:hunter2@db-7.internal:5432'
+
+export default [
+  defineAgent('throws', async function* () {
+    yield delta(0, 'half')
+    throw new Error(secret)
+  }),
+  defineAgent('throws-in-scope', turn =>
+    turn.message({ type: 'text', text: 'half', format: 'plain' }, async () => {
+      throw new TypeError('fetch failed', { cause: new Error(secret) })
+    }),
+  ),
+  defineAgent('throws-in-step', async turn => {
+    await turn.step('look', async () => {
+      await turn.send('half')
+      turn.message({ type: 'text', text: 'open', format: 'plain' })
+      throw secret
+    })
+  }),
+  defineAgent('runs', async turn => {
+    const model = openaiModel({ model: 'm', baseUrl: turn.params as string, apiKey: 'k', retry: { maxRetries: 0 } })
+    await turn.autoSend(runAgent({ model, messages: [user('hi')] }))
+  }),
+  defineAgent('means-it', async () => {
+    throw new RivuletError('agent_error', 'There is no order 7', { cause: new Error(secret) })
+  }),
+  defineAgent('means-it-in-a-run', async () => {
+    throw new AgentError('There is no order 7')
+  }),
+]

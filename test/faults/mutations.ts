@@ -52,7 +52,7 @@ export const mutations: Mutation[] = [
     name: 'commit before announcing',
     changes: [
       {
-        file: 'apps/api/src/turn-ending.ts',
+        file: 'apps/api/src/turns/turn-ending.ts',
         find: ";await globalThis.failpoint('folded')",
         replace: `await announcing.announceEnds([{ ...turn, ...end, finishedAt: new Date() }], closed.events, [])
           await new Promise(resolve => setTimeout(resolve, 1_000))`,
@@ -64,7 +64,7 @@ export const mutations: Mutation[] = [
     name: 'the synchronous join: a snapshot, and everything after it',
     changes: [
       {
-        file: 'apps/api/src/viewer.ts',
+        file: 'apps/api/src/stream/viewer.ts',
         find: /send\(missed \?\? \[makeSnapshot\(\)\]\)\n\s*cursor = feed\.position\(\)/,
         replace: `const told = missed ?? [makeSnapshot()]
           waits += 1

@@ -49,6 +49,21 @@ const mayKnow: Record<string, string[]> = {
   examples: ['packages/worker', 'packages/agent'],
 }
 
+/**
+ * The rooms of the API: each folder of `apps/api/src`, and the folders beside it that it may import. `turns` and `stream` never import each other, so
+ * that a reader of one needs only the log, the store and the telemetry. Files outside a room wire the rooms together; `config.ts` is open to all.
+ */
+const rooms: Record<string, string[]> = {
+  store: [],
+  telemetry: ['store'],
+  log: ['store', 'telemetry'],
+  access: ['store', 'telemetry'],
+  turns: ['store', 'telemetry', 'log'],
+  stream: ['store', 'telemetry', 'log'],
+  http: ['store', 'telemetry', 'log', 'access', 'turns', 'stream'],
+}
+const house = 'apps/api/src'
+
 // These also run in browsers. The tests of an SDK need a server to talk to; those of the protocol and of the runtime need nothing.
 const withoutNode = ['packages/protocol', 'packages/runtime', 'packages/agent', 'packages/client', 'packages/views']
 const withoutNodeEvenInTests = ['packages/protocol', 'packages/runtime']
@@ -96,9 +111,18 @@ function violationsOf(source: Source, tree: Tree): string[] {
 
   function whyNotFile(path: string): string | null {
     if (isInside(source.path, 'examples') && !isInside(path, 'examples')) return 'a relative import stays inside examples'
+    const closed = whyNotRoom(path)
+    if (closed) return closed
     const owner = tree.workspaces.find(({ folder }) => isInside(path, folder)) ?? null
     if (owner === home || (isOnlooker && ['test/support', 'scripts'].some(shared => isInside(path, shared)))) return null
     return home ? `a relative import stays inside ${home.folder}` : 'a package is imported by its name'
+  }
+
+  function whyNotRoom(path: string): string | null {
+    const [from, to] = [roomOf(source.path), roomOf(path)]
+    if (!from || from === to || isTest(source.path) || path === `${house}/config.ts`) return null
+    if (to && rooms[from]?.includes(to)) return null
+    return to ? `${from} may not import ${to}` : `${from} may not import what wires the rooms together`
   }
 
   function whyNotWorkspace(target: Workspace, specifier: string): string | null {
@@ -121,6 +145,12 @@ function violationsOf(source: Source, tree: Tree): string[] {
 
 function cycleSentence(cycle: Cycle): string {
   return `import cycle: ${[...cycle, cycle[0]].join(' → ')}`
+}
+
+/** Null for a file outside every room. */
+function roomOf(path: string): string | null {
+  const [room = '', ...rest] = isInside(path, house) ? path.slice(house.length + 1).split('/') : []
+  return rest.length > 0 && room in rooms ? room : null
 }
 
 function isTest(path: string): boolean {

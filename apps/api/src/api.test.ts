@@ -9,7 +9,7 @@ import { startProxy } from '../../../test/support/proxy.ts'
 import { until } from '../../../test/support/until.ts'
 import { startApi } from './api.ts'
 import { readConfig } from './config.ts'
-import { openDatabase } from './store/database.ts'
+import { openDatabase } from './store/connection/database.ts'
 
 const idle = { agent: 'idle', input: 'x' }
 

@@ -23,23 +23,23 @@ import { createTaskTokens } from './access/task-token.ts'
 import { createTokenBuckets } from './access/token-bucket.ts'
 import { createTokenRevocations } from './access/token-revocations.ts'
 import { loadSigningKeys, type SigningKeys } from './access/token-signing.ts'
-import { watchCapacity } from './capacity.ts'
 import { type Config, isLoopback } from './config.ts'
-import { createHub, type SentSnapshots } from './hub.ts'
-import { createMetricSamples } from './metric-samples.ts'
-import { createMetrics } from './metrics.ts'
-import { type Reconciler, startReconciler } from './reconciler.ts'
-import { createRelay } from './relay.ts'
-import { createServer } from './server.ts'
-import type { Services } from './services.ts'
-import { createStoredTasks } from './snapshot.ts'
-import { createTaskAcceptance } from './store/accept-tasks.ts'
-import { openDatabase } from './store/database.ts'
-import { hasLiveKey } from './store/keys.ts'
-import { requireFitSchema } from './store/schema-fitness.ts'
-import { createTurnAnnouncing } from './turn-announcing.ts'
-import { createTurnDeaths } from './turn-deaths.ts'
-import { createTurnEnding } from './turn-ending.ts'
+import { createServer } from './http/server.ts'
+import type { Services } from './http/services.ts'
+import { hasLiveKey } from './store/access/keys.ts'
+import { openDatabase } from './store/connection/database.ts'
+import { requireFitSchema } from './store/connection/schema-fitness.ts'
+import { createTaskAcceptance } from './store/tasks/accept-tasks.ts'
+import { createHub, type SentSnapshots } from './stream/hub.ts'
+import { createStoredTasks } from './stream/snapshot.ts'
+import { createMetricSamples } from './telemetry/metric-samples.ts'
+import { createMetrics } from './telemetry/metrics.ts'
+import { watchCapacity } from './turns/capacity.ts'
+import { type Reconciler, startReconciler } from './turns/reconciler.ts'
+import { createRelay } from './turns/relay.ts'
+import { createTurnAnnouncing } from './turns/turn-announcing.ts'
+import { createTurnDeaths } from './turns/turn-deaths.ts'
+import { createTurnEnding } from './turns/turn-ending.ts'
 
 /** Over how long open streams are ended when this process stops. */
 const drainMs = 1_000
@@ -66,10 +66,10 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const reader = createLogReader({ redis, keys: redisKeys })
   const announcer = createLogAnnouncer({ redis, keys: redisKeys, retentionMs: config.logRetentionMs })
   const metrics = createMetrics()
-  const { db, of, pool } = database
+  const { db, databaseFor, pool } = database
   const relay = createRelay({ db, queue, logger, metrics, tracer })
   const announcing = createTurnAnnouncing({ db, reader, announcer, logger })
-  const ending = createTurnEnding({ db, of, reader, announcer, announcing, logger, metrics })
+  const ending = createTurnEnding({ db, databaseFor, reader, announcer, announcing, logger, metrics })
   const deaths = createTurnDeaths({ db, ending, metrics, logger })
   const pushed = connectRedis('subscriber', { url: config.redisUrl, onError })
   const onFeedError = (error: unknown) => logger.warn({ err: error }, 'a feed could not be read')
@@ -77,7 +77,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     createLogSubscriber({ redis: pushed, keys: redisKeys, ...handlers })
   const onSnapshots = (sent: SentSnapshots) => logger[sent.reason === 'join' ? 'debug' : 'info'](sent, 'viewers were sent a snapshot')
   const hub = createHub({
-    stored: createStoredTasks(of, limits.snapshotBytes),
+    stored: createStoredTasks(databaseFor, limits.snapshotBytes),
     log: reader,
     subscribe,
     metrics,
@@ -95,7 +95,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const keys = createKeyCheck({ db, key, workerKey, pepper })
   let signingKeys: SigningKeys | null = null
   const tokens = createTaskTokens(() => signingKeys)
-  const revocations = createTokenRevocations({ db, of })
+  const revocations = createTokenRevocations({ db, databaseFor })
   const streams = createOpenStreams({
     ...{ keys, tokens, revocations, limits: config.streamLimits },
     onCut: (whose, count) => logger.info({ ...whose, streams: count }, 'streams of revoked or expired keys or tokens were ended'),
@@ -103,13 +103,13 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   })
   const services: Services = {
     config,
-    door: { keys, tokens, revocations, rates: createTokenBuckets(config.rateLimit) },
+    access: { keys, tokens, revocations, rates: createTokenBuckets(config.rateLimit) },
     streams,
     capacity,
     db,
     leases: database.leases,
-    of,
-    acceptance: createTaskAcceptance(of),
+    databaseFor,
+    acceptance: createTaskAcceptance(databaseFor),
     reader,
     announcer,
     relay,

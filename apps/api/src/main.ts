@@ -3,8 +3,8 @@ import { openTelemetryTracer } from '@rivulet/runtime/open-telemetry'
 import { pino } from 'pino'
 import { startApi } from './api.ts'
 import { readConfig, readDatabaseUrl } from './config.ts'
-import { describeError } from './log-error.ts'
-import { migrate } from './store/migrate.ts'
+import { migrate } from './store/connection/migrate.ts'
+import { describeError } from './telemetry/log-error.ts'
 
 try {
   if (process.argv[2] === 'migrate') await migrate(readDatabaseUrl(process.env))

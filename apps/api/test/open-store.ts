@@ -1,6 +1,6 @@
 /** The store of a test file, on a database of its own, with an agent to create tasks for. Whoever opens it closes it. */
 import { createTestDatabase } from '../../../test/support/database.ts'
-import { type DatabaseHandle, openDatabase } from '../src/store/database.ts'
+import { type DatabaseHandle, openDatabase } from '../src/store/connection/database.ts'
 
 export async function openStore(): Promise<DatabaseHandle> {
   const { url } = await createTestDatabase()

@@ -1,6 +1,6 @@
 import fastify from 'fastify'
 import { describe, expect, test } from 'vitest'
-import { handleErrors } from '../http-errors.ts'
+import { handleErrors } from '../http/errors.ts'
 import { checkHosts } from './allowed-hosts.ts'
 
 function ask(host: string, url: string, allowed: string[]) {

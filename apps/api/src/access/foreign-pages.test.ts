@@ -1,6 +1,6 @@
 import fastify from 'fastify'
 import { expect, test } from 'vitest'
-import { handleErrors } from '../http-errors.ts'
+import { handleErrors } from '../http/errors.ts'
 import { refuseForeignPages } from './foreign-pages.ts'
 
 async function ask(headers: Record<string, string>, method: 'GET' | 'POST' | 'DELETE' = 'POST') {

@@ -23,7 +23,7 @@ declare module 'fastify' {
   }
 }
 
-export type Door = {
+export type Access = {
   keys: KeyCheck
   tokens: TaskTokens
   revocations: TokenRevocations
@@ -32,7 +32,7 @@ export type Door = {
 }
 
 /** @param isOpen no key is asked for: local development. */
-export function guardRoutes(scope: FastifyInstance, { keys, tokens, revocations, rates }: Door, isOpen: boolean): void {
+export function guardRoutes(scope: FastifyInstance, { keys, tokens, revocations, rates }: Access, isOpen: boolean): void {
   scope.decorate(mark, true)
   scope.decorateRequest('principal')
   scope.addHook('onRoute', ({ method, url, config, schema }) => {

@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createTestDatabase } from '../../../../test/support/database.ts'
-import { openKeyring } from '../keyring.ts'
-import { openDatabase } from '../store/database.ts'
+import { openDatabase } from '../store/connection/database.ts'
 import { believedMs, createKeyCheck } from './key-check.ts'
+import { openKeyring } from './keyring.ts'
 
 const pepper = 'a pepper that is long enough for this test'
 

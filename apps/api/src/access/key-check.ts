@@ -5,11 +5,13 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { Database } from '../store/database.ts'
-import { createGathering } from '../store/gathering.ts'
-import { type FoundKey, findKeys, liveKeys, noteKeyUse } from '../store/keys.ts'
+import { type FoundKey, findKeys, liveKeys, noteKeyUse } from '../store/access/keys.ts'
+import { type Scope, scopes } from '../store/access/scopes.ts'
+import { createBatcher } from '../store/connection/batcher.ts'
+import type { Database } from '../store/connection/database.ts'
+import { defaultTenant } from '../store/connection/tenant.ts'
 import { digestOfSecret, parseKeyText } from './key-secret.ts'
-import { defaultTenant, type Principal, rootKeyId, type Scope, scopes, workerKeyId } from './principal.ts'
+import { type Principal, rootKeyId, workerKeyId } from './principal.ts'
 
 /** How long a key that was found is believed. Together with a round of the sweep it stays below the 30 s that a revocation may take. */
 export const believedMs = 15_000
@@ -44,7 +46,7 @@ export function createKeyCheck({ db, key, workerKey, pepper }: KeyCheckDeps): Ke
   const believed = new LRUCache<string, Principal>({ max: maxBelieved, ttl: believedMs })
   const asking = new Map<string, Promise<Principal | null>>()
   const refused = new LRUCache<string, true>({ max: maxRefused, ttl: refusedMs })
-  const findKey = createGathering(maxAsked, (ids: readonly string[]) => findKeys(db, ids))
+  const findKey = createBatcher(maxAsked, (ids: readonly string[]) => findKeys(db, ids))
   return { check, holder, stillLive }
 
   async function check(text: string): Promise<Principal | null> {

@@ -90,7 +90,7 @@ export function createOpenStreams({ keys, tokens, revocations, limits, onCut, on
   }
 
   function refuseBeyond(name: string | null | undefined, limit: number, what: string): void {
-    if (name && counts.of(name) >= limit) throw new RivuletError('too_many_streams', `${what} ${limit} open streams in a process`)
+    if (name && counts.countOf(name) >= limit) throw new RivuletError('too_many_streams', `${what} ${limit} open streams in a process`)
   }
 
   function tick(): void {

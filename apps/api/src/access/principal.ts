@@ -1,11 +1,9 @@
-/** Who asks, and what they may do: the holder of a key, or of a token that a key has signed for one task. */
+/** The caller of a request and its permissions: a key, or a token that a key signed for one task. */
 import type { TokenRight } from '@rivulet/protocol'
+import type { Reach } from '../store/access/reach.ts'
+import { type Scope, scopes } from '../store/access/scopes.ts'
+import { defaultTenant, everyTenant } from '../store/connection/tenant.ts'
 import type { TokenClaims } from './token-claims.ts'
-
-/** `admin` includes both scopes of tasks; `worker` is for `/internal` and for nothing else. */
-export const scopes = ['tasks:read', 'tasks:write', 'admin', 'worker'] as const
-
-export type Scope = (typeof scopes)[number]
 
 export type Principal = {
   tenant: string
@@ -33,16 +31,14 @@ export type RouteAccess = {
   tokenInQuery?: boolean
 }
 
-export const defaultTenant = 'default'
-
 /** The ids of the keys of the environment. They stand in tokens and logs, so they say nothing about the keys themselves. */
 export const rootKeyId = 'root'
 export const workerKeyId = 'root-worker'
 
-/** Whoever asks, where no key is asked for. */
+/** The caller where the API asks for no key. */
 export const anybody: Principal = { tenant: defaultTenant, scopes, key: null, expiresAt: null, isRoot: true, allTenants: true }
 
-/** Whoever holds a token is limited like anybody else: it is a browser, whoever made the token. */
+/** A token is limited even if the root key signed it, because a browser holds it. */
 export function isLimited({ isRoot, token }: Principal): boolean {
   return !isRoot || token !== undefined
 }
@@ -63,4 +59,9 @@ export function namespaceOf({ key, token }: Principal): string {
 
 export function holds(principal: Principal, scope: Scope): boolean {
   return principal.scopes.includes(scope) || (scope !== 'worker' && principal.scopes.includes('admin'))
+}
+
+/** The turns that a worker may touch. */
+export function reachOf({ tenant, allTenants, agents = null }: Principal): Reach {
+  return { tenant: allTenants ? everyTenant : tenant, agents }
 }

@@ -1,12 +1,12 @@
 /** Counts by name. A name whose count is 0 takes no memory. */
-export type Tally = { of(name: string): number; add(name: string): void; remove(name: string): void }
+export type Tally = { countOf(name: string): number; add(name: string): void; remove(name: string): void }
 
 export function createTally(): Tally {
   const counts = new Map<string, number>()
-  const of = (name: string) => counts.get(name) ?? 0
+  const countOf = (name: string) => counts.get(name) ?? 0
   return {
-    of,
-    add: name => void counts.set(name, of(name) + 1),
-    remove: name => void (of(name) > 1 ? counts.set(name, of(name) - 1) : counts.delete(name)),
+    countOf,
+    add: name => void counts.set(name, countOf(name) + 1),
+    remove: name => void (countOf(name) > 1 ? counts.set(name, countOf(name) - 1) : counts.delete(name)),
   }
 }

@@ -17,10 +17,10 @@ export function createTokenBuckets({ perSecond, burst }: { perSecond: number; bu
     const now = performance.now()
     const known = buckets.get(name)
     const left = known ? Math.min(burst, known.left + ((now - known.at) / 1_000) * perSecond) : burst
-    const isHad = left >= 1
-    buckets.set(name, { left: isHad ? left - 1 : left, at: now })
+    const isAllowed = left >= 1
+    buckets.set(name, { left: isAllowed ? left - 1 : left, at: now })
     if (buckets.size > maxBuckets) forgetFull(now)
-    return isHad ? 0 : Math.ceil((1 - left) / perSecond)
+    return isAllowed ? 0 : Math.ceil((1 - left) / perSecond)
   }
 
   function forgetFull(now: number): void {

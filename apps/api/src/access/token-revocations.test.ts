@@ -1,10 +1,10 @@
 /** Which tokens are revoked, against a real database. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openStore } from '../../test/open-store.ts'
-import { createTask } from '../store/create-task.ts'
-import type { DatabaseHandle } from '../store/database.ts'
+import { beginTokenSession, forgetRevocations } from '../store/access/token-revocations.ts'
+import type { DatabaseHandle } from '../store/connection/database.ts'
 import { tokenRevocations } from '../store/schema.ts'
-import { beginTokenSession, forgetRevocations } from '../store/token-revocations.ts'
+import { createTask } from '../store/tasks/create-task.ts'
 import { believedMs } from './key-check.ts'
 import type { TokenClaims } from './token-claims.ts'
 import { createTokenRevocations } from './token-revocations.ts'
@@ -17,11 +17,11 @@ afterAll(() => store.close())
 
 async function newTask(tenant = 'acme'): Promise<string> {
   const request = { agent: 'echo', priority: 0, delayMs: 0, timeoutMs: 1_000, maxAttempts: 1 }
-  return (await store.of(tenant).transaction(tx => createTask(tx, tenant, request, 10))).task.id
+  return (await store.databaseFor(tenant).transaction(tx => createTask(tx, tenant, request, 10))).task.id
 }
 
 async function begin(task: string, subject: string | null = null, tenant = 'acme'): Promise<TokenClaims> {
-  const startedAt = await beginTokenSession(store.of(tenant), tenant, task)
+  const startedAt = await beginTokenSession(store.databaseFor(tenant), tenant, task)
   return { tenant, task, subject, startedAt, session: '', can: ['read'], key: 'k', issuedAt: 0, expiresAt: 0, endsAt: 0 }
 }
 

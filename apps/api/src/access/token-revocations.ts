@@ -3,10 +3,10 @@
  * come back at once are one question; questions about different ones that come together share a query.
  */
 import { LRUCache } from 'lru-cache'
-import type { Database, DatabaseHandle } from '../store/database.ts'
-import { createGathering } from '../store/gathering.ts'
-import type { Tenant } from '../store/tenant.ts'
-import { revocationsOf, revokeTokens, type TokenHolder } from '../store/token-revocations.ts'
+import { revocationsOf, revokeTokens, type TokenHolder } from '../store/access/token-revocations.ts'
+import { createBatcher } from '../store/connection/batcher.ts'
+import type { Database, DatabaseHandle } from '../store/connection/database.ts'
+import type { Tenant } from '../store/connection/tenant.ts'
 import { believedMs } from './key-check.ts'
 import type { TokenClaims } from './token-claims.ts'
 
@@ -23,9 +23,15 @@ export type TokenRevocations = {
 }
 
 /** `db` acts for all tenants. */
-export function createTokenRevocations({ db, of }: { db: Database; of: DatabaseHandle['of'] }): TokenRevocations {
+export function createTokenRevocations({
+  db,
+  databaseFor,
+}: {
+  db: Database
+  databaseFor: DatabaseHandle['databaseFor']
+}): TokenRevocations {
   const believed = new LRUCache<string, Promise<number | null>>({ max: maxBelieved, ttl: believedMs })
-  const find = createGathering(maxAsked, (holders: readonly TokenHolder[]) => revocationsOf(db, holders))
+  const find = createBatcher(maxAsked, (holders: readonly TokenHolder[]) => revocationsOf(db, holders))
   return { isRevoked, revokedAmong, revoke }
 
   async function isRevoked(claims: TokenClaims): Promise<boolean> {
@@ -47,7 +53,7 @@ export function createTokenRevocations({ db, of }: { db: Database; of: DatabaseH
   }
 
   async function revoke(tenant: Tenant, holder: TokenHolder): Promise<void> {
-    await revokeTokens(of(tenant), tenant, holder)
+    await revokeTokens(databaseFor(tenant), tenant, holder)
     believed.clear()
   }
 }

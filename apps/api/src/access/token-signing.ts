@@ -7,8 +7,8 @@ import { scrypt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { FastifyBaseLogger } from 'fastify'
-import type { Database } from '../store/database.ts'
-import { readSecret } from '../store/secrets.ts'
+import { readSecret } from '../store/access/secrets.ts'
+import type { Database } from '../store/connection/database.ts'
 
 /** For tokens that were made with RIVULET_KEY, and for those of stored keys. */
 export type SigningKeys = Readonly<Record<'root' | 'stored', Buffer>>

@@ -21,7 +21,8 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core'
-import { defaultTenant, type Scope } from '../access/principal.ts'
+import type { Scope } from './access/scopes.ts'
+import { defaultTenant } from './connection/tenant.ts'
 
 const time = () => timestamp({ withTimezone: true, precision: 3 })
 /** Whose row it is. The default is for rows from before there were tenants; Postgres refuses it to whoever is another one. */

@@ -1,0 +1,57 @@
+/**
+ * What a client can hold by its connections alone, before anything is known of it: how many there are, how many requests each has under way,
+ * and for how long it may leave a response unread. Whatever goes beyond is cut off, because the client would not read an error either.
+ *
+ * Node parses every request that a read brings, however many responses are outstanding, and waits for an unread response for ever. The event
+ * streams have a limit of their own (see hub.ts): they are written past Node's response, and are silent between two heartbeats.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { headLimits } from '@rivulet/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { CutReason } from '../telemetry/metrics.ts'
+
+export type ConnectionLimits = {
+  maxConnections: number
+  /** For how long a response may make no progress. */
+  stallMs: number
+}
+
+export function limitConnections(
+  app: FastifyInstance,
+  { maxConnections, stallMs }: ConnectionLimits,
+  onCut: (why: CutReason) => void,
+): void {
+  const { server } = app
+  /** Requests of each connection whose responses are not written yet. A connection that has sent none so far is not here. */
+  const underWay = new WeakMap<Socket, number>()
+  server.maxConnections = maxConnections
+  server.on('drop', () => onCut('too_many'))
+  server.prependListener('request', begin)
+  server.prependListener('checkExpectation', begin)
+  // Node starts this clock anew whenever bytes arrive, are written, or are taken by the kernel.
+  server.setTimeout(stallMs, cutIfUnread)
+  // What was parsed before the connection was cut off is not worked on.
+  app.addHook('onRequest', async (request, reply) => (request.raw.socket.destroyed ? reply.hijack() : undefined))
+
+  function begin({ socket }: IncomingMessage, response: ServerResponse): void {
+    const count = (underWay.get(socket) ?? 0) + 1
+    underWay.set(socket, count)
+    response.once('close', () => underWay.set(socket, (underWay.get(socket) ?? 1) - 1))
+    if (count > headLimits.requestsUnderWay && !socket.destroyed) cut(socket, 'pipelined')
+  }
+
+  function cutIfUnread(socket: Socket): void {
+    const count = underWay.get(socket)
+    // A head that does not arrive is answered with 408; a request that is being worked on has nothing to read yet.
+    if (count === undefined || (count > 0 && socket.writableLength === 0)) return
+    // A connection that was kept for later and is not used. Node leaves its end to this listener.
+    if (count === 0) socket.destroy()
+    else cut(socket, 'unread')
+  }
+
+  function cut(socket: Socket, why: CutReason): void {
+    socket.destroy()
+    onCut(why)
+  }
+}

@@ -1,0 +1,29 @@
+/** Whatever a route throws: no text that is not ours leaves the process. */
+import { RivuletError } from '@rivulet/protocol'
+import fastify from 'fastify'
+import { expect, test } from 'vitest'
+import { handleErrors } from './errors.ts'
+
+const secret = 'connect ECONNREFUSED postgres://app:hunter2@db-7.internal:5432'
+const asError = (fields: object) => Object.assign(new Error(secret), fields)
+
+test.each<[string, unknown, number, string]>([
+  ['an exception', new Error(secret), 500, 'internal'],
+  ['an exception that brings a status', asError({ statusCode: 502 }), 500, 'internal'],
+  ['a refusal of a library', asError({ statusCode: 418, code: 'ETEAPOT' }), 400, 'bad_request'],
+  ['a refusal of the framework', asError({ code: 'FST_ERR_BAD_URL' }), 400, 'bad_url'],
+  ['a body of the framework’s', asError({ code: 'FST_ERR_CTP_BODY_TOO_LARGE' }), 413, 'body_too_large'],
+  ['a database that is unavailable', asError({ code: 'ECONNREFUSED' }), 503, 'dependency_unavailable'],
+  ['a Redis that is unavailable', new Error(`Connection is closed: ${secret}`), 503, 'dependency_unavailable'],
+  ['a text', secret, 500, 'internal'],
+  ['an object', { message: secret }, 500, 'internal'],
+  ['an error that ends turns, not requests', new RivuletError('agent_error', secret), 500, 'internal'],
+  ['one with a text for us', new RivuletError('overloaded', secret, { publicMessage: 'There is no room' }), 503, 'overloaded'],
+])('%s', async (_, thrown, status, code) => {
+  const app = fastify()
+  handleErrors(app)
+  app.get('/', () => Promise.reject(thrown))
+  const { statusCode, body } = await app.inject('/')
+  expect([statusCode, JSON.parse(body)]).toEqual([status, { error: { code, message: expect.any(String), requestId: expect.any(String) } }])
+  expect(body).not.toMatch(/hunter2|db-7|ECONNREFUSED/)
+})

@@ -1,0 +1,100 @@
+/** The one shape of every error, also of those that Node's and Fastify's parsers make. Never echoes input, a stack or a driver's text. */
+import { detailsOf, type ErrorCode, type ErrorDetail, headLimits, limitNames, maxDetails, RivuletError } from '@rivulet/protocol'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { z } from 'zod'
+import { isDatabaseAway } from '../store/connection/database.ts'
+import { sendPlainJson } from './json-body.ts'
+
+export function sendError(reply: FastifyReply, error: RivuletError): FastifyReply {
+  const { status = 500, afterSeconds } = error.row
+  reply.errorCode = error.code
+  if (afterSeconds !== undefined && !reply.hasHeader('retry-after')) reply.header('retry-after', String(afterSeconds))
+  return reply.status(status).send(errorBody(error.code, error.publicMessage, reply.request.id, error.details))
+}
+
+export function errorBody(code: ErrorCode, message: string, requestId: string, details?: readonly ErrorDetail[]) {
+  return { error: { code, message, requestId, ...(details && { details: details.slice(0, maxDetails).map(withoutInput) }) } }
+}
+
+export function handleErrors(app: FastifyInstance): void {
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const known = toRivuletError(error, request.routeOptions.bodyLimit)
+    if (known.code === 'internal') request.log.error({ err: error }, 'request failed')
+    else if (known.code === 'dependency_unavailable' && known.cause) request.log.warn({ err: error }, 'a dependency is away')
+    return sendError(reply, known)
+  })
+}
+
+/** @param bodyLimit of the route that was asked for */
+export function toRivuletError(error: unknown, bodyLimit?: number): RivuletError {
+  if (error instanceof RivuletError) return error.row.status === undefined ? internal(error) : error
+  const code = error instanceof Error && 'code' in error ? fastifyCodes[String(error.code)] : undefined
+  if (code === 'body_too_large')
+    return new RivuletError(code, `${limitNames.bodyBytes}: a body may have ${bodyLimit} bytes`, { cause: error })
+  if (code) return new RivuletError(code, messageOf[code] ?? 'The request could not be read', { cause: error })
+  // Before the databases: a client that leaves in the midst of its body resets a connection, too.
+  if (isRefusal(error)) return new RivuletError('bad_request', 'The request could not be read', { cause: error })
+  if (isDatabaseAway(error) || isRedisAway(error)) {
+    return new RivuletError('dependency_unavailable', 'A database that this needs is away; try again', { cause: error })
+  }
+  return internal(error)
+}
+
+function isRefusal(error: unknown): boolean {
+  const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500
+  return status >= 400 && status < 500
+}
+
+/** What Fastify's validation asks for; the error names every path that is wrong. */
+export function validate(schema: z.ZodType, value: unknown): { value: unknown } | { error: Error } {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return { value: parsed.data }
+  const details = detailsOf(parsed.error).map(({ path, reason }) => ({ path: path || '/', reason }))
+  return { error: new RivuletError('validation_failed', 'The request does not fit the contract', { details }) }
+}
+
+/** Whether Redis could not be asked, as opposed to having refused. */
+function isRedisAway(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const refusals = /^(OOM|MISCONF|LOADING|READONLY|MASTERDOWN|CLUSTERDOWN)/
+  return (
+    refusals.test(error.message) ||
+    /Command timed out|Connection is closed|Stream isn't writeable|max retries per request|Cluster isn't ready|refresh slots/i.test(
+      error.message,
+    )
+  )
+}
+
+export function notFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  // Fastify knows its routes by their patterns, and the only part of an address that varies is the id of a task.
+  const url = (request.url.split('?')[0] ?? '').replace(/^(\/v1\/tasks\/)[^/]+/, '$1:id')
+  const allowed = methods.filter(method => request.server.hasRoute({ method, url }))
+  if (allowed.length === 0) return sendError(reply, new RivuletError('not_found', 'There is no such route'))
+  reply.header('allow', allowed.join(', '))
+  return sendError(reply, new RivuletError('method_not_allowed', 'This route does not take this method'))
+}
+
+const methods = ['GET', 'POST', 'DELETE'] as const
+
+/** A path is made of names of fields. One that is no plain name is somebody's text, and is not said back. */
+function withoutInput({ path, reason }: ErrorDetail): ErrorDetail {
+  return { path: path.replaceAll(/[^/]+/g, name => (/^[\w.-]{1,64}$/.test(name) ? name : '?')), reason }
+}
+
+const fastifyCodes: Record<string, ErrorCode> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'bad_request',
+  FST_ERR_BAD_URL: 'bad_url',
+  FST_ERR_MAX_PARAM_LENGTH: 'url_too_long',
+}
+
+const messageOf: Partial<Record<ErrorCode, string>> = {
+  unsupported_media_type: sendPlainJson,
+  bad_url: 'The URL is malformed',
+  url_too_long: `paramLength: a part of the URL may have ${headLimits.paramLength} characters`,
+}
+
+function internal(cause: unknown): RivuletError {
+  return new RivuletError('internal', 'Something went wrong on our side', { cause })
+}

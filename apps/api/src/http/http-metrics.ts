@@ -1,0 +1,29 @@
+/** Counts what is answered, by the route's pattern and never by the address that was asked for. */
+import type { ErrorCode } from '@rivulet/protocol'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Metrics } from '../telemetry/metrics.ts'
+
+declare module 'fastify' {
+  interface FastifyReply {
+    /** Why the request was refused or has failed. */
+    errorCode?: ErrorCode
+  }
+}
+
+export function countRequests(app: FastifyInstance, metrics: Metrics): void {
+  app.addHook('onResponse', (request, reply, done) => {
+    countRequest(metrics, request, reply.statusCode)
+    metrics.requestSeconds.observe({ method: request.method, route: routeOf(request) }, reply.elapsedTime / 1_000)
+    if (reply.errorCode) metrics.errors.inc({ code: reply.errorCode })
+    done()
+  })
+}
+
+/** Called directly only for streams: Fastify does not hear how those end. */
+export function countRequest(metrics: Metrics, request: FastifyRequest, status: number): void {
+  metrics.requests.inc({ method: request.method, route: routeOf(request), status: String(status) })
+}
+
+function routeOf({ routeOptions: { url } }: FastifyRequest): string {
+  return url ?? 'none'
+}

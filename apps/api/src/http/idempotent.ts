@@ -1,0 +1,43 @@
+/** `Idempotency-Key` on a POST: what it is, and answering under it. */
+import { createHash } from 'node:crypto'
+import { type Json, RivuletError } from '@rivulet/protocol'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { namespaceOf } from '../access/principal.ts'
+import { type Answer, findAnswer, type IdempotencyKey, type OnceAnswer, runOnce } from '../store/access/idempotency.ts'
+import type { Database, Transaction } from '../store/connection/database.ts'
+import { visibleBody } from './visible-body.ts'
+
+/** Carries a request out once; a repeated one gets the same answer again. */
+export function answerOnce(db: Database, request: FastifyRequest, work: (tx: Transaction) => Promise<Answer>): Promise<OnceAnswer> {
+  return runOnce(db, keyOf(request), work)
+}
+
+/** The answer that was given under this request's key before. For work that is not one transaction: look, do it, then `answerOnce`. */
+export async function answerBefore(db: Database, request: FastifyRequest): Promise<OnceAnswer | null> {
+  const key = keyOf(request)
+  return key && findAnswer(db, key)
+}
+
+export function sendAnswer(reply: FastifyReply, answer: OnceAnswer): FastifyReply {
+  markReplay(reply, answer.replayed)
+  return reply.status(answer.status).send(visibleBody(answer, reply.request.principal))
+}
+
+export function markReplay(reply: FastifyReply, replayed: boolean): void {
+  if (replayed) reply.header('idempotent-replayed', 'true')
+}
+
+/** The request's key, with what was asked under it; null where it has none. */
+export function keyOf(request: FastifyRequest): IdempotencyKey | null {
+  const key = request.headers['idempotency-key']
+  if (key === undefined) return null
+  if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) {
+    throw new RivuletError('idempotency_key_invalid', 'An Idempotency-Key is 1 to 255 printable ASCII characters')
+  }
+  const { method, routeOptions, params, query, body, principal } = request
+  // The route and its parameters, not the URL: an id by capitals is the same id.
+  const said = JSON.stringify([method, routeOptions.url, params, query, (body ?? null) as Json])
+  const fingerprint = createHash('sha256').update(said).digest('hex')
+  // A key has no spaces, so no two callers can come to the same text.
+  return { tenant: principal.tenant, key: `${namespaceOf(principal)} ${key}`, fingerprint }
+}

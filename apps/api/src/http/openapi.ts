@@ -1,0 +1,104 @@
+/**
+ * How the API describes itself, at `/openapi.json`: what a route takes and answers is its own schema; who may call it, and how it refuses, is the
+ * same for all of a kind and is added here, from what the guard goes by.
+ */
+import type { FastifyDynamicSwaggerOptions, SwaggerTransform } from '@fastify/swagger'
+import { type ErrorCode, type ErrorRow, errorTable } from '@rivulet/protocol'
+import type { FastifySchema } from 'fastify'
+import { jsonSchemaTransform } from 'fastify-type-provider-zod'
+import type { RouteAccess } from '../access/principal.ts'
+
+export function openApiOptions({ isOpen }: { isOpen: boolean }): FastifyDynamicSwaggerOptions {
+  return {
+    openapi,
+    transform: (given: Parameters<SwaggerTransform>[0]) => {
+      const { schema, url } = jsonSchemaTransform(given as Parameters<typeof jsonSchemaTransform>[0])
+      const access = given.route.config?.access
+      const security = access ? callersOf(access, isOpen) : []
+      const response = { ...(schema.response as object | undefined), ...refusals(given.schema, access) }
+      return { url, schema: { ...schema, security, response } as FastifySchema }
+    },
+  }
+}
+
+/** The roles are scopes of a key, and rights of a token. */
+function callersOf({ scope, token, tokenInQuery }: RouteAccess, isOpen: boolean): Record<string, string[]>[] {
+  return [
+    { key: [scope] },
+    ...(token ? [{ token: [token] }] : []),
+    ...(token && tokenInQuery ? [{ tokenInQuery: [token] }] : []),
+    ...(isOpen ? [{}] : []),
+  ]
+}
+
+/** By status, with the codes that it can come with; `default` is for what can be wrong with any request. */
+function refusals(schema: FastifySchema | undefined, access: RouteAccess | undefined): Record<string, object> {
+  const codes: ErrorCode[] = [
+    'bad_request',
+    ...asCodes(schema?.querystring || schema?.params || schema?.body, 'validation_failed', 'invalid_characters'),
+    ...asCodes(schema?.body, 'invalid_json', 'invalid_utf8', 'json_too_deep', 'json_too_complex', 'forbidden_key'),
+    ...asCodes(schema?.body, 'body_too_large', 'unsupported_media_type'),
+    ...asCodes(schema?.params, 'task_not_found', 'url_too_long'),
+    ...asCodes(access, 'unauthorized', 'forbidden', 'dependency_unavailable'),
+    ...asCodes(access && access.scope !== 'worker', 'rate_limited'),
+  ]
+  const statuses = new Set(codes.map(statusOf))
+  const answers = Array.from(statuses, status => [status, refusal(codes.filter(code => statusOf(code) === status).join(', '))])
+  return { ...Object.fromEntries(answers), default: refusal('Any other error of the table') }
+}
+
+function statusOf(code: ErrorCode): number {
+  const { status = 500 }: ErrorRow = errorTable[code]
+  return status
+}
+
+function asCodes<C extends ErrorCode>(isSo: unknown, ...codes: C[]): C[] {
+  return isSo ? codes : []
+}
+
+function refusal(description: string): object {
+  return { description, content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } }
+}
+
+const openapi: NonNullable<FastifyDynamicSwaggerOptions['openapi']> = {
+  openapi: '3.1.0',
+  info: { title: 'Rivulet', version: '1', description: 'Agents as asynchronous workers, streamed live.' },
+  components: {
+    securitySchemes: {
+      key: { type: 'http', scheme: 'bearer', description: 'A key, `rvk_…`. Its roles are scopes; `admin` includes those of tasks.' },
+      token: { type: 'http', scheme: 'bearer', description: 'A token for one task, `rvt_…`. Its roles are what it may do.' },
+      tokenInQuery: {
+        type: 'apiKey',
+        in: 'query',
+        name: 'token',
+        description: 'The same token, for an EventSource, which sends no headers.',
+      },
+    },
+    schemas: {
+      Error: {
+        type: 'object',
+        required: ['error'],
+        additionalProperties: false,
+        properties: {
+          error: {
+            type: 'object',
+            required: ['code', 'message', 'requestId'],
+            properties: {
+              code: { type: 'string', enum: Object.entries<ErrorRow>(errorTable).flatMap(([code, { status }]) => (status ? [code] : [])) },
+              message: { type: 'string' },
+              requestId: { type: 'string', format: 'uuid' },
+              details: {
+                type: 'array',
+                items: {
+                  type: 'object',
+                  required: ['path', 'reason'],
+                  properties: { path: { type: 'string', description: 'A JSON pointer' }, reason: { type: 'string' } },
+                },
+              },
+            },
+          },
+        },
+      },
+    },
+  },
+}

@@ -1,0 +1,86 @@
+/**
+ * Requests that are refused by their head, or that Node could not even parse: they get the one shape of an error, too.
+ *
+ * Node by itself answers some of them with nothing, and drops the headers beyond its limit without a word.
+ */
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { type ErrorCode, errorTable, headLimits, RivuletError } from '@rivulet/protocol'
+import type { ConnectionError, FastifyInstance } from 'fastify'
+import { errorBody } from './errors.ts'
+
+export function checkHeads(app: FastifyInstance): void {
+  // One more, to see that there was one more.
+  app.server.maxHeadersCount = headLimits.headerCount + 1
+  app.server.on('checkExpectation', refuseExpectation)
+  app.server.on('connect', (_request, socket) => refuseTunnel(socket as Socket))
+  app.addHook('onRequest', async (request, reply) => {
+    const { rawHeaders, headers, httpVersion } = request.raw
+    if (rawHeaders.length / 2 > headLimits.headerCount) {
+      reply.header('connection', 'close')
+      throw new RivuletError('headers_too_large', messages.headers_too_large)
+    }
+    if (headers.host === undefined && httpVersion === '1.1') {
+      reply.header('connection', 'close')
+      throw new RivuletError('bad_request', 'A request has to say its Host')
+    }
+  })
+}
+
+/** Fastify's `clientErrorHandler`. */
+export function answerBrokenRequest(error: ConnectionError, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) {
+    socket.destroy()
+    return
+  }
+  refuse(socket, parserCodes[error.code] ?? 'bad_request')
+}
+
+/** Without a listener Node closes the connection without a word; with one, the socket is ours alone, and so are its errors. */
+function refuseTunnel(socket: Socket): void {
+  socket.on('error', () => socket.destroy())
+  refuse(socket, 'bad_request')
+  socket.destroySoon()
+}
+
+function refuse(socket: Socket, code: BrokenCode): void {
+  const body = describe(code)
+  const head = [
+    `HTTP/1.1 ${errorTable[code].status} ${code}`,
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+  ]
+  socket.end([...head, '', body].join('\r\n'))
+}
+
+function refuseExpectation(_request: IncomingMessage, response: ServerResponse): void {
+  const body = describe('expectation_failed')
+  response
+    .writeHead(417, { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body), connection: 'close' })
+    .end(body)
+}
+
+/** Whether an answer is under way on this connection, such as a stream: another one must not be written into its midst. */
+function isAnswering(socket: Socket & { _httpMessage?: ServerResponse | null }): boolean {
+  return socket._httpMessage?.headersSent ?? false
+}
+
+type BrokenCode = keyof typeof messages & ErrorCode
+
+const messages = {
+  bad_request: 'The request could not be read',
+  headers_too_large: `headerBytes, headerCount: a request may have ${headLimits.headerBytes} bytes of headers, and ${headLimits.headerCount} of them`,
+  request_timeout: `requestMs: a request may take ${headLimits.requestMs} ms to arrive`,
+  expectation_failed: 'No expectation but 100-continue can be met',
+} as const
+
+const parserCodes: Record<string, BrokenCode> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+}
+
+function describe(code: BrokenCode): string {
+  return JSON.stringify(errorBody(code, messages[code], randomUUID()))
+}

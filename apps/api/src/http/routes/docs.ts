@@ -1,0 +1,52 @@
+/**
+ * The description of the API: `/openapi.json` for programs, `/docs` for people, who read it in Swagger UI.
+ *
+ * Swagger UI's files are served from memory like the console's, and the description is written once: neither costs a copy for each request.
+ */
+import { fileURLToPath } from 'node:url'
+import { RivuletError } from '@rivulet/protocol'
+import type { FastifyInstance } from 'fastify'
+import { pageHeaders } from '../page-headers.ts'
+import { createStaticFile, createStaticFiles, type StaticFile, sendStatic } from '../static-files.ts'
+
+const swaggerUi = fileURLToPath(new URL('../../../../../node_modules/@fastify/swagger-ui/static/', import.meta.url))
+
+/** Swagger UI has its icons as data. */
+const headers = pageHeaders({ 'img-src': "'self' data:" })
+
+export function docsRoutes(app: FastifyInstance): void {
+  const files = createStaticFiles(swaggerUi)
+  const page = createStaticFile('text/html; charset=utf-8', pageText)
+  const start = createStaticFile('text/javascript; charset=utf-8', startText)
+  const options = { schema: { hide: true } }
+  let description: Promise<StaticFile> | null = null
+
+  for (const url of ['/docs', '/docs/']) app.get(url, options, async (_, reply) => sendStatic(reply.headers(headers), await page))
+  app.get('/docs/start.js', options, async (_, reply) => sendStatic(reply.headers(headers), await start))
+  app.get<{ Params: { name: string } }>('/docs/static/:name', options, async ({ params }, reply) => {
+    const file = await files.find(params.name)
+    if (!file) throw new RivuletError('not_found', 'There is no such file')
+    return sendStatic(reply.headers(headers).header('cache-control', 'public, max-age=3600'), file)
+  })
+  app.get('/openapi.json', options, async (_, reply) => {
+    // With the first request, when all routes are there.
+    description ??= createStaticFile('application/json; charset=utf-8', JSON.stringify(app.swagger()))
+    return sendStatic(reply, await description)
+  })
+}
+
+const pageText = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Rivulet: the API</title>
+<link rel="icon" type="image/png" href="/docs/static/favicon-32x32.png" sizes="32x32">
+<link rel="stylesheet" href="/docs/static/swagger-ui.css">
+<link rel="stylesheet" href="/docs/static/index.css">
+<div id="swagger-ui"></div>
+<script src="/docs/static/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</html>
+`
+
+const startText = `SwaggerUIBundle({ dom_id: '#swagger-ui', url: '/openapi.json', deepLinking: true, validatorUrl: null })
+`

@@ -1,0 +1,183 @@
+/** Subscribing: what a viewer asks for, and its open response. */
+import { type Cursor, origin, parseCursor, RivuletError, taskIdSchema } from '@rivulet/protocol'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import type { Admission } from '../../access/open-streams.ts'
+import { holds } from '../../access/principal.ts'
+import type { Tenant } from '../../store/connection/tenant.ts'
+import { hasTurn, requireTask } from '../../store/reads/read.ts'
+import { type AiSdkResponse, aiSdkHeaders, openAiSdkStream, speakAiSdk } from '../../stream/ai-sdk-response.ts'
+import type { Watching } from '../../stream/hub.ts'
+import { openSse } from '../../stream/sse-response.ts'
+import { findPlace, type StreamRequest } from '../../stream/viewer-place.ts'
+import { countRequest } from '../http-metrics.ts'
+import type { Services } from '../services.ts'
+
+/** What a stream speaks; without it, our own events. `ai-sdk` is the UI message stream of the Vercel AI SDK, of one turn. */
+export const streamFormat = z.literal('ai-sdk').optional()
+
+const query = z
+  .strictObject({
+    token: z.string().optional(),
+    after: z.union([z.string(), z.array(z.string())]).optional(),
+    from: z.literal('start').optional(),
+    follow: z.enum(['true', 'false']).optional(),
+    format: streamFormat,
+    turn: z
+      .string()
+      .regex(/^[1-9]\d{0,8}$/, 'A turn has a number, from 1')
+      .optional(),
+  })
+  .refine(({ format, follow }) => format === undefined || follow !== 'true', {
+    path: ['follow'],
+    message: 'A stream of this format ends with its turn',
+  })
+  .refine(({ format, turn }) => format !== undefined || turn === undefined, {
+    path: ['turn'],
+    message: 'Our own events are those of the whole task',
+  })
+
+export type EventStream = ReturnType<typeof createEventStream>
+
+/** The turn is the one that the AI SDK is told of; default: the first that has not ended. */
+type StreamFormat = { format?: z.output<typeof streamFormat>; turn?: number | undefined }
+
+/** Answers a request with a task's event stream. */
+export function createEventStream({ databaseFor, hub, reader, streams, metrics, isDraining }: Services) {
+  const looking = new Map<string, Promise<unknown>>()
+  return { stream, wants, reserve, checkTurn }
+
+  async function checkTurn({ principal: { tenant } }: FastifyRequest, task: string, turn: number): Promise<void> {
+    const db = databaseFor(tenant)
+    await requireTask(db, tenant, task)
+    if (!(await hasTurn(db, tenant, task, turn))) throw new RivuletError('not_found', 'This task has no such turn')
+  }
+
+  /** Thousands who come back at once, to a process that has no feed of their task yet, are one question. */
+  function checkTask(tenant: Tenant, task: string): Promise<unknown> {
+    const key = `${tenant} ${task}`
+    const pending = looking.get(key) ?? requireTask(databaseFor(tenant), tenant, task).finally(() => looking.delete(key))
+    looking.set(key, pending)
+    return pending
+  }
+
+  function wants(request: FastifyRequest): boolean {
+    return (request.headers.accept ?? '').includes('text/event-stream')
+  }
+
+  /** A place for the stream, before anything is done that could not be taken back. `tasks:write` alone does not allow a stream. */
+  function reserve({ principal }: FastifyRequest, task: string | null): Admission {
+    if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
+    if (!holds(principal, 'tasks:read')) throw new RivuletError('forbidden', 'This key may not do this')
+    return streams.admit(principal, task)
+  }
+
+  async function stream(
+    task: string,
+    reply: FastifyReply,
+    request: StreamRequest & StreamFormat,
+    admitted?: Admission,
+  ): Promise<FastifyReply> {
+    const admission = admitted ?? reserve(reply.request, task)
+    admission.watches(task)
+    try {
+      return await open(task, reply, request, admission)
+    } catch (error) {
+      admission.over()
+      throw error
+    }
+  }
+
+  async function open(
+    task: string,
+    reply: FastifyReply,
+    request: StreamRequest & StreamFormat,
+    admission: Admission,
+  ): Promise<FastifyReply> {
+    const { tenant } = reply.request.principal
+    if (!hub.isRunning(tenant, task)) await checkTask(tenant, task)
+    const place = await findPlace(hub, reader, { tenant, task }, request)
+    if (!place) {
+      admission.over()
+      return reply.status(204).send()
+    }
+    const aiSdk = request.format && (await openAiSdkStream(reader, { task, turn: request.turn, begin: place.begin }))
+
+    reply.hijack()
+    let watching: Watching | null = null
+    const headers = Object.fromEntries(Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)]))
+    let spoken: AiSdkResponse | null = null
+    const response = await openSse(
+      reply.raw,
+      { ...headers, ...(aiSdk ? aiSdkHeaders : ownHeaders) },
+      {
+        onDrain: () => (spoken?.drained() ?? true) && watching?.drained(),
+        onClose: () => {
+          watching?.gone()
+          admission.over()
+        },
+      },
+    )
+    if (!response) {
+      admission.over()
+      return reply
+    }
+    countRequest(metrics, reply.request, 200)
+    if (aiSdk) spoken = speakAiSdk(response, aiSdk)
+    watching = hub.watch(place.feed, spoken ?? response, { begin: place.begin, isFollowing: request.isFollowing })
+    // The AI SDK takes nothing that it does not know.
+    admission.opened(spoken ? { ...watching, tell: () => true } : watching)
+    return reply
+  }
+}
+
+/**
+ * Its end is the end of its connection: whoever keeps connections for later must not send another request into that. For the AI SDK it cannot be
+ * said: fetch would take a stream that breaks off for one that has ended, and unlike ours it has no word for the end.
+ */
+const ownHeaders = { connection: 'close' }
+
+export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+  const params = z.object({ id: taskIdSchema })
+  // A HEAD would get a body: the stream is written past Node's response object.
+  const config = { access: { scope: 'tasks:read', token: 'read', tokenInQuery: true } } as const
+  const stream = { description: 'Its events, as they come', content: { 'text/event-stream': { schema: z.string() } } }
+  const schema = {
+    tags: ['tasks'],
+    params,
+    querystring: query,
+    response: { 200: stream, 204: z.null().describe('There is nothing more to come') },
+  }
+  const options = { exposeHeadRoute: false, config, schema }
+  app.get('/tasks/:id/events', options, async (request, reply) => {
+    const { accept } = request.headers
+    if (accept !== undefined && !/text\/event-stream|text\/\*|\*\/\*/.test(accept)) {
+      throw new RivuletError('not_acceptable', 'This answers text/event-stream')
+    }
+    const { token, after, from, follow, format } = request.query
+    const cursor = cursorOf(request.headers['last-event-id'], after) ?? (from === 'start' ? origin : null)
+    const turn = request.query.turn === undefined ? undefined : Number(request.query.turn)
+    if (turn !== undefined) await events.checkTurn(request, request.params.id, turn)
+    try {
+      return await events.stream(request.params.id, reply, { cursor, isFollowing: follow === 'true', format, turn })
+    } catch (error) {
+      if (token === undefined || !(error instanceof RivuletError) || !isCrowded.has(error.code)) throw error
+      reply.errorCode = error.code
+      // An EventSource gives up for good at anything but a 200: it is asked to come back later.
+      return reply.type('text/event-stream').send('retry: 15000\n\n')
+    }
+  })
+}
+
+const isCrowded: ReadonlySet<string> = new Set(['too_many_streams', 'overloaded', 'draining'])
+
+/** `Last-Event-ID` counts before `?after=`. */
+function cursorOf(header: string | string[] | undefined, after: string | string[] | undefined): Cursor | null {
+  const given = header ?? after
+  if (given === undefined) return null
+  const cursor = typeof given === 'string' ? parseCursor(given) : null
+  if (cursor === null) throw new RivuletError('bad_cursor', 'A cursor is <epoch>-<seq>, two whole numbers')
+  return cursor
+}

@@ -1,0 +1,181 @@
+/** What workers ask. The lease in Postgres decides who runs a turn; the log follows. */
+import {
+  claimAnswer,
+  claimBody,
+  finishAnswer,
+  finishBody,
+  type Holding,
+  heartbeatAnswer,
+  heartbeatBody,
+  helloBody,
+  historyAnswer,
+  historyBody,
+  maxPageSize,
+  type ReleaseBody,
+  type RememberedStep,
+  releaseAnswer,
+  releaseBody,
+  reopenAnswer,
+  reopenBody,
+  stepAnswer,
+  stepBody,
+} from '@rivulet/protocol'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { reachOf } from '../../access/principal.ts'
+import { turnsWithin } from '../../store/access/reach.ts'
+import { createBatcher } from '../../store/connection/batcher.ts'
+import { askTwice } from '../../store/connection/database-errors.ts'
+import { taskNotFound } from '../../store/connection/tenant.ts'
+import { registerWorker } from '../../store/reads/agents.ts'
+import { findHeldTask, findTurn, findTurns, listMessages } from '../../store/reads/read.ts'
+import { toMessage, toTask, toTurn } from '../../store/rows.ts'
+import { rememberStep } from '../../store/tasks/steps.ts'
+import type { ClaimClock } from '../../store/turns/claim-queued.ts'
+import { type Claimed, claimTurn, reopenTurn } from '../../store/turns/claim-turn.ts'
+import { extendLeases, isHeldUnder, releaseTurn } from '../../store/turns/leases.ts'
+import { aboutTurn } from '../../turns/about-turn.ts'
+import { needsOwnProcess } from '../../turns/turn-deaths.ts'
+import type { Services } from '../services.ts'
+
+/** Turns that are looked for in one question. */
+const maxFound = 100
+
+export function internalRoutes(scope: FastifyInstance, services: Services): void {
+  const { db, leases, ending, deaths, announcer, announcing, relay, metrics } = services
+  const { leaseMs, limits } = services.config
+  const { deltaBytes, turnBytes, stepsBytes } = limits
+  const config = { access: { scope: 'worker' } } as const
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+  const tags = ['internal']
+  const findEnding = createBatcher(maxFound, (ids: readonly string[]) => findTurns(db, ids))
+
+  app.post('/hello', { config, schema: { tags, body: helloBody, response: { 200: z.object({}) } } }, async ({ body, principal }) => {
+    await registerWorker(db, reachOf(principal), body)
+    return {}
+  })
+
+  app.post('/claim', { config, schema: { tags, body: claimBody, response: { 200: claimAnswer } } }, async request => {
+    const { body, log } = request
+    const { turn, claimId, worker } = body
+    if (!(await reaches(request, turn))) return { answer: 'settled' as const }
+    // Nothing is claimed that cannot be begun: its lease would run out, and count as a death.
+    await announcer.ping()
+    const result = await claimTurn(db, { turn, claim: claimId, worker, leaseMs })
+    if (result.answer !== 'claimed') return result
+    // failpoint: claimed
+    const { claimed, steps, clock, isAgain } = result
+    const waitedMs = clock.sinceDueMs
+    if (!isAgain) metrics.turnWait.observe({ agent: metrics.agentLabel(claimed.task.agent) }, waitedMs / 1_000)
+    log.debug({ ...aboutTurn(claimed.turn), agent: claimed.task.agent, worker, waitedMs, isAgain }, 'turn claimed')
+    // Keyed and raised to this claim's epoch: a claim that is asked again, because its answer was lost, changes nothing.
+    return (await announcing.announceStart(claimed))
+      ? { ...describeClaim(claimed, steps, clock), limits: { deltaBytes, turnBytes, stepsBytes } }
+      : { answer: 'settled' as const }
+  })
+
+  app.post('/heartbeat', { config, schema: { tags, body: heartbeatBody, response: { 200: heartbeatAnswer } } }, async request => {
+    const { worker, turns, fenced } = request.body
+    metrics.fenced.inc({ write: 'append' }, fenced)
+    const ids = turns.map(({ turn }) => turn)
+    const within = await turnsWithin(leases, reachOf(request.principal), ids)
+    const held = turns.filter(({ turn }) => within.has(turn))
+    const { lost, takenBack } = await askTwice(() => extendLeases(leases, worker, held, leaseMs))
+    metrics.takenBack.inc(takenBack.length)
+    for (const turn of takenBack) request.log.warn({ ...aboutTurn(turn), worker }, 'a worker that was late took its turn back')
+    return { lost: [...ids.filter(id => !within.has(id)), ...lost] }
+  })
+
+  app.post('/reopen', { config, schema: { tags, body: reopenBody, response: { 200: reopenAnswer } } }, async request => {
+    const { body, log } = request
+    if (!(await reaches(request, body.turn))) return { answer: 'superseded' as const }
+    await announcer.ping()
+    const reopened = await reopenTurn(db, body)
+    // failpoint: reopened
+    if (!reopened || !(await announcing.announceStart(reopened))) {
+      metrics.fenced.inc({ write: 'reopen' })
+      const turn = await findTurn(db, body.turn)
+      log.warn({ ...(turn && aboutTurn(turn)), epoch: body.epoch }, 'a worker that no longer holds its turn wanted to reopen its log')
+      return { answer: 'superseded' as const }
+    }
+    metrics.reopened.inc()
+    log.warn({ ...aboutTurn(reopened.turn), epoch: reopened.turn.epoch }, 'log reopened after it lost entries')
+    return { answer: 'reopened' as const, epoch: reopened.turn.epoch }
+  })
+
+  // Its memory is JSON within JSON: every quote in it takes a second byte.
+  const bodyLimit = 2 * stepsBytes + limits.bodyBytes
+  app.post('/step', { bodyLimit, config, schema: { tags, body: stepBody, response: { 200: stepAnswer } } }, async request => {
+    const { body, log } = request
+    if (!(await reaches(request, body.turn))) return { answer: 'superseded' as const }
+    const answer = await rememberStep(db, body, stepsBytes)
+    if (answer === 'superseded') {
+      metrics.fenced.inc({ write: 'step' })
+      const turn = await findTurn(db, body.turn)
+      log.warn({ ...(turn && aboutTurn(turn)), step: body.name }, 'a worker that no longer holds its turn wanted to remember a step')
+    }
+    return { answer }
+  })
+
+  app.post('/release', { config, schema: { tags, body: releaseBody, response: { 200: releaseAnswer } } }, async request => {
+    const { body, log } = request
+    if (!(await reaches(request, body.turn))) return { answer: 'superseded' as const }
+    const released = await (body.blocked ? endBlocked(body, body.blocked) : releaseTurn(db, body))
+    relay.kick()
+    const turn = await findTurn(db, body.turn)
+    log.info({ ...(turn && aboutTurn(turn)), epoch: body.epoch, released }, 'a worker gave a turn back')
+    return { answer: released ? ('released' as const) : ('superseded' as const) }
+  })
+
+  app.post('/finish', { config, schema: { tags, body: finishBody, response: { 200: finishAnswer } } }, async request => {
+    const { epoch, claimId: claim, outcome, n, digest } = request.body
+    const turn = (await reaches(request, request.body.turn)) && (await findEnding(request.body.turn))
+    if (!turn) return { answer: 'superseded' as const }
+    const { answer, leavesWork } = await ending.finish({ turn, epoch, claim, outcome, appended: n, digest })
+    // failpoint: answering
+    if (leavesWork) relay.kick()
+    return { answer }
+  })
+
+  app.post('/messages', { config, schema: { tags, body: historyBody, response: { 200: historyAnswer } } }, async request => {
+    const { turn, claimId, after } = request.body
+    const held = (await reaches(request, turn)) && (await findHeldTask(db, turn, claimId))
+    if (!held) throw taskNotFound()
+    return listMessages(db, held.tenant, held.task, { after, limit: maxPageSize }, limits.pageBytes)
+  })
+
+  /** Whether the caller's key is for this turn. If it is not, the route returns what it returns for a turn that does not exist. */
+  async function reaches({ principal, log }: Pick<FastifyRequest, 'principal' | 'log'>, turn: string): Promise<boolean> {
+    const isWithin = (await turnsWithin(db, reachOf(principal), [turn])).has(turn)
+    if (!isWithin) log.warn({ key: principal.key, turnId: turn }, 'a worker asked for a turn that its key is not for')
+    return isWithin
+  }
+
+  /** A worker is about to end because of this turn. */
+  async function endBlocked(holding: Holding, { ms, stack }: NonNullable<ReleaseBody['blocked']>): Promise<boolean> {
+    const turn = await findTurn(db, holding.turn)
+    if (!turn || !(await deaths.count(turn, 'dead', isHeldUnder(holding)))) return false
+    metrics.blocked.inc()
+    scope.log.error({ ...aboutTurn(turn), worker: turn.worker, blockedMs: ms, stack }, 'a turn blocked the event loop of its worker')
+    return true
+  }
+}
+
+function describeClaim({ task, turn, input }: Claimed, steps: RememberedStep[], { timeLeftMs, sinceQueuedMs }: ClaimClock) {
+  return {
+    answer: 'claimed' as const,
+    epoch: turn.epoch,
+    attempt: turn.attempt,
+    task: toTask(task),
+    turn: toTurn(turn),
+    input: input && toMessage(input),
+    firstIndex: turn.firstIndex,
+    deadline: turn.deadline.toISOString(),
+    timeLeftMs,
+    isolated: needsOwnProcess(turn),
+    steps,
+    waitedMs: sinceQueuedMs,
+    ...(turn.traceparent && { traceparent: turn.traceparent }),
+  }
+}

@@ -1,0 +1,223 @@
+/** Tasks: accepting work, looking at it, stopping it, removing it. A 201 or 202 is sent only after the commit. */
+import {
+  cancelTaskBody,
+  createTaskBody,
+  createTurnBody,
+  type Json,
+  listMessagesQuery,
+  listTasksQuery,
+  messageSchema,
+  RivuletError,
+  taskIdSchema,
+  taskSchema,
+  turnNumberSchema,
+  turnSchema,
+} from '@rivulet/protocol'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { listLiveMessages } from '../../log/live-messages.ts'
+import type { OnceAnswer } from '../../store/access/idempotency.ts'
+import { latestTurns } from '../../store/reads/latest-turns.ts'
+import { getTask, getTurn, listTasks, requireTask } from '../../store/reads/read.ts'
+import { toFullTurn, toTask, toTurn } from '../../store/rows.ts'
+import type { CancelBegun } from '../../store/tasks/cancel-task.ts'
+import { type Accepted, createTask, createTurn } from '../../store/tasks/create-task.ts'
+import { removeTask } from '../../store/tasks/remove-task.ts'
+import { aboutTurn } from '../../turns/about-turn.ts'
+import { answerBefore, answerOnce, keyOf, markReplay, sendAnswer } from '../idempotent.ts'
+import { startRequestSpan } from '../request-span.ts'
+import type { Services } from '../services.ts'
+import { type EventStream, streamFormat } from './events.ts'
+
+const params = z.object({ id: taskIdSchema })
+const accepted = z.object({ task: taskSchema, turn: turnSchema })
+const reading = { access: { scope: 'tasks:read' } } as const
+const writing = { access: { scope: 'tasks:write' } } as const
+const readingOne = { access: { scope: 'tasks:read', token: 'read' } } as const
+const creating = { ...writing, addsWork: true } as const
+const sending = { access: { scope: 'tasks:write', token: 'send' }, addsWork: true } as const
+const canceling = { access: { scope: 'tasks:write', token: 'cancel' } } as const
+
+export function taskRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
+  const { databaseFor, acceptance, capacity, ending, announcing, relay, metrics, announcer, reader, tracer } = services
+  const { limits } = services.config
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+
+  app.post(
+    '/tasks',
+    {
+      config: creating,
+      schema: {
+        tags: ['tasks'],
+        querystring: z.strictObject({ format: streamFormat }),
+        body: createTaskBody,
+        response: { 200: accepted, 201: accepted },
+      },
+    },
+    async (request, reply) => {
+      const { format } = request.query
+      const { tenant } = request.principal
+      await requireShare(request)
+      const admission = events.wants(request) || format ? events.reserve(request, null) : null
+      const span = startRequestSpan(tracer, request)
+      let work: Accepted | undefined
+      let dispatch = relay.kick
+      const answer = await accept().catch(error => {
+        admission?.over()
+        return span.refused(error)
+      })
+      // failpoint: accepted
+      if (!admission) dispatch()
+      if (work?.isQueued) await announceAccepted(work)
+      span.accepted(work)
+      if (!admission) return sendAnswer(reply, answer)
+      markReplay(reply, answer.replayed)
+      const { task, turn } = accepted.parse(answer.body)
+      // The viewer first: it is there when the agent begins to speak.
+      return events.stream(task.id, reply, { cursor: null, isFollowing: false, format, turn: turn.number }, admission).finally(dispatch)
+
+      async function accept(): Promise<OnceAnswer> {
+        const fresh = await acceptance.accept(tenant, request.body, keyOf(request), span.traceparent)
+        if (fresh) {
+          work = fresh.accepted
+          dispatch = () => relay.send(fresh.intent)
+          return { ...fresh.answer, replayed: false }
+        }
+        return answerOnce(databaseFor(tenant), request, async tx => {
+          work = await createTask(tx, tenant, request.body, limits.queuedTurns, span.traceparent)
+          return { status: work.isNew ? 201 : 200, body: toBody({ task: toTask(work.task), turn: toTurn(work.turn) }) }
+        })
+      }
+    },
+  )
+
+  app.get(
+    '/tasks',
+    { config: reading, schema: { tags: ['tasks'], querystring: listTasksQuery, response: { 200: pageOf(taskSchema, z.string()) } } },
+    async request => {
+      const { tenant } = request.principal
+      const { agent, status, name, limit, cursor, ...rest } = request.query
+      const metadata = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key.slice('metadata.'.length), String(value)]))
+      return listTasks(databaseFor(tenant), tenant, { agent, status, name, limit, cursor, metadata }, limits.pageBytes)
+    },
+  )
+
+  const detail = z.object({ task: taskSchema, turns: z.array(turnSchema) })
+  app.get(
+    '/tasks/:id',
+    { config: readingOne, schema: { tags: ['tasks'], params, response: { 200: detail } } },
+    async ({ params: { id }, principal: { tenant, token } }) => {
+      const db = databaseFor(tenant)
+      const task = await getTask(db, tenant, id)
+      return { task, turns: await latestTurns(db, tenant, id, limits.pageBytes, token ? toTurn : toFullTurn) }
+    },
+  )
+
+  app.delete(
+    '/tasks/:id',
+    { config: writing, schema: { tags: ['tasks'], params, response: { 204: z.null() } } },
+    async ({ params: { id }, principal: { tenant } }, reply) => {
+      await removeTask(databaseFor(tenant), tenant, id)
+      // The log of a task that has ended expires by itself, too.
+      await announcer.remove(id).catch(() => {})
+      return reply.status(204).send(null)
+    },
+  )
+
+  const turnAccepted = z.object({ turn: turnSchema })
+  app.post(
+    '/tasks/:id/turns',
+    { config: sending, schema: { tags: ['tasks'], params, body: createTurnBody, response: { 202: turnAccepted } } },
+    async (request, reply) => {
+      const { tenant, token } = request.principal
+      // To interrupt is to cancel, too.
+      if (request.body.ifBusy === 'interrupt' && token && !token.can.includes('cancel'))
+        throw new RivuletError('forbidden', 'This token may not cancel')
+      if (request.body.ifBusy !== 'interrupt') await requireShare(request)
+      const span = startRequestSpan(tracer, request)
+      let work: Accepted | undefined
+      let begun: CancelBegun | undefined
+      const answer = await answerOnce(databaseFor(tenant), request, async tx => {
+        const { id } = request.params
+        if (request.body.ifBusy === 'interrupt') begun = await ending.beginInterrupt(tx, tenant, id)
+        work = await createTurn(tx, tenant, id, request.body, limits.queuedTurns, span.traceparent)
+        return { status: 202, body: toBody({ turn: toTurn(work.turn) }) }
+      }).catch(span.refused)
+      if (begun) await ending.completeInterrupt(begun)
+      relay.kick()
+      if (work) await announceAccepted(work)
+      span.accepted(work)
+      return sendAnswer(reply, answer)
+    },
+  )
+
+  app.get(
+    '/tasks/:id/turns/:number',
+    {
+      config: readingOne,
+      schema: { tags: ['tasks'], params: params.extend({ number: turnNumberSchema }), response: { 200: z.object({ turn: turnSchema }) } },
+    },
+    async ({ params: { id, number }, principal: { tenant, token } }) => ({
+      turn: await getTurn(databaseFor(tenant), tenant, id, number, token ? toTurn : toFullTurn),
+    }),
+  )
+
+  app.post(
+    '/tasks/:id/cancel',
+    {
+      config: canceling,
+      schema: { tags: ['tasks'], params, body: cancelTaskBody.nullish(), response: { 200: z.object({ task: taskSchema }) } },
+    },
+    async (request, reply) => {
+      const { id } = request.params
+      const { tenant } = request.principal
+      const db = databaseFor(tenant)
+      const before = await answerBefore(db, request)
+      if (before) return sendAnswer(reply, before)
+      await ending.cancel(tenant, id, request.body?.reason)
+      relay.kick()
+      return sendAnswer(
+        reply,
+        await answerOnce(db, request, async tx => ({ status: 200, body: toBody({ task: await getTask(tx, tenant, id) }) })),
+      )
+    },
+  )
+
+  app.get(
+    '/tasks/:id/messages',
+    {
+      config: readingOne,
+      schema: { tags: ['tasks'], params, querystring: listMessagesQuery, response: { 200: pageOf(messageSchema, z.int()) } },
+    },
+    async request => {
+      const { id } = request.params
+      const { tenant } = request.principal
+      const db = databaseFor(tenant)
+      await requireTask(db, tenant, id)
+      return listLiveMessages(db, reader, tenant, id, request.query, limits.pageBytes)
+    },
+  )
+
+  /** Whoever asks again, under the same key, has its share already. */
+  async function requireShare(request: FastifyRequest): Promise<void> {
+    const { tenant } = request.principal
+    const refusal = capacity.refusalOf(tenant)
+    if (refusal && !(await answerBefore(databaseFor(tenant), request))) throw refusal
+  }
+
+  async function announceAccepted({ task, turn, isNew }: Accepted): Promise<void> {
+    scope.log.debug({ ...aboutTurn(turn), agent: task.agent }, 'turn accepted')
+    if (isNew) metrics.tasks.inc()
+    await announcing.announceQueued(turn, isNew)
+  }
+}
+
+function pageOf<T extends z.ZodType, C extends z.ZodType>(item: T, cursor: C) {
+  return z.object({ data: z.array(item), nextCursor: cursor.nullable() })
+}
+
+/** Entities are JSON by construction. */
+function toBody(value: object): Json {
+  return value as Json
+}

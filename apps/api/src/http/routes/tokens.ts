@@ -1,0 +1,33 @@
+/** Tokens for one task, for browsers. A key can pass on what it may do itself; no token makes another, and a key ends them before their time. */
+import { createTokenBody, RivuletError, revokeTokensQuery, taskIdSchema, tokenAnswer } from '@rivulet/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { holds } from '../../access/principal.ts'
+import { beginTokenSession } from '../../store/access/token-revocations.ts'
+import type { Services } from '../services.ts'
+
+export function tokenRoutes(scope: FastifyInstance, { databaseFor, access }: Services): void {
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+  const params = z.object({ id: taskIdSchema })
+  const making = { access: { scope: 'tasks:read' } } as const
+  const schema = { tags: ['tasks'], params, body: createTokenBody, response: { 201: tokenAnswer } }
+  app.post('/tasks/:id/tokens', { config: making, schema }, async ({ params: { id: task }, body, principal }, reply) => {
+    const { tenant, key, expiresAt: until } = principal
+    const { ttlSeconds, subject = null } = body
+    const can = [...new Set(body.can)]
+    if (can.some(right => right !== 'read') && !holds(principal, 'tasks:write')) {
+      throw new RivuletError('forbidden', 'This key may not do this')
+    }
+    const startedAt = await beginTokenSession(databaseFor(tenant), tenant, task)
+    const { token, expiresAt } = access.tokens.issue({ tenant, task, can, key, subject, startedAt, ttlSeconds, until })
+    return reply.header('cache-control', 'no-store').status(201).send({ token, can, expiresAt })
+  })
+
+  const revoking = { access: { scope: 'tasks:write' } } as const
+  const revocation = { tags: ['tasks'], params, querystring: revokeTokensQuery, response: { 204: z.null() } }
+  app.delete('/tasks/:id/tokens', { config: revoking, schema: revocation }, async ({ params: { id: task }, query, principal }, reply) => {
+    await access.revocations.revoke(principal.tenant, { task, subject: query.subject ?? null })
+    return reply.status(204).send(null)
+  })
+}

@@ -1,0 +1,144 @@
+/** The HTTP surface: what every request goes through before it meets its route, and what every error looks like. */
+import { randomUUID } from 'node:crypto'
+import swagger from '@fastify/swagger'
+import { headLimits, RivuletError } from '@rivulet/protocol'
+import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
+import type { z } from 'zod'
+import { checkHosts } from '../access/allowed-hosts.ts'
+import { refuseForeignPages } from '../access/foreign-pages.ts'
+import { guardRoutes, isGuarded } from '../access/guard.ts'
+import { limitConnections } from './connections.ts'
+import { allowOrigins } from './cors.ts'
+import { refuseWhenClosing, servesWhileClosing } from './draining.ts'
+import { handleErrors, notFound, sendError, toRivuletError, validate } from './errors.ts'
+import { countRequests } from './http-metrics.ts'
+import { acceptJsonOnly } from './json-body.ts'
+import { openApiOptions } from './openapi.ts'
+import { refuseFrames } from './page-headers.ts'
+import { answerBrokenRequest, checkHeads } from './request-head.ts'
+import { consoleRoutes } from './routes/console.ts'
+import { docsRoutes } from './routes/docs.ts'
+import { createEventStream, eventRoutes } from './routes/events.ts'
+import { internalRoutes } from './routes/internal.ts'
+import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.ts'
+import { taskRoutes } from './routes/tasks.ts'
+import { tokenRoutes } from './routes/tokens.ts'
+import type { Services } from './services.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Whether the route accepts new work, which is refused when there is too much of it. */
+    addsWork?: true
+  }
+}
+
+/** What one listener answers: what clients ask, what workers ask, or both. Health and metrics are everywhere. */
+export type Audience = { clients: boolean; workers: boolean }
+
+export async function createServer(services: Services, logger: FastifyBaseLogger, audience: Audience): Promise<FastifyInstance> {
+  const { config } = services
+  const app: FastifyInstance = fastify({
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: () => randomUUID(),
+    bodyLimit: config.limits.bodyBytes,
+    requestTimeout: headLimits.requestMs,
+    connectionTimeout: 0,
+    keepAliveTimeout: 5_000,
+    forceCloseConnections: 'idle',
+    ...servesWhileClosing,
+    http: {
+      headersTimeout: headLimits.requestMs,
+      connectionsCheckingInterval: 1_000,
+      maxHeaderSize: headLimits.headerBytes,
+      // A missing Host is refused by us, with an error that says so.
+      requireHostHeader: false,
+    },
+    routerOptions: { ignoreTrailingSlash: false, maxParamLength: headLimits.paramLength },
+    // Before there is a route, nobody else counts.
+    frameworkErrors: (error, _request, reply) => {
+      const known = toRivuletError(error)
+      services.metrics.errors.inc({ code: known.code })
+      return sendError(reply, known)
+    },
+    clientErrorHandler: answerBrokenRequest,
+  })
+  app.setValidatorCompiler<z.ZodType>(
+    ({ schema }) =>
+      value =>
+        validate(schema, value),
+  )
+  // Answers are made of entities that are valid by construction; their schemas are there for the documentation.
+  app.setSerializerCompiler(() => data => JSON.stringify(data))
+  app.addHook('onRoute', function ({ method, url }) {
+    if (!isGuarded(this) && !isForAnybody(url)) throw new Error(`${method} ${url} is neither guarded nor for anybody`)
+  })
+  limitConnections(app, { maxConnections: config.maxConnections, stallMs: config.limits.viewerStallMs }, reason =>
+    services.metrics.cutConnections.inc({ reason }),
+  )
+  refuseWhenClosing(app)
+  checkHeads(app)
+  refuseFrames(app)
+  if (audience.clients) checkHosts(app, config.allowedHosts)
+  if (audience.clients) allowOrigins(app, config.origins)
+  acceptJsonOnly(app, config.limits)
+  handleErrors(app)
+  countRequests(app, services.metrics)
+  app.setNotFoundHandler(notFound)
+
+  await app.register(swagger, openApiOptions(config))
+  operationRoutes(app, services)
+  await app.register(async scope => {
+    // A listener for workers alone is as open as their routes are: others may reach it where they do not reach the rest.
+    guardRoutes(scope, services.access, audience.clients ? config.isOpen : config.isInternalOpen)
+    metricsRoute(scope, services)
+  })
+  if (audience.clients) await serveClients()
+  if (audience.workers) await app.register(serveWorkers, { prefix: '/internal' })
+  return app
+
+  async function serveClients(): Promise<void> {
+    docsRoutes(app)
+    const events = createEventStream(services)
+    consoleRoutes(app)
+    await app.register(
+      async scope => {
+        refuseUntilStarted(scope)
+        guardRoutes(scope, services.access, config.isOpen)
+        if (config.isOpen) refuseForeignPages(scope, config.origins)
+        refuseBeyondCapacity(scope)
+        taskRoutes(scope, services, events)
+        eventRoutes(scope, events)
+        tokenRoutes(scope, services)
+        agentRoutes(scope, services)
+      },
+      { prefix: '/v1' },
+    )
+  }
+
+  async function serveWorkers(scope: FastifyInstance): Promise<void> {
+    refuseUntilStarted(scope)
+    guardRoutes(scope, services.access, config.isInternalOpen)
+    if (config.isInternalOpen) refuseForeignPages(scope, config.origins)
+    internalRoutes(scope, services)
+  }
+
+  /** Before the body is read: whoever may call is told at once that now is not the time. */
+  function refuseBeyondCapacity(scope: FastifyInstance): void {
+    scope.addHook('onRequest', async ({ routeOptions }) => {
+      const refusal = routeOptions.config.addsWork ? services.capacity.refusal() : null
+      if (refusal) throw refusal
+    })
+  }
+
+  function refuseUntilStarted(scope: FastifyInstance): void {
+    scope.addHook('onRequest', async () => {
+      if (!services.hasStarted()) throw new RivuletError('dependency_unavailable', 'This process is starting')
+    })
+  }
+}
+
+/** What holds nothing of anybody's: health, the description of the API, and the files of the console. */
+function isForAnybody(url: string): boolean {
+  return /^\/(healthz|readyz|openapi\.json|docs(\/.*)?|tasks|tasks\/:id|agents|assets\/:name|favicon\.svg)?$/.test(url)
+}

@@ -1,0 +1,48 @@
+/** The parts of an API process, wired once. Routes are handed these and nothing else. */
+import type { LogAnnouncer, LogReader } from '@rivulet/broker'
+import type { Tracer } from '@rivulet/runtime/trace'
+import type { Access } from '../access/guard.ts'
+import type { OpenStreams } from '../access/open-streams.ts'
+import type { Config } from '../config.ts'
+import type { Database, DatabaseHandle } from '../store/connection/database.ts'
+import type { TaskAcceptance } from '../store/tasks/accept-tasks.ts'
+import type { Hub } from '../stream/hub.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { Capacity } from '../turns/capacity.ts'
+import type { Relay } from '../turns/relay.ts'
+import type { TurnAnnouncing } from '../turns/turn-announcing.ts'
+import type { TurnDeaths } from '../turns/turn-deaths.ts'
+import type { TurnEnding } from '../turns/turn-ending.ts'
+
+export type Services = {
+  config: Config
+  /** Who may come in. */
+  access: Access
+  streams: OpenStreams
+  /** Whether there is room for new work. */
+  capacity: Capacity
+  /** For what the server does of its own accord. */
+  db: Database
+  /** For heartbeats only. */
+  leases: Database
+  /** For everything that somebody asks for. */
+  databaseFor: DatabaseHandle['databaseFor']
+  acceptance: TaskAcceptance
+  reader: LogReader
+  announcer: LogAnnouncer
+  relay: Relay
+  announcing: TurnAnnouncing
+  ending: TurnEnding
+  deaths: TurnDeaths
+  hub: Hub
+  metrics: Metrics
+  /** Brings those metrics up to date that are not counted as they happen. */
+  sampleMetrics(): Promise<void>
+  tracer: Tracer
+  /** Whether the schema is there: before, nothing but liveness can be answered. */
+  hasStarted(): boolean
+  /** Whether this process takes no new streams. */
+  isDraining(): boolean
+  /** What keeps this process from serving, or null. */
+  unready(): Promise<string | null>
+}

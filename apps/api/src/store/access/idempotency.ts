@@ -1,0 +1,94 @@
+/** Answers that were given under an Idempotency-Key, kept for a day: the same request gets the same answer, and is carried out once. */
+import { type Json, RivuletError } from '@rivulet/protocol'
+import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
+import type { Database, Transaction } from '../connection/database.ts'
+import { sqlStateOf } from '../connection/database.ts'
+import { askTwice } from '../connection/database-errors.ts'
+import { msAgo } from '../connection/moments.ts'
+import { isOf, type Tenant } from '../connection/tenant.ts'
+import { idempotencyKeys } from '../schema.ts'
+
+export type Answer = { status: number; body: Json }
+export type OnceAnswer = Answer & { replayed: boolean }
+/** Each tenant has its own, and in it each caller: `key` begins with the caller's namespace. */
+export type IdempotencyKey = { tenant: Tenant; key: string; fingerprint: string }
+
+/**
+ * Runs `work` in a transaction that also remembers its answer. A second request under the same key waits for the first one's commit; where
+ * that takes too long it is told that the first is still in flight.
+ */
+export async function runOnce(
+  db: Database,
+  request: IdempotencyKey | null,
+  work: (tx: Transaction) => Promise<Answer>,
+): Promise<OnceAnswer> {
+  // Under a key, a second try finds what the first has committed.
+  return request ? askTwice(run) : run()
+
+  function run(): Promise<OnceAnswer> {
+    return db.transaction(carryOut)
+  }
+
+  async function carryOut(tx: Transaction): Promise<OnceAnswer> {
+    const earlier = request && (await reserve(tx, request))
+    if (earlier) return { ...earlier, replayed: true }
+    const answer = await work(tx)
+    if (request) await tx.update(idempotencyKeys).set(answer).where(isKey(request))
+    // failpoint: accepting
+    return { ...answer, replayed: false }
+  }
+}
+
+/** What was answered before, without reserving the key: for work that cannot be part of one transaction and may be done twice. */
+export async function findAnswer(db: Database, request: IdempotencyKey): Promise<OnceAnswer | null> {
+  const [earlier] = await db
+    .select()
+    .from(idempotencyKeys)
+    .where(and(isKey(request), gte(idempotencyKeys.createdAt, dayAgo)))
+  return earlier ? { ...answerOf(earlier, request.fingerprint), replayed: true } : null
+}
+
+/** What was answered before, or null when this request is the first under its key. */
+async function reserve(tx: Transaction, request: IdempotencyKey): Promise<Answer | null> {
+  await tx.delete(idempotencyKeys).where(and(isKey(request), lt(idempotencyKeys.createdAt, dayAgo)))
+  const inserted = await insertKey(tx, request)
+  if (inserted) return null
+  const [earlier] = await tx.select().from(idempotencyKeys).where(isKey(request))
+  if (!earlier) throw inFlight()
+  return answerOf(earlier, request.fingerprint)
+}
+
+function answerOf(earlier: typeof idempotencyKeys.$inferSelect, fingerprint: string): Answer {
+  if (earlier.status === null) throw inFlight()
+  if (earlier.fingerprint !== fingerprint) throw new RivuletError('idempotency_key_reused', 'This key was used for another request')
+  return { status: earlier.status, body: earlier.body ?? null }
+}
+
+async function insertKey(tx: Transaction, row: IdempotencyKey): Promise<boolean> {
+  try {
+    const inserted = await tx.insert(idempotencyKeys).values(row).onConflictDoNothing().returning({ key: idempotencyKeys.key })
+    return inserted.length > 0
+  } catch (error) {
+    if (sqlStateOf(error) === '55P03') throw inFlight()
+    throw error
+  }
+}
+
+/** Answers hold what was asked for: where tasks are kept for less than a day, so are they. */
+export async function forgetOldKeys(db: Database, keptMs: number | null): Promise<void> {
+  const longAgo = keptMs === null ? dayAgo : sql`greatest(${dayAgo}, ${msAgo(keptMs)})`
+  await db.delete(idempotencyKeys).where(lt(idempotencyKeys.createdAt, longAgo))
+}
+
+function isKey({ tenant, key }: IdempotencyKey): SQL | undefined {
+  return and(isOf(tenant, idempotencyKeys.tenant), eq(idempotencyKeys.key, key))
+}
+
+/** An answer is kept for so long. */
+export const keptFor = `interval '24 hours'`
+
+const dayAgo = sql`now() - ${sql.raw(keptFor)}`
+
+export function inFlight(): RivuletError {
+  return new RivuletError('in_flight', 'The first request under this key is still being answered')
+}

@@ -1,0 +1,23 @@
+/**
+ * What a worker may touch: turns of the tenant and of the agents that its key is for. Both never change for a turn, so it is enough to ask once,
+ * before the turn is touched. For a turn out of reach, callers return what they return for one that does not exist.
+ */
+import { and, eq, inArray, sql } from 'drizzle-orm'
+import type { Database } from '../connection/database.ts'
+import { everyTenant, isOf, type Tenant } from '../connection/tenant.ts'
+import { tasks, turns } from '../schema.ts'
+
+/** `agents` is null for all of them. */
+export type Reach = { tenant: Tenant; agents: readonly string[] | null }
+
+/** Those of these turns that are within reach. Costs no query where everything is. */
+export async function turnsWithin(db: Database, { tenant, agents }: Reach, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  if (tenant === everyTenant && agents === null) return new Set(ids)
+  const wanted = sql`${turns.id} = any(${sql.param(ids)}::uuid[])`
+  const rows = await db
+    .select({ id: turns.id })
+    .from(turns)
+    .innerJoin(tasks, eq(tasks.id, turns.task))
+    .where(and(wanted, isOf(tenant, turns.tenant), agents ? inArray(tasks.agent, [...agents]) : undefined))
+  return new Set(rows.map(({ id }) => id))
+}

@@ -1,0 +1,34 @@
+/**
+ * Questions that come together are asked together: while one batch is on its way the next gathers. So batches grow with the load, and nothing
+ * waits where there is none. A batch that fails, fails all who are in it.
+ */
+export type Batcher<T, R> = (item: T) => Promise<R>
+
+/** `ask` answers each item, in their order. */
+export function createBatcher<T, R>(most: number, ask: (items: readonly T[]) => Promise<readonly R[]>): Batcher<T, R> {
+  const waiting: Waiting<T, R>[] = []
+  let isAsking = false
+  return item =>
+    new Promise((resolve, reject) => {
+      waiting.push({ item, resolve, reject })
+      if (!isAsking) void askAll()
+    })
+
+  async function askAll(): Promise<void> {
+    isAsking = true
+    // Those of the same tick come along.
+    await null
+    while (waiting.length > 0) {
+      const batch = waiting.splice(0, most)
+      try {
+        const answers = await ask(batch.map(({ item }) => item))
+        for (const [i, { resolve }] of batch.entries()) resolve(answers[i] as R)
+      } catch (error) {
+        for (const { reject } of batch) reject(error)
+      }
+    }
+    isAsking = false
+  }
+}
+
+type Waiting<T, R> = { item: T; resolve: (answer: R) => void; reject: (error: unknown) => void }

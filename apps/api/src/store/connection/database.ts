@@ -1,0 +1,81 @@
+/** The connection to Postgres. A server that is away, frozen or locked makes a query fail within seconds; it never makes a request hang. */
+import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres'
+import { type ClientBase, Pool } from 'pg'
+import * as schema from '../schema.ts'
+import { everyTenant, type Tenant } from './tenant.ts'
+import { TenantPool } from './tenant-pool.ts'
+
+export { isDatabaseAway, sqlStateOf } from './database-errors.ts'
+
+export type Database = NodePgDatabase<typeof schema> & { $client: TenantPool }
+export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0]
+
+export type DatabaseHandle = {
+  /** For what the server does of its own accord, for all tenants. */
+  db: Database
+  /** For heartbeats only, so that no lease expires because the other pools are busy. */
+  leases: Database
+  /** As one tenant sees it. */
+  databaseFor(tenant: Tenant): Database
+  /** Connections that belong to no tenant. */
+  pool: Pool
+  /** By name, for those who count. */
+  pools: Record<'server' | 'tenants' | 'leases', Pool>
+  close(): Promise<void>
+}
+
+type DatabaseOptions = { url: string; onError: (error: Error) => void }
+
+/** Tenants, the server itself and heartbeats have connections of their own: none waits for another, and none has to change sides. */
+export function openDatabase(options: DatabaseOptions): DatabaseHandle {
+  const pool = createPool(options, 10)
+  const tenantPool = createPool(options, 20, takeTenantRole)
+  const leasePool = createPool(options, 2)
+  const known = new Map<Tenant, Database>()
+  return {
+    db: open(new TenantPool(pool, everyTenant)),
+    leases: open(new TenantPool(leasePool, everyTenant)),
+    databaseFor,
+    pool,
+    pools: { server: pool, tenants: tenantPool, leases: leasePool },
+    close: async () => void (await Promise.all([pool.end(), tenantPool.end(), leasePool.end()])),
+  }
+
+  /** Tenants are as many as somebody made keys for. */
+  function databaseFor(tenant: Tenant): Database {
+    const db = known.get(tenant) ?? open(new TenantPool(tenantPool, tenant))
+    known.set(tenant, db)
+    return db
+  }
+}
+
+function open(pool: TenantPool): Database {
+  // Of a pool, drizzle wants no more than this.
+  return Object.assign(drizzle(pool as unknown as Pool, { schema, casing: 'snake_case' }), { $client: pool })
+}
+
+function createPool({ url, onError }: DatabaseOptions, max: number, onConnect?: (client: ClientBase) => Promise<void>): Pool {
+  const pool = new Pool({
+    connectionString: url,
+    max,
+    connectionTimeoutMillis: 3_000,
+    query_timeout: 5_000,
+    statement_timeout: 5_000,
+    lock_timeout: 3_000,
+    idle_in_transaction_session_timeout: 10_000,
+    keepAlive: true,
+    // What is asked without waiting for the answer before is sent at once (`TenantPool.transact`).
+    pipeline: true,
+    ...(onConnect && { onConnect }),
+  })
+  // Without a listener, a connection that is closed by the server ends the process: an idle one tells the pool, one that is lent out itself.
+  pool.on('error', onError)
+  pool.on('connect', client => client.on('error', onError))
+  return pool
+}
+
+/** Row-level security does not hold a superuser. Whoever may take the role that it holds, takes it; an owner who is none is held as it is. */
+async function takeTenantRole(client: ClientBase): Promise<void> {
+  const member = "select rolname from pg_roles where rolname = 'rivulet_tenant' and pg_has_role(oid, 'member')"
+  await client.query(`select set_config('role', rolname, false) from (${member}) as role`)
+}

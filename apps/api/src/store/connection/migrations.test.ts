@@ -1,0 +1,85 @@
+/** The tables in `schema.ts` and the SQL in `migrations/` say the same. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
+import { Client } from 'pg'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { createTestDatabase } from '../../../../../test/support/database.ts'
+import * as schema from '../schema.ts'
+import { migrate } from './migrate.ts'
+
+const folder = fileURLToPath(new URL('../../../../../migrations', import.meta.url))
+
+test('the schema has not drifted from the migrations: there is nothing to generate', async () => {
+  const journal = JSON.parse(readFileSync(join(folder, 'meta/_journal.json'), 'utf8'))
+  const latest = String(journal.entries.at(-1).idx).padStart(4, '0')
+  const snapshot = JSON.parse(readFileSync(join(folder, `meta/${latest}_snapshot.json`), 'utf8'))
+  expect(await generateMigration(snapshot, generateDrizzleJson(schema, snapshot.id, undefined, 'snake_case'))).toEqual([])
+})
+
+test('every migration in the journal has its SQL, and every SQL is in the journal', () => {
+  const journal = JSON.parse(readFileSync(join(folder, 'meta/_journal.json'), 'utf8'))
+  expect(journal.entries.map(({ tag }: { tag: string }) => `${tag}.sql`)).toEqual(files())
+})
+
+test('ten processes that migrate the same empty database at once all succeed, and it is migrated once', async () => {
+  const url = await createEmptyDatabase()
+  await Promise.all(Array.from({ length: 10 }, () => migrate(url)))
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  const { rows } = await client.query('select count(*)::int from drizzle.__drizzle_migrations')
+  await client.end()
+  expect(rows).toEqual([{ count: files().length }])
+})
+
+test('a database that is up to date stays as it is', async () => {
+  const { url } = await createTestDatabase()
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  await client.query("insert into agents (name, description) values ('kept', '')")
+  await migrate(url)
+  const { rows } = await client.query('select name from agents')
+  await client.end()
+  expect(rows).toEqual([{ name: 'kept' }])
+})
+
+test('worker keys from before there were any limits: those of the default tenant work for all, those of another for it alone', async () => {
+  const url = await createEmptyDatabase()
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  onTestFinished(() => client.end())
+  for (const file of files().filter(name => name < '0006')) await client.query(readFileSync(join(folder, file), 'utf8'))
+  const keys = [
+    ...[
+      ['a', 'default', '{worker}'],
+      ['b', 'acme', '{worker}'],
+    ],
+    ...[
+      ['c', 'default', '{tasks:read}'],
+      ['d', 'default', '{tasks:read,worker}'],
+    ],
+  ]
+  for (const key of keys) await client.query("insert into keys (id, tenant, scopes, name, digest) values ($1, $2, $3, '', '')", key)
+  for (const file of files().filter(name => name >= '0006')) await client.query(readFileSync(join(folder, file), 'utf8'))
+  const { rows } = await client.query('select id, all_tenants, agents from keys order by id')
+  expect(rows).toEqual(['a', 'b', 'c', 'd'].map(id => ({ id, all_tenants: id === 'a' || id === 'd', agents: null })))
+})
+
+async function createEmptyDatabase(): Promise<string> {
+  const name = `empty_${process.pid}_${Date.now()}`
+  const admin = new Client({ connectionString: inject('postgresUrl') })
+  await admin.connect()
+  await admin.query(`create database ${name}`)
+  onTestFinished(async () => {
+    await admin.query(`drop database ${name}`)
+    await admin.end()
+  })
+  return Object.assign(new URL(inject('postgresUrl')), { pathname: `/${name}` }).href
+}
+
+function files(): string[] {
+  return readdirSync(folder)
+    .filter(file => file.endsWith('.sql'))
+    .sort()
+}

@@ -1,0 +1,227 @@
+/** What a task costs Postgres, counted: what is in one round trip today stays so. No clock is looked at. */
+import { randomUUID } from 'node:crypto'
+import { createTaskBody, createTurnBody, type Message } from '@rivulet/protocol'
+import { eq, sql } from 'drizzle-orm'
+import { Client } from 'pg'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { openStore } from '../../../test/open-store.ts'
+import { readStoredTask } from '../reads/stored-task.ts'
+import { idempotencyKeys, messages, outbox, tasks, turns } from '../schema.ts'
+import { createTaskAcceptance } from '../tasks/accept-tasks.ts'
+import { createTurn } from '../tasks/create-task.ts'
+import { drainOutbox, type Intent, removeIntents } from '../tasks/outbox.ts'
+import { rememberStep } from '../tasks/steps.ts'
+import { markAnnounced } from '../turns/announcements.ts'
+import { claimTurn } from '../turns/claim-turn.ts'
+import { finishTurn } from '../turns/finish-turn.ts'
+import { releaseTurn } from '../turns/leases.ts'
+import type { DatabaseHandle } from './database.ts'
+
+const tenant = 'default'
+const request = createTaskBody.parse({ agent: 'echo', input: 'hello', metadata: { a: 1 }, params: [null] })
+let database: DatabaseHandle
+
+beforeAll(async () => {
+  database = await openStore()
+  // Connections are opened and told whose they are.
+  await Promise.all([database.databaseFor(tenant).select().from(tasks), database.db.select().from(tasks)])
+})
+afterAll(() => database.close())
+
+test('a task is accepted in one round trip, with its answer under its key', async () => {
+  const { accept } = createTaskAcceptance(database.databaseFor)
+  const count = countRoundTrips()
+  const key = { tenant, key: randomUUID(), fingerprint: 'f' }
+  const accepted = await accept(tenant, request, key)
+  expect(count()).toBe(1)
+  const [kept] = await database.db.select().from(idempotencyKeys)
+  expect([kept?.status, kept?.body]).toEqual([201, accepted?.answer.body])
+  const [task] = await database.db.select().from(tasks)
+  expect(task).toEqual(accepted?.accepted.task)
+})
+
+test('fifty tasks that come together share it', async () => {
+  const { accept } = createTaskAcceptance(database.databaseFor)
+  const count = countRoundTrips()
+  const accepted = await Promise.all(Array.from({ length: 50 }, () => accept(tenant, request, null)))
+  expect(count()).toBe(1)
+  expect(new Set(accepted.map(one => one?.accepted.turn.id)).size).toBe(50)
+})
+
+test('what cannot be accepted this way has changed nothing: an unknown agent, a key that was used, a name', async () => {
+  const { accept } = createTaskAcceptance(database.databaseFor)
+  const key = { tenant, key: randomUUID(), fingerprint: 'f' }
+  await accept(tenant, request, key)
+  const before = await stored()
+  expect(await accept(tenant, { ...request, agent: 'nobody' }, { ...key, key: randomUUID() })).toBeNull()
+  expect(await accept(tenant, request, key)).toBeNull()
+  expect(await accept(tenant, { ...request, name: 'one' }, null)).toBeNull()
+  expect(await stored()).toEqual(before)
+})
+
+test('a key that nobody has asked for within a day is free again', async () => {
+  const { accept } = createTaskAcceptance(database.databaseFor)
+  const key = { tenant, key: randomUUID(), fingerprint: 'f' }
+  await accept(tenant, request, key)
+  await database.db.execute("update idempotency_keys set created_at = now() - interval '25 hours'")
+  expect(await accept(tenant, request, key)).not.toBeNull()
+})
+
+test('what was just accepted and sent is removed in one, and what somebody else holds is not waited for', async () => {
+  const { accept } = createTaskAcceptance(database.databaseFor)
+  const accepted = await Promise.all(Array.from({ length: 50 }, () => accept(tenant, request, null)))
+  const [first, ...others] = accepted.flatMap(each => each?.intent ?? [])
+  const count = countRoundTrips()
+  await removeIntents(database.db, others)
+  expect(count()).toBe(1)
+  const drained = await drainOutbox(database.db, { limit: 1_000, olderThanMs: 0 }, () => removeIntents(database.db, [first as Intent]))
+  expect(drained.filter(({ id }) => others.some(other => other.id === id) || id === first?.id)).toEqual([first])
+  expect(await database.db.select().from(outbox)).toEqual([])
+})
+
+test('everything that waits for the queue is handed over in four', async () => {
+  const { accept } = createTaskAcceptance(database.databaseFor)
+  await Promise.all(Array.from({ length: 50 }, () => accept(tenant, request, null)))
+  const count = countRoundTrips()
+  const sent = await drainOutbox(database.db, { limit: 1_000, olderThanMs: 0 }, async () => {})
+  expect(sent.length).toBeGreaterThanOrEqual(50)
+  expect(count()).toBe(4)
+})
+
+test('a turn is claimed in one, ended in one, and noted as announced with others', async () => {
+  const { accept } = createTaskAcceptance(database.databaseFor)
+  const accepted = await accept(tenant, request, null)
+  const turn = accepted?.accepted.turn.id ?? ''
+  const count = countRoundTrips()
+  const claim = await claimTurn(database.db, { turn, claim: 'c', worker: 'w', leaseMs: 1_000 })
+  expect(count()).toBe(1)
+  if (claim.answer !== 'claimed') throw new Error('It was not claimed')
+  const { epoch, task, firstIndex } = claim.claimed.turn
+  const said: Message = {
+    ...{ task, index: firstIndex, turn: 1, attempt: 1, author: 'agent', metadata: {}, status: 'complete' },
+    content: { type: 'text', text: 'hello', format: 'plain' },
+    createdAt: new Date().toISOString(),
+  }
+  const outcome = { status: 'completed', stopReason: 'stop' } as const
+  const ended = await finishTurn(database.db, { turn, tenant, epoch, canceling: false }, { outcome, messages: [said] })
+  expect(count()).toBe(2)
+  if (ended.answer !== 'committed') throw new Error('It was not ended')
+  await markAnnounced(database.db, [ended.turn])
+  expect(count()).toBe(3)
+  expect(ended.turn).toMatchObject({ agent: 'echo', status: 'completed', finishedAt: expect.any(Date), epoch: 2 })
+  expect((await database.db.select().from(messages)).map(({ content }) => content)).toEqual([request.input, said.content])
+})
+
+test('a turn that was given back is claimed in one, too: under its indexes, with its input and what its steps came to', async () => {
+  const { accept } = createTaskAcceptance(database.databaseFor)
+  const accepted = await accept(tenant, request, null)
+  const turn = accepted?.accepted.turn.id ?? ''
+  const claim = (name: string) => claimTurn(database.db, { turn, claim: name, worker: name, leaseMs: 1_000 })
+  const first = await claim('a')
+  if (first.answer !== 'claimed') throw new Error('It was not claimed')
+  await rememberStep(database.db, { turn, claimId: 'a', name: 'one', memory: '{"a":"\\u0000"}' }, 1_000)
+  expect(await releaseTurn(database.db, { turn, epoch: 2, claimId: 'a' })).toBe(true)
+  const count = countRoundTrips()
+  const second = await claim('b')
+  expect(count()).toBe(1)
+  if (second.answer !== 'claimed') throw new Error('It was not claimed')
+  expect(second.steps).toEqual([{ name: 'one', memory: '{"a":"\\u0000"}' }])
+  expect(second.claimed.input).toEqual(first.claimed.input)
+  const { firstIndex, startedAt } = first.claimed.turn
+  expect(second.claimed.turn).toMatchObject({ attempt: 1, epoch: 3, firstIndex, startedAt, worker: 'b' })
+  expect([second.claimed.task.epoch, second.isAgain]).toEqual([3, false])
+
+  expect(await claim('a')).toEqual({ answer: 'leased' })
+  const { turn: held } = second.claimed
+  const again = { claimed: { ...second.claimed, turn: { ...held, leaseUntil: expect.any(Date) } }, isAgain: true }
+  expect(await claim('b')).toMatchObject(again)
+})
+
+test('where a task stands is read in one', async () => {
+  const accepted = await createTaskAcceptance(database.databaseFor).accept(tenant, request, null)
+  const count = countRoundTrips()
+  const { task, turns } = await readStoredTask(database.databaseFor(tenant), tenant, accepted?.accepted.task.id ?? '', 1_000)
+  expect(count()).toBe(1)
+  expect([task.id, turns.map(({ id }) => id)]).toEqual([accepted?.accepted.task.id, [accepted?.accepted.turn.id]])
+})
+
+test('a turn that is too late, or not the next of its task, is not claimed', async () => {
+  const { db, databaseFor } = database
+  const accepted = await createTaskAcceptance(databaseFor).accept(tenant, request, null)
+  const { task, turn } = accepted?.accepted ?? {}
+  if (!task || !turn) throw new Error('It was not accepted')
+  const second = await databaseFor(tenant).transaction(tx => createTurn(tx, tenant, task.id, createTurnBody.parse({ input: 'more' }), 10))
+  const claim = (id: string) => claimTurn(db, { turn: id, claim: 'c', worker: 'w', leaseMs: 1_000 })
+  expect(await claim(second.turn.id)).toEqual({ answer: 'settled' })
+  await db
+    .update(turns)
+    .set({ deadline: new Date(0) })
+    .where(eq(turns.id, turn.id))
+  expect(await claim(turn.id)).toEqual({ answer: 'settled' })
+  expect(await db.select().from(messages).where(eq(messages.task, task.id))).toEqual([])
+})
+
+test('a turn that is not due is not claimed, and the wait is what Postgres makes of it, whatever the clock of this process', async () => {
+  const { db, databaseFor } = database
+  vi.useFakeTimers({ now: 0, toFake: ['Date'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const accepted = await createTaskAcceptance(databaseFor).accept(tenant, { ...request, delayMs: 60_000, timeoutMs: 3_000 }, null)
+  const turn = accepted?.accepted.turn.id ?? ''
+  const claim = () => claimTurn(db, { turn, claim: 'c', worker: 'w', leaseMs: 1_000 })
+  const early = await claim()
+  if (early.answer !== 'early') throw new Error(`It is ${early.answer}`)
+  expect([early.waitMs > 30_000, early.waitMs <= 60_000]).toEqual([true, true])
+  await db
+    .update(turns)
+    .set({ runAt: sql`now() - interval '5 seconds'`, queuedAt: sql`now() - interval '7 seconds'` })
+    .where(eq(turns.id, turn))
+  for (const isAgain of [false, true]) {
+    const claimed = await claim()
+    if (claimed.answer !== 'claimed') throw new Error(`It is ${claimed.answer}`)
+    const { sinceDueMs, sinceQueuedMs, timeLeftMs } = claimed.clock
+    expect([claimed.isAgain, sinceDueMs >= 5_000, sinceQueuedMs - sinceDueMs]).toEqual([isAgain, true, 2_000])
+    expect([timeLeftMs > 30_000, timeLeftMs <= 63_000]).toEqual([true, true])
+  }
+})
+
+test('times are those of Postgres, in the rows and in the answer that is kept under a key', async () => {
+  vi.useFakeTimers({ now: 0, toFake: ['Date'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const key = { tenant, key: randomUUID(), fingerprint: 'f' }
+  const asked = { ...request, delayMs: 4_000, timeoutMs: 3_000, metadata: { at: '1970-01-01T00:00:00.000Z' } }
+  const accepted = await createTaskAcceptance(database.databaseFor).accept(tenant, asked, key)
+  const { id: turnId } = accepted?.accepted.turn ?? {}
+  const [turn] = await database.db
+    .select()
+    .from(turns)
+    .where(eq(turns.id, turnId ?? ''))
+  expect(turn).toEqual(accepted?.accepted.turn)
+  const { queuedAt, runAt, deadline } = turn ?? {}
+  expect(queuedAt?.getTime()).toBeGreaterThan(1_700_000_000_000)
+  expect([Number(runAt) - Number(queuedAt), Number(deadline) - Number(runAt)]).toEqual([4_000, 3_000])
+  const [kept] = await database.db.select().from(idempotencyKeys).where(eq(idempotencyKeys.key, key.key))
+  expect(kept?.body).toEqual(accepted?.answer.body)
+  expect(kept?.body).toMatchObject({ task: { createdAt: queuedAt?.toISOString(), metadata: asked.metadata } })
+})
+
+async function stored(): Promise<unknown> {
+  const { rows } = await database.db.execute(
+    'select (select count(*) from tasks) as tasks, (select count(*) from turns) as turns, (select count(*) from idempotency_keys) as keys',
+  )
+  return rows
+}
+
+/** How often somebody waits for Postgres: what is sent while something is on its way costs no more. */
+function countRoundTrips(): () => number {
+  const underWay = new Map<unknown, number>()
+  let trips = 0
+  const query = Client.prototype.query as (...args: unknown[]) => Promise<unknown>
+  const spy = vi.spyOn(Client.prototype, 'query').mockImplementation(function (this: Client, ...args: unknown[]) {
+    const waiting = underWay.get(this) ?? 0
+    if (waiting === 0) trips += 1
+    underWay.set(this, waiting + 1)
+    return query.apply(this, args).finally(() => underWay.set(this, (underWay.get(this) ?? 1) - 1))
+  } as never)
+  onTestFinished(() => void spy.mockRestore())
+  return () => trips
+}

@@ -1,0 +1,189 @@
+/**
+ * The second wall: what a connection of one tenant can do when a query forgets to ask whose rows they are. Everything here leaves the condition
+ * out on purpose.
+ */
+import { randomUUID } from 'node:crypto'
+import { sql } from 'drizzle-orm'
+import { Client } from 'pg'
+import { beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'
+import { createTestDatabase } from '../../../../../test/support/database.ts'
+import { listTasks } from '../reads/read.ts'
+import { idempotencyKeys, keys, messages, outbox, secrets, steps, tasks, tokenRevocations, turns } from '../schema.ts'
+import { createTask } from '../tasks/create-task.ts'
+import { type DatabaseHandle, openDatabase, sqlStateOf } from './database.ts'
+import { migrate } from './migrate.ts'
+
+const ofTenants = { tasks, turns, messages, idempotencyKeys, outbox, steps, tokenRevocations }
+
+let url: string
+beforeAll(async () => {
+  url = (await createTestDatabase()).url
+  const database = openDatabase({ url, onError: () => {} })
+  await database.db.execute(sql`insert into agents values ('echo', '')`)
+  for (const tenant of ['a', 'b']) await addTask(database, tenant)
+  await database.close()
+})
+
+function open(at = url): DatabaseHandle {
+  const database = openDatabase({ url: at, onError: () => {} })
+  onTestFinished(() => database.close())
+  return database
+}
+
+/** A task with a row in every table that is about it. */
+async function addTask(database: DatabaseHandle, tenant: string): Promise<string> {
+  const request = { agent: 'echo', name: 'same', priority: 0, delayMs: 0, timeoutMs: 1_000, maxAttempts: 1 }
+  const { task, turn } = await database.databaseFor(tenant).transaction(tx => createTask(tx, tenant, request, 10))
+  const message = { task: task.id, tenant, index: 0, turn: 1, attempt: 1, author: 'user' as const, metadata: {}, createdAt: new Date() }
+  await database.db.insert(messages).values({ ...message, content: { type: 'text', text: tenant, format: 'plain' }, status: 'complete' })
+  await database.db.insert(steps).values({ turn: turn.id, name: 'one', memory: '{}' })
+  await database.db.insert(keys).values({ id: tenant, tenant, name: '', scopes: ['admin'], digest: '' })
+  await database.databaseFor(tenant).insert(idempotencyKeys).values({ tenant, key: 'same', fingerprint: tenant })
+  await database.databaseFor(tenant).insert(tokenRevocations).values({ tenant, task: task.id, subject: '', revokedAt: new Date() })
+  return task.id
+}
+
+describe('a tenant that forgets to say whose rows it wants', () => {
+  test.each(Object.entries(ofTenants))('sees its own of %s', async (_, table) => {
+    const { db, databaseFor } = open()
+    expect((await db.select().from(table)).length).toBe(2)
+    const rows = await databaseFor('a').select().from(table)
+    expect(rows.length).toBe(1)
+    expect(JSON.stringify(rows)).not.toContain('"tenant":"b"')
+    expect(await databaseFor('c').select().from(table)).toEqual([])
+  })
+
+  test('changes and removes its own', async () => {
+    const { db, databaseFor } = open()
+    const changed = await databaseFor('a').update(tasks).set({ priority: 7 }).returning()
+    expect(changed.map(({ tenant }) => tenant)).toEqual(['a'])
+    await addTask({ db, databaseFor } as DatabaseHandle, 'gone')
+    await databaseFor('gone').delete(tasks)
+    const left = await db.select({ tenant: tasks.tenant }).from(tasks).orderBy(tasks.tenant)
+    expect(left.map(({ tenant }) => tenant)).toEqual(['a', 'b'])
+    for (const table of [keys, idempotencyKeys]) await db.delete(table).where(sql`tenant = 'gone'`)
+  })
+
+  test('can neither add a row for another nor give one away', async () => {
+    const { db, databaseFor } = open()
+    const foreign = { tenant: 'b', key: randomUUID(), fingerprint: '' }
+    expect(await stateOf(databaseFor('a').insert(idempotencyKeys).values(foreign))).toBe('42501')
+    expect(await stateOf(databaseFor('a').update(tasks).set({ tenant: 'b' }))).toBe('42501')
+    // The default of the column is a tenant like any other.
+    expect(await stateOf(databaseFor('a').insert(idempotencyKeys).values({ key: randomUUID(), fingerprint: '' }))).toBe('42501')
+    const [other] = await db.select().from(turns).where(sql`tenant = 'b'`)
+    expect(
+      await stateOf(
+        databaseFor('a')
+          .insert(outbox)
+          .values({ turn: other?.id ?? '' }),
+      ),
+    ).toBe('42501')
+  })
+
+  test('has no business with keys, and cannot become somebody else', async () => {
+    const { databaseFor } = open()
+    for (const table of [keys, secrets]) expect(await stateOf(databaseFor('a').select().from(table))).toBe('42501')
+    const { rows } = await databaseFor('a').execute(
+      sql`select current_user as name, rolsuper or rolbypassrls as free from pg_roles where rolname = current_user`,
+    )
+    expect(rows).toEqual([{ name: 'rivulet_tenant', free: false }])
+  })
+
+  test('is held by a condition of ours as well: a connection of the server itself lists only what is asked for', async () => {
+    const { db } = open()
+    const query = { agent: undefined, status: undefined, name: undefined, cursor: undefined, limit: 10, metadata: {} }
+    expect((await listTasks(db, 'a', query, 1024)).data.length).toBe(1)
+    expect((await listTasks(db, '*', query, 1024)).data.length).toBe(2)
+  })
+})
+
+test('a connection that says nothing of a tenant sees nothing', async () => {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  onTestFinished(() => client.end())
+  await client.query('set role rivulet_tenant')
+  for (const table of ['tasks', 'turns', 'messages', 'idempotency_keys', 'outbox', 'steps', 'token_revocations'])
+    expect((await client.query(`select from ${table}`)).rows).toEqual([])
+})
+
+test('an owner who is no superuser is held as well, and may migrate', async () => {
+  const owned = await createDatabaseOwnedBy('plain_owner')
+  await migrate(owned)
+  const { db, databaseFor } = open(owned)
+  await db.execute(sql`insert into agents values ('echo', '')`)
+  for (const tenant of ['a', 'b']) await addTask({ db, databaseFor } as DatabaseHandle, tenant)
+  expect((await db.select().from(tasks)).length).toBe(2)
+  expect((await databaseFor('a').select().from(tasks)).length).toBe(1)
+})
+
+test('every table is behind the wall, but those that are everybody’s', async () => {
+  const { db } = open()
+  const { rows } = await db.execute<{ name: string; held: boolean }>(
+    sql`select relname as name, relrowsecurity and relforcerowsecurity and exists (select from pg_policy where polrelid = pg_class.oid) as held
+        from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace order by relname`,
+  )
+  expect(rows.filter(({ held }) => !held).map(({ name }) => name)).toEqual(['workers'])
+})
+
+test('a connection is told whose it is once, and again only when that changes', async () => {
+  const { databaseFor, pool } = open()
+  const asked = vi.spyOn(Client.prototype, 'query')
+  onTestFinished(() => void asked.mockRestore())
+  const tellings = () => asked.mock.calls.filter(([text]) => String(text).includes("'rivulet.tenant'")).length
+  for (let i = 0; i < 5; i += 1) await databaseFor('a').select().from(tasks)
+  expect(tellings()).toBe(1)
+  await databaseFor('a').transaction(async tx => void (await tx.select().from(tasks)))
+  expect(tellings()).toBe(1)
+  await databaseFor('b').select().from(tasks)
+  await databaseFor('a').select().from(tasks)
+  expect(tellings()).toBe(3)
+  expect(pool.totalCount).toBe(0)
+})
+
+test('many tenants at once never see each other through connections that they share', async () => {
+  const { databaseFor } = open()
+  const looks = Array.from({ length: 200 }, async (_, i) => {
+    const tenant = ['a', 'b', 'c'][i % 3] ?? ''
+    const rows =
+      i % 2 ? await databaseFor(tenant).select().from(tasks) : await databaseFor(tenant).transaction(tx => tx.select().from(tasks))
+    return rows.every(row => row.tenant === tenant) && rows.length === (tenant === 'c' ? 0 : 1)
+  })
+  expect((await Promise.all(looks)).filter(isRight => !isRight)).toEqual([])
+})
+
+test('a connection that breaks as a transaction begins is not missing afterwards', async () => {
+  const { databaseFor, close } = openDatabase({ url, onError: () => {} })
+  await databaseFor('a').select().from(tasks)
+  vi.spyOn(Client.prototype, 'query').mockImplementationOnce(function (this: Client) {
+    Reflect.get(this, 'connection').stream.destroy()
+    return Promise.reject(new Error('gone'))
+  } as never)
+  onTestFinished(() => void vi.restoreAllMocks())
+  await expect(databaseFor('a').transaction(async () => {})).rejects.toThrow()
+  // Waits for what was lent.
+  await close()
+})
+
+async function stateOf(work: PromiseLike<unknown>): Promise<string | undefined> {
+  try {
+    await work
+    return undefined
+  } catch (error) {
+    return sqlStateOf(error)
+  }
+}
+
+async function createDatabaseOwnedBy(role: string): Promise<string> {
+  const admin = new Client({ connectionString: inject('postgresUrl') })
+  await admin.connect()
+  const name = `owned_${process.pid}_${Date.now()}`
+  await admin.query(`create role ${role} login password 'x' nosuperuser nocreaterole`)
+  await admin.query(`create database ${name} owner ${role}`)
+  onTestFinished(async () => {
+    await admin.query(`drop database ${name} with (force)`)
+    await admin.query(`drop role ${role}`)
+    await admin.end()
+  })
+  return Object.assign(new URL(inject('postgresUrl')), { pathname: `/${name}`, username: role, password: 'x' }).href
+}

@@ -1,0 +1,79 @@
+/** Agents that workers have ever registered, and the workers that are there now. */
+import { type Agent, type Hello, RivuletError } from '@rivulet/protocol'
+import { and, asc, inArray, isNull, lt, ne, or, type SQL, sql } from 'drizzle-orm'
+import type { Reach } from '../access/reach.ts'
+import type { Database, Transaction } from '../connection/database.ts'
+import { msAgo } from '../connection/moments.ts'
+import { everyTenant, isOf, type Tenant } from '../connection/tenant.ts'
+import { agents, turns, workers } from '../schema.ts'
+
+/**
+ * An agent that a worker of one tenant registers first is that tenant's alone: its queue never holds turns that the worker may not run. Once a
+ * worker of all tenants registers it, all tenants share it.
+ */
+export async function registerWorker(db: Database, { tenant, agents: served }: Reach, { worker, agents: declared }: Hello): Promise<void> {
+  const names = declared.map(({ name }) => name)
+  if (served && names.some(name => !served.includes(name)))
+    throw new RivuletError('forbidden', `agents: this key is for ${served.join(', ')} only; \`rivulet keys create --agent\` names others`)
+  const owner = tenant === everyTenant ? null : tenant
+  await db.transaction(async tx => {
+    if (declared.length > 0) {
+      const rows = declared.map(agent => ({ ...agent, tenant: owner })).sort((a, b) => (a.name < b.name ? -1 : 1))
+      const isOwn = sql`(excluded.tenant is null or ${agents.tenant} = excluded.tenant)`
+      const changed = sql`(${agents.description}, ${agents.tenant}) is distinct from (excluded.description, excluded.tenant)`
+      await tx
+        .insert(agents)
+        .values(rows)
+        .onConflictDoUpdate({
+          target: agents.name,
+          set: { description: sql`excluded.description`, tenant: sql`excluded.tenant` },
+          setWhere: sql`${isOwn} and ${changed}`,
+        })
+    }
+    if (owner !== null) await requireOwned(tx, owner, names)
+    const row = { id: worker, agents: names, seenAt: sql`now()` }
+    await tx
+      .insert(workers)
+      .values(row)
+      .onConflictDoUpdate({ target: workers.id, set: { agents: names, seenAt: sql`now()` } })
+  })
+}
+
+async function requireOwned(tx: Transaction, owner: Tenant, names: string[]): Promise<void> {
+  const foreign = and(inArray(agents.name, names), or(isNull(agents.tenant), ne(agents.tenant, owner)))
+  const [found] = await tx.select({ name: agents.name }).from(agents).where(foreign).limit(1)
+  if (!found) return
+  const reason = `agents: ${found.name} is not of this key's tenant alone`
+  throw new RivuletError('forbidden', `${reason}: give the agent another name, or create a key with \`rivulet keys create --all-tenants\``)
+}
+
+/** Whether a tenant may use an agent, in a query about agents. */
+export function isAgentOf(tenant: Tenant): SQL | undefined {
+  return or(isNull(agents.tenant), isOf(tenant, agents.tenant) ?? sql`true`)
+}
+
+/** The agents that this tenant may use, with the tenant's own work; workers are counted for all tenants. */
+export async function listAgents(db: Database, tenant: Tenant, workerTimeoutMs: number): Promise<Agent[]> {
+  const countTurns = (status: string) =>
+    sql<number>`(select count(*) from turns join tasks on tasks.id = turns.task where tasks.agent = agents.name and turns.status = ${status} and ${isOf(tenant, turns.tenant) ?? sql`true`})`
+  return db
+    .select({
+      name: agents.name,
+      description: agents.description,
+      workers: presentWorkers(workerTimeoutMs).mapWith(Number),
+      queued: countTurns('queued').mapWith(Number),
+      running: countTurns('running').mapWith(Number),
+    })
+    .from(agents)
+    .where(isAgentOf(tenant))
+    .orderBy(asc(agents.name))
+}
+
+/** How many workers of an agent are there now, in a query about agents. */
+export function presentWorkers(workerTimeoutMs: number): SQL<number> {
+  return sql`(select count(*) from workers where agents.name = any(workers.agents) and workers.seen_at > ${msAgo(workerTimeoutMs)})`
+}
+
+export async function forgetWorkers(db: Database): Promise<void> {
+  await db.delete(workers).where(lt(workers.seenAt, sql`now() - interval '1 day'`))
+}

@@ -1,0 +1,30 @@
+/** What waits and what runs, of all tenants, by agent: for those who operate the platform. */
+import { sql } from 'drizzle-orm'
+import type { Database } from '../connection/database.ts'
+import { isNext } from '../tasks/queue-turn.ts'
+import { presentWorkers } from './agents.ts'
+
+/** `queued` could run now if a worker had room; `oldestMs` is how long the first of them could have. */
+export type AgentQueue = { agent: string; queued: number; oldestMs: number; running: number; workers: number }
+
+export async function readQueues(db: Database, workerTimeoutMs: number): Promise<AgentQueue[]> {
+  const { rows } = await db.execute<Record<keyof AgentQueue, string>>(sql`
+    select agents.name as agent,
+      coalesce(due.queued, 0) as queued, coalesce(due.oldest, 0) as "oldestMs", coalesce(active.running, 0) as running,
+      ${presentWorkers(workerTimeoutMs)} as workers
+    from agents
+    left join (
+      select tasks.agent, count(*) as queued, floor(extract(epoch from now() - min(turns.run_at)) * 1000) as oldest
+      from turns join tasks on tasks.id = turns.task
+      where turns.status = 'queued' and turns.run_at <= now() and not turns.canceling and ${sql.raw(isNext)}
+      group by tasks.agent
+    ) due on due.agent = agents.name
+    left join (
+      select tasks.agent, count(*) as running from turns join tasks on tasks.id = turns.task where turns.status = 'running' group by tasks.agent
+    ) active on active.agent = agents.name
+    order by agents.name
+  `)
+  return rows.map(({ agent, queued, oldestMs, running, workers }) => ({
+    ...{ agent, queued: Number(queued), oldestMs: Number(oldestMs), running: Number(running), workers: Number(workers) },
+  }))
+}

@@ -1,0 +1,198 @@
+/** Reading: tasks, turns and messages as they are committed. Pages are by key, so they stay right while rows are added. */
+import {
+  type Json,
+  type ListMessages,
+  type ListTasks,
+  type Message,
+  maxPageSize,
+  outcomeStatusSchema,
+  RivuletError,
+  type Task,
+  type Turn,
+} from '@rivulet/protocol'
+import { and, asc, desc, eq, inArray, isNotNull, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import type { Database, Transaction } from '../connection/database.ts'
+import { fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
+import { everyTenant, isOf, type Tenant, taskNotFound } from '../connection/tenant.ts'
+import { type TurnRow, toMessage, toTask, toTurn } from '../rows.ts'
+import { messages, tasks, turns } from '../schema.ts'
+import { bytesOf, fitKeys, rowsToSend } from './byte-budget.ts'
+
+export type Page<T, C> = { data: T[]; nextCursor: C | null }
+
+export async function getTask(db: Database | Transaction, tenant: Tenant, id: string): Promise<Task> {
+  const [row] = await db
+    .select()
+    .from(tasks)
+    .where(and(eq(tasks.id, id), isOf(tenant, tasks.tenant)))
+  if (!row) throw taskNotFound()
+  return toTask(row)
+}
+
+/** Whether there is such a task, without what it carries. */
+export async function requireTask(db: Database, tenant: Tenant, id: string): Promise<void> {
+  const [row] = await db
+    .select({ id: tasks.id })
+    .from(tasks)
+    .where(and(eq(tasks.id, id), isOf(tenant, tasks.tenant)))
+  if (!row) throw taskNotFound()
+}
+
+export async function readTaskEpoch(db: Database, tenant: Tenant, task: string): Promise<number> {
+  const own = and(eq(tasks.id, task), isOf(tenant, tasks.tenant))
+  const [row] = await db.select({ epoch: tasks.epoch }).from(tasks).where(own)
+  return row?.epoch ?? 0
+}
+
+/** Of any tenant. */
+export async function findTurn(db: Database, id: string): Promise<TurnRow | undefined> {
+  const [row] = await db.select().from(turns).where(eq(turns.id, id))
+  return row
+}
+
+/** Whose task a turn is of, for the worker that holds it; undefined for any other. */
+export async function findHeldTask(db: Database, id: string, claim: string): Promise<Pick<TurnRow, 'task' | 'tenant'> | undefined> {
+  const held = and(eq(turns.id, id), eq(turns.claim, claim), eq(turns.status, 'running'), eq(turns.canceling, false))
+  const [row] = await db.select({ task: turns.task, tenant: turns.tenant }).from(turns).where(held)
+  return row
+}
+
+/** In the order of their ids. */
+export async function findTurns(db: Database, ids: readonly string[]): Promise<(TurnRow | undefined)[]> {
+  const rows = await db
+    .select()
+    .from(turns)
+    .where(inArray(turns.id, [...ids]))
+  const found = new Map(rows.map(row => [row.id, row]))
+  return ids.map(id => found.get(id))
+}
+
+export async function hasTurn(db: Database, tenant: Tenant, task: string, number: number): Promise<boolean> {
+  const [row] = await db
+    .select({ id: turns.id })
+    .from(turns)
+    .where(and(eq(turns.task, task), isOf(tenant, turns.tenant), eq(turns.number, number)))
+  return row !== undefined
+}
+
+/** With its input and its params, whatever their size. */
+export async function getTurn(db: Database, tenant: Tenant, task: string, number: number, toShown = toTurn): Promise<Turn> {
+  await requireTask(db, tenant, task)
+  const [row] = await db
+    .select()
+    .from(turns)
+    .where(and(eq(turns.task, task), isOf(tenant, turns.tenant), eq(turns.number, number)))
+  if (!row) throw new RivuletError('not_found', 'This task has no such turn')
+  return toShown(row)
+}
+
+/** The turn that may have said something and has not ended. Not told by its attempts: one that was given back is not counted. */
+export async function startedTurn(db: Database, tenant: Tenant, task: string): Promise<TurnRow | undefined> {
+  const own = and(eq(turns.task, task), isOf(tenant, turns.tenant))
+  const started = and(own, notInArray(turns.status, outcomeStatusSchema.options), isNotNull(turns.firstIndex))
+  const [row] = await db.select().from(turns).where(started).limit(1)
+  return row
+}
+
+export type TurnState = Pick<TurnRow, 'number' | 'status'>
+
+/** Of the latest hundred. */
+export async function readTurnStates(db: Database, tenant: Tenant, task: string): Promise<TurnState[]> {
+  const own = and(eq(turns.task, task), isOf(tenant, turns.tenant))
+  return db.select({ number: turns.number, status: turns.status }).from(turns).where(own).orderBy(desc(turns.number)).limit(maxPageSize)
+}
+
+/** Newest first: ids of tasks grow with time. The cursor is the last id of the page before. */
+export async function listTasks(db: Database, tenant: Tenant, query: TaskFilter, maxBytes: number): Promise<Page<Task, string>> {
+  const { agent, status, name, metadata, limit, cursor } = query
+  const conditions: (SQL | undefined)[] = [
+    isOf(tenant, tasks.tenant),
+    agent && eq(tasks.agent, agent),
+    status && eq(tasks.status, status),
+    name !== undefined && eq(tasks.name, name),
+    cursor && lt(tasks.id, cursor),
+    ...Object.entries(metadata).map(([key, value]) => or(...readings(value).map(reading => contains(key, reading)))),
+  ].filter(condition => typeof condition === 'object')
+  const keys = sql`select id from tasks where ${and(...conditions) ?? sql`true`} order by id desc limit ${limit + 1}`
+  const fit = fitKeys({ name: 'page', bytesAt: key => `(select ${taskBytes} from tasks where id = ${key})`, maxBytes: String(maxBytes) })
+  const { rows } = await db.execute<PageRow>(sql`
+    with recursive page_keys as (select array(${keys}) as keys),${sql.raw(fit)}
+    select to_json(tasks) as row, cardinality(keys) > count as more
+    from tasks, page_keys, (select ${sql.raw(rowsToSend('page', String(limit)))} as count) as page
+    where id = any(keys[1:count]) order by id desc`)
+  return pageOf(
+    rows,
+    row => toTask(fromJsonRow(tasks, row)),
+    task => task.id,
+  )
+}
+
+const taskBytes = `${bytesOf('params')} + ${bytesOf('metadata')}`
+
+/** A query string cannot say whether `5` is a number or a text: it is looked for as both. */
+function readings(value: string): Json[] {
+  return /^(true|false|null|-?\d{1,15}(\.\d{1,15})?)$/.test(value) ? [value, JSON.parse(value)] : [value]
+}
+
+function contains(key: string, value: Json): SQL {
+  return sql`${tasks.metadata} @> ${JSON.stringify({ [key]: value })}::jsonb`
+}
+
+export type TaskFilter = { [K in 'agent' | 'status' | 'name' | 'cursor']: ListTasks[K] | undefined } & {
+  limit: number
+  metadata: Record<string, string>
+}
+
+/** By index. */
+export async function listMessages(
+  db: Database,
+  tenant: Tenant,
+  task: string,
+  { after = -1, limit, turn }: ListMessages,
+  maxBytes: number,
+): Promise<Page<Message, number>> {
+  const values = [task, tenant, after, limit, maxBytes]
+  const { rows } = await db.$client.query(
+    turn === undefined
+      ? { name: 'message_page', text: messagePageText(), values }
+      : { name: 'message_page_of_turn', text: messagePageText('and turn = $6'), values: [...values, turn] },
+  )
+  return pageOf(
+    rows as PageRow[],
+    row => toMessage(fromJsonRow(messages, row)),
+    message => message.index,
+  )
+}
+
+/** $1 task, $2 tenant, $3 after, $4 limit, $5 bytes. */
+function messagePageText(condition = ''): string {
+  const bytes = ['content', 'metadata', 'usage', 'error'].map(bytesOf).join(' + ')
+  return `
+    with recursive page_keys as (
+      select array(
+        select index from messages where task = $1 and $2 in (tenant, '${everyTenant}') and index > $3 ${condition} order by index limit $4 + 1
+      ) as keys
+    ),${fitKeys({ name: 'page', bytesAt: key => `(select ${bytes} from messages where task = $1 and index = ${key})`, maxBytes: '$5' })}
+    select to_json(messages) as row, cardinality(keys) > count as more
+    from messages, page_keys, (select ${rowsToSend('page', '$4')} as count) as page
+    where task = $1 and index = any(keys[1:count]) order by index`
+}
+
+/** Everything that one turn has said, and its input. */
+export async function turnMessages(db: Database, tenant: Tenant, task: string, turn: number): Promise<Message[]> {
+  const rows = await db
+    .select()
+    .from(messages)
+    .where(and(eq(messages.task, task), isOf(tenant, messages.tenant), eq(messages.turn, turn)))
+    .orderBy(asc(messages.index))
+  return rows.map(toMessage)
+}
+
+/** A row of a page, and whether there are rows after the page. */
+type PageRow = { row: JsonRow; more: boolean }
+
+function pageOf<T, C>(rows: readonly PageRow[], entityOf: (row: JsonRow) => T, cursorOf: (entity: T) => C): Page<T, C> {
+  const data = rows.map(({ row }) => entityOf(row))
+  const last = data.at(-1)
+  return { data, nextCursor: rows[0]?.more && last !== undefined ? cursorOf(last) : null }
+}

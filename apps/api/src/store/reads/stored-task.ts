@@ -1,0 +1,89 @@
+/**
+ * Where a task stands as far as it is committed: the task, its latest turns and its newest messages, of one moment and in one round trip.
+ *
+ * Two budgets of the same size hold inside Postgres: one for the messages, one for what the task and its turns carry (metadata, params, inputs). What
+ * does not fit is never sent, and the reader learns what was left out: `omitted` names values, `nextIndex` and `starts` tell where messages belong.
+ */
+import { type Message, maxPageSize, type Task, type Turn } from '@rivulet/protocol'
+import type { Database } from '../connection/database.ts'
+import { columnsOf, fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
+import { everyTenant, type Tenant, taskNotFound } from '../connection/tenant.ts'
+import { toMessage, toTask, toTurn } from '../rows.ts'
+import { messages, tasks, turns } from '../schema.ts'
+import { bytesOf } from './byte-budget.ts'
+import { type TurnJsonRow, turnParts } from './latest-turns.ts'
+import { newestFitting } from './snapshot-budget.ts'
+
+export type StoredTask = {
+  task: Task
+  /** Ascending. */
+  turns: Turn[]
+  /** Ascending, without holes, as many of the newest as fit. */
+  messages: Message[]
+  /** The index after the last message that is stored, whether or not it is among `messages`. */
+  nextIndex: number
+  /** Where the messages of the latest turns begin; ascending. A turn that never ran has none. */
+  starts: { turn: number; index: number }[]
+}
+
+export async function readStoredTask(db: Database, tenant: Tenant, task: string, maxBytes: number): Promise<StoredTask> {
+  const { rows } = await db.$client.query({ name: 'stored_task', text: storedTaskText, values: [task, tenant, maxBytes] })
+  const [found] = rows as (Omit<StoredTask, 'task' | 'turns' | 'messages'> & Rows)[]
+  if (!found) throw taskNotFound()
+  const { nextIndex, starts } = found
+  const taskRow = fromJsonRow(tasks, found.task)
+  const turnRows = found.turns.map(row => fromJsonRow(turns, row))
+  const newest = found.messages.map(row => toMessage(fromJsonRow(messages, row)))
+  return {
+    task: toTask(taskRow, found.task.omitted),
+    turns: turnRows.map((row, i) => toTurn(row, found.turns[i]?.omitted)),
+    messages: newestFitting(newest, maxBytes),
+    ...{ nextIndex, starts },
+  }
+}
+
+type Rows = { task: JsonRow & { omitted: string[] }; turns: TurnJsonRow[]; messages: JsonRow[] }
+
+/** What a message takes beside its values, at least. */
+const messageBytes = 200
+
+/**
+ * $1 task, $2 tenant, $3 bytes. Indexes have no holes, so messages are measured from the last index down, until the budget is spent; the exact bytes of
+ * what is left are counted where it arrives.
+ */
+const storedTaskText = `
+with recursive sized as (
+  select *, ${bytesOf('metadata')} as metadata_bytes, ${bytesOf('params')} as params_bytes
+  from tasks where id = $1 and $2 in (tenant, '${everyTenant}')
+), carried as (
+  select *, metadata_bytes <= $3 as has_metadata, case when metadata_bytes <= $3 then metadata_bytes else 0 end + params_bytes <= $3 as has_params
+  from sized
+), task_row as (
+  select to_json(shown) as task from (
+    select ${columnsOf(tasks, { except: ['metadata', 'params'] })},
+      case when has_metadata then metadata else '{}' end as metadata, case when has_params then params end as params,
+      array(select 'params' where not has_params union all select 'metadata' where not has_metadata) as omitted
+    from carried
+  ) as shown
+),${turnParts({
+  condition: 'task = $1',
+  maxBytes: '$3',
+  spent: 'select case when has_metadata then metadata_bytes else 0 end + case when has_params then params_bytes else 0 end from carried',
+})}, message_walk (index, bytes) as (
+  select (select max(index) + 1 from messages where task = $1), 0::bigint
+  union all
+  select index - 1, bytes + (
+    select ${messageBytes} + ${['content', 'metadata', 'usage', 'error'].map(bytesOf).join(' + ')}
+    from messages where task = $1 and index = message_walk.index - 1
+  )
+  from message_walk where index > 0 and bytes <= $3
+)
+select task, turn_rows.rows as turns,
+  (select coalesce(json_agg(to_json(messages) order by index), '[]') from messages
+    where task = $1 and index >= (select min(index) from message_walk where bytes <= $3)) as messages,
+  (select coalesce(max(index) + 1, 0) from messages where task = $1) as "nextIndex",
+  (select coalesce(json_agg(start order by start.turn), '[]') from (
+    select number as turn, first_index - (input is not null)::int as index
+    from turns where task = $1 and first_index is not null order by number desc limit ${maxPageSize}
+  ) as start) as starts
+from task_row, turn_rows`

@@ -1,0 +1,77 @@
+/** The first step of a cancel, and of every end that is not the worker's own: from here on, nobody else can end or claim the turn. */
+import type { Failure } from '@rivulet/protocol'
+import { and, eq, isNull, type SQL } from 'drizzle-orm'
+import type { Database, Transaction } from '../connection/database.ts'
+import { everyTenant, type Tenant } from '../connection/tenant.ts'
+import type { TaskRow, TurnRow } from '../rows.ts'
+import { turns } from '../schema.ts'
+import { type Claimed, describeClaim } from '../turns/claim-turn.ts'
+import { type EndedTurn, endTurn, endWaitingTurn } from '../turns/finish-turn.ts'
+import { lockTask, pendingTurns, raiseEpoch } from './queue-turn.ts'
+
+/** How the server ends a turn by itself. */
+export type ForcedOutcome =
+  | { status: 'canceled'; stopReason: 'aborted'; error?: Failure }
+  | { status: 'failed'; stopReason: 'error'; error: Failure }
+
+/** A turn that is held for its end, the epoch that fences off whoever was writing, and how it is going to end. */
+export type Seized = { claimed: Claimed; fence: number; outcome: ForcedOutcome }
+
+export type CancelBegun = {
+  task: string
+  /** The turn that has said something: it is ended once its log has been folded. */
+  seized: Seized | null
+  /** Turns that never started: they have ended with this transaction. */
+  ended: EndedTurn[]
+}
+
+export async function beginCancel(tx: Transaction, tenant: Tenant, task: string, outcome: ForcedOutcome): Promise<CancelBegun> {
+  const held = await lockTask(tx, tenant, task)
+  const pending = await pendingTurns(tx, task)
+  // Not by its attempts: one that was given back is not counted, and has yet said something.
+  const started = pending.find(turn => turn.firstIndex !== null)
+  const ended: EndedTurn[] = []
+  for (const turn of pending) if (turn !== started) ended.push(await endWaitingTurn(tx, turn, outcome, started === undefined))
+  return { task, seized: started ? await seize(tx, held, started, outcome) : null, ended }
+}
+
+/** Takes one turn from whoever held it when it was read, to end it. Null when that, or the reason for it, is no longer so. */
+export async function seizeTurn(db: Database, turn: TurnRow, outcome: ForcedOutcome, reason?: SQL): Promise<Seized | null> {
+  return db.transaction(async tx => {
+    const task = await lockTask(tx, everyTenant, turn.task)
+    const held = turn.epoch === null ? isNull(turns.epoch) : eq(turns.epoch, turn.epoch)
+    const same = and(eq(turns.id, turn.id), eq(turns.status, turn.status), held, reason)
+    const [current] = await tx.select().from(turns).where(same).for('update')
+    return current ? seize(tx, task, current, outcome) : null
+  })
+}
+
+/** Ends a turn that never said anything, and lets the next one run. */
+export async function endUnstarted(
+  db: Database,
+  turn: TurnRow,
+  outcome: ForcedOutcome,
+): Promise<{ turn: EndedTurn; queued: TurnRow[] } | null> {
+  return db.transaction(async tx => {
+    await lockTask(tx, everyTenant, turn.task)
+    const current = (await pendingTurns(tx, turn.task)).find(({ id }) => id === turn.id)
+    return current?.firstIndex === null ? endTurn(tx, current, outcome) : null
+  })
+}
+
+/** Whoever seizes a turn first decides how it ends. That is stored at once: it may be somebody else who completes it. */
+async function seize(tx: Transaction, task: TaskRow, turn: TurnRow, outcome: ForcedOutcome): Promise<Seized> {
+  const raised = await raiseEpoch(tx, task)
+  const decided = turn.canceling ? decidedOutcome(turn) : outcome
+  const [seized] = await tx
+    .update(turns)
+    .set({ canceling: true, stopReason: decided.stopReason, error: decided.error ?? null })
+    .where(and(eq(turns.id, turn.id), eq(turns.status, turn.status)))
+    .returning()
+  return { claimed: await describeClaim(tx, raised, seized ?? turn), fence: raised.epoch, outcome: decided }
+}
+
+function decidedOutcome({ stopReason, error }: TurnRow): ForcedOutcome {
+  if (stopReason === 'error' && error) return { status: 'failed', stopReason, error }
+  return { status: 'canceled', stopReason: 'aborted', ...(error && { error }) }
+}

@@ -1,0 +1,115 @@
+/**
+ * A queue that is deep before Postgres has counted its rows: what concerns one task looks at the turns of that task, not at all that wait. Told
+ * by the plans, with no clock.
+ */
+import { randomUUID } from 'node:crypto'
+import { createTaskBody } from '@rivulet/protocol'
+import { Client, escapeLiteral } from 'pg'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { openStore } from '../../../test/open-store.ts'
+import type { DatabaseHandle } from '../connection/database.ts'
+import { readStoredTask } from '../reads/stored-task.ts'
+import { claimTurn } from '../turns/claim-turn.ts'
+import { finishTurn } from '../turns/finish-turn.ts'
+import { createTaskAcceptance } from './accept-tasks.ts'
+import { dispatchedTurns } from './outbox.ts'
+
+const tenant = 'default'
+const request = createTaskBody.parse({ agent: 'echo', input: 'hello' })
+const depth = 3_000
+let database: DatabaseHandle
+
+beforeAll(async () => {
+  database = await openStore()
+  await database.db.execute('alter table turns set (autovacuum_enabled = false)')
+})
+afterAll(() => database.close())
+
+/** While there are no turns: so are the plans made that a connection keeps for the statements that have a name. */
+test('a plan that was made when there were no turns does not go through all of them', async () => {
+  const asked = (await statementsOf(live)).filter(({ name }) => name !== undefined)
+  expect(asked.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['dispatch_accepted', 'claim_queued', 'end_only', 'hold_task', 'stored_task']),
+  )
+  await check(asked, keptPlanOf)
+})
+
+test('accepting, claiming and ending a turn, and looking for lost jobs, do not go through all turns that wait', async () => {
+  const { accept } = createTaskAcceptance(database.databaseFor)
+  await Promise.all(Array.from({ length: depth }, () => accept(tenant, request, null)))
+  await database.db.execute("update turns set run_at = now() - interval '1 hour'")
+  await database.db.execute('delete from outbox')
+  const asked = await statementsOf(async () => {
+    await live()
+    expect(await dispatchedTurns(database.db, { dueForMs: 1_000, limit: 10 })).toHaveLength(10)
+  })
+  await check(asked, planOf)
+})
+
+/** A turn from its beginning to its end, with somebody who watches it. */
+async function live(): Promise<void> {
+  const { accept } = createTaskAcceptance(database.databaseFor)
+  const accepted = await accept(tenant, request, null)
+  const turn = accepted?.accepted.turn.id ?? ''
+  const answer = await claimTurn(database.db, { turn, claim: randomUUID(), worker: 'w', leaseMs: 60_000 })
+  if (answer.answer !== 'claimed') throw new Error(`It was ${answer.answer}`)
+  const { epoch, task } = answer.claimed.turn
+  await readStoredTask(database.databaseFor(tenant), tenant, task, 1_000)
+  const outcome = { status: 'completed', stopReason: 'stop' } as const
+  const ended = await finishTurn(database.db, { turn, tenant, epoch, canceling: false }, { outcome, messages: [] })
+  expect(ended.answer).toBe('committed')
+}
+
+async function check(asked: readonly Statement[], plan: (statement: Statement) => Promise<Plan>): Promise<void> {
+  expect(asked.length).toBeGreaterThanOrEqual(4)
+  for (const statement of asked) expect([statement.text, ...scansOfAllTurns(await plan(statement))]).toEqual([statement.text])
+}
+
+type Statement = { name?: string; text: string; values: unknown[] }
+
+/** What is asked about turns meanwhile. */
+async function statementsOf(work: () => Promise<void>): Promise<Statement[]> {
+  const query = vi.spyOn(Client.prototype, 'query')
+  try {
+    await work()
+    const asked = query.mock.calls as unknown as [Partial<Statement> | string, unknown[]?][]
+    const statements = asked.map(([config, values = []]) =>
+      typeof config === 'string' ? { text: config, values } : { text: '', values, ...config },
+    )
+    return statements.filter(({ text }) => /\bturns\b/.test(text))
+  } finally {
+    query.mockRestore()
+  }
+}
+
+type Plan = { 'Node Type': string; 'Relation Name'?: string; 'Index Name'?: string; 'Index Cond'?: string; Plans?: Plan[] }
+
+async function planOf({ text, values }: Statement): Promise<Plan> {
+  const { rows } = await database.pool.query(`explain (format json) ${text}`, values)
+  return rows[0]['QUERY PLAN'][0].Plan
+}
+
+/** Without a look at the values, as a connection plans what it is asked again and again. */
+async function keptPlanOf({ text, values }: Statement): Promise<Plan> {
+  const client = await database.pool.connect()
+  try {
+    await client.query('set plan_cache_mode = force_generic_plan')
+    await client.query(`prepare asked as ${text}`)
+    const { rows } = await client.query(`explain (format json) execute asked (${values.map(literalOf).join(', ')})`)
+    return rows[0]['QUERY PLAN'][0].Plan
+  } finally {
+    client.release(true)
+  }
+}
+
+function literalOf(value: unknown): string {
+  if (value === null) return 'null'
+  return escapeLiteral(Array.isArray(value) ? `{${value.join(',')}}` : String(value))
+}
+
+/** What goes through the turns of every task: the table, or a whole index. */
+function scansOfAllTurns({ Plans = [], ...node }: Plan): string[] {
+  const { 'Node Type': type, 'Relation Name': relation, 'Index Name': index = '', 'Index Cond': condition } = node
+  const isScan = (type === 'Seq Scan' && relation === 'turns') || (index.startsWith('turns_') && condition === undefined)
+  return [...(isScan ? [`${type} ${index}`] : []), ...Plans.flatMap(scansOfAllTurns)]
+}

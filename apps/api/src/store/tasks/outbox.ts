@@ -1,0 +1,91 @@
+/** Intents to dispatch: written with the state that calls for them, removed once the queue has the job. */
+import type { Dispatch } from '@rivulet/broker'
+import { and, asc, eq, inArray, isNull, lt, lte, sql } from 'drizzle-orm'
+import type { Database, Transaction } from '../connection/database.ts'
+import { msAgo, msUntil } from '../connection/moments.ts'
+import { outbox, tasks, turns } from '../schema.ts'
+import { dispatch, isNext } from './queue-turn.ts'
+
+/** A turn that is sent to the queue, as people know it. */
+export type SentTurn = { task: string; number: number; agent: string; attempt: number; dispatch: number; traceparent: string | null }
+
+/** `turn` is its id, where `number` is what people call it. `delayMs`: until it may run, as of when Postgres was asked. */
+export type Intent = SentTurn & { id: number; turn: string; delayMs: number; priority: number }
+
+export type Draining = {
+  limit: number
+  /** Younger ones are left to whoever wrote them. 0: all, whatever the clock says. */
+  olderThanMs: number
+}
+
+/**
+ * Hands intents to `send` and removes them when it has succeeded. Rows that another process is draining are passed over. A crash between
+ * the two sends again: the same job id, so the same job.
+ */
+export async function drainOutbox(
+  db: Database,
+  { limit, olderThanMs }: Draining,
+  send: (intents: readonly Intent[]) => Promise<void>,
+): Promise<Intent[]> {
+  return db.transaction(async tx => {
+    const rows = await tx
+      .select({
+        ...{ id: outbox.id, task: tasks.id, number: turns.number, delayMs: sql<number>`greatest(0, ${msUntil(turns.runAt)})` },
+        ...{ turn: turns.id, agent: tasks.agent, dispatch: turns.dispatch, priority: tasks.priority },
+        ...{ attempt: turns.attempt, traceparent: turns.traceparent },
+      })
+      .from(outbox)
+      .innerJoin(turns, eq(turns.id, outbox.turn))
+      .innerJoin(tasks, eq(tasks.id, turns.task))
+      .where(olderThanMs > 0 ? lte(outbox.createdAt, msAgo(olderThanMs)) : undefined)
+      .orderBy(asc(outbox.id))
+      .limit(limit)
+      .for('update', { of: outbox, skipLocked: true })
+    if (rows.length === 0) return []
+    await send(rows)
+    await removeIntents(tx, rows)
+    return rows
+  })
+}
+
+/** They were carried out. Whoever holds one of them is about to remove it, too. */
+export async function removeIntents(db: Database | Transaction, intents: readonly Intent[]): Promise<void> {
+  const ids = intents.map(({ id }) => id)
+  const free = db.select({ id: outbox.id }).from(outbox).where(inArray(outbox.id, ids)).for('update', { skipLocked: true })
+  await db.delete(outbox).where(inArray(outbox.id, free))
+}
+
+/** Turns that should be in the queue: next in their task, due for a while, and not waiting in the outbox. */
+export async function dispatchedTurns(
+  db: Database,
+  { dueForMs, limit }: { dueForMs: number; limit: number },
+): Promise<(Omit<Dispatch, 'delayMs' | 'priority'> & SentTurn)[]> {
+  return db
+    .select({
+      ...{ turn: turns.id, task: tasks.id, number: turns.number, attempt: turns.attempt },
+      ...{ agent: tasks.agent, dispatch: turns.dispatch, traceparent: turns.traceparent },
+    })
+    .from(turns)
+    .innerJoin(tasks, eq(tasks.id, turns.task))
+    .leftJoin(outbox, eq(outbox.turn, turns.id))
+    .where(and(eq(turns.status, 'queued'), lt(turns.runAt, msAgo(dueForMs)), isNull(outbox.id), sql.raw(isNext)))
+    .orderBy(asc(turns.runAt))
+    .limit(limit)
+}
+
+/** Sends turns again whose job was lost. */
+export async function redispatch(db: Database, ids: readonly string[]): Promise<void> {
+  await db.transaction(async tx => {
+    // In one order, whoever asks: rows that are held in two orders are a deadlock.
+    for (const id of [...ids].sort()) await redispatchOne(tx, id)
+  })
+}
+
+async function redispatchOne(tx: Transaction, id: string): Promise<void> {
+  const [queued] = await tx
+    .select({ id: turns.id })
+    .from(turns)
+    .where(and(eq(turns.id, id), eq(turns.status, 'queued')))
+    .for('update')
+  if (queued) await dispatch(tx, id)
+}

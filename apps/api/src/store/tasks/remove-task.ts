@@ -1,0 +1,63 @@
+/** Removing tasks that have ended, with their turns and messages: one that somebody is done with, and those that nobody has asked for lately. */
+import { outcomeStatusSchema, RivuletError } from '@rivulet/protocol'
+import { and, asc, eq, gt, inArray, lt, notExists, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import type { Database } from '../connection/database.ts'
+import { firstIdAfter, msAgo } from '../connection/moments.ts'
+import { isOf, type Tenant } from '../connection/tenant.ts'
+import { tasks, turns } from '../schema.ts'
+import { lockTask, pendingTurns } from './queue-turn.ts'
+
+export async function removeTask(db: Database, tenant: Tenant, id: string): Promise<void> {
+  await db.transaction(async tx => {
+    await lockTask(tx, tenant, id)
+    if ((await pendingTurns(tx, id)).length > 0) throw new RivuletError('task_busy', 'A turn of this task has not ended')
+    await tx.delete(tasks).where(and(eq(tasks.id, id), isOf(tenant, tasks.tenant)))
+  })
+}
+
+export type OldTasks = {
+  removed: string[]
+  /** Where to go on; null when all have been looked at. */
+  next: string | null
+}
+
+/**
+ * Removes those of up to `limit` tasks whose last turn ended longer ago than `keptMs`, in the order of their ids, from `after` on.
+ *
+ * Whoever gives a task new work holds its row and says in it that it has not ended; Postgres looks at the row again once it is free. So a task
+ * that has just been taken up again stays, as does one whose end is still to be announced.
+ */
+export async function removeOldTasks(
+  db: Database,
+  { keptMs, after, limit }: { keptMs: number; after: string | null; limit: number },
+): Promise<OldTasks> {
+  const isOld = and(taskHasEnded, lt(tasks.updatedAt, msAgo(keptMs)))
+  // Ids grow with time: what was made since cannot have ended before.
+  const wasMadeBefore = lt(tasks.id, firstIdAfter(msAgo(keptMs)))
+  const page = await db
+    .select({ id: tasks.id, isOld: sql<boolean>`${isOld}` })
+    .from(tasks)
+    .where(and(wasMadeBefore, after === null ? undefined : gt(tasks.id, after)))
+    .orderBy(asc(tasks.id))
+    .limit(limit)
+  const candidates = page.flatMap(row => (row.isOld ? [row.id] : []))
+  const removed = candidates.length > 0 ? await removeThose(db, and(inArray(tasks.id, candidates), isOld, nothingIsOwed(db))) : []
+  return { removed, next: page.length < limit ? null : (page.at(-1)?.id ?? null) }
+}
+
+const taskHasEnded = inArray(tasks.status, [...outcomeStatusSchema.options])
+
+function nothingIsOwed(db: Database): SQL {
+  const isOpen = or(notInArray(turns.status, [...outcomeStatusSchema.options]), eq(turns.announced, false))
+  return notExists(
+    db
+      .select({ id: turns.id })
+      .from(turns)
+      .where(and(eq(turns.task, tasks.id), isOpen)),
+  )
+}
+
+async function removeThose(db: Database, which: SQL | undefined): Promise<string[]> {
+  const rows = await db.delete(tasks).where(which).returning({ id: tasks.id })
+  return rows.map(({ id }) => id)
+}

@@ -1,0 +1,43 @@
+/**
+ * What the steps of a turn have come to. Only who holds the turn may add to it, and what is remembered never changes: a question that is asked
+ * again, because its answer was lost, is answered the same.
+ */
+import { outcomeStatusSchema, type RememberedStep, type StepAnswer, type StepBody } from '@rivulet/protocol'
+import { and, eq, inArray, sql } from 'drizzle-orm'
+import type { Database, Transaction } from '../connection/database.ts'
+import { steps, turns } from '../schema.ts'
+
+export async function rememberStep(db: Database, { turn, claimId, name, memory }: StepBody, maxBytes: number): Promise<StepAnswer> {
+  return db.transaction(async tx => {
+    const held = and(eq(turns.id, turn), eq(turns.claim, claimId), eq(turns.status, 'running'), eq(turns.canceling, false))
+    // Held until the commit: whoever takes the turn away waits for it, and whoever claims it next finds this step.
+    const [holder] = await tx.select({ id: turns.id }).from(turns).where(held).for('no key update')
+    if (!holder) return 'superseded'
+    if ((await bytesWith(tx, turn, name, memory)) > maxBytes) return 'too_large'
+    await tx.insert(steps).values({ turn, name, memory }).onConflictDoNothing()
+    return 'remembered'
+  })
+}
+
+export async function rememberedSteps(tx: Transaction, turn: string): Promise<RememberedStep[]> {
+  return tx.select({ name: steps.name, memory: steps.memory }).from(steps).where(eq(steps.turn, turn))
+}
+
+/** Nobody asks any more for the steps of a turn that has ended. */
+export async function forgetSteps(db: Database): Promise<void> {
+  const ended = db
+    .select({ id: turns.id })
+    .from(turns)
+    .where(inArray(turns.status, [...outcomeStatusSchema.options]))
+  await db.delete(steps).where(inArray(steps.turn, ended))
+}
+
+/** What the turn would remember in all. */
+async function bytesWith(tx: Transaction, turn: string, name: string, memory: string): Promise<number> {
+  const others = and(eq(steps.turn, turn), sql`${steps.name} <> ${name}`)
+  const [sum] = await tx
+    .select({ bytes: sql<number>`coalesce(sum(octet_length(${steps.memory})), 0)::float8` })
+    .from(steps)
+    .where(others)
+  return (sum?.bytes ?? 0) + Buffer.byteLength(memory)
+}

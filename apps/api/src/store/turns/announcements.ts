@@ -1,0 +1,47 @@
+/** Which ends stand in the log, and which are still owed to it. */
+import { outcomeStatusSchema } from '@rivulet/protocol'
+import { and, asc, eq, inArray, lt } from 'drizzle-orm'
+import type { Database } from '../connection/database.ts'
+import { msAgo } from '../connection/moments.ts'
+import { everyTenant } from '../connection/tenant.ts'
+import type { TurnRow } from '../rows.ts'
+import { turns } from '../schema.ts'
+import { lockTask, pendingTurns, raiseEpoch } from '../tasks/queue-turn.ts'
+
+export async function markAnnounced(db: Database, ended: readonly TurnRow[]): Promise<void> {
+  const ids = ended.map(({ id }) => id)
+  await db.update(turns).set({ announced: true }).where(inArray(turns.id, ids))
+}
+
+export async function owedTurns(db: Database, { olderThanMs, limit }: { olderThanMs: number; limit: number }): Promise<TurnRow[]> {
+  const ended = inArray(turns.status, outcomeStatusSchema.options)
+  const isOld = lt(turns.finishedAt, msAgo(olderThanMs))
+  return db
+    .select()
+    .from(turns)
+    .where(and(ended, eq(turns.announced, false), isOld))
+    .orderBy(asc(turns.finishedAt), asc(turns.number))
+    .limit(limit)
+}
+
+/**
+ * Turns of a task whose end is not in the log, in order: those that wait, the one that runs, and those whose end is owed. Of the last two the log
+ * may not even know that they were queued yet.
+ */
+export async function unannouncedTurns(db: Database, task: string): Promise<TurnRow[]> {
+  return db
+    .select()
+    .from(turns)
+    .where(and(eq(turns.task, task), eq(turns.announced, false)))
+    .orderBy(asc(turns.number))
+}
+
+/** A new epoch for a task of which no turn is running; null when one is: its worker is the one to write. */
+export async function raiseIdleTask(db: Database, task: string): Promise<number | null> {
+  return db.transaction(async tx => {
+    const held = await lockTask(tx, everyTenant, task)
+    const pending = await pendingTurns(tx, task)
+    if (pending.some(turn => turn.status === 'running')) return null
+    return (await raiseEpoch(tx, held)).epoch
+  })
+}

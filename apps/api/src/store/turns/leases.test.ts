@@ -1,0 +1,112 @@
+/** A lease that ends: whose death that is, and what a worker that was only late gets back. */
+import { createTaskBody } from '@rivulet/protocol'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openStore } from '../../../test/open-store.ts'
+import type { DatabaseHandle } from '../connection/database.ts'
+import { everyTenant } from '../connection/tenant.ts'
+import { registerWorker } from '../reads/agents.ts'
+import { findTurn, getTask } from '../reads/read.ts'
+import type { TurnRow } from '../rows.ts'
+import { createTaskAcceptance } from '../tasks/accept-tasks.ts'
+import { claimTurn } from './claim-turn.ts'
+import { countDeath, expiredTurns, extendLeases, isExpired, isHeldUnder, releaseTurn } from './leases.ts'
+
+const leaseMs = 60_000
+const ended = -1
+
+let database: DatabaseHandle
+
+beforeAll(async () => {
+  database = await openStore()
+})
+afterAll(() => database.close())
+
+describe('a worker whose lease has ended', () => {
+  test('keeps the turn with its next heartbeat, as long as nothing was taken from it', async () => {
+    const turn = await claimed(ended)
+    expect(await beat(turn)).toEqual({ lost: [], takenBack: [] })
+    expect((await found(turn)).leaseUntil?.getTime()).toBeGreaterThan(Date.now())
+  })
+
+  test('takes it back where no other worker has claimed it, and nothing died', async () => {
+    const turn = await claimed(ended)
+    expect(await countDeath(database.db, turn.id, 'silent', isExpired)).toBe(true)
+    expect(await found(turn)).toMatchObject({ status: 'queued', deaths: 1, leaseUntil: null })
+    expect(await beat(turn)).toMatchObject({ lost: [], takenBack: [{ id: turn.id }] })
+    expect(await found(turn)).toMatchObject({ status: 'running', deaths: 0, attempt: 1, epoch: turn.epoch, claim: turn.claim })
+    expect((await getTask(database.db, everyTenant, turn.task)).status).toBe('running')
+    // The job that was sent for it in between finds it taken.
+    expect(await claimTurn(database.db, { turn: turn.id, claim: 'other', worker: 'w2', leaseMs })).toEqual({ answer: 'leased' })
+  })
+
+  test('has lost it where another has claimed it', async () => {
+    const turn = await claimed(ended)
+    await countDeath(database.db, turn.id, 'silent', isExpired)
+    await claimTurn(database.db, { turn: turn.id, claim: 'other', worker: 'w2', leaseMs })
+    expect(await beat(turn)).toEqual({ lost: [turn.id], takenBack: [] })
+    expect(await found(turn)).toMatchObject({ status: 'running', worker: 'w2', deaths: 1 })
+  })
+
+  test.each([
+    ['that it gave back', (turn: TurnRow) => releaseTurn(database.db, holdingOf(turn))],
+    ['that blocked it', (turn: TurnRow) => countDeath(database.db, turn.id, 'dead', isHeldUnder(holdingOf(turn)))],
+  ])('does not take back a turn %s', async (_, giveBack) => {
+    const turn = await claimed(leaseMs)
+    expect(await giveBack(turn)).toBe(true)
+    expect(await beat(turn)).toEqual({ lost: [turn.id], takenBack: [] })
+    expect((await found(turn)).status).toBe('queued')
+  })
+})
+
+test('a row that is locked keeps no other lease from being renewed, and is not lost', async () => {
+  const [locked, free] = [await claimed(ended), await claimed(ended)]
+  await database.databaseFor('default').transaction(async tx => {
+    await tx.execute(`select from turns where id = '${locked.id}' for update`)
+    const held = [locked, free].map(holdingOf)
+    expect(await extendLeases(database.leases, 'w', held, leaseMs)).toEqual({ lost: [], takenBack: [] })
+  })
+  expect((await found(free)).leaseUntil?.getTime()).toBeGreaterThan(Date.now())
+  expect((await found(locked)).leaseUntil?.getTime()).toBeLessThan(Date.now())
+})
+
+test('heartbeats have connections of their own: they are answered when all others are taken', async () => {
+  const turn = await claimed(leaseMs)
+  const clients = await Promise.all(Array.from({ length: 10 }, () => database.pools.server.connect()))
+  expect(await beat(turn)).toEqual({
+    lost: [],
+    takenBack: [],
+  })
+  for (const client of clients) client.release()
+})
+
+test('a worker that was heard of long after it last renewed a lease lives, and has forgotten the turn', async () => {
+  await registerWorker(database.db, { tenant: everyTenant, agents: null }, { worker: 'alive', agents: [] })
+  // It renewed its lease, was heard of with the same beat, and died: both are as old.
+  const died = await claimed(ended, 'alive')
+  await database.db.execute(`update workers set seen_at = now() - interval '${leaseMs} ms' where id = 'alive'`)
+  const expired = async () => (await expiredTurns(database.db, { leaseMs, limit: 100 })).find(({ id }) => id === died.id)?.isForgotten
+  expect(await expired()).toBe(false)
+  await database.db.execute(`update workers set seen_at = now() where id = 'alive'`)
+  expect(await expired()).toBe(true)
+})
+
+async function claimed(lease: number, worker = 'w'): Promise<TurnRow> {
+  const accepted = await createTaskAcceptance(database.databaseFor).accept('default', createTaskBody.parse({ agent: 'echo' }), null)
+  const id = accepted?.accepted.turn.id ?? ''
+  await claimTurn(database.db, { turn: id, claim: 'c', worker, leaseMs: lease })
+  return found({ id })
+}
+
+async function found({ id }: { id: string }): Promise<TurnRow> {
+  const turn = await findTurn(database.db, id)
+  if (!turn) throw new Error('The turn is gone')
+  return turn
+}
+
+function beat(turn: TurnRow) {
+  return extendLeases(database.leases, 'w', [holdingOf(turn)], leaseMs)
+}
+
+function holdingOf({ id, epoch, claim }: TurnRow) {
+  return { turn: id, epoch: epoch ?? 0, claimId: claim ?? '' }
+}

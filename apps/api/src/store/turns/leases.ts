@@ -1,0 +1,141 @@
+/**
+ * Leases: a worker's hold on its turns, renewed by heartbeats, given back at a clean stop, taken away when its worker is gone.
+ *
+ * A turn that is reclaimed because its lease expired keeps its worker's id until the next claim, so a worker that was late, and not dead, can take it
+ * back. The epoch rises only with the next claim.
+ */
+import type { Holding } from '@rivulet/protocol'
+import { and, eq, getTableColumns, isNull, lt, type SQL, sql } from 'drizzle-orm'
+import type { Database, Transaction } from '../connection/database.ts'
+import { msFromNow } from '../connection/moments.ts'
+import { everyTenant } from '../connection/tenant.ts'
+import type { TurnRow } from '../rows.ts'
+import { turns, workers } from '../schema.ts'
+import { dispatch, lockTask, setTaskStatus } from '../tasks/queue-turn.ts'
+
+export type Extended = {
+  /** Turns that this worker no longer holds. */
+  lost: string[]
+  /** Turns that were taken away from it, and that no other worker had claimed. */
+  takenBack: TurnRow[]
+}
+
+/** Extends the leases of one worker process at once. */
+export async function extendLeases(db: Database, worker: string, held: readonly Holding[], leaseMs: number): Promise<Extended> {
+  if (held.length === 0) return { lost: [], takenBack: [] }
+  // Three values, however many turns there are. A worker with an older epoch must not keep the lease of its successor alive.
+  const [ids, epochs, claims] = [held.map(({ turn }) => turn), held.map(({ epoch }) => epoch), held.map(({ claimId }) => claimId)]
+  const isHeld = sql`turns.id = held.turn and turns.epoch = held.epoch and turns.claim = held.claim
+    and turns.worker = ${worker} and not turns.canceling`
+  // A row that is locked is being ended or claimed at this moment: it is passed over, and neither keeps the others waiting nor counts as lost.
+  const { rows } = await db.execute<{ turn: string; epoch: string; claim: string; reclaimed: boolean }>(sql`
+    with held as (
+      select turn, epoch, claim
+      from unnest(${sql.param(ids)}::uuid[], ${sql.param(epochs)}::bigint[], ${sql.param(claims)}::text[]) as held (turn, epoch, claim)
+    ), free as (
+      select turns.id from turns join held on ${isHeld} where turns.status = 'running' for update of turns skip locked
+    ), extended as (
+      update turns set lease_until = ${msFromNow(leaseMs)} from free where turns.id = free.id
+    )
+    select held.turn, held.epoch, held.claim, turns.id is not null as reclaimed from held
+    left join turns on ${isHeld} and turns.status in ('running', 'queued')
+    where turns.id is null or turns.status = 'queued'
+  `)
+  const [lost, takenBack]: [string[], TurnRow[]] = [[], []]
+  for (const { turn, epoch, claim, reclaimed } of rows) {
+    const taken = reclaimed ? await takeBack(db, worker, { turn, epoch: Number(epoch), claimId: claim }, leaseMs) : null
+    if (taken) takenBack.push(taken)
+    else lost.push(turn)
+  }
+  return { lost, takenBack }
+}
+
+/** The lease ended while the worker was there, and no other worker has claimed the turn: it goes on where it is, and nothing died. */
+async function takeBack(db: Database, worker: string, { turn, epoch, claimId }: Holding, leaseMs: number): Promise<TurnRow | null> {
+  return db.transaction(async tx => {
+    const task = await taskOf(tx, turn)
+    if (!task) return null
+    await lockTask(tx, everyTenant, task)
+    const isFree = and(eq(turns.status, 'queued'), eq(turns.canceling, false), isNull(turns.leaseUntil))
+    const [taken] = await tx
+      .update(turns)
+      .set({ status: 'running', leaseUntil: msFromNow(leaseMs), deaths: sql`${turns.deaths} - 1` })
+      .where(and(eq(turns.id, turn), eq(turns.epoch, epoch), eq(turns.claim, claimId), eq(turns.worker, worker), isFree))
+      .returning()
+    if (taken) await setTaskStatus(tx, task, 'running')
+    return taken ?? null
+  })
+}
+
+/** A turn that this claim holds under this epoch, and that is not being ended. */
+export function isHeldUnder({ epoch, claimId }: Holding): SQL | undefined {
+  return and(eq(turns.epoch, epoch), eq(turns.claim, claimId), eq(turns.status, 'running'), eq(turns.canceling, false))
+}
+
+/** No worker holds it: what a worker reports about it from now on comes too late. */
+const released = { claim: null, worker: null }
+
+/** As if it had never been claimed. */
+const unclaimed = { ...released, attempt: sql`${turns.attempt} - 1` }
+
+export async function releaseTurn(db: Database, holding: Holding): Promise<boolean> {
+  return giveBack(db, holding.turn, isHeldUnder(holding), unclaimed)
+}
+
+/** A turn whose lease has ended. */
+export const isExpired = and(eq(turns.status, 'running'), eq(turns.canceling, false), lt(turns.leaseUntil, sql`now()`))
+
+export type ExpiredTurn = TurnRow & {
+  /** The worker sent a hello long after it last renewed this lease: it lives, and does not run this turn. */
+  isForgotten: boolean
+}
+
+export async function expiredTurns(db: Database, { leaseMs, limit }: { leaseMs: number; limit: number }): Promise<ExpiredTurn[]> {
+  const sinceRenewal = sql`${turns.leaseUntil} - ${leaseMs / 2} * interval '1 millisecond'`
+  const isForgotten = sql<boolean>`exists (select from ${workers} where ${workers.id} = ${turns.worker} and ${workers.seenAt} > ${sinceRenewal})`
+  return db
+    .select({ ...getTableColumns(turns), isForgotten })
+    .from(turns)
+    .where(isExpired)
+    .orderBy(turns.leaseUntil)
+    .limit(limit)
+}
+
+export async function hasExpiredTurns(db: Database): Promise<boolean> {
+  const found = await db.select({ id: turns.id }).from(turns).where(isExpired).limit(1)
+  return found.length > 0
+}
+
+/** Reclaims a turn from a worker that lives and does not run it, because it never received the claim's response. */
+export async function releaseForgotten(db: Database, turn: string): Promise<boolean> {
+  return giveBack(db, turn, isExpired, unclaimed)
+}
+
+/** Reclaims a turn and counts a death. A `silent` worker, whose lease expired, can take the turn back; a `dead` one cannot. */
+export async function countDeath(db: Database, turn: string, worker: 'dead' | 'silent', condition: SQL | undefined): Promise<boolean> {
+  return giveBack(db, turn, condition, { ...(worker === 'dead' && released), deaths: sql`${turns.deaths} + 1` })
+}
+
+type Change = Partial<typeof released & Record<'attempt' | 'deaths', SQL>>
+
+async function giveBack(db: Database, id: string, condition: SQL | undefined, change: Change): Promise<boolean> {
+  return db.transaction(async tx => {
+    const task = await taskOf(tx, id)
+    if (!task) return false
+    await lockTask(tx, everyTenant, task)
+    const [queued] = await tx
+      .update(turns)
+      .set({ status: 'queued', leaseUntil: null, runAt: sql`now()`, ...change })
+      .where(and(eq(turns.id, id), condition))
+      .returning()
+    if (!queued) return false
+    await dispatch(tx, id)
+    await setTaskStatus(tx, queued.task, 'queued')
+    return true
+  })
+}
+
+async function taskOf(tx: Transaction, turn: string): Promise<string | undefined> {
+  const [row] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, turn))
+  return row?.task
+}

@@ -1,0 +1,22 @@
+/** Turns that somebody has to end: their time is up, or their cancel was begun and not completed. */
+import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm'
+import type { Database } from '../connection/database.ts'
+import type { TurnRow } from '../rows.ts'
+import { turns } from '../schema.ts'
+import { unfinished } from '../tasks/queue-turn.ts'
+
+const isUnfinished = inArray(turns.status, unfinished)
+
+export async function overdueTurns(db: Database, limit: number): Promise<TurnRow[]> {
+  const overdue = and(isUnfinished, eq(turns.canceling, false), lt(turns.deadline, sql`now()`))
+  return db.select().from(turns).where(overdue).orderBy(asc(turns.deadline)).limit(limit)
+}
+
+export async function cancelingTurns(db: Database, limit: number): Promise<TurnRow[]> {
+  return db
+    .select()
+    .from(turns)
+    .where(and(isUnfinished, eq(turns.canceling, true)))
+    .orderBy(asc(turns.queuedAt))
+    .limit(limit)
+}

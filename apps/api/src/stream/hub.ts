@@ -1,0 +1,267 @@
+/**
+ * The viewers of this process. Reads each task's log once, however many are watching, on two connections to Redis: one that is pushed to, one
+ * that asks. It follows only tasks that it has viewers for, and a while longer, for those who come back.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { LogReader, LogSubscriber, Push } from '@rivulet/broker'
+import { type Cursor, compareCursors, RivuletError, type SnapshotReason } from '@rivulet/protocol'
+import { type Tenant, taskNotFound } from '../store/connection/tenant.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { createFeed, type Feed } from './feed.ts'
+import { createKeptParts } from './log-pages.ts'
+import type { StoredTasks } from './snapshot.ts'
+import { type SseResponse, share } from './sse-response.ts'
+import { startViewer, type Viewer, type ViewerStart } from './viewer.ts'
+
+const heartbeatSeconds = 15
+/** A feed that has heard nothing for this long asks whether there was something to hear. */
+const silenceMs = 15_000
+/** How long a feed is kept after its last viewer. */
+const idleMs = 30_000
+/** Of the lag, one sample in this time is enough, whatever is said meanwhile. */
+const lagSampleMs = 10
+
+export type Hub = ReturnType<typeof createHub>
+
+export type HubDeps = {
+  stored: StoredTasks
+  log: LogReader
+  subscribe: (handlers: { onPush: (push: Push) => void; onReset: () => void }) => LogSubscriber
+  metrics: Metrics
+  limits: { viewerBytes: number; viewerStallMs: number; snapshotBytes: number }
+  onError: (error: unknown) => void
+  /** Viewers of a task were sent a snapshot, all in the same tick. */
+  onSnapshots: (sent: SentSnapshots) => void
+  /** A viewer of a task took nothing for too long. */
+  onCut: (task: string) => void
+}
+
+export type SentSnapshots = { task: string; turn: number | null; reason: SnapshotReason; viewers: number }
+
+/** A feed and those who watch it. */
+type Channel = {
+  feed: Feed
+  tenant: Tenant
+  viewers: Set<Viewer>
+  fedTo: Cursor
+  isDirty: boolean
+  idleSince: number
+  /** Snapshots of this tick. */
+  snapshots: Map<SnapshotReason, number>
+}
+
+export type Watching = Pick<Viewer, 'drained' | 'leave' | 'tell'> & { gone(): void }
+
+export function createHub({ stored, log, subscribe, metrics, limits, onError, onSnapshots, onCut }: HubDeps) {
+  const channels = new Map<string, Channel>()
+  const slots = new Map<Viewer, number>()
+  const kept = createKeptParts()
+  const subscriber = subscribe({ onPush: push => channels.get(push.task)?.feed.take(push), onReset: checkAll })
+  let dirty: Channel[] = []
+  let second = 0
+  let lagSampledAt = 0
+  let isClosing = false
+  const clock = setInterval(tick, 1_000)
+  return { open, watch, close, isRunning, viewerCount: () => slots.size, pressure }
+
+  /** Whether a turn of this tenant's task is known not to have ended: such a task cannot have been removed. */
+  function isRunning(tenant: Tenant, task: string): boolean {
+    const channel = channels.get(task)
+    const feed = channel?.tenant === tenant ? channel.feed : null
+    return Boolean(feed?.isReady() && !feed.isSettled())
+  }
+
+  /** The feed of a task, loaded and ready to be watched. It is read as the tenant who asks: another's task is none. */
+  async function open(tenant: Tenant, task: string): Promise<Feed> {
+    const channel = channels.get(task) ?? add(tenant, task)
+    if (channel.tenant !== tenant) throw taskNotFound()
+    const { feed } = channel
+    channel.idleSince = performance.now()
+    try {
+      await feed.loaded
+      await feed.ready()
+    } catch (error) {
+      if (channels.get(task)?.feed === feed && channels.get(task)?.viewers.size === 0) drop(task)
+      throw error
+    }
+    return feed
+  }
+
+  /** Adds a viewer at the feed's position, in one step: nothing can come between what it is told first and what follows. */
+  function watch(feed: Feed, response: SseResponse, { begin, isFollowing }: { begin: ViewerStart; isFollowing: boolean }): Watching {
+    const channel = channels.get(feed.task)
+    // The response had to wait for so long that the feed was dropped: its client comes back.
+    if (channel?.feed !== feed) return leaveAtOnce(response)
+    const onSnapshot = (reason: SnapshotReason) => noteSnapshot(channel, reason)
+    const viewer = startViewer({ feed, response, begin, isFollowing, onSnapshot, onError })
+    channel.viewers.add(viewer)
+    slots.set(viewer, slots.size % heartbeatSeconds)
+    metrics.viewers.set(slots.size)
+    if (isClosing) viewer.leave()
+    return { drained: viewer.drained, leave: viewer.leave, tell: viewer.tell, gone: () => forget(channel, viewer) }
+  }
+
+  function forget(channel: Channel, viewer: Viewer): void {
+    channel.viewers.delete(viewer)
+    slots.delete(viewer)
+    metrics.viewers.set(slots.size)
+    channel.idleSince = performance.now()
+  }
+
+  function add(tenant: Tenant, task: string): Channel {
+    const feed = createFeed({
+      ...{ task, log, kept, onError },
+      snapshotBytes: limits.snapshotBytes,
+      loadBase: turn => stored.base(tenant, task, turn),
+      loadEpoch: () => stored.epoch(tenant, task),
+      loadTurns: () => stored.turns(tenant, task),
+      follow: () => subscriber.follow(task),
+      isAwaited: position => some(channel.viewers, viewer => viewer.blockedAt() === position),
+      onFrames: () => schedule(channel),
+      onGap: () => skipAll(channel),
+      onBadEntry: () => metrics.badEntries.inc(),
+    })
+    const channel: Channel = {
+      ...{ feed, tenant, viewers: new Set(), fedTo: feed.position(), isDirty: false },
+      ...{ idleSince: performance.now(), snapshots: new Map() },
+    }
+    channels.set(task, channel)
+    feed.loaded.then(() => {
+      channel.fedTo = feed.position()
+    }, onError)
+    return channel
+  }
+
+  /** What is pushed in one tick leaves in one write. */
+  function schedule(channel: Channel): void {
+    if (channel.isDirty) return
+    channel.isDirty = true
+    if (dirty.push(channel) === 1) queueMicrotask(flushAll)
+  }
+
+  function flushAll(): void {
+    const pushed = dirty
+    dirty = []
+    for (const channel of pushed) flush(channel)
+  }
+
+  function flush(channel: Channel): void {
+    const { feed, viewers } = channel
+    channel.isDirty = false
+    const from = channel.fedTo
+    const frames = feed.ring.after(from) ?? []
+    channel.fedTo = feed.position()
+    if (frames.length > 0) {
+      const batch = { from, to: channel.fedTo, shared: share(frames.map(({ bytes }) => bytes)) }
+      for (const viewer of viewers) viewer.pump(batch)
+      if (viewers.size > 0) sampleLag(feed)
+    } else if (feed.isSettled()) {
+      for (const viewer of viewers) viewer.pump()
+    }
+    feed.ring.trim(slowest(viewers), limits.viewerBytes)
+  }
+
+  /** Clocks of workers may be ahead of ours. */
+  function sampleLag(feed: Feed): void {
+    const now = Date.now()
+    if (now - lagSampledAt < lagSampleMs && now >= lagSampledAt) return
+    lagSampledAt = now
+    metrics.deltaLag.observe(Math.max(0, now - feed.lastSaidAt()) / 1_000)
+  }
+
+  /** How many sockets are full, and what waits for all of them. */
+  function pressure(): { blocked: number; unsentBytes: number } {
+    let blocked = 0
+    let unsentBytes = 0
+    for (const viewer of slots.keys()) {
+      if (viewer.blockedAt()) blocked += 1
+      unsentBytes += viewer.unsentBytes()
+    }
+    return { blocked, unsentBytes }
+  }
+
+  function slowest(viewers: Iterable<Viewer>): Cursor | null {
+    let lowest: Cursor | null = null
+    for (const viewer of viewers) {
+      const at = viewer.blockedAt()
+      if (at && (!lowest || compareCursors(at, lowest) < 0)) lowest = at
+    }
+    return lowest
+  }
+
+  function skipAll(channel: Channel): void {
+    channel.fedTo = channel.feed.position()
+    for (const viewer of channel.viewers) viewer.skip('gap')
+  }
+
+  /** Told once a tick: a gap in a task with thousands of viewers is one thing that happened. */
+  function noteSnapshot({ feed, snapshots }: Channel, reason: SnapshotReason): void {
+    metrics.snapshots.inc({ reason })
+    if (snapshots.size === 0) queueMicrotask(() => tellSnapshots(feed, snapshots))
+    snapshots.set(reason, (snapshots.get(reason) ?? 0) + 1)
+  }
+
+  function tellSnapshots(feed: Feed, snapshots: Map<SnapshotReason, number>): void {
+    for (const [reason, viewers] of snapshots) onSnapshots({ task: feed.task, turn: feed.runningTurn(), reason, viewers })
+    snapshots.clear()
+  }
+
+  function checkAll(): void {
+    for (const channel of channels.values()) check(channel)
+  }
+
+  function tick(): void {
+    second = (second + 1) % heartbeatSeconds
+    const now = performance.now()
+    for (const [viewer, slot] of slots) {
+      if (slot === second) viewer.beat()
+      if (viewer.cutIfStalled(limits.viewerStallMs)) noteCut(viewer)
+    }
+    for (const [task, channel] of channels) {
+      if (channel.viewers.size === 0 && now - channel.idleSince > idleMs) drop(task)
+      else if (now - channel.feed.lastHeardAt() > silenceMs) check(channel)
+    }
+  }
+
+  function noteCut({ task }: Viewer): void {
+    metrics.cutViewers.inc()
+    onCut(task)
+  }
+
+  /** Compares a feed with its log. A task that was removed has no more to say to anybody. */
+  function check({ feed, viewers }: Channel): void {
+    feed.check().catch(error => {
+      if (!(error instanceof RivuletError && error.code === 'task_not_found')) return onError(error)
+      for (const viewer of viewers) viewer.leave()
+    })
+  }
+
+  function drop(task: string): void {
+    channels.delete(task)
+    subscriber.unfollow(task).catch(onError)
+  }
+
+  /** Ends every response over a little while, so that clients do not come back in step. Who does not take its end is cut. */
+  async function close(drainMs: number): Promise<void> {
+    isClosing = true
+    const leaving = [...slots.keys()]
+    for (const [position, viewer] of leaving.entries()) {
+      viewer.leave()
+      if (position % 50 === 49) await sleep((drainMs * 50) / leaving.length)
+    }
+    const deadline = performance.now() + drainMs
+    while (slots.size > 0 && performance.now() < deadline) await sleep(20)
+    for (const viewer of slots.keys()) viewer.cut()
+    clearInterval(clock)
+  }
+}
+
+function some<T>(values: Iterable<T>, condition: (value: T) => boolean): boolean {
+  for (const value of values) if (condition(value)) return true
+  return false
+}
+
+function leaveAtOnce(response: SseResponse): Watching {
+  response.end()
+  return { drained: () => {}, leave: () => {}, tell: () => false, gone: () => {} }
+}

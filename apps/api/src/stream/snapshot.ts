@@ -1,0 +1,96 @@
+/**
+ * Where a task stands, in one event: what the log says of the turns that are in it, and what Postgres says of the rest.
+ *
+ * Postgres may know more than the log has told yet (a turn that has just been committed, one that was just queued). That is left out: it comes
+ * as an event after the snapshot, and must not come twice.
+ */
+import {
+  hasEnded,
+  type Message,
+  maxPageSize,
+  messagesOf,
+  type Snapshot,
+  type SnapshotReason,
+  type TaskState,
+  type Turn,
+} from '@rivulet/protocol'
+import type { DatabaseHandle } from '../store/connection/database.ts'
+import type { Tenant } from '../store/connection/tenant.ts'
+import { readTaskEpoch, readTurnStates, type TurnState } from '../store/reads/read.ts'
+import { fitTurns, newestFitting } from '../store/reads/snapshot-budget.ts'
+import { readStoredTask, type StoredTask } from '../store/reads/stored-task.ts'
+
+/** What Postgres says. Good until the log speaks of a turn after `upTo`. */
+export type SnapshotBase = StoredTask & { upTo: number }
+
+/** What the hub asks Postgres for. */
+export type StoredTasks = {
+  /** `turn` is the last that the reader's log speaks of: a turn is committed before it is spoken of, so it is in here if it exists at all. */
+  base(tenant: Tenant, task: string, turn: number): Promise<SnapshotBase>
+  epoch(tenant: Tenant, task: string): Promise<number>
+  /** How the latest turns stand. */
+  turns(tenant: Tenant, task: string): Promise<readonly TurnState[]>
+}
+
+export function createStoredTasks(databaseFor: DatabaseHandle['databaseFor'], maxBytes: number): StoredTasks {
+  return {
+    async base(tenant, task, turn) {
+      const stored = await readStoredTask(databaseFor(tenant), tenant, task, maxBytes)
+      return { ...stored, upTo: Math.max(turn, stored.turns.at(-1)?.number ?? 0) }
+    },
+    epoch: (tenant, task) => readTaskEpoch(databaseFor(tenant), tenant, task),
+    turns: (tenant, task) => readTurnStates(databaseFor(tenant), tenant, task),
+  }
+}
+
+export function covers(base: SnapshotBase, state: TaskState): boolean {
+  return base.upTo >= (state.turns.at(-1)?.number ?? 0)
+}
+
+/** Whether nothing is left to come. The log decides; where it knows of no turn, Postgres does. */
+export function isTaskSettled(state: TaskState, base: SnapshotBase): boolean {
+  const turns = state.turns.length > 0 ? state.turns : base.turns
+  return turns.every(turn => hasEnded(turn.status))
+}
+
+export function makeSnapshot(reason: SnapshotReason, state: TaskState, base: SnapshotBase, maxBytes: number): Snapshot {
+  const firstOfLog = firstTurnOfLog(state)
+  const older = base.messages.filter(message => message.turn < firstOfLog)
+  const turns = fitTurns(turnsOf(state, base), base, maxBytes)
+  const unfinished = new Set(turns.filter(turn => !hasEnded(turn.status)).map(turn => turn.number))
+  const known = [...older, ...messagesOf(state)]
+  const messages = newestFitting(known, maxBytes, ({ turn }) => unfinished.has(turn))
+  const status = state.turns.length > 0 ? state.status : base.task.status
+  const messagesFrom = messages[0]?.index ?? lastIndex(known, base, firstOfLog) + 1
+  return { type: 'snapshot', reason, task: { ...base.task, status }, turns, messages, messagesFrom }
+}
+
+/** The lowest turn whose messages the log holds or is going to hold. */
+function firstTurnOfLog(state: TaskState): number {
+  const told = state.turns.find(turn => turn.firstIndex !== undefined || !hasEnded(turn.status))
+  if (told) return told.number
+  const last = state.turns.at(-1)
+  return last ? last.number + 1 : Number.POSITIVE_INFINITY
+}
+
+function turnsOf(state: TaskState, base: SnapshotBase): Turn[] {
+  const last = state.turns.at(-1)?.number ?? Number.POSITIVE_INFINITY
+  const told = new Map(state.turns.map(turn => [turn.number, turn]))
+  return base.turns
+    .filter(turn => turn.number <= last)
+    .map(turn => {
+      const fold = told.get(turn.number)
+      if (!fold) return turn
+      const { id, task, input, params, queuedAt, startedAt } = turn
+      const { firstIndex: _, ...said } = fold
+      // The log says when it was told, which is a moment later.
+      const times = { queuedAt, ...(said.startedAt && startedAt && { startedAt }) }
+      return { id, task, ...(input && { input }), ...(params !== undefined && { params }), ...said, ...times }
+    })
+    .slice(-maxPageSize)
+}
+
+/** Of everything before what is still to come, whether or not a budget let us have it. */
+function lastIndex(known: readonly Message[], { starts, nextIndex }: SnapshotBase, firstOfLog: number): number {
+  return known.at(-1)?.index ?? (starts.find(({ turn }) => turn >= firstOfLog)?.index ?? nextIndex) - 1
+}

@@ -1,0 +1,33 @@
+/** What a feed holds of Postgres: asked for once for all who wait for it, and never put in the place of what was loaded meanwhile. */
+import type { SnapshotBase } from './snapshot.ts'
+
+/** `load` answers for a reader that has heard of turns up to that one. */
+export function createStoredTaskCache(load: (turn: number) => Promise<SnapshotBase>) {
+  let base: SnapshotBase | null = null
+  let puts = 0
+  let asking: Promise<void> | null = null
+  return { get: () => base, require: requireBase, put, ask }
+
+  function requireBase(): SnapshotBase {
+    if (!base) throw new Error('The feed is not ready')
+    return base
+  }
+
+  function put(loaded: SnapshotBase | null): void {
+    base = loaded
+    puts += 1
+  }
+
+  /** Thousands who wait for the same are one question. */
+  function ask(turn: number): Promise<void> {
+    const asked = puts
+    asking ??= load(turn)
+      .then(loaded => {
+        if (asked === puts) base = loaded
+      })
+      .finally(() => {
+        asking = null
+      })
+    return asking
+  }
+}

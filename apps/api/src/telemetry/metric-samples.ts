@@ -1,0 +1,66 @@
+/**
+ * Gauges that are read when a scraper asks: queues, connections, bytes that wait for viewers.
+ *
+ * The API queries Postgres at most once in `freshMs`, however many scrapers ask. If Postgres does not reply, its gauges are left out, so that a
+ * graph shows a hole instead of an old value; all other gauges are still reported.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Pool } from 'pg'
+import type { Database } from '../store/connection/database.ts'
+import { readQueues } from '../store/reads/queues.ts'
+import type { Metrics } from './metrics.ts'
+
+const freshMs = 2_000
+/** Shorter than a scraper's own timeout. */
+const patienceMs = 2_000
+
+export type MetricSources = {
+  metrics: Metrics
+  db: Database
+  pools: Record<string, Pool>
+  hub: { pressure(): { blocked: number; unsentBytes: number } }
+  capacity: { redisMemory(): number | null }
+  leaseMs: number
+}
+
+/** Returns the function that brings the gauges up to date. */
+export function createMetricSamples({ metrics, db, pools, hub, capacity, leaseMs }: MetricSources): () => Promise<void> {
+  let askedAt = Number.NEGATIVE_INFINITY
+  let asked: Promise<void> = Promise.resolve()
+  return sample
+
+  async function sample(): Promise<void> {
+    for (const [pool, { totalCount, idleCount, waitingCount }] of Object.entries(pools)) {
+      metrics.pool.set({ pool, state: 'in_use' }, totalCount - idleCount)
+      metrics.pool.set({ pool, state: 'idle' }, idleCount)
+      metrics.pool.set({ pool, state: 'waiting' }, waitingCount)
+    }
+    const memory = capacity.redisMemory()
+    if (memory === null) metrics.redisMemory.remove()
+    else metrics.redisMemory.set(memory)
+    const { blocked, unsentBytes } = hub.pressure()
+    metrics.blockedViewers.set(blocked)
+    metrics.unsentBytes.set(unsentBytes)
+    sampleQueues()
+    await Promise.race([asked, sleep(patienceMs, undefined, { ref: false })])
+  }
+
+  function sampleQueues(): void {
+    if (performance.now() - askedAt < freshMs) return
+    askedAt = performance.now()
+    asked = readQueues(db, leaseMs).then(set, () => set([]))
+  }
+
+  function set(queues: Awaited<ReturnType<typeof readQueues>>): void {
+    for (const gauge of [metrics.queued, metrics.oldestQueued, metrics.running, metrics.workers]) gauge.reset()
+    const oldest = new Map<string, number>()
+    for (const { agent: name, queued, oldestMs, running, workers } of queues) {
+      const agent = metrics.agentLabel(name)
+      metrics.queued.inc({ agent }, queued)
+      metrics.running.inc({ agent }, running)
+      metrics.workers.inc({ agent }, workers)
+      oldest.set(agent, Math.max(oldestMs, oldest.get(agent) ?? 0))
+    }
+    for (const [agent, ms] of oldest) metrics.oldestQueued.set({ agent }, ms / 1_000)
+  }
+}

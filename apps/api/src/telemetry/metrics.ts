@@ -1,0 +1,105 @@
+/**
+ * What an operator can ask of this process. One registry per server, so that several can live in one test.
+ *
+ * Everything is declared here, with a sentence; docs/operations.md has the same list. Labels have few values: what comes from outside is either
+ * from a table of ours or bounded.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+
+/** Why the API cut a connection. */
+const cutReasons = ['too_many', 'pipelined', 'unread'] as const
+
+export type CutReason = (typeof cutReasons)[number]
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+/** Of deltas and requests, in seconds. */
+const short = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+/** Of turns, in seconds. */
+const long = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600, 1_800, 3_600]
+/** What the reconciler mends. */
+export const repairKinds = ['outbox', 'lease', 'deadline', 'cancel', 'announcement', 'job'] as const
+/** Agents beyond this many share the label `other`. */
+const maxAgents = 100
+
+export function createMetrics() {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+  const counter = <L extends string>(name: string, help: string, labelNames: L[] = []) =>
+    new Counter({ name: `rivulet_${name}_total`, help, labelNames, registers })
+  const gauge = <L extends string>(name: string, help: string, labelNames: L[] = []) =>
+    new Gauge({ name: `rivulet_${name}`, help, labelNames, registers })
+  const histogram = <L extends string>(name: string, help: string, buckets: number[], labelNames: L[] = []) =>
+    new Histogram({ name: `rivulet_${name}`, help, labelNames, buckets, registers })
+
+  const metrics = {
+    registry,
+    agentLabel: createBoundedLabel(maxAgents),
+
+    tasks: counter('tasks_created', 'Tasks accepted'),
+    turns: counter('turns_finished', 'Turns that ended, by status and agent', ['status', 'agent']),
+    cancels: counter('turns_canceled', 'Turns that were canceled, by who wanted it', ['by']),
+    turnWait: histogram('turn_wait_seconds', 'From when an attempt could begin until a worker claimed it', long, ['agent']),
+    turnRun: histogram('turn_run_seconds', 'From the first claim of a turn to its end, retries included', long, ['agent', 'status']),
+    turnAttempts: histogram('turn_attempts', 'Attempts that a turn took that was claimed at least once', [1, 2, 3, 4, 5, 10], ['agent']),
+    retries: counter('turn_retries', 'Failed attempts that were given another try'),
+    deaths: counter('worker_deaths', 'Turns whose worker died'),
+    blocked: counter('turns_blocking', 'Turns that blocked the event loop of their worker, which ended because of it'),
+    takenBack: counter(
+      'leases_taken_back',
+      'Turns that went on with their worker, because no other had claimed them when their lease had ended',
+    ),
+    dispatched: counter('turns_dispatched', 'Jobs handed to the queue'),
+
+    queued: gauge('turns_queued', 'Turns that could run now and wait for a worker, of all processes', ['agent']),
+    oldestQueued: gauge('oldest_queued_turn_seconds', 'For how long the oldest turn that could run has waited', ['agent']),
+    running: gauge('turns_running', 'Turns that are claimed, of all processes', ['agent']),
+    workers: gauge('workers', 'Worker processes that were heard of within a lease', ['agent']),
+
+    fenced: counter('fenced_writes', 'Writes that were refused because somebody else has the turn, by what they were', ['write']),
+    repairs: counter('reconciler_repairs', 'What the reconciler had to mend, by kind', ['kind']),
+    reopened: counter('logs_reopened', 'Logs that were reopened after they had lost entries'),
+    badEntries: counter('bad_log_entries', 'Entries of logs that could not be read'),
+    digestMismatches: counter('digest_mismatches', 'Turns that worker and server folded differently'),
+
+    viewers: gauge('viewers', 'Open event streams'),
+    blockedViewers: gauge('viewers_blocked', 'Open event streams whose socket is full'),
+    unsentBytes: gauge('viewer_unsent_bytes', 'Bytes that wait in this process for the sockets of viewers'),
+    cutViewers: counter('viewers_cut', 'Viewers that took nothing for too long, and were cut off'),
+    snapshots: counter('snapshots_sent', 'Snapshots sent to viewers, by reason: a join, a gap, or a viewer that was too slow', ['reason']),
+    deltaLag: histogram('delta_lag_seconds', 'From when the agent said something to when it was written to its viewers, sampled', short),
+
+    requests: counter('http_requests', 'Requests that were answered, by route and status; a stream counts when it opens', [
+      'method',
+      'route',
+      'status',
+    ]),
+    requestSeconds: histogram('http_request_seconds', 'How long requests took to be answered, without streams', short, ['method', 'route']),
+    errors: counter('http_errors', 'Requests that were refused or failed, by the code of the error', ['code']),
+
+    cutConnections: counter(
+      'connections_cut',
+      'Connections that the API cut, by reason: too many of them, too many requests at once, unread',
+      ['reason'],
+    ),
+
+    redisMemory: gauge('redis_memory_ratio', 'The part of its maxmemory that Redis uses; absent where it has no limit'),
+    pool: gauge('postgres_connections', 'Connections to Postgres, and those who wait for one, by pool and state', ['pool', 'state']),
+  }
+  // From the start, at nothing: an alert cannot add up what is not there, nor see a rise in what begins with its first one.
+  for (const reason of ['join', 'gap', 'slow']) metrics.snapshots.inc({ reason }, 0)
+  for (const reason of cutReasons) metrics.cutConnections.inc({ reason }, 0)
+  for (const kind of repairKinds) metrics.repairs.inc({ kind }, 0)
+  for (const write of ['append', 'reopen', 'step', 'finish']) metrics.fenced.inc({ write }, 0)
+  return metrics
+}
+
+/** A label whose values come from outside: the first so many are themselves. */
+function createBoundedLabel(max: number): (value: string) => string {
+  const known = new Set<string>()
+  return value => {
+    if (known.size < max) known.add(value)
+    return known.has(value) ? value : 'other'
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * Whether there is room for new work: Redis has memory to spare, not too many turns wait, and a tenant has no more than its share. Looked at once
+ * a second, never for a request.
+ *
+ * What runs goes on: only what is new is refused, early enough that what was accepted can end. What cannot be looked at refuses nobody: while
+ * Redis is away tasks are accepted and wait, and without Postgres there is nothing to accept.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { RedisMemory } from '@rivulet/broker'
+import { RivuletError } from '@rivulet/protocol'
+import type { Database } from '../store/connection/database.ts'
+import { countWaiting, fullTenants } from '../store/reads/waiting-turns.ts'
+
+const sampleMs = 1_000
+
+export type CapacityLimits = {
+  /** Turns that are due and wait. */
+  queuedTurns: number
+  /** Turns of one tenant that have not ended; null: as many as it likes. */
+  turnsPerTenant: number | null
+  /** The part of Redis' `maxmemory` that may be used, 0 to 1. */
+  redisMemory: number
+}
+
+export type Capacity = {
+  /** Why no new work is taken, or null. */
+  refusal(): RivuletError | null
+  /** Why no more work of this tenant is taken, or null. */
+  refusalOf(tenant: string): RivuletError | null
+  /** The part of its memory that Redis uses; null where it has no limit, or where that is not known. */
+  redisMemory(): number | null
+  /** Turns that are due and wait, counted up to the limit; null where that is not known. */
+  waiting(): number | null
+  close(): Promise<void>
+}
+
+export type CapacityDeps = {
+  readMemory: () => Promise<RedisMemory>
+  db: Database
+  limits: CapacityLimits
+}
+
+export function watchCapacity({ readMemory, db, limits }: CapacityDeps): Capacity {
+  const stopping = new AbortController()
+  let memory: number | null = null
+  let waiting: number | null = null
+  let full: ReadonlySet<string> = new Set()
+  const watching = watch()
+
+  return { refusal, refusalOf, redisMemory: () => memory, waiting: () => waiting, close }
+
+  function refusal(): RivuletError | null {
+    if (memory !== null && memory >= limits.redisMemory) {
+      const percent = Math.round(limits.redisMemory * 100)
+      return new RivuletError(
+        'overloaded',
+        `MAX_REDIS_MEMORY_PERCENT: Redis uses more than the ${percent} % of its memory that leave room for new work`,
+      )
+    }
+    if (waiting !== null && waiting >= limits.queuedTurns)
+      return new RivuletError('overloaded', `MAX_QUEUED_TURNS: ${limits.queuedTurns} turns wait already`)
+    return null
+  }
+
+  function refusalOf(tenant: string): RivuletError | null {
+    if (!full.has(tenant)) return null
+    return new RivuletError('quota_exceeded', `MAX_TURNS_PER_TENANT: ${limits.turnsPerTenant} turns of this tenant have not ended yet`)
+  }
+
+  async function watch(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await Promise.all([lookAtMemory(), lookAtQueue(), lookAtTenants()])
+      await sleep(sampleMs, undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  }
+
+  async function lookAtMemory(): Promise<void> {
+    memory = await readMemory().then(partOf, () => null)
+  }
+
+  async function lookAtQueue(): Promise<void> {
+    waiting = await countWaiting(db, limits.queuedTurns).catch(() => null)
+  }
+
+  async function lookAtTenants(): Promise<void> {
+    if (limits.turnsPerTenant !== null) full = await fullTenants(db, limits.turnsPerTenant).catch(() => full)
+  }
+
+  async function close(): Promise<void> {
+    stopping.abort()
+    await watching
+  }
+}
+
+function partOf({ usedBytes, maxBytes }: RedisMemory): number | null {
+  return maxBytes > 0 ? usedBytes / maxBytes : null
+}

@@ -1,0 +1,75 @@
+/** The road from the outbox to the queue, on a real Postgres and a queue that does as it is told. */
+import type { Dispatch, TurnQueue } from '@rivulet/broker'
+import { createTaskBody } from '@rivulet/protocol'
+import { pino } from 'pino'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openStore } from '../../test/open-store.ts'
+import type { DatabaseHandle } from '../store/connection/database.ts'
+import { outbox } from '../store/schema.ts'
+import { createTaskAcceptance } from '../store/tasks/accept-tasks.ts'
+import type { Intent } from '../store/tasks/outbox.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
+import { createRelay, type Relay } from './relay.ts'
+
+const request = createTaskBody.parse({ agent: 'echo' })
+let database: DatabaseHandle
+
+beforeAll(async () => {
+  database = await openStore()
+})
+afterAll(() => database.close())
+
+test('what lies in the outbox is sent also while new work never ends', async () => {
+  const [forgotten, ...fresh] = await accept(30)
+  const { relay, sent } = open(() => {
+    const next = fresh.shift()
+    if (next) relay.send(next)
+  })
+  relay.send(fresh.shift() as Intent)
+  relay.kick()
+  await relay.idle()
+  expect(sent.findIndex(batch => batch.includes(forgotten?.turn ?? ''))).toBe(1)
+  expect(await left()).toEqual([])
+})
+
+test('what could not be sent stays, and is sent with the next that can be', async () => {
+  const all = await accept(3)
+  const [first, second, third] = all
+  let isAway = true
+  const { relay, sent } = open(() => {
+    if (isAway) throw new Error('away')
+  })
+  relay.send(first as Intent)
+  relay.send(second as Intent)
+  await relay.idle()
+  expect(sent).toEqual([])
+  expect(await left()).toHaveLength(3)
+  isAway = false
+  relay.send(third as Intent)
+  await relay.idle()
+  expect(new Set(sent.flat())).toEqual(new Set(all.map(({ turn }) => turn)))
+  expect(await left()).toEqual([])
+})
+
+async function accept(count: number): Promise<Intent[]> {
+  const { accept: one } = createTaskAcceptance(database.databaseFor)
+  const accepted = await Promise.all(Array.from({ length: count }, () => one('default', request, null)))
+  return accepted.flatMap(each => each?.intent ?? [])
+}
+
+async function left(): Promise<number[]> {
+  const rows = await database.db.select().from(outbox).orderBy(outbox.id)
+  return rows.map(({ id }) => id)
+}
+
+/** `enqueue` is asked before anything is in the queue. */
+function open(enqueue: () => void): { relay: Relay; sent: string[][] } {
+  const sent: string[][] = []
+  const queue = {
+    async enqueue(dispatches: readonly Dispatch[]) {
+      enqueue()
+      sent.push(dispatches.map(({ turn }) => turn))
+    },
+  } as TurnQueue
+  return { relay: createRelay({ db: database.db, queue, logger: pino({ level: 'silent' }), metrics: createMetrics() }), sent }
+}

@@ -1,0 +1,48 @@
+/**
+ * Deaths of a turn: its worker died, or the turn blocked its worker. The turn is tried again. The third death ends it as failed, because a turn that
+ * kills every worker would otherwise never stop.
+ */
+import type { Failure } from '@rivulet/protocol'
+import type { SQL } from 'drizzle-orm'
+import type { FastifyBaseLogger } from 'fastify'
+import type { Database } from '../store/connection/database.ts'
+import type { TurnRow } from '../store/rows.ts'
+import { countDeath } from '../store/turns/leases.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { aboutTurn } from './about-turn.ts'
+import type { TurnEnding } from './turn-ending.ts'
+
+const maxDeaths = 3
+/** The first death proves little, because a killed worker takes all its turns with it. A turn that loses two workers is a suspect, and runs alone. */
+const deathsBeforeIsolation = 2
+
+export function needsOwnProcess({ deaths }: Pick<TurnRow, 'deaths'>): boolean {
+  return deaths >= deathsBeforeIsolation
+}
+
+export type TurnDeaths = {
+  /** Counts a death if `condition` still holds in the transaction; returns whether it did. */
+  count(turn: TurnRow, worker: 'dead' | 'silent', condition: SQL | undefined): Promise<boolean>
+}
+
+export type TurnDeathsDeps = { db: Database; ending: TurnEnding; metrics: Metrics; logger: FastifyBaseLogger }
+
+export function createTurnDeaths({ db, ending, metrics, logger }: TurnDeathsDeps): TurnDeaths {
+  return { count }
+
+  async function count(turn: TurnRow, worker: 'dead' | 'silent', condition: SQL | undefined): Promise<boolean> {
+    const deaths = turn.deaths + 1
+    const isCounted =
+      deaths < maxDeaths ? await countDeath(db, turn.id, worker, condition) : await ending.end(turn, failed(lost), condition)
+    if (!isCounted) return false
+    metrics.deaths.inc()
+    logger.warn({ ...aboutTurn(turn), worker: turn.worker, deaths }, 'the worker of a turn is gone')
+    return true
+  }
+}
+
+const lost = { code: 'worker_lost', message: `The worker died ${maxDeaths} times while running this turn` }
+
+function failed(error: Failure) {
+  return { status: 'failed', stopReason: 'error', error } as const
+}

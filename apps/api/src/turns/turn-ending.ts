@@ -1,0 +1,242 @@
+/**
+ * How a turn ends: fold its log, commit, announce. A worker that is done, a cancel, a passed deadline and a worker that died too often all come
+ * through here, so stored text is streamed text by construction, and whoever sees `turn.finished` may read the rows.
+ */
+import type { LogAnnouncer, LogReader } from '@rivulet/broker'
+import {
+  applyEvent,
+  closingEvents,
+  closingStatus,
+  digestOf,
+  epochOf,
+  errorTable,
+  type Failure,
+  type FinishBody,
+  formatCursor,
+  isErrorCode,
+  messagesOf,
+  seqOf,
+  type TaskState,
+  type TurnFailure,
+} from '@rivulet/protocol'
+import type { SQL } from 'drizzle-orm'
+import type { FastifyBaseLogger } from 'fastify'
+import { foldFrom } from '../log/log-fold.ts'
+import type { Database, DatabaseHandle, Transaction } from '../store/connection/database.ts'
+import type { Tenant } from '../store/connection/tenant.ts'
+import type { TurnRow } from '../store/rows.ts'
+import { beginCancel, type CancelBegun, endUnstarted, type ForcedOutcome, type Seized, seizeTurn } from '../store/tasks/cancel-task.ts'
+import { type EndedTurn, type FinishAnswer, finishTurn, type Outcome } from '../store/turns/finish-turn.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { aboutTurn } from './about-turn.ts'
+import type { TurnAnnouncing } from './turn-announcing.ts'
+import { closingEvent, type KeyedEvent } from './turn-events.ts'
+
+export type WorkerOutcome = FinishBody['outcome']
+
+export type FinishRequest = { turn: TurnRow; epoch: number; claim: string; outcome: WorkerOutcome; appended: number; digest?: string }
+
+/** Who wants a cancel: a call, an input that interrupts, or the reconciler for a caller that is gone. */
+export type Canceler = 'call' | 'interrupt' | 'reconciler'
+
+export type TurnEndingDeps = {
+  /** Whatever is begun is completed for every tenant alike. */
+  db: Database
+  databaseFor: DatabaseHandle['databaseFor']
+  reader: LogReader
+  announcer: LogAnnouncer
+  announcing: TurnAnnouncing
+  logger: FastifyBaseLogger
+  metrics: Metrics
+}
+
+/** `leavesWork`: this turn or the one behind it may wait in the outbox. */
+type Finish = { answer: FinishAnswer['answer'] | 'gap'; leavesWork: boolean }
+
+export type TurnEnding = ReturnType<typeof createTurnEnding>
+
+export function createTurnEnding({ db, databaseFor, reader, announcer, announcing, logger, metrics }: TurnEndingDeps) {
+  return { finish, cancel, beginInterrupt, completeInterrupt, completeCancel, end }
+
+  /** The worker says that it is done. `gap` when the log does not have all that it appended: then it has to reopen the log. */
+  async function finish({ turn, epoch, claim, outcome, appended, digest }: FinishRequest): Promise<Finish> {
+    // Before its log is read, because a caller that does not hold the turn must learn nothing of it.
+    if (turn.claim !== claim) return superseded(turn, epoch)
+    const { state, isWhole } = await foldFrom(reader, turn.task, epoch)
+    // Asked after the fold: a log that was lost before or meanwhile, and looked like one that says nothing, shows now.
+    const log = await reader.state(turn.task)
+    if (!isWhole || !log || log.isStale || log.epoch < epoch || (log.epoch === epoch && log.number < appended))
+      return { answer: 'gap', leavesWork: false }
+    const end = outcomeOf(outcome)
+    const closed = close(state, turn, end)
+    const messages = agentMessages(closed.state)
+    // failpoint: folded
+    const result = await finishTurn(
+      db,
+      { turn: turn.id, tenant: turn.tenant, epoch, canceling: false, claim },
+      { outcome: end, messages, ...retryRule(outcome) },
+    )
+    const about = aboutTurn(turn)
+    switch (result.answer) {
+      case 'committed':
+        if (digest && digestOf(messages) !== digest) {
+          metrics.digestMismatches.inc()
+          logger.warn(about, 'the worker folded its turn differently; the log wins')
+        }
+        ended(result.turn)
+        // failpoint: committed
+        await announcing.announceEnds([result.turn], closed.events, result.queued)
+        break
+      case 'already':
+        await announcing.announceOwed(result.turn)
+        break
+      case 'retrying':
+        metrics.retries.inc()
+        logger.info(
+          { ...about, error: logged(outcome.error, outcome.detail), runAt: result.turn.runAt },
+          'attempt failed; the turn is tried again',
+        )
+        break
+      case 'superseded':
+        return superseded(turn, epoch)
+      default:
+        result satisfies never
+    }
+    return { answer: result.answer, leavesWork: result.answer !== 'committed' || result.queued.length > 0 }
+  }
+
+  function superseded(turn: TurnRow, epoch: number): Finish {
+    metrics.fenced.inc({ write: 'finish' })
+    logger.warn({ ...aboutTurn(turn), epoch }, 'a worker that no longer holds its turn wanted to finish it')
+    return { answer: 'superseded', leavesWork: true }
+  }
+
+  /** Ends every turn of a task that has not ended. */
+  async function cancel(tenant: Tenant, task: string, reason?: string): Promise<void> {
+    const outcome = canceled(reason)
+    // What is begun has to be completed: with Redis away nothing is changed.
+    await announcer.ping()
+    await complete(await databaseFor(tenant).transaction(tx => beginCancel(tx, tenant, task, outcome)), 'call')
+  }
+
+  /** The first step of a cancel, in the transaction that also accepts the new turn. */
+  async function beginInterrupt(tx: Transaction, tenant: Tenant, task: string): Promise<CancelBegun> {
+    await announcer.ping()
+    return beginCancel(tx, tenant, task, canceled('interrupted'))
+  }
+
+  /** The new turn is accepted already: what cannot be completed now is left to the reconciler. */
+  async function completeInterrupt(begun: CancelBegun): Promise<void> {
+    await complete(begun, 'interrupt').catch(error => {
+      logger.warn({ task: begun.task, turn: begun.seized?.claimed.turn.number, err: error }, 'a cancel is left to the reconciler')
+    })
+  }
+
+  /** A cancel, or another end, that has lost its caller. It was decided when it began. */
+  async function completeCancel(turn: TurnRow): Promise<boolean> {
+    const seized = await seizeTurn(db, turn, canceled())
+    return seized !== null && endSeized(seized, 'reconciler')
+  }
+
+  async function complete({ seized, ended: waiting }: CancelBegun, by: Canceler): Promise<void> {
+    for (const turn of waiting) ended(turn, by)
+    if (seized) await endSeized(seized, by, waiting)
+    else await announcing.announceEnds(waiting, [])
+  }
+
+  /** The server ends one turn by itself, if its reason still holds. */
+  async function end(turn: TurnRow, outcome: ForcedOutcome, reason?: SQL): Promise<boolean> {
+    if (turn.firstIndex === null) {
+      const unstarted = await endUnstarted(db, turn, outcome)
+      if (!unstarted) return false
+      ended(unstarted.turn)
+      await announcing.announceEnds([unstarted.turn], [], unstarted.queued)
+      return true
+    }
+    // What is begun has to be completed: with Redis away nothing is changed.
+    await announcer.ping()
+    const seized = await seizeTurn(db, turn, outcome, reason)
+    return seized !== null && endSeized(seized)
+  }
+
+  /** Fence, then fold: nothing can be added to what is committed. */
+  async function endSeized({ claimed, fence, outcome }: Seized, by?: Canceler, alsoEnded: TurnRow[] = []): Promise<boolean> {
+    const { turn } = claimed
+    // failpoint: seized
+    await announcing.fence(claimed, fence)
+    // failpoint: fenced
+    if (turn.worker) announcer.tellWorker(turn.worker, turn.id).catch(() => {})
+    const { state } = await foldFrom(reader, turn.task, turn.epoch)
+    const closed = close(state, turn, outcome)
+    const holding = { turn: turn.id, tenant: turn.tenant, epoch: turn.epoch, canceling: true }
+    const result = await finishTurn(db, holding, { outcome, messages: agentMessages(closed.state) })
+    const isOurs = result.answer === 'committed'
+    if (isOurs) ended(result.turn, by)
+    if (isOurs) await announcing.announceEnds([result.turn, ...alsoEnded], closed.events, result.queued)
+    else await announcing.announceEnds(alsoEnded, [])
+    return isOurs
+  }
+
+  /** One line for each turn, with all that is asked for first when one took long. */
+  function ended(turn: EndedTurn, by?: Canceler): void {
+    const { status, attempt, deaths, failures, queuedAt, startedAt, finishedAt, error, errorDetail } = turn
+    const agent = metrics.agentLabel(turn.agent)
+    metrics.turns.inc({ status, agent })
+    if (by && status === 'canceled') metrics.cancels.inc({ by })
+    const waitedMs = startedAt && between(queuedAt, startedAt)
+    const ranMs = startedAt && finishedAt && between(startedAt, finishedAt)
+    if (ranMs !== null) metrics.turnRun.observe({ agent, status }, ranMs / 1_000)
+    if (ranMs !== null) metrics.turnAttempts.observe({ agent }, attempt)
+    const times = { ...(waitedMs !== null && { waitedMs }), ...(ranMs !== null && { ranMs }) }
+    // Why somebody canceled is theirs to know.
+    const failure = status === 'canceled' ? error && { code: error.code } : logged(error, errorDetail)
+    const tries = { ...(failures > 0 && { failures }), ...(deaths > 0 && { deaths }) }
+    logger.info({ ...aboutTurn(turn), agent: turn.agent, status, ...times, ...tries, by, error: failure ?? undefined }, 'turn ended')
+  }
+}
+
+/** The log is the operator's: it has what was thrown, too. */
+function logged(error: Failure | null | undefined, detail: string | null | undefined): TurnFailure | undefined {
+  return error ? { ...error, ...(typeof detail === 'string' && { detail }) } : undefined
+}
+
+function between(from: Date, to: Date): number {
+  return to.getTime() - from.getTime()
+}
+
+/** Closes what the turn has left open. */
+function close(state: TaskState, turn: TurnRow, outcome: Outcome): { state: TaskState; events: KeyedEvent[] } {
+  const { error } = outcome
+  const common = { task: turn.task, turn: turn.number, attempt: turn.attempt, at: Date.now() }
+  const how = { ...common, status: closingStatus(outcome), ...(error && { error }) }
+  const events = closingEvents(state, how)
+  const closed = events.reduce(
+    (before, event) => applyEvent(before, event, formatCursor(epochOf(before.cursor), seqOf(before.cursor) + 1)),
+    state,
+  )
+  return { state: closed, events: events.map(event => closingEvent(turn, event)) }
+}
+
+/** The input is stored since the first claim. */
+function agentMessages(state: TaskState) {
+  return messagesOf(state).filter(({ author }) => author !== 'user')
+}
+
+function outcomeOf({ status, stopReason, usage, error, detail }: WorkerOutcome): Outcome {
+  const end = { status, stopReason: stopReason ?? (status === 'completed' ? 'stop' : 'error') } as const
+  return { ...end, ...(usage && { usage }), ...(error && { error }), ...(detail !== undefined && { detail }) }
+}
+
+function canceled(reason?: string): ForcedOutcome {
+  return { status: 'canceled', stopReason: 'aborted', ...(reason !== undefined && { error: { code: 'canceled', message: reason } }) }
+}
+
+function retryRule({ error }: WorkerOutcome): { retryAfterMs?: (failures: number) => number } {
+  const isFinal = error && isErrorCode(error.code) && !errorTable[error.code].retry
+  return isFinal ? {} : { retryAfterMs: backoffMs }
+}
+
+/** 1 s, 2 s, 4 s … at most 30 s, jittered by a fifth. */
+function backoffMs(failures: number): number {
+  return Math.min(30_000, 1_000 * 2 ** (failures - 1)) * (0.8 + Math.random() * 0.4)
+}

@@ -1,6 +1,6 @@
 /** `npm run worker [files]`: one worker process with the agents of these files, or with the example agents where they are enabled, until SIGTERM. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { openTelemetryTracer } from '@rivulet/runtime/open-telemetry'
+import { describeTracing, openTelemetryTracer } from '@rivulet/runtime/open-telemetry'
 import { type AgentDefinition, createWorker, type Logger, type WorkerObserver } from '@rivulet/worker'
 import { pino } from 'pino'
 import { loadAgents } from './agent-file.ts'
@@ -12,8 +12,6 @@ try {
   const config = readConfig(process.env)
   const log = pino({ level: config.LOG_LEVEL })
   const files = process.argv.length > 2 ? process.argv.slice(2) : config.AGENT_FILES
-  // Whoever wants traces starts this process with an SDK; without one these go nowhere.
-  const openTelemetry = await import('@opentelemetry/api').catch(() => null)
   const worker = createWorker({
     agents: await agentsOf(config, files),
     redisUrl: config.REDIS_URL,
@@ -25,10 +23,11 @@ try {
     watchdogMs: config.WATCHDOG_MS || null,
     backpressureMs: config.BACKPRESSURE_MS,
     log,
-    ...(openTelemetry && { tracer: openTelemetryTracer(openTelemetry) }),
+    tracer: openTelemetryTracer(),
     observer: await serveMetrics(config, log),
     isolation: { turn: config.RIVULET_ISOLATED_TURN, start: startAgain, maxTurns: config.MAX_ISOLATED_TURNS },
   })
+  log.info(describeTracing())
   // 'disconnect': whoever started this process is gone. A second call finds the worker stopping already.
   for (const signal of ['SIGTERM', 'SIGINT', 'disconnect']) process.on(signal, () => void worker.stop().then(() => process.exit(0)))
   worker.refused.catch(exitWith)

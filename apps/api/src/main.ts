@@ -1,5 +1,5 @@
 /** `npm run api`: one API process, until it is told to stop. With `migrate` as its argument: brings the database up to date, and ends. */
-import { openTelemetryTracer } from '@rivulet/runtime/open-telemetry'
+import { describeTracing, openTelemetryTracer } from '@rivulet/runtime/open-telemetry'
 import { pino } from 'pino'
 import { startApi } from './api.ts'
 import { readConfig, readDatabaseUrl } from './config.ts'
@@ -20,10 +20,9 @@ async function run(): Promise<void> {
     redact: ['req.headers.authorization'],
     serializers: { req: describeRequest, err: describeError },
   })
-  // Whoever wants traces starts this process with an SDK; without one these go nowhere.
-  const openTelemetry = await import('@opentelemetry/api').catch(() => null)
-  const api = await startApi(config, logger, openTelemetry ? { tracer: openTelemetryTracer(openTelemetry) } : {})
+  const api = await startApi(config, logger, { tracer: openTelemetryTracer() })
   logger.info({ url: api.url, ...(api.internalUrl && { internalUrl: api.internalUrl }) }, 'api is listening')
+  logger.info(describeTracing())
   if (config.isOpen) logger.info('no key is asked for: only this machine can call')
   // 'disconnect': whoever started this process is gone.
   for (const signal of ['SIGTERM', 'SIGINT', 'disconnect']) process.on(signal, () => void api.close().then(() => process.exit(0)))

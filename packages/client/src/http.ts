@@ -2,6 +2,7 @@
  * Requests to the API. A call is made again, under the same Idempotency-Key, when nobody answered or the server says that it may work later;
  * a limited number of times, and not once the caller has left. A token that is refused is renewed once.
  */
+import { type Entity, isEntity } from '@rivulet/protocol'
 import { answeredOf, errorOf, mayPass, unreachable } from './answer.ts'
 import { backoffMs, pause, type WakeUps } from './backoff.ts'
 import type { Credentials } from './credentials.ts'
@@ -126,6 +127,17 @@ export async function readJson<T>(response: Response, parse: (body: Record<strin
   } catch (error) {
     throw unreachable('The answer is not one of Rivulet, or was cut off', error)
   }
+}
+
+/** The object that the API returns under a name. Throws for one of another shape, which `readJson` reports. */
+export function readEntity<T>(value: unknown, entity: Entity): T {
+  if (!isEntity(value, entity)) throw new Error(`The response has no valid ${entity}`)
+  return value as T
+}
+
+export function readEntities<T>(values: unknown, entity: Entity): T[] {
+  if (!Array.isArray(values)) throw new Error(`The response has no list of ${entity}s`)
+  return values.map(value => readEntity<T>(value, entity))
 }
 
 /** Work that ends with the caller's signal, or is given up as unanswered after a time. */

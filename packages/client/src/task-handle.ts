@@ -6,7 +6,6 @@ import {
   type Cursor,
   hasEnded,
   type Message,
-  messageSchema,
   messagesOf,
   type RevokeTokensInput,
   RivuletError,
@@ -14,11 +13,8 @@ import {
   type TaskState,
   type TaskToken,
   type Turn,
-  taskSchema,
-  tokenAnswer,
-  turnSchema,
 } from '@rivulet/protocol'
-import { type CallOptions, type Http, readJson } from './http.ts'
+import { type CallOptions, type Http, readEntities, readEntity, readJson } from './http.ts'
 import { leavable } from './leavable.ts'
 import { type ReadMessages, withTurn } from './left-out.ts'
 import { type MessageQuery, type Page, readPage } from './page.ts'
@@ -130,7 +126,7 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
 
   async function send(input?: string | Content, { params, ifBusy, idempotencyKey, signal }: SendOptions = {}): Promise<Turn> {
     const body = { ...(input !== undefined && { input }), ...(params !== undefined && { params }), ...(ifBusy && { ifBusy }) }
-    const read = (response: Response) => readJson(response, answer => turnSchema.parse(answer.turn))
+    const read = (response: Response) => readJson(response, answer => readEntity<Turn>(answer.turn, 'turn'))
     const sent = await http.call({ method: 'POST', path: `${path}/turns`, body, idempotencyKey, signal, read })
     expectedTurn = Math.max(expectedTurn, sent.number)
     results.renew()
@@ -140,28 +136,28 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
 
   function cancel(reason?: string, { idempotencyKey, signal }: CallOptions & { idempotencyKey?: string } = {}): Promise<Task> {
     const body = reason === undefined ? {} : { reason }
-    const read = (response: Response) => readJson(response, answer => taskSchema.parse(answer.task))
+    const read = (response: Response) => readJson(response, answer => readEntity<Task>(answer.task, 'task'))
     return http.call({ method: 'POST', path: `${path}/cancel`, body, idempotencyKey, signal, read })
   }
 
   function detail({ signal }: CallOptions = {}): Promise<TaskDetail> {
     const read = (response: Response) =>
-      readJson(response, answer => ({ task: taskSchema.parse(answer.task), turns: turnSchema.array().parse(answer.turns) }))
+      readJson(response, answer => ({ task: readEntity<Task>(answer.task, 'task'), turns: readEntities<Turn>(answer.turns, 'turn') }))
     return http.call({ method: 'GET', path, signal, read })
   }
 
   function getTurn(number: number, { signal }: CallOptions = {}): Promise<Turn> {
-    const read = (response: Response) => readJson(response, answer => turnSchema.parse(answer.turn))
+    const read = (response: Response) => readJson(response, answer => readEntity<Turn>(answer.turn, 'turn'))
     return http.call({ method: 'GET', path: `${path}/turns/${number}`, signal, read })
   }
 
   function messages(query: MessageQuery = {}, { signal }: CallOptions = {}): Promise<Page<Message, number>> {
-    const read = (response: Response) => readPage<Message, number>(response, messageSchema)
+    const read = (response: Response) => readPage<Message, number>(response, 'message')
     return http.call({ method: 'GET', path: `${path}/messages`, query, signal, read })
   }
 
   function createToken(body: CreateTokenInput, { signal }: CallOptions = {}): Promise<TaskToken> {
-    const read = (response: Response) => readJson(response, answer => tokenAnswer.parse(answer))
+    const read = (response: Response) => readJson(response, answer => readEntity<TaskToken>(answer, 'token'))
     return http.call({ method: 'POST', path: `${path}/tokens`, body, signal, read })
   }
 

@@ -23,7 +23,8 @@ export {
 
 // values: JSON that can be streamed and stored.
 
-export { findJsonFault, type Json, type JsonObject, jsonObjectSchema, jsonSchema, toStorableJson, toStorableText } from './values/json.ts'
+export { findJsonFault, type Json, type JsonObject, toStorableJson, toStorableText } from './values/json.ts'
+export { jsonObjectSchema, jsonSchema } from './values/json-schema.ts'
 
 // entities: the objects that the API stores and returns.
 
@@ -66,17 +67,13 @@ export {
   closingStatus,
   hasEnded,
   type MessageStatus,
-  messageStatusSchema,
   type OutcomeStatus,
-  outcomeStatusSchema,
   type StopReason,
-  stopReasonSchema,
   type TaskStatus,
   type TurnStatus,
-  taskStatusSchema,
   turnStatusesBefore,
-  turnStatusSchema,
 } from './entities/status.ts'
+export { messageStatusSchema, outcomeStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSchema } from './entities/status-schema.ts'
 export { sumUsage } from './entities/usage.ts'
 
 // events: a task's log, and an agent's updates.
@@ -97,7 +94,6 @@ export {
   type EventOf,
   type EventType,
   eventSchema,
-  isMessageEvent,
   type MessageEvent,
   parseEvent,
   type Snapshot,
@@ -107,6 +103,8 @@ export {
   type WireEvent,
   wireEventSchema,
 } from './events/event.ts'
+export { isMessageEvent } from './events/message-event.ts'
+export { type Entity, isEntity, readEvent } from './events/shapes.ts'
 export { custom, delta, done, full, start, type Update, type UpdateOf, updateSchema } from './events/update.ts'
 
 // fold: events to messages for readers, updates to events for writers.

@@ -2,9 +2,9 @@
 import { z } from 'zod'
 import { strictContentSchema, text } from '../entities/content.ts'
 import { agentNameSchema, taskIdSchema } from '../entities/entities.ts'
-import { taskStatusSchema } from '../entities/status.ts'
+import { taskStatusSchema } from '../entities/status-schema.ts'
 import { maxMetadataFilters, maxPageSize, maxTokenSeconds } from '../limits.ts'
-import { jsonObjectSchema, jsonSchema } from '../values/json.ts'
+import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 
 const hour = 3_600_000
 const day = 24 * hour

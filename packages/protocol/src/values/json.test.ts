@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { defaultLimits } from '../limits.ts'
-import { findJsonFault, jsonObjectSchema, jsonSchema, toStorableJson, toStorableText } from './json.ts'
+import { findJsonFault, toStorableJson, toStorableText } from './json.ts'
+import { jsonObjectSchema, jsonSchema } from './json-schema.ts'
 
 const lone = '\ud83d'
 

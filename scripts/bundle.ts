@@ -1,13 +1,14 @@
 /**
  * The programs of the platform, each as one file of plain JavaScript: loaded in a quarter of the time, and without node_modules.
  *
- * A module that looks for files beside itself (scripts in Lua, migrations, pages) finds them: in the bundle it still believes to lie at its old
- * place, below the root of the tree or below the folder of the bundle.
+ * Texts of Lua and the lease thread are part of the bundle. A module that reads other files (migrations, pages) finds them, because its
+ * `import.meta.url` stays that of its source file: below the root of the tree, or below the folder of the bundle.
  */
 import { readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build, type Plugin } from 'esbuild'
+import { inlinedModules } from './inlined-modules.ts'
 
 export type Program = 'api' | 'worker'
 
@@ -15,8 +16,8 @@ export const entries: Record<Program, string> = { api: 'apps/api/src/main.ts', w
 
 /** What a program reads while it runs, from the root of the tree. */
 export const filesOf: Record<Program, string[]> = {
-  api: ['migrations', 'packages/broker/src/lua', 'apps/console/dist', 'node_modules/@fastify/swagger-ui/static'],
-  worker: ['packages/broker/src/lua', 'packages/worker/src/lease-thread'],
+  api: ['migrations', 'apps/console/dist', 'node_modules/@fastify/swagger-ui/static'],
+  worker: [],
 }
 
 export type BundleOptions = {
@@ -34,30 +35,58 @@ export type BundleOptions = {
 
 export async function bundlePrograms({ root, out, files = 'in the tree', also = {}, without = [] }: BundleOptions): Promise<void> {
   const base = files === 'in the tree' ? JSON.stringify(pathToFileURL(join(root, '/')).href) : 'bundleUrl'
+  const named = Object.entries({ ...entries, ...also }).map(([name, path]) => [`${name}/main`, path])
+  await bundleFiles({ root, out, entries: Object.fromEntries(named), base, external: without })
+}
+
+/**
+ * @param entries sources by the names of their bundles, without an extension
+ * @param base JavaScript that gives the URL of the root that modules find in their `import.meta.url`; `bundleUrl` is that of the bundle
+ */
+export async function bundleFiles(options: {
+  root: string
+  out: string
+  entries: Record<string, string>
+  base: string
+  external: string[]
+}): Promise<void> {
+  const { root, out, entries, base, external } = options
   await build({
     absWorkingDir: root,
-    entryPoints: Object.entries({ ...entries, ...also }).map(([name, path]) => ({ in: path, out: `${name}/main` })),
+    entryPoints: Object.entries(entries).map(([name, path]) => ({ in: path, out: name })),
     outdir: out,
     outExtension: { '.js': '.mjs' },
     bundle: true,
-    external: without,
+    external,
     platform: 'node',
     target: 'node20',
     format: 'esm',
-    banner: { js: banner },
+    banner: { js: commonJsBanner },
     sourcemap: 'linked',
     sourcesContent: false,
     logLevel: 'silent',
-    plugins: [placeEachFile(root, base)],
+    plugins: [inlineModules(root), placeEachFile(root, base)],
   })
 }
 
 /** What packages that are written as CommonJS miss in a module. */
-const banner = [
+export const commonJsBanner = [
   "import { createRequire as createBundleRequire } from 'node:module'",
   'const bundleUrl = import.meta.url',
   'const require = createBundleRequire(bundleUrl)',
 ].join(';')
+
+function inlineModules(root: string): Plugin {
+  return {
+    name: 'inline modules',
+    setup(build) {
+      build.onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+        const inline = inlinedModules[relative(root, path)]
+        return inline ? { contents: await inline(root), loader: 'js' } : undefined
+      })
+    },
+  }
+}
 
 /** `import.meta.url` and `__dirname` would be those of the bundle: each file gets its own again, below `base`. */
 function placeEachFile(root: string, base: string): Plugin {

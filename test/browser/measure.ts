@@ -3,7 +3,7 @@
  *
  * A frame is late when the one before it was drawn more than 50 ms ago; a long task is one of more than 50 ms, as browsers count them.
  */
-import { startTestPlatform } from '@rivulet/cli/testing'
+import { startTestPlatform } from 'rivulet/testing'
 import { buildConsole } from '@rivulet/console/page'
 import type { Page } from 'playwright-core'
 import { findChromium, launchBrowser } from '../support/browser.ts'

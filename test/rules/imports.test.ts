@@ -55,7 +55,7 @@ describe('who may know whom', () => {
     ['apps/api', '@rivulet/worker'],
     ['apps/api', '@rivulet/agents'],
     ['apps/agents', '@rivulet/broker'],
-    ['apps/agents', '@rivulet/cli'],
+    ['apps/agents', 'rivulet'],
     ['apps/console', '@rivulet/protocol'],
   ])('%s may not import %s', (folder, name) => {
     const file = `${folder}/src/index.ts`

@@ -5,6 +5,7 @@ import { CommanderError } from 'commander'
 import { urlOf } from './connection.ts'
 import type { Context } from './context.ts'
 import { exitCodes, UsageError } from './exit-code.ts'
+import { root } from './platform/programs.ts'
 import { createProgram } from './program.ts'
 import { sentenceOf } from './terminal/failure-sentence.ts'
 import { createPen } from './terminal/pen.ts'
@@ -58,5 +59,5 @@ function onInterrupt(listener: () => void): () => void {
 }
 
 function readVersion(): string {
-  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
+  return JSON.parse(readFileSync(`${root}package.json`, 'utf8')).version
 }

@@ -5,7 +5,7 @@
  * stop and a crash take the same path.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { accessSync, appendFileSync, closeSync, constants, openSync, readFileSync } from 'node:fs'
+import { accessSync, appendFileSync, closeSync, constants, existsSync, openSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -68,10 +68,11 @@ export async function startGuardian(job: GuardianJob): Promise<Engine> {
 function spawnGuardian(job: GuardianJob): ChildProcess {
   const log = openSync(logOf(job.folder), 'a', 0o600)
   try {
-    const entry = fileURLToPath(new URL('./guardian.ts', import.meta.url))
-    const options = ['--disable-warning=ExperimentalWarning', '--import', loader]
+    const source = fileURLToPath(new URL('./guardian.ts', import.meta.url))
+    // The published package has the guardian as a bundle in the same place.
+    const program = existsSync(source) ? ['--import', loader, source] : [source.replace(/\.ts$/, '.mjs')]
     // Detached into its own session, so that Ctrl-C in the terminal reaches only the caller, which stops its engines last.
-    return spawn(process.execPath, [...options, entry, JSON.stringify(job)], {
+    return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...program, JSON.stringify(job)], {
       cwd: fileURLToPath(new URL('.', import.meta.url)),
       detached: true,
       stdio: ['ignore', log, log, 'ipc'],

@@ -6,7 +6,7 @@ import { readConfig } from '../config.ts'
 import type { Context } from '../context.ts'
 import { openPostgres } from '../platform/engines.ts'
 import { environmentFor } from '../platform/program-environment.ts'
-import { programs } from '../platform/programs.ts'
+import { argumentsOf } from '../platform/programs.ts'
 import { toJsonLine } from '../terminal/json-line.ts'
 
 export function addMigrateCommand(program: Command, context: Context): void {
@@ -23,7 +23,7 @@ async function migrate({ environment, out, err }: Context, options: { json?: boo
   const write = (line: string) => aside.write(`${line}\n`)
   const postgres = await openPostgres({ ...readConfig(environment), environment, write })
   try {
-    const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), programs.api, 'migrate'], {
+    const child = spawn(process.execPath, argumentsOf('api', ['migrate']), {
       env: environmentFor('api', { ...environment, DATABASE_URL: postgres.url }),
       stdio: ['ignore', options.json ? 2 : 1, 2],
     })

@@ -6,7 +6,7 @@ import { addConnectionOptions, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { createPlatformLog } from '../platform/platform-log.ts'
 import { environmentFor } from '../platform/program-environment.ts'
-import { programs } from '../platform/programs.ts'
+import { argumentsOf } from '../platform/programs.ts'
 import { findRunning } from '../platform/running-note.ts'
 import { foldersOf, watchSources } from '../platform/source-watch.ts'
 import { superviseProcess } from '../platform/supervised-process.ts'
@@ -33,8 +33,7 @@ async function run(context: Context, files: string[], options: WorkerOptions): P
   let isWanted = true
   const worker = superviseProcess({
     name: 'worker',
-    entry: programs.worker,
-    args: files,
+    args: argumentsOf('worker', files),
     environment: environmentFor('worker', { ...environment, ...whereToWork(environment, options) }),
     write: log.write,
     hear: line => log.hear('worker', line),

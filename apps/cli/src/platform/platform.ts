@@ -10,7 +10,7 @@ import { RivuletError } from '@rivulet/protocol'
 import { openPostgres, openRedis, type RunOptions } from './engines.ts'
 import { listeningUrl } from './listening-url.ts'
 import { environmentFor } from './program-environment.ts'
-import { type Program, programs, programsOf, root } from './programs.ts'
+import { argumentsOf, isCheckout, type Program, programsOf, root } from './programs.ts'
 import { forgetRunning, noteRunning } from './running-note.ts'
 import { foldersOf, watchSources } from './source-watch.ts'
 import { type SupervisedProcess, superviseProcess } from './supervised-process.ts'
@@ -59,7 +59,7 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
     RIVULET_WORKER_KEY: workerKey,
   }
   const running: Record<Program, SupervisedProcess> = { api: supervise('api', []), worker: supervise('worker', agentFiles) }
-  const unwatch = isWatching ? [watchSources([`${root}apps`, `${root}packages`], restartTouched), ...watchAgents()] : []
+  const unwatch = isWatching ? [...watchCheckout(), ...watchAgents()] : []
   noteRunning(dataDir, {
     ...{ pid: process.pid, url, redisUrl: redis?.url ?? '' },
     ...(postgres && { databaseUrl: postgres.url }),
@@ -70,7 +70,11 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   function supervise(name: Program, args: readonly string[]): SupervisedProcess {
     const isWanted = () => !stopping.signal.aborted
     const own = environmentFor(name, shared)
-    return superviseProcess({ name, entry: programs[name], args, environment: own, write, hear: line => hear(name, line), isWanted })
+    return superviseProcess({ name, args: argumentsOf(name, args), environment: own, write, hear: line => hear(name, line), isWanted })
+  }
+
+  function watchCheckout(): (() => void)[] {
+    return isCheckout ? [watchSources([`${root}apps`, `${root}packages`], restartTouched)] : []
   }
 
   function watchAgents(): (() => void)[] {

@@ -12,8 +12,7 @@ export type SupervisedProcess = { restart(): Promise<void>; stop(): Promise<void
 
 export type ProcessSpec = {
   name: string
-  /** A TypeScript file. */
-  entry: string
+  /** What Node is called with. */
   args: readonly string[]
   environment: Record<string, string | undefined>
   /** What happens to the program. */
@@ -25,7 +24,7 @@ export type ProcessSpec = {
 }
 
 export function superviseProcess(spec: ProcessSpec): SupervisedProcess {
-  const { name, entry, args, environment, write, hear, isWanted } = spec
+  const { name, args, environment, write, hear, isWanted } = spec
   let child: ChildProcess | null = null
   let isStopping = false
   let quickDeaths = 0
@@ -35,7 +34,7 @@ export function superviseProcess(spec: ProcessSpec): SupervisedProcess {
 
   function launch(): void {
     const startedAt = performance.now()
-    const started = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), entry, ...args], {
+    const started = spawn(process.execPath, [...args], {
       env: { ...environment, FORCE_COLOR: '0' },
       stdio: ['ignore', 'pipe', 'pipe'],
     })

@@ -11,7 +11,7 @@ import { root } from '../platform/programs.ts'
 const templates = fileURLToPath(new URL('../../template/', import.meta.url))
 const packages = {
   '@rivulet/agent': 'packages/agent',
-  '@rivulet/cli': 'apps/cli',
+  rivulet: 'apps/cli',
   '@rivulet/client': 'packages/client',
   '@rivulet/worker': 'packages/worker',
   // The one that schemas of tools are made with.
@@ -42,7 +42,7 @@ function manifestOf(name: string, rivulet: string): object {
     version: '0.0.0',
     private: true,
     type: 'module',
-    scripts: { start: 'rivulet dev agents.ts', test: 'node --import @rivulet/cli/typescript --test agents.test.ts' },
+    scripts: { start: 'rivulet dev agents.ts', test: 'node --import rivulet/typescript --test agents.test.ts' },
     dependencies: Object.fromEntries(Object.entries(packages).map(([dependency, path]) => [dependency, `file:${rivulet}/${path}`])),
   }
 }

@@ -3,13 +3,18 @@
  *
  * Swagger UI's files are served from memory like the console's, and the description is written once: neither costs a copy for each request.
  */
+import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import { pageHeaders } from '../page-headers.ts'
 import { createStaticFile, createStaticFiles, type StaticFile, sendStatic } from '../static-files.ts'
 
-const swaggerUi = fileURLToPath(new URL('../../../../../node_modules/@fastify/swagger-ui/static/', import.meta.url))
+// In the published package the files lie in `swagger-ui`, because npm packs no node_modules.
+const packed = fileURLToPath(new URL('../../../../../swagger-ui/', import.meta.url))
+const swaggerUi = existsSync(packed)
+  ? packed
+  : fileURLToPath(new URL('../../../../../node_modules/@fastify/swagger-ui/static/', import.meta.url))
 
 /** Swagger UI has its icons as data. */
 const headers = pageHeaders({ 'img-src': "'self' data:" })

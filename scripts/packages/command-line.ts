@@ -38,6 +38,7 @@ export async function buildCommandLine(root: string, out: string, testingTypes: 
       cli: 'apps/cli/src/main.ts',
       api: 'apps/api/src/main.ts',
       worker: 'apps/agents/src/main.ts',
+      'built-worker': 'apps/agents/src/built-worker.ts',
       testing: 'apps/cli/src/project/testing.ts',
     },
   })

@@ -16,7 +16,12 @@ export async function loadAgents(files: readonly string[]): Promise<AgentDefinit
 async function load(file: string): Promise<AgentDefinition[]> {
   const path = resolve(file)
   if (!existsSync(path)) throw new Error(`There is no file ${file}`)
-  const exported = Object.values(await importFile(file, path))
+  return agentsIn(await importFile(file, path), file)
+}
+
+/** The agents that a module exports. */
+export function agentsIn(module: Record<string, unknown>, file: string): AgentDefinition[] {
+  const exported = Object.values(module)
   const broken = exported.some(value => Array.isArray(value) && value.some(isAgent) && !value.every(isAgent))
   if (broken) throw new Error(`${file} exports an array in which not everything is an agent`)
   const agents = new Set(exported.flat().filter(isAgent))

@@ -1,6 +1,7 @@
 /** `rivulet` and its commands. What is wrong with a command line is a CommanderError; what is wrong with the world is any other. */
 import { Command } from 'commander'
 import { addAgentsCommand } from './commands/agents.ts'
+import { addBuildCommand } from './commands/build.ts'
 import { addCancelCommand } from './commands/cancel.ts'
 import { addDoctorCommand } from './commands/doctor.ts'
 import { addInitCommand } from './commands/init.ts'
@@ -29,6 +30,7 @@ export function createProgram(context: Context, version: string): Command {
 const commands = [
   addStartCommands,
   addWorkerCommand,
+  addBuildCommand,
   addRunCommand,
   addTailCommand,
   addTasksCommand,

@@ -18,6 +18,9 @@ export function argumentsOf(program: Program, args: readonly string[] = []): str
   return [...loader, `${root}${isCheckout ? sources[program] : `dist/${program}.mjs`}`, ...args]
 }
 
+/** The module that `rivulet build` puts beside the user's agents. */
+export const builtWorker = `${root}${isCheckout ? 'apps/agents/src/built-worker.ts' : 'dist/built-worker.mjs'}`
+
 /** @param file from the repository's root */
 export function programsOf(file: string): Program[] {
   if (!/\/src\/.*\.(ts|lua)$/.test(file)) return []

@@ -4,8 +4,10 @@
  * there is none. Where many turns say more than is taken, the next call is put off for a moment, in which each of them gathers more for the one
  * after: an entry costs Redis and every API the same, whether it holds one word or ten.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Append, AppendAnswer, LogWriter } from '@rivulet/broker'
+import { failpoint } from '@rivulet/runtime/failpoint'
 
 const maxEntriesPerCall = 1_000
 const crowdTurns = 64
@@ -39,9 +41,9 @@ export function createAppender(log: LogWriter): Appender {
       if (isCrowded()) await sleep(gatherMs)
       const batch = takeBatch()
       try {
-        // failpoint: appending
+        if (failpoint) await failpoint('appending')
         const answers = await log.append(batch.map(({ append }) => append))
-        // failpoint: appended (batch.map(({ append }) => append), answers)
+        if (failpoint) await failpoint('appended', batch, answers)
         for (const [i, { resolve }] of batch.entries()) resolve(answers[i] ?? 'gap')
       } catch (error) {
         for (const { reject } of batch) reject(error)

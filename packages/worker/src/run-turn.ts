@@ -4,10 +4,12 @@
  * Whatever the handler does (returns, throws, hangs), the turn ends in one of four ways: finished with an outcome, lost to somebody else, given
  * back, or never ours. A handler that does not listen to its signal is left behind: nothing it writes afterwards gets anywhere.
  */
+
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { JobEnd } from '@rivulet/broker'
 import { closingStatus, digestOf, type FinishBody, RivuletError, type Update } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import type { Tracer } from '@rivulet/runtime/trace'
 import type { Appender } from './appender.ts'
 import { endOf } from './auto-send.ts'
@@ -63,7 +65,7 @@ type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how: 'lost
 export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnDeps, claimId: string = randomUUID()): Promise<JobEnd> {
   const { worker, server, appender, leaving } = deps
   const claim = await server.claim({ worker, turn: id, claimId }, leaving)
-  // failpoint: claim answered (claim)
+  if (failpoint) await failpoint('claim answered', claim)
   if (claim.answer !== 'claimed') {
     deps.log.debug({ turnId: id, answer: claim.answer }, 'turn is not ours to run')
     return claim.answer === 'early' ? { backInMs: claim.waitMs } : 'done'
@@ -180,7 +182,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
         const { epoch, appended } = writer.position()
         const digest = digestOf(writer.messages())
         const answer = await server.finish({ turn: id, epoch, claimId, outcome, n: appended, digest }, leaving)
-        // failpoint: finish answered (id, epoch, answer)
+        if (failpoint) await failpoint('finish answered', id, epoch, answer)
         if (answer !== 'gap') return account.end(outcome.status, { answer }, outcome.error)
         await writer.reopen()
       }

@@ -4,8 +4,10 @@
  *
  * An announcement that could not be made is owed: the next claim, the reconciler or the next end of a turn makes it.
  */
+
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import { messagesOf } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
 import { foldFrom } from '../log/log-fold.ts'
 import { createBatcher } from '../store/connection/batcher.ts'
@@ -74,7 +76,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
       // A turn can end before whoever accepted it has said that it is queued.
       const entries = [...[...ended, ...others].map(queuedEvent), ...closings, ...ended.map(finishedEvent)]
       const said = await say(first.task, entries, false)
-      // failpoint: announced
+      if (failpoint) await failpoint('announced')
       if (said) await Promise.all(ended.map(noteAnnounced))
       return said
     })

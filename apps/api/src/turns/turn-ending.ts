@@ -2,6 +2,7 @@
  * How a turn ends: fold its log, commit, announce. A worker that is done, a cancel, a passed deadline and a worker that died too often all come
  * through here, so stored text is streamed text by construction, and whoever sees `turn.finished` may read the rows.
  */
+
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import {
   applyEvent,
@@ -19,6 +20,7 @@ import {
   type TaskState,
   type TurnFailure,
 } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import type { SQL } from 'drizzle-orm'
 import type { FastifyBaseLogger } from 'fastify'
 import { foldFrom } from '../log/log-fold.ts'
@@ -70,7 +72,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     const end = outcomeOf(outcome)
     const closed = close(state, turn, end)
     const messages = agentMessages(closed.state)
-    // failpoint: folded
+    if (failpoint) await failpoint('folded')
     const result = await finishTurn(
       db,
       { turn: turn.id, tenant: turn.tenant, epoch, canceling: false, claim },
@@ -84,7 +86,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
           logger.warn(about, 'the worker folded its turn differently; the log wins')
         }
         ended(result.turn)
-        // failpoint: committed
+        if (failpoint) await failpoint('committed')
         await announcing.announceEnds([result.turn], closed.events, result.queued)
         break
       case 'already':
@@ -162,9 +164,9 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
   /** Fence, then fold: nothing can be added to what is committed. */
   async function endSeized({ claimed, fence, outcome }: Seized, by?: Canceler, alsoEnded: TurnRow[] = []): Promise<boolean> {
     const { turn } = claimed
-    // failpoint: seized
+    if (failpoint) await failpoint('seized')
     await announcing.fence(claimed, fence)
-    // failpoint: fenced
+    if (failpoint) await failpoint('fenced')
     if (turn.worker) announcer.tellWorker(turn.worker, turn.id).catch(() => {})
     const { state } = await foldFrom(reader, turn.task, turn.epoch)
     const closed = close(state, turn, outcome)

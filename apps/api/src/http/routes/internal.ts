@@ -1,4 +1,5 @@
 /** What workers ask. The lease in Postgres decides who runs a turn; the log follows. */
+
 import {
   claimAnswer,
   claimBody,
@@ -20,6 +21,7 @@ import {
   stepAnswer,
   stepBody,
 } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
@@ -64,7 +66,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     await announcer.ping()
     const result = await claimTurn(db, { turn, claim: claimId, worker, leaseMs })
     if (result.answer !== 'claimed') return result
-    // failpoint: claimed
+    if (failpoint) await failpoint('claimed')
     const { claimed, steps, clock, isAgain } = result
     const waitedMs = clock.sinceDueMs
     if (!isAgain) metrics.turnWait.observe({ agent: metrics.agentLabel(claimed.task.agent) }, waitedMs / 1_000)
@@ -92,7 +94,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     if (!(await reaches(request, body.turn))) return { answer: 'superseded' as const }
     await announcer.ping()
     const reopened = await reopenTurn(db, body)
-    // failpoint: reopened
+    if (failpoint) await failpoint('reopened')
     if (!reopened || !(await announcing.announceStart(reopened))) {
       metrics.fenced.inc({ write: 'reopen' })
       const turn = await findTurn(db, body.turn)
@@ -133,7 +135,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const turn = (await reaches(request, request.body.turn)) && (await findEnding(request.body.turn))
     if (!turn) return { answer: 'superseded' as const }
     const { answer, leavesWork } = await ending.finish({ turn, epoch, claim, outcome, appended: n, digest })
-    // failpoint: answering
+    if (failpoint) await failpoint('answering')
     if (leavesWork) relay.kick()
     return { answer }
   })

@@ -1,4 +1,5 @@
 /** Tasks: accepting work, looking at it, stopping it, removing it. A 201 or 202 is sent only after the commit. */
+
 import {
   cancelTaskBody,
   createTaskBody,
@@ -13,6 +14,7 @@ import {
   turnNumberSchema,
   turnSchema,
 } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
@@ -67,7 +69,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
         admission?.over()
         return span.refused(error)
       })
-      // failpoint: accepted
+      if (failpoint) await failpoint('accepted')
       if (!admission) dispatch()
       if (work?.isQueued) await announceAccepted(work)
       span.accepted(work)

@@ -1,5 +1,7 @@
 /** Answers that were given under an Idempotency-Key, kept for a day: the same request gets the same answer, and is carried out once. */
+
 import { type Json, RivuletError } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { sqlStateOf } from '../connection/database.ts'
@@ -34,7 +36,7 @@ export async function runOnce(
     if (earlier) return { ...earlier, replayed: true }
     const answer = await work(tx)
     if (request) await tx.update(idempotencyKeys).set(answer).where(isKey(request))
-    // failpoint: accepting
+    if (failpoint) await failpoint('accepting')
     return { ...answer, replayed: false }
   }
 }

@@ -5,8 +5,10 @@
  * What cannot go this way is told so and has changed nothing: its agent is unknown, its key was used before, or Postgres refused one of the
  * batch. The long way (`createTask`) finds out which.
  */
+
 import { randomUUID } from 'node:crypto'
 import type { CreateTask, Json } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import { type Answer, type IdempotencyKey, inFlight, keptFor } from '../access/idempotency.ts'
 import { type Batcher, createBatcher } from '../connection/batcher.ts'
 import { type DatabaseHandle, sqlStateOf } from '../connection/database.ts'
@@ -90,7 +92,7 @@ export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor'])
   async function insert(tenant: Tenant, wanted: readonly Wanted[]): Promise<(Inserted | null)[]> {
     const ids = wanted.map(({ turn }) => turn.id)
     try {
-      // failpoint: accepting
+      if (failpoint) await failpoint('accepting')
       const { rows } = await databaseFor(tenant).$client.transact([
         { name: 'accept_tasks', text: insertTasks, values: [JSON.stringify(wanted), momentMark] },
         { name: 'dispatch_accepted', text: insertIntents, values: [ids] },

@@ -1,13 +1,13 @@
 import { describe, expect, test, vi } from 'vitest'
-import { backoffMs, pageWakeUps, pause } from './backoff.ts'
+import { pageWakeUps, pause, retryDelayMs } from './backoff.ts'
 
 const never = () => () => {}
 
 describe('the delay', () => {
   test('doubles from 100 ms to 5 s, and is jittered', () => {
-    const longest = [0, 1, 2, 3, 4, 5, 6, 7, 50].map(failures => backoffMs(failures, () => 1))
+    const longest = [0, 1, 2, 3, 4, 5, 6, 7, 50].map(failures => retryDelayMs(failures, () => 1))
     expect(longest).toEqual([100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000])
-    expect([0, 1, 3, 50].map(failures => backoffMs(failures, () => 0))).toEqual([100, 100, 400, 2_500])
+    expect([0, 1, 3, 50].map(failures => retryDelayMs(failures, () => 0))).toEqual([100, 100, 400, 2_500])
   })
 })
 

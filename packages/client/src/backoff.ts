@@ -1,4 +1,5 @@
 /** How long to wait before the next try, and waiting. */
+import { backoffMs } from '@rivulet/protocol'
 
 /** Calls back when it is worth trying again at once; answers how to stop that. */
 export type WakeUps = (wake: () => void) => () => void
@@ -6,10 +7,9 @@ export type WakeUps = (wake: () => void) => () => void
 const firstDelayMs = 100
 export const maxDelayMs = 5_000
 
-/** Doubles with each failure in a row, jittered downwards by up to half: those who were cut off together do not come back together. */
-export function backoffMs(failures: number, random: () => number): number {
-  const whole = Math.min(maxDelayMs, firstDelayMs * 2 ** failures)
-  return Math.max(firstDelayMs, whole * (0.5 + random() / 2))
+/** @param failures in a row before the last one, from 0. */
+export function retryDelayMs(failures: number, random: () => number): number {
+  return Math.max(firstDelayMs, backoffMs(failures + 1, { firstMs: firstDelayMs, maxMs: maxDelayMs, random }))
 }
 
 /** Resolves after a time or when woken, whichever is first. Rejects with the signal's reason. */

@@ -2,10 +2,11 @@
  * Requests to the API. A call is made again, under the same Idempotency-Key, when nobody answered or the server says that it may work later;
  * a limited number of times, and not once the caller has left. A token that is refused is renewed once.
  */
+import { untilAborted } from '@rivulet/protocol'
 import { answeredOf, errorOf, mayPass, unreachable } from './answer.ts'
-import { backoffMs, pause, type WakeUps } from './backoff.ts'
+import { pause, retryDelayMs, type WakeUps } from './backoff.ts'
 import type { Credentials } from './credentials.ts'
-import { linkAbort, untilAborted } from './link-abort.ts'
+import { linkAbort } from './link-abort.ts'
 
 export type CallOptions = { signal?: AbortSignal | undefined }
 
@@ -82,7 +83,7 @@ export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetrie
           throw error
         }
         const asked = answeredOf(error)?.retryAfterMs
-        await pause(asked ?? backoffMs(retries, random), { signal, wakeUps })
+        await pause(asked ?? retryDelayMs(retries, random), { signal, wakeUps })
       }
     }
   }

@@ -9,13 +9,3 @@ export function linkAbort(signal: AbortSignal | undefined): { controller: AbortC
     controller.abort(signal?.reason)
   }
 }
-
-/** What somebody else promised, or the signal's reason if that comes first: the promise may take for ever, and cannot be told to stop. */
-export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | null | undefined): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal?.reason)
-    if (signal?.aborted) abort()
-    signal?.addEventListener('abort', abort)
-    promise.then(resolve, reject).finally(() => signal?.removeEventListener('abort', abort))
-  })
-}

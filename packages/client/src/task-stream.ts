@@ -8,7 +8,7 @@
  */
 import { origin, RivuletError } from '@rivulet/protocol'
 import { answeredOf, maxAskedMs, mayPass, unreachable } from './answer.ts'
-import { backoffMs, pause, type WakeUps } from './backoff.ts'
+import { pause, retryDelayMs, type WakeUps } from './backoff.ts'
 import type { ConnectionStatus } from './connection-status.ts'
 import type { Http } from './http.ts'
 import { linkAbort } from './link-abort.ts'
@@ -84,7 +84,7 @@ export async function* streamTask(deps: StreamDeps, request: StreamRequest): Asy
         }
       }
       // The server let go of it properly: it comes back when it was told to.
-      pauseMs = Math.max(retryMs, backoffMs(failures, random))
+      pauseMs = Math.max(retryMs, retryDelayMs(failures, random))
     } catch (error) {
       if (signal.aborted) throw signal.reason
       if (!mayPass(error)) throw error
@@ -96,7 +96,7 @@ export async function* streamTask(deps: StreamDeps, request: StreamRequest): Asy
         repairs += 1
       }
       // A server that loses things may go on to do so, whatever else is heard of it.
-      pauseMs = Math.max(answeredOf(error)?.retryAfterMs ?? 0, backoffMs(isLost ? Math.max(failures, repairs) : failures, random))
+      pauseMs = Math.max(answeredOf(error)?.retryAfterMs ?? 0, retryDelayMs(isLost ? Math.max(failures, repairs) : failures, random))
     } finally {
       unlink()
       controller.abort()

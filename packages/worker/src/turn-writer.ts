@@ -8,6 +8,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type AppendAnswer, encodeEvent } from '@rivulet/broker'
 import {
+  backoffMs,
   type ComposedTurn,
   createTurnComposer,
   defaultLimits,
@@ -218,7 +219,7 @@ export function createTurnWriter({
         if (outOfMemorySince !== null && performance.now() - outOfMemorySince > backpressureMs) {
           lose(new RivuletError('stream_backpressure', 'Redis is out of memory', { cause: error }))
         } else {
-          await sleep(Math.min(1_000, 50 * 2 ** attempt) * (0.5 + Math.random() / 2))
+          await sleep(backoffMs(attempt, { firstMs: 100, maxMs: 1_000 }))
         }
       }
     }

@@ -6,6 +6,7 @@
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import {
   applyEvent,
+  backoffMs,
   closingEvents,
   closingStatus,
   digestOf,
@@ -235,10 +236,10 @@ function canceled(reason?: string): ForcedOutcome {
 
 function retryRule({ error }: WorkerOutcome): { retryAfterMs?: (failures: number) => number } {
   const isFinal = error && isErrorCode(error.code) && !errorTable[error.code].retry
-  return isFinal ? {} : { retryAfterMs: backoffMs }
+  return isFinal ? {} : { retryAfterMs: attemptDelayMs }
 }
 
-/** 1 s, 2 s, 4 s … at most 30 s, jittered by a fifth. */
-function backoffMs(failures: number): number {
-  return Math.min(30_000, 1_000 * 2 ** (failures - 1)) * (0.8 + Math.random() * 0.4)
+/** 1 s, 2 s, 4 s … at most 30 s, ± a fifth. */
+function attemptDelayMs(failures: number): number {
+  return backoffMs(failures, { firstMs: 1_000, maxMs: 30_000, jitter: [0.8, 1.2] })
 }

@@ -1,8 +1,8 @@
 /**
- * Writes what one turn says into its log, in order, exactly once.
+ * Writes the output of one turn into its log, in order, exactly once.
  *
- * The first delta leaves at once. While an append is on its way, what follows is merged and leaves with its reply. A batch that was sent is
- * frozen until it is answered: a retry has the same numbers and the same entries, so a lost reply cannot write anything twice. An agent is
+ * The first delta is sent at once. While an append is on its way, further events wait and are merged, and leave after its reply. A batch that was
+ * sent is frozen until its reply: a retry has the same numbers and the same entries, so a lost reply cannot write anything twice. An agent is
  * blocked only when more than `maxUnsentBytes` wait, so a model is not read faster than Redis takes it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,18 +13,18 @@ import {
   createTurnComposer,
   defaultLimits,
   type Event,
-  type EventOf,
   type Failure,
   type Limits,
   limitNames,
   type Message,
   type MessageStatus,
-  mergeDeltas,
   RivuletError,
   type Update,
 } from '@rivulet/protocol'
+import { turnOver } from '../turn-over.ts'
 import type { Appender } from './appender.ts'
-import { turnOver } from './turn-over.ts'
+import { createUnsentEvents, type Unsent } from './unsent-events.ts'
+import { changeState, stoppedOf, type WriterChange, type WriterState } from './writer-state.ts'
 
 export const maxUnsentBytes = 1024 * 1024
 const maxEntriesPerAppend = 500
@@ -77,6 +77,9 @@ export type TurnWriterDeps = {
   backpressureMs?: number | undefined
 }
 
+/** Where the log stands. While it moves, what the server answers about the old epoch means nothing. */
+type Place = { at: 'settled' | 'moving'; epoch: number; appended: number }
+
 export function createTurnWriter({
   turn,
   epoch: firstEpoch,
@@ -89,33 +92,33 @@ export function createTurnWriter({
   backpressureMs = defaultBackpressureMs,
 }: TurnWriterDeps): TurnWriter {
   const composer = createTurnComposer(turn, { limits: { ...defaultLimits, ...limits } })
-  let epoch = firstEpoch
-  let appended = 0
-  let pending: Unsent[] = []
-  let unsentBytes = 0
+  const unsent = createUnsentEvents(limits.deltaBytes)
+  let state: WriterState = { at: 'open' }
+  let place: Place = { at: 'settled', epoch: firstEpoch, appended: 0 }
   let sending: Promise<void> | null = null
-  let hasEnded = false
-  let hasSpoken = false
-  let stopped: { reason: unknown } | null = null
   let waiters: (() => void)[] = []
-  let isMoving = false
-  let isSuperseded = false
+  let hasSpoken = false
 
   return {
     say,
     write,
     checkOpen,
-    isOver: () => hasEnded || stopped !== null,
+    isOver: () => state.at !== 'open',
     end,
     drain,
     reopen,
-    stop,
-    isSuperseded: () => isSuperseded,
+    stop: reason => change({ to: 'stopped', reason }),
+    isSuperseded: () => state.at === 'superseded',
     messageAt: composer.messageAt,
     messages: composer.messages,
     nextIndex: composer.nextIndex,
-    isSettled: () => !isMoving,
-    position: () => ({ epoch, appended }),
+    isSettled: () => place.at === 'settled',
+    position: () => ({ epoch: place.epoch, appended: place.appended }),
+  }
+
+  function change(change: WriterChange): void {
+    state = changeState(state, change)
+    if (stoppedOf(state)) wake()
   }
 
   function say(update: Update, options?: { strict?: boolean }): void {
@@ -124,13 +127,18 @@ export function createTurnWriter({
   }
 
   function checkOpen(): void {
+    throwIfStopped()
+    if (state.at === 'ended') throw turnOver('it has ended')
+  }
+
+  function throwIfStopped(): void {
+    const stopped = stoppedOf(state)
     if (stopped) throw stopped.reason
-    if (hasEnded) throw turnOver('it has ended')
   }
 
   function end(status: Exclude<MessageStatus, 'streaming'>, error?: Failure): void {
-    if (hasEnded || stopped) return
-    hasEnded = true
+    if (state.at !== 'open') return
+    change({ to: 'ended' })
     enqueue(composer.closeAll(status, error))
   }
 
@@ -141,22 +149,17 @@ export function createTurnWriter({
     } catch (error) {
       return Promise.reject(error)
     }
-    return unsentBytes > maxUnsentBytes ? waitForRoom() : taken
+    return unsent.bytes() > maxUnsentBytes ? waitForRoom() : taken
   }
 
   async function waitForRoom(): Promise<void> {
-    while (unsentBytes > maxUnsentBytes && !stopped) await new Promise<void>(resolve => waiters.push(resolve))
-    if (stopped) throw stopped.reason
+    while (unsent.bytes() > maxUnsentBytes && !stoppedOf(state)) await new Promise<void>(resolve => waiters.push(resolve))
+    throwIfStopped()
   }
 
   async function drain(): Promise<void> {
-    while (sending && !stopped) await sending
-    if (stopped) throw stopped.reason
-  }
-
-  function stop(reason: unknown): void {
-    stopped ??= { reason }
-    wake()
+    while (sending && !stoppedOf(state)) await sending
+    throwIfStopped()
   }
 
   function enqueue(events: Event[]): void {
@@ -164,39 +167,29 @@ export function createTurnWriter({
       hasSpoken = true
       onFirstWords?.()
     }
-    for (const event of events) {
-      const size = sizeOf(event)
-      unsentBytes += size
-      const last = pending.at(-1)
-      // Three bytes is the most that one UTF-16 unit can take.
-      const merged = last && (last.size + size) * 3 <= limits.deltaBytes ? mergeEvents(last.event, event) : null
-      if (last && merged) pending[pending.length - 1] = { event: merged, size: last.size + size, said: last.said + 1 }
-      else pending.push({ event, size, said: 1 })
-    }
-    if (pending.length > 0 && !sending && !stopped) {
-      // A log that cannot be reopened, because the server refuses us or we are leaving, is no longer ours.
-      sending = sendPending()
-        .catch(() => lose('superseded'))
-        .finally(() => {
-          sending = null
-          wake()
-        })
-    }
+    unsent.add(events)
+    if (unsent.isEmpty() || sending || stoppedOf(state)) return
+    // A log that cannot be reopened, because the server refuses us or we are leaving, is no longer ours.
+    sending = sendWaiting()
+      .catch(() => lose('superseded'))
+      .finally(() => {
+        sending = null
+        wake()
+      })
   }
 
-  async function sendPending(): Promise<void> {
-    while (pending.length > 0 && !stopped) {
-      const batch = pending.splice(0, maxEntriesPerAppend)
+  async function sendWaiting(): Promise<void> {
+    while (!unsent.isEmpty() && !stoppedOf(state)) {
+      const batch = unsent.take(maxEntriesPerAppend)
       const answer = await appendUntilAnswered(batch)
-      // Whoever stopped it has said why, and the turn may still be ours to end.
+      // The turn may still be ours to end.
       if (answer === 'stopped') return
       if (answer === 'ok' || answer === 'duplicate') {
-        appended += batch.length
-        unsentBytes -= bytesOf(batch)
+        place = { ...place, appended: place.appended + batch.length }
+        unsent.settle(batch)
         wake()
       } else if (answer === 'gap' || answer === 'missing') {
-        pending.unshift(...batch)
-        await moveToNewEpoch()
+        await moveToNewEpoch(batch)
       } else {
         if (answer === 'fenced' || answer === 'closed') onFenced()
         lose(
@@ -207,10 +200,10 @@ export function createTurnWriter({
   }
 
   async function appendUntilAnswered(batch: readonly Unsent[]): Promise<AppendAnswer | 'stopped'> {
-    const append = { task: turn.task, epoch, first: appended + 1, entries: batch.map(({ event }) => encodeEvent(event)) }
+    const append = { task: turn.task, epoch: place.epoch, first: place.appended + 1, entries: batch.map(({ event }) => encodeEvent(event)) }
     const said = batch.reduce((sum, one) => sum + one.said, 0)
     let outOfMemorySince: number | null = null
-    for (let attempt = 1; !stopped; attempt += 1) {
+    for (let attempt = 1; !stoppedOf(state); attempt += 1) {
       try {
         return await appender.append(append, said)
       } catch (error) {
@@ -228,28 +221,24 @@ export function createTurnWriter({
 
   async function reopen(): Promise<void> {
     await drain()
-    await moveToNewEpoch()
+    await moveToNewEpoch([])
     enqueue([])
     await drain()
   }
 
-  /** The fold holds what was sent and what waits alike; only notices that are not part of it are kept as they are. */
-  async function moveToNewEpoch(): Promise<void> {
-    isMoving = true
-    const raised = await askReopen(epoch).finally(() => {
-      isMoving = false
+  /** The composer's fold holds what was sent and what waits alike, so the new epoch gets that. */
+  async function moveToNewEpoch(batch: readonly Unsent[]): Promise<void> {
+    place = { ...place, at: 'moving' }
+    const epoch = await askReopen(place.epoch).finally(() => {
+      place = { ...place, at: 'settled' }
     })
-    if (raised === null) return lose('superseded')
-    epoch = raised
-    appended = 0
-    const notices = pending.filter(({ event }) => event.type === 'custom')
-    pending = [...composer.rewrite().map(event => ({ event, size: sizeOf(event), said: 1 })), ...notices]
-    unsentBytes = bytesOf(pending)
+    if (epoch === null) return lose('superseded')
+    place = { at: 'settled', epoch, appended: 0 }
+    unsent.replace(batch, composer.rewrite())
   }
 
   function lose(reason: RivuletError | 'superseded'): void {
-    isSuperseded = reason === 'superseded'
-    stop(reason === 'superseded' ? turnOver('it has been taken away') : reason)
+    change(reason === 'superseded' ? { to: 'superseded' } : { to: 'stopped', reason })
     onLost(reason)
   }
 
@@ -258,27 +247,4 @@ export function createTurnWriter({
     waiters = []
     for (const resolve of woken) resolve()
   }
-}
-
-/** An event that waits, about how many bytes it is, and how many were merged into it. */
-type Unsent = { event: Event; size: number; said: number }
-
-function bytesOf(unsent: readonly Unsent[]): number {
-  return unsent.reduce((bytes, { size }) => bytes + size, 0)
-}
-
-/** Spelled out, because it is done for nearly every word, and a spread takes several times as long. */
-function mergeEvents(first: Event, second: Event): EventOf<'message.delta'> | null {
-  if (first.type !== 'message.delta' || second.type !== 'message.delta' || first.index !== second.index) return null
-  const delta = mergeDeltas(first.delta, second.delta)
-  const { type, task, turn, attempt, at, index, offset } = first
-  return delta && { type, task, turn, attempt, at, index, delta, offset }
-}
-
-/** Near enough for a buffer: what a delta says, in UTF-16 units, or a whole event as JSON. */
-function sizeOf(event: Event): number {
-  if (event.type !== 'message.delta') return JSON.stringify(event).length
-  const { delta } = event
-  if ('text' in delta) return delta.text.length
-  return delta.type === 'media' ? delta.bytes.length : JSON.stringify(delta).length
 }

@@ -3,7 +3,7 @@
  * The stream numbers its messages from 0, whatever the turn has said before.
  */
 import { type Content, type Message, RivuletError, type StopReason, sumUsage, type Update, type Usage } from '@rivulet/protocol'
-import { failureOf } from './failure.ts'
+import { failureOf } from '../failure.ts'
 import { closeMessage } from './message-handle.ts'
 import type { TurnWriter } from './turn-writer.ts'
 

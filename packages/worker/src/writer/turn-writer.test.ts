@@ -70,6 +70,17 @@ describe('speaking', () => {
     ])
   })
 
+  test('what is said at any moment around the reply to the last append is sent, too', async () => {
+    for (let ticks = 0; ticks < 12; ticks += 1) {
+      const { writer, said } = open()
+      writer.say(delta(0, 'a'))
+      for (let i = 0; i < ticks; i += 1) await null
+      writer.say(delta(0, 'b'))
+      await writer.drain()
+      expect(foldOf(said().flat()), `after ${ticks} ticks`).toMatchObject([{ content: text('ab') }])
+    }
+  })
+
   test('what was sent is frozen: after a lost reply the same entries go under the same numbers', async () => {
     const { writer, appends } = open([new Error('connection lost'), 'duplicate'])
     await writer.write(delta(0, 'a'))

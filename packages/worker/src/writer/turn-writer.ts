@@ -168,6 +168,10 @@ export function createTurnWriter({
       onFirstWords?.()
     }
     unsent.add(events)
+    send()
+  }
+
+  function send(): void {
     if (unsent.isEmpty() || sending || stoppedOf(state)) return
     // A log that cannot be reopened, because the server refuses us or we are leaving, is no longer ours.
     sending = sendWaiting()
@@ -175,6 +179,8 @@ export function createTurnWriter({
       .finally(() => {
         sending = null
         wake()
+        // An event that came after the last batch was taken, and before this, started no sending of its own.
+        send()
       })
   }
 
@@ -222,7 +228,7 @@ export function createTurnWriter({
   async function reopen(): Promise<void> {
     await drain()
     await moveToNewEpoch([])
-    enqueue([])
+    send()
     await drain()
   }
 

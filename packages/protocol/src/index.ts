@@ -116,6 +116,7 @@ export { custom, delta, done, full, start, type Update, type UpdateOf, updateSch
 export { digestOf } from './fold/digest.ts'
 export {
   applyEvent,
+  applyOrSkip,
   closingEvents,
   emptyState,
   type FoldedTurn,

@@ -1,9 +1,9 @@
 import type { Cursor, RivuletError } from '@rivulet/protocol'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createFakeApi, type FakeRequest, type FakeStream, json, openStream, refusal } from '../test/fake-api.ts'
-import { type Entry, snapshotOf, taskId, turnLog } from '../test/sample-task.ts'
-import type { WakeUps } from './backoff.ts'
-import { type ClientOptions, createClient } from './client.ts'
+import { createFakeApi, type FakeRequest, type FakeStream, json, openStream, refusal } from '../../test/fake-api.ts'
+import { type Entry, snapshotOf, taskId, turnLog } from '../../test/sample-task.ts'
+import { type ClientOptions, createClient } from '../client.ts'
+import type { WakeUps } from '../http/backoff.ts'
 import { isLogged, type TaskEvent } from './task-event.ts'
 
 const log = turnLog(1, [['one ', 'two ', 'three']])

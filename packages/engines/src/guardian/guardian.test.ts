@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { kinds, makeFolder, start } from '../test/scope.ts'
+import { kinds, makeFolder, start } from '../../test/scope.ts'
 import { logOf } from './guardian-handle.ts'
 
 const hasNative = kinds.some(({ name, kind, isMissing }) => name === 'redis' && kind === 'native' && !isMissing)

@@ -6,7 +6,7 @@
  * server writes a reply in the step after the one that created it. Descriptors are reused, because the server's table is small.
  */
 import { createServer, type Server, type Socket } from 'node:net'
-import { portError } from './ports.ts'
+import { portError } from '../ports.ts'
 
 /** The exports with which the bridge drives the server. */
 export type Reactor = {

@@ -1,6 +1,6 @@
 import { applyEvent, emptyState, messagesOf, restoreState, type TaskState } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
-import { type Entry, snapshotOf, turnLog } from '../test/sample-task.ts'
+import { type Entry, snapshotOf, turnLog } from '../../test/sample-task.ts'
 import { textOf } from './task-result.ts'
 import { createNarrator } from './task-text.ts'
 

@@ -1,6 +1,6 @@
 import { messagesOf } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
-import { type Entry, snapshotOf, turnLog } from '../test/sample-task.ts'
+import { type Entry, snapshotOf, turnLog } from '../../test/sample-task.ts'
 import { hear, nowhere, type Place, placeAfter, withoutEnded } from './stream-place.ts'
 
 const log = turnLog(1, [['one ', 'two ', 'three'], ['four']])

@@ -6,7 +6,7 @@
  * after a blank line. Whoever needs the text exactly as it stands looks at `view()`.
  */
 import { type Message, messageAt, type TaskState } from '@rivulet/protocol'
-import type { TaskEvent } from './task-event.ts'
+import type { TaskEvent } from '../stream/task-event.ts'
 import { messageBreak, wordsOf } from './task-result.ts'
 
 export type Narrator = {

@@ -4,8 +4,8 @@
  */
 import { RivuletError } from '@rivulet/protocol'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
-import { unreachable } from './answer.ts'
-import type { WakeUps } from './backoff.ts'
+import { unreachable } from '../http/answer.ts'
+import type { WakeUps } from '../http/backoff.ts'
 
 export type FrameOptions = {
   signal: AbortSignal

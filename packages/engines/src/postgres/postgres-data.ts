@@ -7,10 +7,10 @@ import { execFile } from 'node:child_process'
 import { chownSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { drawPassword, passwordFile } from './password.ts'
+import { serverEnvironment } from '../guardian/running-server.ts'
+import { drawPassword, passwordFile } from '../password.ts'
 import type { PostgresHome, ServerUser } from './postgres-home.ts'
 import type { PostgresPrograms } from './postgres-programs.ts'
-import { serverEnvironment } from './running-server.ts'
 
 /** Does nothing when the folder already has data. */
 export async function makeData({ initdb, postgres }: PostgresPrograms, { home, user }: PostgresHome, signal: AbortSignal): Promise<void> {

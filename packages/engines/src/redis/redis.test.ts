@@ -5,9 +5,9 @@ import { type AddressInfo, connect as connectSocket, createServer, type Socket }
 import { join } from 'node:path'
 import { Queue, Worker } from 'bullmq'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { connect, guardianOf, kinds, makeFolder, shareFolder, start } from '../test/scope.ts'
-import { type Engine, startRedis } from './index.ts'
-import { commandOf, pidOf } from './process-name.ts'
+import { connect, guardianOf, kinds, makeFolder, shareFolder, start } from '../../test/scope.ts'
+import { commandOf, pidOf } from '../guardian/process-name.ts'
+import { type Engine, startRedis } from '../index.ts'
 
 for (const { kind, isMissing, label } of kinds.filter(({ name }) => name === 'redis')) {
   describe.skipIf(isMissing)(label, () => {

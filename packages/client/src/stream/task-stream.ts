@@ -7,11 +7,11 @@
  * connection is closed whichever way the reader leaves.
  */
 import { origin, RivuletError } from '@rivulet/protocol'
-import { answeredOf, maxAskedMs, mayPass, unreachable } from './answer.ts'
-import { pause, retryDelayMs, type WakeUps } from './backoff.ts'
+import { answeredOf, maxAskedMs, mayPass, unreachable } from '../http/answer.ts'
+import { pause, retryDelayMs, type WakeUps } from '../http/backoff.ts'
+import type { Http } from '../http/http.ts'
+import { linkAbort } from '../http/link-abort.ts'
 import type { ConnectionStatus } from './connection-status.ts'
-import type { Http } from './http.ts'
-import { linkAbort } from './link-abort.ts'
 import { readFrames } from './sse-frames.ts'
 import { hear, type Place, withoutEnded } from './stream-place.ts'
 import { parseTokenEvent, type TaskEvent } from './task-event.ts'

@@ -30,7 +30,8 @@ async function start(): Promise<RunningServer | null> {
     // Keep the log of the previous run, because it explains why the server has to be started again.
     copyFileSync(logOf(job.folder), `${logOf(job.folder)}.before`)
     ftruncateSync(process.stdout.fd)
-    const run = job.engine === 'redis' ? (await import('./redis.ts')).runRedis : (await import('./postgres.ts')).runPostgres
+    const run =
+      job.engine === 'redis' ? (await import('../redis/redis.ts')).runRedis : (await import('../postgres/postgres.ts')).runPostgres
     return await run(job, stopping.signal)
   } catch (error) {
     if (stopping.signal.aborted) return null

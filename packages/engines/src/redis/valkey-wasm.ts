@@ -9,8 +9,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { WASI } from 'node:wasi'
-import { note } from './note.ts'
-import type { RunningServer } from './running-server.ts'
+import { note } from '../guardian/note.ts'
+import type { RunningServer } from '../guardian/running-server.ts'
 import { createSocketBridge, type Reactor, type SocketBridge } from './socket-bridge.ts'
 
 type ValkeyInstance = { exports: Reactor & { rk_boot(port: number): number } }

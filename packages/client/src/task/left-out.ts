@@ -1,6 +1,6 @@
 /** What a snapshot leaves out because it is old or long, asked for page by page. */
 import { type Message, messagesOf, restoreState, type TaskState } from '@rivulet/protocol'
-import type { MessageQuery, Page } from './page.ts'
+import type { MessageQuery, Page } from '../http/page.ts'
 
 export type ReadMessages = (query: MessageQuery) => Promise<Page<Message, number>>
 

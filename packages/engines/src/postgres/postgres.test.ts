@@ -14,9 +14,9 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { guardianOf, keepers, makeFolder, named, query, shareFolder, start, startCaller, startedBy } from '../test/scope.ts'
+import { guardianOf, keepers, makeFolder, named, query, shareFolder, start, startCaller, startedBy } from '../../test/scope.ts'
+import { isAlive, pidOf } from '../guardian/process-name.ts'
 import { findEmbeddedFolder, findNativePostgres } from './postgres-programs.ts'
-import { isAlive, pidOf } from './process-name.ts'
 
 const { put, list } = keepers.postgres
 
@@ -129,7 +129,7 @@ function makeClosedCheckout(): string {
   const embedded = dirname(findEmbeddedFolder())
   const engines = join(checkout, 'packages', 'engines')
   for (const folder of ['src', 'test'])
-    cpSync(fileURLToPath(new URL(`../${folder}`, import.meta.url)), join(engines, folder), { recursive: true })
+    cpSync(fileURLToPath(new URL(`../../${folder}`, import.meta.url)), join(engines, folder), { recursive: true })
   writeFileSync(join(checkout, 'package.json'), '{ "type": "module" }')
   mkdirSync(modules)
   for (const name of ['tsx', 'pg']) symlinkSync(join(embedded, '..', '..', name), join(modules, name))

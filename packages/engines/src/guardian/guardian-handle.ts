@@ -9,8 +9,8 @@ import { accessSync, appendFileSync, closeSync, constants, openSync, readFileSyn
 import { createRequire } from 'node:module'
 import { join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import type { Engine } from './engine.ts'
-import { makePrivateFolder } from './private-folder.ts'
+import type { Engine } from '../engine.ts'
+import { makePrivateFolder } from '../private-folder.ts'
 
 export type GuardedEngine = 'redis' | 'postgres'
 

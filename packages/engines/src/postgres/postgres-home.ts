@@ -10,7 +10,7 @@ import { lstatSync, mkdtempSync, readlinkSync, rmSync, statSync, symlinkSync } f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { closeFolder } from './private-folder.ts'
+import { closeFolder } from '../private-folder.ts'
 
 export type ServerUser = { uid: number; gid: number }
 export type PostgresHome = { home: string; user: ServerUser | null }

@@ -4,8 +4,8 @@ import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, renameSync, r
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { promisify } from 'node:util'
+import { findPrograms } from '../programs.ts'
 import type { ServerUser } from './postgres-home.ts'
-import { findPrograms } from './programs.ts'
 
 export type PostgresPrograms = { kind: 'native' | 'embedded'; postgres: string; initdb: string; version: string; major: number }
 

@@ -14,9 +14,9 @@ import {
   type TaskState,
   type TaskStatus,
 } from '@rivulet/protocol'
-import type { ConnectionStatus } from './connection-status.ts'
-import { nowhere, type Place } from './stream-place.ts'
-import type { Heard, StreamRequest } from './task-stream.ts'
+import type { ConnectionStatus } from '../stream/connection-status.ts'
+import { nowhere, type Place } from '../stream/stream-place.ts'
+import type { Heard, StreamRequest } from '../stream/task-stream.ts'
 
 export type ViewState = Readonly<{
   id: string

@@ -4,7 +4,7 @@
  * It is a listener of the view like any other, so it adds no connection to one that is there. When the last one who waits gives up, it leaves.
  */
 import { hasEnded, RivuletError } from '@rivulet/protocol'
-import type { CallOptions } from './http.ts'
+import type { CallOptions } from '../http/http.ts'
 import { type ReadMessages, readAll } from './left-out.ts'
 import { failureOf, resultOf, type TaskResult } from './task-result.ts'
 import type { TaskView, ViewState } from './task-view.ts'

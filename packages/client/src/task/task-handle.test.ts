@@ -1,8 +1,8 @@
 import type { Cursor } from '@rivulet/protocol'
 import { describe, expect, test, vi } from 'vitest'
-import { createFakeApi, type FakeRequest, type FakeStream, json, openStream } from '../test/fake-api.ts'
-import { type Ending, type Entry, snapshotOf, task, taskId, turn, turnLog } from '../test/sample-task.ts'
-import { createClient } from './client.ts'
+import { createFakeApi, type FakeRequest, type FakeStream, json, openStream } from '../../test/fake-api.ts'
+import { type Ending, type Entry, snapshotOf, task, taskId, turn, turnLog } from '../../test/sample-task.ts'
+import { createClient } from '../client.ts'
 
 const log = turnLog(1, [['one ', 'two ', 'three']])
 const path = `/v1/tasks/${taskId}/events`

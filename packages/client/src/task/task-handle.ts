@@ -18,19 +18,19 @@ import {
   tokenAnswer,
   turnSchema,
 } from '@rivulet/protocol'
-import { type CallOptions, type Http, readJson } from './http.ts'
-import { leavable } from './leavable.ts'
+import { type CallOptions, type Http, readJson } from '../http/http.ts'
+import { type MessageQuery, type Page, readPage } from '../http/page.ts'
+import { leavable } from '../stream/leavable.ts'
+import { nowhere, type Place, placeAfter } from '../stream/stream-place.ts'
+import type { TaskEvent } from '../stream/task-event.ts'
+import { type StreamDeps, type StreamRequest, streamTask } from '../stream/task-stream.ts'
 import { type ReadMessages, withTurn } from './left-out.ts'
-import { type MessageQuery, type Page, readPage } from './page.ts'
 import { createResultWait } from './result-wait.ts'
-import { nowhere, type Place, placeAfter } from './stream-place.ts'
-import type { TaskEvent } from './task-event.ts'
 import { failureOf, type TaskResult } from './task-result.ts'
-import { type StreamDeps, type StreamRequest, streamTask } from './task-stream.ts'
 import { createNarrator } from './task-text.ts'
 import { createTaskView, type TaskView, type ViewOptions } from './task-view.ts'
 
-export type { MessageQuery, Page } from './page.ts'
+export type { MessageQuery, Page } from '../http/page.ts'
 
 export type TaskDetail = { task: Task; turns: Turn[] }
 

@@ -1,10 +1,10 @@
 import { createServer, type Server } from 'node:http'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createFakeApi, type FakeRequest, json, refusal } from '../test/fake-api.ts'
-import { task, taskId, turn } from '../test/sample-task.ts'
+import { createFakeApi, type FakeRequest, json, refusal } from '../../test/fake-api.ts'
+import { task, taskId, turn } from '../../test/sample-task.ts'
+import { type ClientOptions, createClient } from '../client.ts'
 import { answeredOf } from './answer.ts'
 import type { WakeUps } from './backoff.ts'
-import { type ClientOptions, createClient } from './client.ts'
 
 const accepted = () => json(201, { task, turn: turn(1) })
 

@@ -6,12 +6,12 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type GuardianJob, logOf } from './guardian-handle.ts'
-import { keepPassword } from './password.ts'
-import { startOnPort } from './ports.ts'
-import { closeFolder } from './private-folder.ts'
-import { findPrograms, type Program } from './programs.ts'
-import { endLeftover, type RunningServer, spawnServer, waitUntilReady } from './running-server.ts'
+import { type GuardianJob, logOf } from '../guardian/guardian-handle.ts'
+import { endLeftover, type RunningServer, spawnServer, waitUntilReady } from '../guardian/running-server.ts'
+import { keepPassword } from '../password.ts'
+import { startOnPort } from '../ports.ts'
+import { closeFolder } from '../private-folder.ts'
+import { findPrograms, type Program } from '../programs.ts'
 
 const stopSignal = 'SIGTERM'
 

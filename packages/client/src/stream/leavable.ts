@@ -2,7 +2,7 @@
  * An async iterator that can be left while it waits. A generator alone answers `return` only after its pending step, and a stream's step may be
  * minutes away; here leaving aborts that step.
  */
-import { linkAbort } from './link-abort.ts'
+import { linkAbort } from '../http/link-abort.ts'
 
 export function leavable<T>(
   signal: AbortSignal | undefined,

@@ -9,7 +9,7 @@
 import { randomUUID } from 'node:crypto'
 import type { CreateTask, Json } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
-import { type Answer, type IdempotencyKey, inFlight, keptFor } from '../access/idempotency.ts'
+import { type Answer, type IdempotencyKey, inFlight, isFree } from '../access/idempotency.ts'
 import { type Batcher, createBatcher } from '../connection/batcher.ts'
 import { type DatabaseHandle, sqlStateOf } from '../connection/database.ts'
 import { askTwice } from '../connection/database-errors.ts'
@@ -145,7 +145,7 @@ with wanted as (
   from wanted, json_populate_record(null::idempotency_keys, entry->'key') as own where own.key is not null
   on conflict (tenant, key) do update
     set fingerprint = excluded.fingerprint, status = excluded.status, body = excluded.body, created_at = now()
-    where idempotency_keys.created_at < now() - ${keptFor}
+    where ${isFree}
   returning key
 ), fresh as (
   select entry, ${ms(`entry->>'delayMs'`)} as delay, ${ms(`entry->'task'->>'timeout_ms'`)} as timeout

@@ -15,7 +15,7 @@ import type { Database } from '../store/connection/database.ts'
 import { turnMessages } from '../store/reads/read.ts'
 import type { TurnRow } from '../store/rows.ts'
 import { markAnnounced, raiseIdleTask, unannouncedTurns } from '../store/turns/announcements.ts'
-import type { Claimed } from '../store/turns/claim-turn.ts'
+import type { Claimed } from '../store/turns/claimed.ts'
 import { aboutTurn } from './about-turn.ts'
 import { finishedEvent, type KeyedEvent, queuedEvent, startedEvent, storedClosing } from './turn-events.ts'
 

@@ -1,25 +1,13 @@
 /** A turn ends in one of two ways, the short and the long. Whoever looks at the answer and at the tables cannot tell which it was. */
 import { createTaskBody, type Message } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'
 import type { DatabaseHandle } from '../connection/database.ts'
 import { messages, outbox, tasks, turns } from '../schema.ts'
 import { createTaskAcceptance } from '../tasks/accept-tasks.ts'
 import { claimTurn } from './claim-turn.ts'
-import { type FinishAnswer, finishTurn, type Outcome } from './finish-turn.ts'
-
-const { short } = vi.hoisted(() => ({ short: { isOpen: true, taken: 0 } }))
-vi.mock('./end-only.ts', async original => {
-  const { endOnly } = await original<typeof import('./end-only.ts')>()
-  return {
-    endOnly: async (...args: Parameters<typeof endOnly>) => {
-      const ended = short.isOpen ? await endOnly(...args) : null
-      if (ended) short.taken += 1
-      return ended
-    },
-  }
-})
+import { endAtOnce, endStepwise, type FinishAnswer, finishTurn, type Outcome } from './finish-turn.ts'
 
 const tenant = 'default'
 let database: DatabaseHandle
@@ -61,15 +49,19 @@ test.each<[string, History, { isShort: boolean }]>([
   ['has ended', { outcome: completed, before: { status: 'completed' } }, { isShort: false }],
   ['says what cannot be stored', { outcome: completed, said: [{ index: 0 }, { index: 0 }] }, { isShort: true }],
 ])('a turn that %s ends the same both ways', async (_, history, { isShort }) => {
-  short.taken = 0
-  const [byShort, byLong] = [await run(history, true), await run(history, false)]
-  expect(byShort).toEqual(byLong)
-  expect(short.taken).toBe(isShort ? 1 : 0)
+  let taken = 0
+  const counted: typeof endAtOnce = async (...args) => {
+    const answer = await endAtOnce(...args)
+    if (answer) taken += 1
+    return answer
+  }
+  expect(await run(history, [counted, endStepwise])).toEqual(await run(history, [endStepwise]))
+  expect(taken).toBe(isShort ? 1 : 0)
 })
 
 async function run(
   { outcome, before, canceling = false, epoch = 2, claim: claimed, said = [] }: History,
-  isShort: boolean,
+  ways: (typeof endAtOnce)[],
 ): Promise<unknown> {
   const { db, databaseFor } = database
   const accepted = await createTaskAcceptance(databaseFor).accept(tenant, createTaskBody.parse({ agent: 'echo', input: 'hello' }), null)
@@ -78,12 +70,12 @@ async function run(
   if (claim.answer !== 'claimed') throw new Error('It was not claimed')
   const { task, firstIndex } = claim.claimed.turn
   if (before) await db.update(turns).set(before).where(eq(turns.id, turn))
-  short.isOpen = isShort
   const stored = said.map((part, i) => message({ task, index: firstIndex + i, ...part }))
   const answer: FinishAnswer = await finishTurn(
     db,
     { turn, tenant, epoch, canceling, ...(claimed && { claim: claimed }) },
     { outcome, messages: stored },
+    ways,
   )
   return anonymous({
     answer,

@@ -7,7 +7,8 @@ import type { DatabaseHandle } from '../connection/database.ts'
 import { messages, outbox, tasks, turns } from '../schema.ts'
 import { createTaskAcceptance } from '../tasks/accept-tasks.ts'
 import { claimTurn } from './claim-turn.ts'
-import { endAtOnce, endStepwise, type FinishAnswer, finishTurn, type Outcome } from './finish-turn.ts'
+import type { Outcome } from './end-turn.ts'
+import { endAtOnce, endStepwise, type FinishAnswer, finishTurn } from './finish-turn.ts'
 
 const tenant = 'default'
 let database: DatabaseHandle

@@ -2,41 +2,21 @@
  * How a turn ends, whoever ends it: its messages, its outcome, the task's state and the next turn's dispatch are one transaction. Only after it may
  * the end be announced.
  */
-import {
-  type Failure,
-  hasEnded,
-  type Message,
-  RivuletError,
-  type StopReason,
-  type TurnStatus,
-  turnStatusesBefore,
-  type Usage,
-} from '@rivulet/protocol'
-import { and, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
-import type { Database, Transaction } from '../connection/database.ts'
-import { sqlStateOf } from '../connection/database.ts'
+import { hasEnded, type Message, RivuletError, type TurnStatus, turnStatusesBefore } from '@rivulet/protocol'
+import { and, eq, sql } from 'drizzle-orm'
+import { type Database, sqlStateOf, type Transaction } from '../connection/database.ts'
 import { columnsOf, fromJsonRow, type JsonRow, toJsonRow } from '../connection/json-rows.ts'
 import { msFromNow, msUntil } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import { type TurnRow, toMessageRow } from '../rows.ts'
-import { messages, tasks, turns } from '../schema.ts'
+import { messages, turns } from '../schema.ts'
 import { holdTaskOf, lockTask, setTaskStatus } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
-import { endedList, pendingTurns } from './turn-states.ts'
-
-export type Outcome = {
-  status: 'completed' | 'failed' | 'canceled'
-  stopReason: StopReason
-  usage?: Usage
-  error?: Failure
-  detail?: string
-}
+import { type EndedTurn, endTurn, type Outcome } from './end-turn.ts'
+import { endedList } from './turn-states.ts'
 
 /** A turn of a tenant, the epoch under which it may be ended, and the claim of the worker that ends it; the server needs none. */
 export type Holding = { turn: string; tenant: string; epoch: number; canceling: boolean; claim?: string }
-
-/** With the agent of its task, for those who count. */
-export type EndedTurn = TurnRow & { agent: string }
 
 export type FinishAnswer =
   | { answer: 'committed'; turn: EndedTurn; queued: TurnRow[] }
@@ -143,38 +123,6 @@ export async function endStepwise(
     if (said.length > 0) await tx.insert(messages).values(said.map(message => toMessageRow(message, turn.tenant)))
     return { answer: 'committed', ...(await endTurn(tx, turn, outcome)) }
   })
-}
-
-/** Ends a turn that is held, and sends the next one on its way. */
-export async function endTurn(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<{ turn: EndedTurn; queued: TurnRow[] }> {
-  const ended = await setOutcome(tx, turn, outcome)
-  const pending = await pendingTurns(tx, turn.task)
-  const [next] = pending
-  const queued = pending.filter(({ status }) => status === 'queued')
-  // A turn that waited can end, by its deadline, before the one that runs: then nothing becomes free.
-  if (next && next.number < turn.number) return { turn: ended, queued }
-  if (next) await dispatch(tx, next.id)
-  await setTaskStatus(tx, turn.task, next ? 'queued' : outcome.status)
-  return { turn: ended, queued }
-}
-
-/** Ends a turn behind the one that is being ended. `isLast` when no other end will tell the task's state. */
-export async function endWaitingTurn(tx: Transaction, turn: TurnRow, outcome: Outcome, isLast: boolean): Promise<EndedTurn> {
-  if (isLast) await setTaskStatus(tx, turn.task, outcome.status)
-  return setOutcome(tx, turn, outcome)
-}
-
-async function setOutcome(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<EndedTurn> {
-  const { status, stopReason } = outcome
-  const said = { usage: outcome.usage ?? null, error: outcome.error ?? null, errorDetail: outcome.detail ?? null }
-  const [ended] = await tx
-    .update(turns)
-    .set({ status, stopReason, ...said, finishedAt: sql`now()`, leaseUntil: null, canceling: false })
-    .from(tasks)
-    .where(and(eq(turns.id, turn.id), eq(tasks.id, turns.task), inArray(turns.status, turnStatusesBefore(status))))
-    .returning({ ...getTableColumns(turns), agent: tasks.agent })
-  if (!ended) throw new RivuletError('internal', 'A turn that is held cannot have ended')
-  return ended
 }
 
 /** Null when the turn has no try left, or no time for one. */

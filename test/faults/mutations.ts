@@ -55,7 +55,20 @@ export const mutations: Mutation[] = [
   },
   {
     name: 'the synchronous join: a snapshot, and everything after it',
-    changes: [],
+    changes: [
+      {
+        at: 'feed opened',
+        // Every viewer gets the text of the feed's first snapshot, and what follows its position of now.
+        insert: `if (!feed.first) {
+          const { snapshot } = feed
+          feed.snapshot = (...about) => {
+            const made = snapshot(...about)
+            feed.first ??= made
+            return { ...made, shared: feed.first.shared }
+          }
+        }`,
+      },
+    ],
     happen: joinAllTheTime,
   },
 ]

@@ -22,6 +22,7 @@ export const failpoints = [
   'fenced',
   'announced',
   'answering',
+  'feed opened',
 ] as const
 
 export type Failpoint = (typeof failpoints)[number]

@@ -4,7 +4,6 @@
  * Whatever the handler does (returns, throws, hangs), the turn ends in one of four ways: finished with an outcome, lost to somebody else, given
  * back, or never ours. A handler that does not listen to its signal is left behind: nothing it writes afterwards gets anywhere.
  */
-
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { JobEnd } from '@rivulet/broker'

@@ -3,7 +3,6 @@
  * something can be delivered, or for the reconciler. Two may deliver the same: a job that is there is not added again, and one that comes twice
  * finds its turn claimed.
  */
-
 import type { TurnQueue } from '@rivulet/broker'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import { plainTracer, type Tracer } from '@rivulet/runtime/trace'

@@ -4,7 +4,6 @@
  *
  * An announcement that could not be made is owed: the next claim, the reconciler or the next end of a turn makes it.
  */
-
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import { messagesOf } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'

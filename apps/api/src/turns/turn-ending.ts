@@ -2,7 +2,6 @@
  * How a turn ends: fold its log, commit, announce. A worker that is done, a cancel, a passed deadline and a worker that died too often all come
  * through here, so stored text is streamed text by construction, and whoever sees `turn.finished` may read the rows.
  */
-
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import {
   applyEvent,

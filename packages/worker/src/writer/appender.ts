@@ -4,7 +4,6 @@
  * there is none. Where many turns say more than is taken, the next call is put off for a moment, in which each of them gathers more for the one
  * after: an entry costs Redis and every API the same, whether it holds one word or ten.
  */
-
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Append, AppendAnswer, LogWriter } from '@rivulet/broker'
 import { failpoint } from '@rivulet/runtime/failpoint'

@@ -1,5 +1,4 @@
 /** What workers ask. The lease in Postgres decides who runs a turn; the log follows. */
-
 import {
   claimAnswer,
   claimBody,

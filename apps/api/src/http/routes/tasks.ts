@@ -1,5 +1,4 @@
 /** Tasks: accepting work, looking at it, stopping it, removing it. A 201 or 202 is sent only after the commit. */
-
 import {
   cancelTaskBody,
   createTaskBody,

@@ -1,5 +1,4 @@
 /** Answers that were given under an Idempotency-Key, kept for a day: the same request gets the same answer, and is carried out once. */
-
 import { type Json, RivuletError } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import { and, eq, lt, type SQL, sql } from 'drizzle-orm'

@@ -31,12 +31,21 @@ export type BundleOptions = {
   also?: Record<string, string>
   /** Imports that are left alone, because what needs them is not used. */
   without?: string[]
+  /** The file that handles failpoints. Default none: then the bundle has no failpoint. */
+  failpoints?: string
 }
 
-export async function bundlePrograms({ root, out, files = 'in the tree', also = {}, without = [] }: BundleOptions): Promise<void> {
+export async function bundlePrograms({
+  root,
+  out,
+  files = 'in the tree',
+  also = {},
+  without = [],
+  failpoints,
+}: BundleOptions): Promise<void> {
   const base = files === 'in the tree' ? JSON.stringify(pathToFileURL(join(root, '/')).href) : 'bundleUrl'
   const named = Object.entries({ ...entries, ...also }).map(([name, path]) => [`${name}/main`, path])
-  await bundleFiles({ root, out, entries: Object.fromEntries(named), base, external: without })
+  await bundleFiles({ root, out, entries: Object.fromEntries(named), base, external: without, failpoints })
 }
 
 /**
@@ -49,8 +58,9 @@ export async function bundleFiles(options: {
   entries: Record<string, string>
   base: string
   external: string[]
+  failpoints?: string | undefined
 }): Promise<void> {
-  const { root, out, entries, base, external } = options
+  const { root, out, entries, base, external, failpoints } = options
   await build({
     absWorkingDir: root,
     entryPoints: Object.entries(entries).map(([name, path]) => ({ in: path, out: name })),
@@ -65,9 +75,13 @@ export async function bundleFiles(options: {
     sourcemap: 'linked',
     sourcesContent: false,
     logLevel: 'silent',
+    ...(failpoints ? { inject: [failpoints] } : withoutFailpoints),
     plugins: [inlineModules(root), placeEachFile(root, base)],
   })
 }
+
+/** With simpler syntax, because only then esbuild passes a constant on to other modules and removes what depends on it. */
+const withoutFailpoints = { define: { 'globalThis.rivuletFailpoint': 'undefined' }, minifySyntax: true }
 
 /** What packages that are written as CommonJS miss in a module. */
 export const commonJsBanner = [

@@ -23,8 +23,10 @@ export {
 
 // values: JSON that can be streamed and stored.
 
+export { type Backoff, backoffMs } from './values/backoff.ts'
 export { findJsonFault, type Json, type JsonObject, toStorableJson, toStorableText } from './values/json.ts'
 export { jsonObjectSchema, jsonSchema } from './values/json-schema.ts'
+export { untilAborted } from './values/until-aborted.ts'
 
 // entities: the objects that the API stores and returns.
 
@@ -112,6 +114,7 @@ export { custom, delta, done, full, start, type Update, type UpdateOf, updateSch
 export { digestOf } from './fold/digest.ts'
 export {
   applyEvent,
+  applyOrSkip,
   closingEvents,
   emptyState,
   type FoldedTurn,

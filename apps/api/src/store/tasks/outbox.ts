@@ -4,7 +4,7 @@ import { and, asc, eq, inArray, isNull, lt, lte, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo, msUntil } from '../connection/moments.ts'
 import { outbox, tasks, turns } from '../schema.ts'
-import { dispatch, isNext } from './queue-turn.ts'
+import { isNext } from '../turns/turn-states.ts'
 
 /** A turn that is sent to the queue, as people know it. */
 export type SentTurn = { task: string; number: number; agent: string; attempt: number; dispatch: number; traceparent: string | null }
@@ -16,6 +16,15 @@ export type Draining = {
   limit: number
   /** Younger ones are left to whoever wrote them. 0: all, whatever the clock says. */
   olderThanMs: number
+}
+
+/** Sends a turn to the queue once this transaction is committed. */
+export async function dispatch(tx: Transaction, turn: string): Promise<void> {
+  await tx
+    .update(turns)
+    .set({ dispatch: sql`${turns.dispatch} + 1` })
+    .where(eq(turns.id, turn))
+  await tx.insert(outbox).values({ turn })
 }
 
 /**

@@ -5,7 +5,8 @@ import type { Database } from '../connection/database.ts'
 import { firstIdAfter, msAgo } from '../connection/moments.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
 import { tasks, turns } from '../schema.ts'
-import { lockTask, pendingTurns } from './queue-turn.ts'
+import { pendingTurns } from '../turns/turn-states.ts'
+import { lockTask } from './held-task.ts'
 
 export async function removeTask(db: Database, tenant: Tenant, id: string): Promise<void> {
   await db.transaction(async tx => {

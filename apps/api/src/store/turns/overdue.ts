@@ -3,7 +3,7 @@ import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import type { TurnRow } from '../rows.ts'
 import { turns } from '../schema.ts'
-import { unfinished } from '../tasks/queue-turn.ts'
+import { unfinished } from './turn-states.ts'
 
 const isUnfinished = inArray(turns.status, unfinished)
 

@@ -47,7 +47,7 @@ describe('an API that others could reach', () => {
 
 test('where no key is asked for it says so, and answers to the names of this machine only', async () => {
   const api = await platform.startApi({ env: { RIVULET_KEY: '', RIVULET_WORKER_KEY: '', KEY_PEPPER: '' } })
-  await api.said('no key is asked for: only this machine can call')
+  await api.said('no key is required; only this machine can call')
   const { port } = new URL(api.url)
   const ask = (host: string) =>
     new Promise(resolve => get(`${api.url}/v1/agents`, { headers: { host } }, response => resolve(response.resume().statusCode)))

@@ -171,7 +171,7 @@ describe('metrics', () => {
     })
     viewer.resume()
     await viewer.until('it has caught up', ({ frames }) => frames().some(({ data }) => data.type === 'snapshot' && data.reason === 'slow'))
-    expect(await logged(task, 'viewers were sent a snapshot', { reason: 'slow' })).toMatchObject({ turn: 1, viewers: 1 })
+    expect(await logged(task, 'sent a snapshot to viewers', { reason: 'slow' })).toMatchObject({ turn: 1, viewers: 1 })
     await viewer.stop()
     for (const { id } of [task, waiting.task, resting.task]) await platform.client.cancel(id)
   })
@@ -240,8 +240,8 @@ describe('why a task took long is told', () => {
 
   test('when its worker died, and when an attempt failed', async () => {
     const task = await died()
-    expect(await logged(task, 'the worker of a turn is gone')).toMatchObject({ attempt: 1, deaths: 1 })
-    expect(await logged(task, 'attempt failed; the turn is tried again')).toMatchObject({ attempt: 2, error: { message: 'once' } })
+    expect(await logged(task, 'the worker of a turn died')).toMatchObject({ attempt: 1, deaths: 1 })
+    expect(await logged(task, 'attempt failed; the turn will be retried')).toMatchObject({ attempt: 2, error: { message: 'once' } })
     expect(await logged(task, 'turn ended')).toMatchObject({ attempt: 3, deaths: 1, failures: 1 })
   })
 })

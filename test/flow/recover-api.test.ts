@@ -106,7 +106,7 @@ test('an end for another reason that lost its API is completed as what it was', 
   const viewer = watch(task.id, { urls: [platform.url] })
   await viewer.until('the beginning', ({ text }) => text() === 'so far')
   const before = await metric(platform.url, 'rivulet_turns_canceled_total')
-  const error = { code: 'deadline_exceeded', message: 'The turn did not end in time' }
+  const error = { code: 'deadline_exceeded', message: 'The turn exceeded its deadline' }
   // What an API commits first, before it dies.
   await platform.pg.query("update turns set canceling = true, stop_reason = 'error', error = $2 where task = $1", [task.id, error])
   await viewer.ended

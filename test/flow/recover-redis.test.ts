@@ -41,7 +41,7 @@ describe('Redis', () => {
     expect(after.gaps - before.gaps).toBeGreaterThanOrEqual(3)
     const reopened = linesSaying('log reopened after it lost entries').map(({ task, turn }) => [task, turn])
     expect(reopened).toEqual(expect.arrayContaining(tasks.slice(0, 3).map(task => [task, 1])))
-    const gaps = linesSaying('viewers were sent a snapshot').map(({ task, turn, reason, viewers: count }) => [task, turn, reason, count])
+    const gaps = linesSaying('sent a snapshot to viewers').map(({ task, turn, reason, viewers: count }) => [task, turn, reason, count])
     expect(gaps).toEqual(expect.arrayContaining(tasks.slice(0, 3).map(task => [task, 1, 'gap', 1])))
   })
 

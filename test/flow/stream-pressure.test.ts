@@ -52,7 +52,7 @@ describe('readers who stop reading', () => {
       expect(viewer.text() === word.repeat(count)).toBe(true)
     }
     const said = await until('it is logged', () =>
-      api.lines.find(({ msg, reason }) => msg === 'viewers were sent a snapshot' && reason === 'slow'),
+      api.lines.find(({ msg, reason }) => msg === 'sent a snapshot to viewers' && reason === 'slow'),
     )
     expect(said).toMatchObject({ task: crowded.task, turn: 1 })
     for (const viewer of crowded.readers) expect(viewer.journal.connections).toHaveLength(1)

@@ -42,7 +42,7 @@ async function serveMetrics(config: Config, log: Logger): Promise<WorkerObserver
   if (port === undefined || turn !== undefined) return undefined
   const { registry, observer } = createWorkerMetrics(config.WORKER_CONCURRENCY)
   const url = await serveRegistry(registry, { host, port })
-  log.info({ url }, 'metrics are served')
+  log.info({ url }, 'serving metrics')
   return observer
 }
 

@@ -33,7 +33,7 @@ describe('starting', () => {
     onTestFinished(() => void redis.client.config('SET', 'maxmemory-policy', 'noeviction'))
     const { client, refused } = await start({ REDIS_URL: proxy.url })
     expect((await client.get('/healthz')).status).toBe(200)
-    expect((await client.get<ErrorAnswer>('/readyz')).body.error.message).toMatch(/Redis is away|is starting/)
+    expect((await client.get<ErrorAnswer>('/readyz')).body.error.message).toMatch(/Redis is unavailable|is starting/)
     proxy.up()
     await expect(refused).rejects.toThrow(/noeviction/)
   })

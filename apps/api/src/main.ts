@@ -24,7 +24,7 @@ async function run(): Promise<void> {
   const openTelemetry = await import('@opentelemetry/api').catch(() => null)
   const api = await startApi(config, logger, openTelemetry ? { tracer: openTelemetryTracer(openTelemetry) } : {})
   logger.info({ url: api.url, ...(api.internalUrl && { internalUrl: api.internalUrl }) }, 'api is listening')
-  if (config.isOpen) logger.info('no key is asked for: only this machine can call')
+  if (config.isOpen) logger.info('no key is required; only this machine can call')
   // 'disconnect': whoever started this process is gone.
   for (const signal of ['SIGTERM', 'SIGINT', 'disconnect']) process.on(signal, () => void api.close().then(() => process.exit(0)))
   api.refused.catch(exitWith)

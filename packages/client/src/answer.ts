@@ -17,7 +17,7 @@ export async function errorOf(response: Response): Promise<RivuletError> {
     ...(retryAfterMs !== null && { retryAfterMs }),
   }
   const known = isErrorCode(code) ? code : codeOf(response.status)
-  return new RivuletError(known, message ?? `The server answered ${response.status}`, { cause, ...(details && { details }) })
+  return new RivuletError(known, message ?? `The server returned ${response.status}`, { cause, ...(details && { details }) })
 }
 
 export function unreachable(message: string, cause?: unknown): RivuletError {

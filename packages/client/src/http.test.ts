@@ -121,7 +121,7 @@ describe('what goes wrong', () => {
     const nonsense = { code: 5, message: { a: 1 }, requestId: [], details: ['x', { path: 'input', reason: 'is long' }] }
     const { client } = clientOf([() => json(404, { error: nonsense })])
     const error = await client.tasks.create(body).catch((reason: unknown) => reason)
-    expect(error).toMatchObject({ code: 'not_found', message: 'The server answered 404', cause: { status: 404 } })
+    expect(error).toMatchObject({ code: 'not_found', message: 'The server returned 404', cause: { status: 404 } })
     expect(error).toHaveProperty('details', [{ path: 'input', reason: 'is long' }])
   })
 

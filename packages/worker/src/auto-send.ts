@@ -54,7 +54,7 @@ function checkIterable(updates: unknown): void {
   const isIterable = typeof updates === 'object' && updates !== null && (Symbol.asyncIterator in updates || Symbol.iterator in updates)
   if (isIterable) return
   const hint = updates instanceof Promise ? 'a promise: await it first' : `${updates === null ? 'null' : typeof updates}`
-  throw new RivuletError('bad_call', `turn.autoSend takes an iterable of updates, and was given ${hint}`)
+  throw new RivuletError('bad_call', `turn.autoSend needs an iterable of updates, and got ${hint}`)
 }
 
 function summarize(messages: Message[]): AutoSent {

@@ -59,7 +59,7 @@ export function createMessageHandle(writer: TurnWriter, index: number): MessageH
 
   function current(): Message {
     const message = writer.messageAt(index)
-    if (!message) throw new Error(`Message ${index} is not there`)
+    if (!message) throw new Error(`Message ${index} does not exist`)
     return message
   }
 }

@@ -40,7 +40,7 @@ describe('a handler', () => {
     const { outcome } = await run(handler)
     expect(outcome).toMatchObject({
       status: 'failed',
-      error: { code: 'bad_call', message: `The handler ended before its ${what} had: await it` },
+      error: { code: 'bad_call', message: `The handler ended before its ${what} ended: await it` },
     })
   })
 

@@ -25,7 +25,7 @@ test('what somebody between says, who is not the server, is no answer', async ()
     '',
     () => 502,
   )
-  await expect(gateway.calls.hello({ worker: 'w', agents: [] })).rejects.toThrow('hello was answered 502')
+  await expect(gateway.calls.hello({ worker: 'w', agents: [] })).rejects.toThrow('hello returned 502')
 })
 
 test.each(['', '/', '/under/a/path', '/under/a/path/'])('a server at %j is asked there', async path => {
@@ -40,7 +40,7 @@ test.each(['', '/', '/under/a/path', '/under/a/path/'])('a server at %j is asked
 test('a question that its turn no longer has is ended by its signal, and says why', async () => {
   const abort = new AbortController()
   const { calls } = await serve(count => {
-    if (count === 2) abort.abort(abortReason(turnOver('it was lost')))
+    if (count === 2) abort.abort(abortReason(turnOver('lost')))
     return null
   })
   await expect(calls.history({ turn: 't', claimId: 'c' }, abort.signal)).rejects.toMatchObject({

@@ -87,11 +87,11 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
 
   function checkCall(name: unknown, work: unknown): void {
     if (typeof name !== 'string' || name === '' || name.length > maxStepName || toStorableText(name) !== name)
-      throw new RivuletError('bad_call', `A step has a name of 1 to ${maxStepName} characters`)
-    if (typeof work !== 'function') throw new RivuletError('bad_call', `Step "${name}" needs a function that does its work`)
+      throw new RivuletError('bad_call', `The name of a step must have 1 to ${maxStepName} characters`)
+    if (typeof work !== 'function') throw new RivuletError('bad_call', `Step "${name}" needs a function`)
     if (current)
-      throw new RivuletError('bad_call', `Step "${name}" begins before step "${current.name}" has ended: await one, then take the next`)
-    if (taken.has(name)) throw new RivuletError('bad_call', `Two steps are named "${name}": each is remembered by its name`)
+      throw new RivuletError('bad_call', `Step "${name}" begins before step "${current.name}" has ended: await each step before the next`)
+    if (taken.has(name)) throw new RivuletError('bad_call', `Two steps are named "${name}", but a step is stored by its name`)
   }
 
   async function take(own: Step, work: () => unknown): Promise<Json | undefined> {
@@ -151,11 +151,12 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
     if (!current && !within) return null
     // What is no update, or comes when the turn is over, is for the writer to refuse.
     if (typeof update?.index !== 'number' || update.type === 'custom' || writer.isOver()) return null
-    if (within && within !== current) return new RivuletError('bad_call', `Step "${within.name}" has ended: it has to await what it says`)
+    if (within && within !== current)
+      return new RivuletError('bad_call', `Step "${within.name}" has ended: await all output inside the step`)
     if (!current || (within === current) === update.index >= current.firstIndex) return null
     const { name } = current
     const reason = within
-      ? `Step "${name}" writes message ${update.index}, which was opened before it: a step that is skipped could not`
+      ? `Step "${name}" writes to message ${update.index}, which was opened before it; a skipped step could not do that`
       : `Message ${update.index} is written outside step "${name}" while that is being taken: await the step first`
     return new RivuletError('bad_call', reason)
   }
@@ -170,7 +171,7 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
 export function tooLarge(name: string, maxBytes: number): RivuletError {
   return new RivuletError(
     'step_too_large',
-    `${limitNames.stepsBytes}: step "${name}" is too much to remember, the steps of a turn may hold ${maxBytes} bytes`,
+    `Step "${name}" is too large: the steps of a turn may store at most ${maxBytes} bytes (${limitNames.stepsBytes})`,
   )
 }
 

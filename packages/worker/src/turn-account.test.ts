@@ -33,7 +33,7 @@ test('a model and a tool are told apart by their spans, and summed up when the a
 test('its span says why it failed', () => {
   const ended: unknown[] = []
   const { account } = open({}, {}, { start: (...args) => ({ ...plainTracer.start(...args), end: how => void ended.push(how) }) })
-  account.end('failed', {}, { code: 'deadline_exceeded', message: 'The turn did not end in time' })
+  account.end('failed', {}, { code: 'deadline_exceeded', message: 'The turn exceeded its deadline' })
   expect(ended).toEqual([{ attributes: { 'rivulet.end': 'failed' }, failure: { code: 'deadline_exceeded' } }])
 })
 

@@ -14,8 +14,8 @@ process.on('exit', code => console.log('exit ' + code))
 `
 
 test('it lives, and says so', async () => {
-  const { code, output } = await runProgram("void (async () => { throw turnOver('it has ended') })()")
-  expect(output).toBe('something went on after its turn was over, and nobody waited for it\nexit 0\n')
+  const { code, output } = await runProgram("void (async () => { throw turnOver('ended') })()")
+  expect(output).toBe('code continued after its turn was over, and its error was not handled\nexit 0\n')
   expect(code).toBe(0)
 })
 
@@ -25,9 +25,9 @@ test('it lives, too, when a turn’s signal ends what nobody waits for', async (
     void sleep(60_000, undefined, { signal: abort.signal })
     void fetch('http://127.0.0.1:9', { signal: abort.signal })
     void (async () => { await sleep(60_000, undefined, { signal: AbortSignal.any([abort.signal]) }) })()
-    abort.abort(abortReason(turnOver('it was lost')))
+    abort.abort(abortReason(turnOver('lost')))
   `)
-  expect(output).toBe(`${'something went on after its turn was over, and nobody waited for it\n'.repeat(3)}exit 0\n`)
+  expect(output).toBe(`${'code continued after its turn was over, and its error was not handled\n'.repeat(3)}exit 0\n`)
   expect(code).toBe(0)
 })
 
@@ -48,7 +48,7 @@ test('a program that decides for itself is left to it', async () => {
 })
 
 test('without a worker the process is as it was', async () => {
-  const { code } = await runProgram("stop(); void Promise.reject(turnOver('it has ended'))")
+  const { code } = await runProgram("stop(); void Promise.reject(turnOver('ended'))")
   expect(code).not.toBe(0)
 })
 

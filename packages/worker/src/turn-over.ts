@@ -6,7 +6,7 @@ import { RivuletError } from '@rivulet/protocol'
 import type { Logger } from './logger.ts'
 
 export function turnOver(why: string): RivuletError {
-  return new RivuletError('turn_over', `Nothing can be said in this turn any more: ${why}`)
+  return new RivuletError('turn_over', `The turn is over (${why}); output rejected`)
 }
 
 /** Why the signal of a turn fires: an `AbortError`, which is what libraries know an abort by. */
@@ -34,7 +34,7 @@ const logs = new Set<Logger>()
 function decide(reason: unknown): void {
   const over = turnOverBehind(reason)
   if (over) {
-    for (const log of logs) log.warn({ reason: over.message }, 'something went on after its turn was over, and nobody waited for it')
+    for (const log of logs) log.warn({ reason: over.message }, 'code continued after its turn was over, and its error was not handled')
     return
   }
   // A program with a listener of its own has decided what is to happen.

@@ -119,7 +119,7 @@ describe('the end', () => {
     writer.end('complete')
     await expect(writer.write(delta(0, 'late'))).rejects.toMatchObject({
       code: 'turn_over',
-      message: expect.stringContaining('it has ended'),
+      message: expect.stringContaining('(ended)'),
     })
     await writer.drain()
     expect(said().flat().map(briefly)).toEqual(['message.started 4', 'message.finished 4 complete'])

@@ -124,7 +124,7 @@ export function createTurnWriter({
 
   function checkOpen(): void {
     if (stopped) throw stopped.reason
-    if (hasEnded) throw turnOver('it has ended')
+    if (hasEnded) throw turnOver('ended')
   }
 
   function end(status: Exclude<MessageStatus, 'streaming'>, error?: Failure): void {
@@ -199,7 +199,7 @@ export function createTurnWriter({
       } else {
         if (answer === 'fenced' || answer === 'closed') onFenced()
         lose(
-          answer === 'full' ? new RivuletError('output_too_large', `${limitNames.turnBytes}: the log of this turn is full`) : 'superseded',
+          answer === 'full' ? new RivuletError('output_too_large', `The output of the turn exceeds ${limitNames.turnBytes}`) : 'superseded',
         )
       }
     }
@@ -248,7 +248,7 @@ export function createTurnWriter({
 
   function lose(reason: RivuletError | 'superseded'): void {
     isSuperseded = reason === 'superseded'
-    stop(reason === 'superseded' ? turnOver('it has been taken away') : reason)
+    stop(reason === 'superseded' ? turnOver('another worker has it') : reason)
     onLost(reason)
   }
 

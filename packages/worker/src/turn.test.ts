@@ -83,10 +83,10 @@ describe('a message by hand', () => {
     const { turn, writer, messages } = open()
     const write = async () => {
       await using message = turn.message(text('a'))
-      writer.stop(turnOver('it was lost'))
+      writer.stop(turnOver('lost'))
       await message.append('b')
     }
-    await expect(write()).rejects.toMatchObject({ code: 'turn_over', message: expect.stringContaining('it was lost') })
+    await expect(write()).rejects.toMatchObject({ code: 'turn_over', message: expect.stringContaining('(lost)') })
     expect(messages()).toMatchObject([{ status: 'streaming', content: text('a') }])
   })
 

@@ -185,7 +185,7 @@ export function createWorker(options: WorkerOptions): Worker {
       }
       return await runTurn(agent, turn, deps, claimId)
     } catch (error) {
-      log.warn({ err: error, turnId: turn }, 'turn was not run')
+      log.warn({ err: error, turnId: turn }, 'turn did not run')
       return 'done'
     }
   }
@@ -215,7 +215,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   function refuse(error: unknown): void {
     if (stopping.signal.aborted) return
-    log.error({ reason: fullTextOf(error) }, 'this worker cannot work here')
+    log.error({ reason: fullTextOf(error) }, 'this worker cannot run here')
     void stop().then(() => reject(error))
   }
 
@@ -226,7 +226,7 @@ export function createWorker(options: WorkerOptions): Worker {
     } catch (error) {
       // Its key may not serve its agents: asking again changes nothing.
       if (error instanceof RivuletError && error.code === 'forbidden') refuse(error)
-      else log.info({ reason: fullTextOf(error) }, 'the server does not answer yet')
+      else log.info({ reason: fullTextOf(error) }, 'the server does not respond yet; retrying')
       return false
     }
   }
@@ -238,7 +238,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   async function closeConsumers(): Promise<void> {
     // A process that is told to stop before it had a connection has nothing to close.
-    await started.catch(error => log.info({ reason: fullTextOf(error) }, 'stopped before it had started'))
+    await started.catch(error => log.info({ reason: fullTextOf(error) }, 'stopped before the start was complete'))
     await Promise.all(consumers.map(({ consumer }) => consumer.close()))
   }
 

@@ -71,7 +71,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
   // Answers are made of entities that are valid by construction; their schemas are there for the documentation.
   app.setSerializerCompiler(() => data => JSON.stringify(data))
   app.addHook('onRoute', function ({ method, url }) {
-    if (!isGuarded(this) && !isForAnybody(url)) throw new Error(`${method} ${url} is neither guarded nor for anybody`)
+    if (!isGuarded(this) && !isForAnybody(url)) throw new Error(`${method} ${url} is neither guarded nor public`)
   })
   limitConnections(app, { maxConnections: config.maxConnections, stallMs: config.limits.viewerStallMs }, reason =>
     services.metrics.cutConnections.inc({ reason }),
@@ -133,7 +133,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
 
   function refuseUntilStarted(scope: FastifyInstance): void {
     scope.addHook('onRequest', async () => {
-      if (!services.hasStarted()) throw new RivuletError('dependency_unavailable', 'This process is starting')
+      if (!services.hasStarted()) throw new RivuletError('dependency_unavailable', 'This process is starting; retry')
     })
   }
 }

@@ -18,7 +18,7 @@ export async function* readLog(log: LogReader, task: string, from: Cursor, to?: 
   for (let last = page.at(-1); last && page.length === count; last = page.at(-1)) {
     count = nextCount(page, pageBytes)
     page = await log.read(task, last.cursor, count, to)
-    if (page[0]?.cursor !== last.cursor) throw new RivuletError('dependency_unavailable', 'The log changed while it was read; retry')
+    if (page[0]?.cursor !== last.cursor) throw new RivuletError('dependency_unavailable', 'The log changed while it was being read; retry')
     yield* page.slice(1)
   }
 }

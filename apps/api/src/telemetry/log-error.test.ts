@@ -7,8 +7,12 @@ import { describeError } from './log-error.ts'
 test('of a query that failed neither its values nor what Postgres says about them are told, but why and where', () => {
   const refused = Object.assign(new Error('duplicate key value'), { code: '23505', detail: 'Key (name)=(my secret) exists' })
   const failed = new DrizzleQueryError('insert into tasks values ($1)', ['my secret'], refused)
-  const told = describeError(new RivuletError('dependency_unavailable', 'A database is away', { cause: failed }))
-  expect(told).toMatchObject({ type: 'RivuletError', code: '23505', message: 'A database is away: A query failed: duplicate key value' })
+  const told = describeError(new RivuletError('dependency_unavailable', 'A database is unavailable', { cause: failed }))
+  expect(told).toMatchObject({
+    type: 'RivuletError',
+    code: '23505',
+    message: 'A database is unavailable: A query failed: duplicate key value',
+  })
   expect(JSON.stringify(told)).not.toContain('secret')
   expect(JSON.stringify(told)).toContain('log-error.test.ts')
 })

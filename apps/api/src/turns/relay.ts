@@ -80,7 +80,7 @@ export function createRelay({ db, queue, logger, metrics, tracer = plainTracer }
     } catch (error) {
       hasFailed = true
       fresh.length = 0
-      logger.warn({ err: error }, 'dispatch failed; the reconciler will try again')
+      logger.warn({ err: error }, 'dispatch failed; the reconciler will retry')
     }
   }
 

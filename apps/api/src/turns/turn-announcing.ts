@@ -99,9 +99,9 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
   async function owing(turn: TurnRow, work: () => Promise<boolean>): Promise<boolean> {
     try {
       if (await work()) return true
-      logger.debug(aboutTurn(turn), 'announcement is left to the running turn')
+      logger.debug(aboutTurn(turn), 'the running turn will make the announcement')
     } catch (error) {
-      logger.warn({ ...aboutTurn(turn), err: error }, 'announcement is owed')
+      logger.warn({ ...aboutTurn(turn), err: error }, 'the announcement failed; it will be retried')
     }
     return false
   }

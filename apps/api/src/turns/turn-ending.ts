@@ -81,7 +81,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
       case 'committed':
         if (digest && digestOf(messages) !== digest) {
           metrics.digestMismatches.inc()
-          logger.warn(about, 'the worker folded its turn differently; the log wins')
+          logger.warn(about, 'worker and server folded the turn differently; the log is stored')
         }
         ended(result.turn)
         // failpoint: committed
@@ -94,7 +94,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
         metrics.retries.inc()
         logger.info(
           { ...about, error: logged(outcome.error, outcome.detail), runAt: result.turn.runAt },
-          'attempt failed; the turn is tried again',
+          'attempt failed; the turn will be retried',
         )
         break
       case 'superseded':
@@ -107,7 +107,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
 
   function superseded(turn: TurnRow, epoch: number): Finish {
     metrics.fenced.inc({ write: 'finish' })
-    logger.warn({ ...aboutTurn(turn), epoch }, 'a worker that no longer holds its turn wanted to finish it')
+    logger.warn({ ...aboutTurn(turn), epoch }, 'a worker tried to finish a turn that it no longer holds')
     return { answer: 'superseded', leavesWork: true }
   }
 
@@ -128,7 +128,10 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
   /** The new turn is accepted already: what cannot be completed now is left to the reconciler. */
   async function completeInterrupt(begun: CancelBegun): Promise<void> {
     await complete(begun, 'interrupt').catch(error => {
-      logger.warn({ task: begun.task, turn: begun.seized?.claimed.turn.number, err: error }, 'a cancel is left to the reconciler')
+      logger.warn(
+        { task: begun.task, turn: begun.seized?.claimed.turn.number, err: error },
+        'cancel interrupted; the reconciler will complete it',
+      )
     })
   }
 

@@ -12,7 +12,7 @@ import { toJsonLine } from '../terminal/json-line.ts'
 export function addMigrateCommand(program: Command, context: Context): void {
   program
     .command('migrate')
-    .description("bring the database up to this version's schema")
+    .description("migrate the database to this version's schema")
     .option('--json', 'print the outcome as JSON')
     .action((options: { json?: boolean }) => migrate(context, options))
 }

@@ -36,7 +36,7 @@ export function consoleRoutes(app: FastifyInstance, folder: string = builtConsol
 
   async function sendFile(reply: FastifyReply, from: StaticFiles, name: string, caching: string): Promise<FastifyReply> {
     const file = await from.find(name)
-    if (!file) throw new RivuletError('not_found', 'There is no such file')
+    if (!file) throw new RivuletError('not_found', 'No such file')
     return sendStatic(reply.headers(headers).header('cache-control', caching), file)
   }
 }

@@ -83,7 +83,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const held = turns.filter(({ turn }) => within.has(turn))
     const { lost, takenBack } = await askTwice(() => extendLeases(leases, worker, held, leaseMs))
     metrics.takenBack.inc(takenBack.length)
-    for (const turn of takenBack) request.log.warn({ ...aboutTurn(turn), worker }, 'a worker that was late took its turn back')
+    for (const turn of takenBack) request.log.warn({ ...aboutTurn(turn), worker }, 'a late worker resumed its turn')
     return { lost: [...ids.filter(id => !within.has(id)), ...lost] }
   })
 
@@ -96,7 +96,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     if (!reopened || !(await announcing.announceStart(reopened))) {
       metrics.fenced.inc({ write: 'reopen' })
       const turn = await findTurn(db, body.turn)
-      log.warn({ ...(turn && aboutTurn(turn)), epoch: body.epoch }, 'a worker that no longer holds its turn wanted to reopen its log')
+      log.warn({ ...(turn && aboutTurn(turn)), epoch: body.epoch }, 'a worker tried to reopen the log of a turn that it no longer holds')
       return { answer: 'superseded' as const }
     }
     metrics.reopened.inc()
@@ -113,7 +113,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     if (answer === 'superseded') {
       metrics.fenced.inc({ write: 'step' })
       const turn = await findTurn(db, body.turn)
-      log.warn({ ...(turn && aboutTurn(turn)), step: body.name }, 'a worker that no longer holds its turn wanted to remember a step')
+      log.warn({ ...(turn && aboutTurn(turn)), step: body.name }, 'a worker tried to store a step of a turn that it no longer holds')
     }
     return { answer }
   })
@@ -124,7 +124,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const released = await (body.blocked ? endBlocked(body, body.blocked) : releaseTurn(db, body))
     relay.kick()
     const turn = await findTurn(db, body.turn)
-    log.info({ ...(turn && aboutTurn(turn)), epoch: body.epoch, released }, 'a worker gave a turn back')
+    log.info({ ...(turn && aboutTurn(turn)), epoch: body.epoch, released }, 'a worker released a turn')
     return { answer: released ? ('released' as const) : ('superseded' as const) }
   })
 

@@ -60,7 +60,8 @@ async function reserve(tx: Transaction, request: IdempotencyKey): Promise<Answer
 
 function answerOf(earlier: typeof idempotencyKeys.$inferSelect, fingerprint: string): Answer {
   if (earlier.status === null) throw inFlight()
-  if (earlier.fingerprint !== fingerprint) throw new RivuletError('idempotency_key_reused', 'This key was used for another request')
+  if (earlier.fingerprint !== fingerprint)
+    throw new RivuletError('idempotency_key_reused', 'This Idempotency-Key was used for another request')
   return { status: earlier.status, body: earlier.body ?? null }
 }
 
@@ -90,5 +91,5 @@ export const keptFor = `interval '24 hours'`
 const dayAgo = sql`now() - ${sql.raw(keptFor)}`
 
 export function inFlight(): RivuletError {
-  return new RivuletError('in_flight', 'The first request under this key is still being answered')
+  return new RivuletError('in_flight', 'The first request with this Idempotency-Key is still running')
 }

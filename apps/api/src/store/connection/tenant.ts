@@ -20,5 +20,5 @@ export function isOf(tenant: Tenant, column: PgColumn): SQL | undefined {
 
 /** The one answer for a task that is not there and for one that is somebody else's. */
 export function taskNotFound(): RivuletError {
-  return new RivuletError('task_not_found', 'There is no such task')
+  return new RivuletError('task_not_found', 'No such task')
 }

@@ -64,7 +64,7 @@ describe('a turn that', () => {
     expect(runs).toEqual([next.id])
   })
 
-  test('[item 140] [B28] runs is aborted, with those behind it; what it has said stays', async () => {
+  test('runs is aborted, with those behind it; what it has said stays', async () => {
     const { task } = await platform.client.createTask(scripted(long, { input: 'go' }))
     await platform.client.addTurn(task.id, { input: 'second' })
     await platform.client.addTurn(task.id, { input: 'third' })

@@ -16,7 +16,7 @@ afterAll(() => platform.close())
 
 const long = [say(0, 'so far'), rest(60_000), say(0, ', and never this')]
 
-test('[item 89] a task is accepted with its turn, runs, and its messages are stored', async () => {
+test('a task is accepted with its turn, runs, and its messages are stored', async () => {
   const { status, body } = await platform.client.post<Accepted>('/v1/tasks', {
     agent: 'echo',
     input: 'hello, world',
@@ -190,7 +190,7 @@ describe('input to a task that is busy', () => {
     expect((await platform.client.waitForEnd(task.id)).turns.at(-1)?.status).toBe('completed')
   })
 
-  test('[B47] interrupt: what runs is canceled with what it has said, and the new turn runs', async () => {
+  test('interrupt: what runs is canceled with what it has said, and the new turn runs', async () => {
     const { task } = await platform.client.createTask(scripted(long, { input: 'one' }))
     await untilSaid(task.id, 'so far')
     await platform.client.addTurn(task.id, { input: 'waiting', params: { steps: [] } })

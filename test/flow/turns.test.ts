@@ -53,7 +53,7 @@ describe('turns of one task', () => {
 })
 
 describe('a failed attempt', () => {
-  test('[B38] is tried again after a pause, under the same indexes, and leaves nothing behind', async () => {
+  test('is tried again after a pause, under the same indexes, and leaves nothing behind', async () => {
     const attempts = {
       1: [say(0, 'first try'), say(1, 'more'), fail('not yet')],
       2: [say(0, 'second try'), fail('still not')],
@@ -81,7 +81,7 @@ describe('a failed attempt', () => {
     expect(pauses[1]).toBeGreaterThanOrEqual(1_600)
   })
 
-  test.each(modes)('[B28] that was the last one fails the turn and keeps what it said (%s)', async mode => {
+  test.each(modes)('that was the last one fails the turn and keeps what it said (%s)', async mode => {
     const steps = [
       start(0, { type: 'text', text: 'done' }),
       { done: { index: 0 } },

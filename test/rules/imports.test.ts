@@ -10,7 +10,7 @@ const knownCircles = [
   'import cycle: apps/api/src/store/turns/finish-turn.ts → apps/api/src/store/turns/end-only.ts → apps/api/src/store/turns/finish-turn.ts',
 ]
 
-test('[item 38] this repository keeps its import rules', { timeout: 60_000 }, () => {
+test('this repository keeps its import rules', { timeout: 60_000 }, () => {
   const tree = readTree()
   expect(tree.sources.length).toBeGreaterThan(0)
   expect(violationsIn(tree)).toEqual(knownCircles)

@@ -53,7 +53,7 @@ describe.each([
     ['the provider alone, in a run that is streamed', false, true],
     ['provider and hooks', true, false],
     ['provider and hooks, in a run that is streamed', true, true],
-  ])('[item 116] [item 117] %s: everything is said once, and the run has its result', async (_, withHooks, stream) => {
+  ])('%s: everything is said once, and the run has its result', async (_, withHooks, stream) => {
     const model = await startModelServer(replies)
     const runner = createRunner(model, useResponses)
     if (withHooks) tellTurn(runner)
@@ -122,7 +122,7 @@ test('a handoff is told, with its call and its answer', async () => {
   )
 })
 
-test('[item 118] turns that run side by side with one runner do not hear each other', async () => {
+test('turns that run side by side with one runner do not hear each other', async () => {
   const model = await startModelServer(request => {
     const asked = JSON.stringify(request.messages)
     const name = /"I am (\w+)"/.exec(asked)?.[1] ?? ''

@@ -49,7 +49,7 @@ function open(replies: Reply[] = [], reopenedAs: (number | null | Error)[] = [],
 }
 
 describe('speaking', () => {
-  test('[B34] the first word leaves at once; what is said while it is on its way leaves together, merged', async () => {
+  test('the first word leaves at once; what is said while it is on its way leaves together, merged', async () => {
     const first = promise<AppendAnswer>()
     const { writer, appends, said } = open([first.promise])
     await writer.write(delta(0, 'a'))

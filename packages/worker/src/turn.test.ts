@@ -205,7 +205,7 @@ describe('misuse', () => {
 })
 
 describe('history', () => {
-  test('[item 34] leaves out what did not complete, unless asked', async () => {
+  test('leaves out what did not complete, unless asked', async () => {
     const past = (['complete', 'failed', 'aborted'] as const).map((status, index) => message(index, { status }))
     const { turn } = open(past)
     expect((await turn.history()).map(({ index }) => index)).toEqual([0])

@@ -4,7 +4,7 @@
  *
  * FAILPOINTS says what is armed: `committed=kill`, `appended=throw@3`, `claimed=stall:800%0.1`, separated by commas. `@n` means the n-th time
  * (the first without it), `%p` any time, with that probability. A failpoint that stands behind an action and throws is "do it, then throw".
- * One that stalls keeps the whole process from doing anything, one that delays only whoever comes by: others overtake it. A trap that springs
+ * One that stalls keeps the whole process from doing anything, one that delays stops only the current call: others overtake it. A trap that springs
  * says so in the output of its process. JOURNAL is a folder: what passes a failpoint is noted there, as NDJSON.
  */
 import { appendFileSync, writeSync } from 'node:fs'

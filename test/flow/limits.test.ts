@@ -15,8 +15,8 @@ let platform: Platform
 beforeAll(async () => {
   // Sixteen megabytes at a time on a busy machine: nothing here is about leases.
   platform = await startPlatform({ env: { LEASE_MS: '20000' } })
-  // An agent that is known, and that nobody runs.
-  await platform.client.post('/internal/hello', { worker: 'nobody', agents: [{ name: 'idle', description: '' }] })
+  // A registered agent that no worker runs.
+  await platform.client.post('/internal/hello', { worker: 'none', agents: [{ name: 'idle', description: '' }] })
 })
 afterAll(() => platform.close())
 
@@ -169,7 +169,7 @@ test('[input 35] a hundred turns of a task may wait, and one more may not', asyn
   await platform.client.cancel(body.task.id)
 })
 
-test('every limit is what the API was started with, its error names it, and workers are told theirs', async () => {
+test('every limit has its configured value, its error names it, and workers receive theirs', async () => {
   const env = {
     ...{ MAX_BODY_BYTES: '65536', MAX_JSON_DEPTH: '8', MAX_JSON_ITEMS: '1000', MAX_QUEUED_TURNS_PER_TASK: '1' },
     ...{ MAX_DELTA_BYTES: '2048', MAX_TURN_BYTES: '4096', MAX_STEPS_BYTES: '8192' },
@@ -184,7 +184,7 @@ test('every limit is what the API was started with, its error names it, and work
   const { body } = await client.post<Accepted>('/v1/tasks', { agent: 'idle', input: 'first' })
   const refused = expectError(await client.post(`/v1/tasks/${body.task.id}/turns`, {}), 429, 'too_many_turns')
   expect(refused.message).toMatch(/at most 1 waiting turns \(MAX_QUEUED_TURNS_PER_TASK\)/)
-  const claim = await client.post('/internal/claim', { worker: 'nobody', turn: body.turn?.id, claimId: 'one' })
+  const claim = await client.post('/internal/claim', { worker: 'none', turn: body.turn?.id, claimId: 'one' })
   expect(claim.body).toMatchObject({ answer: 'claimed', limits: { deltaBytes: 2_048, turnBytes: 4_096, stepsBytes: 8_192 } })
   await client.cancel(body.task.id)
 })

@@ -21,7 +21,7 @@ afterAll(() => platform.close())
 const info = 30
 const debug = 20
 
-test('a viewer that joins, at level debug; a log that is reopened; and the gap that its viewers are told of', async () => {
+test('a viewer that joins, at level debug; a log that is reopened; and the gap that its viewers receive', async () => {
   const { task, claim, claimId } = await claimed()
   const before = { reopened: await metric(platform.url, 'rivulet_logs_reopened_total'), gaps: await snapshots('gap') }
   const viewers = [1, 2, 3].map(() => watch(task.id, { urls: [platform.url] }))
@@ -36,7 +36,7 @@ test('a viewer that joins, at level debug; a log that is reopened; and the gap t
   expect(await metric(platform.url, 'rivulet_logs_reopened_total')).toBe(before.reopened + 1)
 
   const isTold = ({ data }: { data: { type: string } }) => data.type === 'snapshot'
-  await Promise.all(viewers.map(viewer => viewer.until('it is told of the gap', ({ frames }) => frames().filter(isTold).length === 2)))
+  await Promise.all(viewers.map(viewer => viewer.until('it receives the gap', ({ frames }) => frames().filter(isTold).length === 2)))
   // However many they are: it happened once.
   expect(await logged(task, 'sent a snapshot to viewers', { reason: 'gap' })).toMatchObject([{ level: info, turn: 1, viewers: 3 }])
   expect(await snapshots('gap')).toBe(before.gaps + 3)
@@ -82,7 +82,7 @@ test('a turn that was never sent to the queue, and one whose job is lost', async
   await until('its job is there', async () => (await platform.redis.exists(job)) === 1)
   const isSent = async () => (await platform.pg.query('select from outbox')).rowCount === 0
   await until('one that was left behind is mended', async () => {
-    // Whoever is just sending something may take it along.
+    // A process that is just sending intents may send this one too.
     if (await isSent()) await platform.pg.query('insert into outbox (turn) values ($1)', [turn.id])
     return linesAbout(task, 'reconciler repaired', { kind: 'outbox', turn: 1 }).length > 0
   })

@@ -1,4 +1,4 @@
-/** Starting in any order: whoever is first waits for the others, without being started again. */
+/** Processes start in any order: each waits for the others, without a restart. */
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'

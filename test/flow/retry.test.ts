@@ -1,4 +1,4 @@
-/** Another try: after a failure, and after a death, which are counted apart. Nobody ever sees two attempts at once. */
+/** Retries after a failure and after a death, which are counted separately. No viewer ever sees two attempts at once. */
 import { emptyState, messagesOf, type TaskState } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** Somebody else's runner in our turns: one provider and one set of hooks for a whole process, known by their shape alone. */
+/** A runner of another SDK in our turns: one provider and one set of hooks for a whole process, known by their shape alone. */
 import { EventEmitter } from 'node:events'
 import type { Message } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
@@ -57,7 +57,7 @@ test('a provider streams through the turn, and who asked it still gets the whole
   })
 })
 
-test('the provider tells what the model says, the hooks tell tools and handoffs, and nothing is told twice', async () => {
+test('the provider streams the output of the model, the hooks stream tools and handoffs, and nothing is sent twice', async () => {
   const runner = new EventEmitter()
   tellTurn(runner as unknown as RunnerLike)
   const { messages, notices } = await run('hooks', async () => {

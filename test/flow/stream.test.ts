@@ -1,4 +1,4 @@
-/** What a viewer is told of a task: from where on, until when, and in which frames. */
+/** What a viewer receives of a task: from which event to which, and in which frames. */
 import type { Event } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { faultsOfViewers } from '../support/judge-viewers.ts'
@@ -274,7 +274,7 @@ describe('creating and streaming in one request', () => {
   })
 
   test('a request that is refused is refused as ever', async () => {
-    const answer = await platform.client.post<ErrorAnswer>('/v1/tasks', { agent: 'nobody' }, { accept: 'text/event-stream' })
+    const answer = await platform.client.post<ErrorAnswer>('/v1/tasks', { agent: 'unknown' }, { accept: 'text/event-stream' })
     expect([answer.status, answer.body.error.code]).toEqual([422, 'unknown_agent'])
   })
 })

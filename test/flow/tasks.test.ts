@@ -118,7 +118,7 @@ describe('Idempotency-Key', () => {
     await platform.client.cancel(task.id)
   })
 
-  test('[input 34] while the first request is in flight, the second is told to come back', async () => {
+  test('[input 34] while the first request is in flight, the second gets 409 and Retry-After', async () => {
     const first = await platform.pg.connect()
     try {
       await first.query('begin')
@@ -134,7 +134,7 @@ describe('Idempotency-Key', () => {
 
   test('a request that failed is not remembered', async () => {
     const headers = { 'idempotency-key': 'failed-first' }
-    expect((await platform.client.post('/v1/tasks', { agent: 'nobody-knows-me' }, headers)).status).toBe(422)
+    expect((await platform.client.post('/v1/tasks', { agent: 'never-registered' }, headers)).status).toBe(422)
     expect((await platform.client.post('/v1/tasks', { agent: 'echo', input: 'now' }, headers)).status).toBe(201)
   })
 })

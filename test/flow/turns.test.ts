@@ -132,7 +132,7 @@ describe('time', () => {
 
   test('a turn that no worker takes runs out of it as well', async () => {
     await platform.client.post('/internal/hello', { worker: 'gone', agents: [{ name: 'idle', description: '' }] })
-    const { task, turns, messages } = await platform.client.finishedTask({ agent: 'idle', input: 'anybody?', timeoutMs: 300 })
+    const { task, turns, messages } = await platform.client.finishedTask({ agent: 'idle', input: 'hello?', timeoutMs: 300 })
     expect(turns).toMatchObject([{ status: 'failed', attempt: 0, error: { code: 'deadline_exceeded' } }])
     expect(messages).toEqual([])
     expect(await faultsOf(platform, task.id)).toEqual([])

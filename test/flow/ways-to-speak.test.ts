@@ -17,7 +17,7 @@ afterAll(() => platform.close())
 const chunks = ['The ', 'answer ', 'is 42.']
 
 describe('auto send', () => {
-  test('opens, streams and closes by itself, and answers the messages that are stored', async () => {
+  test('opens, streams and closes by itself, and returns the stored messages', async () => {
     let sent: AutoSent | undefined
     const { task, messages } = await run('auto', async turn => {
       sent = await turn.autoSend(chunks.map(chunk => delta(0, chunk)))
@@ -107,7 +107,7 @@ describe('by hand', () => {
   })
 })
 
-test('a turn that nobody watches is complete, and stored', async () => {
+test('a turn without viewers is complete, and stored', async () => {
   const say: AgentHandler = async turn => {
     await turn.autoSend([...chunks.map(chunk => delta(0, chunk)), done(0)])
   }

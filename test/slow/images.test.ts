@@ -2,7 +2,7 @@
  * The images' steps as plain commands, in folders instead of containers: what the Dockerfile copies and runs is copied and run, and what it and
  * docker-compose.yml start is started, as a user without rights where this one has them, on the engines of the test.
  *
- * Addresses are the test's own: a name like `redis` is nobody's here, and a port may be somebody's.
+ * Addresses are the test's own: a name like `redis` does not resolve here, and a port may be taken.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'

@@ -31,7 +31,7 @@ test.each([
   expect(() => evaluate(expression)).toThrow(reason)
 })
 
-test('whatever it is given, it answers a number or says why not', () => {
+test('for any input it returns a number or throws with a reason', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom(...'0123456789.+-*/%^() x') }), expression => {
       try {

@@ -12,7 +12,7 @@ try {
   const config = readConfig(process.env)
   const log = pino({ level: config.LOG_LEVEL })
   const files = process.argv.length > 2 ? process.argv.slice(2) : config.AGENT_FILES
-  // Whoever wants traces starts this process with an SDK; without one these go nowhere.
+  // To collect traces, start this process with an OpenTelemetry SDK; without one the spans are discarded.
   const openTelemetry = await import('@opentelemetry/api').catch(() => null)
   const worker = createWorker({
     agents: await agentsOf(config, files),
@@ -29,7 +29,7 @@ try {
     observer: await serveMetrics(config, log),
     isolation: { turn: config.RIVULET_ISOLATED_TURN, start: startAgain, maxTurns: config.MAX_ISOLATED_TURNS },
   })
-  // 'disconnect': whoever started this process is gone. A second call finds the worker stopping already.
+  // 'disconnect': the parent process has exited. A second call has no effect, because the worker is already stopping.
   for (const signal of ['SIGTERM', 'SIGINT', 'disconnect']) process.on(signal, () => void worker.stop().then(() => process.exit(0)))
   worker.refused.catch(exitWith)
 } catch (error) {

@@ -1,4 +1,4 @@
-/** The command line in this process, with pens that remember. What it does to a platform is told in test/flow/cli.test.ts. */
+/** The command line in this process, with recording pens. test/flow/cli.test.ts tests it against a platform. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { CommanderError } from 'commander'

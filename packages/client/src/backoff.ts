@@ -1,6 +1,6 @@
 /** How long to wait before the next try, and waiting. */
 
-/** Calls back when it is worth trying again at once; answers how to stop that. */
+/** Calls back when an immediate retry is worthwhile; returns a function that stops that. */
 export type WakeUps = (wake: () => void) => () => void
 
 const firstDelayMs = 100

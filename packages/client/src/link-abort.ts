@@ -10,7 +10,7 @@ export function linkAbort(signal: AbortSignal | undefined): { controller: AbortC
   }
 }
 
-/** What somebody else promised, or the signal's reason if that comes first: the promise may take for ever, and cannot be told to stop. */
+/** The result of a promise, or the signal's reason if that comes first, because the promise may never settle and cannot be aborted. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | null | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal?.reason)

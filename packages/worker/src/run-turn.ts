@@ -1,7 +1,7 @@
 /**
  * One turn in this process, from the claim to the server's word that it is stored.
  *
- * Whatever the handler does (returns, throws, hangs), the turn ends in one of four ways: finished with an outcome, lost to somebody else, given
+ * Whatever the handler does (returns, throws, hangs), the turn ends in one of four ways: finished with an outcome, lost to another worker, given
  * back, or never ours. A handler that does not listen to its signal is left behind: nothing it writes afterwards gets anywhere.
  */
 import { randomUUID } from 'node:crypto'
@@ -43,7 +43,7 @@ export type RunTurnDeps = {
   log: Logger
   /** Registers the turn for heartbeats. */
   hold: (turn: RunningTurn, place: Place) => Lease
-  /** The log refused a write: somebody else has the turn. */
+  /** The log rejected a write, because another worker has the turn. */
   onFenced: () => void
   tracer?: Tracer | undefined
   observer?: WorkerObserver | undefined
@@ -105,7 +105,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
       epoch: () => writer.position().epoch,
       isSettled: writer.isSettled,
       lose: () => interrupt({ how: 'lost' }),
-      // What has ended is finished here: nobody else has to do it again.
+      // A handler that has ended is finished here, so that no other worker runs the turn again.
       giveBack: () => (isEnding ? undefined : interrupt({ how: 'released' })),
     },
     'here',

@@ -3,7 +3,7 @@
  *
  * Steps are taken one at a time, each under a name of its own. A step's messages are those that are opened in it, and they are closed before it
  * is remembered; a step that throws, or whose turn is over, is not. Since a step may be skipped, it leaves nothing behind but these messages and
- * its result: it does not write what was opened before it, and nobody else opens a message meanwhile.
+ * its result: it does not write to earlier messages, and no other code opens a message meanwhile.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import {
@@ -60,7 +60,7 @@ type Step = { name: string; firstIndex: number; turn: symbol }
  */
 const speaker = new AsyncLocalStorage<Step>()
 
-/** `writer` is the turn's, for everybody who speaks in it: it holds them to what belongs in a step and what does not. */
+/** `writer` is the turn's writer for all its output; it enforces the rules of steps. */
 export function createSteps({ writer, remembered, remember, maxBytes }: StepsDeps): { writer: TurnWriter; step: TakeStep } {
   const memories = new Map(remembered.map(({ name, memory }) => [name, memory]))
   const taken = new Set<string>()
@@ -161,7 +161,7 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
     return new RivuletError('bad_call', reason)
   }
 
-  /** Whoever speaks in a step of another turn is outside of the steps of this one. */
+  /** Code in a step of another turn is outside the steps of this one. */
   function stepWithin(): Step | undefined {
     const step = speaker.getStore()
     return step?.turn === turn ? step : undefined

@@ -1,4 +1,4 @@
-/** What becomes of a process in which something is said too late, and nobody waits for it: seen from outside, in a process of its own. */
+/** What happens to a process with output after the end of a turn whose rejection is not handled, in a separate process. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
@@ -19,7 +19,7 @@ test('it lives, and says so', async () => {
   expect(code).toBe(0)
 })
 
-test('it lives, too, when a turn’s signal ends what nobody waits for', async () => {
+test('it survives the unhandled rejection of a call that the turn’s signal aborts', async () => {
   const { code, output } = await runProgram(`
     const abort = new AbortController()
     void sleep(60_000, undefined, { signal: abort.signal })
@@ -36,7 +36,7 @@ test('an abort that is no turn’s is a rejection like any other', async () => {
   expect(code).not.toBe(0)
 })
 
-test('any other rejection that nobody handles ends it, as ever', async () => {
+test('any other unhandled rejection ends it, as usual', async () => {
   const { code, errors } = await runProgram("void Promise.reject(new RivuletError('message_closed', 'a mistake'))")
   expect(code).not.toBe(0)
   expect(errors).toContain('a mistake')

@@ -1,6 +1,6 @@
 /**
- * A turn that is over: it has ended, was canceled, lost or given back. Whoever waits for what they say in it is told so, and whatever waits
- * with its signal ends; a handler that was interrupted ends by either.
+ * A turn that is over: it has ended, or was canceled, lost or released. Code that awaits its output gets `turn_over`, and a call that waits
+ * with its signal is aborted; either ends an interrupted handler.
  */
 import { RivuletError } from '@rivulet/protocol'
 import type { Logger } from './logger.ts'
@@ -15,9 +15,9 @@ export function abortReason(over: RivuletError): Error {
 }
 
 /**
- * Keeps the process, and every other turn in it, alive when something came too late, or was ended by its turn's signal, and nobody waited for
- * it: a cancel is no reason to end other turns. Any other rejection that nobody handles ends the process, as it does without us. Answers what
- * takes the guard away.
+ * Keeps the process, and every other turn in it, alive when late output, or a call that its turn's signal aborted, rejects without a handler for
+ * it, because a cancel must not end other turns. Any other unhandled rejection ends the process, as in plain Node. Returns a function that
+ * removes the guard.
  */
 export function surviveLateWords(log: Logger): () => void {
   if (logs.size === 0) process.on('unhandledRejection', decide)

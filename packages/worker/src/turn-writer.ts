@@ -47,7 +47,7 @@ export type TurnWriter = {
   reopen(): Promise<void>
   /** Nothing is said or sent any more. */
   stop(reason: unknown): void
-  /** Whether somebody else has the turn now. */
+  /** Whether another worker has the turn now. */
   isSuperseded(): boolean
   messageAt(index: number): Message | undefined
   messages(): Message[]
@@ -64,7 +64,7 @@ export type TurnWriterDeps = {
   appender: Appender
   /** Asks the server for a new epoch; null when the turn is no longer ours. */
   askReopen: (epoch: number) => Promise<number | null>
-  /** The log refused an append, because somebody else has the turn. */
+  /** The log rejected an append, because another worker has the turn. */
   onFenced: () => void
   /** The first time that words are said. */
   onFirstWords?: (() => void) | undefined
@@ -187,7 +187,7 @@ export function createTurnWriter({
     while (pending.length > 0 && !stopped) {
       const batch = pending.splice(0, maxEntriesPerAppend)
       const answer = await appendUntilAnswered(batch)
-      // Whoever stopped it has said why, and the turn may still be ours to end.
+      // The caller of `stop` gave the reason, and this worker may still have to finish the turn.
       if (answer === 'stopped') return
       if (answer === 'ok' || answer === 'duplicate') {
         appended += batch.length

@@ -10,7 +10,7 @@ import { createTurnWriter, type TurnWriter } from './turn-writer.ts'
 const task = '01890000-0000-7000-8000-000000000000'
 
 describe('autoSend', () => {
-  test('numbers its messages from 0, wherever the turn stands, and answers what it sent', async () => {
+  test('numbers its messages from 0, at any index of the task, and returns the sent messages', async () => {
     const { turn, messages } = open()
     await turn.send('before')
     const sent = await turn.autoSend([start(0, text('a')), delta(0, 'b'), start(1, toolRequest('c', 'add')), done(0)])
@@ -112,7 +112,7 @@ describe('a message by hand', () => {
     expect(thought.current().content).toEqual({ type: 'reasoning', summary: [], content: ['hm'] })
   })
 
-  test('refuses what comes after its close', async () => {
+  test('rejects writes after its close', async () => {
     const { turn } = open()
     const message = turn.message(text('a'))
     await message.finish()

@@ -78,7 +78,7 @@ export function isGuarded(scope: FastifyInstance): boolean {
 
 const mark = 'isGuarded'
 
-/** Where no key is asked for, a page of somebody else's could come by a domain of its own that leads to this machine. */
+/** Without keys, a foreign page could point its own domain at this machine (DNS rebinding). */
 function local({ headers: { host } }: FastifyRequest): Principal {
   const name = hostNameOf(host)
   if (name.includes('.') && !isOfThisMachine(name))

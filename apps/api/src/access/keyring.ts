@@ -1,4 +1,4 @@
-/** Making, listing and revoking keys, on the database itself: whoever may do that needs no other permission. */
+/** Creates, lists and revokes keys in the database itself, so access to the database is the only permission it needs. */
 import { nameRule, nameSchema, RivuletError } from '@rivulet/protocol'
 import { insertKey, type KeyRow, listKeys, revokeKey } from '../store/access/keys.ts'
 import { type Scope, scopes } from '../store/access/scopes.ts'

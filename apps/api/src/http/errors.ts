@@ -76,7 +76,7 @@ export function notFound(request: FastifyRequest, reply: FastifyReply): FastifyR
 
 const methods = ['GET', 'POST', 'DELETE'] as const
 
-/** A path is made of names of fields. One that is no plain name is somebody's text, and is not said back. */
+/** A path consists of field names. A name that is not plain may be text of the caller, so it is not repeated. */
 function withoutInput({ path, reason }: ErrorDetail): ErrorDetail {
   return { path: path.replaceAll(/[^/]+/g, name => (/^[\w.-]{1,64}$/.test(name) ? name : '?')), reason }
 }

@@ -1,7 +1,7 @@
 /**
  * Requests that are refused by their head, or that Node could not even parse: they get the one shape of an error, too.
  *
- * Node by itself answers some of them with nothing, and drops the headers beyond its limit without a word.
+ * Node itself sends no response to some of them, and silently drops headers above its limit.
  */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'

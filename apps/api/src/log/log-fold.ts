@@ -54,7 +54,7 @@ export function foldEvent(before: TaskState, event: Event, cursor: Cursor, onBad
   }
 }
 
-/** The event of an entry, or null where somebody put something else into the task's log. */
+/** The event of an entry, or null if the entry is not an event of this task. */
 export function decodeEntry(task: string, { json }: LogEntry): Event | null {
   try {
     const event = parseEvent(JSON.parse(json))

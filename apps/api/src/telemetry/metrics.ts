@@ -1,7 +1,7 @@
 /**
  * What an operator can ask of this process. One registry per server, so that several can live in one test.
  *
- * Everything is declared here, with a sentence; docs/operations.md has the same list. Labels have few values: what comes from outside is either
+ * Everything is declared here, with a sentence; docs/operations.md has the same list. Labels have few values: those from outside are either
  * from a table of ours or bounded.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'

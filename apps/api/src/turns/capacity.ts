@@ -2,7 +2,7 @@
  * Whether there is room for new work: Redis has memory to spare, not too many turns wait, and a tenant has no more than its share. Looked at once
  * a second, never for a request.
  *
- * What runs goes on: only what is new is refused, early enough that what was accepted can end. What cannot be looked at refuses nobody: while
+ * Running turns continue: only new work is rejected, early enough that accepted work can end. A limit that cannot be checked rejects nothing: while
  * Redis is unavailable tasks are accepted and wait, and without Postgres there is nothing to accept.
  */
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -169,7 +169,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     try {
       await work()
     } catch (error) {
-      // 55P03 and 40: somebody else holds this one task, or went first.
+      // 55P03 and 40: another transaction holds this task, or committed first.
       if (isDatabaseAway(error) && !/^(55P03|40)/.test(sqlStateOf(error) ?? '')) throw error
       logger.warn({ kind, ...about, err: error }, 'reconciler repair failed; retrying')
     }

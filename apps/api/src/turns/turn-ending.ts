@@ -1,6 +1,6 @@
 /**
  * How a turn ends: fold its log, commit, announce. A worker that is done, a cancel, a passed deadline and a worker that died too often all come
- * through here, so stored text is streamed text by construction, and whoever sees `turn.finished` may read the rows.
+ * through here, so stored text is streamed text by construction, and a viewer that sees `turn.finished` can read the rows.
  */
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import {
@@ -191,7 +191,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     if (ranMs !== null) metrics.turnRun.observe({ agent, status }, ranMs / 1_000)
     if (ranMs !== null) metrics.turnAttempts.observe({ agent }, attempt)
     const times = { ...(waitedMs !== null && { waitedMs }), ...(ranMs !== null && { ranMs }) }
-    // Why somebody canceled is theirs to know.
+    // The reason of a cancel is private to the caller, so it is not logged.
     const failure = status === 'canceled' ? error && { code: error.code } : logged(error, errorDetail)
     const tries = { ...(failures > 0 && { failures }), ...(deaths > 0 && { deaths }) }
     logger.info({ ...aboutTurn(turn), agent: turn.agent, status, ...times, ...tries, by, error: failure ?? undefined }, 'turn ended')

@@ -28,7 +28,7 @@ export type CheckupOptions = {
   /** PATH. */
   path: string | undefined
   connection: Connection
-  /** Whether somebody said where Rivulet is; then it has to be there. */
+  /** Whether the user set a URL; then a platform must run there. */
   isConnectionGiven: boolean
 }
 

@@ -18,7 +18,7 @@ export function addMigrateCommand(program: Command, context: Context): void {
 }
 
 async function migrate({ environment, out, err }: Context, options: { json?: boolean }): Promise<void> {
-  // With --json, stdout is one object; what happens on the way is told beside it.
+  // With --json, stdout is one object; progress goes to stderr.
   const aside = options.json ? err : out
   const write = (line: string) => aside.write(`${line}\n`)
   const postgres = await openPostgres({ ...readConfig(environment), environment, write })

@@ -9,7 +9,7 @@ import { sentenceOf } from '../terminal/failure-sentence.ts'
 import { toJsonLine } from '../terminal/json-line.ts'
 import type { Pen } from '../terminal/pen.ts'
 
-/** Ctrl-C comes twice where npm passes on what the terminal has sent to everybody. */
+/** Ctrl-C arrives twice if npm forwards the signal that the terminal has sent to all processes. */
 const sameKeyMs = 200
 
 type RunOptions = { url?: string; key?: string; params?: Json; name?: string; detach?: boolean; json?: boolean }

@@ -199,7 +199,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
     },
   )
 
-  /** Whoever asks again, under the same key, has its share already. */
+  /** A repeated request with the same Idempotency-Key was counted before. */
   async function requireShare(request: FastifyRequest): Promise<void> {
     const { tenant } = request.principal
     const refusal = capacity.refusalOf(tenant)

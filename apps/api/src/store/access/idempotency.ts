@@ -1,4 +1,4 @@
-/** Answers that were given under an Idempotency-Key, kept for a day: the same request gets the same answer, and is carried out once. */
+/** Responses under an Idempotency-Key, kept for a day: the same request gets the same response, and runs once. */
 import { type Json, RivuletError } from '@rivulet/protocol'
 import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
@@ -15,7 +15,7 @@ export type IdempotencyKey = { tenant: Tenant; key: string; fingerprint: string 
 
 /**
  * Runs `work` in a transaction that also remembers its answer. A second request under the same key waits for the first one's commit; where
- * that takes too long it is told that the first is still in flight.
+ * the wait is too long, the second request gets `in_flight`.
  */
 export async function runOnce(
   db: Database,
@@ -75,7 +75,7 @@ async function insertKey(tx: Transaction, row: IdempotencyKey): Promise<boolean>
   }
 }
 
-/** Answers hold what was asked for: where tasks are kept for less than a day, so are they. */
+/** Responses contain request data, so they are not kept longer than tasks. */
 export async function forgetOldKeys(db: Database, keptMs: number | null): Promise<void> {
   const longAgo = keptMs === null ? dayAgo : sql`greatest(${dayAgo}, ${msAgo(keptMs)})`
   await db.delete(idempotencyKeys).where(lt(idempotencyKeys.createdAt, longAgo))

@@ -13,7 +13,7 @@ type Applied = Omit<Migration, 'name'>
 export type SchemaDemand = {
   pool: Pool
   logger: FastifyBaseLogger
-  /** The database to bring up to date first; null: it is somebody else's business. */
+  /** The database to migrate first; null: another program migrates it. */
   migrateUrl: string | null
   allowNewer: boolean
 }

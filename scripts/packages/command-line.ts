@@ -43,8 +43,8 @@ export async function buildCommandLine(root: string, out: string, testingTypes: 
     },
   })
   await bundleFiles({
-    ...{ root, out: join(target, 'packages/engines/src'), base: "new URL('../../../', bundleUrl)", external },
-    entries: { guardian: 'packages/engines/src/guardian.ts' },
+    ...{ root, out: join(target, 'packages/engines/src/guardian'), base: "new URL('../../../../', bundleUrl)", external },
+    entries: { guardian: 'packages/engines/src/guardian/guardian.ts' },
   })
   cpSync(testingTypes, join(target, 'dist/testing.d.mts'))
   mkdirSync(join(target, 'bin'), { recursive: true })

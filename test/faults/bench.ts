@@ -1,6 +1,6 @@
 /**
  * The platform with everything between it and its servers in our hands: a Redis and a Postgres behind proxies, two APIs and two workers of an
- * armed tree, clients and workers that keep journals. What happens to it is somebody else's business (`nemesis.ts`); afterwards it comes to rest
+ * armed tree, clients and workers that keep journals. Another module injects the faults (`nemesis.ts`); afterwards it comes to rest
  * and hands out its history.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -134,7 +134,7 @@ export async function startBench({ apis = 2, workers = 2, changes = [], env = {}
     await Promise.all(missing.map(url => start(env => startApi(url, env))))
   }
 
-  /** A failpoint may kill a process before it is ready: then it is missing again, and somebody else's to revive. */
+  /** A failpoint may kill a process before it is ready: then it is missing again, and the next repair starts it. */
   async function start(begin: (env: Record<string, string>) => Promise<PlatformProcess>): Promise<void> {
     const trap = nextTrap
     nextTrap = null

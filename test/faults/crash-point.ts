@@ -1,5 +1,5 @@
 /**
- * One story, told by an API and a worker that have traps in them, while another API is healthy. Whoever is killed by its trap is replaced by
+ * One story, played by an API and a worker with traps, while another API is healthy. A process that its trap kills is replaced by
  * one that has none, at the same address. No promise may be broken by it, and no trap may stay unsprung: then nothing was tried.
  */
 import type { Failpoint } from '@rivulet/runtime/failpoint'

@@ -112,7 +112,7 @@ async function loseEnd(bench: Bench): Promise<void> {
   const restore = server.client.multi()
   for (const [key, value] of kept) restore.restore(key, 0, value, 'REPLACE')
   for (const [error] of (await restore.exec()) ?? []) if (error) throw error
-  await until('the log has passed what was heard, or nobody goes on with it', async () => {
+  await until('the log has passed the last received entry, or no worker continues it', async () => {
     const [last] = await server.client.xrevrange(platform.keys.stream(task), '+', '-', 'COUNT', 1)
     return compareCursors(parseCursor(last?.[0] ?? '') ?? origin, heard) > 0 || bench.answers(task).includes('gap')
   })
@@ -125,7 +125,7 @@ async function dump(redis: Bench['server']['client'], keys: Keys, task: string):
   return [stream, state].map((answer, i) => [names[i] ?? '', answer?.[1] as Buffer])
 }
 
-/** The answers to some appends get lost. */
+/** The replies to some appends are lost. */
 async function loseReplies({ crowd, redis }: Bench): Promise<void> {
   const task = await crowd.promise({ label: 'deaf', turn: 1, words: 40, restMs: 40 })
   const viewer = crowd.join(task)

@@ -62,7 +62,7 @@ test('a turn that waits behind another is resumed by its number, and tells nothi
   expect(first.chunks()[0]?.messageId).toBe(`${task.id}:1`)
 })
 
-test('a turn that was added by its own call is the one that is told', async () => {
+test('a turn that was added by its own call is the streamed one', async () => {
   const { task } = await platform.client.createTask(scripted([say(0, 'first')]))
   await platform.client.waitForEnd(task.id)
   await platform.client.post(`/v1/tasks/${task.id}/turns`, { input: 'and?', params: { steps: [say(0, 'second')] } })

@@ -118,7 +118,7 @@ test('every code is there, with its status and whether to try again', () => {
     .flatMap(({ columns, rows }) =>
       rows.map(([code, ...cells]) => [bare(code), columns[1] === 'status' ? cells.slice(0, 2).join(' ') : cells[0]]),
     )
-  const ofTheClient = namesIn(/^Two are of the client: (.*)$/m.exec(page)?.[1])
+  const ofTheClient = namesIn(/^Two codes are the client's own: (.*)$/m.exec(page)?.[1])
   const codes = Object.entries<ErrorRow>(errorTable)
   expect(Object.fromEntries(told)).toEqual(
     Object.fromEntries(codes.filter(([code]) => !ofTheClient.includes(code)).map(([code, row]) => [code, sentenceOf(row)])),

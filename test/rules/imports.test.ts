@@ -4,7 +4,7 @@ import { type Tree, violationsIn, type Workspace } from './import-rules.ts'
 import { readTree } from './repository.ts'
 import { factsOf } from './source-facts.ts'
 
-test('[item 38] this repository keeps its import rules', { timeout: 60_000 }, () => {
+test('this repository keeps its import rules', { timeout: 60_000 }, () => {
   const tree = readTree()
   expect(tree.sources.length).toBeGreaterThan(0)
   expect(violationsIn(tree)).toEqual([])

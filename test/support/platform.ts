@@ -95,7 +95,7 @@ export async function startPlatform({
       ...ports.map(port => startApi({ port })),
       ...Array.from({ length: workerCount }, (_, i) => startWorker({ RIVULET_URL: `http://127.0.0.1:${ports[i % apiCount]}` })),
     ])
-    // Whoever was ready first: the first API is the one of the first worker.
+    // In a fixed order, whichever was ready first: the first API serves the first worker.
     apis.sort((a, b) => ports.indexOf(new URL(a.url).port) - ports.indexOf(new URL(b.url).port))
   } catch (error) {
     for (const { name, lines } of processes) console.error(`${name} wrote last:\n${tail(lines)}`)
@@ -165,5 +165,5 @@ async function stopCleanly(api: PlatformProcess): Promise<string | null> {
   const impatience = setTimeout(() => void api.kill('SIGKILL'), 15_000)
   const { code, signal } = await api.kill('SIGTERM')
   clearTimeout(impatience)
-  return code === 0 ? null : `${api.name} ended with ${signal ?? code} when it was told to stop:\n${tail(api.lines)}`
+  return code === 0 ? null : `${api.name} ended with ${signal ?? code} after SIGTERM:\n${tail(api.lines)}`
 }

@@ -15,7 +15,7 @@ export async function loadAgents(files: readonly string[]): Promise<AgentDefinit
 
 async function load(file: string): Promise<AgentDefinition[]> {
   const path = resolve(file)
-  if (!existsSync(path)) throw new Error(`There is no file ${file}`)
+  if (!existsSync(path)) throw new Error(`No such file: ${file}`)
   return agentsIn(await importFile(file, path), file)
 }
 
@@ -23,7 +23,7 @@ async function load(file: string): Promise<AgentDefinition[]> {
 export function agentsIn(module: Record<string, unknown>, file: string): AgentDefinition[] {
   const exported = Object.values(module)
   const broken = exported.some(value => Array.isArray(value) && value.some(isAgent) && !value.every(isAgent))
-  if (broken) throw new Error(`${file} exports an array in which not everything is an agent`)
+  if (broken) throw new Error(`${file} exports an array with an item that is not an agent`)
   const agents = new Set(exported.flat().filter(isAgent))
   if (agents.size === 0)
     throw new Error(`${file} exports no agent: write export default defineAgent(…), an array of them, or export each by name`)

@@ -3,7 +3,7 @@ import type { HistoryMessage } from '@rivulet/agent'
 
 export type LatestQuestion = { question: string; since: HistoryMessage[] }
 
-/** An empty question where nobody has asked anything. */
+/** Empty if the history has no question. */
 export function latestQuestion(messages: readonly HistoryMessage[]): LatestQuestion {
   const asked = messages.findLastIndex(({ author }) => author === 'user')
   const content = messages[asked]?.content

@@ -28,7 +28,7 @@ export async function runWorker(environment: NodeJS.ProcessEnv, agentsFor: (conf
       isolation: { turn: config.RIVULET_ISOLATED_TURN, start: turn => startAgain(turn, environment), maxTurns: config.MAX_ISOLATED_TURNS },
     })
     log.info(describeTracing())
-    // 'disconnect': whoever started this process is gone. A second call finds the worker stopping already.
+    // 'disconnect': the parent process has exited. A second call has no effect, because the worker is already stopping.
     for (const signal of ['SIGTERM', 'SIGINT', 'disconnect']) process.on(signal, () => void worker.stop().then(() => process.exit(0)))
     worker.refused.catch(exitWith)
   } catch (error) {
@@ -42,7 +42,7 @@ async function serveMetrics(config: Config, log: Logger): Promise<WorkerObserver
   if (port === undefined || turn !== undefined) return undefined
   const { registry, observer } = createWorkerMetrics(config.WORKER_CONCURRENCY)
   const url = await serveRegistry(registry, { host, port })
-  log.info({ url }, 'metrics are served')
+  log.info({ url }, 'serving metrics')
   return observer
 }
 

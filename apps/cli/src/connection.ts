@@ -12,8 +12,8 @@ const maxRetries = 2
 
 export function addConnectionOptions(command: Command): Command {
   return command
-    .option('--url <url>', `where Rivulet is (RIVULET_URL, else ${defaultUrl})`)
-    .option('--key <key>', 'the key it asks for (RIVULET_KEY)')
+    .option('--url <url>', `the URL of Rivulet (default: RIVULET_URL, then ${defaultUrl})`)
+    .option('--key <key>', 'the API key (default: RIVULET_KEY)')
 }
 
 export function connectionOf(options: { url?: string; key?: string }, environment: Environment): Connection {

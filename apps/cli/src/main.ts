@@ -25,7 +25,7 @@ const context: Context = {
   },
 }
 
-// Whoever read our output has had enough: `rivulet tail … | head`.
+// The reader of our output has closed the pipe: `rivulet tail … | head`.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? exitCodes.completed : exitCodes.failed))
 }
@@ -43,7 +43,7 @@ try {
 await Promise.all([context.out.flush(), context.err.flush()])
 process.exit(exitCode)
 
-/** Says what went wrong, and answers the exit code for it. */
+/** Prints the error, and returns its exit code. */
 function tell(error: unknown): number {
   // Commander has said it already.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.completed : exitCodes.usage

@@ -17,7 +17,7 @@ import type { Context } from './context.ts'
 
 export function createProgram(context: Context, version: string): Command {
   const program = new Command('rivulet')
-    .description('Runs AI agents as asynchronous workers and streams what they say.')
+    .description('Runs AI agents as asynchronous workers and streams their output.')
     .version(version)
     .exitOverride()
     .configureOutput({ writeOut: text => context.out.write(text), writeErr: text => context.err.write(text) })

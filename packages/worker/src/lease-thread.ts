@@ -55,7 +55,7 @@ export function startLeaseThread({ onBeatFailed, ...options }: LeaseThreadOption
   const failed = new Promise<never>((_, reject) => {
     thread.on('message', (message: FromThread) => 'refused' in message && reject(new RivuletError('forbidden', message.refused)))
     thread.on('error', reject)
-    thread.on('exit', code => isStopping || reject(new Error(`The thread that renews leases has ended (${code})`)))
+    thread.on('exit', code => isStopping || reject(new Error(`The thread that renews leases exited (${code})`)))
   })
   failed.catch(() => {})
   thread.on('message', hear)

@@ -1,7 +1,7 @@
 /**
  * One turn in this process, from the claim to the server's word that it is stored.
  *
- * Whatever the handler does (returns, throws, hangs), the turn ends in one of four ways: finished with an outcome, lost to somebody else, given
+ * Whatever the handler does (returns, throws, hangs), the turn ends in one of four ways: finished with an outcome, lost to another worker, given
  * back, or never ours. A handler that does not listen to its signal is left behind: nothing it writes afterwards gets anywhere.
  */
 import { randomUUID } from 'node:crypto'
@@ -44,7 +44,7 @@ export type RunTurnDeps = {
   log: Logger
   /** Registers the turn for heartbeats. */
   hold: (turn: RunningTurn, place: Place) => Lease
-  /** The log refused a write: somebody else has the turn. */
+  /** The log rejected a write, because another worker has the turn. */
   onFenced: () => void
   tracer?: Tracer | undefined
   observer?: WorkerObserver | undefined
@@ -58,7 +58,7 @@ export type RunTurnDeps = {
 
 const longestTimerMs = 2 ** 31 - 1
 
-type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how: 'lost' } | { how: 'given back' }
+type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how: 'lost' } | { how: 'released' }
 
 /** Returns what becomes of the job that brought the turn. */
 export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnDeps, claimId: string = randomUUID()): Promise<JobEnd> {
@@ -66,7 +66,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   const claim = await server.claim({ worker, turn: id, claimId }, leaving)
   if (failpoint) await failpoint('claim answered', claim)
   if (claim.answer !== 'claimed') {
-    deps.log.debug({ turnId: id, answer: claim.answer }, 'turn is not ours to run')
+    deps.log.debug({ turnId: id, answer: claim.answer }, 'claim rejected')
     return claim.answer === 'early' ? { backInMs: claim.waitMs } : 'done'
   }
   if (claim.isolated && deps.runApart) {
@@ -106,8 +106,8 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
       epoch: () => writer.position().epoch,
       isSettled: writer.isSettled,
       lose: () => interrupt({ how: 'lost' }),
-      // What has ended is finished here: nobody else has to do it again.
-      giveBack: () => (isEnding ? undefined : interrupt({ how: 'given back' })),
+      // A handler that has ended is finished here, so that no other worker runs the turn again.
+      giveBack: () => (isEnding ? undefined : interrupt({ how: 'released' })),
     },
     'here',
   )
@@ -124,7 +124,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     const handled = inNameOf(id, () => handle(agent, turn, steps.writer)).then(
       () => {
         const [forgotten] = unawaited()
-        if (forgotten) return failed(new RivuletError('bad_call', `The handler ended before its ${forgotten} had: await it`))
+        if (forgotten) return failed(new RivuletError('bad_call', `The handler ended before its ${forgotten} ended: await it`))
         writer.end('complete')
         return finished({ status: 'completed', ...endOf(writer.messages()) })
       },
@@ -151,7 +151,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     if (answer === 'too_large') throw tooLarge(name, limits.stepsBytes)
     if (answer === 'remembered') return
     interrupt({ how: 'lost' })
-    throw turnOver('it was lost')
+    throw turnOver('lost')
   }
 
   function silence(ending: Ending): void {
@@ -161,13 +161,13 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
 
   async function settle(ending: Ending): Promise<void> {
     if (ending.how === 'finished') return finish(ending.outcome)
-    if (ending.how === 'given back') await server.release({ turn: id, epoch: writer.position().epoch, claimId }, leaving)
+    if (ending.how === 'released') await server.release({ turn: id, epoch: writer.position().epoch, claimId }, leaving)
     log.info({}, `turn ${ending.how}`)
     account.end(ending.how === 'lost' ? 'lost' : 'given_back')
   }
 
   function onFenced(): void {
-    log.warn({ epoch: writer.position().epoch }, 'a write was refused: somebody else has the turn')
+    log.warn({ epoch: writer.position().epoch }, 'write rejected: another worker has the turn')
     deps.onFenced()
   }
 
@@ -176,7 +176,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     if (error) log.warn({ error: { ...error, ...(detail !== undefined && { detail }) } }, 'turn failed')
     try {
       // A log that takes nothing more is left as it is: the server closes what stands open there.
-      await writer.drain().catch(reason => log.info({ reason: fullTextOf(reason) }, 'the log took no more'))
+      await writer.drain().catch(reason => log.info({ reason: fullTextOf(reason) }, 'the log rejected the rest of the output'))
       while (!writer.isSuperseded()) {
         const { epoch, appended } = writer.position()
         const digest = digestOf(writer.messages())
@@ -185,13 +185,13 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
         if (answer !== 'gap') return account.end(outcome.status, { answer }, outcome.error)
         await writer.reopen()
       }
-      log.info({}, 'turn lost at its end')
+      log.info({}, 'turn lost while finishing')
       account.end('lost')
     } catch (error) {
-      log.warn({ err: error }, 'turn could not be finished here')
+      log.warn({ err: error }, 'could not finish the turn')
       account.end('lost')
     } finally {
-      writer.stop(turnOver('it has ended'))
+      writer.stop(turnOver('ended'))
     }
   }
 }
@@ -233,7 +233,7 @@ async function handle(agent: AgentDefinition, turn: Turn, writer: TurnWriter): P
   if (returned === undefined) return
   throw new RivuletError(
     'bad_call',
-    `Agent ${agent.name} returned ${typeof returned}: what it has to say it yields or sends, and returns nothing`,
+    `Agent ${agent.name} returned ${typeof returned}; a handler yields or sends its output and returns nothing`,
   )
 }
 
@@ -247,11 +247,11 @@ function finished(outcome: FinishBody['outcome']): Ending {
 }
 
 function overBy({ how }: Ending): RivuletError {
-  return turnOver(how === 'finished' ? 'it has ended' : `it was ${how}`)
+  return turnOver(how === 'finished' ? 'ended' : how)
 }
 
 function tooLate(): RivuletError {
-  return new RivuletError('deadline_exceeded', 'The turn did not end in time')
+  return new RivuletError('deadline_exceeded', 'The turn exceeded its deadline')
 }
 
 function failed(error: unknown): Ending {

@@ -108,8 +108,8 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     const response = await post(`${base}/internal/${call}`, JSON.stringify(body))
     if (response.statusCode === 200) return schema.parse(await json(response))
     const refusal = errorShape.safeParse(await json(response).catch(() => null))
-    // Somebody between may have answered, who does not speak for the server.
-    if (!refusal.success) throw new Error(`${call} was answered ${response.statusCode}`)
+    // A proxy may have responded instead of the server.
+    if (!refusal.success) throw new Error(`${call} returned ${response.statusCode}`)
     const { code, message } = refusal.data.error
     throw new RivuletError(isErrorCode(code) ? code : 'internal', message)
   }

@@ -91,6 +91,6 @@ function tell(what: () => void): void {
   try {
     what()
   } catch {
-    // Whoever counts must not be able to fail a turn.
+    // An observer must not be able to fail a turn.
   }
 }

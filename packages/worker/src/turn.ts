@@ -35,7 +35,7 @@ export type Turn = {
   readonly span: Span
   /** The task's messages so far, this turn's input last. Aborted and failed ones are left out unless asked for. */
   history(options?: { includeUnfinished?: boolean }): Promise<Message[]>
-  /** Streams updates by itself, and answers the finished messages. */
+  /** Sends a stream of updates, and returns the finished messages. */
   autoSend(updates: AsyncIterable<Update> | Iterable<Update>): Promise<AutoSent>
   /** Opens a message to write by hand. Disposing of it closes it. */
   message(content?: Content, options?: { metadata?: JsonObject }): MessageHandle

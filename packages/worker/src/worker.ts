@@ -54,7 +54,7 @@ export type WorkerOptions = {
   /** How long running turns may go on after `stop`, before they are given back. Default 10,000. */
   graceMs?: number
   redisPrefix?: string
-  /** Who collects spans. Default: nobody; the trace of a turn is handed on all the same. */
+  /** Collects spans. Default: no collector; the trace id of a turn is still propagated. */
   tracer?: Tracer | undefined
   /** Who counts what happens here. */
   observer?: WorkerObserver | undefined
@@ -131,7 +131,7 @@ export function createWorker(options: WorkerOptions): Worker {
   return { id, refused, stop }
 
   async function start(): Promise<void> {
-    // Nobody may send an agent work before the server knows it, and no turn is taken that could not be claimed.
+    // Register first: callers cannot create tasks for an unknown agent, and a turn that is taken before could not be claimed.
     while (!(await greet()) && !stopping.signal.aborted) await sleep(500)
     if (stopping.signal.aborted) return
     const remark = await requireFitRedis(redis, stopping.signal)
@@ -141,7 +141,7 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   function consume(agent: AgentDefinition): TurnConsumer {
-    // A worker that is stopping has no room either: what comes to it now goes to somebody else.
+    // A stopping worker has no capacity either, so its jobs go to other workers.
     const run = async (turn: string): Promise<JobEnd> => {
       let end: JobEnd = { backInMs: 1 }
       const work = async () => {
@@ -185,7 +185,7 @@ export function createWorker(options: WorkerOptions): Worker {
       }
       return await runTurn(agent, turn, deps, claimId)
     } catch (error) {
-      log.warn({ err: error, turnId: turn }, 'turn was not run')
+      log.warn({ err: error, turnId: turn }, 'turn did not run')
       return 'done'
     }
   }
@@ -215,7 +215,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   function refuse(error: unknown): void {
     if (stopping.signal.aborted) return
-    log.error({ reason: fullTextOf(error) }, 'this worker cannot work here')
+    log.error({ reason: fullTextOf(error) }, 'this worker cannot run here')
     void stop().then(() => reject(error))
   }
 
@@ -226,7 +226,7 @@ export function createWorker(options: WorkerOptions): Worker {
     } catch (error) {
       // Its key may not serve its agents: asking again changes nothing.
       if (error instanceof RivuletError && error.code === 'forbidden') refuse(error)
-      else log.info({ reason: fullTextOf(error) }, 'the server does not answer yet')
+      else log.info({ reason: fullTextOf(error) }, 'the server does not respond yet; retrying')
       return false
     }
   }
@@ -237,8 +237,8 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   async function closeConsumers(): Promise<void> {
-    // A process that is told to stop before it had a connection has nothing to close.
-    await started.catch(error => log.info({ reason: fullTextOf(error) }, 'stopped before it had started'))
+    // A process that stops before it has a connection has nothing to close.
+    await started.catch(error => log.info({ reason: fullTextOf(error) }, 'stopped before the start was complete'))
     await Promise.all(consumers.map(({ consumer }) => consumer.close()))
   }
 
@@ -248,7 +248,7 @@ export function createWorker(options: WorkerOptions): Worker {
       for (const turn of running) turn.giveBack()
     }, graceMs)
     const impatience = setTimeout(() => leaving.abort(new RivuletError('draining', 'This worker is stopping')), graceMs + 5_000)
-    // A Redis that is away must not keep a process from stopping.
+    // An unavailable Redis must not prevent a process from stopping.
     await Promise.race([closeConsumers(), sleep(graceMs + 8_000, undefined, { ref: false })])
     clearTimeout(grace)
     clearTimeout(impatience)

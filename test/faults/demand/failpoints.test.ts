@@ -1,6 +1,6 @@
 /**
- * Every failpoint there is, with everything that can happen there: the story is told to its end, and no promise is broken. A failpoint before an
- * action that throws means that it was not done, one behind it that it was, and nobody heard of it.
+ * Every failpoint there is, with everything that can happen there: the story reaches its end, and no promise is broken. A failpoint before an
+ * action that throws means that it was not done, one behind it that it was, and its caller does not know.
  */
 import { type Failpoint, failpoints } from '@rivulet/runtime/failpoint'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -26,7 +26,7 @@ describe.each(failpoints)('at "%s"', failpoint => {
     const { history } = await tellThrough(bench, [`${failpoint}=${kind}`], notOnTheWay[failpoint])
     const [turn] = history.stored[0]?.detail.turns ?? []
     if (notOnTheWay[failpoint] !== cancel) expect(turn?.status).toBe('completed')
-    // Nobody was away for as long as a lease.
+    // No process was stopped for as long as a lease.
     if (kind.startsWith('delay')) expect(turn?.attempt).toBe(1)
   })
 })

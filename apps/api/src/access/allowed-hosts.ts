@@ -20,7 +20,7 @@ export function checkHosts(app: FastifyInstance, allowed: ReadonlySet<string>): 
   app.addHook('onRequest', async ({ headers: { host }, routeOptions: { config } }) => {
     const name = hostNameOf(host)
     if (config?.anyHost || isOfThisMachine(name) || allowed.has(name)) return
-    throw new RivuletError('forbidden', 'ALLOWED_HOSTS: this API is not called by the name in Host')
+    throw new RivuletError('forbidden', 'ALLOWED_HOSTS does not list the name in Host')
   })
 }
 

@@ -12,7 +12,10 @@ const changesNothing: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 export function refuseForeignPages(scope: FastifyInstance, origins: ReadonlySet<string>): void {
   scope.addHook('onRequest', async ({ method, headers }) => {
     if (changesNothing.has(method) || !isForeign(headers) || origins.has(headers.origin ?? '')) return
-    throw new RivuletError('forbidden', 'CORS_ORIGINS: without keys, pages of other origins may not change anything')
+    throw new RivuletError(
+      'forbidden',
+      'An API without keys rejects changes from pages of other origins; CORS_ORIGINS lists the allowed ones',
+    )
   })
 }
 

@@ -62,7 +62,7 @@ export function createOpenStreams({ keys, tokens, revocations, limits, onCut, on
 
   function admit(principal: Principal, task: string | null): Admission {
     if (streams.size >= limits.perProcess) {
-      throw new RivuletError('overloaded', `MAX_STREAMS: this process has ${limits.perProcess} open streams, and takes no more`)
+      throw new RivuletError('overloaded', `This process has ${limits.perProcess} open streams, the maximum (MAX_STREAMS)`)
     }
     if (isLimited(principal)) requireRoom(principal, task)
     const stream: Stream = { principal, task, end: null, token: principal.token ?? null }
@@ -84,13 +84,14 @@ export function createOpenStreams({ keys, tokens, revocations, limits, onCut, on
   }
 
   function requireRoom({ key, token }: Principal, task: string | null): void {
-    refuseBeyond(token && tokenName(token), limits.perToken, 'MAX_STREAMS_PER_TOKEN: a token may have')
-    refuseBeyond(task && taskName(task), limits.perTask, 'MAX_STREAMS_PER_TASK: a task may have')
-    refuseBeyond(keyName(key), limits.perKey, 'MAX_STREAMS_PER_KEY: a key may have')
+    refuseBeyond(token && tokenName(token), limits.perToken, 'A token', 'MAX_STREAMS_PER_TOKEN')
+    refuseBeyond(task && taskName(task), limits.perTask, 'A task', 'MAX_STREAMS_PER_TASK')
+    refuseBeyond(keyName(key), limits.perKey, 'A key', 'MAX_STREAMS_PER_KEY')
   }
 
-  function refuseBeyond(name: string | null | undefined, limit: number, what: string): void {
-    if (name && counts.countOf(name) >= limit) throw new RivuletError('too_many_streams', `${what} ${limit} open streams in a process`)
+  function refuseBeyond(name: string | null | undefined, limit: number, what: string, setting: string): void {
+    if (name && counts.countOf(name) >= limit)
+      throw new RivuletError('too_many_streams', `${what} may have at most ${limit} open streams in a process (${setting})`)
   }
 
   function tick(): void {

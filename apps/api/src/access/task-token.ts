@@ -51,7 +51,7 @@ export function createTaskTokens(signingKeys: () => SigningKeys | null, now: () 
 
   function sign(claims: TokenClaims): SignedToken {
     const keys = signingKeys()
-    if (!keys) throw new RivuletError('dependency_unavailable', 'This process is starting')
+    if (!keys) throw new RivuletError('dependency_unavailable', 'This process is starting; retry')
     const payload = Buffer.from(JSON.stringify(claims)).toString('base64url')
     const signature = signatureOf(payload, keys[signerOf(claims)]).toString('base64url')
     return { token: `${tokenPrefix}${payload}.${signature}`, expiresAt: new Date(claims.expiresAt * 1_000).toISOString(), claims }

@@ -2,7 +2,7 @@
 
 export type TokenBuckets = {
   readonly perSecond: number
-  /** Takes one; answers after how many seconds there is one again, 0 when it was had. */
+  /** Takes one. Returns 0, or after how many seconds there is one again. */
   take(name: string): number
 }
 

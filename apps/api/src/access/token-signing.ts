@@ -24,7 +24,7 @@ export async function loadSigningKeys(
     try {
       return await deriveSigningKeys(await readSecret(db, 'task tokens'), { key, pepper })
     } catch (error) {
-      logger.warn({ err: error }, 'the secret behind tokens could not be read yet')
+      logger.warn({ err: error }, 'could not read the secret that signs tokens; retrying')
       await sleep(1_000, undefined, { signal }).catch(() => {})
     }
   }

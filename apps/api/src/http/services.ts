@@ -25,7 +25,7 @@ export type Services = {
   db: Database
   /** For heartbeats only. */
   leases: Database
-  /** For everything that somebody asks for. */
+  /** For requests of callers. */
   databaseFor: DatabaseHandle['databaseFor']
   acceptance: TaskAcceptance
   reader: LogReader

@@ -18,7 +18,7 @@ export async function* readLog(log: LogReader, task: string, from: Cursor, to?: 
   for (let last = page.at(-1); last && page.length === count; last = page.at(-1)) {
     count = nextCount(page, pageBytes)
     page = await log.read(task, last.cursor, count, to)
-    if (page[0]?.cursor !== last.cursor) throw new RivuletError('dependency_unavailable', 'The log changed while it was read; retry')
+    if (page[0]?.cursor !== last.cursor) throw new RivuletError('dependency_unavailable', 'The log changed while it was being read; retry')
     yield* page.slice(1)
   }
 }
@@ -52,7 +52,7 @@ export function foldEvent(before: TaskState, event: Event, cursor: Cursor, onBad
   return applyOrSkip(before, event, cursor, onBadEntry)
 }
 
-/** The event of an entry, or null where somebody put something else into the task's log. */
+/** The event of an entry, or null if the entry is not an event of this task. */
 export function decodeEntry(task: string, { json }: LogEntry): Event | null {
   try {
     const event = parseEvent(JSON.parse(json))

@@ -44,7 +44,7 @@ test('when to come back is a random time between one and five seconds', () => {
   expect(new Set(delays).size).toBeGreaterThan(100)
 })
 
-test('[B35] a heartbeat is a comment', () => {
+test('a heartbeat is a comment', () => {
   const comments: string[] = []
   createParser({ onComment: comment => comments.push(comment), onEvent: () => expect.unreachable() }).feed(heartbeat.toString())
   expect(comments).toEqual(['hb'])

@@ -169,9 +169,9 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     try {
       await work()
     } catch (error) {
-      // 55P03 and 40: somebody else holds this one task, or went first.
+      // 55P03 and 40: another transaction holds this task, or committed first.
       if (isDatabaseAway(error) && !/^(55P03|40)/.test(sqlStateOf(error) ?? '')) throw error
-      logger.warn({ kind, ...about, err: error }, 'reconciler could not repair yet')
+      logger.warn({ kind, ...about, err: error }, 'reconciler repair failed; retrying')
     }
   }
 
@@ -181,7 +181,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   }
 
   function endOverdue(turn: TurnRow): Promise<boolean> {
-    return ending.end(turn, failed({ code: 'deadline_exceeded', message: 'The turn did not end in time' }))
+    return ending.end(turn, failed({ code: 'deadline_exceeded', message: 'The turn exceeded its deadline' }))
   }
 
   /** A cancel that is still there a round later has lost its caller. */
@@ -224,7 +224,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
       await Promise.all(removed.map(task => announcer.remove(task).catch(() => {})))
       if (removed.length > 0) {
         await forgetOldKeys(db, keptMs)
-        logger.info({ tasks: removed.length }, 'old tasks were removed')
+        logger.info({ tasks: removed.length }, 'removed old tasks')
       }
       if (next === null) return
     }

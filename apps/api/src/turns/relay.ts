@@ -14,7 +14,7 @@ import { aboutTurn } from './about-turn.ts'
 
 const batchSize = 100
 
-/** An intent that has waited for longer may be out of date: somebody else has sent it, and the turn may have failed since. */
+/** An older intent may be out of date: another process may have sent it, and the turn may have failed since. */
 const freshMs = 1_000
 
 export type Relay = {
@@ -22,7 +22,7 @@ export type Relay = {
   send(intent: Intent): void
   /** There may be something in the outbox. Does not wait. */
   kick(): void
-  /** Sends everything that has been there for so long; answers what that was. */
+  /** Sends every intent that is at least this old, and returns them. */
   drain(olderThanMs: number): Promise<SentTurn[]>
   /** Resolves when nothing is under way. */
   idle(): Promise<void>
@@ -81,7 +81,7 @@ export function createRelay({ db, queue, logger, metrics, tracer = plainTracer }
     } catch (error) {
       hasFailed = true
       fresh.length = 0
-      logger.warn({ err: error }, 'dispatch failed; the reconciler will try again')
+      logger.warn({ err: error }, 'dispatch failed; the reconciler will retry')
     }
   }
 

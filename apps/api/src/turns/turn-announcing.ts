@@ -1,6 +1,6 @@
 /**
  * What the server says in the logs: that a turn is queued, that it has begun, that it has ended. Always after the commit, and each once: entries
- * are keyed, so whoever comes first says it, and whoever comes next finds it said.
+ * are keyed: the first process writes an entry, and every later one finds it written.
  *
  * An announcement that could not be made is owed: the next claim, the reconciler or the next end of a turn makes it.
  */
@@ -72,7 +72,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     if (!first) return false
     return owing(first, async () => {
       const others = behind ?? (await unannouncedTurns(db, first.task))
-      // A turn can end before whoever accepted it has said that it is queued.
+      // A turn can end before the process that accepted it has written `turn.queued`.
       const entries = [...[...ended, ...others].map(queuedEvent), ...closings, ...ended.map(finishedEvent)]
       const said = await say(first.task, entries, false)
       if (failpoint) await failpoint('announced')
@@ -96,13 +96,13 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     return open.flatMap(({ index }) => stored.filter(message => message.index === index).map(message => storedClosing(turn, message)))
   }
 
-  /** What cannot be said now is said later by somebody else; the caller's work is committed already. */
+  /** An announcement that fails now is made later by another process; the caller's work is already committed. */
   async function owing(turn: TurnRow, work: () => Promise<boolean>): Promise<boolean> {
     try {
       if (await work()) return true
-      logger.debug(aboutTurn(turn), 'announcement is left to the running turn')
+      logger.debug(aboutTurn(turn), 'the running turn will make the announcement')
     } catch (error) {
-      logger.warn({ ...aboutTurn(turn), err: error }, 'announcement is owed')
+      logger.warn({ ...aboutTurn(turn), err: error }, 'the announcement failed; it will be retried')
     }
     return false
   }

@@ -36,7 +36,7 @@ export function createTurnDeaths({ db, ending, metrics, logger }: TurnDeathsDeps
       deaths < maxDeaths ? await countDeath(db, turn.id, worker, condition) : await ending.end(turn, failed(lost), condition)
     if (!isCounted) return false
     metrics.deaths.inc()
-    logger.warn({ ...aboutTurn(turn), worker: turn.worker, deaths }, 'the worker of a turn is gone')
+    logger.warn({ ...aboutTurn(turn), worker: turn.worker, deaths }, 'the worker of a turn died')
     return true
   }
 }

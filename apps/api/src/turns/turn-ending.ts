@@ -1,6 +1,6 @@
 /**
  * How a turn ends: fold its log, commit, announce. A worker that is done, a cancel, a passed deadline and a worker that died too often all come
- * through here, so stored text is streamed text by construction, and whoever sees `turn.finished` may read the rows.
+ * through here, so stored text is streamed text by construction, and a viewer that sees `turn.finished` can read the rows.
  */
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import {
@@ -84,7 +84,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
       case 'committed':
         if (digest && digestOf(messages) !== digest) {
           metrics.digestMismatches.inc()
-          logger.warn(about, 'the worker folded its turn differently; the log wins')
+          logger.warn(about, 'worker and server folded the turn differently; the log is stored')
         }
         ended(result.turn)
         if (failpoint) await failpoint('committed')
@@ -97,7 +97,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
         metrics.retries.inc()
         logger.info(
           { ...about, error: logged(outcome.error, outcome.detail), runAt: result.turn.runAt },
-          'attempt failed; the turn is tried again',
+          'attempt failed; the turn will be retried',
         )
         break
       case 'superseded':
@@ -110,7 +110,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
 
   function superseded(turn: TurnRow, epoch: number): Finish {
     metrics.fenced.inc({ write: 'finish' })
-    logger.warn({ ...aboutTurn(turn), epoch }, 'a worker that no longer holds its turn wanted to finish it')
+    logger.warn({ ...aboutTurn(turn), epoch }, 'a worker tried to finish a turn that it no longer holds')
     return { answer: 'superseded', leavesWork: true }
   }
 
@@ -131,7 +131,10 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
   /** The new turn is accepted already: what cannot be completed now is left to the reconciler. */
   async function completeInterrupt(begun: CancelBegun): Promise<void> {
     await complete(begun, 'interrupt').catch(error => {
-      logger.warn({ task: begun.task, turn: begun.seized?.claimed.turn.number, err: error }, 'a cancel is left to the reconciler')
+      logger.warn(
+        { task: begun.task, turn: begun.seized?.claimed.turn.number, err: error },
+        'cancel interrupted; the reconciler will complete it',
+      )
     })
   }
 
@@ -191,7 +194,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     if (ranMs !== null) metrics.turnRun.observe({ agent, status }, ranMs / 1_000)
     if (ranMs !== null) metrics.turnAttempts.observe({ agent }, attempt)
     const times = { ...(waitedMs !== null && { waitedMs }), ...(ranMs !== null && { ranMs }) }
-    // Why somebody canceled is theirs to know.
+    // The reason of a cancel is private to the caller, so it is not logged.
     const failure = status === 'canceled' ? error && { code: error.code } : logged(error, errorDetail)
     const tries = { ...(failures > 0 && { failures }), ...(deaths > 0 && { deaths }) }
     logger.info({ ...aboutTurn(turn), agent: turn.agent, status, ...times, ...tries, by, error: failure ?? undefined }, 'turn ended')

@@ -28,7 +28,7 @@ export type CheckupOptions = {
   /** PATH. */
   path: string | undefined
   connection: Connection
-  /** Whether somebody said where Rivulet is; then it has to be there. */
+  /** Whether the user set a URL; then a platform must run there. */
   isConnectionGiven: boolean
 }
 
@@ -56,7 +56,7 @@ export function checkNode(version: string): string {
   const needed = engines.node.replace('>=', '').split('.').map(Number)
   const actual = version.split('.').map(Number)
   const at = needed.findIndex((part, index) => part !== actual[index])
-  if (at >= 0 && (actual[at] ?? 0) < (needed[at] ?? 0)) throw new Error(`Node ${version}, and Rivulet needs ${engines.node}`)
+  if (at >= 0 && (actual[at] ?? 0) < (needed[at] ?? 0)) throw new Error(`Node ${version} is not supported; Rivulet needs ${engines.node}`)
   return `Node ${version} on ${process.platform}-${process.arch}`
 }
 
@@ -85,7 +85,7 @@ function checkFolder(dataDir: string): string {
       accessSync(at, constants.R_OK | constants.W_OK | constants.X_OK)
       return `data goes to ${dataDir}`
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || at === dirname(at)) throw new Error(`Nothing can be written to ${at}`)
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || at === dirname(at)) throw new Error(`Cannot write to ${at}`)
       at = dirname(at)
     }
   }

@@ -20,7 +20,7 @@ const marks: Record<Finding['verdict'], [mark: string, style: Style]> = {
 export function addDoctorCommand(program: Command, context: Context): void {
   const command = program
     .command('doctor')
-    .description('check what Rivulet needs, and what is there')
+    .description('check what Rivulet needs and what is installed')
     .option('--json', 'print the findings as JSON')
   addConnectionOptions(command).action((options: DoctorOptions) => examine(context, options))
 }

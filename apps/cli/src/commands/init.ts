@@ -12,8 +12,8 @@ export function addInitCommand(program: Command, context: Context): void {
   program
     .command('init')
     .description('create a project with an agent, a test and a README')
-    .argument('<folder>', 'an empty folder, or one that is not there yet')
-    .option('--no-install', 'leave npm install to you')
+    .argument('<folder>', 'an empty or new folder')
+    .option('--no-install', 'do not run npm install')
     .option('--json', 'print what was created as JSON')
     .action((folder: string, options: InitOptions) => init(context, folder, options))
 }
@@ -46,5 +46,5 @@ async function linkPackages(folder: string, environment: Environment): Promise<v
     said += bytes
   })
   const [code] = await once(npm, 'close')
-  if (code !== 0) throw new Error(`The files are there, but npm install failed in ${folder}: ${said.trim().split('\n').at(-1) ?? code}`)
+  if (code !== 0) throw new Error(`The files were created, but npm install failed in ${folder}: ${said.trim().split('\n').at(-1) ?? code}`)
 }

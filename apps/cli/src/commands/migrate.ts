@@ -12,13 +12,13 @@ import { toJsonLine } from '../terminal/json-line.ts'
 export function addMigrateCommand(program: Command, context: Context): void {
   program
     .command('migrate')
-    .description("bring the database up to this version's schema")
+    .description("migrate the database to this version's schema")
     .option('--json', 'print the outcome as JSON')
     .action((options: { json?: boolean }) => migrate(context, options))
 }
 
 async function migrate({ environment, out, err }: Context, options: { json?: boolean }): Promise<void> {
-  // With --json, stdout is one object; what happens on the way is told beside it.
+  // With --json, stdout is one object; progress goes to stderr.
   const aside = options.json ? err : out
   const write = (line: string) => aside.write(`${line}\n`)
   const postgres = await openPostgres({ ...readConfig(environment), environment, write })

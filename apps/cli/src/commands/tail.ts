@@ -16,8 +16,8 @@ export function addTailCommand(program: Command, context: Context): void {
     .command('tail')
     .description('watch a task, from its beginning')
     .argument('<task>', 'its id', parseTaskId)
-    .option('--after <cursor>', 'only what comes after this cursor, such as 2-7', parseCursorOption)
-    .option('--follow', 'stay when the task has ended')
+    .option('--after <cursor>', 'only events after this cursor, such as 2-7', parseCursorOption)
+    .option('--follow', 'keep streaming when the task has ended')
     .option('--json', 'print every event as a line of JSON')
     .addOption(new Option('--raw', 'print the event stream as the server sends it').conflicts('json'))
   addConnectionOptions(command).action((task: string, options: TailOptions) => tail(context, task, options))
@@ -62,6 +62,6 @@ async function tail(context: Context, id: string, options: TailOptions): Promise
 
 function parseCursorOption(text: string): Cursor {
   const cursor = parseCursor(text)
-  if (cursor === null) throw new InvalidArgumentError('A cursor is <epoch>-<seq>, such as 2-7.')
+  if (cursor === null) throw new InvalidArgumentError('A cursor must be <epoch>-<seq>, such as 2-7.')
   return cursor
 }

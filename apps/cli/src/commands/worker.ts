@@ -23,7 +23,7 @@ export function addWorkerCommand(program: Command, context: Context): void {
 }
 
 function checkFile(file: string): string {
-  if (!existsSync(file)) throw new InvalidArgumentError(`There is no file ${file}`)
+  if (!existsSync(file)) throw new InvalidArgumentError(`No such file: ${file}`)
   return file
 }
 

@@ -47,7 +47,7 @@ function isRecord(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The clock of whoever looks at it. */
+/** In the time zone of the reader. */
 function timeOf(time: unknown): string {
   if (typeof time !== 'number') return ' '.repeat(12)
   const at = new Date(time)

@@ -1,5 +1,5 @@
 /**
- * Everything in one terminal: engines, API and a worker with the example agents, or with those of somebody's files. What dies is started again;
+ * Everything in one terminal: engines, API and a worker with the example agents, or with those of the given files. A program that dies is restarted;
  * what is stopped is stopped in order, the engines last.
  */
 import { randomBytes } from 'node:crypto'

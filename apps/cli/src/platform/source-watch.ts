@@ -8,7 +8,7 @@ import { root } from './programs.ts'
 
 const settleMs = 200
 
-/** Answers what stops the watching. Files are named from the repository's root. */
+/** Returns a function that stops the watch. File names are relative to the repository's root. */
 export function watchSources(folders: readonly string[], onChange: (files: string[]) => void): () => void {
   const watchers = new Map<string, FSWatcher>()
   let touched: string[] = []

@@ -1,5 +1,5 @@
 /**
- * A project of somebody's own: an agent, a test and a README, linked to the packages of this checkout.
+ * A new project: an agent, a test and a README, linked to the packages of this checkout.
  *
  * Every path in it is relative, so it can be committed, and it installs without a network.
  */
@@ -18,7 +18,7 @@ const packages = {
   zod: 'node_modules/zod',
 }
 
-/** Answers the names of the files. Throws, and writes nothing, when something is in the folder already. */
+/** Returns the names of the files. Throws, and writes nothing, if the folder is not empty. */
 export function createProject(folder: string): string[] {
   const occupant = existsSync(folder) ? readdirSync(folder).find(name => name !== '.git') : undefined
   if (occupant !== undefined) throw new Error(`${folder} is not empty: it has ${occupant}`)

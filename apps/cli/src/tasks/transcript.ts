@@ -1,7 +1,7 @@
 /**
  * A task as it is read in a terminal: messages in the order of their indexes, each as it grows.
  *
- * It is told how the task stands, as often as it likes, and writes what is new; so it does not matter whether that came word by word or in
+ * It gets the state of the task, any number of times, and prints what is new; so it does not matter whether that came delta by delta or in
  * a snapshot. A message is begun only when those before it are closed: what several say at once is read one after the other. What was written
  * stays; when a turn is tried again, a line says so and its messages are written anew.
  */

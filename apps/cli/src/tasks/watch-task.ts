@@ -31,7 +31,7 @@ export async function watchTask(task: TaskHandle, { signal, after, follow = fals
   } finally {
     transcript.end()
   }
-  if (!last) throw new Error(`Nothing was told of task ${task.id}`)
+  if (!last) throw new Error(`The stream of task ${task.id} ended without a turn`)
   return last
 }
 

@@ -17,7 +17,7 @@ export async function errorOf(response: Response): Promise<RivuletError> {
     ...(retryAfterMs !== null && { retryAfterMs }),
   }
   const known = isErrorCode(code) ? code : codeOf(response.status)
-  return new RivuletError(known, message ?? `The server answered ${response.status}`, { cause, ...(details && { details }) })
+  return new RivuletError(known, message ?? `The server returned ${response.status}`, { cause, ...(details && { details }) })
 }
 
 export function unreachable(message: string, cause?: unknown): RivuletError {
@@ -30,7 +30,7 @@ export function answeredOf(error: unknown): Answered | null {
   return typeof cause === 'object' && cause !== null && 'status' in cause && typeof cause.status === 'number' ? (cause as Answered) : null
 }
 
-/** Whether asking again may help: nobody answered, or somebody said that it is not the request's fault. */
+/** Whether a retry may succeed: there was no response, or the error is not the request's fault. */
 export function mayPass(error: unknown): boolean {
   if (!(error instanceof RivuletError)) return false
   const answered = answeredOf(error)
@@ -53,7 +53,7 @@ async function readError(response: Response): Promise<ErrorBody> {
       ...(Array.isArray(details) && { details: details.filter(isDetail) }),
     }
   } catch {
-    // A proxy in between answers with a page of its own.
+    // A proxy in between may respond with its own page.
     return {}
   }
 }
@@ -66,7 +66,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
-/** For codes that this version does not know, and answers that are not ours: the table's first row of that status. */
+/** For unknown codes and responses that are not from Rivulet: the table's first row of that status. */
 function codeOf(status: number): ErrorCode {
   const codes = Object.keys(errorTable).filter(isErrorCode)
   return (

@@ -40,7 +40,7 @@ describe('a pause', () => {
 })
 
 describe('a page wakes', () => {
-  test('nobody where there is no page', () => {
+  test('nothing outside a page', () => {
     expect(() => pageWakeUps(() => {})()).not.toThrow()
   })
 

@@ -1,7 +1,7 @@
 /** How long to wait before the next try, and waiting. */
 import { backoffMs } from '@rivulet/protocol'
 
-/** Calls back when it is worth trying again at once; answers how to stop that. */
+/** Calls back when an immediate retry is worthwhile; returns a function that stops that. */
 export type WakeUps = (wake: () => void) => () => void
 
 const firstDelayMs = 100

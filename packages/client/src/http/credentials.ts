@@ -9,7 +9,7 @@ import { unreachable } from './answer.ts'
 
 /** A token, or how to get one: asked before the first request, and once more when the server refuses what it gave. */
 export type TokenSource = string | (() => string | Promise<string>)
-/** The same for a task, whose id it is told. */
+/** The same for a task, whose id is the argument. */
 export type TaskTokenSource = string | ((task: string) => string | Promise<string>)
 
 /** Whether a request reads, or changes something. */

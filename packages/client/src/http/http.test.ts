@@ -75,7 +75,7 @@ describe('a call', () => {
 
 describe('what goes wrong', () => {
   test.each([
-    ['nobody answers', broken],
+    ['there is no response', broken],
     ['503', () => refusal(503, 'draining')],
     ['429', () => refusal(429, 'too_many_turns')],
     ['the first try is still in flight', () => refusal(409, 'in_flight', { 'retry-after': '1' })],
@@ -112,16 +112,16 @@ describe('what goes wrong', () => {
     expect(api.requests).toHaveLength(1)
   })
 
-  test('a code that this version does not know is told by its status', async () => {
+  test('an unknown code is mapped by its status', async () => {
     const { client } = clientOf([() => refusal(422, 'moon_phase')])
     await expect(client.tasks.create(body)).rejects.toMatchObject({ code: 'unknown_agent', cause: { code: 'moon_phase', status: 422 } })
   })
 
-  test('a refusal whose words make no sense is told by its status', async () => {
+  test('an error with a malformed body is mapped by its status', async () => {
     const nonsense = { code: 5, message: { a: 1 }, requestId: [], details: ['x', { path: 'input', reason: 'is long' }] }
     const { client } = clientOf([() => json(404, { error: nonsense })])
     const error = await client.tasks.create(body).catch((reason: unknown) => reason)
-    expect(error).toMatchObject({ code: 'not_found', message: 'The server answered 404', cause: { status: 404 } })
+    expect(error).toMatchObject({ code: 'not_found', message: 'The server returned 404', cause: { status: 404 } })
     expect(error).toHaveProperty('details', [{ path: 'input', reason: 'is long' }])
   })
 
@@ -202,7 +202,7 @@ describe('a token', () => {
     expect((await client.tasks.create(body)).id).toBe(taskId)
   })
 
-  test('that never comes holds up neither a call nor whoever leaves', async () => {
+  test('that never resolves blocks neither a call nor a reader that stops', async () => {
     const { client, api } = clientOf([accepted], { token: () => new Promise(() => {}), timeoutMs: 20, maxRetries: 1 })
     await expect(client.tasks.create(body)).rejects.toMatchObject({ code: 'unreachable', message: 'No answer within 20 ms' })
     const events = client.tasks.get(taskId).events()

@@ -1,5 +1,5 @@
 /**
- * Requests to the API. A call is made again, under the same Idempotency-Key, when nobody answered or the server says that it may work later;
+ * Requests to the API. The client retries a call, with the same Idempotency-Key, if there was no response or if the error may be temporary;
  * a limited number of times, and not once the caller has left. A token that is refused is renewed once.
  */
 import { type Entity, isEntity, untilAborted } from '@rivulet/protocol'

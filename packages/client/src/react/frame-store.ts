@@ -1,5 +1,5 @@
 /**
- * A view at the pace of the screen: however often it changes, those who look are told once per animation frame, and what they see stays the same
+ * A view at the pace of the screen: however often it changes, subscribers are notified once per animation frame, and the value stays the same
  * until then.
  */
 import type { TaskView, ViewState } from '../task/task-view.ts'

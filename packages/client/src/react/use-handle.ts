@@ -56,7 +56,7 @@ export function useHandle(
   return isOurs ? created : { task: null, error: null }
 }
 
-/** The same for as long as there is a token at all: whoever asks gets the latest. */
+/** The same function for as long as there is a token; it returns the latest token. */
 function useHandleOptions(token: TaskTokenSource | undefined): HandleOptions {
   const latest = useRef<TaskTokenSource>(token ?? '')
   useEffect(() => {

@@ -1,5 +1,5 @@
 /**
- * An async iterator that can be left while it waits. A generator alone answers `return` only after its pending step, and a stream's step may be
+ * An async iterator that can be stopped while it waits. A generator completes `return` only after its pending step, and a stream's step may be
  * minutes away; here leaving aborts that step.
  */
 import { linkAbort } from '../http/link-abort.ts'

@@ -44,7 +44,7 @@ export async function* readFrames(body: ReadableStream<Uint8Array>, options: Fra
     }
   } finally {
     silence.close()
-    // Not awaited: a connection that is stuck would hold up whoever leaves it.
+    // Not awaited, because a stuck connection would block the reader that stops.
     reader.cancel().catch(() => {})
   }
 }

@@ -93,7 +93,7 @@ function isNext(before: Cursor, cursor: Cursor): boolean {
 /** How far the server says that it has told. A reader that has not heard as much has lost something; one that has heard more is not taken back. */
 function after(place: Place, cursor: Cursor): Place {
   const heard = place.cursor ?? origin
-  if (compareCursors(cursor, heard) > 0) throw lost(`Everything up to ${cursor} was told, and heard up to ${heard}`)
+  if (compareCursors(cursor, heard) > 0) throw lost(`The server sent everything up to ${cursor}, but the client has only up to ${heard}`)
   return { ...place, cursor: heard }
 }
 

@@ -12,7 +12,7 @@ const end = { type: 'end', task: taskId, status: 'completed' } as const
 const caughtUp = { type: 'caught_up', task: taskId } as const
 const path = `/v1/tasks/${taskId}/events`
 
-/** Wakes up at once, so that nobody waits. */
+/** Wakes up at once, so that no test waits. */
 const atOnce: WakeUps = wake => {
   queueMicrotask(wake)
   return () => {}
@@ -62,7 +62,7 @@ describe('events', () => {
     expect(handle.repairs).toBe(0)
   })
 
-  test('are told of having caught up once', async () => {
+  test('receive `caught_up` once', async () => {
     const { api, handle } = watched()
     const heard = allOf(handle.events())
     for (const place of [0, 1]) {
@@ -157,7 +157,7 @@ describe('a refusal', () => {
     ['429', () => refusal(429, 'too_many_turns')],
     ['500', () => refusal(500, 'internal')],
     ['no answer', () => Promise.reject(new TypeError('fetch failed'))],
-    ['an answer of somebody else', () => new Response('<html>')],
+    ['a response that is not from Rivulet', () => new Response('<html>')],
   ])('by %s is not', async (_, answer) => {
     const { api, handle } = watched([answer, answer, answer, null])
     const heard = allOf(handle.events())
@@ -189,7 +189,7 @@ describe('a token that the stream hands out', () => {
   const fresh = (token: string, task = taskId) =>
     `id: 1-1\nevent: token\ndata: ${JSON.stringify({ type: 'token', task, token, expiresAt: '2030-01-01T00:00:00.000Z' })}\n\n`
 
-  test('is what the reader comes back with; the source is not asked again, and nobody is told of it', async () => {
+  test('is used for the next connection; the token function is not called again, and the reader does not see the event', async () => {
     let asked = 0
     const { api, handle } = watched([null, null], {
       token: () => {
@@ -367,7 +367,7 @@ describe('coming back', () => {
 })
 
 describe('leaving', () => {
-  test('by break closes the connection, and nobody comes back', async () => {
+  test('by break closes the connection, without a reconnect', async () => {
     const { api, handle } = watched()
     const opened = api.stream(0).then(stream => {
       tell(stream, log)

@@ -28,7 +28,7 @@ export type StreamRequest = {
   /** Forget the messages of turns that have ended: for a reader that hands on what happens and looks at nothing. Default false. */
   isForgetful?: boolean
   signal: AbortSignal
-  /** A turn that is known to be there: the stream is not over before it was told of. */
+  /** A turn that this handle has sent: the stream is not over before the turn appears in it. */
   expectedTurn: () => number
   onStatus?: (status: ConnectionStatus) => void
   /** Something was missing, and a snapshot is going to replace it. */
@@ -83,7 +83,7 @@ export async function* streamTask(deps: StreamDeps, request: StreamRequest): Asy
           if (event.type === 'end') return
         }
       }
-      // The server let go of it properly: it comes back when it was told to.
+      // The server ended the response properly, so the client reconnects after its `retry:`.
       pauseMs = Math.max(retryMs, retryDelayMs(failures, random))
     } catch (error) {
       if (signal.aborted) throw signal.reason

@@ -36,7 +36,7 @@ export function createResultWait({ view, messages }: ResultWaitDeps) {
     let leave = () => {}
     const over = new Promise<ViewState>(resolve => {
       leave = looked.subscribe(look)
-      // Somebody else may have been looking for long.
+      // Another subscriber may have kept the view open for long.
       look()
 
       function look(): void {

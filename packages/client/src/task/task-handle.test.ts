@@ -96,7 +96,7 @@ describe('a view', () => {
     leave()
   })
 
-  test('opens one connection when somebody leaves and comes back at once, and closes it with the last', async () => {
+  test('opens one connection when a subscriber leaves and another joins at once, and closes it with the last', async () => {
     const { api, handle } = begin()
     const view = handle.view()
     view.subscribe(() => {})()
@@ -109,7 +109,7 @@ describe('a view', () => {
     expect(view.current.connection).toBe('idle')
   })
 
-  test('goes on from where it stood when somebody comes back', async () => {
+  test('continues where it stopped when a subscriber returns', async () => {
     const { api, handle } = begin()
     const view = handle.view()
     const leave = view.subscribe(() => {})
@@ -217,7 +217,7 @@ describe('a result', () => {
     expect(api.pathsOf('GET').slice(1)).toEqual([`/v1/tasks/${taskId}/messages?turn=1`, `/v1/tasks/${taskId}/messages?turn=1&after=0`])
   })
 
-  test('that nobody waits for any more is not watched any more', async () => {
+  test('that no caller awaits any more closes its connection', async () => {
     const { api, handle } = begin()
     const controllers = [new AbortController(), new AbortController()]
     const asked = controllers.map(({ signal }) => handle.result({ signal }))

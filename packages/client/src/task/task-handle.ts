@@ -31,9 +31,9 @@ export type { MessageQuery, Page } from '../http/page.ts'
 export type TaskDetail = { task: Task; turns: Turn[] }
 
 export type EventsOptions = CallOptions & {
-  /** Only what comes after this. */
+  /** Only events after this cursor. */
   after?: Cursor
-  /** Without `after`: every event from the first on (default), or how the task stands and what comes then. */
+  /** Without `after`: every event from the first (default), or a snapshot and every later event. */
   from?: 'start' | 'snapshot'
   /** Stay when the task has ended. Default false. */
   follow?: boolean

@@ -48,7 +48,7 @@ describe('the words', () => {
     expect(narrate(renumbered).pieces.join('')).toBe('a1 a2\n\nb1 b2')
   })
 
-  test('of a snapshot are told as far as they are, and then go on', () => {
+  test('of a snapshot are yielded as far as they are, and then continue', () => {
     const log = turnLog(1, [['one ', 'two ', 'three']])
     expect(narrate([snapshotOf(log.slice(0, 5)), ...log.slice(5)]).pieces).toEqual(['one two ', 'three'])
   })
@@ -64,7 +64,7 @@ describe('the words', () => {
   })
 })
 
-describe('what is told again', () => {
+describe('text that is sent again', () => {
   const first = turnLog(1, [['one ', 'two ', 'three']], { ending: null })
 
   test('by a snapshot or a reopened log goes on where it was', () => {
@@ -75,7 +75,7 @@ describe('what is told again', () => {
     expect(narrate([...first, ...reopened]).pieces.join('')).toBe('one two three four')
   })
 
-  test('by an attempt that says something else is told from its beginning, after a blank line', () => {
+  test('by an attempt with other text is yielded from its beginning, after a blank line', () => {
     const other = turnLog(1, [['one ', 'more'], ['end']], { attempt: 2 })
     expect(narrate([...first, ...other]).pieces.join('')).toBe('one two three\n\none more\n\nend')
   })

@@ -1,9 +1,9 @@
 /**
  * A task's words as they are said, for a terminal or a voice: what was said cannot be unsaid.
  *
- * The agent's text messages are told in the order of their indexes, one after the other, with a blank line between two. An index that is told
- * again, by a new attempt, an override or a snapshot, goes on where it was if it says the same so far; if it does not, it is told from its beginning
- * after a blank line. Whoever needs the text exactly as it stands looks at `view()`.
+ * The agent's text messages are yielded in the order of their indexes, with a blank line between two. If an index is sent
+ * again, by a new attempt, an override or a snapshot, it continues if its text begins with the yielded text; otherwise it is yielded from its beginning,
+ * after a blank line. For the exact current text use `view()`.
  */
 import { type Message, messageAt, type TaskState } from '@rivulet/protocol'
 import type { TaskEvent } from '../stream/task-event.ts'
@@ -16,12 +16,12 @@ export type Narrator = {
 
 /** @param firstTurn words of earlier turns are not told. */
 export function createNarrator(firstTurn: (state: TaskState) => number): Narrator {
-  /** What was told of each index. */
+  /** The yielded text of each index. */
   const told = new Map<number, string>()
   let from: number | null = null
   /** The message that is being told. */
   let index = 0
-  /** Whether what was told of it is all that it says. */
+  /** Whether all its text was yielded. */
   let isInStep = false
   let hasSpoken = false
   return { tell }
@@ -73,7 +73,7 @@ export function createNarrator(firstTurn: (state: TaskState) => number): Narrato
     return pieces
   }
 
-  /** What follows something new is told again. */
+  /** The text after a change is yielded again. */
   function forgetAfter(last: number): void {
     for (const at of told.keys()) if (at > last) told.delete(at)
   }

@@ -1,8 +1,8 @@
 /**
- * A task as it is now: the live fold, kept up to date by one connection as long as somebody looks, however many do.
+ * The current state of a task: the live fold, kept up to date by one connection for all subscribers.
  *
  * `current` is a value: it and everything in it stays as it was, and what did not change is the same object in the next one. The connection opens
- * a moment after the first listener comes and closes with the last; whoever comes back goes on from where the view stood.
+ * a moment after the first listener subscribes, and closes with the last; a later listener continues where the view stopped.
  */
 import {
   type Cursor,
@@ -38,7 +38,7 @@ export type ViewState = Readonly<{
 
 export type TaskView = {
   readonly current: ViewState
-  /** Told of every change, at once; look at `current` then. Answers how to stop. */
+  /** Called on every change, at once; read `current` then. Returns a function that unsubscribes. */
   subscribe(listener: () => void): () => void
 }
 
@@ -84,7 +84,7 @@ export function createTaskView({ id, follow, stream }: ViewDeps): TaskView & { r
     }
   }
 
-  /** Goes on from where it stands, if somebody looks. What has ended may have begun again. */
+  /** Continues from the current cursor, if there are subscribers. An ended task may have started again. */
   function resume(): void {
     if (running) return
     connection = 'idle'

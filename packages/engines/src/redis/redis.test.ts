@@ -108,7 +108,7 @@ for (const { kind, isMissing, label } of kinds.filter(({ name }) => name === 're
       await Promise.all([queue.close(), dead.close(), worker.close()])
     })
 
-    test('answers 12,000 connections one after the other', async () => {
+    test('serves 12,000 connections one after the other', async () => {
       for (let count = 0; count < 12_000; count++) await pingOnce(port, password)
       expect(await connect(engine).ping()).toBe('PONG')
     })
@@ -129,7 +129,7 @@ for (const { kind, isMissing, label } of kinds.filter(({ name }) => name === 're
       expect(await hashOf(socket, replies.length * 64)).toBe(expected.digest('hex'))
     })
 
-    test('answers a client that says all it has to say and closes its side', async () => {
+    test('replies to a client that sends all its commands and closes its side', async () => {
       const socket = await openSocket(port, password)
       socket.end('SET half open\r\nGET half\r\n')
       expect((await socket.toArray()).join('')).toBe('+OK\r\n$4\r\nopen\r\n')

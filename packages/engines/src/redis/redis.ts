@@ -46,7 +46,7 @@ async function runNative(program: Program, folder: string, port: number, passwor
   // `-`: more settings come from stdin, which no other user can read.
   const args = [...nativeArguments(folder, port), '-']
   const server = spawnServer({ folder, file: program.file, args, input: `requirepass ${password}\n`, stopSignal })
-  // The log is emptied before a start, so this is our server, and it has loaded its data. Whoever answers on the port might not be ours.
+  // The log is emptied before a start, so this is our server, and it has loaded its data. A server that responds on the port might not be ours.
   await waitUntilReady(server, () => readFileSync(logOf(folder), 'utf8').includes('Ready to accept connections'), signal)
   const name = `${program.file.endsWith('valkey-server') ? 'valkey' : 'redis'} ${program.version} (${program.file})`
   return {

@@ -24,7 +24,7 @@ export type SocketBridge = {
   attach(reactor: Reactor): void
   /** Lets clients in, those first that have been waiting. */
   serve(): void
-  /** Runs a command that does not block, as a client of its own, and answers the raw reply. */
+  /** Runs a command that does not block, as a separate client, and returns the raw reply. */
   execute(...command: string[]): string
   close(): void
 }

@@ -52,7 +52,7 @@ export function createAppender(log: LogWriter): Appender {
     isSending = false
   }
 
-  /** Where two words and more share an entry already. A call that is full gains nothing by waiting, and after a pause nobody has more to say. */
+  /** If two or more deltas already share an entry. A full call gains nothing by waiting, and after a pause no turn has more to send. */
   function isCrowded(): boolean {
     if (waiting.length < crowdTurns || performance.now() - answeredAt > gatherMs) return false
     const entries = waiting.reduce((sum, { append }) => sum + append.entries.length, 0)

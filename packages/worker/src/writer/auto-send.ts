@@ -1,5 +1,5 @@
 /**
- * Sends a stream of updates by itself: opens a message for each content block, streams its deltas, closes it, and answers the finished messages.
+ * Sends a whole stream of updates: opens a message for each content block, streams its deltas, closes it, and returns the finished messages.
  * The stream numbers its messages from 0, whatever the turn has said before.
  */
 import { type Content, type Message, RivuletError, type StopReason, sumUsage, type Update, type Usage } from '@rivulet/protocol'
@@ -34,7 +34,7 @@ export async function autoSend(writer: TurnWriter, updates: AsyncIterable<Update
     if (update.type === 'done' && indexes[update.index] === undefined) return Promise.resolve()
     const index = placeOf(update.index)
     const written = writer.write({ ...update, index })
-    // A delta without text opens nothing, and then the place is still anybody's.
+    // A delta without text opens no message, so the index stays free.
     if (update.index === indexes.length && writer.nextIndex() > index) indexes.push(index)
     return written
   }
@@ -54,7 +54,7 @@ function checkIterable(updates: unknown): void {
   const isIterable = typeof updates === 'object' && updates !== null && (Symbol.asyncIterator in updates || Symbol.iterator in updates)
   if (isIterable) return
   const hint = updates instanceof Promise ? 'a promise: await it first' : `${updates === null ? 'null' : typeof updates}`
-  throw new RivuletError('bad_call', `turn.autoSend takes an iterable of updates, and was given ${hint}`)
+  throw new RivuletError('bad_call', `turn.autoSend needs an iterable of updates, and got ${hint}`)
 }
 
 function summarize(messages: Message[]): AutoSent {

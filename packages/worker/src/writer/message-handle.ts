@@ -1,5 +1,5 @@
 /**
- * A message that is written by hand. What comes after it is closed is refused, and leaving its scope closes it exactly once.
+ * A message that is written by hand. Writes after its close are rejected, and leaving its scope closes it exactly once.
  */
 import {
   type Content,
@@ -59,7 +59,7 @@ export function createMessageHandle(writer: TurnWriter, index: number): MessageH
 
   function current(): Message {
     const message = writer.messageAt(index)
-    if (!message) throw new Error(`Message ${index} is not there`)
+    if (!message) throw new Error(`Message ${index} does not exist`)
     return message
   }
 }

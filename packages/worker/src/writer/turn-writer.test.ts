@@ -1,4 +1,4 @@
-/** The writer of one turn against a log that answers as it is told: order, numbers, merging, pressure, and what each answer leads to. */
+/** The writer of one turn against a scripted log: order, numbers, merging, backpressure, and the effect of each outcome. */
 import type { Append, AppendAnswer } from '@rivulet/broker'
 import {
   applyEvent,
@@ -20,7 +20,7 @@ const turn = { task: '01890000-0000-7000-8000-000000000000', turn: 1, attempt: 1
 
 type Reply = AppendAnswer | Error | Promise<AppendAnswer>
 
-/** Answers each append with the next of `replies`, then with ok. */
+/** Returns the next of `replies` for each append, then ok. */
 function open(replies: Reply[] = [], reopenedAs: (number | null | Error)[] = [], backpressureMs?: number) {
   const appends: Append[] = []
   const onLost = vi.fn()
@@ -49,7 +49,7 @@ function open(replies: Reply[] = [], reopenedAs: (number | null | Error)[] = [],
 }
 
 describe('speaking', () => {
-  test('[B34] the first word leaves at once; what is said while it is on its way leaves together, merged', async () => {
+  test('the first word leaves at once; what is said while it is on its way leaves together, merged', async () => {
     const first = promise<AppendAnswer>()
     const { writer, appends, said } = open([first.promise])
     await writer.write(delta(0, 'a'))
@@ -130,13 +130,13 @@ describe('the end', () => {
     writer.end('complete')
     await expect(writer.write(delta(0, 'late'))).rejects.toMatchObject({
       code: 'turn_over',
-      message: expect.stringContaining('it has ended'),
+      message: expect.stringContaining('(ended)'),
     })
     await writer.drain()
     expect(said().flat().map(briefly)).toEqual(['message.started 4', 'message.finished 4 complete'])
   })
 
-  test('counts once: whoever comes second changes nothing', async () => {
+  test('counts once: a second one changes nothing', async () => {
     const { writer } = open()
     await writer.write(start(0, text('a')))
     writer.end('aborted')

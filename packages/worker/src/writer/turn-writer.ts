@@ -48,7 +48,7 @@ export type TurnWriter = {
   reopen(): Promise<void>
   /** Nothing is said or sent any more. */
   stop(reason: unknown): void
-  /** Whether somebody else has the turn now. */
+  /** Whether another worker has the turn now. */
   isSuperseded(): boolean
   messageAt(index: number): Message | undefined
   messages(): Message[]
@@ -65,7 +65,7 @@ export type TurnWriterDeps = {
   appender: Appender
   /** Asks the server for a new epoch; null when the turn is no longer ours. */
   askReopen: (epoch: number) => Promise<number | null>
-  /** The log refused an append, because somebody else has the turn. */
+  /** The log rejected an append, because another worker has the turn. */
   onFenced: () => void
   /** The first time that words are said. */
   onFirstWords?: (() => void) | undefined
@@ -128,7 +128,7 @@ export function createTurnWriter({
 
   function checkOpen(): void {
     throwIfStopped()
-    if (state.at === 'ended') throw turnOver('it has ended')
+    if (state.at === 'ended') throw turnOver('ended')
   }
 
   function throwIfStopped(): void {
@@ -188,7 +188,7 @@ export function createTurnWriter({
     while (!unsent.isEmpty() && !stoppedOf(state)) {
       const batch = unsent.take(maxEntriesPerAppend)
       const answer = await appendUntilAnswered(batch)
-      // The turn may still be ours to end.
+      // The caller of `stop` gave the reason, and this worker may still have to finish the turn.
       if (answer === 'stopped') return
       if (answer === 'ok' || answer === 'duplicate') {
         place = { ...place, appended: place.appended + batch.length }
@@ -199,7 +199,7 @@ export function createTurnWriter({
       } else {
         if (answer === 'fenced' || answer === 'closed') onFenced()
         lose(
-          answer === 'full' ? new RivuletError('output_too_large', `${limitNames.turnBytes}: the log of this turn is full`) : 'superseded',
+          answer === 'full' ? new RivuletError('output_too_large', `The output of the turn exceeds ${limitNames.turnBytes}`) : 'superseded',
         )
       }
     }

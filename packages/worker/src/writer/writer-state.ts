@@ -24,7 +24,7 @@ export function changeState(state: WriterState, change: WriterChange): WriterSta
     case 'stopped':
       return stopped ?? { at: 'stopped', reason: change.reason }
     case 'superseded':
-      return { at: 'superseded', reason: stopped ? stopped.reason : turnOver('it has been taken away') }
+      return { at: 'superseded', reason: stopped ? stopped.reason : turnOver('another worker has it') }
   }
 }
 

@@ -11,7 +11,7 @@ import { createStaticFile, createStaticFiles, type StaticFiles, sendStatic } fro
 
 const builtConsole = fileURLToPath(new URL('../../../console/dist/', import.meta.url))
 
-/** The addresses of the console's own pages. Everything else stays what it is: an API that answers in JSON. */
+/** The paths of the console's pages. Every other path is an API call with a JSON response. */
 const pages = ['/', '/tasks', '/tasks/:id', '/agents']
 
 const headers = pageHeaders({ 'img-src': "'self' data: blob:", 'media-src': "'self' data: blob:" })
@@ -36,7 +36,7 @@ export function consoleRoutes(app: FastifyInstance, folder: string = builtConsol
 
   async function sendFile(reply: FastifyReply, from: StaticFiles, name: string, caching: string): Promise<FastifyReply> {
     const file = await from.find(name)
-    if (!file) throw new RivuletError('not_found', 'There is no such file')
+    if (!file) throw new RivuletError('not_found', 'No such file')
     return sendStatic(reply.headers(headers).header('cache-control', caching), file)
   }
 }

@@ -30,7 +30,7 @@ export function docsRoutes(app: FastifyInstance): void {
   app.get('/docs/start.js', options, async (_, reply) => sendStatic(reply.headers(headers), await start))
   app.get<{ Params: { name: string } }>('/docs/static/:name', options, async ({ params }, reply) => {
     const file = await files.find(params.name)
-    if (!file) throw new RivuletError('not_found', 'There is no such file')
+    if (!file) throw new RivuletError('not_found', 'No such file')
     return sendStatic(reply.headers(headers).header('cache-control', 'public, max-age=3600'), file)
   })
   app.get('/openapi.json', options, async (_, reply) => {

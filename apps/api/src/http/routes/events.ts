@@ -51,7 +51,7 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
   async function checkTurn({ principal: { tenant } }: FastifyRequest, task: string, turn: number): Promise<void> {
     const db = databaseFor(tenant)
     await requireTask(db, tenant, task)
-    if (!(await hasTurn(db, tenant, task, turn))) throw new RivuletError('not_found', 'This task has no such turn')
+    if (!(await hasTurn(db, tenant, task, turn))) throw new RivuletError('not_found', 'No such turn in this task')
   }
 
   /** Thousands who come back at once, to a process that has no feed of their task yet, are one question. */
@@ -69,7 +69,7 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
   /** A place for the stream, before anything is done that could not be taken back. `tasks:write` alone does not allow a stream. */
   function reserve({ principal }: FastifyRequest, task: string | null): Admission {
     if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
-    if (!holds(principal, 'tasks:read')) throw new RivuletError('forbidden', 'This key may not do this')
+    if (!holds(principal, 'tasks:read')) throw new RivuletError('forbidden', 'This key or token does not have the required scope')
     return streams.admit(principal, task)
   }
 
@@ -154,7 +154,7 @@ export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
   app.get('/tasks/:id/events', options, async (request, reply) => {
     const { accept } = request.headers
     if (accept !== undefined && !/text\/event-stream|text\/\*|\*\/\*/.test(accept)) {
-      throw new RivuletError('not_acceptable', 'This answers text/event-stream')
+      throw new RivuletError('not_acceptable', 'This route returns text/event-stream; Accept must allow it')
     }
     const { token, after, from, follow, format } = request.query
     const cursor = cursorOf(request.headers['last-event-id'], after) ?? (from === 'start' ? origin : null)
@@ -178,6 +178,6 @@ function cursorOf(header: string | string[] | undefined, after: string | string[
   const given = header ?? after
   if (given === undefined) return null
   const cursor = typeof given === 'string' ? parseCursor(given) : null
-  if (cursor === null) throw new RivuletError('bad_cursor', 'A cursor is <epoch>-<seq>, two whole numbers')
+  if (cursor === null) throw new RivuletError('bad_cursor', 'A cursor must be <epoch>-<seq>, two whole numbers')
   return cursor
 }

@@ -86,7 +86,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const held = turns.filter(({ turn }) => within.has(turn))
     const { lost, takenBack } = await askTwice(() => extendLeases(leases, worker, held, leaseMs))
     metrics.takenBack.inc(takenBack.length)
-    for (const turn of takenBack) request.log.warn({ ...aboutTurn(turn), worker }, 'a worker that was late took its turn back')
+    for (const turn of takenBack) request.log.warn({ ...aboutTurn(turn), worker }, 'a late worker resumed its turn')
     return { lost: [...ids.filter(id => !within.has(id)), ...lost] }
   })
 
@@ -99,7 +99,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     if (!reopened || !(await announcing.announceStart(reopened))) {
       metrics.fenced.inc({ write: 'reopen' })
       const turn = await findTurn(db, body.turn)
-      log.warn({ ...(turn && aboutTurn(turn)), epoch: body.epoch }, 'a worker that no longer holds its turn wanted to reopen its log')
+      log.warn({ ...(turn && aboutTurn(turn)), epoch: body.epoch }, 'a worker tried to reopen the log of a turn that it no longer holds')
       return { answer: 'superseded' as const }
     }
     metrics.reopened.inc()
@@ -116,7 +116,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     if (answer === 'superseded') {
       metrics.fenced.inc({ write: 'step' })
       const turn = await findTurn(db, body.turn)
-      log.warn({ ...(turn && aboutTurn(turn)), step: body.name }, 'a worker that no longer holds its turn wanted to remember a step')
+      log.warn({ ...(turn && aboutTurn(turn)), step: body.name }, 'a worker tried to store a step of a turn that it no longer holds')
     }
     return { answer }
   })
@@ -127,7 +127,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const released = await (body.blocked ? endBlocked(body, body.blocked) : releaseTurn(db, body))
     relay.kick()
     const turn = await findTurn(db, body.turn)
-    log.info({ ...(turn && aboutTurn(turn)), epoch: body.epoch, released }, 'a worker gave a turn back')
+    log.info({ ...(turn && aboutTurn(turn)), epoch: body.epoch, released }, 'a worker released a turn')
     return { answer: released ? ('released' as const) : ('superseded' as const) }
   })
 
@@ -151,7 +151,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   /** Whether the caller's key is for this turn. If it is not, the route returns what it returns for a turn that does not exist. */
   async function reaches({ principal, log }: Pick<FastifyRequest, 'principal' | 'log'>, turn: string): Promise<boolean> {
     const isWithin = (await turnsWithin(db, reachOf(principal), [turn])).has(turn)
-    if (!isWithin) log.warn({ key: principal.key, turnId: turn }, 'a worker asked for a turn that its key is not for')
+    if (!isWithin) log.warn({ key: principal.key, turnId: turn }, 'a worker requested a turn that its key does not allow')
     return isWithin
   }
 

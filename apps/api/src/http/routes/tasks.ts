@@ -119,7 +119,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       const { tenant, token } = request.principal
       // To interrupt is to cancel, too.
       if (request.body.ifBusy === 'interrupt' && token && !token.can.includes('cancel'))
-        throw new RivuletError('forbidden', 'This token may not cancel')
+        throw new RivuletError('forbidden', 'This token does not have the right to cancel')
       if (request.body.ifBusy !== 'interrupt') await requireShare(request)
       const span = startRequestSpan(tracer, request)
       let work: Accepted | undefined

@@ -17,7 +17,7 @@ export function tokenRoutes(scope: FastifyInstance, { databaseFor, access }: Ser
     const { ttlSeconds, subject = null } = body
     const can = [...new Set(body.can)]
     if (can.some(right => right !== 'read') && !holds(principal, 'tasks:write')) {
-      throw new RivuletError('forbidden', 'This key may not do this')
+      throw new RivuletError('forbidden', 'This key or token does not have the required scope')
     }
     const startedAt = await beginTokenSession(databaseFor(tenant), tenant, task)
     const { token, expiresAt } = access.tokens.issue({ tenant, task, can, key, subject, startedAt, ttlSeconds, until })

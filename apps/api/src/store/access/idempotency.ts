@@ -1,4 +1,4 @@
-/** Answers that were given under an Idempotency-Key, kept for a day: the same request gets the same answer, and is carried out once. */
+/** Responses under an Idempotency-Key, kept for a day: the same request gets the same response, and runs once. */
 import { type Json, RivuletError } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import { and, eq, lt, type SQL, sql } from 'drizzle-orm'
@@ -16,7 +16,7 @@ export type IdempotencyKey = { tenant: Tenant; key: string; fingerprint: string 
 
 /**
  * Runs `work` in a transaction that also remembers its answer. A second request under the same key waits for the first one's commit; where
- * that takes too long it is told that the first is still in flight.
+ * the wait is too long, the second request gets `in_flight`.
  */
 export async function runOnce(
   db: Database,
@@ -61,7 +61,8 @@ async function reserve(tx: Transaction, request: IdempotencyKey): Promise<Answer
 
 function answerOf(earlier: typeof idempotencyKeys.$inferSelect, fingerprint: string): Answer {
   if (earlier.status === null) throw inFlight()
-  if (earlier.fingerprint !== fingerprint) throw new RivuletError('idempotency_key_reused', 'This key was used for another request')
+  if (earlier.fingerprint !== fingerprint)
+    throw new RivuletError('idempotency_key_reused', 'This Idempotency-Key was used for another request')
   return { status: earlier.status, body: earlier.body ?? null }
 }
 
@@ -75,7 +76,7 @@ async function insertKey(tx: Transaction, row: IdempotencyKey): Promise<boolean>
   }
 }
 
-/** Answers hold what was asked for: where tasks are kept for less than a day, so are they. */
+/** Responses contain request data, so they are not kept longer than tasks. */
 export async function forgetOldKeys(db: Database, keptMs: number | null): Promise<void> {
   const longAgo = keptMs === null ? sql.raw(dayAgo) : sql`greatest(${sql.raw(dayAgo)}, ${msAgo(keptMs)})`
   await db.delete(idempotencyKeys).where(lt(idempotencyKeys.createdAt, longAgo))
@@ -91,5 +92,5 @@ const dayAgo = `now() - interval '24 hours'`
 export const isFree = `idempotency_keys.created_at < ${dayAgo}`
 
 export function inFlight(): RivuletError {
-  return new RivuletError('in_flight', 'The first request under this key is still being answered')
+  return new RivuletError('in_flight', 'The first request with this Idempotency-Key is still running')
 }

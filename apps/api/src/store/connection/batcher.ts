@@ -4,7 +4,7 @@
  */
 export type Batcher<T, R> = (item: T) => Promise<R>
 
-/** `ask` answers each item, in their order. */
+/** `ask` returns a result for each item, in order. */
 export function createBatcher<T, R>(most: number, ask: (items: readonly T[]) => Promise<readonly R[]>): Batcher<T, R> {
   const waiting: Waiting<T, R>[] = []
   let isAsking = false

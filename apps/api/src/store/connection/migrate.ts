@@ -12,7 +12,7 @@ export async function migrate(url: string): Promise<void> {
   await client.connect()
   try {
     await client.query('select pg_advisory_lock($1)', [advisoryLock])
-    // What is changed is everybody's.
+    // The schema is shared by all tenants.
     await client.query("select set_config('rivulet.tenant', '*', false)")
     await applyMigrations(drizzle(client), { migrationsFolder })
   } finally {

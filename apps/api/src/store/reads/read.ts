@@ -82,7 +82,7 @@ export async function getTurn(db: Database, tenant: Tenant, task: string, number
     .select()
     .from(turns)
     .where(and(eq(turns.task, task), isOf(tenant, turns.tenant), eq(turns.number, number)))
-  if (!row) throw new RivuletError('not_found', 'This task has no such turn')
+  if (!row) throw new RivuletError('not_found', 'No such turn in this task')
   return toShown(row)
 }
 

@@ -22,7 +22,7 @@ export async function queueTurn(
 ): Promise<TurnRow> {
   const pending = await pendingTurns(tx, task.id)
   if (pending.filter(turn => turn.status === 'queued').length >= maxQueued) {
-    throw new RivuletError('too_many_turns', `${limitNames.queuedTurns}: ${maxQueued} turns of a task may wait`)
+    throw new RivuletError('too_many_turns', `A task may have at most ${maxQueued} waiting turns (${limitNames.queuedTurns})`)
   }
   const said = { ...(input && { input }), ...(params !== undefined && { params }), traceparent }
   const isDispatched = pending.length === 0

@@ -23,7 +23,7 @@ import {
 import { toUiMessages, type UiChunk } from '@rivulet/views/ai-sdk'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Entry, heardOf, readChunks, snapshotOf, task } from '../../test/ui-reader.ts'
+import { type Entry, heardOf, readChunks, snapshotOf, task } from '../../../../test/ui-reader.ts'
 import { createAiSdkStream } from './ai-sdk-stream.ts'
 
 const always = (law: (log: Entry[]) => void) => fc.assert(fc.property(randomLog, law), { numRuns: 60 })

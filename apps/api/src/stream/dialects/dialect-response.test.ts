@@ -1,9 +1,10 @@
 import { createTurnComposer, delta, done, type Event, full, start, text, toolRequest, toolResponse } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
-import { speakAiSdk } from './ai-sdk-response.ts'
-import { createAiSdkStream } from './ai-sdk-stream.ts'
-import { encodeEntry, encodeWireEvent, heartbeat } from './sse-frame.ts'
-import { type Shared, type SseResponse, share } from './sse-response.ts'
+import { encodeEntry, encodeWireEvent, heartbeat } from '../sse-frame.ts'
+import { type Shared, type SseResponse, share } from '../sse-response.ts'
+import { aiSdk } from './ai-sdk/ai-sdk.ts'
+import { createAiSdkStream } from './ai-sdk/ai-sdk-stream.ts'
+import { respondIn } from './dialect-response.ts'
 
 const task = '0198c0de-0000-7000-8000-000000000001'
 const now = '2026-01-01T00:00:00.000Z'
@@ -16,7 +17,7 @@ const finished: Event = { type: 'turn.finished', ...ids, status: 'completed', st
 
 test('the cursor stands at the last chunk of an event, and what is no event passes as it is', () => {
   const { spoken, sent } = open()
-  expect(spoken.write(share([heartbeat]))).toBe(true)
+  expect(spoken.write(share([{ bytes: heartbeat }]))).toBe(true)
   expect(spoken.write(bytesOf(started))).toBe(true)
   expect(sent()).toBe(
     [
@@ -35,7 +36,7 @@ test('the end of the turn ends the response, and whoever writes on is told that 
   expect(sent()).toMatch(/id: 1-3\ndata: \{"type":"finish","finishReason":"stop"\}\n\ndata: \[DONE\]\n\n$/)
   expect(calls).toEqual(['end'])
   const before = sent()
-  expect(spoken.write(share([heartbeat]))).toBe(false)
+  expect(spoken.write(share([{ bytes: heartbeat }]))).toBe(false)
   expect(sent()).toBe(before)
 })
 
@@ -61,7 +62,7 @@ test('viewers of one snapshot share what is made of it', () => {
   ].map(message => ({ ...message, status: 'streaming' as const }))
   const about = { id: task, agent: 'a', status: 'running' as const, params: null, metadata: {}, createdAt: now, updatedAt: now }
   const snapshot = { type: 'snapshot', reason: 'join', task: about, turns, messages, messagesFrom: 0 } as const
-  const bytes = share([encodeWireEvent('1-2', snapshot).bytes])
+  const bytes = share([encodeWireEvent('1-2', snapshot)])
   const viewers = Array.from({ length: 3 }, () => open())
   for (const { spoken } of viewers) spoken.write(bytes)
   expect(viewers[0]?.sent().length).toBeGreaterThan(1_000_000)
@@ -80,7 +81,7 @@ describe('a slow reader', () => {
     expect(spoken.write(bytesOf(events))).toBe(false)
     // All of it is more than ten times as much: each piece of a tool's response is said with all that came before it.
     expect(sent().length).toBeLessThan(128 * 1024)
-    expect(spoken.write(share([heartbeat]))).toBe(false)
+    expect(spoken.write(share([{ bytes: heartbeat }]))).toBe(false)
     let writes = 1
     for (; !sent().endsWith('data: [DONE]\n\n'); writes += 1) expect(spoken.drained()).toBe(false)
     expect(writes).toBeGreaterThan(10)
@@ -102,7 +103,7 @@ describe('a slow reader', () => {
     const { spoken, sent, calls, setRoom } = open()
     setRoom(false)
     spoken.write(bytesOf(events.slice(0, -1)))
-    spoken.write(share([encodeWireEvent('1-999', { type: 'end', task, status: 'completed' }).bytes]))
+    spoken.write(share([encodeWireEvent('1-999', { type: 'end', task, status: 'completed' })]))
     spoken.end()
     expect(calls).toEqual([])
     setRoom(true)
@@ -124,7 +125,7 @@ describe('a slow reader', () => {
 })
 
 function bytesOf(events: Event[]): Shared {
-  const frames = events.map((event, place) => encodeEntry({ cursor: `1-${place + 1}`, json: JSON.stringify(event) }, event).bytes)
+  const frames = events.map((event, place) => encodeEntry({ cursor: `1-${place + 1}`, json: JSON.stringify(event) }, event))
   return share(frames)
 }
 
@@ -144,7 +145,7 @@ function open() {
     destroy: () => calls.push('destroy'),
   }
   return {
-    spoken: speakAiSdk(response, createAiSdkStream({ task })),
+    spoken: respondIn(aiSdk, createAiSdkStream({ task }), response),
     sent: () => Buffer.concat(written).toString(),
     shares: () => shares,
     calls,

@@ -22,17 +22,12 @@ import {
   type Snapshot,
   type StopReason,
   type TaskState,
+  type TokenEvent,
   type Usage,
   type WireEvent,
 } from '@rivulet/protocol'
 import { closingOf, createCalls, growthOf, madeUpCall, openingOf, replacementOf, type UiChunk, wholeOf } from '@rivulet/views/ai-sdk'
-
-export type AiSdkStream = {
-  /** What an event is to the SDK; none where it is nothing. */
-  take(cursor: Cursor, event: Event | WireEvent): UiChunk[]
-  /** Whether the turn is over: nothing follows. */
-  hasEnded(): boolean
-}
+import type { DialectStream, LoggedEvent } from '../dialect.ts'
 
 export type AiSdkStreamOptions = {
   task: string
@@ -46,7 +41,7 @@ export type HeardBefore = { state: TaskState; isAtEnd: boolean }
 
 type Outcome = Pick<EventOf<'turn.finished'>, 'status' | 'error' | 'usage'> & { stopReason?: StopReason | undefined }
 
-export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOptions): AiSdkStream {
+export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOptions): DialectStream<UiChunk> {
   let state = heard?.state ?? emptyState
   let turn = wanted ?? unfinishedTurn(state)
   /** Whether the client has the message: who has heard the end of a turn may know nothing of the next, even if that was queued before. */
@@ -58,12 +53,14 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
 
   return { take, hasEnded: () => isOver }
 
-  function take(cursor: Cursor, event: Event | WireEvent): UiChunk[] {
+  function take(cursor: Cursor, event: Event | WireEvent | TokenEvent): UiChunk[] {
     if (isOver) return []
     switch (event.type) {
       case 'snapshot':
         return begin(cursor, event)
       case 'caught_up':
+      // The SDK rejects chunks that it does not know.
+      case 'token':
         return []
       case 'end':
         return end({ status: hasEnded(event.status) ? event.status : 'completed' })
@@ -188,8 +185,18 @@ function unfinishedTurn({ turns }: Pick<TaskState, 'turns'>): number | null {
   return turns.find(({ status }) => !hasEnded(status))?.number ?? null
 }
 
-/** As the feed folds: an entry that makes no sense is passed over. */
-export function fold(state: TaskState, event: Event, cursor: Cursor): TaskState {
+export async function foldHeard(heard: AsyncIterable<LoggedEvent>): Promise<HeardBefore> {
+  let state = emptyState
+  let isAtEnd = false
+  for await (const { cursor, event } of heard) {
+    state = fold(state, event, cursor)
+    isAtEnd = event.type === 'turn.finished'
+  }
+  return { state, isAtEnd }
+}
+
+/** As the feed folds: an entry that cannot apply is ignored. */
+function fold(state: TaskState, event: Event, cursor: Cursor): TaskState {
   try {
     return applyEvent(state, event, cursor)
   } catch (error) {

@@ -115,7 +115,7 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
     let translated: DialectResponse | null = null
     const response = await openSse(
       reply.raw,
-      { ...headers, ...(dialect ? dialect.headers : ownHeaders) },
+      { ...headers, ...(dialect ? { ...dialectHeaders, ...dialect.headers } : ownHeaders) },
       {
         onDrain: () => (translated?.drained() ?? true) && watching?.drained(),
         onClose: () => {
@@ -137,10 +137,11 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
 }
 
 /**
- * The end of the response is the end of its connection, so a client must not keep the connection for another request. Other formats do not send
- * this header, because with it `fetch` takes a response that is destroyed for one that has ended.
+ * The end of the response is the end of its connection, so a client must not keep the connection for another request. Other formats cannot send
+ * `connection: close`, because with it `fetch` takes a response that is destroyed for one that has ended.
  */
 const ownHeaders = { connection: 'close' }
+const dialectHeaders = { 'keep-alive': 'timeout=0' }
 
 export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
   const app = scope.withTypeProvider<ZodTypeProvider>()

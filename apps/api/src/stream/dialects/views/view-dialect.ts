@@ -1,16 +1,16 @@
 /**
  * A view of `@rivulet/views` as a dialect: the events of a whole task, each chunk as an SSE event without a name.
  *
- * What no view has a word for is an SSE event with a name: `restart`, `token` and `end`. A restart comes before a turn that is streamed again
- * from its beginning, because a new attempt has begun or because events are lost: the client drops what it has of that turn. The id of a chunk
- * that is not the last of its event ends with a plus; a client that resumes there gets a restart, because the log holds no part of an event.
+ * What a view has no event for is an SSE event with a name: `turn`, `token` and `end`. `turn` comes before the chunks of a turn. It comes again
+ * when the turn is streamed again from its beginning, because a new attempt has begun or events are lost: the client drops what it has of that
+ * turn. The id of a chunk that is not the last of its event ends with a plus; a client that resumes there gets the turn again.
  */
 import type { Event, TaskState } from '@rivulet/protocol'
 import type { Dialect, DialectStream, StreamOptions } from '../dialect.ts'
 import { snapshotEvents } from './snapshot-events.ts'
 
 /** `name` is that of the SSE event; null for an event of the view. */
-type ViewChunk = { name: 'restart' | 'token' | 'end' | null; data: object }
+type ViewChunk = { name: 'turn' | 'token' | 'end' | null; data: object }
 
 type CreateView = (from?: TaskState) => (event: Event) => object[]
 
@@ -35,12 +35,8 @@ async function openView(createView: CreateView, { heard }: StreamOptions): Promi
 
   function take(...[, event]: Parameters<DialectStream['take']>): ViewChunk[] {
     switch (event.type) {
-      case 'snapshot': {
-        const events = snapshotEvents(event, { begun, finished })
-        // A client that missed events may have a part of any of these turns, also from a connection to another process.
-        if (event.reason !== 'join') for (const { turn } of events) begun.add(turn)
-        return events.flatMap(follow)
-      }
+      case 'snapshot':
+        return snapshotEvents(event, { begun, finished }).flatMap(follow)
       case 'caught_up':
         return []
       case 'token':
@@ -55,9 +51,9 @@ async function openView(createView: CreateView, { heard }: StreamOptions): Promi
 
   function follow(event: Event): ViewChunk[] {
     const { type, task, turn, attempt } = event
-    const restart: ViewChunk[] = type === 'turn.started' && begun.has(turn) ? [{ name: 'restart', data: { task, turn, attempt } }] : []
     if (type === 'turn.started') begun.add(turn)
     if (type === 'turn.finished') finished.add(turn)
-    return [...restart, ...view(event).map((data): ViewChunk => ({ name: null, data }))]
+    const first: ViewChunk[] = type === 'turn.started' ? [{ name: 'turn', data: { task, turn, attempt } }] : []
+    return [...first, ...view(event).map((data): ViewChunk => ({ name: null, data }))]
   }
 }

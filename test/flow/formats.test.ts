@@ -64,11 +64,11 @@ describe.each(['agentex', 'agentkit', 'coding-agent', 'mini-claw-code'] as const
     for (const viewer of [early, late, lost]) {
       expect(await viewer.closed).toBe('ended')
       expect(viewer.frames.at(-1)?.event).toBe('end')
-      expect(viewer.text().replace(/^go/, '')).toBe('half whole')
+      expect(viewer.text()).toBe('half whole')
     }
     const ended = listen(`/v1/tasks/${task.id}/events?format=${format}`)
     expect(await ended.closed).toBe('ended')
-    expect(ended.text().replace(/^go/, '')).toBe('half whole')
+    expect(ended.text()).toBe('half whole')
   })
 
   test('a turn that is canceled ends, and its text stays', async () => {
@@ -126,6 +126,13 @@ test.each(['format=agentex2', 'format=', 'format=agentex&format=agentkit', 'form
     expect([status, body.error.code]).toEqual([400, query.includes('after') ? 'bad_cursor' : 'validation_failed'])
   },
 )
+
+test('the description of the API lists the formats', async () => {
+  type Parameter = { name: string; schema: { enum?: string[] } }
+  const { body } = await platform.client.get<{ paths: Record<string, Record<string, { parameters: Parameter[] }>> }>('/openapi.json')
+  const parameter = body.paths['/v1/tasks/{id}/events']?.get?.parameters.find(({ name }) => name === 'format')
+  expect(parameter?.schema.enum).toEqual(['ai-sdk', ...Object.keys(textOf)])
+})
 
 /** The first frame that no later start of the same turn makes void. */
 function firstNeeded(frames: FormatFrame[]): number {

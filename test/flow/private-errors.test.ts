@@ -40,7 +40,7 @@ describe.each([
 
   test('reaches a viewer in public words, wherever it looks', async () => {
     const { token } = await createClient({ url: platform.url, key }).tasks.get(task).createToken({ can: 'read' })
-    const looks = ['', '/messages', '/events', '/events?from=start', '/events?format=ai-sdk']
+    const looks = ['', '/messages', '/events', '/events?from=start', '/events?format=ai-sdk', '/events?format=coding-agent']
     for (const look of looks) {
       const text = await read(`/v1/tasks/${task}${look}`, token)
       expect([look, withoutParams(text)]).toEqual([look, expect.not.stringMatching(/hunter2|db-7|ECONNREFUSED|fetch failed|127\.0\.0\.1/)])

@@ -129,7 +129,8 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
       return reply
     }
     countRequest(metrics, reply.request, 200)
-    if (translation) translated = respondIn(translation.dialect, translation.stream, response)
+    const onError = (error: unknown) => reply.log.error({ err: error, task, format: request.format }, 'a stream format failed')
+    if (translation) translated = respondIn(translation.dialect, translation.stream, response, onError)
     watching = hub.watch(place.feed, translated ?? response, { begin: place.begin, isFollowing: request.isFollowing })
     admission.opened(watching)
     return reply

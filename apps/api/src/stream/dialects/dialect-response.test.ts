@@ -1,9 +1,11 @@
 import { createTurnComposer, delta, done, type Event, full, start, text, toolRequest, toolResponse } from '@rivulet/protocol'
+import type { UiChunk } from '@rivulet/views/ai-sdk'
 import { describe, expect, test } from 'vitest'
 import { encodeEntry, encodeWireEvent, heartbeat } from '../sse-frame.ts'
 import { type Shared, type SseResponse, share } from '../sse-response.ts'
 import { aiSdk } from './ai-sdk/ai-sdk.ts'
 import { createAiSdkStream } from './ai-sdk/ai-sdk-stream.ts'
+import type { DialectStream } from './dialect.ts'
 import { respondIn } from './dialect-response.ts'
 
 const task = '0198c0de-0000-7000-8000-000000000001'
@@ -45,6 +47,18 @@ test('an end before that of the turn breaks the connection off', () => {
   spoken.write(bytesOf(started))
   spoken.end()
   expect(calls).toEqual(['destroy'])
+})
+
+test('an error of a dialect cuts its own viewer alone', () => {
+  const broken: DialectStream<UiChunk> = {
+    take: () => {
+      throw new Error('no')
+    },
+    hasEnded: () => false,
+  }
+  const { spoken, sent, calls } = open(broken)
+  expect(spoken.write(bytesOf(started))).toBe(false)
+  expect([sent(), calls]).toEqual(['', ['Error: no', 'destroy']])
 })
 
 test('a socket that is full is full for the viewer, and nothing is written where nothing is to be said', () => {
@@ -129,7 +143,7 @@ function bytesOf(events: Event[]): Shared {
   return share(frames)
 }
 
-function open() {
+function open(stream: DialectStream<UiChunk> = createAiSdkStream({ task })) {
   const written: Buffer[] = []
   const shares: Shared[] = []
   const calls: string[] = []
@@ -145,7 +159,7 @@ function open() {
     destroy: () => calls.push('destroy'),
   }
   return {
-    spoken: respondIn(aiSdk, createAiSdkStream({ task }), response),
+    spoken: respondIn(aiSdk, stream, response, error => calls.push(String(error))),
     sent: () => Buffer.concat(written).toString(),
     shares: () => shares,
     calls,

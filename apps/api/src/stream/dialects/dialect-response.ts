@@ -16,7 +16,13 @@ export type DialectResponse = SseResponse & {
 /** An event that waits for the socket, or bytes without an event (a heartbeat, `retry`), which pass as they are. */
 type Waiting = DecodedFrame | Shared
 
-export function respondIn(dialect: Dialect, stream: DialectStream, response: SseResponse): DialectResponse {
+/** @param onError receives what a dialect throws. Only its own viewer is cut, because the hub writes to all viewers of a task in one loop. */
+export function respondIn(
+  dialect: Dialect,
+  stream: DialectStream,
+  response: SseResponse,
+  onError: (error: unknown) => void,
+): DialectResponse {
   /** What the socket had no room for, as the viewer wrote it, because an event may be many times as long in the dialect. */
   let waiting: readonly Waiting[] = []
   let isLeaving = false
@@ -36,6 +42,17 @@ export function respondIn(dialect: Dialect, stream: DialectStream, response: Sse
   }
 
   function drained(): boolean {
+    try {
+      return writeWaiting()
+    } catch (error) {
+      onError(error)
+      waiting = []
+      response.destroy()
+      return false
+    }
+  }
+
+  function writeWaiting(): boolean {
     let isFree = true
     let place = 0
     while (isFree && place < waiting.length && !stream.hasEnded()) {

@@ -4,6 +4,7 @@ export {
   type Agent,
   type Author,
   applyEvent,
+  applyOrSkip,
   type Content,
   type ContentOf,
   type CreateTaskInput,

@@ -115,6 +115,7 @@ export { digestOf } from './fold/digest.ts'
 export { messageEvents } from './fold/message-events.ts'
 export {
   applyEvent,
+  applyOrSkip,
   closingEvents,
   emptyState,
   type FoldedTurn,

@@ -1,9 +1,9 @@
 /**
- * Follows a log for a view with the protocol's fold, one event at a time. For an event that the fold ignores or rejects, `followMessage` returns
+ * Follows a log for a view with the protocol's fold, one event at a time. For an event that the fold skips, `followMessage` returns
  * null and the view emits nothing. Messages of turns that have ended are forgotten, so a view of a long task stays small.
  */
 import {
-  applyEvent,
+  applyOrSkip,
   type Content,
   type Event,
   emptyState,
@@ -14,7 +14,6 @@ import {
   type MessageEvent,
   messageAt,
   nextIndexOf,
-  RivuletError,
   seqOf,
   type TaskState,
 } from '@rivulet/protocol'
@@ -42,12 +41,7 @@ export function createFollower(from: TaskState): Follower {
   }
 
   function follow(event: Event): void {
-    try {
-      state = applyEvent(state, event, formatCursor(Math.max(epochOf(state.cursor), 1), seqOf(state.cursor) + 1))
-    } catch (error) {
-      if (!(error instanceof RivuletError)) throw error
-      state = { ...state, discarded: state.discarded + 1 }
-    }
+    state = applyOrSkip(state, event, formatCursor(Math.max(epochOf(state.cursor), 1), seqOf(state.cursor) + 1))
     if (event.type === 'turn.finished') state = withoutEnded(state)
   }
 }

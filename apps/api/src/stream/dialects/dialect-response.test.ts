@@ -32,7 +32,7 @@ test('the cursor stands at the last chunk of an event, and what is no event pass
   )
 })
 
-test('the end of the turn ends the response, and whoever writes on is told that there is no room', () => {
+test('the end of the turn ends the response, and a later write returns that there is no room', () => {
   const { spoken, sent, calls } = open()
   spoken.write(bytesOf([...started, finished]))
   expect(sent()).toMatch(/id: 1-3\ndata: \{"type":"finish","finishReason":"stop"\}\n\ndata: \[DONE\]\n\n$/)
@@ -42,7 +42,7 @@ test('the end of the turn ends the response, and whoever writes on is told that 
   expect(sent()).toBe(before)
 })
 
-test('an end before that of the turn breaks the connection off', () => {
+test('an end before that of the turn destroys the response', () => {
   const { spoken, calls } = open()
   spoken.write(bytesOf(started))
   spoken.end()
@@ -61,7 +61,7 @@ test('an error of a dialect cuts its own viewer alone', () => {
   expect([sent(), calls]).toEqual(['', ['Error: no', 'destroy']])
 })
 
-test('a socket that is full is full for the viewer, and nothing is written where nothing is to be said', () => {
+test('a full socket is full for the viewer, and an event without chunks is not written', () => {
   const { spoken, sent, setRoom } = open()
   setRoom(false)
   expect(spoken.write(bytesOf([{ type: 'turn.waiting', ...ids, turn: 7, request: null }]))).toBe(true)
@@ -89,11 +89,11 @@ describe('a slow reader', () => {
   const said = [full(0, toolRequest('c', 'tail')), start(1, toolResponse('c', 'tail')), ...pieces, done(1)]
   const events: Event[] = [{ type: 'turn.started', ...ids, firstIndex: 0 }, ...said.flatMap(update => composer.compose(update)), finished]
 
-  test('is owed what the viewer wrote, and not what that is in the words of the SDK', () => {
+  test('holds what the viewer wrote, and not its translation', () => {
     const { spoken, sent, setRoom } = open()
     setRoom(false)
     expect(spoken.write(bytesOf(events))).toBe(false)
-    // All of it is more than ten times as much: each piece of a tool's response is said with all that came before it.
+    // All of it is more than ten times as much: each chunk of a tool's response repeats what came before it.
     expect(sent().length).toBeLessThan(128 * 1024)
     expect(spoken.write(share([{ bytes: heartbeat }]))).toBe(false)
     let writes = 1
@@ -104,7 +104,7 @@ describe('a slow reader', () => {
     expect(sent()).toBe(free.sent())
   })
 
-  test('has not stalled while it takes something', () => {
+  test('has not stalled while it reads', () => {
     const { spoken, setRoom } = open()
     setRoom(false)
     spoken.write(bytesOf(events))
@@ -113,7 +113,7 @@ describe('a slow reader', () => {
     expect(spoken.unsentBytes()).toBeLessThan(before)
   })
 
-  test('is told the end that waits for it, and is let go only then', () => {
+  test('gets the end that waits for it, and is ended only then', () => {
     const { spoken, sent, calls, setRoom } = open()
     setRoom(false)
     spoken.write(bytesOf(events.slice(0, -1)))
@@ -126,7 +126,7 @@ describe('a slow reader', () => {
     expect(calls).toEqual(['end'])
   })
 
-  test('is broken off when the API stops, once it has what waits for it', () => {
+  test('is cut when the API stops, once it has what waits for it', () => {
     const { spoken, calls, setRoom } = open()
     setRoom(false)
     spoken.write(bytesOf(events.slice(0, -1)))

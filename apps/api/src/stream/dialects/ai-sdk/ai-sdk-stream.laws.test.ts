@@ -1,4 +1,4 @@
-/** Whatever an agent says, and wherever its reader comes, leaves or misses something: what the SDK has in the end is what is stored. */
+/** Whatever an agent emits, and wherever its reader joins, resumes or misses events: what the SDK has in the end is what is stored. */
 import { applyEvent, emptyState, messagesOf } from '@rivulet/protocol'
 import { toUiMessages, type UiChunk } from '@rivulet/views/ai-sdk'
 import fc from 'fast-check'

@@ -31,6 +31,7 @@ export {
   restoreState,
   type SnapshotReason,
   type StopReason,
+  type StreamFormat,
   type Task,
   type TaskState,
   type TaskStatus,
@@ -43,7 +44,17 @@ export { type ClientOptions, createClient, type HandleOptions, type RivuletClien
 export type { Answered } from './http/answer.ts'
 export type { TaskTokenSource, TokenSource } from './http/credentials.ts'
 export type { ConnectionStatus } from './stream/connection-status.ts'
+export type { FormatChunk } from './stream/format-stream.ts'
 export { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent } from './stream/task-event.ts'
-export type { CreatedTask, EventsOptions, MessageQuery, Page, SendOptions, TaskDetail, TaskHandle } from './task/task-handle.ts'
+export type {
+  ChunksOptions,
+  CreatedTask,
+  EventsOptions,
+  MessageQuery,
+  Page,
+  SendOptions,
+  TaskDetail,
+  TaskHandle,
+} from './task/task-handle.ts'
 export { type TaskResult, textOf } from './task/task-result.ts'
 export type { TaskView, ViewOptions, ViewState } from './task/task-view.ts'

@@ -8,6 +8,7 @@ import {
   listTasksQuery,
   messageSchema,
   RivuletError,
+  streamFormatSchema,
   taskIdSchema,
   taskSchema,
   turnNumberSchema,
@@ -29,7 +30,7 @@ import { createAcceptWork } from '../accept-work.ts'
 import { answerBefore, answerOnce, markReplay, sendAnswer } from '../idempotent.ts'
 import { startRequestSpan } from '../request-span.ts'
 import type { Services } from '../services.ts'
-import { type EventStream, streamFormat } from './events.ts'
+import type { EventStream } from './events.ts'
 
 const params = z.object({ id: taskIdSchema })
 const accepted = z.object({ task: taskSchema, turn: turnSchema })
@@ -52,7 +53,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       config: creating,
       schema: {
         tags: ['tasks'],
-        querystring: z.strictObject({ format: streamFormat }),
+        querystring: z.strictObject({ format: streamFormatSchema.optional() }),
         body: createTaskBody,
         response: { 200: accepted, 201: accepted },
       },

@@ -1,4 +1,4 @@
-/** A listing is read page by page: `nextCursor` is what to ask for next, null at the end. */
+/** One page of a list: `nextCursor` is the cursor of the next page, null on the last. */
 import { unreachable } from './answer.ts'
 import { readJson } from './http.ts'
 

@@ -1,4 +1,4 @@
-/** The web console beside the platform: built where it is not up to date, or, while its sources are being worked on, served with hot reload. */
+/** The web console beside the platform: built if it is out of date, or served with hot reload in development. */
 import { buildConsole, serveConsole } from '@rivulet/console/page'
 
 export type ConsolePage = { url: string; close(): Promise<void> }

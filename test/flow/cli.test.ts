@@ -169,7 +169,7 @@ describe('tail, show, tasks, agents, cancel', () => {
     expect([code, lines(stdout).map(({ type }) => type)]).toEqual([0, ['snapshot', 'caught_up', 'end']])
   })
 
-  test('tail tells a task from its beginning, --after only the rest, --json every event, --raw every byte', async () => {
+  test('tail tells a task from its beginning, --after only the rest, --json every event, --format every chunk, --raw every byte', async () => {
     const { task } = await platform.client.finishedTask({
       agent: 'scripted',
       input: 'hi',
@@ -187,6 +187,13 @@ describe('tail, show, tasks, agents, cancel', () => {
     const later = lines((await rivulet('tail', task.id, '--json', '--after', middle)).stdout)
     expect(later.map(({ cursor }) => cursor)).not.toContain(middle)
     expect(later.length).toBeLessThan(all.length)
+
+    const chunks = lines((await rivulet('tail', task.id, '--format', 'mini-claw-code')).stdout)
+    expect(chunks.map(({ type, text }) => [type, text])).toEqual([
+      ['TextDelta', 'one two'],
+      ['TextDelta', 'three'],
+      ['Done', undefined],
+    ])
 
     const { stdout: raw, code } = await rivulet('tail', task.id, '--raw')
     expect(raw).toMatch(/id: \d+-\d+\nevent: turn\.queued\ndata: {[\s\S]*event: end\n/)
@@ -298,7 +305,7 @@ function taskNamed(name: string): Promise<Task> {
   })
 }
 
-function lines(text: string): { type: string; cursor: string; status?: string }[] {
+function lines(text: string): { type: string; cursor: string; status?: string; text?: string }[] {
   return text
     .trim()
     .split('\n')

@@ -74,6 +74,7 @@ describe('readers who stop reading', () => {
   test.each([
     ['as events', ''],
     ['in the words of the AI SDK', '?format=ai-sdk'],
+    ['as task messages of Agentex', '?format=agentex'],
   ])('share one snapshot of a long turn, %s, also while the turn speaks on', { timeout: 120_000 }, async (_, query) => {
     const api = await platform.startApi({ env: { ...collectingOptions, MAX_VIEWER_STALL_MS: '600000' } })
     const steps = [repeat(130, say(0, word)), start(1, text()), repeat(600, say(1, 'and so on '), rest(100)), rest(600_000)]

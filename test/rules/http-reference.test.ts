@@ -19,6 +19,7 @@ import {
   messageSchema,
   messageStatusSchema,
   stopReasonSchema,
+  streamFormatSchema,
   taskSchema,
   taskStatusSchema,
   tokenEventSchema,
@@ -110,6 +111,10 @@ test.each([
   ['`author`', authorSchema],
 ])('%s has these values', (name, { options }) => {
   expect(namesIn(rowsUnder(page, 'field').find(([field]) => field === name)?.[1])).toEqual(options)
+})
+
+test('every format is there', () => {
+  expect(rowsUnder(page, 'format').map(([name]) => bare(name))).toEqual(streamFormatSchema.options)
 })
 
 test('every code is there, with its status and whether to try again', () => {

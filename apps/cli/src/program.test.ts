@@ -18,6 +18,7 @@ test.each([
   ['an id that is none', ['show', '42'], 'UUID'],
   ['a cursor that is none', ['tail', someTask, '--after', 'x'], 'A cursor is'],
   ['two formats at once', ['tail', someTask, '--json', '--raw'], 'cannot be used with'],
+  ['a format that does not exist', ['tail', someTask, '--format', 'xml'], 'Allowed choices are ai-sdk, agentex'],
   ['a status that is none', ['tasks', '--status', 'tired'], 'Allowed choices'],
   ['a page that is too long', ['tasks', '--limit', '101'], 'from 1 to 100'],
   ['a pair that is none', ['tasks', '--metadata', 'user'], 'key=value'],

@@ -4,6 +4,7 @@ export {
   type Agent,
   type Author,
   applyEvent,
+  applyOrSkip,
   type Content,
   type ContentOf,
   type CreateTaskInput,
@@ -30,6 +31,7 @@ export {
   restoreState,
   type SnapshotReason,
   type StopReason,
+  type StreamFormat,
   type Task,
   type TaskState,
   type TaskStatus,
@@ -42,7 +44,8 @@ export type { Answered } from './answer.ts'
 export { type ClientOptions, createClient, type HandleOptions, type RivuletClient, type TaskQuery } from './client.ts'
 export type { ConnectionStatus } from './connection-status.ts'
 export type { TaskTokenSource, TokenSource } from './credentials.ts'
+export type { FormatChunk } from './format-stream.ts'
 export { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent } from './task-event.ts'
-export type { CreatedTask, EventsOptions, MessageQuery, Page, SendOptions, TaskDetail, TaskHandle } from './task-handle.ts'
+export type { ChunksOptions, CreatedTask, EventsOptions, MessageQuery, Page, SendOptions, TaskDetail, TaskHandle } from './task-handle.ts'
 export { type TaskResult, textOf } from './task-result.ts'
 export type { TaskView, ViewOptions, ViewState } from './task-view.ts'

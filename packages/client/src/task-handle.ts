@@ -10,6 +10,7 @@ import {
   messagesOf,
   type RevokeTokensInput,
   RivuletError,
+  type StreamFormat,
   type Task,
   type TaskState,
   type TaskToken,
@@ -18,6 +19,7 @@ import {
   tokenAnswer,
   turnSchema,
 } from '@rivulet/protocol'
+import { type FormatChunk, streamFormat } from './format-stream.ts'
 import { type CallOptions, type Http, readJson } from './http.ts'
 import { leavable } from './leavable.ts'
 import { type ReadMessages, withTurn } from './left-out.ts'
@@ -43,6 +45,15 @@ export type EventsOptions = CallOptions & {
   follow?: boolean
 }
 
+export type ChunksOptions = CallOptions & {
+  /** The id of the last chunk that the caller has. Default: the task, or the turn, as far as it has come, and then what follows. */
+  after?: string
+  /** For a format of one turn. Default: the first turn that has not ended, else the last. */
+  turn?: number
+  /** For a format of the whole task: stay when the task has ended. Default false. */
+  follow?: boolean
+}
+
 export type SendOptions = CallOptions & {
   params?: CreateTurnInput['params']
   /** When a turn is running or queued. Default `queue`. */
@@ -56,6 +67,8 @@ export type TaskHandle = {
   readonly repairs: number
   /** Every event once. Each call has a connection of its own, read at the pace of its reader; leaving closes it. */
   events(options?: EventsOptions): AsyncIterableIterator<TaskEvent, void, void>
+  /** The task in another format, chunk by chunk, resumed at the last id whenever the connection breaks. */
+  chunks(format: StreamFormat, options?: ChunksOptions): AsyncIterableIterator<FormatChunk, void, void>
   /** The words of what is being done, as they come. Throws when it fails or is canceled. */
   text(options?: CallOptions): AsyncIterableIterator<string, void, void>
   /** Waits for the end of everything that was sent. Rejects with the turn's error, whose `cause` is the result as far as it came. */
@@ -97,7 +110,7 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     get repairs() {
       return repairs
     },
-    ...{ events, text, view, send, cancel, detail, getTurn, messages, createToken, revokeTokens, remove },
+    ...{ events, chunks, text, view, send, cancel, detail, getTurn, messages, createToken, revokeTokens, remove },
     result: results.wait,
   }
 
@@ -106,6 +119,10 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     return leavable(signal, async function* (own) {
       for await (const { event } of stream({ place, from, follow, isForgetful: true, signal: own })) yield event
     })
+  }
+
+  function chunks(format: StreamFormat, { signal, ...options }: ChunksOptions = {}): AsyncIterableIterator<FormatChunk, void, void> {
+    return leavable(signal, own => streamFormat(deps, { id, format, ...options, signal: own }))
   }
 
   function text({ signal }: CallOptions = {}): AsyncIterableIterator<string, void, void> {

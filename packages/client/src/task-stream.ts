@@ -6,11 +6,12 @@
  * The stream ends with the task, unless it follows, and closes its connection however the reader stops.
  */
 import { origin, RivuletError } from '@rivulet/protocol'
-import { answeredOf, maxAskedMs, mayPass, unreachable } from './answer.ts'
+import { answeredOf, maxAskedMs, mayPass } from './answer.ts'
 import { backoffMs, pause, type WakeUps } from './backoff.ts'
 import type { ConnectionStatus } from './connection-status.ts'
 import type { Http } from './http.ts'
 import { linkAbort } from './link-abort.ts'
+import { openStream } from './open-stream.ts'
 import { readFrames } from './sse-frames.ts'
 import { hear, type Place, withoutEnded } from './stream-place.ts'
 import { parseTokenEvent, type TaskEvent } from './task-event.ts'
@@ -51,7 +52,7 @@ export async function* streamTask(deps: StreamDeps, request: StreamRequest): Asy
     let pauseMs: number
     onStatus('connecting')
     try {
-      const response = await opened(controller)
+      const response = await openStream(deps, `/v1/tasks/${encodeURIComponent(id)}/events${query()}`, controller)
       if (response.status === 204 && !isExpecting()) {
         // A reader that comes back with the last cursor is not told of the end again.
         if (place.state.turns.length > 0) {
@@ -103,16 +104,6 @@ export async function* streamTask(deps: StreamDeps, request: StreamRequest): Asy
     failures += 1
     onStatus('waiting')
     await pause(pauseMs, { signal, wakeUps })
-  }
-
-  /** The head of the response has to come as soon as any other byte. */
-  async function opened(controller: AbortController): Promise<Response> {
-    const timer = setTimeout(() => controller.abort(unreachable(`No answer within ${silenceMs} ms`)), silenceMs)
-    try {
-      return await http.open(`/v1/tasks/${encodeURIComponent(id)}/events${query()}`, controller.signal)
-    } finally {
-      clearTimeout(timer)
-    }
   }
 
   function query(): string {

@@ -112,8 +112,10 @@ export { custom, delta, done, full, start, type Update, type UpdateOf, updateSch
 // fold: events to messages for readers, updates to events for writers.
 
 export { digestOf } from './fold/digest.ts'
+export { messageEvents } from './fold/message-events.ts'
 export {
   applyEvent,
+  applyOrSkip,
   closingEvents,
   emptyState,
   type FoldedTurn,
@@ -172,6 +174,8 @@ export {
   listTasksQuery,
   type RevokeTokensInput,
   revokeTokensQuery,
+  type StreamFormat,
+  streamFormatSchema,
   type TaskToken,
   type TokenRight,
   tokenAnswer,

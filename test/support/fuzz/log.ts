@@ -164,11 +164,11 @@ async function spoilOne(platform: Platform, api: ApiProcess, keys: Keys, { all, 
     if (each.isPushed) await redis.publish(channel, [`${epoch}-${seq}`, id, written.at(-1)].join('\n'))
   }
 
-  /** A stream in the words of another SDK, and one page of messages: both read the log as well. */
+  /** Streams in other formats, and one page of messages: each reads the log as well. */
   async function visit(i: number): Promise<void> {
     const headers = { authorization: `Bearer ${keys.client}` }
     const leaving = new AbortController()
-    for (const path of [`events?format=ai-sdk&turn=1&after=${i % 3}-${i}`, 'messages']) {
+    for (const path of [`events?format=ai-sdk&turn=1&after=${i % 3}-${i}`, `events?format=coding-agent&after=${i % 3}-${i}`, 'messages']) {
       const { status } = await fetch(`${api.url}/v1/tasks/${task.id}/${path}`, { headers, signal: leaving.signal })
       if (status !== 200) throw new Error(`${path} answered ${status}`)
     }

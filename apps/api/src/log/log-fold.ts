@@ -1,6 +1,6 @@
 /** Reads the log of a task from Redis, in pages, and folds it. */
 import type { LogEntry, LogReader } from '@rivulet/broker'
-import { applyEvent, type Cursor, type Event, emptyState, formatCursor, parseEvent, RivuletError, type TaskState } from '@rivulet/protocol'
+import { applyOrSkip, type Cursor, type Event, emptyState, formatCursor, parseEvent, RivuletError, type TaskState } from '@rivulet/protocol'
 
 /** Of the log, in memory at a time while it is folded. */
 const pageBytes = 1024 * 1024
@@ -34,24 +34,22 @@ export async function foldFrom(log: LogReader, task: string, epoch: number): Pro
   let state = emptyState
   for await (const entry of readLog(log, task, formatCursor(epoch, 0))) {
     const event = decodeEntry(task, entry)
-    try {
-      if (event) state = applyEvent(state, event, entry.cursor)
-    } catch (error) {
-      // Anything else is an entry that makes no sense, and is passed over.
-      if (error instanceof RivuletError && error.code === 'offset_mismatch') return { state, isWhole: false }
-    }
+    let hasLost = false
+    const next = event ? applyOrSkip(state, event, entry.cursor, error => (hasLost = isLoss(error))) : state
+    if (hasLost) return { state, isWhole: false }
+    state = next
   }
   return { state, isWhole: true }
 }
 
+/** Any other error is one of the entry itself. */
+function isLoss(error: unknown): boolean {
+  return error instanceof RivuletError && error.code === 'offset_mismatch'
+}
+
 /** The fold one event further. One that makes no sense there is wrong for every reader: it is passed on, and each notices. */
 export function foldEvent(before: TaskState, event: Event, cursor: Cursor, onBadEntry: () => void): TaskState {
-  try {
-    return applyEvent(before, event, cursor)
-  } catch {
-    onBadEntry()
-    return { ...before, cursor }
-  }
+  return applyOrSkip(before, event, cursor, onBadEntry)
 }
 
 /** The event of an entry, or null if the entry is not an event of this task. */

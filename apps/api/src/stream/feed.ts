@@ -181,8 +181,8 @@ export function createFeed(deps: FeedDeps): Feed {
     const before = cached.get(reason)
     const isSame = before?.position === position && before.base === known && before.place === place
     if (before && (isSame || (place === position && isStillSent(before, heard)))) return before
-    const { bytes } = encodeFrame(place, 'snapshot', JSON.stringify(makeSnapshot(reason, state, known, snapshotBytes)))
-    const made = { position, place, shared: share([bytes]), base: known }
+    const frame = encodeFrame(place, 'snapshot', JSON.stringify(makeSnapshot(reason, state, known, snapshotBytes)))
+    const made = { position, place, shared: share([frame]), base: known }
     cached.set(reason, made)
     return made
   }

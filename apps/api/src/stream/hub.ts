@@ -152,7 +152,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     const frames = feed.ring.after(from) ?? []
     channel.fedTo = feed.position()
     if (frames.length > 0) {
-      const batch = { from, to: channel.fedTo, shared: share(frames.map(({ bytes }) => bytes)) }
+      const batch = { from, to: channel.fedTo, shared: share(frames) }
       for (const viewer of viewers) viewer.pump(batch)
       if (viewers.size > 0) sampleLag(feed)
     } else if (feed.isSettled()) {

@@ -9,6 +9,8 @@ import type { ViewerStart } from './viewer.ts'
 export type StreamRequest = {
   /** What it has heard last; null for whoever has heard nothing. */
   cursor: Cursor | null
+  /** It has a part of the event at the cursor, and not all of it: it gets a snapshot. */
+  isInside?: boolean
   /** Stay when the task has ended. */
   isFollowing: boolean
 }
@@ -20,15 +22,15 @@ export async function findPlace(
   { tenant, task }: { tenant: Tenant; task: string },
   request: StreamRequest,
 ): Promise<{ feed: Feed; begin: ViewerStart } | null> {
-  const { cursor, isFollowing } = request
+  const { cursor, isFollowing, isInside = false } = request
   const feed = await hub.open(tenant, task)
   // Before anybody is told that nothing is left to come, or who has heard more elsewhere is answered, the log is asked: a push may be on its way.
   const isAhead = cursor !== null && compareCursors(cursor, feed.position()) > 0
   if (feed.isSettled() || isAhead) await feed.check().then(feed.ready)
   if (cursor === null) return { feed, begin: { kind: 'snapshot', reason: 'join' } }
   const loads = feed.loads()
-  const isKnown = await holds(feed, log, cursor)
-  if (!isFollowing && feed.isSettled() && feed.placeOf(cursor) === cursor) return null
+  const isKnown = !isInside && (await holds(feed, log, cursor))
+  if (!isInside && !isFollowing && feed.isSettled() && feed.placeOf(cursor) === cursor) return null
   if (isKnown) return { feed, begin: { kind: 'after', cursor, loads } }
   // It may have heard more elsewhere than this feed has: a snapshot must not take it back to what it knows.
   await feed.check().then(feed.ready)

@@ -9,7 +9,7 @@ import { type Cursor, compareCursors, origin, type SnapshotReason, type TokenEve
 import { firstPage } from '../log/log-fold.ts'
 import type { Feed } from './feed.ts'
 import type { Part } from './log-pages.ts'
-import { encodeRetry, encodeWireEvent, type Frame, heartbeat } from './sse-frame.ts'
+import { encodeRetry, encodeWireEvent, heartbeat, type Piece } from './sse-frame.ts'
 import { type Shared, type SseResponse, share } from './sse-response.ts'
 
 export type Viewer = {
@@ -66,7 +66,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   let unsent = 0
   let movedAt = 0
 
-  send([{ cursor, bytes: encodeRetry() }])
+  send([{ bytes: encodeRetry() }])
   if (due === null && !isInRing(cursor)) replay().catch(fail)
   else goOn()
 
@@ -159,7 +159,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
 
   function leave(): void {
     if (hasEnded) return
-    if (!isBlocked) send([{ cursor, bytes: encodeRetry() }])
+    if (!isBlocked) send([{ bytes: encodeRetry() }])
     end()
   }
 
@@ -234,8 +234,8 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     return position === feed.position() || feed.ring.holds(position)
   }
 
-  function send(frames: readonly Frame[]): void {
-    if (frames.length > 0) write(share(frames.map(({ bytes }) => bytes)))
+  function send(frames: readonly Piece[]): void {
+    if (frames.length > 0) write(share(frames))
   }
 
   function write(bytes: Shared): void {
@@ -250,4 +250,4 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   }
 }
 
-const heartbeatChunk = share([heartbeat])
+const heartbeatChunk = share([{ bytes: heartbeat }])

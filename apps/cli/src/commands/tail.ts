@@ -1,15 +1,16 @@
 /** `rivulet tail <task>`: streams a task, from its beginning or after a cursor, until it ends. Ctrl-C exits; the task continues. */
 import { type Cursor, hasEnded, parseCursor } from '@rivulet/client'
+import { type StreamFormat, streamFormatSchema } from '@rivulet/protocol'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { exitCodeOf, exitCodes } from '../exit-code.ts'
 import { readRawEvents } from '../tasks/raw-events.ts'
 import { parseTaskId } from '../tasks/task-argument.ts'
-import { closingLine, outcomeStyles, printEvents, watchTask } from '../tasks/watch-task.ts'
+import { closingLine, outcomeStyles, printChunks, printEvents, watchTask } from '../tasks/watch-task.ts'
 import { createTextCleaner } from '../terminal/clean-text.ts'
 
-type TailOptions = { url?: string; key?: string; after?: Cursor; follow?: boolean; json?: boolean; raw?: boolean }
+type TailOptions = { url?: string; key?: string; after?: Cursor; follow?: boolean; json?: boolean; raw?: boolean; format?: StreamFormat }
 
 export function addTailCommand(program: Command, context: Context): void {
   const command = program
@@ -20,6 +21,11 @@ export function addTailCommand(program: Command, context: Context): void {
     .option('--follow', 'keep streaming when the task has ended')
     .option('--json', 'print every event as a line of JSON')
     .addOption(new Option('--raw', 'print the event stream as the server sends it').conflicts('json'))
+    .addOption(
+      new Option('--format <name>', 'print the chunks of another format as lines of JSON')
+        .choices(streamFormatSchema.options)
+        .conflicts(['json', 'raw']),
+    )
   addConnectionOptions(command).action((task: string, options: TailOptions) => tail(context, task, options))
 }
 
@@ -41,6 +47,9 @@ async function tail(context: Context, id: string, options: TailOptions): Promise
         return out.flush()
       }
       await readRawEvents(connection, { task: id, ...request }, print).catch(unlessLeaving)
+      exitWith(leaving.signal.aborted ? exitCodes.canceled : exitCodeOf((await task.detail()).task.status))
+    } else if (options.format) {
+      await printChunks(task, options.format, { out, ...request })
       exitWith(leaving.signal.aborted ? exitCodes.canceled : exitCodeOf((await task.detail()).task.status))
     } else if (options.json) {
       const status = await printEvents(task, { out, ...request })

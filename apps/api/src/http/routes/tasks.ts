@@ -8,6 +8,7 @@ import {
   listTasksQuery,
   messageSchema,
   RivuletError,
+  streamFormatSchema,
   taskIdSchema,
   taskSchema,
   turnNumberSchema,
@@ -28,7 +29,7 @@ import { aboutTurn } from '../../turns/about-turn.ts'
 import { answerBefore, answerOnce, keyOf, markReplay, sendAnswer } from '../idempotent.ts'
 import { startRequestSpan } from '../request-span.ts'
 import type { Services } from '../services.ts'
-import { type EventStream, streamFormat } from './events.ts'
+import type { EventStream } from './events.ts'
 
 const params = z.object({ id: taskIdSchema })
 const accepted = z.object({ task: taskSchema, turn: turnSchema })
@@ -50,7 +51,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       config: creating,
       schema: {
         tags: ['tasks'],
-        querystring: z.strictObject({ format: streamFormat }),
+        querystring: z.strictObject({ format: streamFormatSchema.optional() }),
         body: createTaskBody,
         response: { 200: accepted, 201: accepted },
       },

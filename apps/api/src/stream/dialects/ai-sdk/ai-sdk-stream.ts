@@ -1,13 +1,13 @@
 /**
- * A task's events as the AI SDK's UI message stream. What is told is one turn: it is one UI message there, `<task>:<number>`, and its end is the
- * end of the stream. The turn is the one asked for; else the first that has not ended, where the viewer begins; else the last.
+ * A task's events as the AI SDK's UI message stream. A stream covers one turn, which is one UI message with the id `<task>:<number>`, and ends with
+ * that turn. The turn is the one asked for; else the first that has not ended, where the viewer begins; else the last.
  *
- * The chunks, read by the SDK, always add up to what the fold of the same events holds. Where what was said has to be unsaid (a new attempt, a
- * message that was replaced, a gap) the message is emptied by `reset-step` and said anew. The cursor stands at the last chunk of an event, so who
- * is cut between the chunks of one event hears all of them again; for that the first event after a resume is said as a reset, if it is several.
+ * The SDK always reads the chunks as what the fold of the same events holds. Where sent content is no longer true (a new attempt, a replaced
+ * message, a gap), `reset-step` empties the message and the stream sends it again. The cursor stands at the last chunk of an event, so a client
+ * that was cut between two chunks gets the whole event again; if that event has several chunks, it is sent as a reset.
  */
 import {
-  applyEvent,
+  applyOrSkip,
   type Cursor,
   type Event,
   type EventOf,
@@ -17,39 +17,33 @@ import {
   type Message,
   messageAt,
   messagesOf,
-  RivuletError,
   restoreState,
   type Snapshot,
   type StopReason,
   type TaskState,
+  type TokenEvent,
   type Usage,
   type WireEvent,
 } from '@rivulet/protocol'
 import { closingOf, createCalls, growthOf, madeUpCall, openingOf, replacementOf, type UiChunk, wholeOf } from '@rivulet/views/ai-sdk'
-
-export type AiSdkStream = {
-  /** What an event is to the SDK; none where it is nothing. */
-  take(cursor: Cursor, event: Event | WireEvent): UiChunk[]
-  /** Whether the turn is over: nothing follows. */
-  hasEnded(): boolean
-}
+import type { DialectStream, LoggedEvent } from '../dialect.ts'
 
 export type AiSdkStreamOptions = {
   task: string
-  /** The turn to tell. */
+  /** The turn to stream. */
   turn?: number | undefined
   heard?: HeardBefore | undefined
 }
 
-/** For who comes back: the fold of what it has heard, and whether the last of it was the end of a turn. */
+/** For a client that resumes: the fold of the events it has, and whether the last of them was the end of a turn. */
 export type HeardBefore = { state: TaskState; isAtEnd: boolean }
 
 type Outcome = Pick<EventOf<'turn.finished'>, 'status' | 'error' | 'usage'> & { stopReason?: StopReason | undefined }
 
-export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOptions): AiSdkStream {
+export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOptions): DialectStream<UiChunk> {
   let state = heard?.state ?? emptyState
   let turn = wanted ?? unfinishedTurn(state)
-  /** Whether the client has the message: who has heard the end of a turn may know nothing of the next, even if that was queued before. */
+  /** Whether the client has the start of the message. A client at the end of a turn has nothing of the next one, even if that was queued before. */
   let hasStarted = turn !== null && heard?.isAtEnd === false
   let mayHaveHeardPart = turn !== null && heard !== undefined
   let calls = createCalls()
@@ -58,12 +52,14 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
 
   return { take, hasEnded: () => isOver }
 
-  function take(cursor: Cursor, event: Event | WireEvent): UiChunk[] {
+  function take(cursor: Cursor, event: Event | WireEvent | TokenEvent): UiChunk[] {
     if (isOver) return []
     switch (event.type) {
       case 'snapshot':
         return begin(cursor, event)
       case 'caught_up':
+      // The SDK rejects chunks that it does not know.
+      case 'token':
         return []
       case 'end':
         return end({ status: hasEnded(event.status) ? event.status : 'completed' })
@@ -74,7 +70,7 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
 
   function begin(cursor: Cursor, { reason, task: { status }, turns, messages, messagesFrom }: Snapshot): UiChunk[] {
     turn ??= unfinishedTurn({ turns }) ?? turns.at(-1)?.number ?? null
-    // Of other turns a snapshot may hold a megabyte, and every viewer would keep it.
+    // Other turns may take a megabyte of a snapshot, and every viewer would keep it.
     const ofTurn = messages.filter(message => message.turn === turn)
     state = restoreState(cursor, { status, turns, messages: ofTurn, messagesFrom: ofTurn[0]?.index ?? messagesFrom + messages.length })
     const told = turns.find(({ number }) => number === turn)
@@ -87,7 +83,7 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
   function follow(cursor: Cursor, event: Event): UiChunk[] {
     if (turn !== null && event.turn !== turn && isMessageEvent(event)) return []
     const before = state
-    state = fold(before, event, cursor)
+    state = applyOrSkip(before, event, cursor)
     if (event.type === 'turn.queued' || event.type === 'turn.started') turn ??= event.turn
     if (event.turn !== turn || state === before || state.discarded > before.discarded) return []
     const first = hasStarted ? [] : start()
@@ -146,7 +142,7 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
     return turn === null ? [] : [{ type: 'start', messageId: `${task}:${turn}`, messageMetadata: { task, turn } }]
   }
 
-  /** All of it again, for who has heard something else. */
+  /** The whole message again, for a client that has something else. */
   function retold(): UiChunk[] {
     return [{ type: 'reset-step' }, ...parts()]
   }
@@ -168,7 +164,7 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
     return message.turn === turn && message.author !== 'user'
   }
 
-  /** What a call was answered before it was closed: the SDK forgets an output when it hears of the input. */
+  /** The responses to a call that came before the call was closed, because the SDK drops an output when it reads the input. */
   function answersTo({ index, content: call }: Message): UiChunk[] {
     if (call.type !== 'tool_request') return []
     return messagesOf(state)
@@ -178,7 +174,7 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
       .flatMap(wholeOf)
   }
 
-  /** A response belongs to a call that the client has heard of; where there was none, one is made up for it. */
+  /** A response needs a call that the client has; where there was none, one is made up. */
   function placeFor(message: Message): UiChunk[] {
     return message.content.type === 'tool_response' && calls.isUnasked(message) ? [madeUpCall(message.content)] : []
   }
@@ -188,14 +184,14 @@ function unfinishedTurn({ turns }: Pick<TaskState, 'turns'>): number | null {
   return turns.find(({ status }) => !hasEnded(status))?.number ?? null
 }
 
-/** As the feed folds: an entry that makes no sense is passed over. */
-export function fold(state: TaskState, event: Event, cursor: Cursor): TaskState {
-  try {
-    return applyEvent(state, event, cursor)
-  } catch (error) {
-    if (!(error instanceof RivuletError)) throw error
-    return { ...state, cursor, discarded: state.discarded + 1 }
+export async function foldHeard(heard: AsyncIterable<LoggedEvent>): Promise<HeardBefore> {
+  let state = emptyState
+  let isAtEnd = false
+  for await (const { cursor, event } of heard) {
+    state = applyOrSkip(state, event, cursor)
+    isAtEnd = event.type === 'turn.finished'
   }
+  return { state, isAtEnd }
 }
 
 function finishOf({ status, stopReason = 'stop', error, usage }: Outcome): UiChunk {

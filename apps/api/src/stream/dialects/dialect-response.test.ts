@@ -1,9 +1,12 @@
 import { createTurnComposer, delta, done, type Event, full, start, text, toolRequest, toolResponse } from '@rivulet/protocol'
+import type { UiChunk } from '@rivulet/views/ai-sdk'
 import { describe, expect, test } from 'vitest'
-import { speakAiSdk } from './ai-sdk-response.ts'
-import { createAiSdkStream } from './ai-sdk-stream.ts'
-import { encodeEntry, encodeWireEvent, heartbeat } from './sse-frame.ts'
-import { type Shared, type SseResponse, share } from './sse-response.ts'
+import { encodeEntry, encodeWireEvent, heartbeat } from '../sse-frame.ts'
+import { type Shared, type SseResponse, share } from '../sse-response.ts'
+import { aiSdk } from './ai-sdk/ai-sdk.ts'
+import { createAiSdkStream } from './ai-sdk/ai-sdk-stream.ts'
+import type { DialectStream } from './dialect.ts'
+import { respondIn } from './dialect-response.ts'
 
 const task = '0198c0de-0000-7000-8000-000000000001'
 const now = '2026-01-01T00:00:00.000Z'
@@ -16,7 +19,7 @@ const finished: Event = { type: 'turn.finished', ...ids, status: 'completed', st
 
 test('the cursor stands at the last chunk of an event, and what is no event passes as it is', () => {
   const { spoken, sent } = open()
-  expect(spoken.write(share([heartbeat]))).toBe(true)
+  expect(spoken.write(share([{ bytes: heartbeat }]))).toBe(true)
   expect(spoken.write(bytesOf(started))).toBe(true)
   expect(sent()).toBe(
     [
@@ -29,24 +32,36 @@ test('the cursor stands at the last chunk of an event, and what is no event pass
   )
 })
 
-test('the end of the turn ends the response, and whoever writes on is told that there is no room', () => {
+test('the end of the turn ends the response, and a later write returns that there is no room', () => {
   const { spoken, sent, calls } = open()
   spoken.write(bytesOf([...started, finished]))
   expect(sent()).toMatch(/id: 1-3\ndata: \{"type":"finish","finishReason":"stop"\}\n\ndata: \[DONE\]\n\n$/)
   expect(calls).toEqual(['end'])
   const before = sent()
-  expect(spoken.write(share([heartbeat]))).toBe(false)
+  expect(spoken.write(share([{ bytes: heartbeat }]))).toBe(false)
   expect(sent()).toBe(before)
 })
 
-test('an end before that of the turn breaks the connection off', () => {
+test('an end before that of the turn destroys the response', () => {
   const { spoken, calls } = open()
   spoken.write(bytesOf(started))
   spoken.end()
   expect(calls).toEqual(['destroy'])
 })
 
-test('a socket that is full is full for the viewer, and nothing is written where nothing is to be said', () => {
+test('an error of a dialect cuts its own viewer alone', () => {
+  const broken: DialectStream<UiChunk> = {
+    take: () => {
+      throw new Error('no')
+    },
+    hasEnded: () => false,
+  }
+  const { spoken, sent, calls } = open(broken)
+  expect(spoken.write(bytesOf(started))).toBe(false)
+  expect([sent(), calls]).toEqual(['', ['Error: no', 'destroy']])
+})
+
+test('a full socket is full for the viewer, and an event without chunks is not written', () => {
   const { spoken, sent, setRoom } = open()
   setRoom(false)
   expect(spoken.write(bytesOf([{ type: 'turn.waiting', ...ids, turn: 7, request: null }]))).toBe(true)
@@ -61,7 +76,7 @@ test('viewers of one snapshot share what is made of it', () => {
   ].map(message => ({ ...message, status: 'streaming' as const }))
   const about = { id: task, agent: 'a', status: 'running' as const, params: null, metadata: {}, createdAt: now, updatedAt: now }
   const snapshot = { type: 'snapshot', reason: 'join', task: about, turns, messages, messagesFrom: 0 } as const
-  const bytes = share([encodeWireEvent('1-2', snapshot).bytes])
+  const bytes = share([encodeWireEvent('1-2', snapshot)])
   const viewers = Array.from({ length: 3 }, () => open())
   for (const { spoken } of viewers) spoken.write(bytes)
   expect(viewers[0]?.sent().length).toBeGreaterThan(1_000_000)
@@ -74,13 +89,13 @@ describe('a slow reader', () => {
   const said = [full(0, toolRequest('c', 'tail')), start(1, toolResponse('c', 'tail')), ...pieces, done(1)]
   const events: Event[] = [{ type: 'turn.started', ...ids, firstIndex: 0 }, ...said.flatMap(update => composer.compose(update)), finished]
 
-  test('is owed what the viewer wrote, and not what that is in the words of the SDK', () => {
+  test('holds what the viewer wrote, and not its translation', () => {
     const { spoken, sent, setRoom } = open()
     setRoom(false)
     expect(spoken.write(bytesOf(events))).toBe(false)
-    // All of it is more than ten times as much: each piece of a tool's response is said with all that came before it.
+    // All of it is more than ten times as much: each chunk of a tool's response repeats what came before it.
     expect(sent().length).toBeLessThan(128 * 1024)
-    expect(spoken.write(share([heartbeat]))).toBe(false)
+    expect(spoken.write(share([{ bytes: heartbeat }]))).toBe(false)
     let writes = 1
     for (; !sent().endsWith('data: [DONE]\n\n'); writes += 1) expect(spoken.drained()).toBe(false)
     expect(writes).toBeGreaterThan(10)
@@ -89,7 +104,7 @@ describe('a slow reader', () => {
     expect(sent()).toBe(free.sent())
   })
 
-  test('has not stalled while it takes something', () => {
+  test('has not stalled while it reads', () => {
     const { spoken, setRoom } = open()
     setRoom(false)
     spoken.write(bytesOf(events))
@@ -98,11 +113,11 @@ describe('a slow reader', () => {
     expect(spoken.unsentBytes()).toBeLessThan(before)
   })
 
-  test('is told the end that waits for it, and is let go only then', () => {
+  test('gets the end that waits for it, and is ended only then', () => {
     const { spoken, sent, calls, setRoom } = open()
     setRoom(false)
     spoken.write(bytesOf(events.slice(0, -1)))
-    spoken.write(share([encodeWireEvent('1-999', { type: 'end', task, status: 'completed' }).bytes]))
+    spoken.write(share([encodeWireEvent('1-999', { type: 'end', task, status: 'completed' })]))
     spoken.end()
     expect(calls).toEqual([])
     setRoom(true)
@@ -111,7 +126,7 @@ describe('a slow reader', () => {
     expect(calls).toEqual(['end'])
   })
 
-  test('is broken off when the API stops, once it has what waits for it', () => {
+  test('is cut when the API stops, once it has what waits for it', () => {
     const { spoken, calls, setRoom } = open()
     setRoom(false)
     spoken.write(bytesOf(events.slice(0, -1)))
@@ -124,11 +139,11 @@ describe('a slow reader', () => {
 })
 
 function bytesOf(events: Event[]): Shared {
-  const frames = events.map((event, place) => encodeEntry({ cursor: `1-${place + 1}`, json: JSON.stringify(event) }, event).bytes)
+  const frames = events.map((event, place) => encodeEntry({ cursor: `1-${place + 1}`, json: JSON.stringify(event) }, event))
   return share(frames)
 }
 
-function open() {
+function open(stream: DialectStream<UiChunk> = createAiSdkStream({ task })) {
   const written: Buffer[] = []
   const shares: Shared[] = []
   const calls: string[] = []
@@ -144,7 +159,7 @@ function open() {
     destroy: () => calls.push('destroy'),
   }
   return {
-    spoken: speakAiSdk(response, createAiSdkStream({ task })),
+    spoken: respondIn(aiSdk, stream, response, error => calls.push(String(error))),
     sent: () => Buffer.concat(written).toString(),
     shares: () => shares,
     calls,

@@ -19,7 +19,7 @@ import {
 } from '@rivulet/protocol'
 import type { UiChunk } from '@rivulet/views/ai-sdk'
 import { describe, expect, test } from 'vitest'
-import { type Entry, heardOf, readChunks, snapshotOf, task } from '../../test/ui-reader.ts'
+import { type Entry, heardOf, readChunks, snapshotOf, task } from '../../../../test/ui-reader.ts'
 import { createAiSdkStream, type HeardBefore } from './ai-sdk-stream.ts'
 
 const ids = { task, turn: 1, attempt: 1, at: 1 }
@@ -75,7 +75,7 @@ test('every kind of content has its chunks, and they add up to the message', () 
   expect(chunks.at(-1)).toEqual({ type: 'finish', finishReason: 'stop', messageMetadata: { usage: { outputTokens: 7 } } })
 })
 
-test('who joins anywhere hears the message so far, and the rest', () => {
+test('a client that joins anywhere gets the message so far, and the rest', () => {
   const log = turnOf(everyKind)
   for (let joinsAt = 1; joinsAt <= log.length; joinsAt += 1) {
     const stream = createAiSdkStream({ task })
@@ -87,7 +87,7 @@ test('who joins anywhere hears the message so far, and the rest', () => {
   }
 })
 
-test('who resumes anywhere, also between two chunks of one event, ends with the same message', () => {
+test('a client that resumes anywhere, also between two chunks of one event, ends with the same message', () => {
   const log = turnOf(everyKind)
   const whole = framesOf(log, {})
   for (let cutAt = 1; cutAt < whole.length; cutAt += 1) {
@@ -101,7 +101,7 @@ test('who resumes anywhere, also between two chunks of one event, ends with the 
   }
 })
 
-describe('what has to be unsaid', () => {
+describe('content that is no longer true', () => {
   test('a new attempt empties the message', () => {
     const first = turnOf([delta(0, 'Wrong')]).slice(0, -1)
     const second = turnOf([delta(0, 'Right')], { epoch: 2, attempt: 2 }).slice(1)
@@ -124,7 +124,7 @@ describe('what has to be unsaid', () => {
     expect(readChunks(chunks)).toEqual(readChunks(listen(turnOf([delta(0, 'Before.'), full(1, after)]))))
   })
 
-  test('who has missed something hears all of it again', () => {
+  test('a client that missed events gets all of the message again', () => {
     const log = turnOf(everyKind)
     const stream = createAiSdkStream({ task })
     const head = log.slice(0, 8).flatMap(({ cursor, event }) => stream.take(cursor, event))
@@ -160,7 +160,7 @@ describe('calls', () => {
       [{ toolCallId: 'call-0', output: 'noon' }],
     ],
     [
-      'are told as they are, whatever they are named',
+      'keep their ids and names, whatever those are',
       [full(0, toolRequest('__proto__', 'x\n\ndata: [DONE]')), full(1, toolResponse('__proto__', 'constructor', 'noon'))],
       [{ toolCallId: '__proto__', toolName: 'x\n\ndata: [DONE]', output: 'noon' }],
     ],
@@ -174,7 +174,7 @@ describe('calls', () => {
 describe('which turn', () => {
   const two = [...turnOf([delta(0, 'one')]), ...turnOf([delta(0, 'two')], { epoch: 2, turn: 2, firstIndex: 1 })]
 
-  test('the first from the start on; who then goes on hears the next as another message', () => {
+  test('the first from the start on; a client that then resumes gets the next as another message', () => {
     const stream = createAiSdkStream({ task })
     expect(readChunks(two.flatMap(({ cursor, event }) => stream.take(cursor, event)))).toMatchObject([{ text: 'one' }])
     const place = two.findIndex(({ event }) => event.type === 'turn.finished') + 1
@@ -183,7 +183,7 @@ describe('which turn', () => {
     expect(readChunks(next)).toMatchObject([{ text: 'two' }])
   })
 
-  test('the next one begins anew also for who heard it queued before the end', () => {
+  test('the next one begins anew also for a client that has it as queued before the end', () => {
     const [queued, ...second] = turnOf([full(0, 'two')], { epoch: 2, turn: 2, firstIndex: 1 })
     const first = turnOf([delta(0, 'one')])
     const events = [...first.slice(0, 3), queued, ...first.slice(3), ...second].flatMap(entry => entry?.event ?? [])

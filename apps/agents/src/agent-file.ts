@@ -1,7 +1,4 @@
-/**
- * Agents out of files that people write: `export default` of an agent or of an array of them, or agents exported by name. What else a file
- * exports is its own business.
- */
+/** Loads agents from files: a default export that is an agent or an array of agents, or agents exported by name. Other exports are ignored. */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'

@@ -1,5 +1,5 @@
 /**
- * Works out a sum such as `2 * (3 + 4)`: numbers, `+ - * / % ^`, brackets. It reads the text itself, so nothing in it is ever run as code.
+ * Evaluates an expression such as `2 * (3 + 4)`: numbers, `+ - * / % ^`, brackets. It parses the text itself, so no input is ever run as code.
  *
  *   sum     = product (('+' | '-') product)*
  *   product = power (('*' | '/' | '%') power)*

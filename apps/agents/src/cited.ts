@@ -1,6 +1,6 @@
 /**
- * Replies from notes: streams the model's text, with marks such as `[2]`, and then replaces the message with the text and its sources.
- * Viewers read along while the answer is being written; what is stored is the text with sources.
+ * Replies from notes: streams the model's text, with marks such as `[2]`, and then replaces the message with the text and its sources. Viewers
+ * read along while the text is written; the stored message is the one with sources.
  */
 import { type ModelRequest, type ScriptStep, say } from '@rivulet/agent'
 import { type AgentDefinition, defineAgent, text } from '@rivulet/worker'

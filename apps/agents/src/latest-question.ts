@@ -1,4 +1,4 @@
-/** What a conversation is about right now: the latest words of the user, and what was said since. */
+/** The latest message of the user in a conversation, and the messages after it. */
 import type { HistoryMessage } from '@rivulet/agent'
 
 export type LatestQuestion = { question: string; since: HistoryMessage[] }

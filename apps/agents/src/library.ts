@@ -1,7 +1,6 @@
 /**
- * A shelf of notes about Rivulet, each with the page it was taken from: something to search and to cite without a network.
- *
- * Searching is by words alone. It is there for the example agents, not to be good at it.
+ * Notes about Rivulet, each with its source page, so that the example agents can search and cite without a network. The search compares words
+ * and is deliberately simple.
  */
 export type Note = {
   id: string

@@ -1,4 +1,4 @@
-/** What an operator can ask of a worker process: how soon its agents speak, how long they take, and what they wait for. */
+/** The metrics of a worker process: time to the first delta, duration of attempts, duration of calls to models and tools. */
 import type { WorkerObserver } from '@rivulet/worker'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 

@@ -1,6 +1,6 @@
 /**
- * The replies of the assistant without a configured model: a function of the conversation, so that it replies to any input without pretending to be
- * more than it is. It asks for tools as a model would, and puts their results into words.
+ * The replies of the assistant without a configured model: a function of the conversation, so that it replies to any input without pretending to
+ * be more than it is. It calls tools as a model would, and puts their results into sentences.
  */
 import { call, type HistoryMessage, type ModelRequest, type ScriptPart, type ScriptStep, say, think } from '@rivulet/agent'
 import { latestQuestion } from './latest-question.ts'

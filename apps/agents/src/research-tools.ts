@@ -1,4 +1,4 @@
-/** The researcher's tools: finding notes, and reading them. Both show how far they are, and can run beside each other. */
+/** The researcher's tools: finding notes and reading them. Both report progress and can run in parallel. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineTool } from '@rivulet/agent'
 import { z } from 'zod'

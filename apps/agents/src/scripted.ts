@@ -1,6 +1,6 @@
 /**
- * Plays a script that the caller sends as `params`, in any of the three ways to stream, so that every behaviour of the platform can be driven
- * from outside: for tests, and for anyone who builds a client.
+ * Plays a script from the caller's `params`, in any of the three ways to stream. So tests and authors of clients can trigger every behaviour of
+ * the platform.
  */
 import { setImmediate as nextTick, setTimeout as sleep } from 'node:timers/promises'
 import { custom, defineAgent, delta, done, full, type MessageHandle, RivuletError, start, type Turn, type Update } from '@rivulet/worker'

@@ -1,8 +1,8 @@
 /**
- * One API process: its connections, its parts and its server, put together and taken apart in order.
+ * One API process: creates its connections, parts and server, and closes them in order.
  *
- * It listens before Redis and Postgres are there: liveness is answered, everything else is 503 until they are, and it recovers without a restart.
- * What it finds there has to fit: a Redis that may evict or is too old, a schema of another version, are refused as soon as they answer.
+ * It listens before Redis and Postgres are available: `/healthz` returns 200 and everything else 503 until they are, and it recovers without a
+ * restart. It stops if they are unsuitable: a Redis that may evict keys or is too old, a schema of another version.
  */
 import {
   connectRedis,

@@ -1,4 +1,4 @@
-/** The options of every command that talks to a platform, and the client that they ask for. */
+/** The options of every command that calls a platform, and its client. */
 import { createClient, type RivuletClient } from '@rivulet/client'
 import { defaultUrl } from '@rivulet/runtime/environment'
 import type { Command } from 'commander'

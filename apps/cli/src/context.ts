@@ -1,4 +1,4 @@
-/** What a command is given of the world around it. */
+/** The environment of a command: its output, options and signals. */
 import type { Pen } from './terminal/pen.ts'
 
 export type Environment = Record<string, string | undefined>

@@ -1,4 +1,4 @@
-/** `rivulet` and its commands. What is wrong with a command line is a CommanderError; what is wrong with the world is any other. */
+/** `rivulet` and its commands. A wrong command line is a CommanderError; every other failure is another error. */
 import { Command } from 'commander'
 import { addAgentsCommand } from './commands/agents.ts'
 import { addBuildCommand } from './commands/build.ts'

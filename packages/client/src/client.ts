@@ -1,4 +1,4 @@
-/** The door: what a caller of agents asks for first. Holds no connection by itself. */
+/** The entry point for callers of agents. It opens no connection by itself. */
 import type { Activity, Agent, CreateTaskInput, Json, Task, TaskStatus, Turn } from '@rivulet/protocol'
 import { pageWakeUps, type WakeUps } from './http/backoff.ts'
 import { createCredentials, type TaskTokenSource, type TokenSource } from './http/credentials.ts'

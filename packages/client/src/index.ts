@@ -1,4 +1,4 @@
-/** The SDK for people who call agents, in a browser and in Node: typed calls, and a task's events without a loss over any number of reconnects. */
+/** The SDK for callers of agents, in a browser and in Node: typed calls, and streams that lose no event over any number of reconnects. */
 export {
   type Activity,
   type Agent,

@@ -1,4 +1,4 @@
-/** What a worker needs of a logger: pino's shape. */
+/** The part of pino's interface that a worker uses. */
 type Log = (fields: object, message?: string) => void
 
 export type Logger = { debug: Log; info: Log; warn: Log; error: Log; child(fields: object): Logger }

@@ -1,8 +1,8 @@
 /**
- * One turn in this process, from the claim to the server's word that it is stored.
+ * Runs one turn in this process, from the claim to the server's confirmation that it is stored.
  *
- * Whatever the handler does (returns, throws, hangs), the turn ends in one of four ways: finished with an outcome, lost to another worker, given
- * back, or never ours. A handler that does not listen to its signal is left behind: nothing it writes afterwards gets anywhere.
+ * Whatever the handler does (returns, throws, hangs), the turn ends in one of four ways: finished with an outcome, lost to another worker,
+ * released, or never claimed. A handler that ignores its signal is abandoned: everything it writes afterwards is rejected.
  */
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'

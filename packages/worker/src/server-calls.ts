@@ -1,4 +1,7 @@
-/** The worker's questions to the server; heartbeats are the lease thread's. Each is safe to ask again, so one that was not answered is. */
+/**
+ * The worker's calls to the server, except heartbeats, which the lease thread sends. Each call is idempotent, so it is retried until the server
+ * responds.
+ */
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { json } from 'node:stream/consumers'

@@ -1,4 +1,4 @@
-/** How many turns a process runs at a time, over all its agents. */
+/** Limits how many turns a process runs at a time, over all its agents. */
 export type Slots = {
   /** Runs the work if there is a free slot; returns whether there was one. */
   use(agent: string, work: () => Promise<void>): Promise<boolean>

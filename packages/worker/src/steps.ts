@@ -1,9 +1,9 @@
 /**
- * Durable steps: what a step has come to is remembered for its turn, so that the next attempt skips it and says its messages again, whole.
+ * Durable steps: the server stores the result of a step, so that the next attempt skips the step and sends its messages again, complete.
  *
- * Steps are taken one at a time, each under a name of its own. A step's messages are those that are opened in it, and they are closed before it
- * is remembered; a step that throws, or whose turn is over, is not. Since a step may be skipped, it leaves nothing behind but these messages and
- * its result: it does not write to earlier messages, and no other code opens a message meanwhile.
+ * Steps run one at a time, each under a unique name. A step's messages are those that are opened in it, and they are closed before it is stored;
+ * a step that throws, or whose turn is over, is not stored. A skipped step can only return its result and send its messages, so a step may not
+ * write to earlier messages, and no other code may open a message while it runs.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import {

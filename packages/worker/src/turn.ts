@@ -1,4 +1,4 @@
-/** What an agent's handler is given: its input, its past, and the ways to speak. */
+/** The argument of an agent's handler: its input, its history, and the ways to send output. */
 import {
   type Claim,
   type Content,

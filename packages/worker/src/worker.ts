@@ -1,7 +1,7 @@
 /**
- * A worker process: takes turns of its agents from the queue, up to `concurrency` at a time over all of them, and keeps their leases alive.
+ * A worker process: takes turns of its agents from the queue, up to `concurrency` at a time over all agents, and keeps their leases alive.
  *
- * It holds no database credentials. It speaks Redis for the queue and the log, and HTTP for the truth.
+ * It has no database credentials. It uses Redis for the queue and the log, and HTTP for everything in Postgres.
  */
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'

@@ -1,8 +1,8 @@
 /**
- * Who may call a route. Every route of a guarded scope says so itself, and one that does not cannot be added.
+ * Decides whether a caller may call a route. Every route of a guarded scope must declare its access; a route without it cannot be registered.
  *
- * A missing key and any kind of invalid one get the same answer; a valid one that may not do this gets another, which says nothing about
- * whether what was asked for exists.
+ * A missing key and every kind of invalid key get the same 401. A valid key without the scope gets 403, which does not reveal whether the task
+ * exists.
  */
 import { RivuletError, taskIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'

@@ -1,10 +1,9 @@
 /**
- * The streams that this process has open: how many there may be of a token, of a task, of a key and in all, how long they may go on, and the
- * fresh token that each holder of one is given before the old one ends.
+ * The open streams of this process: their limits by token, task, key and process, their maximum duration, and the next token that each holder of
+ * a token receives before the current one expires.
  *
- * A stream was allowed when it was opened. Whether it still is, is asked of Postgres every few seconds for all of them at once; streams of a key
- * that was revoked or has expired, and of tokens that were revoked, are ended. While Postgres is unavailable they go on, because nothing
- * can be revoked then. A stream by a token ends with the token's session.
+ * Every few seconds one query checks all open streams. Streams of revoked or expired keys, and of revoked tokens, are closed. While Postgres is
+ * unavailable they stay open, because nothing can be revoked then. A stream with a token ends with the token's session.
  */
 import { RivuletError, type TokenEvent } from '@rivulet/protocol'
 import type { KeyCheck } from './key-check.ts'

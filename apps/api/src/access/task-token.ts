@@ -1,8 +1,8 @@
 /**
- * Tokens for one task, for callers that must not have a key: browsers. Signed, never stored, short-lived; their holder can read them and cannot
- * change them. A token counts only as long as the key that it was made with.
+ * Tokens for one task, for callers that must not have a key: browsers. A token is signed, never stored and short-lived; its holder can read but
+ * not change it. It is valid only as long as the key that created it.
  *
- * The token that a key makes begins a session. Streams renew it until the session ends, an hour after it began; a renewed token may only read.
+ * A token that a key creates begins a session. Streams renew it until the session ends, an hour after it began; a renewed token may only read.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { maxTokenSeconds, RivuletError, type TokenRight } from '@rivulet/protocol'

@@ -1,4 +1,4 @@
-/** `Idempotency-Key` on a POST: what it is, and answering under it. */
+/** The header `Idempotency-Key` of a POST: its validation, and the replay of stored responses. */
 import { createHash } from 'node:crypto'
 import { type Json, RivuletError } from '@rivulet/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'

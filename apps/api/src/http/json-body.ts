@@ -1,4 +1,7 @@
-/** What a request carries: JSON only, never encoded, valid UTF-8, bounded in depth and size; nothing that cannot be stored, in its query neither. */
+/**
+ * The rules for request bodies: JSON only, uncompressed, valid UTF-8, bounded in depth and size. Neither body nor query may hold text that
+ * Postgres cannot store.
+ */
 import { findJsonFault, type Limits, limitNames, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 

@@ -1,5 +1,5 @@
 /**
- * Requests that are refused by their head, or that Node could not even parse: they get the one shape of an error, too.
+ * Rejects requests by their head, or that Node could not parse, with the one shape of an error.
  *
  * Node itself sends no response to some of them, and silently drops headers above its limit.
  */

@@ -1,4 +1,4 @@
-/** The HTTP surface: what every request goes through before it meets its route, and what every error looks like. */
+/** The HTTP server: the hooks that every request passes before its route, the routes, and the shape of every error. */
 import { randomUUID } from 'node:crypto'
 import swagger from '@fastify/swagger'
 import { headLimits, RivuletError } from '@rivulet/protocol'

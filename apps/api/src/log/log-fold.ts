@@ -1,4 +1,4 @@
-/** What a task's log adds up to, read from the stream. */
+/** Reads the log of a task from Redis, in pages, and folds it. */
 import type { LogEntry, LogReader } from '@rivulet/broker'
 import { applyOrSkip, type Cursor, type Event, emptyState, formatCursor, parseEvent, RivuletError, type TaskState } from '@rivulet/protocol'
 

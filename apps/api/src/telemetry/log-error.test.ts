@@ -21,5 +21,5 @@ test('an error that is its own cause, and a thrown value that is not an error, a
   const odd = new Error('odd')
   odd.cause = odd
   expect(describeError(odd)).toMatchObject({ message: 'odd' })
-  expect(describeError('a secret')).toEqual({ type: 'string', message: 'Something that is no error was thrown' })
+  expect(describeError('a secret')).toEqual({ type: 'string', message: 'A value that is not an error was thrown' })
 })

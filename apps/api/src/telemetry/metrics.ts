@@ -1,8 +1,8 @@
 /**
- * What an operator can ask of this process. One registry per server, so that several can live in one test.
+ * The metrics of an API process. One registry per server, so that several servers can run in one test.
  *
- * Everything is declared here, with a sentence; docs/operations.md has the same list. Labels have few values: those from outside are either
- * from a table of ours or bounded.
+ * Every metric is declared here, with a help text that docs/operations.md repeats. Labels have few values: those from outside are either from a
+ * fixed table or bounded.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 

@@ -1,9 +1,9 @@
 /**
- * Whether there is room for new work: Redis has memory to spare, not too many turns wait, and a tenant has no more than its share. Looked at once
- * a second, never for a request.
+ * Decides whether the API accepts new work: Redis has free memory, not too many turns wait, and a tenant is within its quota. It is checked once
+ * a second, not per request.
  *
- * Running turns continue: only new work is rejected, early enough that accepted work can end. A limit that cannot be checked rejects nothing: while
- * Redis is unavailable tasks are accepted and wait, and without Postgres there is nothing to accept.
+ * Running turns continue: only new work is rejected, early enough that accepted work can end. A limit that cannot be checked rejects nothing:
+ * while Redis is unavailable, tasks are accepted and wait, and without Postgres no task can be accepted anyway.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RedisMemory } from '@rivulet/broker'

@@ -1,10 +1,10 @@
 /**
- * Mends what a crash, an outage or a lost message left behind, by comparing Postgres with the world: intents that were not sent, jobs that were
- * lost, leases that ended, deadlines that passed, cancels and announcements that were begun. It also removes what is kept no longer. One
- * process at a time does it.
+ * Repairs what a crash, an outage or a lost message left unfinished, by comparing Postgres with Redis and the workers: unsent intents, lost
+ * jobs, expired leases, passed deadlines, unfinished cancels and announcements. It also removes expired data. One process at a time runs it.
  *
- * It looks for expired leases every half second, so a turn whose worker died goes on within a second of the end of its lease. Leases are judged
- * only after heartbeats could have been accepted for one whole lease, so an outage of Postgres or of the API re-runs nothing.
+ * It looks for expired leases every half second, so a turn whose worker died continues within a second of the end of its lease. It treats a
+ * lease as expired only after heartbeats could have been accepted for one whole lease, so an outage of Postgres or of the API makes no turn run
+ * again.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DispatchName, LogAnnouncer, TurnQueue } from '@rivulet/broker'

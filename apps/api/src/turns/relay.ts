@@ -1,7 +1,7 @@
 /**
- * Carries intents from the outbox to the queue, at once after a commit. What it cannot deliver stays in the outbox, for the next time that
- * something can be delivered, or for the reconciler. Two may deliver the same: a job that is there is not added again, and one that comes twice
- * finds its turn claimed.
+ * Sends intents from the outbox to the queue, at once after a commit. An intent that cannot be sent stays in the outbox, for the next send or
+ * for the reconciler. Two processes may send the same intent: the queue ignores a job that exists, and a job that is delivered twice finds its
+ * turn claimed.
  */
 import type { TurnQueue } from '@rivulet/broker'
 import { failpoint } from '@rivulet/runtime/failpoint'

@@ -1,5 +1,5 @@
 /**
- * Deaths of a turn: its worker died, or the turn blocked its worker. The turn is tried again. The third death ends it as failed, because a turn that
+ * Deaths of a turn: its worker died, or the turn blocked its worker. The turn is retried. The third death ends it as failed, because a turn that
  * kills every worker would otherwise never stop.
  */
 import type { Failure } from '@rivulet/protocol'

@@ -1,4 +1,4 @@
-/** What the server says in a task's log, made from what is committed. The keys make sure that each is said once. */
+/** The server's own entries in a task's log, made from committed rows. Their keys ensure that each is written once. */
 import { type Content, type EventOf, hasEnded, type Message, maxQueuedInputBytes } from '@rivulet/protocol'
 import { type TurnRow, toMessage } from '../store/rows.ts'
 import type { Claimed } from '../store/turns/claimed.ts'

@@ -1,8 +1,8 @@
 /**
- * What a platform needs, looked at one by one. A check does not guess: engines are started, in a folder that goes away again, a port is listened
- * on, a server is asked.
+ * The checks of `rivulet doctor`. A check does not guess: it starts the engines in a temporary folder, listens on the port, and calls the
+ * server.
  *
- * `fails`: nothing can work like this. `lacks`: something is not there that need not be.
+ * `fails`: the platform cannot work. `lacks`: something optional is missing.
  */
 
 import { accessSync, chmodSync, constants, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** `rivulet cancel <task>`: ends everything that a task is doing. What it had said stays. */
+/** `rivulet cancel <task>`: cancels all unfinished turns of a task. Their output so far is kept. */
 import type { Command } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'

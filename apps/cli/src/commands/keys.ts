@@ -1,4 +1,4 @@
-/** `rivulet keys`: who may call this installation. Works on its database, like `migrate`; a running API notices within half a minute. */
+/** `rivulet keys`: manages the API keys of this installation, in its database, like `migrate`; a running API notices within half a minute. */
 import type { KeyInfo, Keyring, Scope } from '@rivulet/api/keys'
 import { type Command, InvalidArgumentError } from 'commander'
 import { readConfig } from '../config.ts'

@@ -1,4 +1,4 @@
-/** `rivulet migrate`: brings the database up to this version's schema. */
+/** `rivulet migrate`: migrates the database to this version's schema. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Command } from 'commander'

@@ -1,4 +1,4 @@
-/** `rivulet run <agent> "text"`: creates a task and streams it. Ctrl-C cancels the task; a second one leaves it to itself. */
+/** `rivulet run <agent> "text"`: creates a task and streams it. Ctrl-C cancels the task; a second Ctrl-C exits at once. */
 import { hasEnded, type Json, type TaskHandle } from '@rivulet/client'
 import { type Command, InvalidArgumentError } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'

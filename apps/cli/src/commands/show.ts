@@ -1,4 +1,4 @@
-/** `rivulet show <task>`: a task as it is now: what it is, its turns, and everything that was said. */
+/** `rivulet show <task>`: a task as it is now, its turns, and all its messages. */
 import type { TaskDetail } from '@rivulet/client'
 import type { Command } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'

@@ -1,4 +1,4 @@
-/** `rivulet tail <task>`: what a task says, from its beginning or after a cursor, until it ends. Ctrl-C leaves; the task goes on. */
+/** `rivulet tail <task>`: streams a task, from its beginning or after a cursor, until it ends. Ctrl-C exits; the task continues. */
 import { type Cursor, hasEnded, parseCursor } from '@rivulet/client'
 import { type StreamFormat, streamFormatSchema } from '@rivulet/protocol'
 import { type Command, InvalidArgumentError, Option } from 'commander'

@@ -1,4 +1,4 @@
-/** `rivulet tasks`: the latest tasks, newest first, and those that fit. */
+/** `rivulet tasks`: lists tasks, newest first, with filters. */
 import type { TaskQuery, TaskStatus } from '@rivulet/client'
 import { taskStatusSchema } from '@rivulet/protocol'
 import { type Command, InvalidArgumentError, Option } from 'commander'

@@ -1,4 +1,4 @@
-/** `rivulet worker <file>`: runs the agents that a file exports, beside a platform that runs already, and again with every change of the file. */
+/** `rivulet worker <file>`: runs the agents of a file as a worker of a running platform, and restarts it when the file changes. */
 import { existsSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import { readConfig } from '../config.ts'

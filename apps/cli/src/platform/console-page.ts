@@ -1,7 +1,4 @@
-/**
- * The web console of a checkout: built where it is not up to date, or, while its sources are being worked on, served with hot reload. The published
- * package has it built already.
- */
+/** The web console of a checkout: built if it is out of date, or served with hot reload in development. The published package has it built already. */
 import { buildConsole, serveConsole } from '@rivulet/console/page'
 import { isCheckout } from './programs.ts'
 

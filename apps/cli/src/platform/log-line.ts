@@ -1,4 +1,4 @@
-/** A line of a program's log for people: when, who, how serious, what, and about which task. Lines that are no log lines stay as they are. */
+/** Formats a line of a program's log for people: time, program, level, message and task. Other lines stay unchanged. */
 import { cleanLine, cleanText } from '../terminal/clean-text.ts'
 import type { Pen, Style } from '../terminal/pen.ts'
 

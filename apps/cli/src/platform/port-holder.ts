@@ -1,4 +1,4 @@
-/** Who listens where a platform is to listen. */
+/** Checks which program uses the port of a platform. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { createClient } from '@rivulet/client'

@@ -1,6 +1,6 @@
 /**
- * Tells which sources have changed, a little after they did: an editor's save is often several changes. What was installed is no source, and
- * neither is what a folder hides.
+ * Reports changed sources, after a short delay because an editor's save is often several changes. Installed packages and hidden folders are not
+ * watched.
  */
 import { type FSWatcher, readdirSync, watch } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'

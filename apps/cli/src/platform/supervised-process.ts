@@ -1,6 +1,6 @@
 /**
- * A program that is kept running: started again when it dies, a little later each time it dies soon, and stopped with SIGTERM.
- * What it writes is handed on line by line.
+ * A program that is kept running: restarted when it dies, with a growing delay if it dies soon, and stopped with SIGTERM. Its output is passed
+ * on line by line.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'

@@ -1,4 +1,4 @@
-/** A platform for the tests of a project: real engines, API and worker on a free port, with data in a folder that goes away with it. */
+/** A platform for the tests of a project: real engines, API and worker on a free port, with data in a temporary folder. */
 
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * A task told from its beginning: every event once, and how the task stands after it, by the protocol's own fold. What a snapshot leaves out is
- * read from the stored messages.
+ * A task from its beginning: every event once, with the state of the task after it, by the protocol's fold. Messages that a snapshot leaves out
+ * are read from the stored messages.
  */
 import { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent, type TaskHandle } from '@rivulet/client'
 import { applyOrSkip, emptyState, messagesOf, restoreState, type TaskState } from '@rivulet/protocol'

@@ -1,4 +1,4 @@
-/** Writes a task to the terminal while it runs, and tells how it ended. */
+/** Prints a task to the terminal while it runs, and its outcome. */
 import { type Cursor, compareCursors, type OutcomeStatus, type TaskHandle, type TaskStatus } from '@rivulet/client'
 import type { Failure, StreamFormat, TaskState, TurnFailure } from '@rivulet/protocol'
 import type { Context } from '../context.ts'

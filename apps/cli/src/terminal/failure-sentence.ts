@@ -1,4 +1,4 @@
-/** Whatever went wrong, in one sentence for people. */
+/** Describes any error in one sentence for people. */
 import { RivuletError } from '@rivulet/client'
 import { cleanLine } from './clean-text.ts'
 

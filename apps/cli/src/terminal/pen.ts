@@ -1,8 +1,8 @@
 /**
- * Writing to a terminal, a file or a pipe.
+ * Writes to a terminal, a file or a pipe.
  *
- * In a terminal a status line may stand below what was written: it is taken away before anything is written and comes back after it, so that
- * no other code needs to know of it. It is there only while the cursor is at the start of a line.
+ * On a terminal, a status line may be shown below the output: the pen removes it before each write and shows it again afterwards, so that no
+ * other code needs to know of it. It is shown only while the cursor is at the start of a line.
  */
 import { stripVTControlCharacters, styleText } from 'node:util'
 import { fitLine } from './text-width.ts'

@@ -1,4 +1,4 @@
-/** An answer that is not a success, as one error; and whether the same request may do better later. */
+/** Converts an error response to one error, with whether the same request may succeed later. */
 import { type ErrorCode, type ErrorDetail, errorTable, isErrorCode, RivuletError } from '@rivulet/protocol'
 
 /** The `cause` of an error that the server answered. */

@@ -1,4 +1,4 @@
-/** How long to wait before the next try, and waiting. */
+/** The delay before the next retry, and the wait itself. */
 import { backoffMs } from '@rivulet/protocol'
 
 /** Calls back when an immediate retry is worthwhile; returns a function that stops that. */

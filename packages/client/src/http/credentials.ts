@@ -1,8 +1,8 @@
 /**
- * The bearer of each request: a key that stays, or a token. Streams hand out the tokens that follow it; those may only read, so they are for reading,
- * and what changes a task is sent with the token that the source gave. The source is asked anew when the server refuses what it is sent.
+ * The bearer token of each request: a fixed key, or a token. Streams send the next tokens, which may only read, so the client uses them for
+ * reading and sends changes with the token of the token function. It calls the function again when the server rejects a token.
  *
- * Requests that are refused together ask once: a request that was refused with an older token uses the newer one.
+ * Concurrent rejected requests cause one call: a request that was rejected with an older token uses the newer one.
  */
 import { RivuletError } from '@rivulet/protocol'
 import { unreachable } from './answer.ts'

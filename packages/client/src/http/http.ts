@@ -1,6 +1,6 @@
 /**
- * Requests to the API. The client retries a call, with the same Idempotency-Key, if there was no response or if the error may be temporary;
- * a limited number of times, and not once the caller has left. A token that is refused is renewed once.
+ * Requests to the API. The client retries a call, with the same Idempotency-Key, if there was no response or if the error may be temporary; a
+ * limited number of times, and not after the caller has aborted. A rejected token is renewed once.
  */
 import { type Entity, isEntity, untilAborted } from '@rivulet/protocol'
 import { answeredOf, errorOf, mayPass, unreachable } from './answer.ts'

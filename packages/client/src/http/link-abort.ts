@@ -1,4 +1,4 @@
-/** A controller of our own that also fires with the caller's signal; `unlink` lets go of it, however long that signal lives. */
+/** An own abort controller that also follows the caller's signal; `unlink` removes the listener, however long that signal lives. */
 export function linkAbort(signal: AbortSignal | undefined): { controller: AbortController; unlink: () => void } {
   const controller = new AbortController()
   if (signal?.aborted) forward()

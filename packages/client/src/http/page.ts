@@ -1,4 +1,4 @@
-/** A listing is read page by page: `nextCursor` is what to ask for next, null at the end. */
+/** One page of a list: `nextCursor` is the cursor of the next page, null on the last. */
 import type { Entity } from '@rivulet/protocol'
 import { readEntities, readJson } from './http.ts'
 

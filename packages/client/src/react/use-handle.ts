@@ -1,8 +1,8 @@
 /**
- * The handle that a component means: one that it has, one by id, or one that is created for it, once.
+ * The task handle of a component: a given one, one by id, or one that is created for it, once.
  *
- * A body is compared by what it says, so it may be written in place, and a token's source may be another function with each render. React may
- * run an effect twice in a row (StrictMode); the task is created by the first and only looked at by the second.
+ * Bodies are compared by value, so a body may be written inline, and the token function may change with each render. React may run an effect
+ * twice in a row (StrictMode): the first run creates the task, the second reuses it.
  */
 import { type CreateTaskInput, RivuletError } from '@rivulet/protocol'
 import { useEffect, useMemo, useRef, useState } from 'react'

@@ -1,4 +1,4 @@
-/** A task in a component: what it says as it says it, and what can be done to it. */
+/** A task in a component: its state as it streams, and the actions on it. */
 import { type Content, type FoldedTurn, type Message, RivuletError, type Task, type TaskStatus, type Turn } from '@rivulet/protocol'
 import { useMemo, useSyncExternalStore } from 'react'
 import type { RivuletClient } from '../client.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { createClient } from '../client.ts'
 import { createFakeApi, openStream, refusal } from '../../test/fake-api.ts'
 import { taskId } from '../../test/sample-task.ts'
+import { createClient } from '../client.ts'
 import type { FormatChunk } from './format-stream.ts'
 
 const path = `/v1/tasks/${taskId}/events`

@@ -1,6 +1,6 @@
 /**
- * An async iterator that can be stopped while it waits. A generator completes `return` only after its pending step, and a stream's step may be
- * minutes away; here leaving aborts that step.
+ * An async iterator that can be stopped while it waits. A generator completes `return` only after its pending step, and a stream's step may take
+ * minutes; here `return` aborts that step.
  */
 import { linkAbort } from '../http/link-abort.ts'
 

@@ -1,4 +1,4 @@
-/** Whether two JSON values say the same, whatever the order of their keys. */
+/** Compares two JSON values, ignoring the order of keys. */
 export function isSameJson(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null || Array.isArray(a) !== Array.isArray(b)) return false

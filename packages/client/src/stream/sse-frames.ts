@@ -1,6 +1,6 @@
 /**
- * The frames of one response, at the pace of their reader: the next piece of the body is asked for when the last one has been taken, so what
- * waits in memory is one piece. A body that says nothing for too long, not even a heartbeat, is given up.
+ * The frames of one response, at the pace of their reader: the next chunk of the body is read only after the last one was taken, so one chunk is
+ * in memory. A body without a byte for too long, not even a heartbeat, is aborted.
  */
 import { RivuletError } from '@rivulet/protocol'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'

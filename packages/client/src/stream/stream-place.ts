@@ -1,9 +1,9 @@
 /**
- * How far a reader has come in a task, and what the next frame does to that. Pure.
+ * A reader's position in a task, and the effect of the next frame on it. Pure.
  *
- * The cursor is what it resumes with; the state is the protocol's fold of what it has heard, kept so that a delta which does not begin where its
- * message ends is noticed. What is at or before the cursor was heard before, and is dropped; what does not follow it tells of a loss, also of one
- * that no offset shows, such as a message's last delta. A snapshot begins anew, wherever it stands.
+ * The cursor is the point to resume from. The state is the protocol's fold of the received events, kept to detect a delta that does not begin
+ * where its message ends. Events at or before the cursor are dropped as repeated. An event that does not follow the cursor reveals a loss, even
+ * one that no offset shows, such as a message's last delta. A snapshot replaces the position, wherever it is.
  */
 import {
   applyEvent,

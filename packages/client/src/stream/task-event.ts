@@ -1,8 +1,8 @@
 /**
- * What a reader of a task is handed: the events of its log as they are, and three that only the wire has, each with its cursor.
+ * The events that a reader of a task receives: those of its log, and three that only the wire has, each with its cursor.
  *
- * `snapshot` says "forget what you know, this is how it stands": what it stands for is not told one by one. `caught_up` comes once, when the past
- * has been told; `end` comes last.
+ * `snapshot` replaces the reader's state; the events that it summarises are not sent. `caught_up` is sent once, after all past events; `end` is
+ * the last.
  */
 import { type Cursor, type Event, parseCursor, readEvent, type Snapshot, type TokenEvent, type WireEvent } from '@rivulet/protocol'
 

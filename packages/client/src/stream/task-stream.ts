@@ -1,10 +1,9 @@
 /**
- * A task's events over any number of connections, each event once.
+ * The events of a task over any number of connections, each event once.
  *
- * A connection that breaks is followed by another, from the last cursor, after a pause that grows while nothing is heard; the pause ends at once
- * when there is reason to hope. What cannot work is an error: every refusal that is the request's own fault. When something turns out to be
- * missing, the connection is dropped and the reader joins anew with a snapshot. It ends with the task, unless it follows, and its
- * connection is closed whichever way the reader leaves.
+ * After a broken connection it reconnects with the last cursor, after a delay that grows until data arrives; the delay ends at once when the
+ * browser is online or visible again. An error that is the request's own fault is final. If an event is missing, it reconnects with a snapshot.
+ * The stream ends with the task, unless it follows, and closes its connection however the reader stops.
  */
 import { origin, RivuletError } from '@rivulet/protocol'
 import { answeredOf, maxAskedMs, mayPass } from '../http/answer.ts'

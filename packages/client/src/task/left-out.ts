@@ -1,4 +1,4 @@
-/** What a snapshot leaves out because it is old or long, asked for page by page. */
+/** Reads the messages that a snapshot leaves out because they are old or long, page by page. */
 import { type Message, messagesOf, restoreState, type TaskState } from '@rivulet/protocol'
 import type { MessageQuery, Page } from '../http/page.ts'
 

@@ -1,7 +1,7 @@
 /**
- * Waiting for the result of a task: one wait for all who ask, until new input makes it a new question.
+ * Waits for the result of a task: one wait for all callers, until new input replaces it.
  *
- * It is a listener of the view like any other, so it adds no connection to one that is there. When the last one who waits gives up, it leaves.
+ * It is a subscriber of the view like any other, so it opens no additional connection. When the last caller gives up, it unsubscribes.
  */
 import { hasEnded, RivuletError } from '@rivulet/protocol'
 import type { CallOptions } from '../http/http.ts'

@@ -1,4 +1,4 @@
-/** One task, as a caller holds it: its events, its words, its result and its view, and what can be done to it. */
+/** A caller's handle of one task: its events, text, result and view, and the actions on it. */
 import {
   type Content,
   type CreateTokenInput,

@@ -1,4 +1,4 @@
-/** How a task's latest turn ended: one value, or one error that carries it. */
+/** The outcome of a task's latest turn: one value, or one error that carries it. */
 import { type FoldedTurn, isErrorCode, type Message, type OutcomeStatus, RivuletError, type Usage } from '@rivulet/protocol'
 
 export type TaskResult = Readonly<{

@@ -1,9 +1,9 @@
 /**
- * A task's words as they are said, for a terminal or a voice: what was said cannot be unsaid.
+ * The text of a task as it streams, for a terminal or a voice: yielded text cannot be withdrawn.
  *
- * The agent's text messages are yielded in the order of their indexes, with a blank line between two. If an index is sent
- * again, by a new attempt, an override or a snapshot, it continues if its text begins with the yielded text; otherwise it is yielded from its beginning,
- * after a blank line. For the exact current text use `view()`.
+ * The agent's text messages are yielded in the order of their indexes, with a blank line between two. If an index is sent again, by a new
+ * attempt, an override or a snapshot, it continues if its text begins with the yielded text; otherwise it is yielded from its beginning, after a
+ * blank line. For the exact current text use `view()`.
  */
 import { type Message, messageAt, type TaskState } from '@rivulet/protocol'
 import type { TaskEvent } from '../stream/task-event.ts'

@@ -1,8 +1,8 @@
 /**
  * The current state of a task: the live fold, kept up to date by one connection for all subscribers.
  *
- * `current` is a value: it and everything in it stays as it was, and what did not change is the same object in the next one. The connection opens
- * a moment after the first listener subscribes, and closes with the last; a later listener continues where the view stopped.
+ * `current` is immutable, and an unchanged part is the same object in the next value. The connection opens a moment after the first listener
+ * subscribes, and closes with the last; a later listener continues where the view stopped.
  */
 import {
   type Cursor,

@@ -1,4 +1,4 @@
-/** What a model of the SDK says, as far as it is heard here, and what its two providers say below that. */
+/** The events of the SDK's models, as far as this module uses them, and those of its two providers below. */
 
 /** An event of `getStreamedResponse`. */
 export type ModelEvent =

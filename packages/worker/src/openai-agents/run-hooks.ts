@@ -1,6 +1,6 @@
 /**
- * Tells the turn what a run does beside its model: a tool's response is open while the tool runs, handoffs and agents are notices. A call that the
- * model's provider has not sent, because it does not stream through the turn, is sent here.
+ * Sends to the turn what a run does beside its model: a tool's response is open while the tool runs; handoffs and agents are custom events. A
+ * call that the model's provider has not sent, because it does not stream through the turn, is sent here.
  */
 import { type Json, toolRequest, toolResponse, toStorableJson } from '@rivulet/protocol'
 import { currentTurn } from './current-turn.ts'

@@ -1,7 +1,7 @@
 /**
- * The web console: the files that its build left behind, and its page at every address that it draws itself.
+ * Serves the web console: the files of its build, and its page at every path that the page handles itself.
  *
- * A console that is built while the server runs is there at once, and one that is not built breaks nothing.
+ * The files are read on request, so a build that finishes while the server runs is served at once, and a missing build breaks nothing.
  */
 import { fileURLToPath } from 'node:url'
 import { RivuletError } from '@rivulet/protocol'

@@ -1,7 +1,7 @@
 /**
- * The description of the API: `/openapi.json` for programs, `/docs` for people, who read it in Swagger UI.
+ * Serves the description of the API: `/openapi.json` for programs, and Swagger UI at `/docs` for people.
  *
- * Swagger UI's files are served from memory like the console's, and the description is written once: neither costs a copy for each request.
+ * Swagger UI's files are served from memory, and the description is serialised once, so neither costs a copy per request.
  */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

@@ -180,7 +180,7 @@ export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
 
 const isCrowded: ReadonlySet<string> = new Set(['too_many_streams', 'overloaded', 'draining'])
 
-/** `Last-Event-ID` counts before `?after=`. In some formats the id of a chunk inside an event is its cursor and a plus. */
+/** `Last-Event-ID` takes precedence over `?after=`. In some formats the id of a chunk inside an event is its cursor and a plus. */
 function placeOf(given: string | string[] | undefined, hasFormat: boolean): { cursor: Cursor | null; isInside: boolean } {
   if (given === undefined) return { cursor: null, isInside: false }
   const isInside = hasFormat && typeof given === 'string' && given.endsWith('+')

@@ -1,4 +1,4 @@
-/** What workers ask. The lease in Postgres decides who runs a turn; the log follows. */
+/** The calls of workers. The lease in Postgres decides which worker runs a turn; the log follows. */
 import {
   claimAnswer,
   claimBody,

@@ -1,4 +1,4 @@
-/** Liveness, readiness, metrics and the agents that are there. */
+/** Liveness, readiness, metrics, and the list of agents. */
 import { activitySchema, agentSchema, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'

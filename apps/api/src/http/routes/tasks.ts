@@ -1,4 +1,4 @@
-/** Tasks: accepting work, looking at it, stopping it, removing it. A 201 or 202 is sent only after the commit. */
+/** Creates, reads, cancels and removes tasks. A 201 or 202 is sent only after the commit. */
 import {
   cancelTaskBody,
   createTaskBody,

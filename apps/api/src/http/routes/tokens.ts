@@ -1,4 +1,4 @@
-/** Tokens for one task, for browsers. A key can pass on what it may do itself; no token makes another, and a key ends them before their time. */
+/** Creates and revokes tokens for one task, for browsers. A key can grant only rights that it has itself, and a token cannot create another. */
 import { createTokenBody, RivuletError, revokeTokensQuery, taskIdSchema, tokenAnswer } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'

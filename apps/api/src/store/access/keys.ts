@@ -1,4 +1,4 @@
-/** Keys, as they are stored: never the secret, only its digest. */
+/** The rows of keys: never the secret, only its digest. */
 import { and, asc, eq, getTableColumns, gt, inArray, isNull, lt, or, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { msUntil } from '../connection/moments.ts'

@@ -1,4 +1,4 @@
-/** Whether the schema of a database is the one of this program: the migrations that were applied to it are ours, all of them, and no others. */
+/** Checks that the schema of a database is the one of this program: all our migrations were applied, and no others. */
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readMigrationFiles } from 'drizzle-orm/migrator'

@@ -1,5 +1,5 @@
 /**
- * A pool of connections as one tenant sees it: whatever it lends has been told whose rows it may touch.
+ * A connection pool for one tenant: every connection that it returns has the tenant set, so that row-level security applies.
  *
  * The pool sets the tenant of a connection only when it changes, so requests of one tenant need no extra round trip.
  */

@@ -1,6 +1,6 @@
 /**
- * The tenant of a query. Every function of the store that a client can reach takes it and has it in its condition; Postgres gets it too,
- * by the connection, and holds to it by itself (`migrations/`, row-level security). Either wall stands without the other.
+ * The tenant of a query. Every function of the store that a client can reach takes it and has it in its condition. Postgres enforces it too, by
+ * the tenant of the connection (`migrations/`, row-level security). Either protection works without the other.
  */
 import { RivuletError } from '@rivulet/protocol'
 import { eq, type SQL } from 'drizzle-orm'

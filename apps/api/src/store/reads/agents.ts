@@ -1,4 +1,4 @@
-/** Agents that workers have ever registered, and the workers that are there now. */
+/** The agents that workers have registered, and the workers that are running. */
 import { type Agent, type Hello, RivuletError } from '@rivulet/protocol'
 import { and, asc, inArray, isNull, lt, ne, or, type SQL, sql } from 'drizzle-orm'
 import type { Reach } from '../access/reach.ts'

@@ -1,4 +1,4 @@
-/** What waits and what runs, of all tenants, by agent: for those who operate the platform. */
+/** The waiting and running turns of all tenants, by agent, for operators. */
 import { sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { isNext } from '../turns/turn-states.ts'

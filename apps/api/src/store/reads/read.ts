@@ -1,4 +1,4 @@
-/** Reading: tasks, turns and messages as they are committed. Pages are by key, so they stay right while rows are added. */
+/** Reads committed tasks, turns and messages. Pages are by key, so they stay correct while rows are added. */
 import {
   type Json,
   type ListMessages,

@@ -1,4 +1,4 @@
-/** How much work there is: what waits, of all tenants together, and what each of them has not finished. */
+/** Counts work: the waiting turns of all tenants together, and the unfinished turns of each tenant. */
 import { and, eq, gte, inArray, lte, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { turns } from '../schema.ts'

@@ -311,7 +311,7 @@ function made(files: Record<string, string>): Tree {
 }
 
 function workspace(folder: string): Workspace {
-  return { folder, name: `@rivulet/${folder.split('/')[1]}`, entries: ['.'], dependencies: [] }
+  return { folder, name: folder === 'apps/cli' ? 'rivulet' : `@rivulet/${folder.split('/')[1]}`, entries: ['.'], dependencies: [] }
 }
 
 function folderOf(name: string): string {

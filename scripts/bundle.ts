@@ -14,19 +14,11 @@ export type Program = 'api' | 'worker'
 
 export const entries: Record<Program, string> = { api: 'apps/api/src/main.ts', worker: 'apps/agents/src/main.ts' }
 
-/** What a program reads while it runs, from the root of the tree. */
-export const filesOf: Record<Program, string[]> = {
-  api: ['migrations', 'apps/console/dist', 'node_modules/@fastify/swagger-ui/static'],
-  worker: [],
-}
-
 export type BundleOptions = {
   /** The tree whose sources are bundled. */
   root: string
   /** The folder that gets a folder for each program, with `main.mjs` and its source map. */
   out: string
-  /** Where the files are that a program reads: where they are now, or below its own folder, wherever that will be. Default 'in the tree'. */
-  files?: 'in the tree' | 'below the bundle'
   /** More programs of the tree. */
   also?: Record<string, string>
   /** Imports that are left alone, because what needs them is not used. */
@@ -35,15 +27,8 @@ export type BundleOptions = {
   failpoints?: string
 }
 
-export async function bundlePrograms({
-  root,
-  out,
-  files = 'in the tree',
-  also = {},
-  without = [],
-  failpoints,
-}: BundleOptions): Promise<void> {
-  const base = files === 'in the tree' ? JSON.stringify(pathToFileURL(join(root, '/')).href) : 'bundleUrl'
+export async function bundlePrograms({ root, out, also = {}, without = [], failpoints }: BundleOptions): Promise<void> {
+  const base = JSON.stringify(pathToFileURL(join(root, '/')).href)
   const named = Object.entries({ ...entries, ...also }).map(([name, path]) => [`${name}/main`, path])
   await bundleFiles({ root, out, entries: Object.fromEntries(named), base, external: without, failpoints })
 }

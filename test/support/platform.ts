@@ -16,7 +16,7 @@ import { bundleTree, type PlatformProcess, startProcess, type Tree, tail } from 
 import { connectTestRedis } from './redis-cluster.ts'
 import { until } from './until.ts'
 
-export const knobs = { LEASE_MS: '2500', HEARTBEAT_MS: '500', RECONCILE_MS: '500' }
+export const knobs = { LEASE_MS: '2500', HEARTBEAT_MS: '500', RECONCILE_MS: '500', WORKER_DRAIN_MS: '10000' }
 
 export type PlatformOptions = {
   /** Default 1. */

@@ -15,6 +15,9 @@ export const variables = z.object({
   MAX_ISOLATED_TURNS: wholeNumber(2, 1, 1_000).describe(
     'isolated processes of one worker at a time, for turns that lost two workers; further such turns wait',
   ),
+  WORKER_DRAIN_MS: wholeNumber(30_000, 0, 24 * 3_600_000).describe(
+    'how long a stopping worker lets its turns finish, before it releases them for other workers; up to a day',
+  ),
   BACKPRESSURE_MS: wholeNumber(30_000).describe('how long a worker waits for a Redis that is out of memory before the attempt fails'),
   WORKER_METRICS_PORT: z.coerce
     .number()

@@ -22,6 +22,7 @@ export async function runWorker(environment: NodeJS.ProcessEnv, agentsFor: (conf
       heartbeatMs: config.HEARTBEAT_MS,
       watchdogMs: config.WATCHDOG_MS || null,
       backpressureMs: config.BACKPRESSURE_MS,
+      drainMs: config.WORKER_DRAIN_MS,
       log,
       tracer: openTelemetryTracer(),
       observer: await serveMetrics(config, log),

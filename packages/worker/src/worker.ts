@@ -25,7 +25,7 @@ import { fullTextOf } from './failure.ts'
 import { createIsolatedRuns, decodeIsolatedTurn, type IsolatedTurn, type Isolation } from './isolation.ts'
 import type { Place } from './lease-thread/messages.ts'
 import { type Lease, startLeaseThread } from './lease-thread.ts'
-import type { Logger } from './logger.ts'
+import { createLineLogger, type Logger } from './logger.ts'
 import { type RunningTurn, type RunTurnDeps, runTurn } from './run-turn.ts'
 import { createServerCalls } from './server-calls.ts'
 import { createSlots } from './slots.ts'
@@ -39,7 +39,8 @@ export type WorkerOptions = {
   /** The API, as this process reaches it. */
   url: string
   key?: string | undefined
-  log: Logger
+  /** Default: JSON lines on stdout, from `info` on. */
+  log?: Logger | undefined
   /** Turns at a time. Default 20. */
   concurrency?: number
   /** How often leases are renewed, by a thread of their own. Default 5,000. */
@@ -51,8 +52,8 @@ export type WorkerOptions = {
   watchdogMs?: number | null | undefined
   /** How long a Redis that is out of memory is waited for, before the attempt fails with `stream_backpressure`. Default 30,000. */
   backpressureMs?: number | undefined
-  /** How long running turns may go on after `stop`, before they are given back. Default 10,000. */
-  graceMs?: number
+  /** How long running turns may go on after `stop`, before this worker releases them for others. Default 30,000. */
+  drainMs?: number | undefined
   redisPrefix?: string
   /** Collects spans. Default: no collector; the trace id of a turn is still propagated. */
   tracer?: Tracer | undefined
@@ -79,11 +80,11 @@ export function createWorker(options: WorkerOptions): Worker {
     redisUrl,
     url,
     key,
-    log,
+    log = createLineLogger(),
     concurrency = 20,
     heartbeatMs = 5_000,
     watchdogMs = 30_000,
-    graceMs = 10_000,
+    drainMs = 30_000,
     redisPrefix,
     isolation,
     backpressureMs,
@@ -246,10 +247,10 @@ export function createWorker(options: WorkerOptions): Worker {
     stopping.abort()
     const grace = setTimeout(() => {
       for (const turn of running) turn.giveBack()
-    }, graceMs)
-    const impatience = setTimeout(() => leaving.abort(new RivuletError('draining', 'This worker is stopping')), graceMs + 5_000)
+    }, drainMs)
+    const impatience = setTimeout(() => leaving.abort(new RivuletError('draining', 'This worker is stopping')), drainMs + 5_000)
     // An unavailable Redis must not prevent a process from stopping.
-    await Promise.race([closeConsumers(), sleep(graceMs + 8_000, undefined, { ref: false })])
+    await Promise.race([closeConsumers(), sleep(drainMs + 8_000, undefined, { ref: false })])
     clearTimeout(grace)
     clearTimeout(impatience)
     await leases.stop()

@@ -57,6 +57,8 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
     // A platform for one's own machine; files with agents come first.
     RIVULET_EXAMPLE_AGENTS: environment.RIVULET_EXAMPLE_AGENTS || 'on',
     RIVULET_WORKER_KEY: workerKey,
+    // After a change of the sources, old turns are not worth a wait: they go on in the new worker.
+    WORKER_DRAIN_MS: environment.WORKER_DRAIN_MS || (isWatching ? '1000' : undefined),
   }
   const running: Record<Program, SupervisedProcess> = { api: supervise('api', []), worker: supervise('worker', agentFiles) }
   const unwatch = isWatching ? [...watchCheckout(), ...watchAgents()] : []
@@ -70,7 +72,9 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   function supervise(name: Program, args: readonly string[]): SupervisedProcess {
     const isWanted = () => !stopping.signal.aborted
     const own = environmentFor(name, shared)
-    return superviseProcess({ name, args: argumentsOf(name, args), environment: own, write, hear: line => hear(name, line), isWanted })
+    // Longer than a worker lets its turns finish.
+    const stopMs = 20_000 + (Number(own.WORKER_DRAIN_MS) || 30_000)
+    return superviseProcess({ name, args: argumentsOf(name, args), environment: own, write, hear: line => hear(name, line), isWanted, stopMs })
   }
 
   function watchCheckout(): (() => void)[] {

@@ -6,9 +6,6 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { backoffMs } from '@rivulet/protocol'
 
-/** How long a program may take to stop before it is killed. */
-const stopMs = 20_000
-
 export type SupervisedProcess = { restart(): Promise<void>; stop(): Promise<void> }
 
 export type ProcessSpec = {
@@ -16,6 +13,8 @@ export type ProcessSpec = {
   /** What Node is called with. */
   args: readonly string[]
   environment: Record<string, string | undefined>
+  /** How long a program may take to stop before it is killed. Default 20,000. */
+  stopMs?: number
   /** What happens to the program. */
   write: (line: string) => void
   /** What the program writes. */
@@ -25,7 +24,7 @@ export type ProcessSpec = {
 }
 
 export function superviseProcess(spec: ProcessSpec): SupervisedProcess {
-  const { name, args, environment, write, hear, isWanted } = spec
+  const { name, args, environment, write, hear, isWanted, stopMs = 20_000 } = spec
   let child: ChildProcess | null = null
   let isStopping = false
   let quickDeaths = 0

@@ -30,9 +30,18 @@ export type BundleOptions = {
   also?: Record<string, string>
   /** Imports that are left alone, because what needs them is not used. */
   without?: string[]
+  /** The file that handles failpoints. Default none: then the bundle has no failpoint. */
+  failpoints?: string
 }
 
-export async function bundlePrograms({ root, out, files = 'in the tree', also = {}, without = [] }: BundleOptions): Promise<void> {
+export async function bundlePrograms({
+  root,
+  out,
+  files = 'in the tree',
+  also = {},
+  without = [],
+  failpoints,
+}: BundleOptions): Promise<void> {
   const base = files === 'in the tree' ? JSON.stringify(pathToFileURL(join(root, '/')).href) : 'bundleUrl'
   await build({
     absWorkingDir: root,
@@ -48,9 +57,13 @@ export async function bundlePrograms({ root, out, files = 'in the tree', also = 
     sourcemap: 'linked',
     sourcesContent: false,
     logLevel: 'silent',
+    ...(failpoints ? { inject: [failpoints] } : withoutFailpoints),
     plugins: [placeEachFile(root, base)],
   })
 }
+
+/** With simpler syntax, because only then esbuild passes a constant on to other modules and removes what depends on it. */
+const withoutFailpoints = { define: { 'globalThis.rivuletFailpoint': 'undefined' }, minifySyntax: true }
 
 /** What packages that are written as CommonJS miss in a module. */
 const banner = [

@@ -7,6 +7,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { failpoints } from '@rivulet/runtime/failpoint'
 import { freePort } from '../support/free-port.ts'
 import { type ApiProcess, type Platform, readLog, startPlatform } from '../support/platform.ts'
 import { type PlatformProcess, tail } from '../support/platform-process.ts'
@@ -74,7 +75,7 @@ export async function startBench({ apis = 2, workers = 2, changes = [], env = {}
   const tree = createArmedTree(changes)
   const server = await startPrivateRedis()
   const redis = await startProxy(server.url)
-  const platform = await startPlatform({ apis: 0, workers: 0, root: tree.root, env: { REDIS_URL: redis.url, ...env } })
+  const platform = await startPlatform({ apis: 0, workers: 0, tree, env: { REDIS_URL: redis.url, ...env } })
   const postgres = await startProxy(platform.databaseUrl)
   const urls = (await Promise.all(Array.from({ length: apis }, freePort))).map(port => `http://127.0.0.1:${port}`)
   let hasLost = false
@@ -114,7 +115,7 @@ export async function startBench({ apis = 2, workers = 2, changes = [], env = {}
   }
 
   function arm(how: string, random: () => number): void {
-    nextTrap = `${tree.failpoints[Math.floor(random() * tree.failpoints.length)]}=${how}`
+    nextTrap = `${failpoints[Math.floor(random() * failpoints.length)]}=${how}`
   }
 
   async function revive({ disarm = false } = {}): Promise<void> {

@@ -16,14 +16,12 @@ export type Mutation = {
   happen: (bench: Bench) => Promise<void>
 }
 
-const append = 'packages/broker/src/lua/append.lua'
-
 export const mutations: Mutation[] = [
   {
     name: 'the fence: a worker that has lost its turn is refused',
     changes: [
-      { file: append, find: 'elseif logEpoch ~= epoch then', replace: 'elseif tonumber(logEpoch) < tonumber(epoch) then' },
-      { file: append, find: "answer = 'ok'\n", replace: "answer = 'ok'\n    epoch = logEpoch\n" },
+      { rule: 'fence', becomes: 'elseif tonumber(logEpoch) < tonumber(epoch) then' },
+      { rule: 'accept', becomes: "answer = 'ok'; epoch = logEpoch" },
     ],
     workers: 2,
     happen: wakeZombie,
@@ -31,20 +29,16 @@ export const mutations: Mutation[] = [
   {
     name: 'the gap check: what does not follow the last append is refused',
     changes: [
-      { file: append, find: 'elseif life ~= run or first > number + 1 then', replace: 'elseif false then' },
-      {
-        file: append,
-        find: 'for entry = number - first + 1, count - 1 do',
-        replace: 'for entry = math.max(0, number - first + 1), count - 1 do',
-      },
+      { rule: 'gap', becomes: 'elseif false then' },
+      { rule: 'new entries', becomes: 'for entry = math.max(0, number - first + 1), count - 1 do' },
     ],
     happen: loseEnd,
   },
   {
     name: 'the duplicate check: what was appended before is not appended again',
     changes: [
-      { file: append, find: 'elseif last <= tonumber(number) then', replace: 'elseif false then' },
-      { file: append, find: 'for entry = number - first + 1, count - 1 do', replace: 'for entry = 0, count - 1 do' },
+      { rule: 'duplicate', becomes: 'elseif false then' },
+      { rule: 'new entries', becomes: 'for entry = 0, count - 1 do' },
     ],
     happen: loseReplies,
   },
@@ -52,9 +46,8 @@ export const mutations: Mutation[] = [
     name: 'commit before announcing',
     changes: [
       {
-        file: 'apps/api/src/turns/turn-ending.ts',
-        find: ";await globalThis.failpoint('folded')",
-        replace: `await announcing.announceEnds([{ ...turn, ...end, finishedAt: new Date() }], closed.events, [])
+        at: 'folded',
+        insert: `await announcing.announceEnds([{ ...turn, ...end, finishedAt: new Date() }], closed.events, [])
           await new Promise(resolve => setTimeout(resolve, 1_000))`,
       },
     ],
@@ -64,16 +57,16 @@ export const mutations: Mutation[] = [
     name: 'the synchronous join: a snapshot, and everything after it',
     changes: [
       {
-        file: 'apps/api/src/stream/viewer.ts',
-        find: /send\(missed \?\? \[makeSnapshot\(\)\]\)\n\s*cursor = feed\.position\(\)/,
-        replace: `const told = missed ?? [makeSnapshot()]
-          waits += 1
-          return void setTimeout(() => {
-            waits -= 1
-            send(told)
-            cursor = feed.position()
-            pump()
-          }, 400)`,
+        at: 'feed opened',
+        // Every viewer gets the text of the feed's first snapshot, and what follows its position of now.
+        insert: `if (!feed.first) {
+          const { snapshot } = feed
+          feed.snapshot = (...about) => {
+            const made = snapshot(...about)
+            feed.first ??= made
+            return { ...made, shared: feed.first.shared }
+          }
+        }`,
       },
     ],
     happen: joinAllTheTime,

@@ -12,7 +12,7 @@ import { beforeEach, inject } from 'vitest'
 import { createTestDatabase, keyPrefix } from './database.ts'
 import { freePort } from './free-port.ts'
 import { type Client, createClient } from './platform-client.ts'
-import { bundleTree, type PlatformProcess, startProcess, tail } from './platform-process.ts'
+import { bundleTree, type PlatformProcess, startProcess, type Tree, tail } from './platform-process.ts'
 import { connectTestRedis } from './redis-cluster.ts'
 import { until } from './until.ts'
 
@@ -25,8 +25,8 @@ export type PlatformOptions = {
   workers?: number
   /** For every process. */
   env?: Record<string, string>
-  /** The folder whose sources are run. Default: this checkout. */
-  root?: string
+  /** Whose programs are run. Default: this checkout. */
+  tree?: Tree
 }
 
 export type StartApiOptions = { env?: Record<string, string>; port?: string; untilReady?: boolean }
@@ -75,9 +75,9 @@ export async function startPlatform({
   apis: apiCount = 1,
   workers: workerCount = 1,
   env = {},
-  root,
+  tree,
 }: PlatformOptions = {}): Promise<Platform> {
-  const [{ url: databaseUrl }] = await Promise.all([createTestDatabase(), root && bundleTree(root)])
+  const [{ url: databaseUrl }] = await Promise.all([createTestDatabase(), tree && bundleTree(tree)])
   const prefix = keyPrefix().replace(/:$/, '')
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 })
   pool.on('error', () => {})
@@ -111,7 +111,7 @@ export async function startPlatform({
 
   async function startApi({ env: own = {}, port, untilReady = true }: StartApiOptions = {}): Promise<ApiProcess> {
     const address = { DATABASE_URL: databaseUrl, PORT: port ?? (await freePort()) }
-    const started = startProcess('api', `api ${processes.length + 1}`, { ...address, ...shared, ...own }, root)
+    const started = startProcess('api', `api ${processes.length + 1}`, { ...address, ...shared, ...own }, tree)
     processes.push(started)
     const { url: listening } = await started.said('api is listening')
     const api = { ...started, url: String(listening) }
@@ -121,7 +121,7 @@ export async function startPlatform({
   }
 
   async function startWorker(own: Record<string, string> = {}): Promise<PlatformProcess> {
-    const worker = startProcess('worker', `worker ${processes.length + 1}`, { RIVULET_URL: apis[0]?.url ?? '', ...shared, ...own }, root)
+    const worker = startProcess('worker', `worker ${processes.length + 1}`, { RIVULET_URL: apis[0]?.url ?? '', ...shared, ...own }, tree)
     processes.push(worker)
     workers.push(worker)
     await worker.said('worker is ready')

@@ -11,11 +11,11 @@ import {
   taskSchema,
   turnSchema,
 } from '@rivulet/protocol'
-import { pageWakeUps, type WakeUps } from './backoff.ts'
-import { createCredentials, type TaskTokenSource, type TokenSource } from './credentials.ts'
-import { type CallOptions, createHttp, type Http, readJson } from './http.ts'
-import { type Page, readPage } from './page.ts'
-import { type CreatedTask, createTaskHandle, type TaskHandle } from './task-handle.ts'
+import { pageWakeUps, type WakeUps } from './http/backoff.ts'
+import { createCredentials, type TaskTokenSource, type TokenSource } from './http/credentials.ts'
+import { type CallOptions, createHttp, type Http, readJson } from './http/http.ts'
+import { type Page, readPage } from './http/page.ts'
+import { type CreatedTask, createTaskHandle, type TaskHandle } from './task/task-handle.ts'
 
 export type ClientOptions = {
   /** Where the API is: `http://127.0.0.1:4000`. */

@@ -40,12 +40,21 @@ export {
   type TurnStatus,
   type Usage,
 } from '@rivulet/protocol'
-export type { Answered } from './answer.ts'
 export { type ClientOptions, createClient, type HandleOptions, type RivuletClient, type TaskQuery } from './client.ts'
-export type { ConnectionStatus } from './connection-status.ts'
-export type { TaskTokenSource, TokenSource } from './credentials.ts'
-export type { FormatChunk } from './format-stream.ts'
-export { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent } from './task-event.ts'
-export type { ChunksOptions, CreatedTask, EventsOptions, MessageQuery, Page, SendOptions, TaskDetail, TaskHandle } from './task-handle.ts'
-export { type TaskResult, textOf } from './task-result.ts'
-export type { TaskView, ViewOptions, ViewState } from './task-view.ts'
+export type { Answered } from './http/answer.ts'
+export type { TaskTokenSource, TokenSource } from './http/credentials.ts'
+export type { ConnectionStatus } from './stream/connection-status.ts'
+export type { FormatChunk } from './stream/format-stream.ts'
+export { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent } from './stream/task-event.ts'
+export type {
+  ChunksOptions,
+  CreatedTask,
+  EventsOptions,
+  MessageQuery,
+  Page,
+  SendOptions,
+  TaskDetail,
+  TaskHandle,
+} from './task/task-handle.ts'
+export { type TaskResult, textOf } from './task/task-result.ts'
+export type { TaskView, ViewOptions, ViewState } from './task/task-view.ts'

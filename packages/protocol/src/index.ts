@@ -23,7 +23,9 @@ export {
 
 // values: JSON that can be streamed and stored.
 
+export { type Backoff, backoffMs } from './values/backoff.ts'
 export { findJsonFault, type Json, type JsonObject, jsonObjectSchema, jsonSchema, toStorableJson, toStorableText } from './values/json.ts'
+export { untilAborted } from './values/until-aborted.ts'
 
 // entities: the objects that the API stores and returns.
 

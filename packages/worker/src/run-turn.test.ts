@@ -6,8 +6,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { type AgentHandler, defineAgent } from './define-agent.ts'
 import type { Lease } from './lease-thread.ts'
 import type { Logger } from './logger.ts'
-import type { MessageHandle } from './message-handle.ts'
 import { type RunningTurn, type RunTurnDeps, runTurn } from './run-turn.ts'
+import type { MessageHandle } from './writer/message-handle.ts'
 
 const task = '01890000-0000-7000-8000-000000000000'
 const noLease: Lease = { moveTo() {}, leave() {}, drop() {} }

@@ -8,9 +8,8 @@ import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { JobEnd } from '@rivulet/broker'
 import { closingStatus, digestOf, type FinishBody, RivuletError, type Update } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import type { Tracer } from '@rivulet/runtime/trace'
-import type { Appender } from './appender.ts'
-import { endOf } from './auto-send.ts'
 import type { AgentDefinition } from './define-agent.ts'
 import { fullFailureOf, fullTextOf } from './failure.ts'
 import type { IsolatedTurn, RunIsolated } from './isolation.ts'
@@ -22,8 +21,10 @@ import { createSteps, tooLarge } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
 import { openTurnAccount } from './turn-account.ts'
 import { abortReason, turnOver } from './turn-over.ts'
-import { createTurnWriter, type TurnWriter } from './turn-writer.ts'
 import type { WorkerObserver } from './worker-observer.ts'
+import type { Appender } from './writer/appender.ts'
+import { endOf } from './writer/auto-send.ts'
+import { createTurnWriter, type TurnWriter } from './writer/turn-writer.ts'
 
 /** A turn that is being run: what heartbeats renew, and how to end it from outside. */
 export type RunningTurn = {
@@ -63,7 +64,7 @@ type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how: 'lost
 export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnDeps, claimId: string = randomUUID()): Promise<JobEnd> {
   const { worker, server, appender, leaving } = deps
   const claim = await server.claim({ worker, turn: id, claimId }, leaving)
-  // failpoint: claim answered (claim)
+  if (failpoint) await failpoint('claim answered', claim)
   if (claim.answer !== 'claimed') {
     deps.log.debug({ turnId: id, answer: claim.answer }, 'claim rejected')
     return claim.answer === 'early' ? { backInMs: claim.waitMs } : 'done'
@@ -180,7 +181,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
         const { epoch, appended } = writer.position()
         const digest = digestOf(writer.messages())
         const answer = await server.finish({ turn: id, epoch, claimId, outcome, n: appended, digest }, leaving)
-        // failpoint: finish answered (id, epoch, answer)
+        if (failpoint) await failpoint('finish answered', id, epoch, answer)
         if (answer !== 'gap') return account.end(outcome.status, { answer }, outcome.error)
         await writer.reopen()
       }

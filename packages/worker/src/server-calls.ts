@@ -7,6 +7,7 @@ import * as https from 'node:https'
 import { json } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
+  backoffMs,
   type ClaimAnswer,
   claimAnswer,
   type FinishAnswer,
@@ -101,7 +102,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
       } catch (error) {
         signal.throwIfAborted()
         if (error instanceof RivuletError && !error.row.retry) throw error
-        await sleep(Math.min(2_000, 50 * 2 ** attempt) * (0.5 + Math.random() / 2), undefined, { signal })
+        await sleep(backoffMs(attempt, { firstMs: 100, maxMs: 2_000 }), undefined, { signal })
       }
     }
   }

@@ -5,7 +5,7 @@ import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { createSteps } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
-import { createTurnWriter } from './turn-writer.ts'
+import { createTurnWriter } from './writer/turn-writer.ts'
 
 const task = '01890000-0000-7000-8000-000000000000'
 

@@ -2,10 +2,10 @@
 import { type Claim, delta, done, type Message, start, text, toolRequest } from '@rivulet/protocol'
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, test } from 'vitest'
-import { endOf } from './auto-send.ts'
 import { createTurn, type Turn } from './turn.ts'
 import { turnOver } from './turn-over.ts'
-import { createTurnWriter, type TurnWriter } from './turn-writer.ts'
+import { endOf } from './writer/auto-send.ts'
+import { createTurnWriter, type TurnWriter } from './writer/turn-writer.ts'
 
 const task = '01890000-0000-7000-8000-000000000000'
 

@@ -13,12 +13,12 @@ import {
   type Update,
 } from '@rivulet/protocol'
 import type { Span } from '@rivulet/runtime/trace'
-import { type AutoSent, autoSend } from './auto-send.ts'
 import { failureOf } from './failure.ts'
 import type { Logger } from './logger.ts'
-import { closeMessage, createMessageHandle, type MessageHandle } from './message-handle.ts'
 import type { TakeStep } from './steps.ts'
-import type { TurnWriter } from './turn-writer.ts'
+import { type AutoSent, autoSend } from './writer/auto-send.ts'
+import { closeMessage, createMessageHandle, type MessageHandle } from './writer/message-handle.ts'
+import type { TurnWriter } from './writer/turn-writer.ts'
 
 export type Turn = {
   readonly task: Task

@@ -20,7 +20,6 @@ import {
 } from '@rivulet/broker'
 import { defaultLimits, type Holding, RivuletError } from '@rivulet/protocol'
 import type { Tracer } from '@rivulet/runtime/trace'
-import { createAppender } from './appender.ts'
 import type { AgentDefinition } from './define-agent.ts'
 import { fullTextOf } from './failure.ts'
 import { createIsolatedRuns, decodeIsolatedTurn, type IsolatedTurn, type Isolation } from './isolation.ts'
@@ -32,6 +31,7 @@ import { createServerCalls } from './server-calls.ts'
 import { createSlots } from './slots.ts'
 import { surviveLateWords } from './turn-over.ts'
 import type { WorkerObserver } from './worker-observer.ts'
+import { createAppender } from './writer/appender.ts'
 
 export type WorkerOptions = {
   agents: readonly AgentDefinition[]

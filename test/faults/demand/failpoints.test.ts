@@ -2,20 +2,17 @@
  * Every failpoint there is, with everything that can happen there: the story reaches its end, and no promise is broken. A failpoint before an
  * action that throws means that it was not done, one behind it that it was, and its caller does not know.
  */
+import { type Failpoint, failpoints } from '@rivulet/runtime/failpoint'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createClient } from '../../support/platform-client.ts'
-import { createArmedTree } from '../armed-tree.ts'
 import { type Bench, startBench } from '../bench.ts'
 import { type Disturbance, tellThrough } from '../crash-point.ts'
-
-const tree = createArmedTree()
-tree.remove()
 
 /** Longer than a lease, and shorter. */
 const kinds = ['kill', 'throw', 'stall:4000', 'delay:1000']
 
 /** These are passed only when something else goes wrong. */
-const notOnTheWay: Record<string, Disturbance> = { seized: cancel, fenced: cancel, reopened: wipe }
+const notOnTheWay: Partial<Record<Failpoint, Disturbance>> = { seized: cancel, fenced: cancel, reopened: wipe }
 
 let bench: Bench
 
@@ -24,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => bench.close())
 
-describe.each([...new Set(tree.failpoints)])('at "%s"', failpoint => {
+describe.each(failpoints)('at "%s"', failpoint => {
   test.each(kinds)('%s', { timeout: 180_000 }, async kind => {
     const { history } = await tellThrough(bench, [`${failpoint}=${kind}`], notOnTheWay[failpoint])
     const [turn] = history.stored[0]?.detail.turns ?? []

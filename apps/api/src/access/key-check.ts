@@ -104,15 +104,16 @@ export function createKeyCheck({ db, key, workerKey, pepper }: KeyCheckDeps): Ke
 }
 
 function principalOf(row: FoundKey | undefined): Principal | null {
-  if (!row || row.revokedAt) return null
+  if (!row?.isLive) return null
   const { tenant, scopes: granted, id: key, expiresAt, expiresInMs } = row
   const end = expiresInMs === null ? {} : { liveUntil: performance.now() + expiresInMs }
   const work = granted.includes('worker') ? { allTenants: row.allTenants, agents: row.agents } : {}
-  return unexpired({ tenant, scopes: granted, key, expiresAt, ...end, isRoot: false, ...work })
+  return { tenant, scopes: granted, key, expiresAt, ...end, isRoot: false, ...work }
 }
 
-function unexpired(principal: Principal | null): Principal | null {
-  return principal?.liveUntil !== undefined && principal.liveUntil <= performance.now() ? null : principal
+/** A principal that is remembered ends with its key. */
+function unexpired(principal: Principal): Principal | null {
+  return principal.liveUntil !== undefined && principal.liveUntil <= performance.now() ? null : principal
 }
 
 function rootKey(id: string, text: string, granted: readonly Scope[]): { digest: Buffer; principal: Principal } {

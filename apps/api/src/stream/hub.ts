@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogReader, LogSubscriber, Push } from '@rivulet/broker'
 import { type Cursor, compareCursors, RivuletError, type SnapshotReason } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import { type Tenant, taskNotFound } from '../store/connection/tenant.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createFeed, type Feed } from './feed.ts'
@@ -84,10 +85,11 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
       if (channels.get(task)?.feed === feed && channels.get(task)?.viewers.size === 0) drop(task)
       throw error
     }
+    if (failpoint) await failpoint('feed opened')
     return feed
   }
 
-  /** Adds a viewer at the feed's position, in one step: nothing can come between what it is told first and what follows. */
+  /** Adds a viewer at the feed's position, in one step, so that no event is missing between its first frames and the following ones. */
   function watch(feed: Feed, response: SseResponse, { begin, isFollowing }: { begin: ViewerStart; isFollowing: boolean }): Watching {
     const channel = channels.get(feed.task)
     // The response had to wait for so long that the feed was dropped: its client comes back.
@@ -228,7 +230,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     onCut(task)
   }
 
-  /** Compares a feed with its log. A task that was removed has no more to say to anybody. */
+  /** Compares a feed with its log. A removed task ends its viewers. */
   function check({ feed, viewers }: Channel): void {
     feed.check().catch(error => {
       if (!(error instanceof RivuletError && error.code === 'task_not_found')) return onError(error)

@@ -4,6 +4,7 @@
  * turn claimed.
  */
 import type { TurnQueue } from '@rivulet/broker'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import { plainTracer, type Tracer } from '@rivulet/runtime/trace'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Database } from '../store/connection/database.ts'
@@ -115,7 +116,7 @@ export function createRelay({ db, queue, logger, metrics, tracer = plainTracer }
       return tracer.start(`enqueue ${agent}`, { kind: 'producer', parent: traceparent, attributes })
     })
     const dispatches = intents.map(({ turn, agent, dispatch, priority, delayMs }) => ({ turn, agent, dispatch, priority, delayMs }))
-    // failpoint: enqueuing
+    if (failpoint) await failpoint('enqueuing')
     try {
       await queue.enqueue(dispatches)
     } catch (error) {
@@ -123,7 +124,7 @@ export function createRelay({ db, queue, logger, metrics, tracer = plainTracer }
       throw error
     }
     for (const span of spans) span.end()
-    // failpoint: enqueued
+    if (failpoint) await failpoint('enqueued')
     for (const turn of intents) logger.debug({ ...aboutTurn(turn), agent: turn.agent, dispatch: turn.dispatch }, 'turn sent to the queue')
   }
 }

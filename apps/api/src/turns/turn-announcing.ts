@@ -6,6 +6,7 @@
  */
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import { messagesOf } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
 import { foldFrom } from '../log/log-fold.ts'
 import { createBatcher } from '../store/connection/batcher.ts'
@@ -13,7 +14,7 @@ import type { Database } from '../store/connection/database.ts'
 import { turnMessages } from '../store/reads/read.ts'
 import type { TurnRow } from '../store/rows.ts'
 import { markAnnounced, raiseIdleTask, unannouncedTurns } from '../store/turns/announcements.ts'
-import type { Claimed } from '../store/turns/claim-turn.ts'
+import type { Claimed } from '../store/turns/claimed.ts'
 import { aboutTurn } from './about-turn.ts'
 import { finishedEvent, type KeyedEvent, queuedEvent, startedEvent, storedClosing } from './turn-events.ts'
 
@@ -74,7 +75,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
       // A turn can end before the process that accepted it has written `turn.queued`.
       const entries = [...[...ended, ...others].map(queuedEvent), ...closings, ...ended.map(finishedEvent)]
       const said = await say(first.task, entries, false)
-      // failpoint: announced
+      if (failpoint) await failpoint('announced')
       if (said) await Promise.all(ended.map(noteAnnounced))
       return said
     })

@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import { backoffMs } from '@rivulet/protocol'
 
 /** How long a program may take to stop before it is killed. */
 const stopMs = 20_000
@@ -45,7 +46,7 @@ export function superviseProcess(spec: ProcessSpec): SupervisedProcess {
       if (child === started) child = null
       if (isStopping || !isWanted()) return
       quickDeaths = performance.now() - startedAt < 10_000 ? quickDeaths + 1 : 0
-      const delay = Math.min(5_000, 100 * 2 ** quickDeaths)
+      const delay = backoffMs(quickDeaths + 1, { firstMs: 100, maxMs: 5_000, jitter: [1, 1] })
       write(`${name.padEnd(6)} ended (${signal ?? code}); starting it again`)
       comingBack = setTimeout(launch, delay)
     })

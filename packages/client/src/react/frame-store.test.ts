@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import type { TaskView, ViewState } from '../task-view.ts'
+import type { TaskView, ViewState } from '../task/task-view.ts'
 import { createFrameStore } from './frame-store.ts'
 
 function fakeView() {

@@ -7,8 +7,8 @@
 import { type CreateTaskInput, RivuletError } from '@rivulet/protocol'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import type { HandleOptions, RivuletClient } from '../client.ts'
-import type { TaskTokenSource } from '../credentials.ts'
-import type { TaskHandle } from '../task-handle.ts'
+import type { TaskTokenSource } from '../http/credentials.ts'
+import type { TaskHandle } from '../task/task-handle.ts'
 
 export type TaskSource = string | CreateTaskInput | TaskHandle | null
 

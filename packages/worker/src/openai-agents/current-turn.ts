@@ -3,8 +3,8 @@
  * mixing their output.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { MessageHandle } from '../message-handle.ts'
 import type { Turn } from '../turn.ts'
+import type { MessageHandle } from '../writer/message-handle.ts'
 
 /** A turn, and the tool calls that have been told in it. */
 export type CurrentTurn = {

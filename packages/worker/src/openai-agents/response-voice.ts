@@ -15,7 +15,7 @@ import {
   type Usage,
 } from '@rivulet/protocol'
 import { failureOf } from '../failure.ts'
-import type { MessageHandle } from '../message-handle.ts'
+import type { MessageHandle } from '../writer/message-handle.ts'
 import type { CurrentTurn } from './current-turn.ts'
 import { type DoneResponse, fieldsOf, type ModelEvent, type OutputItem, type Piece, piecesOf, type TokenCounts } from './model-events.ts'
 

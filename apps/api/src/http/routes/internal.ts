@@ -20,6 +20,7 @@ import {
   stepAnswer,
   stepBody,
 } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
@@ -32,9 +33,11 @@ import { registerWorker } from '../../store/reads/agents.ts'
 import { findHeldTask, findTurn, findTurns, listMessages } from '../../store/reads/read.ts'
 import { toMessage, toTask, toTurn } from '../../store/rows.ts'
 import { rememberStep } from '../../store/tasks/steps.ts'
-import type { ClaimClock } from '../../store/turns/claim-queued.ts'
-import { type Claimed, claimTurn, reopenTurn } from '../../store/turns/claim-turn.ts'
+import type { ClaimClock } from '../../store/turns/claim-turn.ts'
+import { claimTurn } from '../../store/turns/claim-turn.ts'
+import type { Claimed } from '../../store/turns/claimed.ts'
 import { extendLeases, isHeldUnder, releaseTurn } from '../../store/turns/leases.ts'
+import { reopenTurn } from '../../store/turns/reopen-turn.ts'
 import { aboutTurn } from '../../turns/about-turn.ts'
 import { needsOwnProcess } from '../../turns/turn-deaths.ts'
 import type { Services } from '../services.ts'
@@ -64,7 +67,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     await announcer.ping()
     const result = await claimTurn(db, { turn, claim: claimId, worker, leaseMs })
     if (result.answer !== 'claimed') return result
-    // failpoint: claimed
+    if (failpoint) await failpoint('claimed')
     const { claimed, steps, clock, isAgain } = result
     const waitedMs = clock.sinceDueMs
     if (!isAgain) metrics.turnWait.observe({ agent: metrics.agentLabel(claimed.task.agent) }, waitedMs / 1_000)
@@ -92,7 +95,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     if (!(await reaches(request, body.turn))) return { answer: 'superseded' as const }
     await announcer.ping()
     const reopened = await reopenTurn(db, body)
-    // failpoint: reopened
+    if (failpoint) await failpoint('reopened')
     if (!reopened || !(await announcing.announceStart(reopened))) {
       metrics.fenced.inc({ write: 'reopen' })
       const turn = await findTurn(db, body.turn)
@@ -133,7 +136,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const turn = (await reaches(request, request.body.turn)) && (await findEnding(request.body.turn))
     if (!turn) return { answer: 'superseded' as const }
     const { answer, leavesWork } = await ending.finish({ turn, epoch, claim, outcome, appended: n, digest })
-    // failpoint: answering
+    if (failpoint) await failpoint('answering')
     if (leavesWork) relay.kick()
     return { answer }
   })

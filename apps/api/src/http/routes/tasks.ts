@@ -14,19 +14,20 @@ import {
   turnNumberSchema,
   turnSchema,
 } from '@rivulet/protocol'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { failpoint } from '@rivulet/runtime/failpoint'
+import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { listLiveMessages } from '../../log/live-messages.ts'
-import type { OnceAnswer } from '../../store/access/idempotency.ts'
 import { latestTurns } from '../../store/reads/latest-turns.ts'
 import { getTask, getTurn, listTasks, requireTask } from '../../store/reads/read.ts'
-import { toFullTurn, toTask, toTurn } from '../../store/rows.ts'
+import { toFullTurn, toTurn } from '../../store/rows.ts'
 import type { CancelBegun } from '../../store/tasks/cancel-task.ts'
-import { type Accepted, createTask, createTurn } from '../../store/tasks/create-task.ts'
+import type { Accepted } from '../../store/tasks/create-task.ts'
+import { createTurn } from '../../store/tasks/create-turn.ts'
 import { removeTask } from '../../store/tasks/remove-task.ts'
-import { aboutTurn } from '../../turns/about-turn.ts'
-import { answerBefore, answerOnce, keyOf, markReplay, sendAnswer } from '../idempotent.ts'
+import { createAcceptWork } from '../accept-work.ts'
+import { answerBefore, answerOnce, markReplay, sendAnswer } from '../idempotent.ts'
 import { startRequestSpan } from '../request-span.ts'
 import type { Services } from '../services.ts'
 import type { EventStream } from './events.ts'
@@ -41,8 +42,9 @@ const sending = { access: { scope: 'tasks:write', token: 'send' }, addsWork: tru
 const canceling = { access: { scope: 'tasks:write', token: 'cancel' } } as const
 
 export function taskRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
-  const { databaseFor, acceptance, capacity, ending, announcing, relay, metrics, announcer, reader, tracer } = services
+  const { databaseFor, ending, relay, announcer, reader, tracer } = services
   const { limits } = services.config
+  const { requireShare, acceptTask, announce } = createAcceptWork(services, scope.log)
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   app.post(
@@ -58,38 +60,22 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
     },
     async (request, reply) => {
       const { format } = request.query
-      const { tenant } = request.principal
       await requireShare(request)
       const admission = events.wants(request) || format ? events.reserve(request, null) : null
       const span = startRequestSpan(tracer, request)
-      let work: Accepted | undefined
-      let dispatch = relay.kick
-      const answer = await accept().catch(error => {
+      const { answer, work, dispatch } = await acceptTask(request, span.traceparent).catch(error => {
         admission?.over()
         return span.refused(error)
       })
-      // failpoint: accepted
+      if (failpoint) await failpoint('accepted')
       if (!admission) dispatch()
-      if (work?.isQueued) await announceAccepted(work)
+      if (work?.isQueued) await announce(work)
       span.accepted(work)
       if (!admission) return sendAnswer(reply, answer)
       markReplay(reply, answer.replayed)
       const { task, turn } = accepted.parse(answer.body)
       // The viewer first: it is there when the agent begins to speak.
       return events.stream(task.id, reply, { cursor: null, isFollowing: false, format, turn: turn.number }, admission).finally(dispatch)
-
-      async function accept(): Promise<OnceAnswer> {
-        const fresh = await acceptance.accept(tenant, request.body, keyOf(request), span.traceparent)
-        if (fresh) {
-          work = fresh.accepted
-          dispatch = () => relay.send(fresh.intent)
-          return { ...fresh.answer, replayed: false }
-        }
-        return answerOnce(databaseFor(tenant), request, async tx => {
-          work = await createTask(tx, tenant, request.body, limits.queuedTurns, span.traceparent)
-          return { status: work.isNew ? 201 : 200, body: toBody({ task: toTask(work.task), turn: toTurn(work.turn) }) }
-        })
-      }
     },
   )
 
@@ -147,7 +133,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       }).catch(span.refused)
       if (begun) await ending.completeInterrupt(begun)
       relay.kick()
-      if (work) await announceAccepted(work)
+      if (work) await announce(work)
       span.accepted(work)
       return sendAnswer(reply, answer)
     },
@@ -199,19 +185,6 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       return listLiveMessages(db, reader, tenant, id, request.query, limits.pageBytes)
     },
   )
-
-  /** A repeated request with the same Idempotency-Key was counted before. */
-  async function requireShare(request: FastifyRequest): Promise<void> {
-    const { tenant } = request.principal
-    const refusal = capacity.refusalOf(tenant)
-    if (refusal && !(await answerBefore(databaseFor(tenant), request))) throw refusal
-  }
-
-  async function announceAccepted({ task, turn, isNew }: Accepted): Promise<void> {
-    scope.log.debug({ ...aboutTurn(turn), agent: task.agent }, 'turn accepted')
-    if (isNew) metrics.tasks.inc()
-    await announcing.announceQueued(turn, isNew)
-  }
 }
 
 function pageOf<T extends z.ZodType, C extends z.ZodType>(item: T, cursor: C) {

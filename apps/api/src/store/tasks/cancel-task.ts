@@ -1,20 +1,21 @@
-/** The first step of a cancel, and of every end that is not the worker's own: from here on, nobody else can end or claim the turn. */
+/** The first step of a cancel, and of every end that is not the worker's own: from here on, no other process can end or claim the turn. */
 import type { Failure } from '@rivulet/protocol'
 import { and, eq, isNull, type SQL } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { everyTenant, type Tenant } from '../connection/tenant.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { turns } from '../schema.ts'
-import { type Claimed, describeClaim } from '../turns/claim-turn.ts'
-import { type EndedTurn, endTurn, endWaitingTurn } from '../turns/finish-turn.ts'
-import { lockTask, pendingTurns, raiseEpoch } from './queue-turn.ts'
+import { type Claimed, describeClaim } from '../turns/claimed.ts'
+import { type EndedTurn, endTurn, endWaitingTurn } from '../turns/end-turn.ts'
+import { pendingTurns } from '../turns/turn-states.ts'
+import { lockTask, raiseEpoch } from './held-task.ts'
 
 /** How the server ends a turn by itself. */
 export type ForcedOutcome =
   | { status: 'canceled'; stopReason: 'aborted'; error?: Failure }
   | { status: 'failed'; stopReason: 'error'; error: Failure }
 
-/** A turn that is held for its end, the epoch that fences off whoever was writing, and how it is going to end. */
+/** A turn that is held for its end, the epoch that fences off its worker, and the outcome that it will get. */
 export type Seized = { claimed: Claimed; fence: number; outcome: ForcedOutcome }
 
 export type CancelBegun = {
@@ -35,7 +36,7 @@ export async function beginCancel(tx: Transaction, tenant: Tenant, task: string,
   return { task, seized: started ? await seize(tx, held, started, outcome) : null, ended }
 }
 
-/** Takes one turn from whoever held it when it was read, to end it. Null when that, or the reason for it, is no longer so. */
+/** Takes a turn from the worker that held it when it was read, to end it. Null if another worker has it now, or if the reason no longer holds. */
 export async function seizeTurn(db: Database, turn: TurnRow, outcome: ForcedOutcome, reason?: SQL): Promise<Seized | null> {
   return db.transaction(async tx => {
     const task = await lockTask(tx, everyTenant, turn.task)
@@ -59,7 +60,7 @@ export async function endUnstarted(
   })
 }
 
-/** Whoever seizes a turn first decides how it ends. That is stored at once: it may be somebody else who completes it. */
+/** The first process that seizes a turn decides its outcome. The outcome is stored at once, because another process may complete the end. */
 async function seize(tx: Transaction, task: TaskRow, turn: TurnRow, outcome: ForcedOutcome): Promise<Seized> {
   const raised = await raiseEpoch(tx, task)
   const decided = turn.canceling ? decidedOutcome(turn) : outcome

@@ -34,7 +34,7 @@ export type FeedLoaderDeps = {
 export function createFeedLoader({ task, log, loadBase, loadEpoch, loadTurns, onBadEntry }: FeedLoaderDeps) {
   return { load, lacksSomething }
 
-  /** Loads everything again. Until the result is installed, viewers see the old feed. */
+  /** Everything anew. Until it is installed, whoever looks sees the feed as it was. */
   async function load(): Promise<Loaded> {
     for (;;) {
       const known = await log.state(task)
@@ -71,7 +71,7 @@ export function createFeedLoader({ task, log, loadBase, loadEpoch, loadTurns, on
 
   /**
    * Whether a log of another life of Redis lacks the end of a turn, which it may never tell, or knows of no turn that has not ended where there is
-   * one. It learns of a turn that waits behind another at the end of that turn.
+   * one. Of a turn that waits behind another it is told at the end of that.
    */
   async function lacksSomething(folded: TaskState): Promise<boolean> {
     const first = folded.turns[0]?.number ?? 0
@@ -95,7 +95,7 @@ export function createFeedLoader({ task, log, loadBase, loadEpoch, loadTurns, on
   }
 }
 
-/** A log that is opened before the first claim has epoch 1. */
+/** A log that is opened before anybody has claimed a turn has epoch 1. */
 export function epochWithoutLog(epoch: number): number {
   return Math.max(epoch, 1)
 }

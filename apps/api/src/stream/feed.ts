@@ -50,7 +50,7 @@ export type Feed = {
   isReady(): boolean
   /**
    * What a snapshot stands for, to a viewer who has heard everything up to a cursor: the position; or that cursor, where the log has lost its end
-   * and continues in a later epoch. No viewer goes back.
+   * and goes on in a later epoch. Nobody is taken back.
    */
   placeOf(heard: Cursor): Cursor
   /**
@@ -62,7 +62,7 @@ export type Feed = {
   /** Compares with the log, in case a push was lost. */
   check(): Promise<void>
   lastHeardAt(): number
-  /** When the newest entry was written, by the clock of its writer; 0 before there was one. */
+  /** When the newest entry was said, by the clock of whoever said it; 0 before there was one. */
   lastSaidAt(): number
 }
 
@@ -256,7 +256,7 @@ export function createFeed(deps: FeedDeps): Feed {
     lostEpoch = epochWithoutLog(epoch)
   }
 
-  /** In one step, so that no viewer sees the new log before the gap. */
+  /** In one step, so that nobody is shown the new log before being told of the gap. */
   async function reload(): Promise<void> {
     const loading = await loader.load()
     const stored = loading.base ?? (await loadBase(lastTurnOf(loading.state)))

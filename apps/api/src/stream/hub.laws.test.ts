@@ -1,6 +1,6 @@
 /**
- * In any order of events, every viewer ends with the stored messages, and received every gap: a real hub over a made-up Redis and Postgres
- * whose replies come when the schedule says so. Pushes are lost, doubled, delayed and swapped; logs lose their ends, expire and are trimmed;
+ * Whatever order things happen in, every viewer ends with what is stored, and was told of every gap: a real hub over a made-up Redis and Postgres
+ * whose answers come when the schedule says so. Pushes are lost, doubled, delayed and swapped; logs lose their ends, expire and are trimmed;
  * sockets fill up and break. A failing run prints its seed.
  */
 import type { LogReader, LogSubscriber, Push } from '@rivulet/broker'
@@ -37,7 +37,7 @@ test.each<[string, Disturbance]>([
   )
 })
 
-/** Plays one life of a task under one schedule, before two API processes; returns the faults. */
+/** Plays one life of a task under one schedule, before two API processes; answers what was wrong. */
 async function play(seed: number, { isLossy }: Disturbance): Promise<string[]> {
   const random = seededRandom(seed)
   const pick = (below: number) => Math.floor(random() * below)
@@ -83,7 +83,7 @@ async function play(seed: number, { isLossy }: Disturbance): Promise<string[]> {
     await settle()
   }
 
-  // Everything settles: disconnected viewers reconnect, sockets drain, and the feeds compare themselves with their logs.
+  // Everything comes to rest: whoever was cut comes back, sockets drain, and the feeds compare themselves with their logs.
   for (let round = 0; round < 200 && !viewers.every(({ isDone }) => isDone()); round += 1) {
     for (const { drain, come } of viewers) {
       drain()
@@ -109,7 +109,7 @@ async function play(seed: number, { isLossy }: Disturbance): Promise<string[]> {
 
 type FakeApi = ReturnType<typeof createFakeApi>
 
-/** A real hub; its Redis and its Postgres reply when the schedule says so, and pushes wait in its network. */
+/** A real hub; its Redis and its Postgres answer when they are told to, and pushes wait in its network. */
 function createFakeApi(world: TaskWorld) {
   const network: Push[] = []
   const redis = createPending()

@@ -89,7 +89,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     return feed
   }
 
-  /** Adds a viewer at the feed's position, in one step, so that no event is missing between its first frames and the following ones. */
+  /** Adds a viewer at the feed's position, in one step: nothing can come between what it is told first and what follows. */
   function watch(feed: Feed, response: SseResponse, { begin, isFollowing }: { begin: ViewerStart; isFollowing: boolean }): Watching {
     const channel = channels.get(feed.task)
     // The response had to wait for so long that the feed was dropped: its client comes back.
@@ -230,7 +230,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     onCut(task)
   }
 
-  /** Compares a feed with its log. A removed task ends its viewers. */
+  /** Compares a feed with its log. A task that was removed has no more to say to anybody. */
   function check({ feed, viewers }: Channel): void {
     feed.check().catch(error => {
       if (!(error instanceof RivuletError && error.code === 'task_not_found')) return onError(error)

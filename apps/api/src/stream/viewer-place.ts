@@ -7,7 +7,7 @@ import type { Hub } from './hub.ts'
 import type { ViewerStart } from './viewer.ts'
 
 export type StreamRequest = {
-  /** The last cursor that the viewer has; null if it has none. */
+  /** What it has heard last; null for whoever has heard nothing. */
   cursor: Cursor | null
   /** It has a part of the event at the cursor, and not all of it: it gets a snapshot. */
   isInside?: boolean
@@ -24,7 +24,7 @@ export async function findPlace(
 ): Promise<{ feed: Feed; begin: ViewerStart } | null> {
   const { cursor, isFollowing, isInside = false } = request
   const feed = await hub.open(tenant, task)
-  // Read the log before `end` is sent, and before a viewer whose cursor is ahead is served, because a push may still be on its way.
+  // Before anybody is told that nothing is left to come, or who has heard more elsewhere is answered, the log is asked: a push may be on its way.
   const isAhead = cursor !== null && compareCursors(cursor, feed.position()) > 0
   if (feed.isSettled() || isAhead) await feed.check().then(feed.ready)
   if (cursor === null) return { feed, begin: { kind: 'snapshot', reason: 'join' } }

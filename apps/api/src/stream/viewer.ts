@@ -26,7 +26,7 @@ export type Viewer = {
   /** Something for it alone, where it stands. False when it cannot be told now: its socket is full, or a snapshot has to come first. */
   tell(event: TokenEvent): boolean
   drained(): void
-  /** Cuts the connection if nothing has left it for this long, or if its client does not read the end; returns whether it did. */
+  /** Cuts the connection if nothing has left it for this long, or if its client does not take its end; answers whether it did. */
   cutIfStalled(stallMs: number): boolean
   cut(): void
   unsentBytes(): number
@@ -54,7 +54,7 @@ export type ViewerDeps = {
 /** Everything up to the first await is one step: no event can come between the snapshot and what follows it. */
 export function startViewer({ feed, response, begin, isFollowing, onSnapshot, onError }: ViewerDeps): Viewer {
   let cursor: Cursor = begin.kind === 'after' ? begin.cursor : feed.position()
-  /** The last cursor that it received, here or from another API. */
+  /** The last cursor that it was told, here or elsewhere. */
   let told: Cursor = begin.kind === 'snapshot' && begin.reason === 'gap' ? begin.heard : cursor
   let due: SnapshotReason | null = begin.kind === 'snapshot' ? begin.reason : begin.loads === feed.loads() ? null : 'gap'
   let isReplaying = false
@@ -122,7 +122,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     write(snapshot.shared)
   }
 
-  /** The cursor that its next frame stands for: not before the last one that it received. */
+  /** What it is told stands for this: not before what it was told last. */
   function place(): Cursor {
     return compareCursors(cursor, told) > 0 ? cursor : told
   }

@@ -11,7 +11,7 @@ const most = 43
 /** "Answers" stands for "returns", "responds" or "responses". */
 const words = /\b(whoever|somebody|nobody|everybody|anybody|what comes|(?:is|are|was|were) told|is had|is away|answers)\b/gi
 
-test('the words that hide the actor do not become more', () => {
+test('the words that hide the actor do not become more', { timeout: 60_000 }, () => {
   const found = [...proseFiles(), ...sourceFiles()].flatMap(([path, text]) =>
     Array.from(text.matchAll(words), ([word]) => `${path}: ${word}`),
   )

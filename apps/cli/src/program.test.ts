@@ -16,7 +16,7 @@ test.each([
   ['an unknown option', ['agents', '--loud'], 'unknown option'],
   ['parameters that are not JSON', ['run', 'echo', '--params', '{x'], 'Not valid JSON'],
   ['an id that is none', ['show', '42'], 'UUID'],
-  ['a cursor that is none', ['tail', someTask, '--after', 'x'], 'A cursor is'],
+  ['a cursor that is none', ['tail', someTask, '--after', 'x'], 'A cursor must be'],
   ['two formats at once', ['tail', someTask, '--json', '--raw'], 'cannot be used with'],
   ['a format that does not exist', ['tail', someTask, '--format', 'xml'], 'Allowed choices are ai-sdk, agentex'],
   ['a status that is none', ['tasks', '--status', 'tired'], 'Allowed choices'],

@@ -12,7 +12,7 @@ import { type Disturbance, tellThrough } from '../crash-point.ts'
 const kinds = ['kill', 'throw', 'stall:4000', 'delay:1000']
 
 /** These are passed only when something else goes wrong. */
-const notOnTheWay: Partial<Record<Failpoint, Disturbance>> = { seized: cancel, fenced: cancel, reopened: wipe }
+const notOnTheWay: Partial<Record<Failpoint, Disturbance>> = { seized: cancel, fenced: cancel, reopened: wipe, 'feed opened': join }
 
 let bench: Bench
 
@@ -37,6 +37,11 @@ async function cancel({ crowd }: Bench, task: string, url: string): Promise<void
     .post(`/v1/tasks/${task}/cancel`, {})
     .catch(() => null)
   await crowd.cancel(task)
+}
+
+/** One viewer more at each API. */
+async function join({ crowd }: Bench, task: string): Promise<void> {
+  for (let i = 0; i < 2; i += 1) crowd.join(task)
 }
 
 async function wipe({ noteLoss, server }: Bench): Promise<void> {

@@ -21,7 +21,7 @@ test('[input 45] nothing that an agent says, and nothing that stands in a log, b
   fc.assert(
     fc.property(evil, evil, fc.constantFrom('', '\n', '\r\n', '\r'), (name, data, space) => {
       const event: Event = { type: 'custom', task, turn: 1, attempt: 1, at: 1, name, data }
-      // White space between tokens is JSON too, if somebody else wrote it.
+      // White space between tokens is JSON too, if another writer wrote it.
       const json = JSON.stringify(event).replace('{', `{${space}`)
       const events = parse(encodeEntry({ cursor: '1-1', json }, event).bytes)
       expect(events).toHaveLength(1)

@@ -66,7 +66,7 @@ test('a socket that is full says so, and says when it has drained', async () => 
   expect(writes).toBeGreaterThan(0)
 })
 
-test('the end of a connection is told once, whoever ends it', async () => {
+test('the end of a connection is reported once, whichever side ends it', async () => {
   let closes = 0
   const { ask, opened } = await serve({ onClose: () => (closes += 1) })
   const socket = ask('GET / HTTP/1.1\r\nHost: x\r\n\r\n')

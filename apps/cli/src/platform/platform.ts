@@ -74,7 +74,15 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
     const own = environmentFor(name, shared)
     // Longer than a worker lets its turns finish.
     const stopMs = 20_000 + (Number(own.WORKER_DRAIN_MS) || 30_000)
-    return superviseProcess({ name, args: argumentsOf(name, args), environment: own, write, hear: line => hear(name, line), isWanted, stopMs })
+    return superviseProcess({
+      name,
+      args: argumentsOf(name, args),
+      environment: own,
+      write,
+      hear: line => hear(name, line),
+      isWanted,
+      stopMs,
+    })
   }
 
   function watchCheckout(): (() => void)[] {

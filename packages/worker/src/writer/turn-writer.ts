@@ -77,7 +77,7 @@ export type TurnWriterDeps = {
   backpressureMs?: number | undefined
 }
 
-/** Where the log stands. While it moves, what the server answers about the old epoch means nothing. */
+/** The position of the log. While it moves to a new epoch, responses about the old epoch are ignored. */
 type Place = { at: 'settled' | 'moving'; epoch: number; appended: number }
 
 export function createTurnWriter({

@@ -1,4 +1,4 @@
-/** The states of a writer: on their own under any order of changes, and in a writer whose log answers anything at any time. */
+/** The states of a writer: on their own under any order of changes, and in a writer whose log returns any outcome at any time. */
 import type { AppendAnswer } from '@rivulet/broker'
 import { delta, type Event } from '@rivulet/protocol'
 import fc from 'fast-check'
@@ -41,7 +41,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
 
 const anyAnswer = fc.constantFrom<AppendAnswer[]>('ok', 'ok', 'ok', 'duplicate', 'gap', 'missing', 'fenced', 'closed', 'full')
 
-test('whatever the log answers, output is accepted only while open, sent only until it stops, and is in the log once when drained', async () => {
+test('whatever the log returns, output is accepted only while open, sent only until it stops, and is in the log once when drained', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyStep, { maxLength: 20 }), fc.array(anyAnswer, { maxLength: 12 }), async (steps, answers) => {
       const logs = new Map<number, Event[]>()

@@ -46,7 +46,7 @@ export type EventStream = ReturnType<typeof createEventStream>
 /** Without a format, the stream has our own events. `turn` is for formats of one turn; default: the first that has not ended. */
 type FormatRequest = { format?: StreamFormat | undefined; turn?: number | undefined }
 
-/** Answers a request with a task's event stream. */
+/** Responds to a request with a task's event stream. */
 export function createEventStream({ databaseFor, hub, reader, streams, metrics, isDraining }: Services) {
   const looking = new Map<string, Promise<unknown>>()
   return { stream, wants, reserve, checkTurn }

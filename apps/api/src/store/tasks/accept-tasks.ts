@@ -24,7 +24,7 @@ type AcceptedTask = { accepted: Accepted; answer: Answer; intent: Intent }
 export type TaskAcceptance = ReturnType<typeof createTaskAcceptance>
 
 export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor']) {
-  // Tenants are as many as somebody made keys for.
+  // There are as many tenants as operators created keys for.
   const batchers = new Map<Tenant, Batcher<WantedTask, Inserted | null>>()
   return { accept }
 

@@ -107,7 +107,7 @@ export type Inserted = { id: number; at: Date }
 
 /**
  * Null for each task that could not be accepted this way, and then nothing of it is stored: its agent is unknown, its key was used before, or Postgres
- * refused one of the batch. `createTask` finds out which. `mark` stands in the answers for the moment of the commit.
+ * refused one of the batch. `createTask` finds out which. `mark` stands in the responses for the moment of the commit.
  */
 export async function insertTasks(db: Database, wanted: readonly WantedTask[], mark: string): Promise<(Inserted | null)[]> {
   const ids = wanted.map(({ turn }) => turn.id)

@@ -20,12 +20,12 @@ export async function lockTask(tx: Transaction, tenant: Tenant, task: string): P
   return row
 }
 
-/** The same for a transaction that is sent at once. A statement of its own: what comes after it is read when the lock is held. */
+/** The same for a transaction that is sent at once. A separate statement, so that the next one reads while the lock is held. */
 export function holdTaskOf(turn: string): Statement {
   return { name: 'hold_task', text: 'select from tasks where id = (select task from turns where id = $1) for update', values: [turn] }
 }
 
-/** From here on, whoever holds an older epoch can no longer write to the task's log. */
+/** From here on, a worker with an older epoch can no longer write to the task's log. */
 export async function raiseEpoch(tx: Transaction, task: TaskRow): Promise<TaskRow> {
   const [raised] = await tx
     .update(tasks)

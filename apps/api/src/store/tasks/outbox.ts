@@ -14,7 +14,7 @@ export type Intent = SentTurn & { id: number; turn: string; delayMs: number; pri
 
 export type Draining = {
   limit: number
-  /** Younger ones are left to whoever wrote them. 0: all, whatever the clock says. */
+  /** Younger ones are left to the process that wrote them. 0: all, whatever the clock says. */
   olderThanMs: number
 }
 
@@ -57,7 +57,7 @@ export async function drainOutbox(
   })
 }
 
-/** They were carried out. Whoever holds one of them is about to remove it, too. */
+/** They were sent. A process that holds one of them is about to remove it, too. */
 export async function removeIntents(db: Database | Transaction, intents: readonly Intent[]): Promise<void> {
   const ids = intents.map(({ id }) => id)
   const free = db.select({ id: outbox.id }).from(outbox).where(inArray(outbox.id, ids)).for('update', { skipLocked: true })
@@ -85,7 +85,7 @@ export async function dispatchedTurns(
 /** Sends turns again whose job was lost. */
 export async function redispatch(db: Database, ids: readonly string[]): Promise<void> {
   await db.transaction(async tx => {
-    // In one order, whoever asks: rows that are held in two orders are a deadlock.
+    // Always in one order, because locking rows in two orders is a deadlock.
     for (const id of [...ids].sort()) await redispatchOne(tx, id)
   })
 }

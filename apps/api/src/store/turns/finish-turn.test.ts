@@ -1,4 +1,4 @@
-/** A turn ends in one of two ways, the short and the long. Whoever looks at the answer and at the tables cannot tell which it was. */
+/** A turn ends in one of two ways, the short and the long. Result and tables are the same. */
 import { createTaskBody, type Message } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -42,7 +42,7 @@ test.each<[string, History, { isShort: boolean }]>([
     { outcome: canceled, canceling: true, before: { canceling: true, status: 'queued' } },
     { isShort: true },
   ],
-  ['is somebody else’s by now', { outcome: completed, epoch: 1 }, { isShort: false }],
+  ['belongs to another worker by now', { outcome: completed, epoch: 1 }, { isShort: false }],
   ['is held under another claim', { outcome: completed, claim: 'another' }, { isShort: false }],
   ['is held under this claim', { outcome: completed, claim: 'this' }, { isShort: true }],
   ['is being canceled by another', { outcome: completed, before: { canceling: true } }, { isShort: false }],

@@ -1,4 +1,4 @@
-/** Turns that somebody has to end: their time is up, or their cancel was begun and not completed. */
+/** Turns that the reconciler must end: their deadline has passed, or their cancel was begun and not completed. */
 import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import type { TurnRow } from '../rows.ts'

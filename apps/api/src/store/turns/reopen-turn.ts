@@ -9,7 +9,7 @@ import { type Claimed, describeClaim } from './claimed.ts'
 
 /**
  * After a log lost entries: a new epoch for the same attempt. Null when the turn is no longer this worker's. Asked again under the epoch before,
- * because the answer was lost, it answers the same again.
+ * because the response was lost, it returns the same again.
  */
 export async function reopenTurn(
   db: Database,

@@ -46,14 +46,28 @@ export function foldJournal({ connections }: Journal): { state: TaskState; fault
   const faults: string[] = []
   let state = emptyState
   for (const frame of connections.flatMap(({ frames }) => frames)) {
+    const before = state
     try {
       state = foldFrame(state, frame)
     } catch (error) {
       if (!(error instanceof RivuletError)) throw error
       faults.push(`${frame.data.type} ${frame.id}: ${error.message}`)
     }
+    faults.push(...faultsOfTurns(before, state, frame))
   }
   return { state, faults }
+}
+
+/** A turn ends once it is known, and an end is for good. A viewer that brought a cursor along does not know the turns before it. */
+function faultsOfTurns(before: TaskState, after: TaskState, { id, data }: Frame): string[] {
+  const isKnown = (number: number) => before.turns.length === 0 || before.turns.some(turn => turn.number === number)
+  const reopened = before.turns.filter(
+    ({ number, status }) => hasEnded(status) && after.turns.some(turn => turn.number === number && !hasEnded(turn.status)),
+  )
+  return [
+    ...(data.type === 'turn.finished' && !isKnown(data.turn) ? [`${id}: turn ${data.turn} finished, and was never queued`] : []),
+    ...reopened.map(({ number }) => `${data.type} ${id}: turn ${number} had ended, and goes on`),
+  ]
 }
 
 /** One answer by itself: its head, what comes first and what comes last. */

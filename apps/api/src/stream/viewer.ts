@@ -23,6 +23,8 @@ export type Viewer = {
   blockedAt(): Cursor | null
   /** Ends the response so that the client comes back elsewhere. */
   leave(): void
+  /** Ends the response because the task was removed: a client that comes back finds nothing. */
+  remove(): void
   /** Something for it alone, where it stands. False when it cannot be told now: its socket is full, or a snapshot has to come first. */
   tell(event: TokenEvent): boolean
   drained(): void
@@ -77,6 +79,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     beat,
     blockedAt: () => (isBlocked ? cursor : null),
     leave,
+    remove,
     tell,
     drained,
     cutIfStalled,
@@ -160,6 +163,13 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   function leave(): void {
     if (hasEnded) return
     if (!isBlocked) send([{ cursor, bytes: encodeRetry() }])
+    end()
+  }
+
+  function remove(): void {
+    if (hasEnded) return
+    // Also where the socket is full: it is the last event, and small.
+    send([encodeWireEvent(place(), { type: 'deleted', task: feed.task })])
     end()
   }
 

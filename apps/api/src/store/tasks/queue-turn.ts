@@ -46,14 +46,20 @@ export function holdTaskOf(turn: string): Statement {
   return { name: 'hold_task', text: 'select from tasks where id = (select task from turns where id = $1) for update', values: [turn] }
 }
 
-/** From here on, whoever holds an older epoch can no longer write to the task's log. */
-export async function raiseEpoch(tx: Transaction, task: TaskRow): Promise<TaskRow> {
+/** The epoch after a change of the task's rows, in SQL about `tasks`: the next even number. */
+export const raisedEpoch = 'tasks.epoch + 2 - tasks.epoch % 2'
+
+/**
+ * Called with every change of what viewers see in the task's rows, because a cursor of the rows has their epoch and stands for one content. A worker
+ * goes on under the epoch of its claim; a claim, a reopening or a cancel takes the raised epoch to the log, which fences that worker off.
+ */
+export async function raiseEpoch(tx: Transaction, task: string, status?: TaskRow['status']): Promise<TaskRow> {
   const [raised] = await tx
     .update(tasks)
-    .set({ epoch: sql`${tasks.epoch} + 1` })
-    .where(eq(tasks.id, task.id))
+    .set({ epoch: sql.raw(raisedEpoch), ...(status && { status, updatedAt: sql`now()` }) })
+    .where(eq(tasks.id, task))
     .returning()
-  if (!raised) throw new Error(`Task ${task.id} is held, and yet gone`)
+  if (!raised) throw new Error(`Task ${task} is held, and yet gone`)
   return raised
 }
 
@@ -83,7 +89,8 @@ export async function queueTurn(
     .returning()
   if (!turn) throw new Error('The turn was not inserted')
   if (isDispatched) await tx.insert(outbox).values({ turn: turn.id })
-  if (hasEnded(task.status)) await setTaskStatus(tx, task.id, 'queued')
+  // A task is created with its first turn, under its first epoch.
+  if (turn.number > 1) await raiseEpoch(tx, task.id, hasEnded(task.status) ? 'queued' : undefined)
   return turn
 }
 
@@ -121,6 +128,7 @@ export function newTurn(
     leaseUntil: null,
     canceling: false,
     announced: false,
+    endCursor: null,
     traceparent: traceparent ?? null,
   }
 }
@@ -138,10 +146,6 @@ export async function dispatch(tx: Transaction, turn: string): Promise<void> {
     .set({ dispatch: sql`${turns.dispatch} + 1` })
     .where(eq(turns.id, turn))
   await tx.insert(outbox).values({ turn })
-}
-
-export async function setTaskStatus(tx: Transaction, task: string, status: TaskRow['status']): Promise<void> {
-  await tx.update(tasks).set({ status, updatedAt: sql`now()` }).where(eq(tasks.id, task))
 }
 
 function sqlList(words: readonly string[]): string {

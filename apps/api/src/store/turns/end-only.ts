@@ -7,7 +7,7 @@ import type { Database } from '../connection/database.ts'
 import { columnsOf, fromJsonRow, type JsonRow, toJsonRow } from '../connection/json-rows.ts'
 import { toMessageRow } from '../rows.ts'
 import { messages, turns } from '../schema.ts'
-import { endedList, holdTaskOf } from '../tasks/queue-turn.ts'
+import { endedList, holdTaskOf, raisedEpoch } from '../tasks/queue-turn.ts'
 import type { EndedTurn, Holding, Outcome } from './finish-turn.ts'
 
 export async function endOnly(
@@ -42,6 +42,6 @@ with ended as (
   insert into messages (${columnsOf(messages)})
   select ${columnsOf(messages)} from json_populate_recordset(null::messages, $10) where exists (select from ended)
 ), settled as (
-  update tasks set status = $5, updated_at = now() from ended where tasks.id = ended.task returning tasks.agent
+  update tasks set status = $5, epoch = ${raisedEpoch}, updated_at = now() from ended where tasks.id = ended.task returning tasks.agent
 )
 select to_json(ended) as turn, agent from ended, settled`

@@ -10,7 +10,7 @@ import { msFromNow, msUntil } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import { type TurnRow, toMessageRow } from '../rows.ts'
 import { messages, tasks, turns } from '../schema.ts'
-import { dispatch, lockTask, pendingTurns, setTaskStatus } from '../tasks/queue-turn.ts'
+import { dispatch, lockTask, pendingTurns, raiseEpoch } from '../tasks/queue-turn.ts'
 import { endOnly } from './end-only.ts'
 
 export type Outcome = {
@@ -83,15 +83,15 @@ export async function endTurn(tx: Transaction, turn: TurnRow, outcome: Outcome):
   const [next] = pending
   const queued = pending.filter(({ status }) => status === 'queued')
   // A turn that waited can end, by its deadline, before the one that runs: then nothing becomes free.
-  if (next && next.number < turn.number) return { turn: ended, queued }
-  if (next) await dispatch(tx, next.id)
-  await setTaskStatus(tx, turn.task, next ? 'queued' : outcome.status)
+  const isFree = !next || next.number > turn.number
+  if (next && isFree) await dispatch(tx, next.id)
+  await raiseEpoch(tx, turn.task, !isFree ? undefined : next ? 'queued' : outcome.status)
   return { turn: ended, queued }
 }
 
 /** Ends a turn behind the one that is being ended. `isLast` when no other end will tell the task's state. */
 export async function endWaitingTurn(tx: Transaction, turn: TurnRow, outcome: Outcome, isLast: boolean): Promise<EndedTurn> {
-  if (isLast) await setTaskStatus(tx, turn.task, outcome.status)
+  if (isLast) await raiseEpoch(tx, turn.task, outcome.status)
   return setOutcome(tx, turn, outcome)
 }
 
@@ -128,6 +128,6 @@ async function retry(tx: Transaction, turn: TurnRow, delayMs: number): Promise<T
     .where(and(eq(turns.id, turn.id), eq(turns.status, 'running')))
     .returning()
   await dispatch(tx, turn.id)
-  await setTaskStatus(tx, turn.task, 'queued')
+  await raiseEpoch(tx, turn.task, 'queued')
   return queued ?? turn
 }

@@ -90,6 +90,12 @@ export type FeedDeps = FeedLoaderDeps & {
   onError: (error: unknown) => void
 }
 
+/** What the feed stands on. Where no log goes on, Postgres knows the cursor of an ended task's last end. */
+type Standing = { ground: 'live' } | { ground: Exclude<Ground, 'live'>; endCursor: Cursor | null }
+
+/** Whether the log or the rows are being read; what is `pushed` meanwhile is taken afterwards. */
+type Reading = { at: 'rest' } | { at: 'work'; done: Promise<void>; pushed: Push[] }
+
 export function createFeed(deps: FeedDeps): Feed {
   const { task, log, loadBase, loadVersion, snapshotBytes, kept, follow, isAwaited, onFrames, onGap, onBadEntry, onError } = deps
   let ring = createFrameRing()
@@ -99,11 +105,8 @@ export function createFeed(deps: FeedDeps): Feed {
   const base = createStoredTaskCache(loadBase)
   const loader = createFeedLoader(deps)
   const cached = new Map<string, SharedSnapshot & { base: SnapshotBase }>()
-  let ground: Ground = 'rows'
-  /** Of the rows, where the log does not live. */
-  let endCursor: Cursor | null = null
-  let inbox: Push[] = []
-  let reading: Promise<void> | null = null
+  let standing: Standing = { ground: 'rows', endCursor: null }
+  let reading: Reading = { at: 'rest' }
   let heardAt = performance.now()
   let saidAt = 0
   let loads = 0
@@ -127,7 +130,8 @@ export function createFeed(deps: FeedDeps): Feed {
     position: () => position,
     loads: () => loads,
     isAt: cursor => cursor === position,
-    isAtEnd: cursor => settledAt === position && (placeOf(cursor) === cursor || (ground !== 'live' && cursor === endCursor)),
+    isAtEnd: cursor =>
+      settledAt === position && (placeOf(cursor) === cursor || (standing.ground !== 'live' && cursor === standing.endCursor)),
     status: () => (state.turns.length > 0 ? state.status : base.require().task.status),
     runningTurn: () => knownTurns().find(({ status }) => status === 'running')?.number ?? null,
     isSettled: () => settledAt === position,
@@ -143,11 +147,11 @@ export function createFeed(deps: FeedDeps): Feed {
 
   function take(push: Push): void {
     heardAt = performance.now()
-    if (reading) {
-      inbox.push(push)
+    if (reading.at === 'work') {
+      reading.pushed.push(push)
       return
     }
-    if (ground === 'live' && push.previous === position) {
+    if (standing.ground === 'live' && push.previous === position) {
       for (const entry of push.entries) apply(entry)
       look()
       onFrames()
@@ -160,7 +164,7 @@ export function createFeed(deps: FeedDeps): Feed {
 
   async function ready(): Promise<void> {
     while (!isReady()) await base.ask(lastTurnOf(state))
-    if (!reading) look()
+    if (reading.at === 'rest') look()
   }
 
   function isReady(): boolean {
@@ -178,7 +182,7 @@ export function createFeed(deps: FeedDeps): Feed {
   }
 
   function placeOf(heard: Cursor): Cursor {
-    if (ground === 'live' || compareCursors(heard, position) <= 0) return position
+    if (standing.ground === 'live' || compareCursors(heard, position) <= 0) return position
     const rows = base.require()
     return [placeOfRows(rows), placeBehindLostLog(rows)].find(place => compareCursors(heard, place) <= 0) ?? position
   }
@@ -205,26 +209,27 @@ export function createFeed(deps: FeedDeps): Feed {
 
   async function check(): Promise<void> {
     // What is being read now may have been asked for before the loss.
-    await reading?.catch(() => {})
+    if (reading.at === 'work') await reading.done.catch(() => {})
     return read(catchUp)
   }
 
   /** One reading at a time; what is pushed meanwhile is taken after it. */
   function read(work: () => Promise<void>): Promise<void> {
-    reading ??= work().finally(() => {
-      reading = null
+    if (reading.at === 'work') return reading.done
+    const pushed: Push[] = []
+    const done = work().finally(() => {
+      reading = { at: 'rest' }
       look()
-      const pushed = inbox
-      inbox = []
       for (const push of pushed) take(push)
       onFrames()
     })
-    return reading
+    reading = { at: 'work', done, pushed }
+    return done
   }
 
   function install(loading: Loaded, stored: SnapshotBase | null): void {
-    ;({ ring, state, position, ground } = loading)
-    endCursor = null
+    ;({ ring, state, position } = loading)
+    standing = loading.ground === 'live' ? { ground: 'live' } : { ground: loading.ground, endCursor: null }
     cached.clear()
     base.put(stored)
     pages = createLogPages({ log, task, kept })
@@ -239,8 +244,8 @@ export function createFeed(deps: FeedDeps): Feed {
     if (!known || known.isStale) return keep(known)
     if (known.begin && compareCursors(position, known.begin) < 0) return reload()
     const isAtStart = isBeforeLog(position) && known.isWhole
-    if (ground !== 'live' && !isAtStart) return reload()
-    ground = 'live'
+    if (standing.ground !== 'live' && !isAtStart) return reload()
+    standing = { ground: 'live' }
     if (known.cursor === position) return
     let isFirst = true
     for await (const entry of readLog(log, task, position, known.cursor)) {
@@ -253,20 +258,20 @@ export function createFeed(deps: FeedDeps): Feed {
 
   /** Without a log that lives: the feed stays where it is if the rows, or what is left of the log, are what they were. */
   async function keep(left: LogState | null): Promise<void> {
-    if (ground !== 'rows' && left?.cursor !== position) return reload()
-    const version = await loadVersion()
+    if (standing.ground !== 'rows' && left?.cursor !== position) return reload()
+    const { epoch, endCursor } = await loadVersion()
     const held = base.get()
-    const isSame = held?.epoch === version.epoch
-    if (ground === 'rows') {
+    const isSame = held?.epoch === epoch
+    if (standing.ground === 'rows') {
       if (!isSame) return reload()
-    } else {
-      const rows = isSame ? held : await loadBase(lastTurnOf(state))
-      // Whole or not at all: entries that are applied one by one might look like an end.
-      if (lacksSomething(state, rows) || !(isSame || (await loader.isStillLost(left)))) return reload()
-      base.put(rows)
-      ground = 'stale'
+      standing = { ground: 'rows', endCursor }
+      return
     }
-    endCursor = version.endCursor
+    const rows = isSame ? held : await loadBase(lastTurnOf(state))
+    // Whole or not at all: entries that are applied one by one might look like an end.
+    if (lacksSomething(state, rows) || !(isSame || (await loader.isStillLost(left)))) return reload()
+    base.put(rows)
+    standing = { ground: 'stale', endCursor }
   }
 
   /** In one step, so that no viewer is sent the new log before its snapshot. */

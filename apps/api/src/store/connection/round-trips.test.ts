@@ -129,7 +129,7 @@ test('a turn that was given back is claimed in one, too: under its indexes, with
   expect(second.claimed.input).toEqual(first.claimed.input)
   const { firstIndex, startedAt } = first.claimed.turn
   expect(second.claimed.turn).toMatchObject({ attempt: 1, epoch: 6, firstIndex, startedAt, worker: 'b' })
-  expect([second.claimed.task.epoch, second.isAgain]).toEqual([3, false])
+  expect([second.claimed.task.epoch, second.isAgain]).toEqual([6, false])
 
   expect(await claim('a')).toEqual({ answer: 'leased' })
   const { turn: held } = second.claimed

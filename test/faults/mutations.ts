@@ -65,15 +65,18 @@ export const mutations: Mutation[] = [
     changes: [
       {
         file: 'apps/api/src/stream/viewer.ts',
-        find: /send\(missed \?\? \[makeSnapshot\(\)\]\)\n\s*cursor = feed\.position\(\)/,
-        replace: `const told = missed ?? [makeSnapshot()]
-          waits += 1
+        find: 'if (!missed) sendSnapshot(reason)',
+        replace: `if (!missed) {
+          const made = feed.snapshot(reason, feed.placeOf(place()), place())
+          source = { at: 'snapshot', reason, waits: 1 }
           return void setTimeout(() => {
-            waits -= 1
-            send(told)
+            source = { at: 'ring' }
+            told = made.place
+            write(made.shared)
             cursor = feed.position()
             pump()
-          }, 400)`,
+          }, 400)
+        }`,
       },
     ],
     happen: joinAllTheTime,

@@ -1,7 +1,7 @@
 # The images of Rivulet: `docker build --target api .` and `docker build --target worker .`
 # What runs is one file of JavaScript and what it reads, as a user without rights, on a base that has Node and no packages of ours.
 
-FROM node:20-slim AS build
+FROM node:24-slim AS build
 WORKDIR /app
 # The manifests first: while they stay the same, so does what npm installed.
 COPY package.json package-lock.json .npmrc ./
@@ -18,20 +18,22 @@ COPY packages/runtime/package.json packages/runtime/
 COPY packages/views/package.json packages/views/
 COPY packages/worker/package.json packages/worker/
 RUN npm ci --ignore-scripts --no-audit --no-fund
-COPY tsconfig.json ./
+COPY tsconfig.json docker-compose.yml .env.example ./
 COPY migrations migrations
 COPY packages packages
 COPY apps apps
 COPY scripts scripts
+COPY ops ops
 RUN npm run build
 
-FROM node:20-slim AS program
+FROM node:24-slim AS program
 ENV NODE_ENV=production
 WORKDIR /app
 USER node
 STOPSIGNAL SIGTERM
 CMD ["node", "--enable-source-maps", "main.mjs"]
 
+# With arguments it is the command line: `docker run … rivulet-api node main.mjs keys create`.
 # Only a key opens it: beyond its own machine, the API refuses to start without RIVULET_KEY or KEY_PEPPER.
 FROM program AS api
 ENV HOST=0.0.0.0

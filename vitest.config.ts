@@ -24,7 +24,18 @@ export default defineConfig({
       },
       // With other people's SDKs, which it installs first: `npm run test:sdks`.
       { test: { ...withEngines, name: 'sdks', include: ['test/sdks/**/*.test.ts'], maxWorkers: 1, sequence: { groupOrder: 2 } } },
-      // `npm run test:faults`: for as long as it is told.
+      // The packages as npm would publish them, installed into an empty folder: `npm run test:packages`.
+      {
+        test: {
+          name: 'packages',
+          include: ['test/packages/*.test.ts'],
+          testTimeout: 180_000,
+          hookTimeout: 300_000,
+          maxWorkers: 1,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      // `npm run test:faults`: for as long as its options say.
       { test: { ...withEngines, name: 'faults', include: ['test/faults/demand/*.test.ts'], maxWorkers: 1, sequence: { groupOrder: 2 } } },
       // Minutes of work for both cores: `npm run test:slow`.
       {

@@ -14,7 +14,7 @@ export async function describeMachine({ redisUrl, databaseUrl }: World): Promise
     `${new Date().toISOString().slice(0, 10)}, ${platform()} ${arch()}, ${processors.length} × ${model}, ${memory}`,
     `Node ${process.versions.node}, ${redis}, PostgreSQL ${postgres}`,
     `load average when it began: ${load}`,
-  ].join('; ')
+  ].join(';\n')
 }
 
 async function redisVersion(url: string): Promise<string> {

@@ -82,7 +82,7 @@ async function measure(world: World): Promise<string> {
     const remarks = [...absent, ...failures].map(line => `- ${line}`)
     const taken = `${rounds} ${rounds === 1 ? 'round' : 'rounds in turns, medians'}; ${minutes()} in all`
     const verdict = values.quick ? 'A quick pass: these figures only show that the bench works.' : goalTable(judged)
-    return [`${machine}. ${taken}.`, verdict, ...tables, ...(remarks.length > 0 ? [remarks.join('\n')] : [])].join('\n\n')
+    return [`${machine}.\n${taken}.`, verdict, ...tables, ...(remarks.length > 0 ? [remarks.join('\n')] : [])].join('\n\n')
   } finally {
     await Promise.all([crowd.stop(), ...contestants.map(contestant => contestant.close())])
   }

@@ -31,7 +31,7 @@ ALTER TABLE "keys" ENABLE ROW LEVEL SECURITY;--> statement-breakpoint
 ALTER TABLE "keys" FORCE ROW LEVEL SECURITY;--> statement-breakpoint
 CREATE POLICY "tenant" ON "keys" USING ((SELECT current_setting('rivulet.tenant', true)) = '*');--> statement-breakpoint
 
--- These belong to whoever their turn belongs to: the turn is looked for under the same rule.
+-- These belong to the tenant of their turn: the policy looks up the turn under the same rule.
 ALTER TABLE "outbox" ENABLE ROW LEVEL SECURITY;--> statement-breakpoint
 ALTER TABLE "outbox" FORCE ROW LEVEL SECURITY;--> statement-breakpoint
 CREATE POLICY "tenant" ON "outbox" USING ((SELECT current_setting('rivulet.tenant', true)) = '*' OR EXISTS (SELECT FROM "turns" WHERE "turns"."id" = "outbox"."turn"));--> statement-breakpoint

@@ -1,63 +1,91 @@
 /**
  * The programs of the platform, each as one file of plain JavaScript: loaded in a quarter of the time, and without node_modules.
  *
- * A module that looks for files beside itself (scripts in Lua, migrations, pages) finds them: in the bundle it still believes to lie at its old
- * place, below the root of the tree or below the folder of the bundle.
+ * Texts of Lua and the lease thread are part of the bundle. A module that reads other files (migrations, pages) finds them, because its
+ * `import.meta.url` stays that of its source file: below the root of the tree, or below the folder of the bundle.
  */
 import { readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build, type Plugin } from 'esbuild'
+import { inlinedModules } from './inlined-modules.ts'
 
 export type Program = 'api' | 'worker'
 
 export const entries: Record<Program, string> = { api: 'apps/api/src/main.ts', worker: 'apps/agents/src/main.ts' }
-
-/** What a program reads while it runs, from the root of the tree. */
-export const filesOf: Record<Program, string[]> = {
-  api: ['migrations', 'packages/broker/src/lua', 'apps/console/dist', 'node_modules/@fastify/swagger-ui/static'],
-  worker: ['packages/broker/src/lua', 'packages/worker/src/lease-thread'],
-}
 
 export type BundleOptions = {
   /** The tree whose sources are bundled. */
   root: string
   /** The folder that gets a folder for each program, with `main.mjs` and its source map. */
   out: string
-  /** Where the files are that a program reads: where they are now, or below its own folder, wherever that will be. Default 'in the tree'. */
-  files?: 'in the tree' | 'below the bundle'
   /** More programs of the tree. */
   also?: Record<string, string>
   /** Imports that are left alone, because what needs them is not used. */
   without?: string[]
+  /** The file that handles failpoints. Default none: then the bundle has no failpoint. */
+  failpoints?: string
 }
 
-export async function bundlePrograms({ root, out, files = 'in the tree', also = {}, without = [] }: BundleOptions): Promise<void> {
-  const base = files === 'in the tree' ? JSON.stringify(pathToFileURL(join(root, '/')).href) : 'bundleUrl'
+export async function bundlePrograms({ root, out, also = {}, without = [], failpoints }: BundleOptions): Promise<void> {
+  const base = JSON.stringify(pathToFileURL(join(root, '/')).href)
+  const named = Object.entries({ ...entries, ...also }).map(([name, path]) => [`${name}/main`, path])
+  await bundleFiles({ root, out, entries: Object.fromEntries(named), base, external: without, failpoints })
+}
+
+/**
+ * @param entries sources by the names of their bundles, without an extension
+ * @param base JavaScript that gives the URL of the root that modules find in their `import.meta.url`; `bundleUrl` is that of the bundle
+ */
+export async function bundleFiles(options: {
+  root: string
+  out: string
+  entries: Record<string, string>
+  base: string
+  external: string[]
+  failpoints?: string | undefined
+}): Promise<void> {
+  const { root, out, entries, base, external, failpoints } = options
   await build({
     absWorkingDir: root,
-    entryPoints: Object.entries({ ...entries, ...also }).map(([name, path]) => ({ in: path, out: `${name}/main` })),
+    entryPoints: Object.entries(entries).map(([name, path]) => ({ in: path, out: name })),
     outdir: out,
     outExtension: { '.js': '.mjs' },
     bundle: true,
-    external: without,
+    external,
     platform: 'node',
     target: 'node20',
     format: 'esm',
-    banner: { js: banner },
+    banner: { js: commonJsBanner },
     sourcemap: 'linked',
     sourcesContent: false,
     logLevel: 'silent',
-    plugins: [placeEachFile(root, base)],
+    ...(failpoints ? { inject: [failpoints] } : withoutFailpoints),
+    plugins: [inlineModules(root), placeEachFile(root, base)],
   })
 }
 
+/** With simpler syntax, because only then esbuild passes a constant on to other modules and removes what depends on it. */
+const withoutFailpoints = { define: { 'globalThis.rivuletFailpoint': 'undefined' }, minifySyntax: true }
+
 /** What packages that are written as CommonJS miss in a module. */
-const banner = [
+export const commonJsBanner = [
   "import { createRequire as createBundleRequire } from 'node:module'",
   'const bundleUrl = import.meta.url',
   'const require = createBundleRequire(bundleUrl)',
 ].join(';')
+
+function inlineModules(root: string): Plugin {
+  return {
+    name: 'inline modules',
+    setup(build) {
+      build.onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+        const inline = inlinedModules[relative(root, path)]
+        return inline ? { contents: await inline(root), loader: 'js' } : undefined
+      })
+    },
+  }
+}
 
 /** `import.meta.url` and `__dirname` would be those of the bundle: each file gets its own again, below `base`. */
 function placeEachFile(root: string, base: string): Plugin {

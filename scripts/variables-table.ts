@@ -5,7 +5,7 @@
  */
 import { variables as ofWorker } from '@rivulet/agents/config'
 import { variables as ofApi } from '@rivulet/api/config'
-import { variables as ofCommandLine } from '@rivulet/cli/config'
+import { variables as ofCommandLine } from 'rivulet/config'
 import { z } from 'zod'
 
 const programs = { API: ofApi, worker: ofWorker, CLI: ofCommandLine }

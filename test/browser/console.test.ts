@@ -82,7 +82,7 @@ describe.skipIf(!chromium)('the console', () => {
     await platform.redis.del(platform.keys.stream(id), platform.keys.state(id))
     await page.goto(`${platform.url}/tasks/${id}`)
     await page.getByText('and the end of it').waitFor()
-    expect(await page.getByText('Nothing has been said yet.').count()).toBe(0)
+    expect(await page.getByText('No messages yet.').count()).toBe(0)
   })
 
   test('Stop stops at once and keeps what was said', async () => {

@@ -3,9 +3,10 @@
  *
  * A frame is late when the one before it was drawn more than 50 ms ago; a long task is one of more than 50 ms, as browsers count them.
  */
-import { startTestPlatform } from '@rivulet/cli/testing'
+
 import { buildConsole } from '@rivulet/console/page'
 import type { Page } from 'playwright-core'
+import { startTestPlatform } from 'rivulet/testing'
 import { findChromium, launchBrowser } from '../support/browser.ts'
 import { until } from '../support/until.ts'
 

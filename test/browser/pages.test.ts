@@ -50,7 +50,7 @@ describe.skipIf(!chromium)('the pages of an API', () => {
   test.each(['127.0.0.1', 'localhost'])(
     'a page of another origin (of %s) cannot cancel, where no key is asked for; one of the API can',
     async host => {
-      await platform.client.post('/internal/hello', { worker: 'nobody', agents: [{ name: 'idle', description: '' }] })
+      await platform.client.post('/internal/hello', { worker: 'none', agents: [{ name: 'idle', description: '' }] })
       const { task } = await platform.client.createTask({ agent: 'idle', input: 'x' })
       const cancel = `${platform.url}/v1/tasks/${task.id}/cancel`
       await page.goto(elsewhere.url.replace('127.0.0.1', host))

@@ -1,8 +1,8 @@
 /** `npm run screenshots`: the pictures of the README, light and dark, taken of a platform that is really at work. */
 import { fileURLToPath } from 'node:url'
-import { startTestPlatform } from '@rivulet/cli/testing'
 import { buildConsole } from '@rivulet/console/page'
 import type { Page } from 'playwright-core'
+import { startTestPlatform } from 'rivulet/testing'
 import { findChromium, launchBrowser } from '../support/browser.ts'
 
 const folder = fileURLToPath(new URL('../../docs/images/', import.meta.url))

@@ -1,46 +1,49 @@
 /**
- * A copy of our sources in which failpoints are calls, and in which a rule can be switched off by changing a line: what is tested here has no
- * switch in the code that runs. A change has to fit in exactly one place, so a source that moves on is noticed.
+ * A copy of our sources for the fault bench, in which a rule can be switched off: the code that runs elsewhere has no switch for it.
+ *
+ * A change finds its place by the name of a failpoint (TypeScript) or of a rule (Lua), never by the text around it. The name must stand in exactly
+ * one place of the tree, so a change whose place is gone fails.
  */
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Failpoint } from '@rivulet/runtime/failpoint'
+import type { Tree } from '../support/platform-process.ts'
 
-export type Change = { file: string; find: string | RegExp; replace: string }
+/** `at` inserts code before a failpoint; `rule` replaces the Lua line that ends with `-- rule: NAME`. */
+export type Change = { at: Failpoint; insert: string } | { rule: 'fence' | 'gap' | 'duplicate' | 'accept' | 'new entries'; becomes: string }
 
-export type ArmedTree = { root: string; failpoints: string[]; remove(): void }
+export type ArmedTree = Tree & { remove(): void }
 
 const home = fileURLToPath(new URL('../..', import.meta.url))
-const programs = ['apps/api/src/main.ts', 'apps/agents/src/main.ts']
-const marker = /^( *)\/\/ failpoint: ([a-z ]+?)(?: \((.*)\))?$/gm
-
 export function createArmedTree(changes: readonly Change[] = []): ArmedTree {
   const root = mkdtempSync(join(tmpdir(), 'rivulet-armed-'))
-  const failpoints: string[] = []
   const folders = ['apps/api', 'apps/agents', ...readdirSync(join(home, 'packages')).map(name => `packages/${name}`)]
   for (const folder of folders) cpSync(join(home, folder), join(root, folder), { recursive: true, filter: isSource })
-  for (const path of sourcesOf(root, folders)) edit(path, arm)
-  for (const { file, find, replace } of changes) edit(join(root, file), text => changeOnce(file, text, find, replace))
-  writeFileSync(join(root, 'failpoints.ts'), readFileSync(new URL('./failpoints.ts', import.meta.url)))
-  for (const program of programs) edit(join(root, program), text => `import '../../../failpoints.ts'\n${text}`)
+  const sources = sourcesOf(root, folders)
+  for (const change of changes) apply(change, sources)
   for (const name of ['package.json', 'tsconfig.json']) cpSync(join(home, name), join(root, name))
   symlinkSync(join(home, 'migrations'), join(root, 'migrations'))
   linkModules(root, folders)
-  return { root, failpoints: failpoints.sort(), remove: () => rmSync(root, { recursive: true, force: true }) }
-
-  function arm(text: string): string {
-    return text.replaceAll(marker, (_, indent: string, name: string, values?: string) => {
-      failpoints.push(name)
-      return `${indent};await globalThis.failpoint('${name}'${values ? `, ${values}` : ''})`
-    })
+  return {
+    root,
+    failpoints: fileURLToPath(new URL('./failpoints.ts', import.meta.url)),
+    remove: () => rmSync(root, { recursive: true, force: true }),
   }
 }
 
-function changeOnce(file: string, text: string, find: string | RegExp, replace: string): string {
-  const parts = text.split(find)
-  if (parts.length !== 2) throw new Error(`${file} has ${parts.length - 1} places for this change, not one: ${find}`)
-  return parts.join(replace)
+function apply(change: Change, sources: readonly string[]): void {
+  const name = 'at' in change ? change.at : change.rule
+  const place = 'at' in change ? new RegExp(`^.*\\bfailpoint\\('${name}'.*$`, 'gm') : new RegExp(`^.*-- rule: ${name}$`, 'gm')
+  const texts = sources.map(path => ({ path, text: readFileSync(path, 'utf8') }))
+  const found = texts.flatMap(({ path, text }) => Array.from(text.matchAll(place), ([line]) => ({ path, text, line })))
+  const [only] = found
+  if (!only || found.length > 1) throw new Error(`The tree has ${found.length} places named ${name}, not one`)
+  writeFileSync(
+    only.path,
+    only.text.replace(only.line, () => ('at' in change ? `${change.insert}\n${only.line}` : change.becomes)),
+  )
 }
 
 function isSource(path: string): boolean {
@@ -50,15 +53,9 @@ function isSource(path: string): boolean {
 function sourcesOf(root: string, folders: readonly string[]): string[] {
   return folders.flatMap(folder =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-      .filter(path => path.endsWith('.ts'))
+      .filter(path => /\.(ts|lua)$/.test(path))
       .map(path => join(root, folder, path)),
   )
-}
-
-function edit(path: string, change: (text: string) => string): void {
-  const text = readFileSync(path, 'utf8')
-  const changed = change(text)
-  if (changed !== text) writeFileSync(path, changed)
 }
 
 /** What is installed is shared; our own packages are those of the copy. */

@@ -1,12 +1,13 @@
 /**
  * The platform with everything between it and its servers in our hands: a Redis and a Postgres behind proxies, two APIs and two workers of an
- * armed tree, clients and workers that keep journals. What happens to it is somebody else's business (`nemesis.ts`); afterwards it comes to rest
+ * armed tree, clients and workers that keep journals. Another module injects the faults (`nemesis.ts`); afterwards it comes to rest
  * and hands out its history.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { failpoints } from '@rivulet/runtime/failpoint'
 import { freePort } from '../support/free-port.ts'
 import { type ApiProcess, type Platform, readLog, startPlatform } from '../support/platform.ts'
 import { type PlatformProcess, tail } from '../support/platform-process.ts'
@@ -74,7 +75,7 @@ export async function startBench({ apis = 2, workers = 2, changes = [], env = {}
   const tree = createArmedTree(changes)
   const server = await startPrivateRedis()
   const redis = await startProxy(server.url)
-  const platform = await startPlatform({ apis: 0, workers: 0, root: tree.root, env: { REDIS_URL: redis.url, ...env } })
+  const platform = await startPlatform({ apis: 0, workers: 0, tree, env: { REDIS_URL: redis.url, ...env } })
   const postgres = await startProxy(platform.databaseUrl)
   const urls = (await Promise.all(Array.from({ length: apis }, freePort))).map(port => `http://127.0.0.1:${port}`)
   let hasLost = false
@@ -114,7 +115,7 @@ export async function startBench({ apis = 2, workers = 2, changes = [], env = {}
   }
 
   function arm(how: string, random: () => number): void {
-    nextTrap = `${tree.failpoints[Math.floor(random() * tree.failpoints.length)]}=${how}`
+    nextTrap = `${failpoints[Math.floor(random() * failpoints.length)]}=${how}`
   }
 
   async function revive({ disarm = false } = {}): Promise<void> {
@@ -133,7 +134,7 @@ export async function startBench({ apis = 2, workers = 2, changes = [], env = {}
     await Promise.all(missing.map(url => start(env => startApi(url, env))))
   }
 
-  /** A failpoint may kill a process before it is ready: then it is missing again, and somebody else's to revive. */
+  /** A failpoint may kill a process before it is ready: then it is missing again, and the next repair starts it. */
   async function start(begin: (env: Record<string, string>) => Promise<PlatformProcess>): Promise<void> {
     const trap = nextTrap
     nextTrap = null

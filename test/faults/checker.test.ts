@@ -55,15 +55,15 @@ describe.each<[string, string, (history: History) => void]>([
   ['P2', 'an entry stands twice in the log', history => void logOf(history).splice(4, 0, ...logOf(history).slice(3, 4))],
   [
     'P3',
-    'a turn runs for whoever hears that it is finished',
+    'a turn still runs when a viewer receives its end',
     history => lookIn(history, ({ turns: [turn] }) => Object.assign(turn ?? {}, { status: 'running' })),
   ],
   ['P3', 'what was read at the end changes afterwards', history => void history.looks[0]?.messages.pop()],
-  ['P3', 'a viewer is told of another end', history => setTurn(history, { status: 'failed' })],
+  ['P3', 'a viewer receives another end', history => setTurn(history, { status: 'failed' })],
   ['P4', 'a viewer misses a word', history => void framesOf(history).splice(5, 1)],
   ['P4', 'a viewer hears a word twice', history => void framesOf(history).splice(5, 0, ...framesOf(history).slice(5, 6))],
   ['P4', 'a viewer is never told the end', history => void framesOf(history).pop()],
-  ['P5', 'a viewer is told of a gap, and nothing was lost', history => void framesOf(history).splice(2, 0, snapshot('gap', '1-1'))],
+  ['P5', 'a viewer receives a gap, and nothing was lost', history => void framesOf(history).splice(2, 0, snapshot('gap', '1-1'))],
   ['P6', 'what is stored was never run', history => void history.runs.pop()],
   ['P6', 'an append that was answered is not in the log', history => void history.appends[0]?.events.push('{"type":"custom"}')],
 ])('%s: %s', (promise, _, spoil) => {

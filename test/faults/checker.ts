@@ -2,7 +2,7 @@
  * Whether a history kept the promises P1 to P6, as pure functions. Each violation is a sentence that begins with its promise.
  *
  * P1 what was accepted ends. P2 there is one result: all of it is what one attempt said. P3 what was announced is stored. P4 a viewer's stream is
- * honest. P5 what is lost is not lost silently. P6 what is stored was run, and nobody wrote who had lost the turn.
+ * honest. P5 what is lost is not lost silently. P6 every stored attempt was run, and no worker wrote after it had lost the turn.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { hasEnded, type Message, seqOf, type Turn } from '@rivulet/protocol'
@@ -69,17 +69,17 @@ function faultsOfStored({ detail, messages }: Stored, { logs, runs }: History): 
     ...messages.filter(({ status }) => status === 'streaming').map(({ index }) => `P2 ${id}: message ${index} is stored while it streams`),
     ...completed
       .filter(turn => !runs.some(run => run.task === id && run.turn === turn.number && run.attempt === turn.attempt))
-      .map(({ number, attempt }) => `P6 ${id}: attempt ${attempt} of turn ${number} is stored, and nobody ran it`),
+      .map(({ number, attempt }) => `P6 ${id}: attempt ${attempt} of turn ${number} is stored, but no worker ran it`),
     ...(log ? [...faultsOfRows(messages, log), ...faultsOfLog(detail, log)].map(fault => `P2 ${id}: ${fault}`) : []),
   ]
 }
 
-/** Whoever hears `turn.finished` may read the rows. */
+/** A viewer that receives `turn.finished` can read the rows. */
 function faultsOfLook({ task, turn: number, detail, messages }: History['looks'][number], stored: Stored | undefined): string[] {
   const about = `P3 turn ${number} of ${task} was announced`
   const seen = detail.turns.find(turn => turn.number === number)
   const kept = stored?.detail.turns.find(turn => turn.number === number)
-  if (!seen || !hasEnded(seen.status)) return [`${about}, and was ${seen?.status ?? 'not there'} for whoever looked`]
+  if (!seen || !hasEnded(seen.status)) return [`${about}, and was ${seen?.status ?? 'not there'} when read`]
   const isSame = isDeepStrictEqual(
     messages.filter(({ turn }) => turn === number),
     stored?.messages.filter(({ turn }) => turn === number),
@@ -101,9 +101,9 @@ function faultsOfViewer(journal: Journal, stored: Stored | undefined, { logs, ha
     ...(isTold ? [] : [`P4 a viewer of ${journal.task} was never told that it is over`]),
     ...announced
       .filter(({ turn, status }) => stored?.detail.turns.find(({ number }) => number === turn)?.status !== status)
-      .map(({ turn, status }) => `P3 a viewer of ${journal.task} was told that turn ${turn} is ${status}`),
+      .map(({ turn, status }) => `P3 a viewer of ${journal.task} received that turn ${turn} is ${status}`),
     ...(hasLost ? [] : needlessGaps(journal)).map(
-      ({ id }) => `P5 a viewer of ${journal.task} was told of a gap at ${id}, and nothing was lost`,
+      ({ id }) => `P5 a viewer of ${journal.task} received a gap at ${id}, and nothing was lost`,
     ),
   ]
 }
@@ -133,7 +133,7 @@ function needlessGaps({ connections }: Journal): Frame[] {
   )
 }
 
-/** What a worker was told is in the log is there, once, under the epoch that it wrote in. */
+/** Every acknowledged entry of a worker is in the log, once, under the epoch that it wrote in. */
 function faultsOfAppends({ appends, logs }: History): string[] {
   return appends.flatMap(({ task, epoch, events, answer }) => {
     const log = logs.get(task)

@@ -1,7 +1,8 @@
 /**
- * One story, told by an API and a worker that have traps in them, while another API is healthy. Whoever is killed by its trap is replaced by
+ * One story, played by an API and a worker with traps, while another API is healthy. A process that its trap kills is replaced by
  * one that has none, at the same address. No promise may be broken by it, and no trap may stay unsprung: then nothing was tried.
  */
+import type { Failpoint } from '@rivulet/runtime/failpoint'
 import { expect } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import type { PlatformProcess } from '../support/platform-process.ts'
@@ -17,13 +18,16 @@ export type Told = {
 /** Something that has to go wrong in the midst of it; `url` is the API with the traps. */
 export type Disturbance = (bench: Bench, task: string, url: string) => Promise<unknown>
 
-const ofWorkers = new Set(['appending', 'appended', 'claim answered', 'finish answered'])
+const ofWorkers: ReadonlySet<string> = new Set<Failpoint>(['appending', 'appended', 'claim answered', 'finish answered'])
 
 /** The healthy API sees to what is left lying, and can be the first to do so: then the step was taken without its trap. */
 const tellings = 5
 
-/** On a bench without workers. Traps are those of `failpoints.ts`: `committed=kill`. */
-export async function tellThrough(bench: Bench, traps: readonly string[], disturb?: Disturbance): Promise<Told> {
+/** `committed=kill`, as `failpoints.ts` reads it. */
+export type Trap = `${Failpoint}=${string}`
+
+/** On a bench without workers. */
+export async function tellThrough(bench: Bench, traps: readonly Trap[], disturb?: Disturbance): Promise<Told> {
   const wanted = traps.map(trap => trap.replace('=', ': ').replace(/[:%]\S*$/, '')).sort()
   for (let telling = 1; ; telling++) {
     const { sprung, ...told } = await tellOnce(bench, traps, disturb)
@@ -34,7 +38,7 @@ export async function tellThrough(bench: Bench, traps: readonly string[], distur
   }
 }
 
-async function tellOnce(bench: Bench, traps: readonly string[], disturb?: Disturbance): Promise<Told & { sprung: string[] }> {
+async function tellOnce(bench: Bench, traps: readonly Trap[], disturb?: Disturbance): Promise<Told & { sprung: string[] }> {
   const [healthy = ''] = bench.urls
   const url = `http://127.0.0.1:${await freePort()}`
   const successors: Promise<PlatformProcess>[] = []
@@ -67,6 +71,6 @@ async function tellOnce(bench: Bench, traps: readonly string[], disturb?: Distur
   }
 }
 
-function trapsOf(traps: readonly string[], isOfWorker: boolean): string {
+function trapsOf(traps: readonly Trap[], isOfWorker: boolean): string {
   return traps.filter(trap => ofWorkers.has(trap.slice(0, trap.indexOf('='))) === isOfWorker).join(',')
 }

@@ -28,19 +28,19 @@ test('an API dies between sending a job and noting that it did: the turn is run 
 })
 
 test('an API does each of its steps, and then fails: the turn is run once', async () => {
-  const steps = ['enqueued', 'claimed', 'folded', 'committed', 'answering']
+  const steps = ['enqueued', 'claimed', 'folded', 'committed', 'answering'] as const
   const { history } = await tellThrough(
     bench,
-    steps.map(step => `${step}=throw`),
+    steps.map(step => `${step}=throw` as const),
   )
   expect(new Set(history.runs.map(({ epoch }) => epoch)).size).toBe(1)
 })
 
 test('an API is slow at each of its steps, and a worker at each of its own, while others go on: the turn is run once', async () => {
-  const steps = ['enqueued', 'claimed', 'folded', 'committed', 'announced', 'answering', 'claim answered', 'appending', 'appended']
+  const steps = ['enqueued', 'claimed', 'folded', 'committed', 'announced', 'answering', 'claim answered', 'appending', 'appended'] as const
   const { history } = await tellThrough(
     bench,
-    steps.map(step => `${step}=delay:300`),
+    steps.map(step => `${step}=delay:300` as const),
   )
   expect(history.runs).toHaveLength(1)
 })

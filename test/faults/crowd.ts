@@ -1,6 +1,6 @@
 /**
  * The clients of the bench. They insist as real ones do: a request is sent again, under its key, until it is answered; a viewer comes back until
- * it is told the end. Everything they are promised and told goes into a journal, and whoever hears that a turn is finished looks at once.
+ * it receives the end. A journal records every response and event, and a viewer that receives `turn.finished` reads the rows at once.
  */
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,7 +14,7 @@ import { inputOf, paramsOf, type Story } from './story.ts'
 
 export type Crowd = ReturnType<typeof createCrowd>
 
-/** Answers that say: not now. */
+/** Responses that ask for a retry. */
 const comeBack = [409, 429, 500, 502, 503]
 const patience = { timeoutMs: 120_000, intervalMs: 50 }
 
@@ -113,7 +113,7 @@ export function createCrowd({ urls, file }: { urls: readonly string[]; file: str
     appendFileSync(file, `${JSON.stringify(line)}\n`)
   }
 
-  /** Waits for the end of every viewer; whoever is not told it leaves without. */
+  /** Waits for the end of every viewer, or stops the viewer after a while. */
   async function leave(): Promise<void> {
     const waited = new AbortController()
     const impatience = sleep(60_000, undefined, { signal: waited.signal }).catch(() => {})

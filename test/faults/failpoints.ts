@@ -1,13 +1,14 @@
 /**
- * What a failpoint does. In our sources it is a comment, `// failpoint: committed`: nothing in production, by construction. An armed copy of
- * the tree (`armed-tree.ts`) has a call to this in its place, and this file at its root.
+ * What a failpoint does in a program of the fault bench, which is bundled with this file before everything else.
  *
- * FAILPOINTS says what is armed: `committed=kill`, `appended=throw@3`, `claimed=stall:800%0.1`, separated by commas. `@n` means the n-th time
+ * FAILPOINTS names what is armed: `committed=kill`, `appended=throw@3`, `claimed=stall:800%0.1`, separated by commas. `@n` means the n-th time
  * (the first without it), `%p` any time, with that probability. A failpoint that stands behind an action and throws is "do it, then throw".
- * One that stalls keeps the whole process from doing anything, one that delays only whoever comes by: others overtake it. A trap that springs
- * says so in the output of its process. JOURNAL is a folder: what passes a failpoint is noted there, as NDJSON.
+ * One that stalls keeps the whole process from doing anything; one that delays holds up only its own step, and other steps overtake it. A trap
+ * that springs writes a line to the output of its process. JOURNAL is a folder: what passes a failpoint is noted there, as NDJSON.
  */
 import { appendFileSync, writeSync } from 'node:fs'
+// Types only: the module reads the handler when it is loaded, which must be after this one.
+import type { Failpoint } from '@rivulet/runtime/failpoint'
 
 type Armed = { action: string; pauseMs: number; nth: number; probability: number | null }
 
@@ -15,11 +16,11 @@ type Armed = { action: string; pauseMs: number; nth: number; probability: number
 const traps = process.env.RIVULET_ISOLATED_TURN ? '' : (process.env.FAILPOINTS ?? '')
 const armed = new Map(traps.split(',').filter(Boolean).map(parse))
 const journal = process.env.JOURNAL ? `${process.env.JOURNAL}/${process.pid}.ndjson` : null
-const passed = new Map<string, number>()
+const passed = new Map<Failpoint, number>()
 
-Object.assign(globalThis, { failpoint })
+globalThis.rivuletFailpoint = reach
 
-function failpoint(name: string, ...values: unknown[]): Promise<void> | undefined {
+function reach(name: Failpoint, ...values: unknown[]): Promise<void> | undefined {
   if (journal) appendFileSync(journal, `${JSON.stringify({ at: Date.now(), pid: process.pid, point: name, values })}\n`)
   const times = (passed.get(name) ?? 0) + 1
   passed.set(name, times)
@@ -42,9 +43,12 @@ function failpoint(name: string, ...values: unknown[]): Promise<void> | undefine
   return undefined
 }
 
-function parse(text: string): [string, Armed] {
+function parse(text: string): [Failpoint, Armed] {
   const [, name, action, pauseMs, nth, probability] =
     /^([a-z ]+)=(kill|throw|stall|delay)(?::(\d+))?(?:@(\d+))?(?:%([\d.]+))?$/.exec(text) ?? []
   if (!name || !action) throw new Error(`This arms no failpoint: ${text}`)
-  return [name, { action, pauseMs: Number(pauseMs ?? 0), nth: Number(nth ?? 1), probability: probability ? Number(probability) : null }]
+  return [
+    name as Failpoint,
+    { action, pauseMs: Number(pauseMs ?? 0), nth: Number(nth ?? 1), probability: probability ? Number(probability) : null },
+  ]
 }

@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Message } from '@rivulet/protocol'
+import type { Failpoint } from '@rivulet/runtime/failpoint'
 import { type Journal, type JournalLine, journalsOf } from '../support/journal-lines.ts'
 import type { TaskDetail } from '../support/platform-client.ts'
 import type { LoggedEvent } from '../support/task-laws.ts'
@@ -37,7 +38,7 @@ export type History = {
 
 export type ClientLine = JournalLine | { promised: Promised } | { look: Look }
 
-type WorkerLine = { at: number; pid: number; point: string; values: unknown[] }
+type WorkerLine = { at: number; pid: number; point: Failpoint; values: unknown[] }
 
 export function readClients(file: string): Pick<History, 'promised' | 'viewers' | 'looks'> {
   const lines = readLines<ClientLine>(file)
@@ -64,8 +65,8 @@ function runsIn({ pid, point, values }: WorkerLine): Run[] {
 
 function appendsIn({ point, values }: WorkerLine): Appended[] {
   if (point !== 'appended') return []
-  const [appends, answers] = values as [{ task: string; epoch: number; first: number; entries: { json: string }[] }[], string[]]
-  return appends.map(({ task, epoch, first, entries }, i) => ({
+  const [batch, answers] = values as [{ append: { task: string; epoch: number; first: number; entries: { json: string }[] } }[], string[]]
+  return batch.map(({ append: { task, epoch, first, entries } }, i) => ({
     ...{ task, epoch, first, answer: answers[i] ?? 'none' },
     events: entries.map(({ json }) => json),
   }))

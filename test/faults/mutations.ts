@@ -16,14 +16,12 @@ export type Mutation = {
   happen: (bench: Bench) => Promise<void>
 }
 
-const append = 'packages/broker/src/lua/append.lua'
-
 export const mutations: Mutation[] = [
   {
     name: 'the fence: a worker that has lost its turn is refused',
     changes: [
-      { file: append, find: 'elseif logEpoch ~= epoch then', replace: 'elseif tonumber(logEpoch) < tonumber(epoch) then' },
-      { file: append, find: "answer = 'ok'\n", replace: "answer = 'ok'\n    epoch = logEpoch\n" },
+      { rule: 'fence', becomes: 'elseif tonumber(logEpoch) < tonumber(epoch) then' },
+      { rule: 'accept', becomes: "answer = 'ok'; epoch = logEpoch" },
     ],
     workers: 2,
     happen: wakeZombie,
@@ -31,20 +29,16 @@ export const mutations: Mutation[] = [
   {
     name: 'the gap check: what does not follow the last append is refused',
     changes: [
-      { file: append, find: 'elseif life ~= run or first > number + 1 then', replace: 'elseif false then' },
-      {
-        file: append,
-        find: 'for entry = number - first + 1, count - 1 do',
-        replace: 'for entry = math.max(0, number - first + 1), count - 1 do',
-      },
+      { rule: 'gap', becomes: 'elseif false then' },
+      { rule: 'new entries', becomes: 'for entry = math.max(0, number - first + 1), count - 1 do' },
     ],
     happen: loseEnd,
   },
   {
     name: 'the duplicate check: what was appended before is not appended again',
     changes: [
-      { file: append, find: 'elseif last <= tonumber(number) then', replace: 'elseif false then' },
-      { file: append, find: 'for entry = number - first + 1, count - 1 do', replace: 'for entry = 0, count - 1 do' },
+      { rule: 'duplicate', becomes: 'elseif false then' },
+      { rule: 'new entries', becomes: 'for entry = 0, count - 1 do' },
     ],
     happen: loseReplies,
   },
@@ -52,9 +46,8 @@ export const mutations: Mutation[] = [
     name: 'commit before announcing',
     changes: [
       {
-        file: 'apps/api/src/turns/turn-ending.ts',
-        find: ";await globalThis.failpoint('folded')",
-        replace: `await announcing.announceEnds([{ ...turn, ...end, finishedAt: new Date() }], closed.events, [])
+        at: 'folded',
+        insert: `await announcing.announceEnds([{ ...turn, ...end, finishedAt: new Date() }], closed.events, [])
           await new Promise(resolve => setTimeout(resolve, 1_000))`,
       },
     ],
@@ -64,18 +57,15 @@ export const mutations: Mutation[] = [
     name: 'the synchronous join: a snapshot, and everything after it',
     changes: [
       {
-        file: 'apps/api/src/stream/viewer.ts',
-        find: 'if (!missed) sendSnapshot(reason)',
-        replace: `if (!missed) {
-          const made = feed.snapshot(reason, feed.placeOf(place()), place())
-          source = { at: 'snapshot', reason, waits: 1 }
-          return void setTimeout(() => {
-            source = { at: 'ring' }
-            told = made.place
-            write(made.shared)
-            cursor = feed.position()
-            pump()
-          }, 400)
+        at: 'feed opened',
+        // Every viewer gets the text of the feed's first snapshot, and what follows its position of now.
+        insert: `if (!feed.first) {
+          const { snapshot } = feed
+          feed.snapshot = (...about) => {
+            const made = snapshot(...about)
+            feed.first ??= made
+            return { ...made, shared: feed.first.shared }
+          }
         }`,
       },
     ],
@@ -122,7 +112,7 @@ async function loseEnd(bench: Bench): Promise<void> {
   const restore = server.client.multi()
   for (const [key, value] of kept) restore.restore(key, 0, value, 'REPLACE')
   for (const [error] of (await restore.exec()) ?? []) if (error) throw error
-  await until('the log has passed what was heard, or nobody goes on with it', async () => {
+  await until('the log has passed the last received entry, or no worker continues it', async () => {
     const [last] = await server.client.xrevrange(platform.keys.stream(task), '+', '-', 'COUNT', 1)
     return compareCursors(parseCursor(last?.[0] ?? '') ?? origin, heard) > 0 || bench.answers(task).includes('gap')
   })
@@ -135,7 +125,7 @@ async function dump(redis: Bench['server']['client'], keys: Keys, task: string):
   return [stream, state].map((answer, i) => [names[i] ?? '', answer?.[1] as Buffer])
 }
 
-/** The answers to some appends get lost. */
+/** The replies to some appends are lost. */
 async function loseReplies({ crowd, redis }: Bench): Promise<void> {
   const task = await crowd.promise({ label: 'deaf', turn: 1, words: 40, restMs: 40 })
   const viewer = crowd.join(task)

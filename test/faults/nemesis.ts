@@ -1,6 +1,6 @@
 /**
  * Faults at random, the same for the same seed: each strikes, lasts for a moment, and is healed, so that the next one finds a platform that has
- * all it needs. What a fault does to whoever is working is the platform's business.
+ * all it needs. The platform must handle the effect of a fault on running work.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hasNativeRedis } from '../support/private-redis.ts'
@@ -92,7 +92,7 @@ function pace(random: () => number) {
   return { latencyMs: Math.floor(random() * 60), sliceBytes: 1 + Math.floor(random() * 200), bytesPerSecond: 200_000 }
 }
 
-/** Whoever takes its place does something wrong: once, after a while, or now and then. */
+/** Its replacement has a fault: once, after a while, or now and then. */
 async function replace(process: { kill(): Promise<unknown> } | undefined, arm: Bench['arm'], random: () => number): Promise<void> {
   const how = [
     `kill@${1 + Math.floor(random() * 8)}`,

@@ -1,4 +1,4 @@
-/** What an agent says that no database takes, or that nobody could read: it is made well-formed or refused where it is written, once. */
+/** Output of an agent that Postgres cannot store or no client could read: the worker makes it well-formed or rejects it, once. */
 import type { Json } from '@rivulet/protocol'
 import { type AgentHandler, defineAgent, delta, full, start } from '@rivulet/worker'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** What the bench on demand is told, by way of the environment: vitest has no arguments of ours. */
+/** The options of the bench on demand, passed in the environment because vitest accepts no arguments of ours. */
 import { z } from 'zod'
 
 const number = z.coerce.number().int().min(0)

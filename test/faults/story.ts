@@ -1,5 +1,5 @@
 /**
- * What the scripted agent is told to say in the fault bench: every word is a function of the task, the turn, the attempt and its place, so the
+ * The script of the agent in the fault bench: every word is a function of the task, the turn, the attempt and its place, so the
  * checker knows every byte, and a word of another attempt shows.
  */
 import { messagesOf } from '@rivulet/protocol'

@@ -1,8 +1,8 @@
 /**
  * Thousands of viewers in a process of their own, over raw sockets, started by `viewers.test.ts`: the API they watch shall not share a process
- * with what it costs to watch. A viewer that is cut comes back to the next address, when it was told to, after its last cursor.
+ * with what it costs to watch. A disconnected viewer reconnects to the next address, after its `retry:`, with its last cursor.
  *
- * What the tasks say is numbered words (`w17 `), so that each viewer knows what comes next: a word that is left out or comes twice is a fault.
+ * What the tasks say is numbered words (`w17 `), so that each viewer knows the next word: a missing or repeated word is a fault.
  */
 import { connect } from 'node:net'
 
@@ -11,9 +11,9 @@ export type SwarmOrder = { tasks: string[]; urls: string[]; count: number }
 export type SwarmReport = {
   /** Viewers that are connected and have heard everything that there was. */
   up: number
-  /** Viewers that were told the end. */
+  /** Viewers that received the end. */
   ended: number
-  /** How often somebody was told to come back later. */
+  /** How often a viewer was asked to reconnect later. */
   refusals: number
   /** How many words the one knows who knows least. */
   words: number

@@ -1,5 +1,5 @@
 /**
- * Whether a viewer was told a story as it is, at every moment and not only at the end: what it holds is always a beginning of what one attempt
+ * Whether a viewer received a story as it is, at every moment and not only at the end: what it holds is always a beginning of what one attempt
  * says. So a cursor that means something else than before shows, and a word that is left out, even where all is well again later.
  */
 import { emptyState, type Message, messagesOf, RivuletError } from '@rivulet/protocol'

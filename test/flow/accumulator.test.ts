@@ -36,7 +36,7 @@ const cases: Case[] = [
     messages: [complete(text('# abc', 'markdown'))],
   },
   {
-    name: 'a delta at an index that nobody started starts it empty, once',
+    name: 'a delta at an unopened index opens it empty, once',
     steps: [say(0, 'a'), say(0, 'b'), say(1, 'c')],
     messages: [complete(text('ab')), complete(text('c'))],
     byHand: { messages: [], error: 'message_not_started' },
@@ -52,7 +52,7 @@ const cases: Case[] = [
       ['bytes', { type: 'media', bytes: 'AAEC' }, { type: 'media', mimeType: 'application/octet-stream', data: 'AAEC' }],
     ] as const
   ).map(([what, delta, content]) => ({
-    name: `a delta of ${what} at an index that nobody started begins a message of its kind`,
+    name: `a delta of ${what} at an unopened index opens a message of its kind`,
     steps: [extend(0, delta)],
     messages: [complete(content)],
     byHand: { messages: [], error: 'message_not_started' },
@@ -74,7 +74,7 @@ const cases: Case[] = [
     messages: [complete({ type: 'data', data: [1] })],
   },
   {
-    name: 'a full message at an index that nobody started creates it and closes it',
+    name: 'a full message at an unopened index creates and closes it',
     steps: [full(0, text('whole')), full(1, toolResponse({ sum: 3 }))],
     messages: [complete(text('whole')), complete(toolResponse({ sum: 3 }))],
   },
@@ -92,7 +92,7 @@ const cases: Case[] = [
     byHand: { messages: [complete(text('closed'))], error: 'message_closed' },
   })),
   {
-    name: 'a close at an index that nobody started is discarded',
+    name: 'a close at an unopened index is discarded',
     steps: [done(0), start(0, text('a'))],
     messages: [complete(text('a'))],
     byHand: { messages: [], error: 'message_not_started' },
@@ -207,16 +207,13 @@ describe.concurrent.each(modes)('%s:', mode => {
   })
 })
 
-test.concurrent.for(cases.filter(({ byHand }) => !byHand))(
-  '[B36] the log is the same in every mode: $name',
-  async ({ steps }, { expect }) => {
-    const [generator, autoSend, manual] = await Promise.all(
-      modes.map(async mode => comparable(await platform.log((await play(steps, mode)).task.id))),
-    )
-    expect(autoSend).toEqual(generator)
-    expect(manual).toEqual(generator)
-  },
-)
+test.concurrent.for(cases.filter(({ byHand }) => !byHand))('the log is the same in every mode: $name', async ({ steps }, { expect }) => {
+  const [generator, autoSend, manual] = await Promise.all(
+    modes.map(async mode => comparable(await platform.log((await play(steps, mode)).task.id))),
+  )
+  expect(autoSend).toEqual(generator)
+  expect(manual).toEqual(generator)
+})
 
 async function play(steps: Step[], mode: Mode) {
   const finished = await platform.client.finishedTask(scripted(steps, { maxAttempts: 1 }, mode))

@@ -1,10 +1,9 @@
 /** The stream that the AI SDK reads, beside our own: the same log, the same cursors. What the SDK makes of it is tested in test/sdks. */
-import { createParser } from 'eventsource-parser'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type ReadOptions, readFormat } from '../support/format-reader.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
 import type { ErrorAnswer } from '../support/platform-client.ts'
 import { done, repeat, rest, say, scripted } from '../support/scripts.ts'
-import { until } from '../support/until.ts'
 import { watch } from '../support/viewer.ts'
 
 let platform: Platform
@@ -27,7 +26,7 @@ test('a turn is one message: start, its parts, finish, and the end of the respon
   expect(spoken.chunks().at(0)).toEqual({ type: 'start', messageId: `${task.id}:1`, messageMetadata: { task: task.id, turn: 1 } })
   expect(spoken.chunks().at(-1)).toEqual({ type: 'finish', finishReason: 'stop' })
   expect(spoken.text()).toBe(plain.text())
-  expect(spoken.frames.at(-1)).toEqual({ id: null, data: '[DONE]' })
+  expect(spoken.frames.at(-1)).toEqual({ id: null, event: null, data: '[DONE]' })
   const cursors = new Set((await platform.log(task.id)).map(({ cursor }) => String(cursor)))
   expect(spoken.frames.filter(({ id }) => id !== null && !cursors.has(id))).toEqual([])
 })
@@ -62,7 +61,7 @@ test('a turn that waits behind another is resumed by its number, and tells nothi
   expect(first.chunks()[0]?.messageId).toBe(`${task.id}:1`)
 })
 
-test('a turn that was added by its own call is the one that is told', async () => {
+test('a turn that was added by its own call is the streamed one', async () => {
   const { task } = await platform.client.createTask(scripted([say(0, 'first')]))
   await platform.client.waitForEnd(task.id)
   await platform.client.post(`/v1/tasks/${task.id}/turns`, { input: 'and?', params: { steps: [say(0, 'second')] } })
@@ -118,41 +117,18 @@ test('the description of the API names the format', async () => {
   }
 })
 
-type Heard = { id: string | null; data: string }
 type Chunk = { type: string; delta?: string; messageId?: string }
 
-/** Reads a stream as it comes; `closed` says how the connection went. */
-function listen(url: string, { body, after, signal }: { body?: object; after?: string; signal?: AbortSignal } = {}) {
-  const frames: Heard[] = []
-  let headers: Headers | null = null
-  const parser = createParser({ onEvent: ({ id, data }) => frames.push({ id: id ?? null, data }) })
-  const closed = run()
-  const chunks = () => frames.filter(({ data }) => data !== '[DONE]').map(({ data }): Chunk => JSON.parse(data))
+/** A reader of the SDK's chunks. */
+function listen(url: string, options?: ReadOptions) {
+  const reader = readFormat(url, options)
+  const chunks = () => reader.frames.filter(({ data }) => data !== '[DONE]').map(({ data }): Chunk => JSON.parse(data))
   return {
-    frames,
-    closed,
+    ...reader,
     chunks,
-    headers: () => Object.fromEntries(headers ?? []),
     text: () =>
       chunks()
         .flatMap(({ type, delta }) => (type === 'text-delta' ? [delta] : []))
         .join(''),
-    until: (condition: () => boolean) => until('it is heard', condition),
-  }
-
-  async function run(): Promise<'ended' | 'broken'> {
-    const response = await fetch(url, {
-      ...(signal && { signal }),
-      ...(body && { method: 'POST', body: JSON.stringify(body) }),
-      headers: { ...(body && { 'content-type': 'application/json' }), ...(after && { 'last-event-id': after }) },
-    })
-    headers = response.headers
-    const decoder = new TextDecoder()
-    try {
-      for await (const bytes of response.body ?? []) parser.feed(decoder.decode(bytes, { stream: true }))
-      return 'ended'
-    } catch {
-      return 'broken'
-    }
   }
 }

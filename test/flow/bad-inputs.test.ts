@@ -1,5 +1,5 @@
 /**
- * What nobody should send, over a raw socket: each row of docs/bad-input.md gets the answer that stands there, in the one shape of an error.
+ * Bad input, over a raw socket: each row of docs/bad-input.md gets the documented response, in the one shape of an error.
  */
 import { type Keyring, openKeyring } from '@rivulet/api/keys'
 import { createClient as connect } from '@rivulet/client'
@@ -36,7 +36,7 @@ beforeAll(async () => {
     ),
   }
   const client = connect({ url: platform.url, key })
-  await platform.client.post('/internal/hello', { worker: 'nobody', agents: [{ name: 'idle', description: '' }] }, bearer(workerKey))
+  await platform.client.post('/internal/hello', { worker: 'none', agents: [{ name: 'idle', description: '' }] }, bearer(workerKey))
   const [mine, theirs] = [await client.tasks.create({ agent: 'echo', input: 'a' }), await foreignTask()]
   await mine.result()
   const readKey = (await keyring.create({ tenant: 'default', name: '', scopes: ['tasks:read'] }, pepper)).key
@@ -84,7 +84,7 @@ function codeIn(body: string): string | null {
   return (JSON.parse(body) as { error?: { code: string } }).error?.code ?? null
 }
 
-describe('what nobody wrote down', () => {
+describe('random input', () => {
   const keys = { client: key, worker: workerKey }
   const api = () => platform.apis[0] as ApiProcess
 
@@ -106,7 +106,7 @@ describe('what nobody wrote down', () => {
     await untilNoMoreIsHeld(api(), key, before, 4_000_000)
   })
 
-  test('[input 49] rubbish in logs and on their channels stops nobody, and is told to nobody', async () => {
+  test('[input 49] garbage in logs and on their channels stops no stream, and no viewer receives it', async () => {
     const client = connect({ url: api().url, key })
     const beside = await client.tasks.create(scripted([repeat(60, say(0, 'word '), rest(20))]) as { agent: string })
     const heard = beside.result()
@@ -120,7 +120,7 @@ test.each(['headers', 'body'] as const)('[input 5] a request whose %s do not com
   const { answers, isClosed, ms } = await slow[part]
   expect([answers.map(({ status, body }) => [status, codeIn(body)]), isClosed]).toEqual([[[408, 'request_timeout']], true])
   expect(answers.flatMap(shapeFaults)).toEqual([])
-  expect(answers[0]?.body).toContain('requestMs: a request may take 10000 ms')
+  expect(answers[0]?.body).toContain('did not arrive within 10000 ms')
   expect(ms).toBeGreaterThan(9_000)
   expect(ms).toBeLessThan(20_000)
 })

@@ -64,7 +64,7 @@ describe('a turn that', () => {
     expect(runs).toEqual([next.id])
   })
 
-  test('[item 140] [B28] runs is aborted, with those behind it; what it has said stays', async () => {
+  test('runs is aborted, with those behind it; what it has said stays', async () => {
     const { task } = await platform.client.createTask(scripted(long, { input: 'go' }))
     await platform.client.addTurn(task.id, { input: 'second' })
     await platform.client.addTurn(task.id, { input: 'third' })
@@ -162,7 +162,7 @@ describe('a turn that', () => {
     await startOwnWorker(platform, [agent], { url: other.url })
     const { task } = await platform.client.createTask({ agent: 'committing' })
     await untilSaid(task.id, 'all of it')
-    // Whoever commits holds the task and then waits for the turn, which is held here.
+    // The committing transaction holds the task and then waits for the turn, which is held here.
     const holder = await platform.pg.connect()
     await holder.query('begin')
     await holder.query('select from turns where task = $1 for update', [task.id])
@@ -280,7 +280,7 @@ describe('the signal of a handler fires', () => {
     cut.up()
   })
 
-  test('by the log, which takes nothing more, where nobody tells it', async () => {
+  test('by the log, which rejects its next append, if no other message reaches it', async () => {
     const deaf = await ownProxy()
     const { agent, fired } = signaled('talking', async function* (turn) {
       while (!turn.signal.aborted) {

@@ -1,4 +1,4 @@
-/** A project of somebody's own, from nothing to a running agent, without a network: `init`, `npm test`, `npm start`, `worker`. */
+/** A new project, from nothing to a running agent, without a network: `init`, `npm test`, `npm start`, `worker`. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -91,7 +91,7 @@ test('a second one on its port says so, and ends', async () => {
   expect([second.code, second.stderr]).toEqual([1, `${new URL(url).host} is taken by Rivulet: set PORT to a free one\n`])
 })
 
-test('what Ctrl-C sends stops everything, and nobody finds it any more', async () => {
+test('SIGINT, as by Ctrl-C, stops everything, and the platform can no longer be found', async () => {
   if (npmStart) await interrupt(npmStart)
   expect(npmStart?.output()).toContain('stopping')
   await expect(fetch(`${url}/healthz`)).rejects.toThrow()

@@ -1,4 +1,4 @@
-/** The command line in a pseudo-terminal: what somebody sees who sits in front of it. */
+/** The command line in a pseudo-terminal: what its user sees. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Task } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -63,7 +63,7 @@ describe.skipIf(!pty)('in a terminal (skipped where node-pty has no native part)
     })
   })
 
-  test('a second Ctrl-C leaves at once, also when nobody answers the first', async () => {
+  test('a second Ctrl-C exits at once, also if the server does not respond to the first', async () => {
     await inTerminal([repeat(600, say(0, 'still here '), rest(100))], async (terminal, find) => {
       await terminal.untilShows('still here')
       const { id } = await find()
@@ -72,7 +72,7 @@ describe.skipIf(!pty)('in a terminal (skipped where node-pty has no native part)
       try {
         terminal.type(ctrlC)
         await terminal.untilShows('canceling')
-        // What comes too soon after the first is taken for the same.
+        // A signal too soon after the first counts as the same.
         await until('it leaves', () => {
           terminal.type(ctrlC)
           return Promise.race([terminal.exited.then(() => true), sleep(100, false)])

@@ -32,7 +32,7 @@ describe('run', () => {
     expect(await rivuletWith({ input: 'from a pipe' }, 'run', 'echo', '-')).toMatchObject({ code: 0, stdout: 'from a pipe\n' })
   })
 
-  test('reasoning and tools are told on stderr', async () => {
+  test('reasoning and tools go to stderr', async () => {
     const { code, stdout, stderr } = await runScript([
       full(0, { type: 'reasoning', summary: [], content: ['let me look'] }),
       full(1, { type: 'tool_request', callId: 'c', name: 'search', arguments: { query: 'redis' } }),
@@ -61,7 +61,7 @@ describe('run', () => {
     expect((await rivulet('show', task.id)).stdout).toContain('connect ECONNREFUSED db-7 (agent_error)')
   })
 
-  test('a task that is tried again is told again', async () => {
+  test('a retried task is printed again', async () => {
     const params = JSON.stringify({ attempts: { 1: [say(0, 'first try'), fail('no')], 2: [say(0, 'second try')] } })
     const { code, stdout, stderr } = await rivulet('run', 'scripted', '--params', params)
     expect([code, stdout]).toEqual([0, 'first try\nsecond try\n'])
@@ -73,7 +73,7 @@ describe('run', () => {
     expect(stdout).toBe('abc\n')
   })
 
-  test('nor can the names, arguments, answers and errors of its tools, its thoughts, data or failures', async () => {
+  test('nor can the names, arguments, results and errors of its tools, its thoughts, data or failures', async () => {
     const evil = `${esc}]0;owned\u0007${esc}[2J\u009b31m\r\u202e\u2066x`
     const steps = [
       full(0, { type: 'reasoning', summary: [], content: [`think ${evil}`] }),
@@ -104,7 +104,7 @@ describe('run', () => {
     expect((await platform.client.waitForEnd(stdout.trim())).task.status).toBe('completed')
   })
 
-  test('a task that somebody else cancels: 130', async () => {
+  test('a task that another caller cancels: 130', async () => {
     const running = runScript([say(0, 'begun'), rest(60_000)], '--name', 'to be canceled')
     const task = await taskNamed('to be canceled')
     await platform.client.waitForTask(task.id, ({ task: { status } }) => status === 'running')
@@ -149,7 +149,7 @@ describe('tail, show, tasks, agents, cancel', () => {
       const child = spawn(process.execPath, cliArguments([...args, task.id, '--url', platform.url]), {
         stdio: ['ignore', 'pipe', 'inherit'],
       })
-      // Nobody reads before the pipe is full.
+      // The test does not read before the pipe is full.
       await once(child.stdout, 'readable')
       let out = ''
       for await (const piece of child.stdout.setEncoding('utf8')) out += piece
@@ -161,7 +161,7 @@ describe('tail, show, tasks, agents, cancel', () => {
     expect(await late('tail', '--raw')).toContain('event: end\n')
   })
 
-  test('a task whose log is gone is told by its rows', async () => {
+  test('a task whose log has expired is printed from its rows', async () => {
     const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'hi' })
     await platform.redis.del(platform.keys.stream(task.id), platform.keys.state(task.id))
     expect(await rivulet('tail', task.id)).toMatchObject({ code: 0, stdout: '› hi\nhi\n' })
@@ -169,7 +169,7 @@ describe('tail, show, tasks, agents, cancel', () => {
     expect([code, lines(stdout).map(({ type }) => type)]).toEqual([0, ['snapshot', 'caught_up', 'end']])
   })
 
-  test('tail tells a task from its beginning, --after only the rest, --json every event, --raw every byte', async () => {
+  test('tail tells a task from its beginning, --after only the rest, --json every event, --format every chunk, --raw every byte', async () => {
     const { task } = await platform.client.finishedTask({
       agent: 'scripted',
       input: 'hi',
@@ -187,6 +187,13 @@ describe('tail, show, tasks, agents, cancel', () => {
     const later = lines((await rivulet('tail', task.id, '--json', '--after', middle)).stdout)
     expect(later.map(({ cursor }) => cursor)).not.toContain(middle)
     expect(later.length).toBeLessThan(all.length)
+
+    const chunks = lines((await rivulet('tail', task.id, '--format', 'mini-claw-code')).stdout)
+    expect(chunks.map(({ type, text }) => [type, text])).toEqual([
+      ['TextDelta', 'one two'],
+      ['TextDelta', 'three'],
+      ['Done', undefined],
+    ])
 
     const { stdout: raw, code } = await rivulet('tail', task.id, '--raw')
     expect(raw).toMatch(/id: \d+-\d+\nevent: turn\.queued\ndata: {[\s\S]*event: end\n/)
@@ -220,7 +227,7 @@ describe('tail, show, tasks, agents, cancel', () => {
       (await rivulet('tasks', '--metadata', 'user=grace', '--limit', '1', '--cursor', first.nextCursor, '--json')).stdout,
     )
     expect(second.data).toMatchObject([{ name: 'found' }])
-    expect((await rivulet('tasks', '--name', 'nobody has this')).stdout).toBe('no tasks\n')
+    expect((await rivulet('tasks', '--name', 'unused name')).stdout).toBe('no tasks\n')
   })
 
   test('agents lists who is there', async () => {
@@ -246,15 +253,15 @@ describe('what cannot work', () => {
     expect(stderr).toMatch(/^error: [^\n]*Allowed choices[^\n]*\n$/)
   })
 
-  test('nobody there: how to start one', async () => {
+  test('no server: how to start one', async () => {
     const url = `http://127.0.0.1:${await freePort()}`
     expect(await runCli(['run', 'echo', 'x', '--url', url])).toEqual({
       ...{ code: 1, stdout: '', stderr: `No Rivulet at ${url}: start one with npm start\n` },
     })
   })
 
-  test('an agent that nobody knows: 1, in the words of the server', async () => {
-    expect(await rivulet('run', 'nobody', 'x')).toEqual({ code: 1, stdout: '', stderr: 'No worker has ever registered this agent\n' })
+  test('an unknown agent: 1, with the message of the server', async () => {
+    expect(await rivulet('run', 'unknown', 'x')).toEqual({ code: 1, stdout: '', stderr: 'No worker has ever registered this agent\n' })
   })
 })
 
@@ -298,7 +305,7 @@ function taskNamed(name: string): Promise<Task> {
   })
 }
 
-function lines(text: string): { type: string; cursor: string; status?: string }[] {
+function lines(text: string): { type: string; cursor: string; status?: string; text?: string }[] {
   return text
     .trim()
     .split('\n')

@@ -50,7 +50,7 @@ test('a component that goes in the midst of it leaves no connection', async () =
   await drawn(() => element.textContent?.startsWith('begun on ') === true)
   expect([latest()?.connection, await viewers()]).toEqual(['live', 1])
   root.unmount()
-  await until('nobody is connected any more', async () => (await viewers()) === 0)
+  await until('no viewer is connected any more', async () => (await viewers()) === 0)
   await task.cancel()
   expect(element.textContent).toBe('')
 })

@@ -121,7 +121,7 @@ function cutAfter(text: string, bearers: Set<string>): typeof fetch {
   }
 }
 
-/** The length of the text after an event. A snapshot leaves out what is old and long; that is had from the rows. */
+/** The length of the text after an event. A snapshot leaves out old and long messages; the test reads those from the rows. */
 async function lengthAfter(task: TaskHandle, length: number, event: TaskEvent): Promise<number> {
   if (event.type === 'message.delta') return length + (event.delta.type === 'text' ? event.delta.text.length : 0)
   if (event.type !== 'snapshot') return length

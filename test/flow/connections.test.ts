@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-describe('[input 41] requests whose answers are not read', () => {
+describe('[input 41] requests whose responses are not read', () => {
   let api: ApiProcess
   beforeAll(async () => {
     api = await platform.startApi({ env: collectingOptions })

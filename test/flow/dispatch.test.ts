@@ -43,7 +43,7 @@ test('an API that is killed between commit and enqueue loses nothing', async () 
   proxy.down()
   const client = platform.clientOf(api)
   const accepted = await Promise.all(Array.from({ length: 5 }, (_, i) => client.createTask({ agent: 'echo', input: `word ${i}` })))
-  // The other API has looked at the outbox by now, or will: for it too these are work that somebody left.
+  // The other API has looked at the outbox by now, or will: for it too these are unfinished work.
   await api.kill()
   for (const [i, { task }] of accepted.entries()) {
     await platform.client.waitForEnd(task.id)
@@ -52,10 +52,10 @@ test('an API that is killed between commit and enqueue loses nothing', async () 
   }
 })
 
-test('what nobody could enqueue is enqueued by the API that comes next', async () => {
+test('turns that could not be enqueued are enqueued by the next API', async () => {
   const proxy = await startProxy(inject('redisUrl'))
   onTestFinished(() => proxy.close())
-  // Alone, so that nobody else does it.
+  // Alone, so that no other API does it.
   const [first] = platform.apis
   await first?.kill('SIGTERM')
   const cutOff = await platform.startApi({ env: { REDIS_URL: proxy.url } })

@@ -34,7 +34,7 @@ test.each(['', 'off'])(
   },
 )
 
-test('the assistant thinks, calls its tool, and answers with the result', async () => {
+test('the assistant thinks, calls its tool, and replies with the result', async () => {
   const { contents } = await watched('assistant', 'What is 12 * (3 + 4)?')
   expect(contents.map(({ type }) => type)).toEqual(['reasoning', 'text', 'tool_request', 'tool_response', 'text'])
   expect(contents[3]).toMatchObject({ name: 'calculate', content: { result: 84 }, isError: false })

@@ -1,4 +1,4 @@
-/** Replacing processes under load: an API hands its viewers on, a worker finishes or gives back, and nobody loses anything. */
+/** Replacing processes under load: an API sends its viewers to another, a worker finishes or releases its turns, and nothing is lost. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { faultsOfViewers } from '../support/judge-viewers.ts'
 import { metric } from '../support/metrics.ts'
@@ -26,9 +26,9 @@ afterAll(async () => {
   await balancer.close()
 })
 
-test('a deploy: new processes are started beside the old ones, which are told to stop while turns run and viewers watch', async () => {
+test('a deploy: new processes start beside the old ones, which stop while turns run and viewers watch', async () => {
   const viewers: Viewer[] = []
-  // Whoever is refused by the first goes to the next.
+  // A request that the first rejects goes to the next.
   const urls = [platform.url]
   let isOver = false
   const load = keepBusy()

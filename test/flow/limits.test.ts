@@ -15,8 +15,8 @@ let platform: Platform
 beforeAll(async () => {
   // Sixteen megabytes at a time on a busy machine: nothing here is about leases.
   platform = await startPlatform({ env: { LEASE_MS: '20000' } })
-  // An agent that is known, and that nobody runs.
-  await platform.client.post('/internal/hello', { worker: 'nobody', agents: [{ name: 'idle', description: '' }] })
+  // A registered agent that no worker runs.
+  await platform.client.post('/internal/hello', { worker: 'none', agents: [{ name: 'idle', description: '' }] })
 })
 afterAll(() => platform.close())
 
@@ -169,22 +169,22 @@ test('[input 35] a hundred turns of a task may wait, and one more may not', asyn
   await platform.client.cancel(body.task.id)
 })
 
-test('every limit is what the API was started with, its error names it, and workers are told theirs', async () => {
+test('every limit has its configured value, its error names it, and workers receive theirs', async () => {
   const env = {
     ...{ MAX_BODY_BYTES: '65536', MAX_JSON_DEPTH: '8', MAX_JSON_ITEMS: '1000', MAX_QUEUED_TURNS_PER_TASK: '1' },
     ...{ MAX_DELTA_BYTES: '2048', MAX_TURN_BYTES: '4096', MAX_STEPS_BYTES: '8192' },
   }
   const client = platform.clientOf(await platform.startApi({ env }))
   for (const [body, status, code, name] of [
-    [{ agent: 'idle', input: 'x'.repeat(65_536) }, 413, 'body_too_large', 'MAX_BODY_BYTES: .*65536'],
-    [`{"agent":"idle","params":${'['.repeat(8)}${']'.repeat(8)}}`, 400, 'json_too_deep', 'MAX_JSON_DEPTH: .*8'],
-    [{ agent: 'idle', params: Array(1_000).fill(0) }, 400, 'json_too_complex', 'MAX_JSON_ITEMS: .*1000'],
+    [{ agent: 'idle', input: 'x'.repeat(65_536) }, 413, 'body_too_large', 'at most 65536 bytes \\(MAX_BODY_BYTES'],
+    [`{"agent":"idle","params":${'['.repeat(8)}${']'.repeat(8)}}`, 400, 'json_too_deep', 'at most 8 .*MAX_JSON_DEPTH'],
+    [{ agent: 'idle', params: Array(1_000).fill(0) }, 400, 'json_too_complex', 'at most 1000 .*MAX_JSON_ITEMS'],
   ] as const)
     expect(expectError(await client.post('/v1/tasks', body), status, code).message).toMatch(new RegExp(name))
   const { body } = await client.post<Accepted>('/v1/tasks', { agent: 'idle', input: 'first' })
   const refused = expectError(await client.post(`/v1/tasks/${body.task.id}/turns`, {}), 429, 'too_many_turns')
-  expect(refused.message).toMatch(/MAX_QUEUED_TURNS_PER_TASK: 1 /)
-  const claim = await client.post('/internal/claim', { worker: 'nobody', turn: body.turn?.id, claimId: 'one' })
+  expect(refused.message).toMatch(/at most 1 waiting turns \(MAX_QUEUED_TURNS_PER_TASK\)/)
+  const claim = await client.post('/internal/claim', { worker: 'none', turn: body.turn?.id, claimId: 'one' })
   expect(claim.body).toMatchObject({ answer: 'claimed', limits: { deltaBytes: 2_048, turnBytes: 4_096, stepsBytes: 8_192 } })
   await client.cancel(body.task.id)
 })

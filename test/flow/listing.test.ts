@@ -1,4 +1,4 @@
-/** Finding tasks and paging through them. No worker is needed: the agent is known, and nobody runs it. */
+/** Finding tasks and paging through them. No worker is needed: the agent is registered, and no worker runs it. */
 import type { Agent, Message, Task } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Platform, startPlatform } from '../support/platform.ts'
@@ -9,7 +9,7 @@ let platform: Platform
 beforeAll(async () => {
   platform = await startPlatform({ workers: 0 })
   const agents = ['idle', 'other'].map(name => ({ name, description: `The ${name} one` }))
-  await platform.client.post('/internal/hello', { worker: 'nobody', agents })
+  await platform.client.post('/internal/hello', { worker: 'none', agents })
 })
 afterAll(() => platform.close())
 

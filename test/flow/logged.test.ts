@@ -21,13 +21,13 @@ afterAll(() => platform.close())
 const info = 30
 const debug = 20
 
-test('a viewer that joins, at level debug; a log that is reopened; and the gap that its viewers are told of', async () => {
+test('a viewer that joins, at level debug; a log that is reopened; and the gap that its viewers receive', async () => {
   const { task, claim, claimId } = await claimed()
   const before = { reopened: await metric(platform.url, 'rivulet_logs_reopened_total'), gaps: await snapshots('gap') }
   const viewers = [1, 2, 3].map(() => watch(task.id, { urls: [platform.url] }))
   await Promise.all(viewers.map(viewer => viewer.until('it has joined', ({ frames }) => frames().length > 0)))
-  await until('joins are logged', () => count(linesAbout(task, 'viewers were sent a snapshot', { reason: 'join' })) === 3)
-  for (const line of linesAbout(task, 'viewers were sent a snapshot')) expect(line).toMatchObject({ level: debug, turn: 1 })
+  await until('joins are logged', () => count(linesAbout(task, 'sent a snapshot to viewers', { reason: 'join' })) === 3)
+  for (const line of linesAbout(task, 'sent a snapshot to viewers')) expect(line).toMatchObject({ level: debug, turn: 1 })
 
   await platform.redis.del(platform.keys.stream(task.id), platform.keys.state(task.id))
   const reopened = await ask('reopen', { turn: claim.turn.id, epoch: claim.epoch, claimId })
@@ -36,9 +36,9 @@ test('a viewer that joins, at level debug; a log that is reopened; and the gap t
   expect(await metric(platform.url, 'rivulet_logs_reopened_total')).toBe(before.reopened + 1)
 
   const isTold = ({ data }: { data: { type: string } }) => data.type === 'snapshot'
-  await Promise.all(viewers.map(viewer => viewer.until('it is told of the gap', ({ frames }) => frames().filter(isTold).length === 2)))
+  await Promise.all(viewers.map(viewer => viewer.until('it receives the gap', ({ frames }) => frames().filter(isTold).length === 2)))
   // However many they are: it happened once.
-  expect(await logged(task, 'viewers were sent a snapshot', { reason: 'gap' })).toMatchObject([{ level: info, turn: 1, viewers: 3 }])
+  expect(await logged(task, 'sent a snapshot to viewers', { reason: 'gap' })).toMatchObject([{ level: info, turn: 1, viewers: 3 }])
   expect(await snapshots('gap')).toBe(before.gaps + 3)
   await Promise.all(viewers.map(viewer => viewer.stop()))
   await platform.client.cancel(task.id)
@@ -48,7 +48,9 @@ test('an attempt that fails and is tried again', async () => {
   const before = await metric(platform.url, 'rivulet_turn_retries_total')
   const { task, claim } = await claimed()
   expect(await finish(claim, { status: 'failed', error: { code: 'agent_failed', message: 'once' } })).toEqual({ answer: 'retrying' })
-  expect(await logged(task, 'attempt failed; the turn is tried again')).toMatchObject([{ turn: 1, attempt: 1, error: { message: 'once' } }])
+  expect(await logged(task, 'attempt failed; the turn will be retried')).toMatchObject([
+    { turn: 1, attempt: 1, error: { message: 'once' } },
+  ])
   expect(await metric(platform.url, 'rivulet_turn_retries_total')).toBe(before + 1)
   await platform.client.cancel(task.id)
 })
@@ -60,14 +62,14 @@ test('a worker that dies, and what it still wants when it wakes', async () => {
     reopen: await fenced('reopen'),
   }
   const { task, claim, claimId } = await claimed()
-  expect(await logged(task, 'the worker of a turn is gone')).toMatchObject([{ turn: 1, worker: 'played', deaths: 1 }])
+  expect(await logged(task, 'the worker of a turn died')).toMatchObject([{ turn: 1, worker: 'played', deaths: 1 }])
   expect(await logged(task, 'reconciler repaired', { kind: 'lease' })).toMatchObject([{ level: info, turn: 1 }])
   expect(await metric(platform.url, 'rivulet_worker_deaths_total')).toBeGreaterThan(before.deaths)
 
   expect(await finish(claim, { status: 'completed' })).toEqual({ answer: 'superseded' })
-  expect(await logged(task, 'a worker that no longer holds its turn wanted to finish it')).toMatchObject([{ turn: 1, epoch: claim.epoch }])
+  expect(await logged(task, 'a worker tried to finish a turn that it no longer holds')).toMatchObject([{ turn: 1, epoch: claim.epoch }])
   expect(await ask('reopen', { turn: claim.turn.id, epoch: claim.epoch, claimId })).toEqual({ answer: 'superseded' })
-  expect(await logged(task, 'a worker that no longer holds its turn wanted to reopen its log')).toMatchObject([
+  expect(await logged(task, 'a worker tried to reopen the log of a turn that it no longer holds')).toMatchObject([
     { turn: 1, epoch: claim.epoch },
   ])
   expect([await fenced('finish'), await fenced('reopen')]).toEqual([before.finish + 1, before.reopen + 1])
@@ -80,7 +82,7 @@ test('a turn that was never sent to the queue, and one whose job is lost', async
   await until('its job is there', async () => (await platform.redis.exists(job)) === 1)
   const isSent = async () => (await platform.pg.query('select from outbox')).rowCount === 0
   await until('one that was left behind is mended', async () => {
-    // Whoever is just sending something may take it along.
+    // A process that is just sending intents may send this one too.
     if (await isSent()) await platform.pg.query('insert into outbox (turn) values ($1)', [turn.id])
     return linesAbout(task, 'reconciler repaired', { kind: 'outbox', turn: 1 }).length > 0
   })

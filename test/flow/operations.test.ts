@@ -15,8 +15,8 @@ import { rawRequest, sendRaw } from '../support/raw-http.ts'
 import { until } from '../support/until.ts'
 import { watch } from '../support/viewer.ts'
 
-/** What must not be in any log: what people say, and what lets somebody in. */
-const secrets = { input: 'what-somebody-said', key: 'rvk_of_somebody', token: 'rvt_of_somebody', model: 'sk-of-the-model' }
+/** What must not be in any log: text of people, keys and tokens. */
+const secrets = { input: 'text-of-a-person', key: 'rvk_of_a_caller', token: 'rvt_of_a_viewer', model: 'sk-of-the-model' }
 
 let platform: Platform
 let model: ModelServer
@@ -84,7 +84,7 @@ describe('readiness', () => {
     await api.kill('SIGTERM')
   })
 
-  test('[input 36] without Postgres a task is refused for now, and nothing of it is kept; metrics are told without what it knows', async () => {
+  test('[input 36] without Postgres a task is rejected with 503, and nothing of it is kept; metrics are served without the values from Postgres', async () => {
     const postgres = await startProxy(platform.databaseUrl)
     onTestFinished(() => postgres.close())
     const api = await platform.startApi({ env: { DATABASE_URL: postgres.url } })
@@ -100,14 +100,14 @@ describe('readiness', () => {
     })
     expect(told).toMatch(/^rivulet_viewers 0$/m)
     postgres.up()
-    await until('it answers again', async () => (await client.get('/v1/tasks')).status === 200)
+    await until('it responds again', async () => (await client.get('/v1/tasks')).status === 200)
     expect((await client.get<{ data: unknown[] }>('/v1/tasks?metadata.refused=true')).body.data).toEqual([])
     await api.kill('SIGTERM')
   })
 })
 
 describe('metrics', () => {
-  test('are told as Prometheus wants them', async () => {
+  test('have the format of Prometheus', async () => {
     const { status, headers, body } = await platform.client.get<string>('/metrics')
     expect(status).toBe(200)
     expect(headers.get('content-type')).toMatch(/^text\/plain/)
@@ -171,7 +171,7 @@ describe('metrics', () => {
     })
     viewer.resume()
     await viewer.until('it has caught up', ({ frames }) => frames().some(({ data }) => data.type === 'snapshot' && data.reason === 'slow'))
-    expect(await logged(task, 'viewers were sent a snapshot', { reason: 'slow' })).toMatchObject({ turn: 1, viewers: 1 })
+    expect(await logged(task, 'sent a snapshot to viewers', { reason: 'slow' })).toMatchObject({ turn: 1, viewers: 1 })
     await viewer.stop()
     for (const { id } of [task, waiting.task, resting.task]) await platform.client.cancel(id)
   })
@@ -215,7 +215,7 @@ describe('a trace', () => {
   })
 })
 
-describe('why a task took long is told', () => {
+describe('the logs show why a task took long', () => {
   test('when it waited for a worker', async () => {
     const { task, turn } = await platform.client.createTask({ agent: 'played', input: 'go' })
     const beganAt = Date.now()
@@ -240,13 +240,13 @@ describe('why a task took long is told', () => {
 
   test('when its worker died, and when an attempt failed', async () => {
     const task = await died()
-    expect(await logged(task, 'the worker of a turn is gone')).toMatchObject({ attempt: 1, deaths: 1 })
-    expect(await logged(task, 'attempt failed; the turn is tried again')).toMatchObject({ attempt: 2, error: { message: 'once' } })
+    expect(await logged(task, 'the worker of a turn died')).toMatchObject({ attempt: 1, deaths: 1 })
+    expect(await logged(task, 'attempt failed; the turn will be retried')).toMatchObject({ attempt: 2, error: { message: 'once' } })
     expect(await logged(task, 'turn ended')).toMatchObject({ attempt: 3, deaths: 1, failures: 1 })
   })
 })
 
-test('nothing that people say, and nothing that lets somebody in, is in a log', async () => {
+test('no text of people, key or token is in a log', async () => {
   const { task } = await createWith(
     { authorization: `Bearer ${secrets.key}` },
     { agent: 'echo', input: secrets.input, name: secrets.input },
@@ -394,7 +394,7 @@ async function dieAndRetry(): Promise<Task> {
 async function refuse(): Promise<void> {
   const kept = rawRequest('GET /healthz', { headers: { connection: '' } })
   await sendRaw(platform.url, [Buffer.concat(Array<Buffer>(headLimits.requestsUnderWay + 1).fill(kept))], { untilClosed: true })
-  expect((await platform.client.post('/v1/tasks', { agent: 'nobody' })).status).toBe(422)
+  expect((await platform.client.post('/v1/tasks', { agent: 'unknown' })).status).toBe(422)
   expect((await platform.client.get('/v1/tasks/%zz')).status).toBe(400)
 }
 
@@ -458,7 +458,7 @@ async function scrapeAll(): Promise<Map<string, number>> {
   return new Map(series.map(line => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
 }
 
-/** Of a histogram, how often it was told something. */
+/** The number of observations of a histogram. */
 function totalOf(scraped: Map<string, number>, name: string): number {
   const ours = [...scraped].filter(([series]) => [name, `${name}_count`].includes(series.replace(/\{.*/, '')))
   return ours.reduce((sum, [, value]) => sum + value, 0)

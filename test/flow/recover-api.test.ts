@@ -65,10 +65,10 @@ test('a cancel that was committed but not announced is announced with the ends o
   const canceling = platform
     .clientOf(other)
     .cancel(task.id)
-    .catch(() => 'nobody answered')
+    .catch(() => 'no response')
   await announcing
   await other.kill()
-  expect(await canceling).toBe('nobody answered')
+  expect(await canceling).toBe('no response')
   await viewer.ended
   expect((await platform.client.messages(task.id)).at(-1)).toMatchObject({ status: 'aborted', content: { text: 'so far' } })
   expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
@@ -84,13 +84,13 @@ test('a cancel that was begun and lost its API is completed by another, with its
   const canceling = platform
     .clientOf(other)
     .cancel(task.id, 'enough')
-    .catch(() => 'nobody answered')
+    .catch(() => 'no response')
   await fencing
-  // Decided, but not done: nobody is told yet how it ends.
+  // Decided, but not done: no response shows the outcome yet.
   expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'running' }])
   expect((await platform.client.detail(task.id)).turns[0]).not.toHaveProperty('error')
   await other.kill()
-  expect(await canceling).toBe('nobody answered')
+  expect(await canceling).toBe('no response')
   await viewer.ended
   const error = { code: 'canceled', message: 'enough' }
   expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'canceled', stopReason: 'aborted', error }])
@@ -106,7 +106,7 @@ test('an end for another reason that lost its API is completed as what it was', 
   const viewer = watch(task.id, { urls: [platform.url] })
   await viewer.until('the beginning', ({ text }) => text() === 'so far')
   const before = await metric(platform.url, 'rivulet_turns_canceled_total')
-  const error = { code: 'deadline_exceeded', message: 'The turn did not end in time' }
+  const error = { code: 'deadline_exceeded', message: 'The turn exceeded its deadline' }
   // What an API commits first, before it dies.
   await platform.pg.query("update turns set canceling = true, stop_reason = 'error', error = $2 where task = $1", [task.id, error])
   await viewer.ended
@@ -126,10 +126,10 @@ test('a turn that interrupts makes the announcement that its API owed', async ()
   const interrupting = platform
     .clientOf(other)
     .addTurn(task.id, body)
-    .catch(() => 'nobody answered')
+    .catch(() => 'no response')
   await announcing
   await other.kill()
-  expect(await interrupting).toBe('nobody answered')
+  expect(await interrupting).toBe('no response')
   await viewer.ended
   const { turns } = await platform.client.waitForEnd(task.id)
   expect(turns.map(({ status }) => status)).toEqual(['canceled', 'completed'])
@@ -155,14 +155,14 @@ test('a request under a key whose commit was not answered is carried out once: t
 test('of three APIs one at a time repairs, and jobs that were lost are sent once', async () => {
   const others = await Promise.all([startOther(), startOther()])
   const urls = [platform.url, ...others.map(({ url }) => url)]
-  await platform.client.post('/internal/hello', { worker: 'nobody', agents: [{ name: 'idle', description: '' }] })
+  await platform.client.post('/internal/hello', { worker: 'none', agents: [{ name: 'idle', description: '' }] })
   const tasks = await Promise.all(Array.from({ length: 20 }, () => platform.client.createTask({ agent: 'idle', input: 'x' })))
   const jobs = (dispatch: number) => platform.redis.keys(`${platform.keys.queuePrefix}:idle:*_${dispatch}`)
   await until('every job is there', async () => (await jobs(1)).length === tasks.length)
   const before = await metric(urls, 'rivulet_reconciler_repairs_total', { kind: 'job' })
   await platform.redis.del(...(await platform.redis.keys(`${platform.keys.queuePrefix}:idle:*`)))
   await until('every job is there again', async () => (await jobs(2)).length === tasks.length)
-  // Three rounds of each: whoever else thinks that something is lost would have said so.
+  // Three rounds of each: another reconciler that found something lost would have logged it.
   for (let i = 0; i < 60; i += 1) {
     const { rows } = await platform.pg.query(
       "select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())",

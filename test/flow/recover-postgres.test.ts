@@ -1,4 +1,4 @@
-/** Postgres away, frozen, and restarting: callers are told to come back, running turns go on, and nothing is run twice. */
+/** Postgres unavailable, frozen and restarting: callers get 503, running turns continue, and no turn runs twice. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { faultsOfViewers } from '../support/judge-viewers.ts'
@@ -11,7 +11,7 @@ import { faultsOf } from '../support/task-laws.ts'
 import { until } from '../support/until.ts'
 import { watch } from '../support/viewer.ts'
 
-/** The only API, and so the only reconciler: Postgres is as far from everybody as it is from this. */
+/** The only API, and so the only reconciler: no other process reaches Postgres. */
 let api: ApiProcess
 let client: Client
 let platform: Platform

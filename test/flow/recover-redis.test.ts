@@ -41,11 +41,11 @@ describe('Redis', () => {
     expect(after.gaps - before.gaps).toBeGreaterThanOrEqual(3)
     const reopened = linesSaying('log reopened after it lost entries').map(({ task, turn }) => [task, turn])
     expect(reopened).toEqual(expect.arrayContaining(tasks.slice(0, 3).map(task => [task, 1])))
-    const gaps = linesSaying('viewers were sent a snapshot').map(({ task, turn, reason, viewers: count }) => [task, turn, reason, count])
+    const gaps = linesSaying('sent a snapshot to viewers').map(({ task, turn, reason, viewers: count }) => [task, turn, reason, count])
     expect(gaps).toEqual(expect.arrayContaining(tasks.slice(0, 3).map(task => [task, 1, 'gap', 1])))
   })
 
-  test.skipIf(!hasNativeRedis)('is away for longer than a lease, and comes back with its data: everything waits for it', async () => {
+  test.skipIf(!hasNativeRedis)('is unavailable for longer than a lease, and returns with its data: everything waits for it', async () => {
     const before = await counts()
     const { tasks, viewers } = await beBusy()
     await redis.kill()
@@ -126,7 +126,7 @@ describe('Redis', () => {
     expect(await faultsOfViewers({ ...platform, redis: redis.client }, [viewer], { log: false, isDisturbed: true })).toEqual([])
   })
 
-  test('answers a worker, and the reply is lost: each word stands in the log once', async () => {
+  test('replies to a worker, and the reply is lost: each delta is in the log once', async () => {
     const proxy = await startProxy(redis.url)
     onTestFinished(() => proxy.close())
     const counting = defineAgent('counting', async turn => {

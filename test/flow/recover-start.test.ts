@@ -1,4 +1,4 @@
-/** Starting in any order: whoever is first waits for the others, without being started again. */
+/** Processes start in any order: each waits for the others, without a restart. */
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
@@ -26,7 +26,7 @@ test('a worker first, then an API, then Postgres, then Redis', async () => {
   postgres.down()
   const port = await freePort()
   const isWorking = platform.startWorker({ RIVULET_URL: `http://127.0.0.1:${port}`, REDIS_URL: redis.url })
-  await until('the worker waits', () => platform.workers[0]?.lines.some(({ msg }) => msg === 'the server does not answer yet'))
+  await until('the worker waits', () => platform.workers[0]?.lines.some(({ msg }) => msg === 'the server does not respond yet; retrying'))
   const api = await platform.startApi({ port, env: { REDIS_URL: redis.url, DATABASE_URL: postgres.url }, untilReady: false })
   const client = platform.clientOf(api)
   expect((await client.get('/healthz')).status).toBe(200)

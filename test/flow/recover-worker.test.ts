@@ -1,4 +1,4 @@
-/** Workers that vanish, freeze and come back: somebody else takes over, and what is late gets nowhere. */
+/** Workers that die, freeze and wake: another worker takes over, and late writes are rejected. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { faultsOfViewers } from '../support/judge-viewers.ts'
 import { metric } from '../support/metrics.ts'

@@ -1,4 +1,4 @@
-/** Another try: after a failure, and after a death, which are counted apart. Nobody ever sees two attempts at once. */
+/** Retries after a failure and after a death, which are counted separately. No viewer ever sees two attempts at once. */
 import { emptyState, messagesOf, type TaskState } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -36,7 +36,7 @@ describe('a failed attempt', () => {
     expect(attemptsSeen(viewer)).toEqual([1, 2])
     expect(await platform.client.messages(task.id)).toMatchObject([{}, { index: 1, attempt: 2, content: { text: 'second try' } }])
     expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
-    expect(linesAbout(task.id, 'attempt failed; the turn is tried again')).toMatchObject([{ turn: 1, attempt: 1 }])
+    expect(linesAbout(task.id, 'attempt failed; the turn will be retried')).toMatchObject([{ turn: 1, attempt: 1 }])
   })
 
   test('is tried as often as the task allows, and told each time', async () => {
@@ -118,7 +118,7 @@ describe('a worker that dies', () => {
     expect(await platform.client.messages(poison.id)).toMatchObject([{ status: 'failed', content: { text: 'poison' } }])
     expect(successor.hasExited()).toBe(false)
     expect(await metric(platform.url, 'rivulet_worker_deaths_total')).toBe(before + 6)
-    expect(linesAbout(poison.id, 'the worker of a turn is gone').map(({ turn, deaths }) => [turn, deaths])).toEqual([
+    expect(linesAbout(poison.id, 'the worker of a turn died').map(({ turn, deaths }) => [turn, deaths])).toEqual([
       [1, 1],
       [1, 2],
       [1, 3],

@@ -1,4 +1,4 @@
-/** Somebody else's runner in our turns: one provider and one set of hooks for a whole process, known by their shape alone. */
+/** A runner of another SDK in our turns: one provider and one set of hooks for a whole process, known by their shape alone. */
 import { EventEmitter } from 'node:events'
 import type { Message } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
@@ -42,7 +42,7 @@ const asker = {
   },
 }
 
-test('[item 116] [item 119] a provider streams through the turn, and who asked it still gets the whole response', async () => {
+test('a provider streams through the turn, and who asked it still gets the whole response', async () => {
   let response: unknown
   const { messages, log } = await run('provider', async () => {
     const model = await streamThroughTurn({ getModel: () => parrot }).getModel()
@@ -57,7 +57,7 @@ test('[item 116] [item 119] a provider streams through the turn, and who asked i
   })
 })
 
-test('[item 117] the provider tells what the model says, the hooks tell tools and handoffs, and nothing is told twice', async () => {
+test('the provider streams the output of the model, the hooks stream tools and handoffs, and nothing is sent twice', async () => {
   const runner = new EventEmitter()
   tellTurn(runner as unknown as RunnerLike)
   const { messages, notices } = await run('hooks', async () => {
@@ -77,7 +77,7 @@ test('[item 117] the provider tells what the model says, the hooks tell tools an
   expect(notices).toEqual([['agent.handoff', { from: 'a', to: 'b' }]])
 })
 
-test('[item 118] turns that run at the same time share the provider, and none hears another', async () => {
+test('turns that run at the same time share the provider, and none hears another', async () => {
   const provider = streamThroughTurn({ getModel: () => parrot })
   const agent = defineAgent(
     'shared',

@@ -185,7 +185,7 @@ describe('an attempt', () => {
 })
 
 describe('the server', () => {
-  test('remembers for who holds the turn, once, and tells whoever claims it next', async () => {
+  test('stores a step for the worker that holds the turn, once, and returns it to the worker that claims the turn next', async () => {
     const { claim, remember, release, turn, task } = await openTurn()
     expect(await claim('one')).toMatchObject({ answer: 'claimed', steps: [] })
     expect(await remember('one', 'a', '1')).toBe('remembered')
@@ -228,8 +228,8 @@ describe('the server', () => {
 
   /** A turn that no worker but the test itself can take. */
   async function openTurn() {
-    await ask('hello', { worker: 'test', agents: [{ name: 'nobody', description: '' }] })
-    const { task, turn } = await platform.client.createTask({ agent: 'nobody' })
+    await ask('hello', { worker: 'test', agents: [{ name: 'stepping', description: '' }] })
+    const { task, turn } = await platform.client.createTask({ agent: 'stepping' })
     let [epoch, held] = [0, '']
     return {
       task: task.id,
@@ -259,7 +259,7 @@ describe('the server', () => {
   }
 })
 
-/** A place outside that counts what it is told; `answer` decides whether the teller hears of it, and when. */
+/** An external system that counts its calls; `answer` decides whether and when the caller gets a response. */
 async function listen(answer: (what: string, count: number, pid: number) => Promise<boolean>) {
   const told: string[] = []
   const count = (what: string) => told.filter(each => each === what).length

@@ -1,4 +1,4 @@
-/** Processes that are told to stop, or stand still for a while: what they hold is given back or kept, and counts against nobody. */
+/** Processes that stop, or freeze for a while: their turns are released or kept, and no attempt is counted. */
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => platform.close())
 
 test('an API that stood still longer than a lease takes nothing from a worker that could not be heard', async () => {
-  await platform.client.post('/internal/hello', { worker: 'nobody', agents: [{ name: 'idle', description: '' }] })
+  await platform.client.post('/internal/hello', { worker: 'none', agents: [{ name: 'idle', description: '' }] })
   const { task } = await platform.client.createTask(scripted([repeat(20, say(0, '.'), rest(100))]))
   await untilSpeaking(task.id)
   for (const process of [platform.workers[0], platform.apis[0]]) process?.freeze()
@@ -57,7 +57,7 @@ test('an API that stops refuses requests on open connections in the one shape of
     ),
   )
   client.write(Buffer.concat([Buffer.from('{}'), rawRequest('GET /v1/agents', { headers: keptOpen })]))
-  await until('it answers both', () => /HTTP\/1.1 400.*HTTP\/1.1 503.*\}\}/s.test(received))
+  await until('it responds to both', () => /HTTP\/1.1 400.*HTTP\/1.1 503.*\}\}/s.test(received))
   const [, refusal = ''] = received.split(/(?=HTTP\/1\.1 503)/)
   const [head = '', body = ''] = refusal.split('\r\n\r\n')
   const headers = Object.fromEntries(head.split('\r\n').flatMap(line => [line.toLowerCase().split(': ')].filter(pair => pair.length === 2)))
@@ -67,7 +67,7 @@ test('an API that stops refuses requests on open connections in the one shape of
   expect(await stopped).toEqual({ code: 0, signal: null })
 })
 
-test('a worker that is told to stop finishes what it can and gives back the rest, uncounted', async () => {
+test('a worker that gets SIGTERM finishes the turns that end in time and releases the rest, uncounted', async () => {
   const [first] = platform.workers
   const short = await platform.client.createTask(scripted([say(0, 'a'), rest(2_000), say(0, 'b')], { input: 'short' }))
   const long = await Promise.all(
@@ -86,7 +86,7 @@ test('a worker that is told to stop finishes what it can and gives back the rest
     expect(turns).toMatchObject([{ status: 'queued', attempt: 0 }])
     expect(await platform.client.messages(task.id)).toMatchObject([{ author: 'user' }, { status: 'streaming', content: { text: 'half' } }])
   }
-  // Canceled before anybody takes it again: what it had said is there, and aborted.
+  // Canceled before another worker claims it: its output is stored, as aborted.
   const [canceled, ...others] = long.map(({ task }) => task.id)
   await platform.client.cancel(canceled ?? '')
   expect(await platform.client.messages(canceled ?? '')).toMatchObject([
@@ -106,7 +106,7 @@ test('a worker that is told to stop finishes what it can and gives back the rest
   expect((await platform.client.waitForEnd(waiting.task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
 })
 
-test('an API that is told to stop exits cleanly, and what it had accepted runs', async () => {
+test('an API that gets SIGTERM exits cleanly, and its accepted turns run', async () => {
   const api = await platform.startApi()
   const { task } = await platform.clientOf(api).createTask({ agent: 'echo', input: 'one more' })
   expect(await api.kill('SIGTERM')).toEqual({ code: 0, signal: null })

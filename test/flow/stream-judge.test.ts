@@ -26,7 +26,7 @@ describe.each<[string, Spoil]>([
   ['a connection catches up twice', journal => addWire(journal, 'caught_up')],
   ['something comes after the end', journal => void framesOf(journal).push(...framesOf(journal).slice(-2, -1))],
   ['a viewer joins without a snapshot', journal => void journal.connections[0]?.frames.shift()],
-  ['nobody says when to come back', journal => void journal.connections[0]?.retries.pop()],
+  ['a retry is missing', journal => void journal.connections[0]?.retries.pop()],
   ['something is no frame', journal => void journal.connections[0]?.oddities.push('{"id":"1-1"}')],
   ['the end is missing', journal => void journal.connections.pop()],
 ])('when %s', (_, spoil) => {

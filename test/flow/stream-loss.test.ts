@@ -1,4 +1,4 @@
-/** Redis forgets, is filled with rubbish or goes away while viewers watch: they are told so, and none of them ends with a wrong word. */
+/** Redis loses data, contains garbage or is unavailable while viewers watch: they receive snapshots, and none of them ends with a wrong text. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { faultsOfViewers } from '../support/judge-viewers.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
@@ -50,7 +50,7 @@ describe('pushes that are lost', () => {
   })
 })
 
-describe('entries of somebody else in a log', () => {
+describe('foreign entries in a log', () => {
   const foreign = (task: string): [string, string[]][] => {
     const event = { type: 'custom', task, turn: 1, attempt: 1, at: 0, name: 'n', data: 1 }
     return [
@@ -78,7 +78,7 @@ describe('entries of somebody else in a log', () => {
   }
 
   test.each(foreign(crypto.randomUUID()).map(([name], i) => [name, i] as const))(
-    '[input 49] %s: nobody is told of it, nothing stops',
+    '[input 49] %s: no viewer receives it, nothing stops',
     async (_, i) => {
       const { task } = await platform.client.createTask(scripted([repeat(15, say(0, 'word '), rest(20))], { input: 'go' }))
       const bystander = await platform.client.createTask(scripted([repeat(15, say(0, 'other '), rest(20))]))
@@ -144,7 +144,7 @@ describe('a Redis that forgets everything', () => {
     }
   })
 
-  test.each([1, 2, 3])('in the middle of streams: all end right, and nobody misses anything silently (%i)', async seed => {
+  test.each([1, 2, 3])('in the middle of streams: all end right, and no viewer misses an event silently (%i)', async seed => {
     const random = seededRandom(seed)
     const tasks = await Promise.all(
       Array.from({ length: 6 }, async () => {
@@ -183,7 +183,7 @@ describe.skipIf(!hasNativeRedis)('a Redis that loses the end of its file', () =>
     for (const viewer of viewers) expect(textsOf(viewer)).toEqual(['go', 'word '.repeat(60), 'end'])
   })
 
-  test('with the end of a turn in it: nobody waits for an end that was told already, or ends with half a text', async () => {
+  test('with the end of a turn in it: no viewer waits for an end that was sent already, or ends with half a text', async () => {
     const { task } = await platform.client.createTask(scripted([repeat(12, say(0, 'word '), rest(20))], { input: 'go' }))
     const viewers = platform.urls.map(url => watch(task.id, { urls: [url], query: '?from=start' }))
     await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text().length > 10)))
@@ -223,7 +223,7 @@ describe.skipIf(!hasNativeRedis)('a Redis that loses the end of its file', () =>
     expect(await judged([...viewers, ...joined, ...resumed])).toEqual([])
   })
 
-  test('or loses all of it while nobody speaks: no cursor goes back, and what is said then is heard', async () => {
+  test('or loses all of it while no turn runs: no cursor goes back, and viewers receive later output', async () => {
     const { task } = await platform.client.createTask(scripted([say(0, 'so far'), rest(3_000), say(0, ' and on')], { input: 'go' }))
     const viewers = platform.urls.map(url => watch(task.id, { urls: [url], query: '?from=start' }))
     await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text() === 'so far')))
@@ -234,7 +234,7 @@ describe.skipIf(!hasNativeRedis)('a Redis that loses the end of its file', () =>
     for (const viewer of viewers) expect(textsOf(viewer)).toEqual(['go', 'so far and on'])
   })
 
-  test('or is away for a while: whoever comes is told to come back, and whoever is there hears the rest', { timeout: 90_000 }, async () => {
+  test('or is unavailable for a while: new viewers get 503, and connected viewers receive the rest', { timeout: 90_000 }, async () => {
     const { task } = await platform.client.createTask(scripted([repeat(60, say(0, 'word '), rest(25))], { input: 'go' }))
     const quiet = await platform.client.createTask(scripted([say(0, 'x')]))
     const viewers = platform.urls.map(url => watch(task.id, { urls: [url] }))

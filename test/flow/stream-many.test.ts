@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-test('[item 98] fifty tasks at once to two hundred viewers, who come, go and come back as they like', { timeout: 120_000 }, async () => {
+test('fifty tasks at once to two hundred viewers, who come, go and come back as they like', { timeout: 120_000 }, async () => {
   const random = seededRandom(50)
   const viewers: Viewer[] = []
   const tasks = await Promise.all(
@@ -39,7 +39,7 @@ test('[item 98] fifty tasks at once to two hundred viewers, who come, go and com
   for (const viewer of viewers) expect(viewer.state().turns.map(({ status }) => status)).toEqual(['completed', 'completed'])
 })
 
-test('[B35] a viewer who is cut at any event, or at every event, misses none and hears none twice', { timeout: 90_000 }, async () => {
+test('a viewer who is cut at any event, or at every event, misses none and hears none twice', { timeout: 90_000 }, async () => {
   const steps = [
     start(0, { type: 'text', text: 'Begin: ' }),
     repeat(12, say(0, 'word '), rest(25)),

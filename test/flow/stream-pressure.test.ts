@@ -1,4 +1,4 @@
-/** Readers that are too slow, conversations that are too long, and an API that stops: nobody else notices, and nobody is told a wrong word. */
+/** Slow readers, long conversations, and an API that stops: other viewers are not affected, and none receives a wrong text. */
 import { type ClientRequest, request } from 'node:http'
 import { connect } from 'node:net'
 import { messagesOf, type Snapshot, text } from '@rivulet/protocol'
@@ -26,7 +26,7 @@ describe('readers who stop reading', () => {
   // More than any kernel keeps for a socket, and stays open until it is canceled.
   const flood = [repeat(count, say(0, word)), rest(600_000)]
 
-  test('cost the process next to nothing, hold nobody up, and go on from a snapshot', { timeout: 120_000 }, async () => {
+  test('cost the process next to nothing, delay no other viewer, and continue from a snapshot', { timeout: 120_000 }, async () => {
     const api = await platform.startApi({ env: collectingOptions })
     const alone = await floodWith(0)
     const crowded = await floodWith(12)
@@ -52,7 +52,7 @@ describe('readers who stop reading', () => {
       expect(viewer.text() === word.repeat(count)).toBe(true)
     }
     const said = await until('it is logged', () =>
-      api.lines.find(({ msg, reason }) => msg === 'viewers were sent a snapshot' && reason === 'slow'),
+      api.lines.find(({ msg, reason }) => msg === 'sent a snapshot to viewers' && reason === 'slow'),
     )
     expect(said).toMatchObject({ task: crowded.task, turn: 1 })
     for (const viewer of crowded.readers) expect(viewer.journal.connections).toHaveLength(1)
@@ -74,6 +74,7 @@ describe('readers who stop reading', () => {
   test.each([
     ['as events', ''],
     ['in the words of the AI SDK', '?format=ai-sdk'],
+    ['as task messages of Agentex', '?format=agentex'],
   ])('share one snapshot of a long turn, %s, also while the turn speaks on', { timeout: 120_000 }, async (_, query) => {
     const api = await platform.startApi({ env: { ...collectingOptions, MAX_VIEWER_STALL_MS: '600000' } })
     const steps = [repeat(130, say(0, word)), start(1, text()), repeat(600, say(1, 'and so on '), rest(100)), rest(600_000)]
@@ -146,7 +147,7 @@ describe('a snapshot', () => {
     expect(running.messages.filter(({ turn }) => turn === 6)).toHaveLength(2)
     expect(running.messages.map(({ index }) => index)).toEqual(running.messages.map((_, i) => running.messagesFrom + i))
     expect(JSON.stringify(running.messages.filter(({ turn }) => turn < 6)).length).toBeLessThan(MiB)
-    // What a snapshot leaves out, and what it holds of the running turn, is had by asking for messages.
+    // GET …/messages returns what a snapshot leaves out, and the messages of the running turn.
     const all = await platform.client.messages(task.id)
     expect(all.slice(running.messagesFrom)).toEqual(running.messages)
     expect(all.slice(0, 10)).toEqual(rows)
@@ -167,8 +168,10 @@ describe('a snapshot', () => {
   }
 })
 
-describe('an API that is told to stop', () => {
-  test('sends its viewers to another, where they miss nothing, and waits for nobody who does not listen', { timeout: 90_000 }, async () => {
+describe('an API that gets SIGTERM', () => {
+  test('sends its viewers to another, where they miss nothing, and does not wait for viewers that do not read', {
+    timeout: 90_000,
+  }, async () => {
     const third = await platform.startApi()
     const { task } = await platform.client.createTask(scripted([repeat(200, say(0, 'word '), rest(20))], { input: 'go' }))
     const viewers = Array.from({ length: 120 }, () => watch(task.id, { urls: [third.url, platform.url] }))

@@ -1,4 +1,4 @@
-/** Viewers of tasks whose logs are trimmed and expire under them: with a log, part of a log or none, everyone is told the same. */
+/** Viewers of tasks whose logs are trimmed and expire under them: with a log, part of a log or none, all of them receive the same. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messagesOf } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -19,7 +19,7 @@ afterAll(() => platform.close())
 
 const words = (count: number) => [repeat(count, say(0, 'word '), rest(25))]
 
-test('whoever joins at any moment of a task, while it runs, ends and expires, ends with what is stored', async () => {
+test('a viewer that joins at any moment of a task, while it runs, ends and expires, ends with the stored messages', async () => {
   const { task } = await platform.client.createTask(scripted(words(10), { input: 'go' }))
   const viewers = await arriveUntil(task.id, async () => (await platform.redis.exists(platform.keys.stream(task.id))) === 0)
   expect(await faultsOfViewers(platform, viewers, { log: false })).toEqual([])
@@ -27,7 +27,7 @@ test('whoever joins at any moment of a task, while it runs, ends and expires, en
   expect(new Set(viewers.map(beginning))).toEqual(new Set(['join', 'gap', 'log']))
 })
 
-test('whoever joins at any moment of a conversation whose first turns are trimmed ends with what is stored', {
+test('a viewer that joins at any moment of a conversation whose first turns are trimmed ends with the stored messages', {
   timeout: 90_000,
 }, async () => {
   const { task } = await platform.client.createTask(scripted(words(4), { input: 'one' }))
@@ -79,7 +79,7 @@ test('a turn that waits is not forgotten when what was said before it is trimmed
   await platform.client.addTurn(task.id, { input: 'three', params: { steps: words(2) } })
   await platform.client.waitForTask(task.id, ({ turns }) => turns[1]?.attempt === 2)
   await until('the first turn is trimmed', async () => (await platform.log(task.id)).every(({ event }) => event.turn > 1))
-  // Fresh feeds: nobody has watched this task before.
+  // Fresh feeds: no viewer has watched this task before.
   const viewers = platform.urls.map(url => watch(task.id, { urls: [url] }))
   expect(await faultsOfViewers(platform, viewers, { log: false })).toEqual([])
   for (const viewer of viewers) expect(viewer.state().turns.map(({ status }) => status)).toEqual(['completed', 'completed', 'completed'])

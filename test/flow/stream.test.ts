@@ -1,4 +1,4 @@
-/** What a viewer is told of a task: from where on, until when, and in which frames. */
+/** What a viewer receives of a task: from which event to which, and in which frames. */
 import { createClient } from '@rivulet/client'
 import type { Event } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -59,7 +59,7 @@ describe('a viewer', () => {
     expect(types(viewer).slice(-3)).toEqual(['turn.finished', 'caught_up', 'end'])
   })
 
-  test('[input 42] [B35] who comes when it is over gets a snapshot and the end', async () => {
+  test('[input 42] who comes when it is over gets a snapshot and the end', async () => {
     const { task, messages } = await ended([say(0, 'all said')])
     const viewer = watch(task.id, { urls: platform.urls })
     expect(await faultsOfViewers(platform, [viewer])).toEqual([])
@@ -68,7 +68,7 @@ describe('a viewer', () => {
     expect(viewer.frames().at(-1)?.data).toMatchObject({ type: 'end', status: 'completed' })
   })
 
-  test('[B35] who resumes at any cursor hears exactly what came after it, by header or by query, at either API', async () => {
+  test('who resumes at any cursor hears exactly what came after it, by header or by query, at either API', async () => {
     const { task } = await ended([repeat(6, say(0, 'x'), rest(10))])
     const log = await platform.log(task.id)
     for (const [place, { cursor }] of log.entries()) {
@@ -162,7 +162,7 @@ describe('a viewer', () => {
     }
   })
 
-  test('[item 120] hears what an agent notices by itself, among its words', async () => {
+  test('hears what an agent notices by itself, among its words', async () => {
     const { task } = await ended([{ custom: { name: 'progress', data: { percent: 50 } } }, say(0, 'done')])
     const viewer = watch(task.id, { urls: platform.urls, query: '?from=start' })
     await viewer.ended
@@ -295,12 +295,12 @@ describe('creating and streaming in one request', () => {
   })
 
   test('a request that is refused is refused as ever', async () => {
-    const answer = await platform.client.post<ErrorAnswer>('/v1/tasks', { agent: 'nobody' }, { accept: 'text/event-stream' })
+    const answer = await platform.client.post<ErrorAnswer>('/v1/tasks', { agent: 'unknown' }, { accept: 'text/event-stream' })
     expect([answer.status, answer.body.error.code]).toEqual([422, 'unknown_agent'])
   })
 })
 
-test('[item 95] what a turn has said so far can be read while it is said, and is what a viewer holds', async () => {
+test('what a turn has said so far can be read while it is said, and is what a viewer holds', async () => {
   const { task } = await platform.client.createTask(scripted([say(0, 'so far'), rest(60_000)], { input: 'go' }))
   const viewer = watch(task.id, { urls: platform.urls })
   await viewer.until('hears it', ({ text }) => text() === 'so far')

@@ -16,7 +16,7 @@ afterAll(() => platform.close())
 
 const long = [say(0, 'so far'), rest(60_000), say(0, ', and never this')]
 
-test('[item 89] a task is accepted with its turn, runs, and its messages are stored', async () => {
+test('a task is accepted with its turn, runs, and its messages are stored', async () => {
   const { status, body } = await platform.client.post<Accepted>('/v1/tasks', {
     agent: 'echo',
     input: 'hello, world',
@@ -118,7 +118,7 @@ describe('Idempotency-Key', () => {
     await platform.client.cancel(task.id)
   })
 
-  test('[input 34] while the first request is in flight, the second is told to come back', async () => {
+  test('[input 34] while the first request is in flight, the second gets 409 and Retry-After', async () => {
     const first = await platform.pg.connect()
     try {
       await first.query('begin')
@@ -134,7 +134,7 @@ describe('Idempotency-Key', () => {
 
   test('a request that failed is not remembered', async () => {
     const headers = { 'idempotency-key': 'failed-first' }
-    expect((await platform.client.post('/v1/tasks', { agent: 'nobody-knows-me' }, headers)).status).toBe(422)
+    expect((await platform.client.post('/v1/tasks', { agent: 'never-registered' }, headers)).status).toBe(422)
     expect((await platform.client.post('/v1/tasks', { agent: 'echo', input: 'now' }, headers)).status).toBe(201)
   })
 })
@@ -190,7 +190,7 @@ describe('input to a task that is busy', () => {
     expect((await platform.client.waitForEnd(task.id)).turns.at(-1)?.status).toBe('completed')
   })
 
-  test('[B47] interrupt: what runs is canceled with what it has said, and the new turn runs', async () => {
+  test('interrupt: what runs is canceled with what it has said, and the new turn runs', async () => {
     const { task } = await platform.client.createTask(scripted(long, { input: 'one' }))
     await untilSaid(task.id, 'so far')
     await platform.client.addTurn(task.id, { input: 'waiting', params: { steps: [] } })

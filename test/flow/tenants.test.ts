@@ -1,5 +1,5 @@
 /**
- * Every route of the running API, tried by everybody who may not: another tenant, no key, every kind of wrong key, every missing scope, the token
+ * Every route of the running API, called by every caller that may not: another tenant, no key, every kind of wrong key, every missing scope, the token
  * of another task, the token without the right. The routes are those that the API says it has; one without a row here fails.
  */
 import { randomUUID } from 'node:crypto'
@@ -15,7 +15,7 @@ const pepper = 'a pepper that is long enough for this test'
 const env = { RIVULET_KEY: root, RIVULET_WORKER_KEY: 'the-worker-key-of-this-test', KEY_PEPPER: pepper, LOG_LEVEL: 'trace' }
 
 type Row = {
-  /** Null for what anybody may see. */
+  /** Null for a public route. */
   scope: Scope | null
   token?: TokenRight
   body?: unknown
@@ -95,7 +95,7 @@ function makeKey(tenant: string, scopes: Scope[], expiresAt?: Date): Promise<Mad
 
 type Reply = { status: number; headers: Record<string, string>; body: string }
 
-/** What is in it by chance is taken out: two answers that are the same are equal. */
+/** Random values are removed, so that two equal responses compare equal. */
 async function ask(route: string, { id = '', key, body, query = '', url = platform.url }: AskOptions = {}): Promise<Reply> {
   const [method = '', path = ''] = route.split(' ')
   const leaving = new AbortController()
@@ -177,7 +177,7 @@ describe.each(guarded)('%s', (route, { scope, token, body, answer }) => {
     expect(itself.status).toBe(token ? answer : 403)
   })
 
-  test('answers who may', async () => {
+  test('serves an allowed caller', async () => {
     for (const held of holders) {
       expect([held, (await ask(route, { id: await newTask(), body, key: narrow.get(held)?.key })).status]).toEqual([held, answer])
     }
@@ -196,7 +196,7 @@ describe.each(ofOneTask)('%s', (route, { body, token, answer }) => {
     }
   })
 
-  test('[input 32] answers another tenant as if there were no such task', async () => {
+  test('[input 32] responds to another tenant as if the task did not exist', async () => {
     const id = await newTask()
     const unknown = await ask(route, { id: randomUUID(), body, key: other.key })
     expect(codeOf(unknown)).toEqual([404, 'task_not_found'])
@@ -290,7 +290,7 @@ describe('a token', () => {
 })
 
 describe('a key that is revoked', () => {
-  test('has its streams ended within 30 s, those of its tokens too, and nobody else’s', async () => {
+  test('has its streams ended within 30 s, those of its tokens too, and no others', async () => {
     const doomed = await makeKey('acme', ['tasks:read'])
     const id = await newTask()
     const token = await tokenFor(id, ['read'], 3_600, doomed.key)

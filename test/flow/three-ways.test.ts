@@ -131,7 +131,7 @@ async function writeByHand(turn: Turn, updates: readonly Update[]): Promise<void
     else handles.push(await turn.send(update.content, update.metadata))
   }
 
-  /** By hand nobody opens a message for a delta that says nothing. */
+  /** A handler that writes by hand opens no message for an empty delta. */
   async function extend(index: number, said: Delta): Promise<void> {
     if (!handles[index] && isEmpty(said)) return
     handles[index] ??= turn.message(emptyContent(contentTypeOf(said.type)))

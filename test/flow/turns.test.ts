@@ -53,7 +53,7 @@ describe('turns of one task', () => {
 })
 
 describe('a failed attempt', () => {
-  test('[B38] is tried again after a pause, under the same indexes, and leaves nothing behind', async () => {
+  test('is tried again after a pause, under the same indexes, and leaves nothing behind', async () => {
     const attempts = {
       1: [say(0, 'first try'), say(1, 'more'), fail('not yet')],
       2: [say(0, 'second try'), fail('still not')],
@@ -81,7 +81,7 @@ describe('a failed attempt', () => {
     expect(pauses[1]).toBeGreaterThanOrEqual(1_600)
   })
 
-  test.each(modes)('[B28] that was the last one fails the turn and keeps what it said (%s)', async mode => {
+  test.each(modes)('that was the last one fails the turn and keeps what it said (%s)', async mode => {
     const steps = [
       start(0, { type: 'text', text: 'done' }),
       { done: { index: 0 } },
@@ -132,7 +132,7 @@ describe('time', () => {
 
   test('a turn that no worker takes runs out of it as well', async () => {
     await platform.client.post('/internal/hello', { worker: 'gone', agents: [{ name: 'idle', description: '' }] })
-    const { task, turns, messages } = await platform.client.finishedTask({ agent: 'idle', input: 'anybody?', timeoutMs: 300 })
+    const { task, turns, messages } = await platform.client.finishedTask({ agent: 'idle', input: 'hello?', timeoutMs: 300 })
     expect(turns).toMatchObject([{ status: 'failed', attempt: 0, error: { code: 'deadline_exceeded' } }])
     expect(messages).toEqual([])
     expect(await faultsOf(platform, task.id)).toEqual([])

@@ -17,7 +17,7 @@ afterAll(() => platform.close())
 const chunks = ['The ', 'answer ', 'is 42.']
 
 describe('auto send', () => {
-  test('[item 97] [item 99] [item 101] opens, streams and closes by itself, and answers the messages that are stored', async () => {
+  test('opens, streams and closes by itself, and returns the stored messages', async () => {
     let sent: AutoSent | undefined
     const { task, messages } = await run('auto', async turn => {
       sent = await turn.autoSend(chunks.map(chunk => delta(0, chunk)))
@@ -31,7 +31,7 @@ describe('auto send', () => {
     expect(types.filter(type => type !== 'message.delta')).toEqual(['message.started', 'message.finished'])
   })
 
-  test('[item 100] packs what was streamed as what it is', async () => {
+  test('packs what was streamed as what it is', async () => {
     const { messages } = await run('packing', turn =>
       turn
         .autoSend([
@@ -43,7 +43,7 @@ describe('auto send', () => {
     expect(messages.map(({ content }) => content)).toEqual([text('words'), data({ a: 1 }), toolRequest('c', 'add', { b: 2 })])
   })
 
-  test('[B37] closes the stream that it was given when the turn is canceled', async () => {
+  test('closes the stream that it was given when the turn is canceled', async () => {
     let isClosed = false
     let hasBegun = false
     async function* endless(): AsyncGenerator<Update> {
@@ -67,7 +67,7 @@ describe('auto send', () => {
 })
 
 describe('by hand', () => {
-  test('[item 102] [item 103] [item 104] [item 105] a message is open while its scope runs, and what is stored is what was sent', async () => {
+  test('a message is open while its scope runs, and what is stored is what was sent', async () => {
     const { task, messages } = await run('by-hand', turn =>
       turn.message(text(), async message => {
         for (const chunk of chunks) await message.append(chunk.toUpperCase())
@@ -80,7 +80,7 @@ describe('by hand', () => {
     expect(log.filter(({ type }) => type === 'message.finished')).toHaveLength(1)
   })
 
-  test('[item 106] the same chunks go to several places', async () => {
+  test('the same chunks go to several places', async () => {
     const counted: number[] = []
     const { messages } = await run('several', async turn => {
       const loud = turn.message(text())
@@ -94,7 +94,7 @@ describe('by hand', () => {
     expect(counted).toEqual(chunks.map(({ length }) => length))
   })
 
-  test('[B32] a message that was closed by hand is not closed again by its scope', async () => {
+  test('a message that was closed by hand is not closed again by its scope', async () => {
     const { task } = await run('twice', turn =>
       turn.message(text('a'), async message => {
         await message.append('b')
@@ -107,7 +107,7 @@ describe('by hand', () => {
   })
 })
 
-test('[item 119] a turn that nobody watches is complete, and stored', async () => {
+test('a turn without viewers is complete, and stored', async () => {
   const say: AgentHandler = async turn => {
     await turn.autoSend([...chunks.map(chunk => delta(0, chunk)), done(0)])
   }

@@ -95,8 +95,8 @@ describe.skipIf(!hasCurl)('skipped where there is no curl:', () => {
 
   test('each curl of the page about calling agents does what it says', async () => {
     const answers = await answersOf(shownIn('docs/calling-agents.md'), url)
-    const [streamed, created, named, , rejected, interrupting, canceled, first, again, aiSdk, , , byToken, refused] = answers
-    expect(answers).toHaveLength(14)
+    const [streamed, created, named, , rejected, interrupting, canceled, first, again, aiSdk, codingAgent, , , byToken, refused] = answers
+    expect(answers).toHaveLength(15)
     expect(wordsIn(streamed)).toBe('all in one request')
     expect(read(named).task.id).toBe(read(created).task.id)
     expect([read(created).turn.number, read(named).turn.number]).toEqual([1, 2])
@@ -106,6 +106,7 @@ describe.skipIf(!hasCurl)('skipped where there is no curl:', () => {
     expect(bodyOf(again)).toBe(bodyOf(first))
     expect([first, again].map(answer => answer?.includes('idempotent-replayed: true'))).toEqual([false, true])
     expect(aiSdk).toMatch(/"type":"text-delta"[\s\S]*data: \[DONE\]/)
+    expect(codingAgent).toMatch(/event: turn\n[\s\S]*"type":"assistant_text_delta"[\s\S]*"type":"turn_finished"[\s\S]*event: end\n/)
     expect(wordsIn(byToken)).toBe('for your eyes only')
     expect(read(refused).error.code).toBe('unknown_agent')
   })

@@ -59,7 +59,7 @@ describe('every limit', () => {
   const constants = Object.fromEntries([...Object.entries(protocol.headLimits), ...single])
   const settings = allVariables().filter(({ name }) => /^(MAX_|RATE_LIMIT_)/.test(name))
 
-  test('that is the same for everybody is there, with its number', () => {
+  test('that is fixed is there, with its number', () => {
     const known = Object.fromEntries([...told].filter(([name]) => !/^[A-Z_]+$/.test(name)))
     expect(known).toEqual(Object.fromEntries(Object.entries(constants).map(([name, value]) => [name, amountOf(name, value)])))
   })

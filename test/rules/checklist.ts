@@ -1,54 +1,61 @@
-/** The lines of test/checklist.md, the items that tests name, and what is wrong between them. Pure: sentences come out, in the order of the items. */
+/** The lines of test/checklist.md, the titles of the tests, and the faults between them, in the order of the items. */
 import { posix } from 'node:path'
+import { parseSync, Visitor } from 'vite'
 
-export type ChecklistLine = { item: string; where: string[]; whyNot: string | null }
+export type MappedTest = { path: string; title: string }
+
+export type ChecklistLine = { item: string; tests: MappedTest[]; whyNot: string | null }
 
 export type Checklist = {
   /** Every item that there is. */
   items: readonly string[]
   lines: readonly ChecklistLine[]
-  /** By the path of each test file. */
-  named: ReadonlyMap<string, readonly string[]>
+  /** The titles of each test file, by its path. */
+  titles: ReadonlyMap<string, ReadonlySet<string>>
 }
 
-/** The rows of its tables: the item, what it says, and links to tests or `no test:` and a reason. */
+/** The rows of its tables: the item, its meaning, and `[file](path) › title` for each test, or `no test:` and a reason. */
 export function readChecklist(page: string): ChecklistLine[] {
-  return Array.from(page.matchAll(/^\| (B?\d+) \|.*\| (.*) \|$/gm), ([, item = '', cell = '']) => ({
+  const rows = Array.from(page.matchAll(/^\| (B?\d+) \| (.*) \|$/gm), ([, item = '', cells = '']) => ({ item, cell: lastCellOf(cells) }))
+  return rows.map(({ item, cell }) => ({
     item,
-    where: Array.from(cell.matchAll(/\]\(([^)]+)\)/g), ([, path = '']) => posix.join('test', path)),
+    tests: cell.split('<br>').flatMap(entry => {
+      const [, path = '', title = ''] = /^\[[^\]]+\]\(([^)]+)\) › (.+)$/.exec(entry) ?? []
+      return title ? [{ path: posix.join('test', path), title: title.replaceAll('\\|', '|') }] : []
+    }),
     whyNot: /^no test: *(\S.*)$/.exec(cell)?.[1] ?? null,
   }))
 }
 
-/** `[item 89]` and `[B12]`, wherever they stand in a test that is run. */
-export function itemsNamedIn(source: string): string[] {
-  const lines = source.split('\n').filter(line => !/\.(skip|todo)\(/.test(line))
-  return lines.flatMap(line => Array.from(line.matchAll(/\[(?:item (\d+)|(B\d+))\]/g), ([, number, beyond]) => number ?? beyond ?? ''))
+function lastCellOf(cells: string): string {
+  return cells.split(/(?<!\\) \| /).at(-1) ?? ''
 }
 
-export function checklistFaults({ items, lines, named }: Checklist): string[] {
-  return [
-    ...items.flatMap(faultsOf),
-    ...lines.filter(({ item }) => !items.includes(item)).map(({ item }) => `${item} is no item`),
-    ...unknown(),
-  ]
+/** The texts of a test file, except the titles of tests that do not run. A title may be a row of `test.each`, so every text counts. */
+export function titlesIn(path: string, source: string): Set<string> {
+  const titles = new Set<string>()
+  const skipped = new Set<string>()
+  new Visitor({
+    Literal: ({ value }) => void (typeof value === 'string' && titles.add(value)),
+    TemplateLiteral: ({ start, end }) => void titles.add(source.slice(start + 1, end - 1)),
+    CallExpression({ callee, arguments: [title] }) {
+      const isSkipped =
+        callee.type === 'MemberExpression' && callee.property.type === 'Identifier' && /^(skip|todo)$/.test(callee.property.name)
+      if (isSkipped && title?.type === 'Literal' && typeof title.value === 'string') skipped.add(title.value)
+    },
+  }).visit(parseSync(path, source).program)
+  return new Set([...titles].filter(title => !skipped.has(title)))
+}
+
+export function checklistFaults({ items, lines, titles }: Checklist): string[] {
+  return [...items.flatMap(faultsOf), ...lines.filter(({ item }) => !items.includes(item)).map(({ item }) => `${item} is no item`)]
 
   function faultsOf(item: string): string[] {
     const [line, second] = lines.filter(each => each.item === item)
     if (!line) return [`${item} has no line`]
     if (second) return [`${item} has two lines`]
-    if (line.where.length === 0 && line.whyNot === null) return [`${item} says neither where nor why`]
-    if (line.whyNot !== null) return filesNaming(item).map(path => `${item} has no test, and is named in ${path}`)
-    return line.where.filter(path => !named.get(path)?.includes(item)).map(path => `${item} is not named in ${path}`)
-  }
-
-  function filesNaming(item: string): string[] {
-    return Array.from(named).flatMap(([path, names]) => (names.includes(item) ? [path] : []))
-  }
-
-  function unknown(): string[] {
-    return Array.from(named).flatMap(([path, names]) =>
-      names.filter(name => !items.includes(name)).map(name => `${path} names ${name}, which is no item`),
-    )
+    if (line.tests.length === 0 && line.whyNot === null) return [`${item} has neither a test nor a reason`]
+    const missing = line.tests.filter(({ path, title }) => !titles.get(path)?.has(title))
+    return missing.map(({ path, title }) => `${item}: there is no test "${title}" in ${path}`)
   }
 }

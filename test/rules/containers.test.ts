@@ -1,4 +1,4 @@
-/** What Docker is told. That the images' steps work is shown by `test/slow/images.test.ts`. */
+/** The Dockerfile and the compose file. `test/slow/images.test.ts` shows that the images work. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -41,9 +41,9 @@ describe('docker-compose.yml', () => {
   })
 
   test.each([
-    ['a word that nobody knows', 'restart: unless-stopped', 'restarts: unless-stopped'],
+    ['an unknown word', 'restart: unless-stopped', 'restarts: unless-stopped'],
     ['a duration without a unit', 'stop_grace_period: 20s', 'stop_grace_period: 20'],
-    ['a port that is open to everybody', '"127.0.0.1:6379:6379"', '"6379:6379"'],
+    ['a port that is open to other machines', '"127.0.0.1:6379:6379"', '"6379:6379"'],
     ['a service that is not there', 'migrate: { condition', 'migrations: { condition'],
     ['a condition that there is not', 'service_completed_successfully', 'service_done'],
     ['a volume that is not declared', '- redis:/data', '- memory:/data'],

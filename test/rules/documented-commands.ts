@@ -25,7 +25,7 @@ export function commandsOf(markdown: string): string[] {
   return shell.flatMap(({ text }) => commandsOfBlock(text))
 }
 
-/** Commands that nothing runs, and proofs of commands that nobody shows. */
+/** Commands that no test runs, and proofs of commands that no document shows. */
 export function unprovenCommands(commands: DocumentedCommand[], proofs: Proof[]): string[] {
   return [
     ...commands

@@ -8,8 +8,15 @@ import { blocksOf, type FencedBlock } from './fenced-blocks.ts'
 import { exists, filesUnder, readText } from './repository.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
+/** The width of prose in a document. */
+const width = 160
 const documents = filesUnder('docs').filter(path => path.endsWith('.md'))
-const readmes = ['README.md', ...['apps', 'packages', 'examples'].flatMap(filesUnder).filter(path => posix.basename(path) === 'README.md')]
+const readmes = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  ...['apps', 'packages', 'examples'].flatMap(filesUnder).filter(path => posix.basename(path) === 'README.md'),
+]
 
 test('the README leads to every document', () => {
   const [, readOn = ''] = readText('README.md').split('\n## Read on\n')
@@ -19,6 +26,10 @@ test('the README leads to every document', () => {
 test.each([...documents, ...readmes])('%s links to what is there', document => {
   const links = Array.from(readText(document).matchAll(/\]\((?!\w+:)([^)\s]+)\)/g), ([, target = '']) => target)
   expect(links.filter(link => !leadsSomewhere(document, link))).toEqual([])
+})
+
+test.each([...documents, ...readmes])(`%s wraps at ${width} characters, except tables and code`, document => {
+  expect(proseOf(readText(document)).filter(line => line.length > width)).toEqual([])
 })
 
 test('what is a whole program in a document type-checks', { timeout: 60_000 }, () => {
@@ -33,6 +44,12 @@ test('code that does not type-check would be noticed', { timeout: 60_000 }, () =
   const text = `import { defineAgent } from '@rivulet/worker'\nexport default defineAgent('a', turn => turn.shout('b'))`
   expect(typeErrorsIn([{ language: 'ts', text }])).toContain('shout')
 })
+
+/** The lines outside fenced blocks and tables. */
+function proseOf(markdown: string): string[] {
+  const withoutCode = markdown.replaceAll(/^ *(```+|~~~+)[^\n]*\n[\s\S]*?^ *\1 *$/gm, '')
+  return withoutCode.split('\n').filter(line => !line.startsWith('|'))
+}
 
 function leadsSomewhere(document: string, link: string): boolean {
   const [path = '', heading] = link.split('#')

@@ -19,6 +19,7 @@ import {
   messageSchema,
   messageStatusSchema,
   stopReasonSchema,
+  streamFormatSchema,
   taskSchema,
   taskStatusSchema,
   tokenEventSchema,
@@ -112,13 +113,17 @@ test.each([
   expect(namesIn(rowsUnder(page, 'field').find(([field]) => field === name)?.[1])).toEqual(options)
 })
 
+test('every format is there', () => {
+  expect(rowsUnder(page, 'format').map(([name]) => bare(name))).toEqual(streamFormatSchema.options)
+})
+
 test('every code is there, with its status and whether to try again', () => {
   const told = tablesOf(page)
     .filter(({ columns }) => columns[0] === 'code')
     .flatMap(({ columns, rows }) =>
       rows.map(([code, ...cells]) => [bare(code), columns[1] === 'status' ? cells.slice(0, 2).join(' ') : cells[0]]),
     )
-  const ofTheClient = namesIn(/^Two are of the client: (.*)$/m.exec(page)?.[1])
+  const ofTheClient = namesIn(/^Two codes are the client's own: (.*)$/m.exec(page)?.[1])
   const codes = Object.entries<ErrorRow>(errorTable)
   expect(Object.fromEntries(told)).toEqual(
     Object.fromEntries(codes.filter(([code]) => !ofTheClient.includes(code)).map(([code, row]) => [code, sentenceOf(row)])),

@@ -28,10 +28,12 @@ export interface Tree {
   sources: Source[]
 }
 
-const everyPackage = ['protocol', 'runtime', 'broker', 'agent', 'worker', 'client', 'engines', 'views'].map(name => `packages/${name}`)
+export const everyPackage = ['protocol', 'runtime', 'broker', 'agent', 'worker', 'client', 'engines', 'views'].map(
+  name => `packages/${name}`,
+)
 
 /** Arrows of the design: each folder, and the folders that it may know. */
-const mayKnow: Record<string, string[]> = {
+export const mayKnow: Record<string, string[]> = {
   'packages/protocol': [],
   'packages/runtime': [],
   'packages/broker': ['packages/protocol'],
@@ -53,7 +55,7 @@ const mayKnow: Record<string, string[]> = {
  * The rooms of the API: each folder of `apps/api/src`, and the folders beside it that it may import. `turns` and `stream` never import each other, so
  * that a reader of one needs only the log, the store and the telemetry. Files outside a room wire the rooms together; `config.ts` is open to all.
  */
-const rooms: Record<string, string[]> = {
+export const rooms: Record<string, string[]> = {
   store: [],
   telemetry: ['store'],
   log: ['store', 'telemetry'],
@@ -62,7 +64,7 @@ const rooms: Record<string, string[]> = {
   stream: ['store', 'telemetry', 'log'],
   http: ['store', 'telemetry', 'log', 'access', 'turns', 'stream'],
 }
-const house = 'apps/api/src'
+export const house = 'apps/api/src'
 
 // These also run in browsers. The tests of an SDK need a server to talk to; those of the protocol and of the runtime need nothing.
 const withoutNode = ['packages/protocol', 'packages/runtime', 'packages/agent', 'packages/client', 'packages/views']

@@ -92,7 +92,7 @@ test('of several at once one installs and the others wait for it', async () => {
   expect(npmCalls()).toHaveLength(1)
 })
 
-test('a node_modules that looks complete is not trusted while somebody is installing', async () => {
+test('a node_modules that looks complete is not trusted while an install is running', async () => {
   writeInstalled(zod)
   write('.rivulet/install.lock', String(process.pid))
   const waiter = start()

@@ -101,7 +101,7 @@ test('docs/operations.md has every metric, with its labels and its sentence', ()
 test('a metric or a label that is not there would be noticed', () => {
   expect(faultsOf('rate(rivulet_nothing_total[5m])')).toEqual(['rivulet_nothing_total does not exist'])
   expect(faultsOf('sum(rivulet_viewers{agent="a"})')).toEqual(['rivulet_viewers has no label agent'])
-  expect(faultsOf('sum by (nobody) (rivulet_viewers)')).toEqual(['no metric here has the label nobody'])
+  expect(faultsOf('sum by (missing) (rivulet_viewers)')).toEqual(['no metric here has the label missing'])
   expect(faultsOf('rivulet_viewers_bucket')).toEqual(['rivulet_viewers_bucket does not exist'])
   expect(faultsOf('sum(rivulet_viewers')).toEqual(['brackets do not match'])
 })

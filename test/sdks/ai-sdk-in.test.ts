@@ -29,7 +29,7 @@ const weather = tool({
   },
 })
 
-test('[item 115] text, reasoning, tool input, tool results and usage of a run with a tool are its messages', async () => {
+test('text, reasoning, tool input, tool results and usage of a run with a tool are its messages', async () => {
   const { url } = await startModelServer([
     { think: ['I should ', 'look.'], say: ['Let me ', 'see.'], call: { id: 'c1', name: 'weather', arguments: ['{"city":', '"Oslo"}'] } },
     { say: ['Take ', 'an ', 'umbrella.'] },

@@ -13,7 +13,7 @@ export type Reply = {
 
 export type ModelServer = { url: string; requests: Record<string, unknown>[] }
 
-/** Answers the n-th request of a conversation, counted by what the model has said in it before, with the n-th reply. */
+/** Returns the n-th reply to the n-th request of a conversation, counted by the model's earlier messages. */
 export async function startModelServer(replies: Reply[] | ((request: Record<string, unknown>) => Reply)): Promise<ModelServer> {
   const requests: Record<string, unknown>[] = []
   const server = createServer(async (request, response) => {

@@ -53,7 +53,7 @@ describe.each([
     ['the provider alone, in a run that is streamed', false, true],
     ['provider and hooks', true, false],
     ['provider and hooks, in a run that is streamed', true, true],
-  ])('[item 116] [item 117] %s: everything is said once, and the run has its result', async (_, withHooks, stream) => {
+  ])('%s: everything is said once, and the run has its result', async (_, withHooks, stream) => {
     const model = await startModelServer(replies)
     const runner = createRunner(model, useResponses)
     if (withHooks) tellTurn(runner)
@@ -101,7 +101,7 @@ describe.each([
   })
 })
 
-test('a handoff is told, with its call and its answer', async () => {
+test('a handoff is streamed, with its call and its result', async () => {
   const model = await startModelServer([{ call: { id: 'h1', name: 'transfer_to_Poet', arguments: ['{}'] } }, { say: ['Roses …'] }])
   const runner = createRunner(model, false)
   tellTurn(runner)
@@ -122,7 +122,7 @@ test('a handoff is told, with its call and its answer', async () => {
   )
 })
 
-test('[item 118] turns that run side by side with one runner do not hear each other', async () => {
+test('turns that run side by side with one runner do not hear each other', async () => {
   const model = await startModelServer(request => {
     const asked = JSON.stringify(request.messages)
     const name = /"I am (\w+)"/.exec(asked)?.[1] ?? ''
@@ -161,7 +161,7 @@ describe('a run that stops at its tool', () => {
   const agent = new Agent({ name: 'Assistant', model: 'm', tools: [weather], toolUseBehavior: 'stop_on_first_tool' })
 
   test.each([
-    ['is told whole with the hooks', true, ['tool_request', 'tool_response']],
+    ['is streamed completely with the hooks', true, ['tool_request', 'tool_response']],
     ['leaves its answer untold with the provider alone, which never sees it', false, ['tool_request']],
   ])('%s', async (_, withHooks, types) => {
     const runner = createRunner(await startModelServer(only), false)
@@ -187,7 +187,7 @@ describe('a tool that throws', () => {
 
   test.each([
     ['is answered with what the SDK tells the model, not marked as an error', tool(failing), 'completed'],
-    ['and whose error nobody turns into an answer fails the turn', tool({ ...failing, errorFunction: null }), 'failed'],
+    ['and whose error is not converted to a result fails the turn', tool({ ...failing, errorFunction: null }), 'failed'],
   ])('%s', async (_, broken, status) => {
     const runner = createRunner(await startModelServer(replies), false)
     tellTurn(runner)

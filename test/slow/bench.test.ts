@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-test('a quick pass of the bench measures everything and leaves nobody out', { timeout: 900_000 }, async () => {
+test('a quick pass of the bench measures every contestant', { timeout: 900_000 }, async () => {
   const { code, report, progress } = await runBench('--quick')
   expect(code, progress).toBe(0)
   const tables = report.split('\n### ').slice(1)

@@ -20,7 +20,7 @@ beforeAll(async () => {
   console.log(`Seed ${fuzzSeed}`)
   platform = await startPlatform({ env })
   api = platform.apis[0] as ApiProcess
-  const hello = { worker: 'nobody', agents: [{ name: 'idle', description: '' }] }
+  const hello = { worker: 'none', agents: [{ name: 'idle', description: '' }] }
   await platform.client.post('/internal/hello', hello, { authorization: `Bearer ${keys.worker}` })
 })
 afterAll(() => platform.close())
@@ -31,7 +31,7 @@ test('requests get no 5xx, errors of the one shape, and nothing back of what the
   await fuzzHttp(api.url, keys, 500)
   const before = await holdingsOf(api, keys.client)
   const { faults, statuses } = await fuzzHttp(api.url, keys, cases)
-  console.log(`Answers by status: ${JSON.stringify(statuses)}`)
+  console.log(`Responses by status: ${JSON.stringify(statuses)}`)
   expect(faults.slice(0, 10)).toEqual([])
   expect(faultsInLines(api.lines).slice(0, 10)).toEqual([])
   await untilNoMoreIsHeld(api, keys.client, before, 10_000_000)

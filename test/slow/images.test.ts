@@ -2,7 +2,7 @@
  * The images' steps as plain commands, in folders instead of containers: what the Dockerfile copies and runs is copied and run, and what it and
  * docker-compose.yml start is started, as a user without rights where this one has them, on the engines of the test.
  *
- * Addresses are the test's own: a name like `redis` is nobody's here, and a port may be somebody's.
+ * Addresses are the test's own: a name like `redis` does not resolve here, and a port may be taken.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -75,7 +75,7 @@ test('beyond its own machine, the API refuses to start without a key', () => {
   const { REDIS_URL = '' } = addresses
   const env = { ...stageOf('api').env, REDIS_URL, DATABASE_URL: inject('postgresUrl') }
   const { status, stderr } = spawnSync(program, args, { encoding: 'utf8', ...placeOf('api'), env })
-  expect([status, stderr]).toEqual([1, expect.stringContaining('others than this machine could call without a key: set RIVULET_KEY')])
+  expect([status, stderr]).toEqual([1, expect.stringContaining('other machines could call without a key: set RIVULET_KEY')])
 })
 
 test('roles, migrations, API and worker start as docker-compose.yml says, and a task runs through them', async () => {

@@ -39,7 +39,7 @@ test.each([1, 2, 3, 4, 5])(
 
     for (const id of tasks) expect(await faultsOf(platform, id)).toEqual([])
     const { rows } = await platform.pg.query('select task, status, deaths, failures from turns where task = any($1)', [tasks])
-    // Whoever is unlucky three times has failed for that reason; nobody else has.
+    // A turn that lost three workers has failed for that reason; no other turn has.
     for (const { status, deaths, failures } of rows)
       expect({ status, failures }).toEqual({ status: deaths < 3 ? 'completed' : 'failed', failures: 0 })
     for (const [i, id] of tasks.entries()) {

@@ -22,7 +22,7 @@ describe.skipIf(!hasNativeRedis)(`a Redis that loses the end of its file${becaus
     platform = await startPlatform({ apis: 2, workers: 1, env: { REDIS_URL: redis.url } })
   })
   afterAll(async () => {
-    console.log(`${sums.viewers} viewers, of whom ${sums.lost} held a cursor that was lost; ${sums.gaps} were told of a gap`)
+    console.log(`${sums.viewers} viewers, of whom ${sums.lost} held a cursor that was lost; ${sums.gaps} received a gap`)
     await platform?.close()
     await redis?.close()
   })

@@ -1,5 +1,5 @@
 /**
- * What nobody should send, and what it gets: one case or more for each row of docs/bad-input.md that one request can show. What it takes more
+ * Bad input and the expected responses: one case or more for each row of docs/bad-input.md that one request can show. What takes more
  * to show (a process that is stopped, a second request, a stream) is in the tests whose titles say `[input 36]`.
  */
 import { randomUUID } from 'node:crypto'
@@ -26,7 +26,7 @@ export type BadInput = {
   status: number
   /** Null where it is no error. */
   code: ErrorCode | null
-  /** Whether the connection ends with the answer, whoever wanted to keep it. */
+  /** Whether the API closes the connection after the response, even if the client wants to keep it. */
   closes?: true
   headers?: Record<string, RegExp>
   /** What the message or the details say. */
@@ -39,7 +39,7 @@ const nested = (depth: number) => `{"agent":"idle","params":${'['.repeat(depth -
 const smuggled = 'GET /v1/agents HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n'
 
 export const badInputs: readonly BadInput[] = [
-  ...broken(1, 'bytes that are no HTTP', 'hello, is anybody there?\r\n\r\n'),
+  ...broken(1, 'bytes that are not HTTP', 'hello, is this a server?\r\n\r\n'),
   ...broken(1, 'a TLS greeting', Buffer.from('16030100c8010000c40303', 'hex')),
   ...broken(2, 'both a length and chunks', head('transfer-encoding: chunked', 'content-length: 5') + smuggled),
   ...broken(2, 'two lengths', `${head('content-length: 2', 'content-length: 40')}{}`),
@@ -112,12 +112,12 @@ export const badInputs: readonly BadInput[] = [
   encoded('identity, gzip', gzipSync('{"agent":"idle"}')),
   refused(13, 'a length beyond the limit', 'POST /v1/tasks', 413, 'body_too_large', {
     request: { headers: { 'content-type': 'application/json', 'content-length': String(bodyBytes + 1) } },
-    says: new RegExp(`MAX_BODY_BYTES.*${bodyBytes}`),
+    says: new RegExp(`${bodyBytes}.*MAX_BODY_BYTES`),
   }),
   refused(13, 'chunks beyond the limit', 'POST /v1/tasks', 413, 'body_too_large', {
     request: { headers: { 'content-type': 'application/json', 'transfer-encoding': 'chunked' } },
     after: [`${(bodyBytes + 1).toString(16)}\r\n`, Buffer.alloc(bodyBytes + 1, ' '), '\r\n0\r\n\r\n'],
-    says: new RegExp(`MAX_BODY_BYTES.*${bodyBytes}`),
+    says: new RegExp(`${bodyBytes}.*MAX_BODY_BYTES`),
   }),
   ...[
     '',
@@ -149,11 +149,11 @@ export const badInputs: readonly BadInput[] = [
   ].map(body => posted(17, `a key that reaches for the prototype: ${body}`, body, 400, 'forbidden_key')),
   ...[jsonDepth + 1, 5_000, 500_000].map(depth =>
     posted(18, `JSON ${depth.toLocaleString('en')} deep`, nested(depth), 400, 'json_too_deep', {
-      says: new RegExp(`MAX_JSON_DEPTH.*${jsonDepth}`),
+      says: new RegExp(`${jsonDepth}.*MAX_JSON_DEPTH`),
     }),
   ),
   posted(19, 'more than 10,000 items', `{"agent":"idle","params":[${Array(jsonItems).fill(0)}]}`, 400, 'json_too_complex', {
-    says: new RegExp(`MAX_JSON_ITEMS.*${jsonItems}`),
+    says: new RegExp(`${jsonItems}.*MAX_JSON_ITEMS`),
   }),
   posted(
     19,
@@ -165,7 +165,7 @@ export const badInputs: readonly BadInput[] = [
   posted(19, 'a name of more than 200 characters', JSON.stringify({ agent: 'idle', name: 'n'.repeat(201) }), 400, 'validation_failed', {
     says: /"\/name".*200/,
   }),
-  posted(20, 'a key that is there twice: the last one counts', '{"agent":"nobody","agent":"idle","params":1,"params":2}', 201, null, {
+  posted(20, 'a key that is there twice: the last one counts', '{"agent":"unknown","agent":"idle","params":1,"params":2}', 201, null, {
     says: /"agent":"idle".*"params":2/,
   }),
   posted(21, 'an unknown field', '{"agent":"idle","agnet":1}', 400, 'validation_failed', { says: /"\/agnet","reason":"Unknown field"/ }),
@@ -201,7 +201,7 @@ export const badInputs: readonly BadInput[] = [
   ...['"No Such Name"', '""', `"${'a'.repeat(65)}"`, '"a:b"', '"a\\nb"'].map(name =>
     posted(26, `a name that no agent can have: ${name}`, `{"agent":${name}}`, 400, 'validation_failed', { says: /"\/agent"/ }),
   ),
-  posted(26, 'an agent that nobody has registered', '{"agent":"never-seen"}', 422, 'unknown_agent'),
+  posted(26, 'an agent that no worker has registered', '{"agent":"never-seen"}', 422, 'unknown_agent'),
   ...['"priority":101', '"maxAttempts":0', '"maxAttempts":101', '"timeoutMs":0', '"timeoutMs":2592000001', '"delayMs":31536000001'].map(
     field =>
       posted(27, `${field}`, `{"agent":"idle",${field}}`, 400, 'validation_failed', { says: new RegExp(`"/${/\w+/.exec(field)?.[0]}"`) }),
@@ -229,7 +229,7 @@ export const badInputs: readonly BadInput[] = [
     ...{ row: 31, input: 'a key without the scope', status: 403, code: 'forbidden' },
     send: ({ readKey }) => [rawRequest('POST /v1/tasks', { headers: bearer(readKey), body: '{"agent":"idle"}' })],
   },
-  refused(32, 'an id that nobody has', `GET /v1/tasks/${randomUUID()}`, 404, 'task_not_found'),
+  refused(32, 'an unknown id', `GET /v1/tasks/${randomUUID()}`, 404, 'task_not_found'),
   {
     ...{ row: 32, input: 'an id of another tenant', status: 404, code: 'task_not_found' },
     send: ({ readKey, foreignTask }) => [rawRequest(`GET /v1/tasks/${foreignTask}`, { headers: bearer(readKey) })],
@@ -309,7 +309,7 @@ function posted(row: number, input: string, body: string | Buffer, status: numbe
   return refused(row, input, 'POST /v1/tasks', status, code, { ...more, request: { ...more.request, body } })
 }
 
-/** The body lacks its agent: whoever does not look at it would say something else. */
+/** The body lacks its agent, so a route that ignores the body returns another error. */
 function ofType(row: number, input: string, type: string, status: number, code: ErrorCode): BadInput {
   return posted(row, input, '{"input":"a"}', status, code, { request: { headers: { 'content-type': type } } })
 }

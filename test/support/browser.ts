@@ -11,7 +11,7 @@ export function findChromium(environment: Record<string, string | undefined>): s
   return folders.flatMap(folder => names.map(name => join(folder, name))).find(isProgram) ?? null
 }
 
-/** Headless, with an empty profile, and talking to nobody but the page. */
+/** Headless, with an empty profile, and requests only to the page's origin. */
 export function launchBrowser(executablePath: string): Promise<Browser> {
   return chromium.launch({
     executablePath,

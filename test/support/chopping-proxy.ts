@@ -1,5 +1,5 @@
 /**
- * A TCP proxy that is hard on whoever is behind it: what the server says arrives in pieces that begin and end anywhere, held back for a while,
+ * A TCP proxy that disturbs its client: the server's bytes arrive in pieces that begin and end anywhere, held back for a while,
  * and the connection may break after any byte.
  */
 import { once } from 'node:events'
@@ -21,7 +21,7 @@ export type Chopping = {
   garble?: (said: Buffer, random: () => number) => Garbled
 }
 
-/** With `isRepeated` the server hears it a second time, on a connection of its own, whose answer nobody gets. */
+/** With `isRepeated` the server gets the request a second time, on a separate connection whose response is dropped. */
 export type Garbled = { said: Buffer; isRepeated?: boolean }
 
 export async function startChoppingProxy(target: string, chopping: Chopping): Promise<ChoppingProxy> {

@@ -36,7 +36,7 @@ type Plan = {
   /** The second turn's, if there is one; sent while the first runs, or after it. */
   more: { params: object; isLate: boolean } | null
   isCanceled: boolean
-  /** Whether `text()` can be exact: nothing is told anew. */
+  /** Whether `text()` can be exact: no text is sent again. */
   isPlain: boolean
 }
 

@@ -12,7 +12,7 @@ const name = z.string().regex(/^[a-zA-Z0-9._-]+$/)
 const duration = z.string().regex(/^(\d+(us|ms|s|m|h))+$/)
 const count = z.int().min(0)
 const commandLine = z.union([z.string().min(1), z.array(z.string()).min(1)])
-/** The address of the host is not optional here: without one, a port is open to everybody. */
+/** The address of the host is not optional here: without one, a port is open to other machines. */
 const port = z.string().regex(/^\d+(\.\d+){3}:\d+:\d+$/)
 
 const healthcheck = z.union([

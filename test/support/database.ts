@@ -2,7 +2,7 @@
  * A database and a key prefix for each test file, so that files can share the run's servers.
  *
  * Databases are copies of one that was migrated once per run. They are dropped when the file has passed; that of a failing file stays, for
- * whoever keeps the run's folder.
+ * the owner of the run's folder.
  */
 import './connections.ts'
 import { randomBytes } from 'node:crypto'

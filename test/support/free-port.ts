@@ -1,5 +1,5 @@
 /**
- * A port on 127.0.0.1 that nobody has. Below the range from which outgoing connections take theirs, so that it is still free when a process
+ * A free port on 127.0.0.1. Below the range from which outgoing connections take theirs, so that it is still free when a process
  * that was started with it listens, and again when that process is started a second time.
  */
 import { once } from 'node:events'

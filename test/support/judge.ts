@@ -1,5 +1,5 @@
 /**
- * Whether what a viewer was told is honest: nothing twice, nothing missing without a snapshot, nothing wrong. Pure functions over journals;
+ * Whether the stream of a viewer is honest: nothing twice, nothing missing without a snapshot, nothing wrong. Pure functions over journals;
  * each fault is a sentence.
  *
  * Entries of an epoch are numbered 1, 2, 3 …, so a hole shows without the log. Where the log is at hand, ends of epochs are checked as well.
@@ -25,7 +25,7 @@ export type Evidence = {
   rows?: Message[]
   /** Every cursor of the log, where nothing was trimmed or lost. */
   log?: readonly Cursor[]
-  /** Whether Redis lost something or somebody else wrote to the log, so that events may be passed over. */
+  /** Whether Redis lost entries or the log has foreign entries, so that events may be skipped. */
   isDisturbed?: boolean
 }
 
@@ -70,7 +70,7 @@ function faultsOfTurns(before: TaskState, after: TaskState, { id, data }: Frame)
   ]
 }
 
-/** One answer by itself: its head, what comes first and what comes last. */
+/** One response by itself: its head, its first and its last frame. */
 function faultsOfConnection(connection: Connection, place: number): string[] {
   const { after, status, frames, retries, oddities, url } = connection
   const faults = oddities.map(oddity => `something that is no frame: ${oddity.slice(0, 300)}`)
@@ -85,7 +85,7 @@ function faultsOfConnection(connection: Connection, place: number): string[] {
   const isNew = after === null && !/[?&](after|from)=/.test(url)
   if (begins && isNew && !(begins.type === 'snapshot' && begins.reason === 'join')) faults.push(`it joined with ${begins.type}`)
   for (const [i, { data }] of frames.entries()) {
-    if (data.type === 'snapshot' && data.reason === 'join' && (i > 0 || !isNew)) faults.push('it was told of a join in the middle')
+    if (data.type === 'snapshot' && data.reason === 'join' && (i > 0 || !isNew)) faults.push('it received a join in the middle')
   }
   return faults.map(fault => `connection ${place + 1}: ${fault}`)
 }

@@ -56,7 +56,7 @@ function listOnLinux(mark: string): MarkedProcess[] {
         const parent = Number(readFileSync(`/proc/${name}/status`, 'utf8').match(/^PPid:\s*(\d+)/m)?.[1])
         return [{ pid: Number(name), parent, command: readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ').trim() }]
       } catch {
-        // It ended while we looked, or belongs to somebody else.
+        // It ended meanwhile, or belongs to another run.
         return []
       }
     })

@@ -1,4 +1,4 @@
-/** A model behind the API of OpenAI, on a real socket: it has what was said calculated first, and then answers. */
+/** A model behind the API of OpenAI, on a real socket: it calls the calculator first, and then replies. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,5 +1,5 @@
 /** A worker in the test's own process, for agents whose insides a test wants to see: when their signal fires, what they hold on to. */
-import { type AgentDefinition, createWorker, type Worker, type WorkerOptions } from '@rivulet/worker'
+import { type AgentDefinition, createWorker, type Logger, type Worker, type WorkerOptions } from '@rivulet/worker'
 import { inject, onTestFinished } from 'vitest'
 import type { Platform } from './platform.ts'
 import { until } from './until.ts'
@@ -14,7 +14,7 @@ export async function startOwnWorker(
 ): Promise<Worker> {
   const redisPrefix = keys.queuePrefix.slice(1, -':queue}'.length)
   const worker = createWorker({
-    ...{ agents, url, redisPrefix, redisUrl: inject('redisUrl'), heartbeatMs: 500, watchdogMs: null, graceMs: 0, log: silent },
+    ...{ agents, url, redisPrefix, redisUrl: inject('redisUrl'), heartbeatMs: 500, watchdogMs: null, drainMs: 0, log: silent },
     ...options,
   })
   onTestFinished(() => worker.stop())
@@ -25,6 +25,6 @@ export async function startOwnWorker(
   return worker
 }
 
-const silent: WorkerOptions['log'] = { debug: ignore, info: ignore, warn: ignore, error: ignore, child: () => silent }
+const silent: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignore, child: () => silent }
 
 function ignore(): void {}

@@ -1,4 +1,4 @@
-/** One direction of a connection, as slow and as broken up as it is told to be. Nothing is lost, and nothing changes places. */
+/** One direction of a connection, with a configured speed and fragmentation. Nothing is lost, and nothing changes places. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export type Pace = {

@@ -1,4 +1,4 @@
-/** Calls to the API as a client makes them: plain HTTP, answers as they are, and waiting for what they tell. */
+/** Calls to the API as a client makes them: plain HTTP, unmodified responses, and waits for their conditions. */
 import type { Message, Task, Turn } from '@rivulet/protocol'
 import { type Patience, until } from './until.ts'
 

@@ -31,9 +31,12 @@ const checkout = fileURLToPath(new URL('../..', import.meta.url))
 /** Tests that run beside each other share two cores. */
 const startPatience = { timeoutMs: 120_000 }
 
-/** `root` is the tree whose programs are run, bundled. Default: this checkout. */
-export function startProcess(program: Program, name: string, environment: Record<string, string>, root?: string): PlatformProcess {
-  const child: ChildProcess = spawn(process.execPath, argumentsFor(program, environment, root), {
+/** Sources that are not this checkout, and the file that handles their failpoints. */
+export type Tree = { root: string; failpoints: string }
+
+/** `tree` is the tree whose programs are run, bundled. Default: this checkout. */
+export function startProcess(program: Program, name: string, environment: Record<string, string>, tree?: Tree): PlatformProcess {
+  const child: ChildProcess = spawn(process.execPath, argumentsFor(program, environment, tree), {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -88,19 +91,20 @@ export function startProcess(program: Program, name: string, environment: Record
 }
 
 /** The program as one file, unless it is to load agents out of TypeScript: then all of it is loaded as they are. Plain JavaScript it loads by itself. */
-function argumentsFor(program: Program, { AGENT_FILES: agentFiles }: Record<string, string>, root: string | undefined): string[] {
-  if (agentFiles?.endsWith('.ts')) return ['--import', import.meta.resolve('tsx'), join(root ?? checkout, entries[program])]
-  const { folder, whyNot } = root ? { folder: bundleFolder(root), whyNot: null } : inject('programs')
+function argumentsFor(program: Program, { AGENT_FILES: agentFiles }: Record<string, string>, tree: Tree | undefined): string[] {
+  const imports = [import.meta.resolve('tsx'), ...(tree ? [tree.failpoints] : [])].flatMap(file => ['--import', file])
+  if (agentFiles?.endsWith('.ts')) return [...imports, join(tree?.root ?? checkout, entries[program])]
+  const { folder, whyNot } = tree ? { folder: bundleFolder(tree), whyNot: null } : inject('programs')
   if (whyNot) throw new Error(whyNot)
   return ['--enable-source-maps', join(folder, program, 'main.mjs')]
 }
 
-/** Once for a tree that is not this checkout, before its first process is started. */
-export async function bundleTree(root: string): Promise<void> {
-  await bundlePrograms({ root, out: bundleFolder(root) })
+/** Once, before the first process of the tree is started. */
+export async function bundleTree(tree: Tree): Promise<void> {
+  await bundlePrograms({ ...tree, out: bundleFolder(tree) })
 }
 
-function bundleFolder(root: string): string {
+function bundleFolder({ root }: Tree): string {
   return join(root, 'dist')
 }
 

@@ -12,11 +12,11 @@ import { beforeEach, inject } from 'vitest'
 import { createTestDatabase, keyPrefix } from './database.ts'
 import { freePort } from './free-port.ts'
 import { type Client, createClient } from './platform-client.ts'
-import { bundleTree, type PlatformProcess, startProcess, tail } from './platform-process.ts'
+import { bundleTree, type PlatformProcess, startProcess, type Tree, tail } from './platform-process.ts'
 import { connectTestRedis } from './redis-cluster.ts'
 import { until } from './until.ts'
 
-export const knobs = { LEASE_MS: '2500', HEARTBEAT_MS: '500', RECONCILE_MS: '500' }
+export const knobs = { LEASE_MS: '2500', HEARTBEAT_MS: '500', RECONCILE_MS: '500', WORKER_DRAIN_MS: '10000' }
 
 export type PlatformOptions = {
   /** Default 1. */
@@ -25,8 +25,8 @@ export type PlatformOptions = {
   workers?: number
   /** For every process. */
   env?: Record<string, string>
-  /** The folder whose sources are run. Default: this checkout. */
-  root?: string
+  /** Whose programs are run. Default: this checkout. */
+  tree?: Tree
 }
 
 export type StartApiOptions = { env?: Record<string, string>; port?: string; untilReady?: boolean }
@@ -75,9 +75,9 @@ export async function startPlatform({
   apis: apiCount = 1,
   workers: workerCount = 1,
   env = {},
-  root,
+  tree,
 }: PlatformOptions = {}): Promise<Platform> {
-  const [{ url: databaseUrl }] = await Promise.all([createTestDatabase(), root && bundleTree(root)])
+  const [{ url: databaseUrl }] = await Promise.all([createTestDatabase(), tree && bundleTree(tree)])
   const prefix = keyPrefix().replace(/:$/, '')
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 })
   pool.on('error', () => {})
@@ -95,7 +95,7 @@ export async function startPlatform({
       ...ports.map(port => startApi({ port })),
       ...Array.from({ length: workerCount }, (_, i) => startWorker({ RIVULET_URL: `http://127.0.0.1:${ports[i % apiCount]}` })),
     ])
-    // Whoever was ready first: the first API is the one of the first worker.
+    // In a fixed order, whichever was ready first: the first API serves the first worker.
     apis.sort((a, b) => ports.indexOf(new URL(a.url).port) - ports.indexOf(new URL(b.url).port))
   } catch (error) {
     for (const { name, lines } of processes) console.error(`${name} wrote last:\n${tail(lines)}`)
@@ -111,7 +111,7 @@ export async function startPlatform({
 
   async function startApi({ env: own = {}, port, untilReady = true }: StartApiOptions = {}): Promise<ApiProcess> {
     const address = { DATABASE_URL: databaseUrl, PORT: port ?? (await freePort()) }
-    const started = startProcess('api', `api ${processes.length + 1}`, { ...address, ...shared, ...own }, root)
+    const started = startProcess('api', `api ${processes.length + 1}`, { ...address, ...shared, ...own }, tree)
     processes.push(started)
     const { url: listening } = await started.said('api is listening')
     const api = { ...started, url: String(listening) }
@@ -121,7 +121,7 @@ export async function startPlatform({
   }
 
   async function startWorker(own: Record<string, string> = {}): Promise<PlatformProcess> {
-    const worker = startProcess('worker', `worker ${processes.length + 1}`, { RIVULET_URL: apis[0]?.url ?? '', ...shared, ...own }, root)
+    const worker = startProcess('worker', `worker ${processes.length + 1}`, { RIVULET_URL: apis[0]?.url ?? '', ...shared, ...own }, tree)
     processes.push(worker)
     workers.push(worker)
     await worker.said('worker is ready')
@@ -165,5 +165,5 @@ async function stopCleanly(api: PlatformProcess): Promise<string | null> {
   const impatience = setTimeout(() => void api.kill('SIGKILL'), 15_000)
   const { code, signal } = await api.kill('SIGTERM')
   clearTimeout(impatience)
-  return code === 0 ? null : `${api.name} ended with ${signal ?? code} when it was told to stop:\n${tail(api.lines)}`
+  return code === 0 ? null : `${api.name} ended with ${signal ?? code} after SIGTERM:\n${tail(api.lines)}`
 }

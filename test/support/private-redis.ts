@@ -62,11 +62,11 @@ export async function startPrivateRedis(): Promise<PrivateRedis> {
   async function restart(size?: number): Promise<void> {
     if (size !== undefined) truncateSync(appendOnlyFile(), size)
     engine = await startRedis({ ...options, port: Number(new URL(url).port) })
-    await until('it answers again', () => client.status === 'ready')
+    await until('it responds again', () => client.status === 'ready')
     await writeAtOnce()
   }
 
-  /** By default it holds back what it writes while its disk is busy, so that a kill loses what nobody cut off. */
+  /** By default it holds back what it writes while its disk is busy, so that a kill loses more than the test cut off. */
   async function writeAtOnce(): Promise<void> {
     if (kind === 'native') await client.config('SET', 'appendfsync', 'always')
   }

@@ -13,7 +13,7 @@ export type FaultyProxy = {
   /** Cuts every connection, and refuses new ones until `up`. */
   down(): void
   up(): void
-  /** Nothing gets through in either direction, and nobody is told, until `up`. */
+  /** Nothing gets through in either direction, and no connection is closed, until `up`. */
   blackhole(): void
   /** Breaks every connection with a reset; new ones are taken. */
   reset(): void

@@ -15,7 +15,7 @@ export type RawOutcome = {
 }
 
 export type RawOptions = {
-  /** How many answers to wait for. Default 1. */
+  /** How many responses to wait for. Default 1. */
   answers?: number
   /** Wait until the server has ended the connection, too. */
   untilClosed?: boolean

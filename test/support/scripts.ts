@@ -1,4 +1,4 @@
-/** Words for what the `scripted` agent is told to do, and numbers that are random but the same in every run. */
+/** Steps for the `scripted` agent, and numbers that are random but the same in every run. */
 import type { Content, Delta } from '@rivulet/protocol'
 
 export type Step = Record<string, unknown>

@@ -24,7 +24,7 @@ export default defineAgent('stepper', async turn => {
   await turn.send(`${draft.said} ${draft.taken} ${taken}`)
   await tell('after')
 
-  /** How often this was told. */
+  /** How often this was called. */
   async function tell(what: string): Promise<number> {
     const response = await fetch(`${url}/${what}/${process.pid}`)
     if (!response.ok) throw new Error(`${what} was refused`)

@@ -102,7 +102,7 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     }
   }
 
-  /** Whatever the worker was doing, and whoever else was: nothing of it can be continued. */
+  /** No worker can continue the log, whatever it was doing. */
   function* cancelAfter(steps: number, running: Generator<void>, number: number): Generator<void> {
     for (let i = 0; i < steps && !running.next().done; i += 1) yield
     if (hasEnded(turnOf(number).status)) yield* running

@@ -1,5 +1,5 @@
 /**
- * The command line as somebody at a terminal has it, and as a script has it.
+ * The command line at a terminal, and in a script.
  *
  * `runCli` gives it pipes and waits for its end; `openTerminal` gives it a pseudo-terminal, in which it believes that a person looks on.
  */

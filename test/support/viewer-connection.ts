@@ -1,4 +1,4 @@
-/** One request for an event stream, as an honest client makes it: what comes is parsed and handed on, at the pace of its reader. */
+/** One request for an event stream, as a real client makes it: it parses the frames and passes them on, at the pace of its reader. */
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
 import { type Cursor, type Event, parseCursor, parseEvent, type WireEvent, wireEventSchema } from '@rivulet/protocol'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'

@@ -20,7 +20,7 @@ export type Viewer = {
   frames(): Frame[]
   /** Where it would resume. */
   cursor(): Cursor | null
-  /** Resolves when it has heard `end`, was told that there is nothing more, or was stopped. */
+  /** Resolves when it has received `end` or a final status, or was stopped. */
   ended: Promise<Journal>
   until(what: string, condition: (viewer: Viewer) => boolean, patience?: Patience): Promise<void>
   /** Drops the connection as it is; the viewer comes back. */
@@ -43,7 +43,7 @@ export type WatchOptions = {
   past?: readonly Frame[]
   /** After how many events of the log a connection is cut, by its place. Default: never. */
   cutAfter?: (connection: number) => number | null
-  /** Answers that it takes as final. Default 204: everything else but 200 is tried again. */
+  /** Responses that it treats as final. Default 204: everything else but 200 is tried again. */
   finalStatuses?: readonly number[]
   /** Told of each connection and frame as it comes. */
   record?: (line: JournalLine) => void

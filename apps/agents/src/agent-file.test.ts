@@ -28,14 +28,14 @@ test.each([
   ['nothing', ``, 'exports no agent: write export default defineAgent(…)'],
   ['a function in place of an agent', `export default async () => {}`, 'exports no agent'],
   ['a promise of an agent', `export default Promise.resolve(${agent('a')})`, 'exports no agent'],
-  ['an array with a hole in it', `export default [${agent('a')}, undefined]`, 'not everything is an agent'],
+  ['an array with a hole in it', `export default [${agent('a')}, undefined]`, 'an item that is not an agent'],
   ['something that throws', `throw new Error('no key')`, 'cannot be loaded: no key'],
 ])('%s is refused', async (_, code, reason) => {
   await expect(loadAgents([write(code)])).rejects.toThrow(reason)
 })
 
 test('a file that is not there is refused by its name', async () => {
-  await expect(loadAgents(['nowhere/agent.ts'])).rejects.toThrow('There is no file nowhere/agent.ts')
+  await expect(loadAgents(['nowhere/agent.ts'])).rejects.toThrow('No such file: nowhere/agent.ts')
 })
 
 let written = 0

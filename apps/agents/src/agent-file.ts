@@ -1,7 +1,4 @@
-/**
- * Agents out of files that people write: `export default` of an agent or of an array of them, or agents exported by name. What else a file
- * exports is its own business.
- */
+/** Loads agents from files: a default export that is an agent or an array of agents, or agents exported by name. Other exports are ignored. */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -15,10 +12,15 @@ export async function loadAgents(files: readonly string[]): Promise<AgentDefinit
 
 async function load(file: string): Promise<AgentDefinition[]> {
   const path = resolve(file)
-  if (!existsSync(path)) throw new Error(`There is no file ${file}`)
-  const exported = Object.values(await importFile(file, path))
+  if (!existsSync(path)) throw new Error(`No such file: ${file}`)
+  return agentsIn(await importFile(file, path), file)
+}
+
+/** The agents that a module exports. */
+export function agentsIn(module: Record<string, unknown>, file: string): AgentDefinition[] {
+  const exported = Object.values(module)
   const broken = exported.some(value => Array.isArray(value) && value.some(isAgent) && !value.every(isAgent))
-  if (broken) throw new Error(`${file} exports an array in which not everything is an agent`)
+  if (broken) throw new Error(`${file} exports an array with an item that is not an agent`)
   const agents = new Set(exported.flat().filter(isAgent))
   if (agents.size === 0)
     throw new Error(`${file} exports no agent: write export default defineAgent(…), an array of them, or export each by name`)

@@ -1,5 +1,5 @@
 /**
- * Works out a sum such as `2 * (3 + 4)`: numbers, `+ - * / % ^`, brackets. It reads the text itself, so nothing in it is ever run as code.
+ * Evaluates an expression such as `2 * (3 + 4)`: numbers, `+ - * / % ^`, brackets. It parses the text itself, so no input is ever run as code.
  *
  *   sum     = product (('+' | '-') product)*
  *   product = power (('*' | '/' | '%') power)*
@@ -10,12 +10,12 @@ const maxLength = 200
 
 /** Throws, with a sentence for people, for what is not a sum or has no finite result. */
 export function evaluate(expression: string): number {
-  if (expression.length > maxLength) throw new Error(`A sum may have at most ${maxLength} characters`)
+  if (expression.length > maxLength) throw new Error(`An expression may have at most ${maxLength} characters`)
   const tokens = tokensOf(expression)
   let at = 0
   const result = sum()
   if (at < tokens.length) unexpected()
-  if (!Number.isFinite(result)) throw new Error('It has no finite result')
+  if (!Number.isFinite(result)) throw new Error('The result is not finite')
   // 0.1 + 0.2 is 0.3 to people.
   return Number(result.toPrecision(15))
 
@@ -47,7 +47,7 @@ export function evaluate(expression: string): number {
   function operand(): number {
     if (take('(')) {
       const value = sum()
-      if (!take(')')) throw new Error('A bracket is not closed')
+      if (!take(')')) throw new Error('Missing closing bracket')
       return value
     }
     const token = tokens[at]
@@ -63,7 +63,7 @@ export function evaluate(expression: string): number {
   }
 
   function unexpected(): never {
-    throw new Error(at < tokens.length ? `Did not expect ${JSON.stringify(tokens[at])} there` : 'It ends too early')
+    throw new Error(at < tokens.length ? `Did not expect ${JSON.stringify(tokens[at])} there` : 'Unexpected end of the expression')
   }
 }
 

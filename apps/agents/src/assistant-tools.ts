@@ -1,4 +1,4 @@
-/** Two harmless tools for the assistant: the clock, and sums. */
+/** Two harmless tools for the assistant: the clock, and a calculator. */
 import { defineTool } from '@rivulet/agent'
 import { z } from 'zod'
 import { evaluate } from './arithmetic.ts'

@@ -12,9 +12,9 @@ describe('the assistant without a model', () => {
     ['And the time in Europe/Paris, please?', 'It is Tuesday, 1 January 2030 at 13:00 (Europe/Paris).', ['current_time']],
     ['What is 12 * (3 + 4)?', '12 * (3 + 4) = 84.', ['calculate']],
     ['How much is -2 + 5, today?', 'It is Tuesday, 1 January 2030 at 12:00 (UTC). -2 + 5 = 3.', ['current_time', 'calculate']],
-    ['1/0', 'That did not work: It has no finite result.', ['calculate']],
+    ['1/0', 'That did not work: The result is not finite.', ['calculate']],
     ['The time in Nowhere/Nothing?', 'That did not work: Invalid time zone specified: Nowhere/Nothing.', ['current_time']],
-  ])('answers %j with its tools', async (question, answer, names) => {
+  ])('replies to %j with its tools', async (question, answer, names) => {
     const result = await runAgent({ model, tools, messages: [user(question)] }).result
     expect(result).toMatchObject({ text: answer, stopReason: 'stop', steps: 2 })
     expect(result.toolCalls.map(({ name }) => name)).toEqual(names)

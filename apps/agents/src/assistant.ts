@@ -1,4 +1,4 @@
-/** A model with two tools: what most agents are. Without a key or an address of a provider a scripted stand-in answers. */
+/** A model with two tools, like most agents. Without a key or URL of a provider, a scripted model replaces it. */
 import { runAgent } from '@rivulet/agent'
 import { type AgentDefinition, defineAgent } from '@rivulet/worker'
 import { createAssistantTools } from './assistant-tools.ts'
@@ -16,6 +16,6 @@ export function createAssistant(provider: ProviderSettings): AgentDefinition {
       const messages = await turn.history()
       await turn.autoSend(runAgent({ model, tools, system: instructions, messages, signal: turn.signal, span: turn.span }))
     },
-    { description: 'Answers with a model that can tell the time and calculate' },
+    { description: 'Replies with a model that can tell the time and calculate' },
   )
 }

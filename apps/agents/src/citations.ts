@@ -1,6 +1,6 @@
 /**
- * Turns an answer with marks such as `[2]` into one with sources: marks become links, numbered in the order in which they appear, and the notes
- * behind them are listed below. A mark that stands for no note is taken out: a source that nobody can look up is none.
+ * Converts a text with marks such as `[2]` to one with sources: marks become links, numbered in order of appearance, and the notes are listed
+ * below. A mark without a note is removed, because its source could not be looked up.
  */
 import type { Note } from './library.ts'
 

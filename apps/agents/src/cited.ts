@@ -1,6 +1,6 @@
 /**
- * Answers from notes: streams what the model says, with marks such as `[2]`, and then replaces the message by the text with its sources.
- * Viewers read along while the answer is being written; what is stored is the text with sources.
+ * Replies from notes: streams the model's text, with marks such as `[2]`, and then replaces the message with the text and its sources. Viewers
+ * read along while the text is written; the stored message is the one with sources.
  */
 import { type ModelRequest, type ScriptStep, say } from '@rivulet/agent'
 import { type AgentDefinition, defineAgent, text } from '@rivulet/worker'
@@ -30,7 +30,7 @@ export function createCited(provider: ProviderSettings): AgentDefinition {
         await message.replace(text(markdown, 'markdown'), { sources })
       })
     },
-    { description: 'Answers questions about Rivulet, and names its sources' },
+    { description: 'Replies to questions about Rivulet and cites its sources' },
   )
 }
 

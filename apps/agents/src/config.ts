@@ -7,52 +7,55 @@ const { REDIS_URL, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY, LOG_LEVEL } = 
 /** What a worker process reads. */
 export const variables = z.object({
   ...{ REDIS_URL, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY },
-  WORKER_CONCURRENCY: wholeNumber(20, 1, 10_000).describe('turns at a time in one worker process'),
-  HEARTBEAT_MS: wholeNumber(5_000).describe('how often a worker renews its leases; a few times within `LEASE_MS`'),
+  WORKER_CONCURRENCY: wholeNumber(20, 1, 10_000).describe('turns that one worker process runs at a time'),
+  HEARTBEAT_MS: wholeNumber(5_000).describe('how often a worker renews its leases; set it to a fraction of `LEASE_MS`'),
   WATCHDOG_MS: wholeNumber(30_000, 0).describe(
-    'how long a turn may block the event loop of its worker, before the worker gives its other turns back and ends; 0: for ever',
+    'how long a turn may block the event loop of its worker before the worker releases its other turns and exits; 0: no limit',
   ),
   MAX_ISOLATED_TURNS: wholeNumber(2, 1, 1_000).describe(
-    'processes of their own that a worker has at a time, for turns that lost two workers; the others of them wait',
+    'isolated processes of one worker at a time, for turns that lost two workers; further such turns wait',
   ),
-  BACKPRESSURE_MS: wholeNumber(30_000).describe('how long a worker waits for a Redis that is out of memory, before the attempt fails'),
+  WORKER_DRAIN_MS: wholeNumber(30_000, 0, 24 * 3_600_000).describe(
+    'how long a stopping worker lets its turns finish, before it releases them for other workers; up to a day',
+  ),
+  BACKPRESSURE_MS: wholeNumber(30_000).describe('how long a worker waits for a Redis that is out of memory before the attempt fails'),
   WORKER_METRICS_PORT: z.coerce
     .number()
     .int()
     .min(0)
     .max(65_535)
     .optional()
-    .describe('a port for the metrics of a worker process, at `/metrics`; unset: none'),
+    .describe('the port of `/metrics` of a worker process; unset: no metrics'),
   WORKER_METRICS_HOST: z
     .string()
     .default('127.0.0.1')
-    .describe('where that listens; whoever reaches it may read the names of agents and how busy they are'),
+    .describe('the address of `/metrics` of a worker process; it requires no key and shows the names and load of agents'),
   AGENT_FILES: z
     .string()
     .default('')
     .transform(list => list.split(',').flatMap(file => file.trim() || []))
-    .describe('files with agents, with commas, where none are named on the command line'),
+    .describe('files with agents, comma-separated, if the command line names none'),
   RIVULET_EXAMPLE_AGENTS: z
     .enum(['on', 'off'])
     .default('off')
     .describe(
-      'whether a worker without files has the example agents, which run what callers send; `npm start` and docker-compose.yml set it. Off: a worker without files does not start',
+      'whether a worker without files loads the example agents, which run scripts from callers; `npm start` and docker-compose.yml set it. Off: a worker without files does not start',
     ),
   OPENAI_BASE_URL: z
     .string()
     .optional()
-    .describe('a server with the API of OpenAI that the example agents ask (with a key, unset means OpenAI)'),
-  OPENAI_API_KEY: z.string().optional().describe('the key for it; with neither of the two, the example agents follow a script'),
-  OPENAI_MODEL: z.string().optional().describe('the model that the example agents ask for (default: `gpt-4.1-mini`)'),
+    .describe('a server with the API of OpenAI, for the example agents (with a key, unset means OpenAI)'),
+  OPENAI_API_KEY: z.string().optional().describe('the key of that server; with neither of the two, the example agents play a script'),
+  OPENAI_MODEL: z.string().optional().describe('the model of the example agents (default: `gpt-4.1-mini`)'),
   LOG_LEVEL,
   RIVULET_ALLOW_EXIT: z
     .enum(['0', '1'])
     .default('0')
-    .meta({ description: 'lets the `scripted` example agent kill its worker: for tests', isInternal: true }),
+    .meta({ description: 'allows the `scripted` example agent to kill its worker, for tests', isInternal: true }),
   RIVULET_ISOLATED_TURN: z
     .string()
     .optional()
-    .meta({ description: 'set by a worker for the process of one turn, never by hand', isInternal: true }),
+    .meta({ description: 'set by a worker for an isolated process; never set it yourself', isInternal: true }),
 })
 
 export type Config = ReturnType<typeof readConfig>

@@ -1,4 +1,4 @@
-/** Says its text input back, a word a delta. */
+/** Streams its text input, one word per delta. */
 import { defineAgent, delta } from '@rivulet/worker'
 
 export const echo = defineAgent(

@@ -1,4 +1,6 @@
-/** The agents that `npm start` brings along. A worker has them only with `RIVULET_EXAMPLE_AGENTS=on`, because `scripted` runs what callers send. */
+/**
+ * The example agents of `npm start`. A worker loads them only with `RIVULET_EXAMPLE_AGENTS=on`, because `scripted` runs scripts from callers.
+ */
 import type { AgentDefinition } from '@rivulet/worker'
 import { createAssistant } from './assistant.ts'
 import { createCited } from './cited.ts'

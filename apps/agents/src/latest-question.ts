@@ -1,9 +1,9 @@
-/** What a conversation is about right now: the latest words of the user, and what was said since. */
+/** The latest message of the user in a conversation, and the messages after it. */
 import type { HistoryMessage } from '@rivulet/agent'
 
 export type LatestQuestion = { question: string; since: HistoryMessage[] }
 
-/** An empty question where nobody has asked anything. */
+/** Empty if the history has no question. */
 export function latestQuestion(messages: readonly HistoryMessage[]): LatestQuestion {
   const asked = messages.findLastIndex(({ author }) => author === 'user')
   const content = messages[asked]?.content

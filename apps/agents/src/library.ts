@@ -1,7 +1,6 @@
 /**
- * A shelf of notes about Rivulet, each with the page it was taken from: something to search and to cite without a network.
- *
- * Searching is by words alone. It is there for the example agents, not to be good at it.
+ * Notes about Rivulet, each with its source page, so that the example agents can search and cite without a network. The search compares words
+ * and is deliberately simple.
  */
 export type Note = {
   id: string
@@ -22,7 +21,7 @@ export const notes: readonly Note[] = [
     id: 'commit',
     title: 'Commit, then announce',
     source: 'README.md',
-    text: 'When a turn ends, the server folds the log and commits the messages to Postgres. Only then it announces the end. Whoever sees that a turn has finished may read the stored messages.',
+    text: 'When a turn ends, the server folds the log and commits the messages to Postgres. Only then it announces the end. A viewer that sees the end of a turn can read the stored messages.',
   },
   {
     id: 'cancel',
@@ -58,7 +57,7 @@ export const notes: readonly Note[] = [
     id: 'viewers',
     title: 'Slow viewers',
     source: 'README.md',
-    text: 'Each API process reads a log once for all its viewers. It writes to each socket at the pace of that socket, so a slow viewer holds up nobody. One that falls too far behind is skipped ahead with a snapshot.',
+    text: 'Each API process reads a log once for all its viewers. It writes to each socket as fast as that socket accepts data, so a slow viewer does not slow down the others. The API skips a viewer that falls too far behind ahead with a snapshot.',
   },
 ]
 

@@ -1,10 +1,10 @@
-/** Answers `GET /metrics`, and nothing else: a worker process has no other door. */
+/** Serves `GET /metrics`, the only route of a worker process. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Registry } from 'prom-client'
 
-/** Until the process ends. Answers where. */
+/** Listens until the process ends. Returns its URL. */
 export async function serveRegistry(registry: Registry, { host, port }: { host: string; port: number }): Promise<string> {
   const server = createServer(async ({ method, url }, response) => {
     if (method !== 'GET' || url !== '/metrics') {

@@ -1,4 +1,4 @@
-/** What an operator can ask of a worker process: how soon its agents speak, how long they take, and what they wait for. */
+/** The metrics of a worker process: time to the first delta, duration of attempts, duration of calls to models and tools. */
 import type { WorkerObserver } from '@rivulet/worker'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
@@ -18,19 +18,19 @@ export function createWorkerMetrics(concurrency: number): WorkerMetrics {
 
   const firstDelta = histogram(
     'first_delta_seconds',
-    'Until an attempt says its first words, since the turn was queued or this claim began',
+    'Time to the first delta of an attempt, since the turn was queued or since this claim',
     ['agent', 'since'],
   )
-  const attempts = histogram('attempt_seconds', 'How long attempts took in this process, by how they ended', ['agent', 'end'])
-  const calls = histogram('agent_call_seconds', 'How long agents waited for an answer, by model or tool', ['agent', 'call', 'name'])
+  const attempts = histogram('attempt_seconds', 'Duration of attempts in this process, by how they ended', ['agent', 'end'])
+  const calls = histogram('agent_call_seconds', 'Duration of calls of agents, by model or tool', ['agent', 'call', 'name'])
   const callErrors = new Counter({
     name: 'rivulet_agent_call_errors_total',
     help: 'Calls of models and tools that failed',
     labelNames: ['agent', 'call', 'name'],
     registers,
   })
-  const running = new Gauge({ name: 'rivulet_worker_turns_running', help: 'Turns that run in this process', registers })
-  new Gauge({ name: 'rivulet_worker_concurrency', help: 'Turns that this process runs at a time', registers }).set(concurrency)
+  const running = new Gauge({ name: 'rivulet_worker_turns_running', help: 'Turns running in this process', registers })
+  new Gauge({ name: 'rivulet_worker_concurrency', help: 'Turns that this process can run at a time', registers }).set(concurrency)
   const known = new Set<string>()
 
   return {

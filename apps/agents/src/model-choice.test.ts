@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { chooseModel } from './model-choice.ts'
 
-test('a provider answers where one is configured, a script where none is', () => {
+test('the model is the configured provider, or a script if there is none', () => {
   const offline = () => 'hello'
   expect(chooseModel({}, offline).name).toBe('scripted')
   expect(chooseModel({ apiKey: 'k', model: 'm' }, offline).name).toBe('m')

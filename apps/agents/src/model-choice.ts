@@ -1,4 +1,4 @@
-/** The model of an example agent: a provider's where a key or an address is configured, else a scripted stand-in that says what `offline` makes up. */
+/** The model of an example agent: a provider's model if a key or URL is configured, otherwise a scripted model that plays `offline`. */
 import { type Model, openaiModel, type ScriptFactory, scriptedModel } from '@rivulet/agent'
 
 export type ProviderSettings = { baseUrl?: string | undefined; apiKey?: string | undefined; model?: string | undefined }

@@ -1,6 +1,6 @@
 /**
- * What the assistant says when no model is configured: a function of the conversation, so that it answers anything without pretending to be
- * more than it is. It asks for tools as a model would, and puts their results into words.
+ * The replies of the assistant without a configured model: a function of the conversation, so that it replies to any input without pretending to
+ * be more than it is. It calls tools as a model would, and puts their results into sentences.
  */
 import { call, type HistoryMessage, type ModelRequest, type ScriptPart, type ScriptStep, say, think } from '@rivulet/agent'
 import { latestQuestion } from './latest-question.ts'
@@ -52,6 +52,6 @@ function smallTalk(question: string): string {
     `You said: “${quoted.trim()}”.`,
     'I am a scripted stand-in, so there is not much that I can say about it.',
     'I can tell the time, and work out sums such as 12 * (3 + 4).',
-    'With OPENAI_API_KEY or OPENAI_BASE_URL set, a real model answers in my place.',
+    'With OPENAI_API_KEY or OPENAI_BASE_URL set, a real model replies instead of me.',
   ].join(' ')
 }

@@ -1,6 +1,6 @@
 /**
- * What the researcher does when no model is configured: it thinks, searches for each part of the question at once, reads what was found side by
- * side, and puts it into words. A function of the conversation, like a model.
+ * The researcher without a configured model: it thinks, searches for each part of the question in parallel, reads the results in parallel, and
+ * summarises them. A function of the conversation, like a model.
  */
 import { call, type HistoryMessage, type ModelRequest, type ScriptStep, say, think } from '@rivulet/agent'
 import { latestQuestion } from './latest-question.ts'

@@ -1,4 +1,4 @@
-/** The researcher's tools: finding notes, and reading them. Both show how far they are, and can run beside each other. */
+/** The researcher's tools: finding notes and reading them. Both report progress and can run in parallel. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineTool } from '@rivulet/agent'
 import { z } from 'zod'
@@ -25,7 +25,7 @@ export function createResearchTools({ paceMs = 100 }: { paceMs?: number } = {}) 
     input: z.object({ id: z.string().max(64) }),
     run: async ({ id }, { signal, progress }) => {
       const note = notes.find(known => known.id === id)
-      if (!note) throw new Error(`There is no note ${id}. Search for one first.`)
+      if (!note) throw new Error(`No note with the id ${id}. Search for one first.`)
       const sentences = sentencesOf(note.text)
       for (const [read] of sentences.entries()) {
         progress({ read, of: sentences.length })

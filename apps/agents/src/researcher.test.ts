@@ -54,7 +54,7 @@ test('reading a note that is not there is an error that a model can act on', asy
   const { messages } = await runAgent({ model: lost, tools, messages: [user('x')] }).result
   expect(messages.find(({ content }) => content.type === 'tool_response')?.content).toMatchObject({
     isError: true,
-    content: 'There is no note x. Search for one first.',
+    content: 'No note with the id x. Search for one first.',
   })
 })
 

@@ -1,4 +1,4 @@
-/** Thinks, and uses several tools at once: viewers see the reasoning, and each call with its progress. */
+/** An agent that thinks and uses several tools at once: viewers see the reasoning, and each call with its progress. */
 import { runAgent } from '@rivulet/agent'
 import { type AgentDefinition, defineAgent } from '@rivulet/worker'
 import { chooseModel, type ProviderSettings } from './model-choice.ts'

@@ -1,4 +1,4 @@
-/** The language of the `scripted` agent. */
+/** The schema of the scripts of the `scripted` agent. */
 import { contentSchema, deltaSchema, jsonObjectSchema, jsonSchema } from '@rivulet/protocol'
 import { z } from 'zod'
 

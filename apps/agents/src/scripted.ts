@@ -1,6 +1,6 @@
 /**
- * Plays a script that the caller sends as `params`, in any of the three ways to stream, so that every behaviour of the platform can be driven
- * from outside: for tests, and for anyone who builds a client.
+ * Plays a script from the caller's `params`, in any of the three ways to stream. So tests and authors of clients can trigger every behaviour of
+ * the platform.
  */
 import { setImmediate as nextTick, setTimeout as sleep } from 'node:timers/promises'
 import { custom, defineAgent, delta, done, full, type MessageHandle, RivuletError, start, type Turn, type Update } from '@rivulet/worker'
@@ -55,7 +55,7 @@ export function createScripted({ allowExit = false }: ScriptedOptions = {}) {
   }
 
   function exit(code: number): void {
-    if (!allowExit) throw new RivuletError('bad_event', 'exit is refused: start the worker with RIVULET_ALLOW_EXIT=1')
+    if (!allowExit) throw new RivuletError('bad_event', 'exit is not allowed: start the worker with RIVULET_ALLOW_EXIT=1')
     process.exit(code)
   }
 }
@@ -123,7 +123,7 @@ function parseScript(params: unknown): Script {
   const parsed = scriptSchema.safeParse(params)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
-  throw new RivuletError('bad_event', `The script does not fit at ${issue?.path.join('.') || 'its top'}: ${issue?.message}`, {
+  throw new RivuletError('bad_event', `Invalid script at ${issue?.path.join('.') || 'the top level'}: ${issue?.message}`, {
     cause: parsed.error,
   })
 }

@@ -25,7 +25,7 @@ beforeEach(async () => {
 })
 
 describe('starting', () => {
-  test('before Redis is there is no reason to stop; what it is like is looked at when it answers', async () => {
+  test('before Redis does not end the process; it checks Redis when Redis responds', async () => {
     const proxy = await startProxy(redis.url)
     onTestFinished(() => proxy.close())
     proxy.down()
@@ -33,7 +33,7 @@ describe('starting', () => {
     onTestFinished(() => void redis.client.config('SET', 'maxmemory-policy', 'noeviction'))
     const { client, refused } = await start({ REDIS_URL: proxy.url })
     expect((await client.get('/healthz')).status).toBe(200)
-    expect((await client.get<ErrorAnswer>('/readyz')).body.error.message).toMatch(/Redis is away|is starting/)
+    expect((await client.get<ErrorAnswer>('/readyz')).body.error.message).toMatch(/Redis is unavailable|is starting/)
     proxy.up()
     await expect(refused).rejects.toThrow(/noeviction/)
   })
@@ -53,7 +53,7 @@ describe('starting', () => {
     await untilReady((await start({ ALLOW_NEWER_SCHEMA: 'on' })).client)
   })
 
-  test('on a schema of somebody else is refused', async () => {
+  test('on a schema of another program is rejected', async () => {
     await query("update drizzle.__drizzle_migrations set hash = 'of another program' where id = 2")
     const { refused } = await start()
     await expect(refused).rejects.toThrow(/another program than this one: check DATABASE_URL/)
@@ -142,11 +142,11 @@ async function start(env: Record<string, string> = {}) {
   return { client: createClient(() => api.url), refused: api.refused }
 }
 
-/** With an agent that nobody runs. */
+/** With an agent that no worker runs. */
 async function startWithAgent(env: Record<string, string> = {}): Promise<{ client: Client }> {
   const { client } = await start(env)
   await untilReady(client)
-  await client.post('/internal/hello', { worker: 'nobody', agents: [{ name: 'idle', description: '' }] })
+  await client.post('/internal/hello', { worker: 'none', agents: [{ name: 'idle', description: '' }] })
   return { client }
 }
 

@@ -1,8 +1,8 @@
 /**
- * One API process: its connections, its parts and its server, put together and taken apart in order.
+ * One API process: creates its connections, parts and server, and closes them in order.
  *
- * It listens before Redis and Postgres are there: liveness is answered, everything else is 503 until they are, and it recovers without a restart.
- * What it finds there has to fit: a Redis that may evict or is too old, a schema of another version, are refused as soon as they answer.
+ * It listens before Redis and Postgres are available: `/healthz` returns 200 and everything else 503 until they are, and it recovers without a
+ * restart. It stops if they are unsuitable: a Redis that may evict keys or is too old, a schema of another version.
  */
 import {
   connectRedis,
@@ -72,10 +72,10 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const ending = createTurnEnding({ db, databaseFor, reader, announcer, announcing, logger, metrics })
   const deaths = createTurnDeaths({ db, ending, metrics, logger })
   const pushed = connectRedis('subscriber', { url: config.redisUrl, onError })
-  const onFeedError = (error: unknown) => logger.warn({ err: error }, 'a feed could not be read')
+  const onFeedError = (error: unknown) => logger.warn({ err: error }, 'could not read a feed')
   const subscribe = (handlers: Pick<Parameters<typeof createLogSubscriber>[0], 'onPush' | 'onRemoved' | 'onReset'>) =>
     createLogSubscriber({ redis: pushed, keys: redisKeys, ...handlers })
-  const onSnapshots = (sent: SentSnapshots) => logger[sent.reason === 'join' ? 'debug' : 'info'](sent, 'viewers were sent a snapshot')
+  const onSnapshots = (sent: SentSnapshots) => logger[sent.reason === 'join' ? 'debug' : 'info'](sent, 'sent a snapshot to viewers')
   const hub = createHub({
     stored: createStoredTasks(databaseFor, limits.snapshotBytes),
     log: reader,
@@ -84,7 +84,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     limits,
     onError: onFeedError,
     onSnapshots,
-    onCut: task => logger.info({ task }, 'a viewer that took nothing was cut off'),
+    onCut: task => logger.info({ task }, 'closed a viewer that read nothing'),
   })
   const stopping = new AbortController()
   const capacity = watchCapacity({ readMemory: () => readRedisMemory(redis), db, limits: config.capacityLimits })
@@ -98,8 +98,8 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const revocations = createTokenRevocations({ db, databaseFor })
   const streams = createOpenStreams({
     ...{ keys, tokens, revocations, limits: config.streamLimits },
-    onCut: (whose, count) => logger.info({ ...whose, streams: count }, 'streams of revoked or expired keys or tokens were ended'),
-    onError: error => logger.warn({ err: error }, 'keys of open streams could not be looked at'),
+    onCut: (whose, count) => logger.info({ ...whose, streams: count }, 'closed streams of revoked or expired keys or tokens'),
+    onError: error => logger.warn({ err: error }, 'could not check the keys of open streams'),
   })
   const services: Services = {
     config,
@@ -152,7 +152,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   /** An API that other machines can reach needs at least one key that is good. */
   async function requireSomeKey(): Promise<void> {
     if (key || isLoopback(config.host) || (await hasLiveKey(db).catch(() => true))) return
-    throw new Error('There is no key to call this API with: create one with `rivulet keys create`, or set RIVULET_KEY')
+    throw new Error('This API requires a key, and there is none: create one with `rivulet keys create`, or set RIVULET_KEY')
   }
 
   function hasStarted(): boolean {
@@ -165,12 +165,12 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
 
   async function unready(): Promise<string | null> {
     if (stopping.signal.aborted) return 'This process is stopping'
-    if (!reconciler) return 'This process is starting'
-    if (pushed.status !== 'ready') return 'Redis is away'
+    if (!reconciler) return 'This process is starting; retry'
+    if (pushed.status !== 'ready') return 'Redis is unavailable'
     // One that cannot write its file still tells about itself, and refuses to be pinged.
     const [memory] = await Promise.all([readRedisMemory(redis), redis.ping()]).catch(() => [null])
-    if (!memory) return 'Redis is away'
-    return whyPolicyIsUnfit(memory.policy) ?? ((await succeeds(() => pool.query('select 1'))) ? null : 'Postgres is away')
+    if (!memory) return 'Redis is unavailable'
+    return whyPolicyIsUnfit(memory.policy) ?? ((await succeeds(() => pool.query('select 1'))) ? null : 'Postgres is unavailable')
   }
 
   function close(): Promise<void> {

@@ -9,94 +9,95 @@ const { HOST, PORT, REDIS_URL, DATABASE_URL, REDIS_PREFIX, RIVULET_KEY, RIVULET_
 /** What an API process reads. */
 export const variables = z.object({
   ...{ HOST, PORT },
-  INTERNAL_HOST: z.string().optional().describe('where `/internal` listens by itself, if `INTERNAL_PORT` is set (default: `HOST`)'),
+  INTERNAL_HOST: z
+    .string()
+    .optional()
+    .describe('the address of the separate listener for `/internal`, if `INTERNAL_PORT` is set (default: `HOST`)'),
   INTERNAL_PORT: z.coerce
     .number()
     .int()
     .min(0)
     .max(65_535)
     .optional()
-    .describe('a port for `/internal` alone; unset: with everything else'),
+    .describe('the port of a separate listener for `/internal`; unset: `/internal` uses `PORT`'),
   ...{ REDIS_URL, DATABASE_URL, REDIS_PREFIX, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER },
   CORS_ORIGINS: z
     .string()
     .default('')
     .transform(list => list.split(',').flatMap(origin => origin.trim() || []))
-    .refine(list => list.every(isOrigin), 'must be a list of origins, with commas: https://app.example.com')
-    .describe('origins whose pages may call, with commas'),
+    .refine(list => list.every(isOrigin), 'must be a comma-separated list of origins: https://app.example.com')
+    .describe('origins whose pages may call the API, comma-separated'),
   ALLOWED_HOSTS: z
     .string()
     .default('')
     .transform(list => list.split(',').flatMap(host => host.trim().toLowerCase() || []))
-    .refine(list => list.every(isHostName), 'must be a list of host names, with commas and without ports: api.example.com')
+    .refine(list => list.every(isHostName), 'must be a comma-separated list of host names without ports: api.example.com')
     .describe(
-      'host names under which clients call, with commas; a request for another name gets 403, one for an IP address or `localhost` does not; unset: any name',
+      'allowed names in the `Host` header, comma-separated; a request with another name gets 403; IP addresses and `localhost` are always allowed; unset: any name',
     ),
-  RATE_LIMIT_PER_SECOND: z.coerce.number().min(0.1).default(100).describe('requests a second of one key'),
-  RATE_LIMIT_BURST: wholeNumber(500).describe('requests at once of one key that was quiet before'),
+  RATE_LIMIT_PER_SECOND: z.coerce.number().min(0.1).default(100).describe('requests per second of one key'),
+  RATE_LIMIT_BURST: wholeNumber(500).describe('requests that one idle key may send at once'),
   MAX_STREAMS_PER_TOKEN: wholeNumber(20).describe(
-    'open event streams of one token with those that follow it, or of one subject of a task, in one API process',
+    'open event streams of one token and its successors, or of one subject of a task, in one API process',
   ),
   MAX_STREAMS_PER_TASK: wholeNumber(10_000).describe('open event streams of one task, in one API process'),
   MAX_STREAMS_PER_KEY: wholeNumber(2_000).describe('open event streams of one key and of all its tokens, in one API process'),
   MAX_STREAMS: wholeNumber(20_000).describe('open event streams of one API process'),
   MAX_CONNECTIONS: wholeNumber(25_000).describe(
-    'open connections of one listener of an API process, streams included; further ones are closed at once; more than `MAX_STREAMS`',
+    'open connections of one listener of an API process, including streams; further ones are closed at once; must be more than `MAX_STREAMS`',
   ),
-  MAX_QUEUED_TURNS: wholeNumber(100_000).describe('turns of all tasks that are due and wait; beyond it new work is refused'),
+  MAX_QUEUED_TURNS: wholeNumber(100_000).describe('due and waiting turns of all tasks; above it the API rejects new work'),
   MAX_TURNS_PER_TENANT: z.coerce
     .number()
     .int()
     .min(1)
     .optional()
-    .describe('turns of one tenant that have not ended; beyond it its new work is refused; unset: any number'),
+    .describe('unfinished turns of one tenant; above it the API rejects new work of the tenant; unset: no limit'),
   MAX_REDIS_MEMORY_PERCENT: z.coerce
     .number()
     .min(1)
     .max(100)
     .default(80)
-    .describe("how much of Redis' `maxmemory` may be used; beyond it new work is refused"),
-  MAX_BODY_BYTES: wholeNumber(defaultLimits.bodyBytes, 64 * KiB).describe('the body of one request'),
+    .describe("share of Redis' `maxmemory` in use; above it the API rejects new work"),
+  MAX_BODY_BYTES: wholeNumber(defaultLimits.bodyBytes, 64 * KiB).describe('size of the body of one request'),
   MAX_JSON_DEPTH: wholeNumber(defaultLimits.jsonDepth, 8, 1_000).describe(
-    'how deep the JSON of a request may be nested; what agents say, 64 in any case',
+    'levels of nesting in the JSON of a request; the output of agents may always have 64',
   ),
   MAX_JSON_ITEMS: wholeNumber(defaultLimits.jsonItems, 1_000).describe('keys and items in the JSON of one request'),
-  MAX_QUEUED_TURNS_PER_TASK: wholeNumber(defaultLimits.queuedTurns).describe('turns of one task that wait'),
-  MAX_DELTA_BYTES: wholeNumber(defaultLimits.deltaBytes, KiB).describe('one delta; longer ones are split'),
+  MAX_QUEUED_TURNS_PER_TASK: wholeNumber(defaultLimits.queuedTurns).describe('waiting turns of one task'),
+  MAX_DELTA_BYTES: wholeNumber(defaultLimits.deltaBytes, KiB).describe('size of one delta; the worker splits longer ones'),
   MAX_TURN_BYTES: wholeNumber(defaultLimits.turnBytes, KiB, 4 * defaultLimits.turnBytes).describe(
-    'all that one turn says; beyond it the turn fails',
+    'size of the output of one turn; above it the turn fails',
   ),
   MAX_STEPS_BYTES: wholeNumber(defaultLimits.stepsBytes, KiB, 4 * defaultLimits.stepsBytes).describe(
-    'all that the steps of one turn remember; beyond it the turn fails',
+    'size of the stored results of the steps of one turn; above it the turn fails',
   ),
   MAX_VIEWER_BYTES: wholeNumber(defaultLimits.viewerBytes, 64 * KiB).describe(
-    'what one viewer leaves unread; beyond it, it is skipped ahead by a snapshot',
+    'unread bytes of one viewer; above it the API skips the viewer ahead with a snapshot',
   ),
   MAX_VIEWER_STALL_MS: wholeNumber(defaultLimits.viewerStallMs, 1_000).describe(
-    'how long a client may read nothing of a response or a stream before its connection is cut',
+    'how long a client may read nothing of a response or a stream before the API closes its connection',
   ),
   MAX_SNAPSHOT_BYTES: wholeNumber(defaultLimits.snapshotBytes, KiB).describe(
-    'in one snapshot, messages of ended turns, and as much again of params, metadata and inputs; older ones are left out',
+    'messages of ended turns in one snapshot, and as much again of params, metadata and inputs; older ones are left out',
   ),
   MAX_PAGE_BYTES: wholeNumber(defaultLimits.pageBytes, 64 * KiB).describe(
-    'one page of tasks or messages, which then ends earlier, and the inputs and params of the turns of one task, which are then left out',
+    'size of one page of tasks or messages; a larger page ends earlier. Also the inputs and params of the turns of one task; older ones are left out',
   ),
-  MIGRATE: z.enum(['on', 'off']).default('on').describe('whether an API brings the schema up to date when it starts'),
+  MIGRATE: z.enum(['on', 'off']).default('on').describe('whether an API migrates the schema when it starts'),
   ALLOW_NEWER_SCHEMA: z
     .enum(['on', 'off'])
     .default('off')
-    .describe('lets an API start on a schema that a newer version has added to: for going back to the version before'),
-  LEASE_MS: wholeNumber(30_000).describe('how long a turn stays with a worker that is not heard of'),
-  RECONCILE_MS: wholeNumber(5_000).describe('how often the reconciler looks for what has to be mended'),
-  LOG_RETENTION_MS: wholeNumber(600_000).describe(
-    'how long what was said stays in Redis when its turn has ended; Postgres has it for good',
-  ),
+    .describe('allows an API to start on the schema of a newer version, to go back to the previous version'),
+  LEASE_MS: wholeNumber(30_000).describe('how long a silent worker keeps its turn'),
+  RECONCILE_MS: wholeNumber(5_000).describe('how often the reconciler looks for work to repair'),
+  LOG_RETENTION_MS: wholeNumber(600_000).describe('how long the log of an ended turn stays in Redis; Postgres keeps the messages'),
   TASK_RETENTION_DAYS: z.coerce
     .number()
     .positive()
     .max(36_500)
     .optional()
-    .describe('tasks that ended longer ago are removed with all they said; unset: never'),
+    .describe('tasks that ended longer ago are removed with their messages; unset: never'),
   LOG_LEVEL,
 })
 
@@ -164,7 +165,7 @@ export function readConfig(environment: Environment) {
 }
 
 export function readKeyPepper(environment: Environment): string {
-  const needed = z.string(`is needed: a secret of this installation, ${howToMakeOne}`).pipe(KEY_PEPPER.unwrap())
+  const needed = z.string(`is required: a secret of this installation, ${howToMakeOne}`).pipe(KEY_PEPPER.unwrap())
   return readEnvironment('this command', z.object({ KEY_PEPPER: needed }), environment).KEY_PEPPER
 }
 
@@ -187,15 +188,19 @@ function refuseOpenDoors(env: z.output<typeof variables>, context: z.RefinementC
   const { HOST, INTERNAL_HOST = HOST, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER } = env
   if (!isLoopback(HOST) && !RIVULET_KEY && !KEY_PEPPER) {
     const how = `set RIVULET_KEY, or KEY_PEPPER and create keys with \`rivulet keys create\` (${howToMakeOne})`
-    context.addIssue({ code: 'custom', path: ['HOST'], message: `others than this machine could call without a key: ${how}` })
+    context.addIssue({ code: 'custom', path: ['HOST'], message: `other machines could call without a key: ${how}` })
   } else if (!isLoopback(INTERNAL_HOST) && !RIVULET_KEY && !KEY_PEPPER && !RIVULET_WORKER_KEY) {
     const how = `set RIVULET_WORKER_KEY (${howToMakeOne})`
-    context.addIssue({ code: 'custom', path: ['INTERNAL_HOST'], message: `others than this machine could pose as workers: ${how}` })
+    context.addIssue({ code: 'custom', path: ['INTERNAL_HOST'], message: `other machines could pose as workers: ${how}` })
   }
   for (const name of ['RIVULET_KEY', 'RIVULET_WORKER_KEY'] as const) {
     const isShort = (env[name]?.length ?? minKeyLength) < minKeyLength
     if (isShort && !(isLoopback(HOST) && isLoopback(INTERNAL_HOST)))
-      context.addIssue({ code: 'custom', path: [name], message: `must have at least ${minKeyLength} characters where others can call` })
+      context.addIssue({
+        code: 'custom',
+        path: [name],
+        message: `must have at least ${minKeyLength} characters, because other machines can call`,
+      })
   }
 }
 

@@ -1,5 +1,5 @@
-/** `npm run api`: one API process, until it is told to stop. With `migrate` as its argument: brings the database up to date, and ends. */
-import { openTelemetryTracer } from '@rivulet/runtime/open-telemetry'
+/** `npm run api`: one API process, until a signal stops it. With the argument `migrate`: migrates the database and exits. */
+import { describeTracing, openTelemetryTracer } from '@rivulet/runtime/open-telemetry'
 import { pino } from 'pino'
 import { startApi } from './api.ts'
 import { readConfig, readDatabaseUrl } from './config.ts'
@@ -20,12 +20,11 @@ async function run(): Promise<void> {
     redact: ['req.headers.authorization'],
     serializers: { req: describeRequest, err: describeError },
   })
-  // Whoever wants traces starts this process with an SDK; without one these go nowhere.
-  const openTelemetry = await import('@opentelemetry/api').catch(() => null)
-  const api = await startApi(config, logger, openTelemetry ? { tracer: openTelemetryTracer(openTelemetry) } : {})
+  const api = await startApi(config, logger, { tracer: openTelemetryTracer() })
   logger.info({ url: api.url, ...(api.internalUrl && { internalUrl: api.internalUrl }) }, 'api is listening')
-  if (config.isOpen) logger.info('no key is asked for: only this machine can call')
-  // 'disconnect': whoever started this process is gone.
+  logger.info(describeTracing())
+  if (config.isOpen) logger.info('no key is required; only this machine can call')
+  // 'disconnect': the parent process has exited.
   for (const signal of ['SIGTERM', 'SIGINT', 'disconnect']) process.on(signal, () => void api.close().then(() => process.exit(0)))
   api.refused.catch(exitWith)
 }
@@ -35,7 +34,7 @@ function exitWith(error: unknown): never {
   process.exit(1)
 }
 
-/** Without what lets somebody in. */
+/** Without keys and passwords. */
 function describeRequest({ method, url }: { method: string; url: string }) {
   return { method, url: url.replace(/([?&]token=)[^&]*/g, '$1[redacted]') }
 }

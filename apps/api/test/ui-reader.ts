@@ -56,7 +56,7 @@ function stateOf(log: Entry[]): TaskState {
   return log.reduce((state, { cursor, event }) => applyEvent(state, event, cursor), emptyState)
 }
 
-/** What somebody has heard who comes back with the cursor of the last entry. */
+/** The events that a viewer has when it reconnects with the cursor of the last entry. */
 export function heardOf(log: Entry[]): { state: TaskState; isAtEnd: boolean } {
   return { state: stateOf(log), isAtEnd: log.at(-1)?.event.type === 'turn.finished' }
 }

@@ -1,4 +1,4 @@
-/** Lets Node run TypeScript: `node --import @rivulet/cli/typescript`. */
+/** Lets Node run TypeScript: `node --import rivulet/typescript`. */
 import { register } from 'tsx/esm/api'
 
 register()

@@ -8,7 +8,7 @@ const needed = z.object({
   ...{ HOST, PORT: PORT.refine(port => port > 0, 'must be a port from 1 to 65535') },
   ...{ REDIS_URL: REDIS_URL.optional(), DATABASE_URL: DATABASE_URL.optional() },
   RIVULET_KEY,
-  DATA_DIR: z.string().default('.rivulet').describe('where the engines that it starts keep their data'),
+  DATA_DIR: z.string().default('.rivulet').describe('the data folder of the engines that the command starts'),
 })
 
 /** What the command line reads: also where options of a command are missing, and what it hands on. */

@@ -1,4 +1,4 @@
-/** The options of every command that talks to a platform, and the client that they ask for. */
+/** The options of every command that calls a platform, and its client. */
 import { createClient, type RivuletClient } from '@rivulet/client'
 import { defaultUrl } from '@rivulet/runtime/environment'
 import type { Command } from 'commander'
@@ -12,8 +12,8 @@ const maxRetries = 2
 
 export function addConnectionOptions(command: Command): Command {
   return command
-    .option('--url <url>', `where Rivulet is (RIVULET_URL, else ${defaultUrl})`)
-    .option('--key <key>', 'the key it asks for (RIVULET_KEY)')
+    .option('--url <url>', `the URL of Rivulet (default: RIVULET_URL, then ${defaultUrl})`)
+    .option('--key <key>', 'the API key (default: RIVULET_KEY)')
 }
 
 export function connectionOf(options: { url?: string; key?: string }, environment: Environment): Connection {

@@ -1,4 +1,4 @@
-/** What a command is given of the world around it. */
+/** The environment of a command: its output, options and signals. */
 import type { Pen } from './terminal/pen.ts'
 
 export type Environment = Record<string, string | undefined>
@@ -10,10 +10,10 @@ export type Context = {
   /** stderr: everything about it. */
   err: Pen
   readInput(): Promise<string>
-  /** Ctrl-C. Answers how to stop listening; without a listener it ends the program. */
+  /** Listens for Ctrl-C. Returns a function that stops listening; without a listener, Ctrl-C ends the program. */
   onInterrupt(listener: () => void): () => void
   /** Ctrl-C, or being told to stop. The listener sees to the end by itself. */
   onStop(listener: () => void): void
-  /** What the shell is told in the end. Default 0. */
+  /** The exit code. Default 0. */
   exitWith(code: number): void
 }

@@ -1,4 +1,4 @@
-/** What the shell is told: how the work ended, or that the question was wrong. */
+/** The exit codes: how the work ended, or that the command line was wrong. */
 import { hasEnded, type TaskStatus } from '@rivulet/client'
 
 export const exitCodes = { completed: 0, failed: 1, usage: 2, canceled: 130 } as const

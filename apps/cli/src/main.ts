@@ -5,6 +5,7 @@ import { CommanderError } from 'commander'
 import { urlOf } from './connection.ts'
 import type { Context } from './context.ts'
 import { exitCodes, UsageError } from './exit-code.ts'
+import { root } from './platform/programs.ts'
 import { createProgram } from './program.ts'
 import { sentenceOf } from './terminal/failure-sentence.ts'
 import { createPen } from './terminal/pen.ts'
@@ -24,7 +25,7 @@ const context: Context = {
   },
 }
 
-// Whoever read our output has had enough: `rivulet tail … | head`.
+// The reader of our output has closed the pipe: `rivulet tail … | head`.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? exitCodes.completed : exitCodes.failed))
 }
@@ -42,7 +43,7 @@ try {
 await Promise.all([context.out.flush(), context.err.flush()])
 process.exit(exitCode)
 
-/** Says what went wrong, and answers the exit code for it. */
+/** Prints the error, and returns its exit code. */
 function tell(error: unknown): number {
   // Commander has said it already.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.completed : exitCodes.usage
@@ -58,5 +59,5 @@ function onInterrupt(listener: () => void): () => void {
 }
 
 function readVersion(): string {
-  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
+  return JSON.parse(readFileSync(`${root}package.json`, 'utf8')).version
 }

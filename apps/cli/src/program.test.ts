@@ -1,4 +1,4 @@
-/** The command line in this process, with pens that remember. What it does to a platform is told in test/flow/cli.test.ts. */
+/** The command line in this process, with recording pens. test/flow/cli.test.ts tests it against a platform. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { CommanderError } from 'commander'
@@ -14,15 +14,16 @@ test.each([
   ['no command that exists', ['dance'], 'unknown command'],
   ['a missing argument', ['run'], 'missing required argument'],
   ['an unknown option', ['agents', '--loud'], 'unknown option'],
-  ['parameters that are not JSON', ['run', 'echo', '--params', '{x'], 'It is not JSON'],
+  ['parameters that are not JSON', ['run', 'echo', '--params', '{x'], 'Not valid JSON'],
   ['an id that is none', ['show', '42'], 'UUID'],
-  ['a cursor that is none', ['tail', someTask, '--after', 'x'], 'A cursor is'],
+  ['a cursor that is none', ['tail', someTask, '--after', 'x'], 'A cursor must be'],
   ['two formats at once', ['tail', someTask, '--json', '--raw'], 'cannot be used with'],
+  ['a format that does not exist', ['tail', someTask, '--format', 'xml'], 'Allowed choices are ai-sdk, agentex'],
   ['a status that is none', ['tasks', '--status', 'tired'], 'Allowed choices'],
   ['a page that is too long', ['tasks', '--limit', '101'], 'from 1 to 100'],
   ['a pair that is none', ['tasks', '--metadata', 'user'], 'key=value'],
   ['a time that is none', ['keys', 'create', '--expires', 'soon'], '90d'],
-  ['a file that is not there', ['worker', 'nowhere.ts'], 'There is no file'],
+  ['a file that is not there', ['worker', 'nowhere.ts'], 'No such file'],
 ])('%s is a matter of usage, in a sentence on stderr', async (_, args, sentence) => {
   const { error, out, err } = await run(args)
   expect(error).toBeInstanceOf(CommanderError)

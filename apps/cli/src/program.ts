@@ -1,6 +1,7 @@
-/** `rivulet` and its commands. What is wrong with a command line is a CommanderError; what is wrong with the world is any other. */
+/** `rivulet` and its commands. A wrong command line is a CommanderError; every other failure is another error. */
 import { Command } from 'commander'
 import { addAgentsCommand } from './commands/agents.ts'
+import { addBuildCommand } from './commands/build.ts'
 import { addCancelCommand } from './commands/cancel.ts'
 import { addDoctorCommand } from './commands/doctor.ts'
 import { addInitCommand } from './commands/init.ts'
@@ -16,7 +17,7 @@ import type { Context } from './context.ts'
 
 export function createProgram(context: Context, version: string): Command {
   const program = new Command('rivulet')
-    .description('Runs AI agents as asynchronous workers and streams what they say.')
+    .description('Runs AI agents as asynchronous workers and streams their output.')
     .version(version)
     .exitOverride()
     .configureOutput({ writeOut: text => context.out.write(text), writeErr: text => context.err.write(text) })
@@ -29,6 +30,7 @@ export function createProgram(context: Context, version: string): Command {
 const commands = [
   addStartCommands,
   addWorkerCommand,
+  addBuildCommand,
   addRunCommand,
   addTailCommand,
   addTasksCommand,

@@ -12,7 +12,7 @@ const folder = fileURLToPath(new URL('..', import.meta.url))
 const note = join(folder, 'dist', '.made-of')
 const sources = ['src', 'public', 'page', 'index.html', 'package.json', '../../packages/client/src', '../../packages/protocol/src']
 
-/** Builds the console, unless it is built from the sources as they are. Answers whether it had to. */
+/** Builds the console if the build is out of date. Returns whether it was. */
 export async function buildConsole(): Promise<boolean> {
   const digest = digestOf(sources.map(source => join(folder, source)))
   if (existsSync(note) && readFileSync(note, 'utf8') === digest) return false

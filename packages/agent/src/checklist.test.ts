@@ -18,7 +18,7 @@ const messages = [user('go')]
 const read = defineTool({ name: 'read', description: '', input: z.object({ path: z.string() }), run: ({ path }) => `contents of ${path}` })
 
 describe('providers', () => {
-  test('[item 3] give the same updates for the same response, with nothing of their wire format in them', async () => {
+  test('give the same updates for the same response, with nothing of their wire format in them', async () => {
     const openai = [
       sse(chunk({ content: 'Let me ' }), chunk({ content: 'look.' })) +
         sse(callChunk({ index: 0, id: 'c1', function: { name: 'read', arguments: '{"path":"f"}' } }), chunk({}, 'tool_calls'), '[DONE]'),
@@ -55,7 +55,7 @@ describe('providers', () => {
     for (const update of first ?? []) expect(updateSchema.parse(update)).toEqual(update)
   })
 
-  test('[item 66] emit the first chunk while more is still to arrive, and return the whole text at the end', async () => {
+  test('emit the first chunk while more is still to arrive, and return the whole text at the end', async () => {
     let resolve = () => {}
     const firstDelta = new Promise<void>(done => {
       resolve = done
@@ -68,7 +68,7 @@ describe('providers', () => {
     })
   })
 
-  test('[item 121] send the given trace header in every request of a run', async () => {
+  test('send the given trace header in every request of a run', async () => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
     const asks = sse(callChunk({ index: 0, id: 'c1', function: { name: 'read', arguments: '{"path":"f"}' } }), chunk({}, 'tool_calls'))
     await withProvider([{ chunks: [asks] }, { chunks: [sse(chunk({ content: 'ok' }), chunk({}, 'stop'))] }], async server => {
@@ -80,7 +80,7 @@ describe('providers', () => {
 })
 
 describe('the loop', () => {
-  test('[item 72] folds each update before it sends it, and does not send an update that cannot be folded', async () => {
+  test('folds each update before it sends it, and does not send an update that cannot be folded', async () => {
     const flood = defineTool({ name: 'flood', description: '', input: z.object({}), run: () => 'x'.repeat(17 * 1024 * 1024) })
     const seen: Update[] = []
     const { updates, error } = await collect(
@@ -96,7 +96,7 @@ describe('the loop', () => {
     expect(seen).toEqual(updates)
   })
 
-  test('[item 76] reads each response from its own stream, and ignores what an earlier one emits late', async () => {
+  test('reads each response from its own stream, and ignores what an earlier one emits late', async () => {
     const late: (() => void)[] = []
     const inner = scriptedModel([[call('read', { path: 'f' })], 'Done.'])
     const model: Model = {

@@ -5,6 +5,7 @@
  * `blocking` is for BullMQ's workers, which wait without a limit. `subscriber` receives pushes; subscribing fails as fast as a command.
  * A URL with several servers, separated by commas, is a Redis Cluster: `redis://10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379`.
  */
+import { backoffMs } from '@rivulet/protocol'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 
 export type RedisRole = 'command' | 'blocking' | 'subscriber'
@@ -72,7 +73,6 @@ export function whenReady(redis: RedisConnection, signal?: AbortSignal): Promise
   })
 }
 
-/** At most a second, with jitter, so that processes do not reconnect all at once. */
 function reconnectDelay(attempt: number): number {
-  return Math.min(1_000, 50 * 2 ** Math.min(attempt, 5)) * (0.5 + Math.random() / 2)
+  return backoffMs(attempt, { firstMs: 100, maxMs: 1_000 })
 }

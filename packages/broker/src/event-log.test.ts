@@ -73,7 +73,7 @@ describe('reading', () => {
 })
 
 describe('a subscriber', () => {
-  test('[B35] receives every push of a log once follow has resolved, and none of other logs', async () => {
+  test('receives every push of a log once follow has resolved, and none of other logs', async () => {
     const logs = openLogs()
     const [followed, other] = [newTask(), newTask()]
     const received: Push[] = []

@@ -7,15 +7,15 @@
  * In a cluster, each server has its own run id, so the script is loaded for each shard, through a key of that shard.
  */
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import type { RedisConnection } from './connections.ts'
 import { tagOf } from './keys.ts'
+import { readLua } from './lua-source.ts'
 
 /** All keys of a call must belong to one shard. */
 export type Script = { run(keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> }
 
 export function createScript(redis: RedisConnection, name: string, constants: Record<string, string> = {}): Script {
-  const source = ['position', name].map(part => readFileSync(new URL(`./lua/${part}.lua`, import.meta.url), 'utf8')).join('')
+  const source = ['position', name].map(readLua).join('')
   const loaded = new Map<string, Promise<string>>()
   for (const event of ['ready', '+node']) redis.on(event, () => loaded.clear())
   return { run }

@@ -1,21 +1,10 @@
-/** The door: what a caller of agents asks for first. Holds no connection by itself. */
-import {
-  type Activity,
-  type Agent,
-  activitySchema,
-  agentSchema,
-  type CreateTaskInput,
-  type Json,
-  type Task,
-  type TaskStatus,
-  taskSchema,
-  turnSchema,
-} from '@rivulet/protocol'
-import { pageWakeUps, type WakeUps } from './backoff.ts'
-import { createCredentials, type TaskTokenSource, type TokenSource } from './credentials.ts'
-import { type CallOptions, createHttp, type Http, readJson } from './http.ts'
-import { type Page, readPage } from './page.ts'
-import { type CreatedTask, createTaskHandle, type TaskHandle } from './task-handle.ts'
+/** The entry point for callers of agents. It opens no connection by itself. */
+import type { Activity, Agent, CreateTaskInput, Json, Task, TaskStatus, Turn } from '@rivulet/protocol'
+import { pageWakeUps, type WakeUps } from './http/backoff.ts'
+import { createCredentials, type TaskTokenSource, type TokenSource } from './http/credentials.ts'
+import { type CallOptions, createHttp, type Http, readEntity, readJson } from './http/http.ts'
+import { type Page, readPage } from './http/page.ts'
+import { type CreatedTask, createTaskHandle, type TaskHandle } from './task/task-handle.ts'
 
 export type ClientOptions = {
   /** Where the API is: `http://127.0.0.1:4000`. */
@@ -111,18 +100,18 @@ export function createClient(options: ClientOptions): RivuletClient {
     { token: own, ...call }: HandleOptions & CallOptions & { idempotencyKey?: string } = {},
   ): Promise<CreatedTask> {
     const read = (response: Response) =>
-      readJson(response, answer => ({ task: taskSchema.parse(answer.task), turn: turnSchema.parse(answer.turn) }))
+      readJson(response, answer => ({ task: readEntity<Task>(answer.task, 'task'), turn: readEntity<Turn>(answer.turn, 'turn') }))
     const accepted = await http.call({ method: 'POST', path: '/v1/tasks', body, ...call, read })
     return Object.assign(createTaskHandle(depsOf(accepted.task.id, { token: own }), accepted.task.id, accepted.turn.number), accepted)
   }
 
   function list({ metadata = {}, ...filters }: TaskQuery = {}, own: CallOptions = {}): Promise<Page<Task>> {
     const query = { ...filters, ...Object.fromEntries(Object.entries(metadata).map(([name, value]) => [`metadata.${name}`, value])) }
-    return http.call({ method: 'GET', path: '/v1/tasks', query, ...own, read: response => readPage<Task, string>(response, taskSchema) })
+    return http.call({ method: 'GET', path: '/v1/tasks', query, ...own, read: response => readPage<Task, string>(response, 'task') })
   }
 
   function activity(minutes = 10, own: CallOptions = {}): Promise<Activity> {
-    const read = (response: Response) => readJson(response, answer => activitySchema.parse(answer))
+    const read = (response: Response) => readJson(response, answer => readEntity<Activity>(answer, 'activity'))
     return http.call({ method: 'GET', path: '/v1/agents/activity', query: { minutes }, ...own, read })
   }
 
@@ -131,7 +120,7 @@ export function createClient(options: ClientOptions): RivuletClient {
       method: 'GET',
       path: '/v1/agents',
       ...own,
-      read: response => readPage<Agent, string>(response, agentSchema),
+      read: response => readPage<Agent, string>(response, 'agent'),
     })
     return page.data
   }

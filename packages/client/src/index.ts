@@ -1,9 +1,10 @@
-/** The SDK for people who call agents, in a browser and in Node: typed calls, and a task's events without a loss over any number of reconnects. */
+/** The SDK for callers of agents, in a browser and in Node: typed calls, and streams that lose no event over any number of reconnects. */
 export {
   type Activity,
   type Agent,
   type Author,
   applyEvent,
+  applyOrSkip,
   type Content,
   type ContentOf,
   type CreateTaskInput,
@@ -30,6 +31,7 @@ export {
   restoreState,
   type SnapshotReason,
   type StopReason,
+  type StreamFormat,
   type Task,
   type TaskState,
   type TaskStatus,
@@ -38,11 +40,21 @@ export {
   type TurnStatus,
   type Usage,
 } from '@rivulet/protocol'
-export type { Answered } from './answer.ts'
 export { type ClientOptions, createClient, type HandleOptions, type RivuletClient, type TaskQuery } from './client.ts'
-export type { ConnectionStatus } from './connection-status.ts'
-export type { TaskTokenSource, TokenSource } from './credentials.ts'
-export { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent } from './task-event.ts'
-export type { CreatedTask, EventsOptions, MessageQuery, Page, SendOptions, TaskDetail, TaskHandle } from './task-handle.ts'
-export { type TaskResult, textOf } from './task-result.ts'
-export type { TaskView, ViewOptions, ViewState } from './task-view.ts'
+export type { Answered } from './http/answer.ts'
+export type { TaskTokenSource, TokenSource } from './http/credentials.ts'
+export type { ConnectionStatus } from './stream/connection-status.ts'
+export type { FormatChunk } from './stream/format-stream.ts'
+export { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent } from './stream/task-event.ts'
+export type {
+  ChunksOptions,
+  CreatedTask,
+  EventsOptions,
+  MessageQuery,
+  Page,
+  SendOptions,
+  TaskDetail,
+  TaskHandle,
+} from './task/task-handle.ts'
+export { type TaskResult, textOf } from './task/task-result.ts'
+export type { TaskView, ViewOptions, ViewState } from './task/task-view.ts'

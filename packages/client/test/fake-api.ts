@@ -1,4 +1,4 @@
-/** An API that answers what a test tells it to, without a socket: its `fetch` goes to the client, its streams are written by hand. */
+/** A scripted API without a socket: the test passes its `fetch` to the client and writes its streams by hand. */
 import type { Cursor, Event, WireEvent } from '@rivulet/protocol'
 import { until } from '../../../test/support/until.ts'
 

@@ -14,7 +14,7 @@ import {
   startedBy,
   untilGone,
 } from '../test/scope.ts'
-import { isAlive, type ProcessName, pidOf } from './process-name.ts'
+import { isAlive, type ProcessName, pidOf } from './guardian/process-name.ts'
 
 for (const { name, kind, isMissing, label } of kinds) {
   describe.skipIf(isMissing)(label, () => {

@@ -4,8 +4,8 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { keepers, kinds, makeFolder, named, shareFolder, start, startCaller } from '../test/scope.ts'
+import { isAlive } from './guardian/process-name.ts'
 import { startPostgres, startRedis } from './index.ts'
-import { isAlive } from './process-name.ts'
 
 for (const { name, kind, isMissing, label } of kinds) {
   describe.skipIf(isMissing)(label, () => {

@@ -6,7 +6,7 @@
  */
 import { resolve } from 'node:path'
 import type { Engine } from './engine.ts'
-import { type GuardedEngine, startGuardian } from './guardian-handle.ts'
+import { type GuardedEngine, startGuardian } from './guardian/guardian-handle.ts'
 
 export type EngineOptions = {
   /** Use this server and start none. */

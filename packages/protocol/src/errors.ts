@@ -79,6 +79,8 @@ export type RivuletErrorOptions = {
   publicMessage?: string | undefined
 }
 
+const brand = Symbol.for('rivulet.error')
+
 export class RivuletError extends Error {
   readonly code: ErrorCode
   readonly details: readonly ErrorDetail[] | undefined
@@ -92,10 +94,22 @@ export class RivuletError extends Error {
     this.publicMessage = options.publicMessage ?? message
   }
 
+  get [brand](): true {
+    return true
+  }
+
   get row(): ErrorRow {
     return errorTable[this.code]
   }
 }
+
+// An error of another copy of this package is an instance, too: a bundle has a copy of its own. Subclasses keep the usual rule.
+Object.defineProperty(RivuletError, Symbol.hasInstance, {
+  value(this: unknown, value: unknown): boolean {
+    if (this !== RivuletError) return Function.prototype[Symbol.hasInstance].call(this as typeof RivuletError, value)
+    return typeof value === 'object' && value !== null && brand in value
+  },
+})
 
 export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === 'string' && Object.hasOwn(errorTable, value)

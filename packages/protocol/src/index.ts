@@ -23,7 +23,10 @@ export {
 
 // values: JSON that can be streamed and stored.
 
-export { findJsonFault, type Json, type JsonObject, jsonObjectSchema, jsonSchema, toStorableJson, toStorableText } from './values/json.ts'
+export { type Backoff, backoffMs } from './values/backoff.ts'
+export { findJsonFault, type Json, type JsonObject, toStorableJson, toStorableText } from './values/json.ts'
+export { jsonObjectSchema, jsonSchema } from './values/json-schema.ts'
+export { untilAborted } from './values/until-aborted.ts'
 
 // entities: the objects that the API stores and returns.
 
@@ -66,17 +69,13 @@ export {
   closingStatus,
   hasEnded,
   type MessageStatus,
-  messageStatusSchema,
   type OutcomeStatus,
-  outcomeStatusSchema,
   type StopReason,
-  stopReasonSchema,
   type TaskStatus,
   type TurnStatus,
-  taskStatusSchema,
   turnStatusesBefore,
-  turnStatusSchema,
 } from './entities/status.ts'
+export { messageStatusSchema, outcomeStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSchema } from './entities/status-schema.ts'
 export { sumUsage } from './entities/usage.ts'
 
 // events: a task's log, and an agent's updates.
@@ -97,7 +96,6 @@ export {
   type EventOf,
   type EventType,
   eventSchema,
-  isMessageEvent,
   type MessageEvent,
   parseEvent,
   type Snapshot,
@@ -107,13 +105,17 @@ export {
   type WireEvent,
   wireEventSchema,
 } from './events/event.ts'
+export { isMessageEvent } from './events/message-event.ts'
+export { type Entity, isEntity, readEvent } from './events/shapes.ts'
 export { custom, delta, done, full, start, type Update, type UpdateOf, updateSchema } from './events/update.ts'
 
 // fold: events to messages for readers, updates to events for writers.
 
 export { digestOf } from './fold/digest.ts'
+export { messageEvents } from './fold/message-events.ts'
 export {
   applyEvent,
+  applyOrSkip,
   closingEvents,
   emptyState,
   type FoldedTurn,
@@ -172,6 +174,8 @@ export {
   listTasksQuery,
   type RevokeTokensInput,
   revokeTokensQuery,
+  type StreamFormat,
+  streamFormatSchema,
   type TaskToken,
   type TokenRight,
   tokenAnswer,

@@ -31,28 +31,28 @@ export const wholeNumber = (byDefault: number, min = 1, max = Number.MAX_SAFE_IN
   z.coerce.number().int().min(min).max(max).default(byDefault)
 
 export const sharedVariables = {
-  HOST: z.string().default('127.0.0.1').describe('the address that the API listens on; any address but this machine requires a key'),
-  PORT: z.coerce.number().int().min(0).max(65_535).default(4000).describe('the port that the API listens on'),
+  HOST: z.string().default('127.0.0.1').describe('the address of the API; any address except this machine requires a key'),
+  PORT: z.coerce.number().int().min(0).max(65_535).default(4000).describe('the port of the API'),
   REDIS_URL: z
     .string()
     .regex(/^rediss?:\/\//, 'must be a redis:// URL')
     .meta({
       description:
-        'Redis 6.2 or newer, or Valkey, with `maxmemory-policy noeviction`; with `npm start`, unset means one of its own: the installed one, else an embedded one',
+        'Redis 6.2 or newer, or Valkey, with `maxmemory-policy noeviction`; if unset, `npm start` starts its own: the installed one, otherwise an embedded one',
       examples: ['redis://:change-me@127.0.0.1:6379'],
     }),
   DATABASE_URL: z
     .string()
     .regex(/^postgres(ql)?:\/\//, 'must be a postgres:// URL')
     .meta({
-      description: 'Postgres; with `npm start`, unset means one of its own: the installed one, else an embedded one',
+      description: 'Postgres; if unset, `npm start` starts its own: the installed one, otherwise an embedded one',
       examples: ['postgres://rivulet:change-me@127.0.0.1:5432/rivulet'],
     }),
   REDIS_PREFIX: z
     .string()
     .regex(/^[\w:-]{1,64}$/, 'must be 1 to 64 letters, digits, _, : or -')
     .default('rivulet')
-    .describe('part of the name of every Redis key and channel; the same for all APIs and workers'),
+    .describe('part of the name of every Redis key and channel; must be the same for all APIs and workers'),
   RIVULET_URL: z
     .url({ protocol: /^https?$/ })
     .default(defaultUrl)
@@ -60,22 +60,20 @@ export const sharedVariables = {
   RIVULET_KEY: z
     .string()
     .optional()
-    .describe(
-      'a key with every scope: the API accepts it, the command line sends it; at least 16 characters unless only this machine can call',
-    ),
+    .describe('a key with every scope: the API accepts it, the command line sends it; at least 16 characters if other machines can call'),
   RIVULET_WORKER_KEY: z
     .string()
     .optional()
     .describe(
-      'the key of workers: the API accepts it for `/internal`, a worker sends it; at least 16 characters unless only this machine can call',
+      'the key of workers: the API accepts it for `/internal`, a worker sends it; at least 16 characters if other machines can call',
     ),
   KEY_PEPPER: z
     .string()
     .min(32, 'must have at least 32 characters')
     .optional()
-    .describe('the secret of the keys from `rivulet keys create`, at least 32 characters; the same for all APIs and for that command'),
+    .describe('the secret of the keys from `rivulet keys create`, at least 32 characters; must be the same for all APIs and that command'),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
-    .describe('the lowest level that is logged, as lines of JSON on stdout'),
+    .describe('the lowest level of log lines, which are JSON on stdout'),
 }

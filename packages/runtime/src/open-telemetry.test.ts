@@ -1,11 +1,11 @@
 /** Spans through OpenTelemetry's own API: with an SDK, without one, and with one that fails. */
 import * as openTelemetry from '@opentelemetry/api'
 import { afterEach, expect, test } from 'vitest'
-import { openTelemetryTracer } from './open-telemetry.ts'
+import { openTelemetryTracer, openTelemetryVersion } from './open-telemetry.ts'
 import { parseTraceparent, traceIdOf } from './trace.ts'
 
 const { context, trace, ROOT_CONTEXT } = openTelemetry
-const tracer = openTelemetryTracer(openTelemetry)
+const tracer = openTelemetryTracer()
 const given = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 
 afterEach(() => {
@@ -18,6 +18,22 @@ test('without an SDK a span forwards the given trace, or starts one', () => {
   const begun = tracer.start('a')
   expect(parseTraceparent(begun.traceparent)).not.toBeNull()
   expect(begun.start('b').traceparent).toBe(begun.traceparent)
+})
+
+test('an SDK of another 1.x API is found, and its version is named', () => {
+  expect(openTelemetryVersion()).toBeNull()
+  const ended = collect()
+  const key = Symbol.for('opentelemetry.js.api.1')
+  const registry = globalThis as { [key: symbol]: object }
+  const registered = registry[key] ?? {}
+  try {
+    registry[key] = { ...registered, version: '1.4.0' }
+    expect(openTelemetryVersion()).toBe('1.4.0')
+    tracer.start('a', { parent: given }).end()
+    expect(ended).toMatchObject([{ name: 'a', parent: 'b7ad6b7169203331' }])
+  } finally {
+    registry[key] = registered
+  }
 })
 
 test('with an SDK every span has its parent, kind, attributes and status', () => {

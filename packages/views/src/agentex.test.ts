@@ -20,7 +20,7 @@ import { task, turnOf, updatesToEvents } from '../test/task-log.ts'
 import { createTaskMessageUpdates, type TaskMessageContent, type TaskMessageUpdate } from './agentex.ts'
 
 describe('the updates', () => {
-  test('[item 92] [item 95] [item 113] of a text that is streamed: start, a delta for each, done', () => {
+  test('of a text that is streamed: start, a delta for each, done', () => {
     expect(updatesOf(delta(0, 'Hello'), delta(0, ' world'), done(0))).toEqual([
       { type: 'start', index: 0, content: { type: 'text', author: 'agent', content: '', format: 'plain' } },
       { type: 'delta', index: 0, delta: { type: 'text', text_delta: 'Hello' } },
@@ -29,19 +29,19 @@ describe('the updates', () => {
     ])
   })
 
-  test('[item 93] [item 94] of a message that the agent did not close: the end of the turn closes it', () => {
+  test('of a message that the agent did not close: the end of the turn closes it', () => {
     const log = turnOf({ updates: [delta(0, 'a'), delta(1, 'b')], end: { status: 'completed', stopReason: 'stop' } })
     expect(kindsOf(log)).toEqual(['start 0', 'delta 0', 'start 1', 'delta 1', 'done 0', 'done 1'])
   })
 
-  test('[item 108] [item 109] [item 110] of one that is replaced: full is the last of its index', () => {
+  test('of one that is replaced: full is the last of its index', () => {
     const updates = updatesOf(delta(0, 'raw'), full(0, 'raw\n\n## Sources'), delta(0, 'late'), done(0))
     expect(updates.slice(2)).toEqual([
       { type: 'full', index: 0, content: { type: 'text', author: 'agent', content: 'raw\n\n## Sources', format: 'plain' } },
     ])
   })
 
-  test('[item 112] [item 114] of calls and results that arrive whole: full alone', () => {
+  test('of calls and results that arrive whole: full alone', () => {
     expect(updatesOf(full(0, toolRequest('c', 'read', { path: 'f' })), full(1, toolResponse('c', 'read', 'contents')))).toEqual([
       {
         type: 'full',
@@ -52,7 +52,7 @@ describe('the updates', () => {
     ])
   })
 
-  test('[item 122] of every kind of delta', () => {
+  test('of every kind of delta', () => {
     const deltas = updatesOf(
       ...[start(0, toolRequest('c', 'read')), delta(0, { type: 'tool_request', text: '{}' })],
       ...[start(1, toolResponse('c', 'read')), delta(1, { type: 'tool_response', text: '50 %' })],
@@ -99,7 +99,7 @@ describe('the updates', () => {
 })
 
 describe('a client', () => {
-  test('[item 103] finds the message of each update in it', () => {
+  test('finds the message of each update in it', () => {
     const updates = updatesToEvents(start(0, text('a')), delta(0, 'b'), done(0)).flatMap(createTaskMessageUpdates())
     for (const update of updates) {
       expect(update.parent_task_message).toMatchObject({
@@ -111,7 +111,7 @@ describe('a client', () => {
     }
   })
 
-  test('[item 90] [item 91] [B24] [B25] that begins with the start and adds the deltas of each index has the stored messages', () => {
+  test('that begins with the start and adds the deltas of each index has the stored messages', () => {
     const updates = [start(0, text('It ')), delta(1, 'other '), delta(0, 'is '), delta(1, 'words'), delta(0, 'so.'), done(1), done(0)]
     expect(shown(updatesToEvents(...updates).flatMap(createTaskMessageUpdates()))).toEqual(['It is so.', 'other words'])
   })

@@ -23,7 +23,7 @@ const fragment = (index: number, json: string) => delta(index, { type: 'tool_req
 const metadata = {}
 
 describe('the deltas of the book', () => {
-  test('[item 4] [item 5] [item 6] [item 11] a text', () => {
+  test('a text', () => {
     const deltas = deltasOf(start(0, text()), ...['The ', 'answer', ' is ', '42.'].map(chunk => delta(0, chunk)), done(0))
     expect(deltas).toEqual([
       { type: 'BeginPart', part_id: 'p0', kind: 'Text' },
@@ -37,7 +37,7 @@ describe('the deltas of the book', () => {
     expect(buffers).toEqual(['', 'The ', 'The answer', 'The answer is ', 'The answer is 42.', undefined])
   })
 
-  test('[item 13] [item 17] [item 19] a text and a call', () => {
+  test('a text and a call', () => {
     const deltas = deltasOf(
       ...[delta(0, "I'll read that file."), done(0)],
       ...[start(1, toolRequest('call-7', 'fs.read_file')), fragment(1, '{"path":'), fragment(1, ' "src/main.rs"}'), done(1)],
@@ -53,7 +53,7 @@ describe('the deltas of the book', () => {
     ])
   })
 
-  test('[item 23] reasoning before the answer', () => {
+  test('reasoning before the answer', () => {
     const think = (chunk: string) => delta(0, { type: 'reasoning_summary', index: 0, text: chunk })
     const deltas = deltasOf(
       think('The user wants to know...'),
@@ -76,13 +76,13 @@ describe('the deltas of the book', () => {
     ])
   })
 
-  test('[item 40] the three deltas of its documentation, a part in progress', () => {
+  test('the three deltas of its documentation, a part in progress', () => {
     const deltas = deltasOf(start(0, text()), delta(0, 'Hello'), delta(0, ', world!'))
     expect(deltas.map(({ type }) => type)).toEqual(['BeginPart', 'AppendText', 'AppendText'])
     expect(consume(deltas)).toEqual({ buffers: new Map([['p0', 'Hello, world!']]), parts: [] })
   })
 
-  test('[item 4] [item 7] [item 8] [item 9] the other operations', () => {
+  test('the other operations', () => {
     expect(
       deltasOf(
         ...[start(0, media('audio/wav')), delta(0, { type: 'media', bytes: 'AQID' }), done(0)],
@@ -101,7 +101,7 @@ describe('the deltas of the book', () => {
     ])
   })
 
-  test('[item 4] there are six', () => {
+  test('there are six', () => {
     expectTypeOf<Delta['type']>().toEqualTypeOf<
       'BeginPart' | 'AppendText' | 'AppendBytes' | 'ReplaceStructured' | 'SetMetadata' | 'CommitPart'
     >()
@@ -117,7 +117,7 @@ describe('a consumer', () => {
     ...[start(4, text('It ')), delta(4, 'is '), delta(4, 'done.'), done(4, { stopReason: 'stop' }), full(5, 'Whole.')],
   ]
 
-  test('[item 10] [item 14] [item 21] [item 43] [item 44] has at the end the stored parts, and no buffer', () => {
+  test('has at the end the stored parts, and no buffer', () => {
     const { buffers, parts } = consume(deltasOf(...updates))
     expect(buffers.size).toBe(0)
     const stored = itemsOf(messagesOf(updates)).flatMap(item => item.parts)
@@ -125,12 +125,12 @@ describe('a consumer', () => {
     expect(parts).toEqual(expect.arrayContaining(stored))
   })
 
-  test('[item 44] needs no commit to know a text, because the start content is appended too', () => {
+  test('needs no commit to know a text, because the start content is appended too', () => {
     const withoutCommits = deltasOf(start(0, text('It ')), delta(0, 'is.')).filter(({ type }) => type !== 'CommitPart')
     expect(consume(withoutCommits).buffers.get('p0')).toBe('It is.')
   })
 
-  test('[item 20] never receives an incomplete call', () => {
+  test('never receives an incomplete call', () => {
     const half = turnOf({
       updates: [start(0, toolRequest('a', 'f')), fragment(0, '{"pa')],
       end: { status: 'completed', stopReason: 'stop' },
@@ -140,7 +140,7 @@ describe('a consumer', () => {
     expect(typesOf(aborted)).toEqual(['BeginPart', 'AppendText', 'CommitPart'])
   })
 
-  test('[item 39] [item 45] can send every delta through JSON', () => {
+  test('can send every delta through JSON', () => {
     const described = delta(7, { type: 'metadata', metadata: { a: 1 } })
     const others = [full(6, media('image/png', 'AAEC')), start(7, data()), delta(7, { type: 'data', value: { b: 2 } }), described]
     const deltas = deltasOf(...updates, ...others)
@@ -151,7 +151,7 @@ describe('a consumer', () => {
   })
 })
 
-test('[item 1] [item 2] [item 32] the transcript is items of whole parts', () => {
+test('the transcript is items of whole parts', () => {
   const asked: Message = { ...messagesOf([delta(0, 'Why?'), done(0)])[0], author: 'user' } as Message
   const spoken = messagesOf([
     ...['The', ' answer', ' is', ' 42.'].map(chunk => delta(0, chunk)),

@@ -39,7 +39,7 @@ const trace: AgentEvent[] = [
 ]
 
 describe('a turn that reads a file', () => {
-  test('[item 123] [item 145] gives exactly the trace of the book', () => {
+  test('gives exactly the trace of the book', () => {
     expect(updatesToEvents(...reading).flatMap(createAgentEvents())).toEqual(trace)
     expect(trace.map(lineOf)).toEqual([
       'assistant_text_delta: Let me check the configuration file first.',
@@ -53,7 +53,7 @@ describe('a turn that reads a file', () => {
     ])
   })
 
-  test('[item 126] gives the same events from a log with turn events, and from the updates of a run', () => {
+  test('gives the same events from a log with turn events, and from the updates of a run', () => {
     const log = [queued(1), ...turnOf({ updates: [...reading, delta(3, 'Done.'), done(3, { stopReason: 'stop' })], end: completed })]
     const answer = [
       { type: 'assistant_text_delta', text: 'Done.' },
@@ -63,13 +63,13 @@ describe('a turn that reads a file', () => {
     expect(reading.flatMap(createRunEvents())).toEqual(trace)
   })
 
-  test('[item 129] shows a call as soon as it is named, before any of its arguments', () => {
+  test('shows a call as soon as it is named, before any of its arguments', () => {
     expect(updatesToEvents(start(0, toolRequest('a', 'read'))).flatMap(createAgentEvents())).toEqual([
       { type: 'tool_call_started', id: 'a', name: 'read' },
     ])
   })
 
-  test('[item 143] can be joined anywhere: the fold of the earlier events and the later events give the whole', () => {
+  test('can be joined anywhere: the fold of the earlier events and the later events give the whole', () => {
     const log = turnOf({ updates: [...reading, delta(3, 'Done.'), done(3, { stopReason: 'stop' })], end: completed })
     const kinds = (events: AgentEvent[]) => events.filter(({ type }) => type !== 'turn_finished')
     for (const cut of log.keys()) {
@@ -82,7 +82,7 @@ describe('a turn that reads a file', () => {
 })
 
 describe('beyond the union of the book', () => {
-  test('[item 124] [item 138] [item 139] a cancel gives aborted once, finishes each execution, and ends with a message of that stop reason', () => {
+  test('a cancel gives aborted once, finishes each execution, and ends with a message of that stop reason', () => {
     const running = [...reading.slice(0, -1), progress(2, 'half'), start(3, toolResponse('call-2', 'read'))]
     const events = turnOf({ updates: running, end: { status: 'canceled', stopReason: 'aborted' } }).flatMap(createAgentEvents())
     expect(events.slice(-6)).toEqual([
@@ -100,7 +100,7 @@ describe('beyond the union of the book', () => {
     ])
   })
 
-  test('[item 124] [item 133] a retry finishes the executions of the dead worker, and drops its text', () => {
+  test('a retry finishes the executions of the dead worker, and drops its text', () => {
     const log = [
       ...turnOf({ updates: [delta(0, 'first'), done(0), start(1, toolResponse('call-1', 'read'))] }),
       ...turnOf({ attempt: 2, updates: [delta(0, 'second'), done(0, { stopReason: 'stop' })], end: completed }),
@@ -113,7 +113,7 @@ describe('beyond the union of the book', () => {
     ])
   })
 
-  test('[item 124] the queue lists the turns behind an unfinished turn, until they start or are canceled', () => {
+  test('the queue lists the turns behind an unfinished turn, until they start or are canceled', () => {
     const log = [
       queued(1),
       ...turnOf({}),
@@ -132,7 +132,7 @@ describe('beyond the union of the book', () => {
     ])
   })
 
-  test('[item 124] a compaction is a custom event of the agent; other custom events give nothing', () => {
+  test('a compaction is a custom event of the agent; other custom events give nothing', () => {
     expect(updatesToEvents(custom('compaction', { dropped: 12 }), custom('note', 1)).flatMap(createAgentEvents())).toEqual([
       { type: 'compaction', data: { dropped: 12 } },
     ])
@@ -140,7 +140,7 @@ describe('beyond the union of the book', () => {
 })
 
 describe('consistency', () => {
-  test('[item 134] the deltas are the text, even of a message that arrived whole or started with text', () => {
+  test('the deltas are the text, even of a message that arrived whole or started with text', () => {
     const updates = [start(0, text('one ')), delta(0, 'two '), full(0, 'one two three'), full(1, ' four'), done(1)]
     const events = turnOf({ updates, end: completed }).flatMap(createAgentEvents())
     const streamed = events.map(event => (event.type === 'assistant_text_delta' ? event.text : '')).join('')
@@ -148,7 +148,7 @@ describe('consistency', () => {
     expect(events.at(-1)).toMatchObject({ type: 'turn_finished', message: { text: streamed, stopReason: 'stop' } })
   })
 
-  test('[item 131] [item 132] the argument deltas are the input, even of a call that arrived whole or without arguments', () => {
+  test('the argument deltas are the input, even of a call that arrived whole or without arguments', () => {
     const whole = updatesToEvents(full(0, toolRequest('a', 'f', { x: 1 })), start(1, toolRequest('b', 'g')), done(1)).flatMap(
       createAgentEvents(),
     )
@@ -172,7 +172,7 @@ describe('consistency', () => {
     expect(events.at(-1)).toEqual({ type: 'tool_call_ready', id: 'a', name: 'f', input: JSON.parse(json) })
   })
 
-  test('[item 130] a call whose arguments were cut off is never ready', () => {
+  test('a call whose arguments were cut off is never ready', () => {
     const events = turnOf({ updates: [start(0, toolRequest('a', 'f')), fragment(0, '{"pa')], end: completed }).flatMap(createAgentEvents())
     expect(events.map(({ type }) => type)).toEqual(['tool_call_started', 'tool_call_arguments_delta', 'turn_finished'])
   })
@@ -183,7 +183,7 @@ describe('consistency', () => {
     expect(events.at(-1)).toEqual({ type: 'turn_finished', message: { text: 'half', toolCalls: [], stopReason: 'error' } })
   })
 
-  test('[item 142] every event of a tool carries the id of its call', () => {
+  test('every event of a tool carries the id of its call', () => {
     expectTypeOf<Extract<AgentEvent, { type: `tool_${string}` }>>().toExtend<{ id: string }>()
     const side = [...[1, 2].map(i => start(i - 1, toolResponse(`call-${i}`, 'read'))), progress(1, 'b'), progress(0, 'a'), progress(1, 'c')]
     expect(
@@ -197,7 +197,7 @@ describe('consistency', () => {
     ])
   })
 
-  test('[item 125] event names describe what happened, not an interface', () => {
+  test('event names describe what happened, not an interface', () => {
     expectTypeOf<AgentEvent['type']>().toEqualTypeOf<
       | 'assistant_text_delta'
       | 'tool_call_started'

@@ -1,16 +1,19 @@
 /**
- * Follows a log for a view with the protocol's fold, one event at a time. For an event that the fold ignores, `followMessage` returns null and
- * the view emits nothing.
+ * Follows a log for a view with the protocol's fold, one event at a time. For an event that the fold skips, `followMessage` returns
+ * null and the view emits nothing. Messages of turns that have ended are forgotten, so a view of a long task stays small.
  */
 import {
-  applyEvent,
+  applyOrSkip,
   type Content,
   type Event,
+  emptyState,
   epochOf,
   formatCursor,
+  hasEnded,
   type Message,
   type MessageEvent,
   messageAt,
+  nextIndexOf,
   seqOf,
   type TaskState,
 } from '@rivulet/protocol'
@@ -38,8 +41,16 @@ export function createFollower(from: TaskState): Follower {
   }
 
   function follow(event: Event): void {
-    state = applyEvent(state, event, formatCursor(Math.max(epochOf(state.cursor), 1), seqOf(state.cursor) + 1))
+    state = applyOrSkip(state, event, formatCursor(Math.max(epochOf(state.cursor), 1), seqOf(state.cursor) + 1))
+    if (event.type === 'turn.finished') state = withoutEnded(state)
   }
+}
+
+function withoutEnded(state: TaskState): TaskState {
+  const isUnderWay = state.turns.some(({ status }) => status === 'running' || status === 'waiting')
+  if (isUnderWay) return state
+  const turns = state.turns.filter(({ status }) => !hasEnded(status))
+  return { ...state, turns, messages: emptyState.messages, messagesFrom: nextIndexOf(state) }
 }
 
 /** The text of a message beyond what was streamed. Empty when the text differs from the streamed part, because streamed text cannot be withdrawn. */

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { previewJson } from './json-preview.ts'
 
-describe('[B56] a preview of incomplete JSON text', () => {
+describe('a preview of incomplete JSON text', () => {
   test.each([
     [undefined, 'undefined-input', undefined],
     ['{"path":"src/main.rs"}', 'successful-parse', { path: 'src/main.rs' }],

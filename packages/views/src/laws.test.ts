@@ -11,7 +11,7 @@ import { spansOf } from './spans.ts'
 
 const always = (law: (turn: RandomTurn) => void) => fc.assert(fc.property(randomTurn, law), { numRuns: 200 })
 
-test('[item 132] [item 133] coding agent: each call and each execution in order, every execution finished once', () => {
+test('coding agent: each call and each execution in order, every execution finished once', () => {
   const order = ['tool_call_started', 'tool_call_arguments_delta', 'tool_call_ready']
   always(({ events }) => {
     const emitted = events.flatMap(createAgentEvents())
@@ -31,7 +31,7 @@ test('[item 132] [item 133] coding agent: each call and each execution in order,
   })
 })
 
-test('[item 131] [item 134] [item 138] coding agent: deltas are texts and inputs; the last event is turn_finished, and aborted is emitted once', () => {
+test('coding agent: deltas are texts and inputs; the last event is turn_finished, and aborted is emitted once', () => {
   always(({ events, messages, status }) => {
     const emitted = events.flatMap(createAgentEvents())
     const finished = emitted.flatMap(event => (event.type === 'turn_finished' ? [event.message] : []))
@@ -46,7 +46,7 @@ test('[item 131] [item 134] [item 138] coding agent: deltas are texts and inputs
   })
 })
 
-test('[item 67] mini-claw-code: the accumulated turns have the texts and calls of the messages', () => {
+test('mini-claw-code: the accumulated turns have the texts and calls of the messages', () => {
   always(({ events, messages }) => {
     const emitted = events.flatMap(createStreamEvents())
     const turns = collected(emitted)
@@ -64,7 +64,7 @@ test('[item 67] mini-claw-code: the accumulated turns have the texts and calls o
   })
 })
 
-test('[item 44] agentkit: the committed parts are the stored ones, and texts begin with the sum of their deltas', () => {
+test('agentkit: the committed parts are the stored ones, and texts begin with the sum of their deltas', () => {
   always(({ events, messages }) => {
     const deltas = events.flatMap(createDeltas())
     const committed = deltas.flatMap(each => (each.type === 'CommitPart' ? [each.part] : []))
@@ -79,7 +79,7 @@ test('[item 44] agentkit: the committed parts are the stored ones, and texts beg
   })
 })
 
-test('[item 91] [B24] [B25] agentex: a client that follows the rules has the stored messages, of every type', () => {
+test('agentex: a client that follows the rules has the stored messages, of every type', () => {
   always(({ events, messages }) => {
     const shown = new Map<number, { content: TaskMessageContent; json: string }>()
     for (const update of events.flatMap(createTaskMessageUpdates())) {
@@ -100,17 +100,14 @@ test.each([
   ['mini-claw-code', createStreamEvents],
   ['agentkit', createDeltas],
   ['agentex', createTaskMessageUpdates],
-])(
-  '[item 110] [item 111] %s: events of a faulty producer at closed messages are ignored',
-  (_, createView: () => (event: Event) => object[]) => {
-    always(({ events }) => {
-      const late = [...events.slice(0, -1), ...events.filter(({ type }) => type.startsWith('message.')), ...events.slice(-1)]
-      expect(late.flatMap(createView())).toEqual(events.flatMap(createView()))
-    })
-  },
-)
+])('%s: events of a faulty producer at closed messages are ignored', (_, createView: () => (event: Event) => object[]) => {
+  always(({ events }) => {
+    const late = [...events.slice(0, -1), ...events.filter(({ type }) => type.startsWith('message.')), ...events.slice(-1)]
+    expect(late.flatMap(createView())).toEqual(events.flatMap(createView()))
+  })
+})
 
-test('[B37] spans: each is closed, and none begins before its parent or ends after it', () => {
+test('spans: each is closed, and none begins before its parent or ends after it', () => {
   always(({ events }) => {
     const spans = spansOf(events.map((event, i) => ({ ...event, at: i })))
     const byId = new Map(spans.map(span => [span.id, span]))

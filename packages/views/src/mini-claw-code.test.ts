@@ -18,17 +18,17 @@ const end: StreamEvent = { type: 'Done' }
 const line = (value: unknown) => `data: ${JSON.stringify(value)}`
 const chunk = (content: object, finish_reason: string | null = null) => line({ choices: [{ delta: content, finish_reason }] })
 
-describe('[item 83] the accumulator', () => {
-  test('[item 46] [item 47] [item 48] [item 51] collects text', () => {
+describe('the accumulator', () => {
+  test('collects text', () => {
     expect(collected(words('Hello'), words(' world'), end)).toEqual({ text: 'Hello world', tool_calls: [], stop_reason: 'Stop' })
   })
 
-  test('[item 49] [item 50] [item 55] [item 56] collects a call, whose arguments are parsed at the end', () => {
+  test('collects a call, whose arguments are parsed at the end', () => {
     const turn = collected(callStart(0, 'call_1', 'read'), callDelta(0, '{"pa'), callDelta(0, 'th": "f.txt"}'), end)
     expect(turn).toEqual({ text: null, tool_calls: [{ id: 'call_1', name: 'read', arguments: { path: 'f.txt' } }], stop_reason: 'ToolUse' })
   })
 
-  test('[item 57] collects text and a call', () => {
+  test('collects text and a call', () => {
     expect(collected(words('Let me see.'), callStart(0, 'a', 'read'), callDelta(0, '{}'))).toMatchObject({
       text: 'Let me see.',
       tool_calls: [{ name: 'read', arguments: {} }],
@@ -36,12 +36,12 @@ describe('[item 83] the accumulator', () => {
     })
   })
 
-  test('[item 53] [item 57] without events gives no calls, and null instead of an empty text', () => {
+  test('without events gives no calls, and null instead of an empty text', () => {
     expect(new StreamAccumulator().finish()).toEqual({ text: null, tool_calls: [], stop_reason: 'Stop' })
     expect(collected(words(''), end).text).toBeNull()
   })
 
-  test('[item 57] keeps parallel calls apart, and in the order of their indexes', () => {
+  test('keeps parallel calls apart, and in the order of their indexes', () => {
     const turn = collected(
       ...[callStart(1, 'b', 'write'), callStart(0, 'a', 'read')],
       ...[callDelta(0, '{"x"'), callDelta(1, '{"y"'), callDelta(0, ':1}'), callDelta(1, ':2}')],
@@ -52,12 +52,12 @@ describe('[item 83] the accumulator', () => {
     ])
   })
 
-  test('[item 54] [item 55] drops a call without a name, and gives null for invalid JSON', () => {
+  test('drops a call without a name, and gives null for invalid JSON', () => {
     expect(collected(callDelta(3, '{}'), callStart(1, 'x', ''))).toMatchObject({ tool_calls: [], stop_reason: 'Stop' })
     expect(collected(callStart(0, 'a', 'f'), callDelta(0, '{"pa')).tool_calls).toEqual([{ id: 'a', name: 'f', arguments: null }])
   })
 
-  test('[B9] accepts any index at the cost of one entry', () => {
+  test('accepts any index at the cost of one entry', () => {
     const far = Number.MAX_SAFE_INTEGER
     expect(collected(callStart(far, 'z', 'f'), callDelta(far, '{}'), callStart(0, 'a', 'g')).tool_calls.map(({ id }) => id)).toEqual([
       'a',
@@ -65,7 +65,7 @@ describe('[item 83] the accumulator', () => {
     ])
   })
 
-  test('[item 52] throws after its end', () => {
+  test('throws after its end', () => {
     const accumulator = new StreamAccumulator()
     accumulator.finish()
     expect(() => accumulator.finish()).toThrow('finished')
@@ -73,12 +73,12 @@ describe('[item 83] the accumulator', () => {
   })
 })
 
-describe('[item 84] a line of a stream', () => {
-  test('[item 61] with text', () => {
+describe('a line of a stream', () => {
+  test('with text', () => {
     expect(parseSseLine(chunk({ content: 'Hello' }))).toEqual([words('Hello')])
   })
 
-  test('[item 62] [item 63] with the start of a call, with its arguments, with both', () => {
+  test('with the start of a call, with its arguments, with both', () => {
     const call = (fields: object) => chunk({ tool_calls: [{ index: 1, ...fields }] })
     expect(parseSseLine(call({ id: 'c', function: { name: 'read', arguments: '' } }))).toEqual([callStart(1, 'c', 'read')])
     expect(parseSseLine(call({ function: { arguments: '{"pa' } }))).toEqual([callDelta(1, '{"pa')])
@@ -91,24 +91,24 @@ describe('[item 84] a line of a stream', () => {
     expect(parseSseLine(call({ function: { name: 'read' } }))).toEqual([])
   })
 
-  test('[item 59] that is the end', () => {
+  test('that is the end', () => {
     expect(parseSseLine('data: [DONE]')).toEqual([end])
   })
 
-  test.each(['', ': comment', 'event: ping', 'id: 123', 'data:{}'])('[item 58] that is not data: %j', other => {
+  test.each(['', ': comment', 'event: ping', 'id: 123', 'data:{}'])('that is not data: %j', other => {
     expect(parseSseLine(other)).toBeNull()
   })
 
-  test.each(['data: {oops', 'data: ', 'data: null', 'data: []', 'data: {"choices":7}'])('[item 60] that is not a chunk: %s', other => {
+  test.each(['data: {oops', 'data: ', 'data: null', 'data: []', 'data: {"choices":7}'])('that is not a chunk: %s', other => {
     expect(parseSseLine(other)).toBeNull()
   })
 
-  test('[item 64] with only a finish reason', () => {
+  test('with only a finish reason', () => {
     expect(parseSseLine(chunk({}, 'stop'))).toEqual([])
     expect(parseSseLine(line({ choices: [] }))).toEqual([])
   })
 
-  test('[item 65] in which everything is missing or null', () => {
+  test('in which everything is missing or null', () => {
     const nothing = {
       content: null,
       tool_calls: [
@@ -139,7 +139,7 @@ describe('a task in this event model', () => {
     ...[start(5, text('It ')), delta(5, 'is.'), done(5, { stopReason: 'stop' })],
   ]
 
-  test('[item 46] gives the events of each response, which end with Done', () => {
+  test('gives the events of each response, which end with Done', () => {
     expect(eventsOf(turnOf({ updates: reading, end: completed }))).toEqual([
       ...[words('Let me '), words('see.'), callStart(0, 'a', 'read'), callStart(1, 'b', 'list')],
       ...[callDelta(0, '{"path":'), callDelta(1, '{}'), callDelta(0, '"f"}'), end],
@@ -147,7 +147,7 @@ describe('a task in this event model', () => {
     ])
   })
 
-  test('[item 67] accumulates to the messages of the log', () => {
+  test('accumulates to the messages of the log', () => {
     const [first, second] = responsesOf(eventsOf(updatesToEvents(...reading)))
     expect(first).toEqual({
       text: 'Let me see.',
@@ -182,7 +182,7 @@ describe('a task in this event model', () => {
     expect(events).toEqual([words('a'), words('b'), end])
   })
 
-  test('[item 77] [item 78] [item 79] [item 81] gives an interface text, calls and the end, and nothing of the provider’s format', () => {
+  test('gives an interface text, calls and the end, and nothing of the provider’s format', () => {
     expectTypeOf<AgentEvent['type']>().toEqualTypeOf<'TextDelta' | 'ToolCall' | 'Done' | 'Error'>()
     expect(turnOf({ updates: reading, end: completed }).flatMap(createAgentEvents())).toEqual([
       { type: 'TextDelta', text: 'Let me ' },

@@ -10,14 +10,14 @@ const parallel = [
   ...[full(4, toolResponse('b', 'list', 'no', true)), full(3, toolResponse('a', 'read', 'ok'))],
 ]
 
-describe('[B37] spans of a log', () => {
-  test('[B36] pair requests and results by call id, for parallel calls and errors, the same each time', () => {
+describe('spans of a log', () => {
+  test('pair requests and results by call id, for parallel calls and errors, the same each time', () => {
     const log = turnOf({ updates: parallel, end: completed })
     expect(spansOf(log).map(briefly)).toEqual(['turn 1 ok', 'text ok < turn-1-1', 'read ok < turn-1-1', 'list error < turn-1-1'])
     expect(spansOf(log)).toEqual(spansOf(structuredClone(log)))
   })
 
-  test('[item 121] belong to the given trace and the given parent span', () => {
+  test('belong to the given trace and the given parent span', () => {
     const spans = spansOf(turnOf({ updates: parallel, end: completed }), { traceId: 'trace', parentId: 'request' })
     expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set(['trace']))
     expect(spans.map(({ parentId }) => parentId)).toEqual(['request', ...Array.from({ length: 3 }, () => spans[0]?.id)])

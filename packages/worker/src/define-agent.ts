@@ -1,4 +1,7 @@
-/** Declaring an agent: a name, and a function that handles one turn. A generator function yields updates; any other one speaks through its turn. */
+/**
+ * Declares an agent: a name, and a function that handles one turn. A generator function yields updates; any other function sends output through
+ * its turn.
+ */
 import { agentNameSchema, helloBody, nameRule, RivuletError, toStorableText, type Update } from '@rivulet/protocol'
 import type { Turn } from './turn.ts'
 

@@ -1,8 +1,8 @@
 /**
- * An error that ended a turn or a message, as it is reported: a code for programs and a sentence for people, never a stack.
+ * Converts an error that ended a turn or a message to its reported form: a code for programs and a sentence for people, never a stack.
  *
- * Viewers get the text of a `RivuletError`, which its author meant for them. Any other exception may hold what is not theirs to know (addresses,
- * queries, keys): they get a fixed sentence, and its text is for callers with a key, and for the log.
+ * Viewers get the text of a `RivuletError`, because its author meant it for them. Any other exception may contain addresses, queries or keys, so
+ * viewers get a fixed sentence, and callers with a key and the log get the text.
  */
 import { agentFailed, type Failure, RivuletError, type TurnFailure, toStorableText } from '@rivulet/protocol'
 

@@ -18,12 +18,12 @@ export {
   toolResponse,
   type Update,
 } from '@rivulet/protocol'
-export type { AutoSent } from './auto-send.ts'
 export { type AgentDefinition, type AgentHandler, defineAgent } from './define-agent.ts'
 export type { Isolation } from './isolation.ts'
 export type { Logger } from './logger.ts'
-export type { MessageHandle } from './message-handle.ts'
 export type { Stored, TakeStep } from './steps.ts'
 export type { Turn } from './turn.ts'
 export { createWorker, type Worker, type WorkerOptions } from './worker.ts'
 export type { EndedCall, TurnEnd, WorkerObserver } from './worker-observer.ts'
+export type { AutoSent } from './writer/auto-send.ts'
+export type { MessageHandle } from './writer/message-handle.ts'

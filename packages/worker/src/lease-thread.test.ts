@@ -54,7 +54,7 @@ test('a beat that fails is retried, and its count of refused writes is reported 
   await until('it has failed', () => failures.length > 1)
   expect(failures[0]).toBe('not now')
   server.answer({ lost: [] })
-  await until('it was told', async () => (await server.answered('heartbeat')).some(body => body.fenced === 1))
+  await until('the server has its report', async () => (await server.answered('heartbeat')).some(body => body.fenced === 1))
   const before = server.count()
   await until('others have followed', () => server.count() > before + 4)
   expect((await server.answered('heartbeat')).reduce((sum, { fenced }) => sum + fenced, 0)).toBe(1)

@@ -8,6 +8,7 @@ import { url as debuggerUrl } from 'node:inspector'
 import { isMainThread, Worker as Thread } from 'node:worker_threads'
 import { type Hello, type Holding, RivuletError } from '@rivulet/protocol'
 import type { FromThread, Place, ThreadOptions, ToThread } from './lease-thread/messages.ts'
+import { threadUrl } from './lease-thread/thread-url.ts'
 import { tickOf } from './lease-thread/watchdog.mjs'
 
 /** The lease of one held turn. */
@@ -46,7 +47,7 @@ export function startLeaseThread({ onBeatFailed, ...options }: LeaseThreadOption
   const watchdogMs = isMainThread ? options.watchdogMs : null
   const workerData: ThreadOptions = { ...options, watchdogMs, shared }
   // Without the flags of the process: `--import tsx`, or an SDK for traces, would cost the thread a second and 30 MB.
-  const thread = new Thread(new URL('./lease-thread/thread.mjs', import.meta.url), { workerData, execArgv: [] })
+  const thread = new Thread(threadUrl, { workerData, execArgv: [] })
   const onLost = new Map<number, (epoch: number) => void>()
   let lastKey = 0
   let isStopping = false
@@ -54,7 +55,7 @@ export function startLeaseThread({ onBeatFailed, ...options }: LeaseThreadOption
   const failed = new Promise<never>((_, reject) => {
     thread.on('message', (message: FromThread) => 'refused' in message && reject(new RivuletError('forbidden', message.refused)))
     thread.on('error', reject)
-    thread.on('exit', code => isStopping || reject(new Error(`The thread that renews leases has ended (${code})`)))
+    thread.on('exit', code => isStopping || reject(new Error(`The thread that renews leases exited (${code})`)))
   })
   failed.catch(() => {})
   thread.on('message', hear)

@@ -1,4 +1,4 @@
-/** One turn against a server and a log that take everything: how handlers end, and what is told of those that go wrong. */
+/** One turn against a server and a log that accept everything: how handlers end, and what is reported of those that fail. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Append } from '@rivulet/broker'
 import { type Claim, defaultLimits, delta, type Event, type FinishBody, type StepBody, text } from '@rivulet/protocol'
@@ -6,8 +6,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { type AgentHandler, defineAgent } from './define-agent.ts'
 import type { Lease } from './lease-thread.ts'
 import type { Logger } from './logger.ts'
-import type { MessageHandle } from './message-handle.ts'
 import { type RunningTurn, type RunTurnDeps, runTurn } from './run-turn.ts'
+import type { MessageHandle } from './writer/message-handle.ts'
 
 const task = '01890000-0000-7000-8000-000000000000'
 const noLease: Lease = { moveTo() {}, leave() {}, drop() {} }
@@ -40,7 +40,7 @@ describe('a handler', () => {
     const { outcome } = await run(handler)
     expect(outcome).toMatchObject({
       status: 'failed',
-      error: { code: 'bad_call', message: `The handler ended before its ${what} had: await it` },
+      error: { code: 'bad_call', message: `The handler ended before its ${what} ended: await it` },
     })
   })
 
@@ -48,7 +48,7 @@ describe('a handler', () => {
     ['text', async () => 'the answer'],
     ['a stream', async () => endless()],
     ['the updates of a generator that is not asynchronous', () => [delta(0, 'a')].values()],
-  ])('that returns %s fails: nobody would hear it', async (_, handler) => {
+  ])('that returns %s fails, because the value would be lost', async (_, handler) => {
     const { outcome, events } = await run(handler as AgentHandler)
     expect(outcome).toMatchObject({ status: 'failed', error: { code: 'bad_call', message: expect.stringContaining('returns nothing') } })
     expect(events).toEqual([])
@@ -164,7 +164,7 @@ describe('a step', () => {
     expect(outcome).toMatchObject({ status: 'completed' })
   })
 
-  test('that somebody else’s turn does not remember ends the handler: the turn is lost, and not finished', async () => {
+  test('that the server does not store, because another worker has the turn, ends the handler: the turn is lost, and not finished', async () => {
     let wentOn = false
     const { outcome, aborted } = await run(
       async turn => {

@@ -1,16 +1,15 @@
 /**
- * One turn in this process, from the claim to the server's word that it is stored.
+ * Runs one turn in this process, from the claim to the server's confirmation that it is stored.
  *
- * Whatever the handler does (returns, throws, hangs), the turn ends in one of four ways: finished with an outcome, lost to somebody else, given
- * back, or never ours. A handler that does not listen to its signal is left behind: nothing it writes afterwards gets anywhere.
+ * Whatever the handler does (returns, throws, hangs), the turn ends in one of four ways: finished with an outcome, lost to another worker,
+ * released, or never claimed. A handler that ignores its signal is abandoned: everything it writes afterwards is rejected.
  */
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { JobEnd } from '@rivulet/broker'
 import { closingStatus, digestOf, type FinishBody, RivuletError, type Update } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import type { Tracer } from '@rivulet/runtime/trace'
-import type { Appender } from './appender.ts'
-import { endOf } from './auto-send.ts'
 import type { AgentDefinition } from './define-agent.ts'
 import { fullFailureOf, fullTextOf } from './failure.ts'
 import type { IsolatedTurn, RunIsolated } from './isolation.ts'
@@ -22,8 +21,10 @@ import { createSteps, tooLarge } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
 import { openTurnAccount } from './turn-account.ts'
 import { abortReason, turnOver } from './turn-over.ts'
-import { createTurnWriter, type TurnWriter } from './turn-writer.ts'
 import type { WorkerObserver } from './worker-observer.ts'
+import type { Appender } from './writer/appender.ts'
+import { endOf } from './writer/auto-send.ts'
+import { createTurnWriter, type TurnWriter } from './writer/turn-writer.ts'
 
 /** A turn that is being run: what heartbeats renew, and how to end it from outside. */
 export type RunningTurn = {
@@ -43,7 +44,7 @@ export type RunTurnDeps = {
   log: Logger
   /** Registers the turn for heartbeats. */
   hold: (turn: RunningTurn, place: Place) => Lease
-  /** The log refused a write: somebody else has the turn. */
+  /** The log rejected a write, because another worker has the turn. */
   onFenced: () => void
   tracer?: Tracer | undefined
   observer?: WorkerObserver | undefined
@@ -57,15 +58,15 @@ export type RunTurnDeps = {
 
 const longestTimerMs = 2 ** 31 - 1
 
-type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how: 'lost' } | { how: 'given back' }
+type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how: 'lost' } | { how: 'released' }
 
 /** Returns what becomes of the job that brought the turn. */
 export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnDeps, claimId: string = randomUUID()): Promise<JobEnd> {
   const { worker, server, appender, leaving } = deps
   const claim = await server.claim({ worker, turn: id, claimId }, leaving)
-  // failpoint: claim answered (claim)
+  if (failpoint) await failpoint('claim answered', claim)
   if (claim.answer !== 'claimed') {
-    deps.log.debug({ turnId: id, answer: claim.answer }, 'turn is not ours to run')
+    deps.log.debug({ turnId: id, answer: claim.answer }, 'claim rejected')
     return claim.answer === 'early' ? { backInMs: claim.waitMs } : 'done'
   }
   if (claim.isolated && deps.runApart) {
@@ -105,8 +106,8 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
       epoch: () => writer.position().epoch,
       isSettled: writer.isSettled,
       lose: () => interrupt({ how: 'lost' }),
-      // What has ended is finished here: nobody else has to do it again.
-      giveBack: () => (isEnding ? undefined : interrupt({ how: 'given back' })),
+      // A handler that has ended is finished here, so that no other worker runs the turn again.
+      giveBack: () => (isEnding ? undefined : interrupt({ how: 'released' })),
     },
     'here',
   )
@@ -123,7 +124,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     const handled = inNameOf(id, () => handle(agent, turn, steps.writer)).then(
       () => {
         const [forgotten] = unawaited()
-        if (forgotten) return failed(new RivuletError('bad_call', `The handler ended before its ${forgotten} had: await it`))
+        if (forgotten) return failed(new RivuletError('bad_call', `The handler ended before its ${forgotten} ended: await it`))
         writer.end('complete')
         return finished({ status: 'completed', ...endOf(writer.messages()) })
       },
@@ -150,7 +151,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     if (answer === 'too_large') throw tooLarge(name, limits.stepsBytes)
     if (answer === 'remembered') return
     interrupt({ how: 'lost' })
-    throw turnOver('it was lost')
+    throw turnOver('lost')
   }
 
   function silence(ending: Ending): void {
@@ -160,13 +161,13 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
 
   async function settle(ending: Ending): Promise<void> {
     if (ending.how === 'finished') return finish(ending.outcome)
-    if (ending.how === 'given back') await server.release({ turn: id, epoch: writer.position().epoch, claimId }, leaving)
+    if (ending.how === 'released') await server.release({ turn: id, epoch: writer.position().epoch, claimId }, leaving)
     log.info({}, `turn ${ending.how}`)
     account.end(ending.how === 'lost' ? 'lost' : 'given_back')
   }
 
   function onFenced(): void {
-    log.warn({ epoch: writer.position().epoch }, 'a write was refused: somebody else has the turn')
+    log.warn({ epoch: writer.position().epoch }, 'write rejected: another worker has the turn')
     deps.onFenced()
   }
 
@@ -175,22 +176,22 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     if (error) log.warn({ error: { ...error, ...(detail !== undefined && { detail }) } }, 'turn failed')
     try {
       // A log that takes nothing more is left as it is: the server closes what stands open there.
-      await writer.drain().catch(reason => log.info({ reason: fullTextOf(reason) }, 'the log took no more'))
+      await writer.drain().catch(reason => log.info({ reason: fullTextOf(reason) }, 'the log rejected the rest of the output'))
       while (!writer.isSuperseded()) {
         const { epoch, appended } = writer.position()
         const digest = digestOf(writer.messages())
         const answer = await server.finish({ turn: id, epoch, claimId, outcome, n: appended, digest }, leaving)
-        // failpoint: finish answered (id, epoch, answer)
+        if (failpoint) await failpoint('finish answered', id, epoch, answer)
         if (answer !== 'gap') return account.end(outcome.status, { answer }, outcome.error)
         await writer.reopen()
       }
-      log.info({}, 'turn lost at its end')
+      log.info({}, 'turn lost while finishing')
       account.end('lost')
     } catch (error) {
-      log.warn({ err: error }, 'turn could not be finished here')
+      log.warn({ err: error }, 'could not finish the turn')
       account.end('lost')
     } finally {
-      writer.stop(turnOver('it has ended'))
+      writer.stop(turnOver('ended'))
     }
   }
 }
@@ -232,7 +233,7 @@ async function handle(agent: AgentDefinition, turn: Turn, writer: TurnWriter): P
   if (returned === undefined) return
   throw new RivuletError(
     'bad_call',
-    `Agent ${agent.name} returned ${typeof returned}: what it has to say it yields or sends, and returns nothing`,
+    `Agent ${agent.name} returned ${typeof returned}; a handler yields or sends its output and returns nothing`,
   )
 }
 
@@ -246,11 +247,11 @@ function finished(outcome: FinishBody['outcome']): Ending {
 }
 
 function overBy({ how }: Ending): RivuletError {
-  return turnOver(how === 'finished' ? 'it has ended' : `it was ${how}`)
+  return turnOver(how === 'finished' ? 'ended' : how)
 }
 
 function tooLate(): RivuletError {
-  return new RivuletError('deadline_exceeded', 'The turn did not end in time')
+  return new RivuletError('deadline_exceeded', 'The turn exceeded its deadline')
 }
 
 function failed(error: unknown): Ending {

@@ -12,7 +12,7 @@ test('a question is asked until it is answered', async () => {
   expect(asked()).toBe(3)
 })
 
-test('what somebody between says, who is not the server, is no answer', async () => {
+test('a response of a proxy is not a response of the server', async () => {
   const { calls, asked } = await serve(
     count => (count < 3 ? '<html>Bad Gateway</html>' : '{"answer":"settled"}'),
     '',
@@ -25,7 +25,7 @@ test('what somebody between says, who is not the server, is no answer', async ()
     '',
     () => 502,
   )
-  await expect(gateway.calls.hello({ worker: 'w', agents: [] })).rejects.toThrow('hello was answered 502')
+  await expect(gateway.calls.hello({ worker: 'w', agents: [] })).rejects.toThrow('hello returned 502')
 })
 
 test.each(['', '/', '/under/a/path', '/under/a/path/'])('a server at %j is asked there', async path => {
@@ -40,7 +40,7 @@ test.each(['', '/', '/under/a/path', '/under/a/path/'])('a server at %j is asked
 test('a question that its turn no longer has is ended by its signal, and says why', async () => {
   const abort = new AbortController()
   const { calls } = await serve(count => {
-    if (count === 2) abort.abort(abortReason(turnOver('it was lost')))
+    if (count === 2) abort.abort(abortReason(turnOver('lost')))
     return null
   })
   await expect(calls.history({ turn: 't', claimId: 'c' }, abort.signal)).rejects.toMatchObject({
@@ -67,7 +67,7 @@ test('however many turns ask, the server has a few of their questions at a time'
 
 type Answering = (count: number, path?: string) => string | null | Promise<string>
 
-/** A server that gives these answers, or 503 for null. */
+/** A server that returns these responses, or 503 for null. */
 async function serve(answer: Answering, path = '', statusOf: (count: number) => number = () => 200) {
   let count = 0
   const server = createServer(async (request, response) => {

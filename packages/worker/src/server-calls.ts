@@ -1,9 +1,13 @@
-/** The worker's questions to the server; heartbeats are the lease thread's. Each is safe to ask again, so one that was not answered is. */
+/**
+ * The worker's calls to the server, except heartbeats, which the lease thread sends. Each call is idempotent, so it is retried until the server
+ * responds.
+ */
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { json } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
+  backoffMs,
   type ClaimAnswer,
   claimAnswer,
   type FinishAnswer,
@@ -98,7 +102,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
       } catch (error) {
         signal.throwIfAborted()
         if (error instanceof RivuletError && !error.row.retry) throw error
-        await sleep(Math.min(2_000, 50 * 2 ** attempt) * (0.5 + Math.random() / 2), undefined, { signal })
+        await sleep(backoffMs(attempt, { firstMs: 100, maxMs: 2_000 }), undefined, { signal })
       }
     }
   }
@@ -107,8 +111,8 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     const response = await post(`${base}/internal/${call}`, JSON.stringify(body))
     if (response.statusCode === 200) return schema.parse(await json(response))
     const refusal = errorShape.safeParse(await json(response).catch(() => null))
-    // Somebody between may have answered, who does not speak for the server.
-    if (!refusal.success) throw new Error(`${call} was answered ${response.statusCode}`)
+    // A proxy may have responded instead of the server.
+    if (!refusal.success) throw new Error(`${call} returned ${response.statusCode}`)
     const { code, message } = refusal.data.error
     throw new RivuletError(isErrorCode(code) ? code : 'internal', message)
   }

@@ -17,7 +17,7 @@ test('no more turns run at a time than there are slots, whichever agents they ar
   expect(await Promise.all([second, third])).toEqual([true, true])
 })
 
-test('a turn that throws gives its slot back, and whoever listens knows how many are free and in use', async () => {
+test('a turn that throws releases its slot, and the listener gets how many are free and in use', async () => {
   const seen: [number, number][] = []
   const slots = createSlots(1, (free, usedBy) => seen.push([free, usedBy('a')]))
   await expect(slots.use('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no')

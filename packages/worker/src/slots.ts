@@ -1,6 +1,6 @@
-/** How many turns a process runs at a time, over all its agents. */
+/** Limits how many turns a process runs at a time, over all its agents. */
 export type Slots = {
-  /** Does the work if there is room for it; answers whether there was. */
+  /** Runs the work if there is a free slot; returns whether there was one. */
   use(agent: string, work: () => Promise<void>): Promise<boolean>
 }
 

@@ -1,11 +1,11 @@
-/** Steps over one writer and a server that remembers: what is taken once, what comes back, and what does not belong in a step. */
+/** Steps over one writer and a server that stores them: what runs once, what is returned, and what is not allowed in a step. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Claim, custom, defaultLimits, delta, done, type Message, start, text, toolRequest } from '@rivulet/protocol'
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { createSteps } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
-import { createTurnWriter } from './turn-writer.ts'
+import { createTurnWriter } from './writer/turn-writer.ts'
 
 const task = '01890000-0000-7000-8000-000000000000'
 
@@ -204,7 +204,7 @@ describe('misuse', () => {
     expect(messages()).toMatchObject([{ content: text('ac') }])
   })
 
-  test('a message that somebody else opens meanwhile, also by yielding', async () => {
+  test('a message that code outside the step opens meanwhile, also by yielding', async () => {
     const { turn, writer, messages } = open()
     const before = turn.message(text('b'))
     const ready = gate()

@@ -1,9 +1,9 @@
 /**
- * Durable steps: what a step has come to is remembered for its turn, so that the next attempt skips it and says its messages again, whole.
+ * Durable steps: the server stores the result of a step, so that the next attempt skips the step and sends its messages again, complete.
  *
- * Steps are taken one at a time, each under a name of its own. A step's messages are those that are opened in it, and they are closed before it
- * is remembered; a step that throws, or whose turn is over, is not. Since a step may be skipped, it leaves nothing behind but these messages and
- * its result: it does not write what was opened before it, and nobody else opens a message meanwhile.
+ * Steps run one at a time, each under a unique name. A step's messages are those that are opened in it, and they are closed before it is stored;
+ * a step that throws, or whose turn is over, is not stored. A skipped step can only return its result and send its messages, so a step may not
+ * write to earlier messages, and no other code may open a message while it runs.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import {
@@ -24,8 +24,8 @@ import {
   type Update,
 } from '@rivulet/protocol'
 import { failureOf } from './failure.ts'
-import { closeMessage } from './message-handle.ts'
-import type { TurnWriter } from './turn-writer.ts'
+import { closeMessage } from './writer/message-handle.ts'
+import type { TurnWriter } from './writer/turn-writer.ts'
 
 /** What JSON makes of a result: a `Date` comes back as the string it says it is, a function not at all. */
 export type Stored<T> = T extends Json | undefined
@@ -60,7 +60,7 @@ type Step = { name: string; firstIndex: number; turn: symbol }
  */
 const speaker = new AsyncLocalStorage<Step>()
 
-/** `writer` is the turn's, for everybody who speaks in it: it holds them to what belongs in a step and what does not. */
+/** `writer` is the turn's writer for all its output; it enforces the rules of steps. */
 export function createSteps({ writer, remembered, remember, maxBytes }: StepsDeps): { writer: TurnWriter; step: TakeStep } {
   const memories = new Map(remembered.map(({ name, memory }) => [name, memory]))
   const taken = new Set<string>()
@@ -87,11 +87,11 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
 
   function checkCall(name: unknown, work: unknown): void {
     if (typeof name !== 'string' || name === '' || name.length > maxStepName || toStorableText(name) !== name)
-      throw new RivuletError('bad_call', `A step has a name of 1 to ${maxStepName} characters`)
-    if (typeof work !== 'function') throw new RivuletError('bad_call', `Step "${name}" needs a function that does its work`)
+      throw new RivuletError('bad_call', `The name of a step must have 1 to ${maxStepName} characters`)
+    if (typeof work !== 'function') throw new RivuletError('bad_call', `Step "${name}" needs a function`)
     if (current)
-      throw new RivuletError('bad_call', `Step "${name}" begins before step "${current.name}" has ended: await one, then take the next`)
-    if (taken.has(name)) throw new RivuletError('bad_call', `Two steps are named "${name}": each is remembered by its name`)
+      throw new RivuletError('bad_call', `Step "${name}" begins before step "${current.name}" has ended: await each step before the next`)
+    if (taken.has(name)) throw new RivuletError('bad_call', `Two steps are named "${name}", but a step is stored by its name`)
   }
 
   async function take(own: Step, work: () => unknown): Promise<Json | undefined> {
@@ -151,16 +151,17 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
     if (!current && !within) return null
     // What is no update, or comes when the turn is over, is for the writer to refuse.
     if (typeof update?.index !== 'number' || update.type === 'custom' || writer.isOver()) return null
-    if (within && within !== current) return new RivuletError('bad_call', `Step "${within.name}" has ended: it has to await what it says`)
+    if (within && within !== current)
+      return new RivuletError('bad_call', `Step "${within.name}" has ended: await all output inside the step`)
     if (!current || (within === current) === update.index >= current.firstIndex) return null
     const { name } = current
     const reason = within
-      ? `Step "${name}" writes message ${update.index}, which was opened before it: a step that is skipped could not`
+      ? `Step "${name}" writes to message ${update.index}, which was opened before it; a skipped step could not do that`
       : `Message ${update.index} is written outside step "${name}" while that is being taken: await the step first`
     return new RivuletError('bad_call', reason)
   }
 
-  /** Whoever speaks in a step of another turn is outside of the steps of this one. */
+  /** Code in a step of another turn is outside the steps of this one. */
   function stepWithin(): Step | undefined {
     const step = speaker.getStore()
     return step?.turn === turn ? step : undefined
@@ -170,7 +171,7 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
 export function tooLarge(name: string, maxBytes: number): RivuletError {
   return new RivuletError(
     'step_too_large',
-    `${limitNames.stepsBytes}: step "${name}" is too much to remember, the steps of a turn may hold ${maxBytes} bytes`,
+    `Step "${name}" is too large: the steps of a turn may store at most ${maxBytes} bytes (${limitNames.stepsBytes})`,
   )
 }
 

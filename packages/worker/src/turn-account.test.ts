@@ -1,4 +1,4 @@
-/** What is told of an attempt: to whoever counts, and in its lines of the log. */
+/** What an attempt reports: to its observer, and in its log lines. */
 import type { Claim } from '@rivulet/protocol'
 import { plainTracer, type Tracer, traceIdOf } from '@rivulet/runtime/trace'
 import { expect, test } from 'vitest'
@@ -8,7 +8,7 @@ import type { EndedCall, TurnEnd, WorkerObserver } from './worker-observer.ts'
 
 const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 
-test('a model and a tool are told apart by their spans, and summed up when the attempt ends', () => {
+test('spans distinguish a model from a tool, and their times are summed when the attempt ends', () => {
   const { account, calls, ends, lines } = open()
   const model = account.span.start('chat m', { attributes: { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'm' } })
   const inner = model.start('something of theirs')
@@ -33,11 +33,11 @@ test('a model and a tool are told apart by their spans, and summed up when the a
 test('its span says why it failed', () => {
   const ended: unknown[] = []
   const { account } = open({}, {}, { start: (...args) => ({ ...plainTracer.start(...args), end: how => void ended.push(how) }) })
-  account.end('failed', {}, { code: 'deadline_exceeded', message: 'The turn did not end in time' })
+  account.end('failed', {}, { code: 'deadline_exceeded', message: 'The turn exceeded its deadline' })
   expect(ended).toEqual([{ attributes: { 'rivulet.end': 'failed' }, failure: { code: 'deadline_exceeded' } }])
 })
 
-test('its first words are told with the time since it was queued, where the server said that', () => {
+test('its first delta is reported with the time since it was queued, if the server sent that', () => {
   const { account, firsts } = open({ waitedMs: 40_000 })
   account.spoke()
   expect(firsts).toEqual([{ startedMs: expect.any(Number), queuedMs: expect.any(Number) }])
@@ -93,7 +93,7 @@ function noting(lines: object[], bound: object = {}): Logger {
   return { debug: note, info: note, warn: note, error: note, child: fields => noting(lines, { ...bound, ...fields }) }
 }
 
-/** Without giving way to anybody else: what is measured is at least this. */
+/** Without yielding, so the measured time is at least this. */
 function wait(ms: number): void {
   const until = performance.now() + ms + 1
   while (performance.now() < until);

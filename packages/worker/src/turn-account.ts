@@ -1,8 +1,8 @@
 /**
- * What one attempt at a turn is remembered by: its span, when it first spoke, how long it waited for models and tools, how it ended.
+ * The account of one attempt: its span, the time of its first delta, the time it waited for models and tools, and how it ended.
  *
- * Calls are known by their spans: whatever opens one below the turn's, under the names that OpenTelemetry has for models and tools, is counted
- * as one. An observer that throws is not heard of.
+ * Calls are recognised by their spans: every span below the turn's with OpenTelemetry's names for models and tools counts as a call. An error of
+ * an observer is ignored.
  */
 import type { Claim, Failure } from '@rivulet/protocol'
 import { plainTracer, type Span, type SpanAttributes, type Tracer, traceIdOf } from '@rivulet/runtime/trace'
@@ -91,6 +91,6 @@ function tell(what: () => void): void {
   try {
     what()
   } catch {
-    // Whoever counts must not be able to fail a turn.
+    // An observer must not be able to fail a turn.
   }
 }

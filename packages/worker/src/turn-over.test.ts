@@ -1,4 +1,4 @@
-/** What becomes of a process in which something is said too late, and nobody waits for it: seen from outside, in a process of its own. */
+/** What happens to a process with output after the end of a turn whose rejection is not handled, in a separate process. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
@@ -14,20 +14,20 @@ process.on('exit', code => console.log('exit ' + code))
 `
 
 test('it lives, and says so', async () => {
-  const { code, output } = await runProgram("void (async () => { throw turnOver('it has ended') })()")
-  expect(output).toBe('something went on after its turn was over, and nobody waited for it\nexit 0\n')
+  const { code, output } = await runProgram("void (async () => { throw turnOver('ended') })()")
+  expect(output).toBe('code continued after its turn was over, and its error was not handled\nexit 0\n')
   expect(code).toBe(0)
 })
 
-test('it lives, too, when a turn’s signal ends what nobody waits for', async () => {
+test('it survives the unhandled rejection of a call that the turn’s signal aborts', async () => {
   const { code, output } = await runProgram(`
     const abort = new AbortController()
     void sleep(60_000, undefined, { signal: abort.signal })
     void fetch('http://127.0.0.1:9', { signal: abort.signal })
     void (async () => { await sleep(60_000, undefined, { signal: AbortSignal.any([abort.signal]) }) })()
-    abort.abort(abortReason(turnOver('it was lost')))
+    abort.abort(abortReason(turnOver('lost')))
   `)
-  expect(output).toBe(`${'something went on after its turn was over, and nobody waited for it\n'.repeat(3)}exit 0\n`)
+  expect(output).toBe(`${'code continued after its turn was over, and its error was not handled\n'.repeat(3)}exit 0\n`)
   expect(code).toBe(0)
 })
 
@@ -36,7 +36,7 @@ test('an abort that is no turn’s is a rejection like any other', async () => {
   expect(code).not.toBe(0)
 })
 
-test('any other rejection that nobody handles ends it, as ever', async () => {
+test('any other unhandled rejection ends it, as usual', async () => {
   const { code, errors } = await runProgram("void Promise.reject(new RivuletError('message_closed', 'a mistake'))")
   expect(code).not.toBe(0)
   expect(errors).toContain('a mistake')
@@ -48,7 +48,7 @@ test('a program that decides for itself is left to it', async () => {
 })
 
 test('without a worker the process is as it was', async () => {
-  const { code } = await runProgram("stop(); void Promise.reject(turnOver('it has ended'))")
+  const { code } = await runProgram("stop(); void Promise.reject(turnOver('ended'))")
   expect(code).not.toBe(0)
 })
 

@@ -1,12 +1,12 @@
 /**
- * A turn that is over: it has ended, was canceled, lost or given back. Whoever waits for what they say in it is told so, and whatever waits
- * with its signal ends; a handler that was interrupted ends by either.
+ * A turn that is over: it has ended, or was canceled, lost or released. Code that awaits its output gets `turn_over`, and a call that waits
+ * with its signal is aborted; either ends an interrupted handler.
  */
 import { RivuletError } from '@rivulet/protocol'
 import type { Logger } from './logger.ts'
 
 export function turnOver(why: string): RivuletError {
-  return new RivuletError('turn_over', `Nothing can be said in this turn any more: ${why}`)
+  return new RivuletError('turn_over', `The turn is over (${why}); output rejected`)
 }
 
 /** Why the signal of a turn fires: an `AbortError`, which is what libraries know an abort by. */
@@ -15,9 +15,9 @@ export function abortReason(over: RivuletError): Error {
 }
 
 /**
- * Keeps the process, and every other turn in it, alive when something came too late, or was ended by its turn's signal, and nobody waited for
- * it: a cancel is no reason to end other turns. Any other rejection that nobody handles ends the process, as it does without us. Answers what
- * takes the guard away.
+ * Keeps the process, and every other turn in it, alive when late output, or a call that its turn's signal aborted, rejects without a handler for
+ * it, because a cancel must not end other turns. Any other unhandled rejection ends the process, as in plain Node. Returns a function that
+ * removes the guard.
  */
 export function surviveLateWords(log: Logger): () => void {
   if (logs.size === 0) process.on('unhandledRejection', decide)
@@ -34,7 +34,7 @@ const logs = new Set<Logger>()
 function decide(reason: unknown): void {
   const over = turnOverBehind(reason)
   if (over) {
-    for (const log of logs) log.warn({ reason: over.message }, 'something went on after its turn was over, and nobody waited for it')
+    for (const log of logs) log.warn({ reason: over.message }, 'code continued after its turn was over, and its error was not handled')
     return
   }
   // A program with a listener of its own has decided what is to happen.

@@ -2,15 +2,15 @@
 import { type Claim, delta, done, type Message, start, text, toolRequest } from '@rivulet/protocol'
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, test } from 'vitest'
-import { endOf } from './auto-send.ts'
 import { createTurn, type Turn } from './turn.ts'
 import { turnOver } from './turn-over.ts'
-import { createTurnWriter, type TurnWriter } from './turn-writer.ts'
+import { endOf } from './writer/auto-send.ts'
+import { createTurnWriter, type TurnWriter } from './writer/turn-writer.ts'
 
 const task = '01890000-0000-7000-8000-000000000000'
 
 describe('autoSend', () => {
-  test('numbers its messages from 0, wherever the turn stands, and answers what it sent', async () => {
+  test('numbers its messages from 0, at any index of the task, and returns the sent messages', async () => {
     const { turn, messages } = open()
     await turn.send('before')
     const sent = await turn.autoSend([start(0, text('a')), delta(0, 'b'), start(1, toolRequest('c', 'add')), done(0)])
@@ -83,10 +83,10 @@ describe('a message by hand', () => {
     const { turn, writer, messages } = open()
     const write = async () => {
       await using message = turn.message(text('a'))
-      writer.stop(turnOver('it was lost'))
+      writer.stop(turnOver('lost'))
       await message.append('b')
     }
-    await expect(write()).rejects.toMatchObject({ code: 'turn_over', message: expect.stringContaining('it was lost') })
+    await expect(write()).rejects.toMatchObject({ code: 'turn_over', message: expect.stringContaining('(lost)') })
     expect(messages()).toMatchObject([{ status: 'streaming', content: text('a') }])
   })
 
@@ -112,7 +112,7 @@ describe('a message by hand', () => {
     expect(thought.current().content).toEqual({ type: 'reasoning', summary: [], content: ['hm'] })
   })
 
-  test('refuses what comes after its close', async () => {
+  test('rejects writes after its close', async () => {
     const { turn } = open()
     const message = turn.message(text('a'))
     await message.finish()
@@ -205,7 +205,7 @@ describe('misuse', () => {
 })
 
 describe('history', () => {
-  test('[item 34] leaves out what did not complete, unless asked', async () => {
+  test('leaves out what did not complete, unless asked', async () => {
     const past = (['complete', 'failed', 'aborted'] as const).map((status, index) => message(index, { status }))
     const { turn } = open(past)
     expect((await turn.history()).map(({ index }) => index)).toEqual([0])

@@ -1,4 +1,4 @@
-/** What an agent's handler is given: its input, its past, and the ways to speak. */
+/** The argument of an agent's handler: its input, its history, and the ways to send output. */
 import {
   type Claim,
   type Content,
@@ -13,12 +13,12 @@ import {
   type Update,
 } from '@rivulet/protocol'
 import type { Span } from '@rivulet/runtime/trace'
-import { type AutoSent, autoSend } from './auto-send.ts'
 import { failureOf } from './failure.ts'
 import type { Logger } from './logger.ts'
-import { closeMessage, createMessageHandle, type MessageHandle } from './message-handle.ts'
 import type { TakeStep } from './steps.ts'
-import type { TurnWriter } from './turn-writer.ts'
+import { type AutoSent, autoSend } from './writer/auto-send.ts'
+import { closeMessage, createMessageHandle, type MessageHandle } from './writer/message-handle.ts'
+import type { TurnWriter } from './writer/turn-writer.ts'
 
 export type Turn = {
   readonly task: Task
@@ -35,7 +35,7 @@ export type Turn = {
   readonly span: Span
   /** The task's messages so far, this turn's input last. Aborted and failed ones are left out unless asked for. */
   history(options?: { includeUnfinished?: boolean }): Promise<Message[]>
-  /** Streams updates by itself, and answers the finished messages. */
+  /** Sends a stream of updates, and returns the finished messages. */
   autoSend(updates: AsyncIterable<Update> | Iterable<Update>): Promise<AutoSent>
   /** Opens a message to write by hand. Disposing of it closes it. */
   message(content?: Content, options?: { metadata?: JsonObject }): MessageHandle

@@ -1,4 +1,4 @@
-/** What happens in a worker, for those who count it: a few calls in a turn, never one for each delta. */
+/** The callbacks for metrics of a worker: a few per turn, never one per delta. */
 export type WorkerObserver = {
   turnStarted?(agent: string): void
   /** The first words of an attempt. */

@@ -1,4 +1,4 @@
-/** A worker on the run's Redis, and a server that is away, or slow to answer. */
+/** A worker on the run's Redis, and a server that is unavailable or slow. */
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -62,7 +62,7 @@ test('a refused write is reported by one beat, also where the next begins before
 
 const task = randomUUID()
 
-/** By somebody who has claimed a turn of this task since. */
+/** By another worker that has claimed a turn of this task since. */
 async function raiseLog(redisPrefix: string): Promise<void> {
   const redis = connectRedis('command', { url: inject('redisUrl'), onError: () => {} })
   await whenReady(redis)
@@ -100,7 +100,7 @@ async function enqueue(redisPrefix: string, count = turnCount): Promise<void> {
   redis.disconnect()
 }
 
-/** A server that gives these answers, or 503 for null. */
+/** A server that returns these responses, or 503 for null. */
 async function serve(answer: (call: string, body: { turn: string; fenced: number }) => string | null | Promise<string>): Promise<string> {
   const server = createServer(async (request, response) => {
     const parts: Buffer[] = []

@@ -1,7 +1,7 @@
 /**
- * A worker process: takes turns of its agents from the queue, up to `concurrency` at a time over all of them, and keeps their leases alive.
+ * A worker process: takes turns of its agents from the queue, up to `concurrency` at a time over all agents, and keeps their leases alive.
  *
- * It holds no database credentials. It speaks Redis for the queue and the log, and HTTP for the truth.
+ * It has no database credentials. It uses Redis for the queue and the log, and HTTP for everything in Postgres.
  */
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
@@ -20,18 +20,18 @@ import {
 } from '@rivulet/broker'
 import { defaultLimits, type Holding, RivuletError } from '@rivulet/protocol'
 import type { Tracer } from '@rivulet/runtime/trace'
-import { createAppender } from './appender.ts'
 import type { AgentDefinition } from './define-agent.ts'
 import { fullTextOf } from './failure.ts'
 import { createIsolatedRuns, decodeIsolatedTurn, type IsolatedTurn, type Isolation } from './isolation.ts'
 import type { Place } from './lease-thread/messages.ts'
 import { type Lease, startLeaseThread } from './lease-thread.ts'
-import type { Logger } from './logger.ts'
+import { createLineLogger, type Logger } from './logger.ts'
 import { type RunningTurn, type RunTurnDeps, runTurn } from './run-turn.ts'
 import { createServerCalls } from './server-calls.ts'
 import { createSlots } from './slots.ts'
 import { surviveLateWords } from './turn-over.ts'
 import type { WorkerObserver } from './worker-observer.ts'
+import { createAppender } from './writer/appender.ts'
 
 export type WorkerOptions = {
   agents: readonly AgentDefinition[]
@@ -39,7 +39,8 @@ export type WorkerOptions = {
   /** The API, as this process reaches it. */
   url: string
   key?: string | undefined
-  log: Logger
+  /** Default: JSON lines on stdout, from `info` on. */
+  log?: Logger | undefined
   /** Turns at a time. Default 20. */
   concurrency?: number
   /** How often leases are renewed, by a thread of their own. Default 5,000. */
@@ -51,10 +52,10 @@ export type WorkerOptions = {
   watchdogMs?: number | null | undefined
   /** How long a Redis that is out of memory is waited for, before the attempt fails with `stream_backpressure`. Default 30,000. */
   backpressureMs?: number | undefined
-  /** How long running turns may go on after `stop`, before they are given back. Default 10,000. */
-  graceMs?: number
+  /** How long running turns may go on after `stop`, before this worker releases them for others. Default 30,000. */
+  drainMs?: number | undefined
   redisPrefix?: string
-  /** Who collects spans. Default: nobody; the trace of a turn is handed on all the same. */
+  /** Collects spans. Default: no collector; the trace id of a turn is still propagated. */
   tracer?: Tracer | undefined
   /** Who counts what happens here. */
   observer?: WorkerObserver | undefined
@@ -79,11 +80,11 @@ export function createWorker(options: WorkerOptions): Worker {
     redisUrl,
     url,
     key,
-    log,
+    log = createLineLogger(),
     concurrency = 20,
     heartbeatMs = 5_000,
     watchdogMs = 30_000,
-    graceMs = 10_000,
+    drainMs = 30_000,
     redisPrefix,
     isolation,
     backpressureMs,
@@ -131,7 +132,7 @@ export function createWorker(options: WorkerOptions): Worker {
   return { id, refused, stop }
 
   async function start(): Promise<void> {
-    // Nobody may send an agent work before the server knows it, and no turn is taken that could not be claimed.
+    // Register first: callers cannot create tasks for an unknown agent, and a turn that is taken before could not be claimed.
     while (!(await greet()) && !stopping.signal.aborted) await sleep(500)
     if (stopping.signal.aborted) return
     const remark = await requireFitRedis(redis, stopping.signal)
@@ -141,7 +142,7 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   function consume(agent: AgentDefinition): TurnConsumer {
-    // A worker that is stopping has no room either: what comes to it now goes to somebody else.
+    // A stopping worker has no capacity either, so its jobs go to other workers.
     const run = async (turn: string): Promise<JobEnd> => {
       let end: JobEnd = { backInMs: 1 }
       const work = async () => {
@@ -185,7 +186,7 @@ export function createWorker(options: WorkerOptions): Worker {
       }
       return await runTurn(agent, turn, deps, claimId)
     } catch (error) {
-      log.warn({ err: error, turnId: turn }, 'turn was not run')
+      log.warn({ err: error, turnId: turn }, 'turn did not run')
       return 'done'
     }
   }
@@ -215,7 +216,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   function refuse(error: unknown): void {
     if (stopping.signal.aborted) return
-    log.error({ reason: fullTextOf(error) }, 'this worker cannot work here')
+    log.error({ reason: fullTextOf(error) }, 'this worker cannot run here')
     void stop().then(() => reject(error))
   }
 
@@ -226,7 +227,7 @@ export function createWorker(options: WorkerOptions): Worker {
     } catch (error) {
       // Its key may not serve its agents: asking again changes nothing.
       if (error instanceof RivuletError && error.code === 'forbidden') refuse(error)
-      else log.info({ reason: fullTextOf(error) }, 'the server does not answer yet')
+      else log.info({ reason: fullTextOf(error) }, 'the server does not respond yet; retrying')
       return false
     }
   }
@@ -237,8 +238,8 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   async function closeConsumers(): Promise<void> {
-    // A process that is told to stop before it had a connection has nothing to close.
-    await started.catch(error => log.info({ reason: fullTextOf(error) }, 'stopped before it had started'))
+    // A process that stops before it has a connection has nothing to close.
+    await started.catch(error => log.info({ reason: fullTextOf(error) }, 'stopped before the start was complete'))
     await Promise.all(consumers.map(({ consumer }) => consumer.close()))
   }
 
@@ -246,10 +247,10 @@ export function createWorker(options: WorkerOptions): Worker {
     stopping.abort()
     const grace = setTimeout(() => {
       for (const turn of running) turn.giveBack()
-    }, graceMs)
-    const impatience = setTimeout(() => leaving.abort(new RivuletError('draining', 'This worker is stopping')), graceMs + 5_000)
-    // A Redis that is away must not keep a process from stopping.
-    await Promise.race([closeConsumers(), sleep(graceMs + 8_000, undefined, { ref: false })])
+    }, drainMs)
+    const impatience = setTimeout(() => leaving.abort(new RivuletError('draining', 'This worker is stopping')), drainMs + 5_000)
+    // An unavailable Redis must not prevent a process from stopping.
+    await Promise.race([closeConsumers(), sleep(drainMs + 8_000, undefined, { ref: false })])
     clearTimeout(grace)
     clearTimeout(impatience)
     await leases.stop()

@@ -1,21 +1,18 @@
 /**
- * Every failpoint there is, with everything that can happen there: the story is told to its end, and no promise is broken. A failpoint before an
- * action that throws means that it was not done, one behind it that it was, and nobody heard of it.
+ * Every failpoint there is, with everything that can happen there: the story reaches its end, and no promise is broken. A failpoint before an
+ * action that throws means that it was not done, one behind it that it was, and its caller does not know.
  */
+import { type Failpoint, failpoints } from '@rivulet/runtime/failpoint'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createClient } from '../../support/platform-client.ts'
-import { createArmedTree } from '../armed-tree.ts'
 import { type Bench, startBench } from '../bench.ts'
 import { type Disturbance, tellThrough } from '../crash-point.ts'
-
-const tree = createArmedTree()
-tree.remove()
 
 /** Longer than a lease, and shorter. */
 const kinds = ['kill', 'throw', 'stall:4000', 'delay:1000']
 
 /** These are passed only when something else goes wrong. */
-const notOnTheWay: Record<string, Disturbance> = { seized: cancel, fenced: cancel, reopened: wipe }
+const notOnTheWay: Partial<Record<Failpoint, Disturbance>> = { seized: cancel, fenced: cancel, reopened: wipe, 'feed opened': join }
 
 let bench: Bench
 
@@ -24,12 +21,12 @@ beforeAll(async () => {
 })
 afterAll(() => bench.close())
 
-describe.each([...new Set(tree.failpoints)])('at "%s"', failpoint => {
+describe.each(failpoints)('at "%s"', failpoint => {
   test.each(kinds)('%s', { timeout: 180_000 }, async kind => {
     const { history } = await tellThrough(bench, [`${failpoint}=${kind}`], notOnTheWay[failpoint])
     const [turn] = history.stored[0]?.detail.turns ?? []
     if (notOnTheWay[failpoint] !== cancel) expect(turn?.status).toBe('completed')
-    // Nobody was away for as long as a lease.
+    // No process was stopped for as long as a lease.
     if (kind.startsWith('delay')) expect(turn?.attempt).toBe(1)
   })
 })
@@ -40,6 +37,11 @@ async function cancel({ crowd }: Bench, task: string, url: string): Promise<void
     .post(`/v1/tasks/${task}/cancel`, {})
     .catch(() => null)
   await crowd.cancel(task)
+}
+
+/** One viewer more at each API. */
+async function join({ crowd }: Bench, task: string): Promise<void> {
+  for (let i = 0; i < 2; i += 1) crowd.join(task)
 }
 
 async function wipe({ noteLoss, server }: Bench): Promise<void> {

@@ -1,5 +1,5 @@
 /**
- * The mixed nemesis: `npm run test:faults`. One platform for all seeds, and a new one after a violation. A soak goes on for as long as it is told,
+ * The mixed nemesis: `npm run test:faults`. One platform for all seeds, and a new one after a violation. A soak runs for as many minutes as `--soak` says,
  * and is judged chapter by chapter: each is a seed of its own.
  */
 import { writeFileSync } from 'node:fs'

@@ -31,7 +31,7 @@ describe.skipIf(!hasNativeRedis)('Redis', { timeout: 180_000 }, () => {
     await replica.client.replicaof(hostname, port)
     await until('the replica follows', async () => /master_link_status:up/.test(await replica.client.info('replication')))
     const viewers = await beginStories(['a', 'b', 'c'])
-    // It hears nothing of what comes now.
+    // The replica does not receive the following writes.
     replica.freeze()
     for (const viewer of viewers) await viewer.until('more words', heard => hasHeard(heard, 20))
     bench.noteLoss()
@@ -47,7 +47,7 @@ describe.skipIf(!hasNativeRedis)('Redis', { timeout: 180_000 }, () => {
     bench.redis.repoint(bench.server.url)
   })
 
-  test('is out of memory for a while: whoever speaks waits, and goes on when there is room', async () => {
+  test('is out of memory for a while: workers wait, and continue when memory is free', async () => {
     const viewers = await beginStories(['d', 'e'])
     await fill()
     const said = viewers.map(viewer => viewer.text().length)
@@ -87,7 +87,7 @@ describe.skipIf(!hasNativeRedis)('Redis', { timeout: 180_000 }, () => {
     await bench.startWorker()
   })
 
-  test('may evict keys: nobody is sent to an API that uses it', async () => {
+  test('may evict keys: an API that uses it is not ready', async () => {
     await bench.server.client.config('SET', 'maxmemory-policy', 'allkeys-lru')
     const answer = await fetch(`${bench.urls[0]}/readyz`)
     expect(answer.status).toBe(503)
@@ -118,7 +118,7 @@ describe.skipIf(!hasNativeRedis)('Redis', { timeout: 180_000 }, () => {
     for (const { detail } of history.stored) expect(detail.turns).toMatchObject([{ status: 'completed', attempt: 1 }])
   })
 
-  test('comes back with so much to read that it answers LOADING for a while: everything waits for it, and goes on', async () => {
+  test('returns with so much data that it replies LOADING for a while: everything waits, and continues', async () => {
     const { client, url, kill, restart } = bench.server
     for (let part = 0; part < 100; part += 1) await client.eval(populate, 0, `ballast:${part}:`)
     const viewers = await beginStories(['h', 'i'])
@@ -128,7 +128,7 @@ describe.skipIf(!hasNativeRedis)('Redis', { timeout: 180_000 }, () => {
     const impatient = new Redis(url, { enableReadyCheck: false, maxRetriesPerRequest: null, retryStrategy: () => 10 })
     onTestFinished(() => impatient.disconnect())
     impatient.on('error', () => {})
-    const refused = await until('it answers, and not yet', () => impatient.get('probe').then(() => null, String), { intervalMs: 10 })
+    const refused = await until('it replies LOADING', () => impatient.get('probe').then(() => null, String), { intervalMs: 10 })
     expect(refused).toContain('LOADING')
     expect((await fetch(`${bench.urls[0]}/healthz`)).status).toBe(200)
     const late = bench.crowd.promise(talk('late'))

@@ -71,7 +71,7 @@ test.skipIf(isTooLow)('ten thousand viewers come back at once', { timeout: 600_0
     )
     for (const task of tasks) await platform.client.post(`/v1/tasks/${task}/cancel`, {})
     const { faults } = await until(
-      'all of them were told the end',
+      'all of them received the end',
       async () => swarm.report().then(report => report.ended === count && report),
       patience,
     )

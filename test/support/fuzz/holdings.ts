@@ -1,4 +1,4 @@
-/** What an API process holds at a time when nobody asks it anything: memory, open files and sockets. What grows with what it was asked is a leak. */
+/** What an idle API process holds: memory, open files and sockets. Growth with the number of requests is a leak. */
 import { readdirSync } from 'node:fs'
 import { collectingOptions, heldMemory } from '../collect-garbage.ts'
 import type { ApiProcess } from '../platform.ts'

@@ -16,7 +16,7 @@ const patienceMs = 20_000
 
 export type Fuzzed = {
   requests: number
-  /** How many answers there were of each status. */
+  /** How many responses there were of each status. */
   statuses: Record<number, number>
   faults: string[]
 }

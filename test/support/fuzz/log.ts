@@ -1,5 +1,5 @@
 /**
- * Writes rubbish into logs, and says rubbish on their channels, while viewers are there: as whoever gets hold of Redis could, or a worker that has
+ * Writes garbage into logs and publishes garbage on their channels while viewers watch: as an attacker with access to Redis could, or a worker that has
  * gone mad. Each log is that of a task whose worker is played here. Faults come back as sentences.
  */
 import { randomUUID } from 'node:crypto'
@@ -18,7 +18,7 @@ import { oddity, spoiled, spoiledJson, text } from './spoiling.ts'
 /** What is done to one log before it is looked at. */
 const perLog = 100
 
-/** As its own task says it; where it is another's, nobody may hear of it. */
+/** As its own task sends it; if it names another task, no viewer may receive it. */
 const [own = '', foreign = ''] = placeholders
 export const secret = 'zqxj of another task'
 
@@ -67,7 +67,7 @@ function eventsOf(task: string): fc.Arbitrary<string> {
   return spoiledJson(spoiled(valuesOf(events, words))).map(json => json.toString())
 }
 
-/** Whether it is an event that the task could have said: whoever can write that can make its viewers believe it. */
+/** Whether it is an event that the task could have sent: viewers accept such an event. */
 function isBelievable(each: Rubbish): boolean {
   const said = each.kind === 'said' ? each.message.split(/[\r\n]+/) : each.fields
   return said.some(part => isEventOf(own, part))
@@ -113,7 +113,7 @@ async function spoilOne(platform: Platform, api: ApiProcess, keys: Keys, { all, 
   const ordered = [...all].sort((a, b) => Number(a.kind === 'beyond') - Number(b.kind === 'beyond'))
   for (const [i, each] of ordered.entries()) {
     await spoilBy(each)
-    // Whoever comes now reads all of it at once.
+    // A viewer that joins now reads all of it at once.
     if (i % 25 === 24) viewers.push(watch(task.id, { urls: [api.url], query: `?token=${token}${queries[(i >> 4) % 3]}` }))
     if (i % 25 === 12) await visit(i)
   }
@@ -164,11 +164,11 @@ async function spoilOne(platform: Platform, api: ApiProcess, keys: Keys, { all, 
     if (each.isPushed) await redis.publish(channel, [`${epoch}-${seq}`, id, written.at(-1)].join('\n'))
   }
 
-  /** A stream in the words of another SDK, and one page of messages: both read the log as well. */
+  /** Streams in other formats, and one page of messages: each reads the log as well. */
   async function visit(i: number): Promise<void> {
     const headers = { authorization: `Bearer ${keys.client}` }
     const leaving = new AbortController()
-    for (const path of [`events?format=ai-sdk&turn=1&after=${i % 3}-${i}`, 'messages']) {
+    for (const path of [`events?format=ai-sdk&turn=1&after=${i % 3}-${i}`, `events?format=coding-agent&after=${i % 3}-${i}`, 'messages']) {
       const { status } = await fetch(`${api.url}/v1/tasks/${task.id}/${path}`, { headers, signal: leaving.signal })
       if (status !== 200) throw new Error(`${path} answered ${status}`)
     }

@@ -1,7 +1,7 @@
 /**
- * The names under which an API may be called, where `ALLOWED_HOSTS` lists them: a page that points a domain of its own at this API, or a proxy
- * that passes on any name, gets 403. Addresses and the names of this machine are always allowed, because no such page can have one, and health
- * checks call by them. `/healthz` and `/readyz` are for any name: they tell nothing, and a balancer has names of its own.
+ * Checks the `Host` of a request against `ALLOWED_HOSTS`, if that is set. It stops pages that point their own domain at this API (DNS
+ * rebinding). IP addresses and the names of this machine are always allowed, because no foreign page can have such an address and health checks
+ * use them. `/healthz` and `/readyz` accept any name, because they reveal nothing and load balancers use names of their own.
  */
 import { isIP } from 'node:net'
 import { RivuletError } from '@rivulet/protocol'
@@ -20,7 +20,7 @@ export function checkHosts(app: FastifyInstance, allowed: ReadonlySet<string>): 
   app.addHook('onRequest', async ({ headers: { host }, routeOptions: { config } }) => {
     const name = hostNameOf(host)
     if (config?.anyHost || isOfThisMachine(name) || allowed.has(name)) return
-    throw new RivuletError('forbidden', 'ALLOWED_HOSTS: this API is not called by the name in Host')
+    throw new RivuletError('forbidden', 'ALLOWED_HOSTS does not list the name in Host')
   })
 }
 

@@ -1,8 +1,8 @@
 /**
- * Pages of other origins, where no key is asked for. A browser that can reach this machine sends what they ask for, and only hides the answer:
- * a POST without a body needs no leave beforehand (CORS). So what changes something is refused to them, unless `CORS_ORIGINS` has their origin.
+ * Rejects changes from pages of other origins on an API without keys, unless `CORS_ORIGINS` lists the origin. A browser sends their requests and
+ * only hides the response, and a POST without a body needs no preflight.
  *
- * Programs send neither `Sec-Fetch-Site` nor `Origin`, and are not concerned. Where keys are asked for, a page cannot send one without leave.
+ * Programs send neither `Sec-Fetch-Site` nor `Origin`, so this does not affect them. On an API with keys a foreign page has no key to send.
  */
 import { RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -12,7 +12,10 @@ const changesNothing: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 export function refuseForeignPages(scope: FastifyInstance, origins: ReadonlySet<string>): void {
   scope.addHook('onRequest', async ({ method, headers }) => {
     if (changesNothing.has(method) || !isForeign(headers) || origins.has(headers.origin ?? '')) return
-    throw new RivuletError('forbidden', 'CORS_ORIGINS: without keys, pages of other origins may not change anything')
+    throw new RivuletError(
+      'forbidden',
+      'An API without keys rejects changes from pages of other origins; CORS_ORIGINS lists the allowed ones',
+    )
   })
 }
 

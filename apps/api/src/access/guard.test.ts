@@ -50,8 +50,8 @@ const ask = (app: ReturnType<typeof serve>, bearer: string, url = `/${task}`) =>
   app.inject({ url, headers: { authorization: `Bearer ${bearer}` } }).then(({ statusCode }) => statusCode)
 
 describe('a route cannot be added', () => {
-  test('that does not say who may call it', async () => {
-    await expect(serve({}).ready()).rejects.toThrow('GET /:id does not say who may call it')
+  test('that does not declare its access', async () => {
+    await expect(serve({}).ready()).rejects.toThrow('GET /:id does not declare its access')
   })
 
   test('that is guarded, and not in the description of the API', async () => {

@@ -1,8 +1,8 @@
 /**
- * Who may call a route. Every route of a guarded scope says so itself, and one that does not cannot be added.
+ * Decides whether a caller may call a route. Every route of a guarded scope must declare its access; a route without it cannot be registered.
  *
- * A missing key and any kind of invalid one get the same answer; a valid one that may not do this gets another, which says nothing about
- * whether what was asked for exists.
+ * A missing key and every kind of invalid key get the same 401. A valid key without the scope gets 403, which does not reveal whether the task
+ * exists.
  */
 import { RivuletError, taskIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -36,22 +36,23 @@ export function guardRoutes(scope: FastifyInstance, { keys, tokens, revocations,
   scope.decorate(mark, true)
   scope.decorateRequest('principal')
   scope.addHook('onRoute', ({ method, url, config, schema }) => {
-    if (!config?.access) throw new Error(`${method} ${url} does not say who may call it`)
-    if (schema?.hide) throw new Error(`${method} ${url} is guarded, and hidden from the description of the API`)
+    if (!config?.access) throw new Error(`${method} ${url} does not declare its access`)
+    if (schema?.hide) throw new Error(`${method} ${url} is guarded, but hidden from the OpenAPI description`)
   })
   scope.addHook('onRequest', async (request, reply) => {
     const { access } = request.routeOptions.config
     const principal = isOpen ? local(request) : await identify(request, access)
     if (!principal) {
       reply.header('www-authenticate', 'Bearer')
-      throw new RivuletError('unauthorized', 'A valid key is needed: Authorization: Bearer <key>')
+      throw new RivuletError('unauthorized', 'A valid key is required: Authorization: Bearer <key>')
     }
     const waitSeconds = !isLimited(principal) || access?.scope === 'worker' ? 0 : rates.take(nameOf(principal))
     if (waitSeconds > 0) {
       reply.header('retry-after', String(waitSeconds))
-      throw new RivuletError('rate_limited', `RATE_LIMIT_PER_SECOND: a key may ask ${rates.perSecond} times a second`)
+      throw new RivuletError('rate_limited', `A key may send at most ${rates.perSecond} requests per second (RATE_LIMIT_PER_SECOND)`)
     }
-    if (!access || !isAllowed(principal, access, request)) throw new RivuletError('forbidden', 'This key may not do this')
+    if (!access || !isAllowed(principal, access, request))
+      throw new RivuletError('forbidden', 'This key or token does not have the required scope')
     request.principal = principal
   })
 
@@ -77,11 +78,11 @@ export function isGuarded(scope: FastifyInstance): boolean {
 
 const mark = 'isGuarded'
 
-/** Where no key is asked for, a page of somebody else's could come by a domain of its own that leads to this machine. */
+/** Without keys, a foreign page could point its own domain at this machine (DNS rebinding). */
 function local({ headers: { host } }: FastifyRequest): Principal {
   const name = hostNameOf(host)
   if (name.includes('.') && !isOfThisMachine(name))
-    throw new RivuletError('forbidden', 'Without keys, this answers to the names of this machine only')
+    throw new RivuletError('forbidden', 'An API without keys accepts only the names of this machine in Host')
   return anybody
 }
 

@@ -47,7 +47,7 @@ test('nothing else is a key: not its id, another secret, another pepper, or what
   const revoked = await keyring.create(wish, pepper)
   await keyring.revoke(revoked.id)
   const expired = await keyring.create({ ...wish, expiresAt: new Date(Date.now() - 1) }, pepper)
-  const other = await keyring.create(wish, `${pepper} of somebody else`)
+  const other = await keyring.create(wish, `${pepper} of another installation`)
   const wrong = [
     '',
     'rvk_',
@@ -116,7 +116,7 @@ test('a key is asked for once for all who come with it at once, and believed for
   await expect.poll(() => keys.check(key)).toBeNull()
 })
 
-test('who asks whether keys are still good hears of a revocation at once, and so does everybody after', async () => {
+test('a check of cached keys sees a revocation at once, and so does every later request', async () => {
   const { keyring, keys } = await open()
   const { id, key } = await keyring.create({ tenant: 'acme', name: '', scopes: ['admin'] }, pepper)
   const root = (await keys.check('root of all'))?.key ?? ''

@@ -1,7 +1,7 @@
 /**
- * Whose key this is. Keys are compared as digests in constant time; one that is malformed, unknown, revoked or expired costs the same work and
- * gets the same answer. What was found is believed for a few seconds, so that ten thousand viewers who come back at once ask Postgres once; so
- * is that a text is no key. Keys that come together are looked up together, so made-up ones take one connection at most, however many.
+ * Finds the principal of a key. Keys are compared as digests in constant time; a malformed, unknown, revoked or expired key costs the same work
+ * and gets the same response. Results, also negative ones, are cached for a few seconds, so that ten thousand viewers that reconnect at once
+ * cause one query. Lookups are batched, so a flood of wrong keys uses one connection at most.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -104,15 +104,16 @@ export function createKeyCheck({ db, key, workerKey, pepper }: KeyCheckDeps): Ke
 }
 
 function principalOf(row: FoundKey | undefined): Principal | null {
-  if (!row || row.revokedAt) return null
+  if (!row?.isLive) return null
   const { tenant, scopes: granted, id: key, expiresAt, expiresInMs } = row
   const end = expiresInMs === null ? {} : { liveUntil: performance.now() + expiresInMs }
   const work = granted.includes('worker') ? { allTenants: row.allTenants, agents: row.agents } : {}
-  return unexpired({ tenant, scopes: granted, key, expiresAt, ...end, isRoot: false, ...work })
+  return { tenant, scopes: granted, key, expiresAt, ...end, isRoot: false, ...work }
 }
 
-function unexpired(principal: Principal | null): Principal | null {
-  return principal?.liveUntil !== undefined && principal.liveUntil <= performance.now() ? null : principal
+/** A principal that is remembered ends with its key. */
+function unexpired(principal: Principal): Principal | null {
+  return principal.liveUntil !== undefined && principal.liveUntil <= performance.now() ? null : principal
 }
 
 function rootKey(id: string, text: string, granted: readonly Scope[]): { digest: Buffer; principal: Principal } {

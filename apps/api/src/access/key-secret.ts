@@ -1,6 +1,6 @@
 /**
  * Keys as text: `rvk_<id>_<secret>`. The id finds the row; the secret is 32 random bytes, of which only an HMAC is stored, so neither a copy of
- * the database nor of the pepper alone is of use to anybody.
+ * the database nor of the pepper alone is enough to use a key.
  */
 import { createHmac, randomBytes } from 'node:crypto'
 

@@ -1,4 +1,4 @@
-/** Making, listing and revoking keys, on the database itself: whoever may do that needs no other permission. */
+/** Creates, lists and revokes keys in the database itself, so access to the database is the only permission it needs. */
 import { nameRule, nameSchema, RivuletError } from '@rivulet/protocol'
 import { insertKey, type KeyRow, listKeys, revokeKey } from '../store/access/keys.ts'
 import { type Scope, scopes } from '../store/access/scopes.ts'
@@ -54,7 +54,7 @@ export function openKeyring(databaseUrl: string): Keyring {
       if (!nameSchema.safeParse(agent).success)
         throw new RivuletError('bad_call', `An agent cannot be named ${JSON.stringify(agent)}: ${nameRule}`)
     if ((allTenants || agents) && !granted.includes('worker'))
-      throw new RivuletError('bad_call', 'Only a key with the scope worker is for all tenants, or for some agents')
+      throw new RivuletError('bad_call', 'Only a key with the scope worker can be limited to agents or be valid for all tenants')
     const { id, secret, text } = createKeyText()
     const digest = digestOfSecret(pepper, secret).toString('hex')
     const reach = { allTenants, agents: agents ?? null }

@@ -1,10 +1,9 @@
 /**
- * The streams that this process has open: how many there may be of a token, of a task, of a key and in all, how long they may go on, and the
- * fresh token that each holder of one is given before the old one ends.
+ * The open streams of this process: their limits by token, task, key and process, their maximum duration, and the next token that each holder of
+ * a token receives before the current one expires.
  *
- * A stream was allowed when it was opened. Whether it still is, is asked of Postgres every few seconds for all of them at once; streams of a key
- * that was revoked or has expired, and of tokens that were revoked, are ended. While Postgres is unavailable they go on, because nothing
- * can be revoked then. A stream by a token ends with the token's session.
+ * Every few seconds one query checks all open streams. Streams of revoked or expired keys, and of revoked tokens, are closed. While Postgres is
+ * unavailable they stay open, because nothing can be revoked then. A stream with a token ends with the token's session.
  */
 import { RivuletError, type TokenEvent } from '@rivulet/protocol'
 import type { KeyCheck } from './key-check.ts'
@@ -62,7 +61,7 @@ export function createOpenStreams({ keys, tokens, revocations, limits, onCut, on
 
   function admit(principal: Principal, task: string | null): Admission {
     if (streams.size >= limits.perProcess) {
-      throw new RivuletError('overloaded', `MAX_STREAMS: this process has ${limits.perProcess} open streams, and takes no more`)
+      throw new RivuletError('overloaded', `This process has ${limits.perProcess} open streams, the maximum (MAX_STREAMS)`)
     }
     if (isLimited(principal)) requireRoom(principal, task)
     const stream: Stream = { principal, task, end: null, token: principal.token ?? null }
@@ -84,13 +83,14 @@ export function createOpenStreams({ keys, tokens, revocations, limits, onCut, on
   }
 
   function requireRoom({ key, token }: Principal, task: string | null): void {
-    refuseBeyond(token && tokenName(token), limits.perToken, 'MAX_STREAMS_PER_TOKEN: a token may have')
-    refuseBeyond(task && taskName(task), limits.perTask, 'MAX_STREAMS_PER_TASK: a task may have')
-    refuseBeyond(keyName(key), limits.perKey, 'MAX_STREAMS_PER_KEY: a key may have')
+    refuseBeyond(token && tokenName(token), limits.perToken, 'A token', 'MAX_STREAMS_PER_TOKEN')
+    refuseBeyond(task && taskName(task), limits.perTask, 'A task', 'MAX_STREAMS_PER_TASK')
+    refuseBeyond(keyName(key), limits.perKey, 'A key', 'MAX_STREAMS_PER_KEY')
   }
 
-  function refuseBeyond(name: string | null | undefined, limit: number, what: string): void {
-    if (name && counts.countOf(name) >= limit) throw new RivuletError('too_many_streams', `${what} ${limit} open streams in a process`)
+  function refuseBeyond(name: string | null | undefined, limit: number, what: string, setting: string): void {
+    if (name && counts.countOf(name) >= limit)
+      throw new RivuletError('too_many_streams', `${what} may have at most ${limit} open streams in a process (${setting})`)
   }
 
   function tick(): void {

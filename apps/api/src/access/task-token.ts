@@ -1,8 +1,8 @@
 /**
- * Tokens for one task, for callers that must not have a key: browsers. Signed, never stored, short-lived; their holder can read them and cannot
- * change them. A token counts only as long as the key that it was made with.
+ * Tokens for one task, for callers that must not have a key: browsers. A token is signed, never stored and short-lived; its holder can read but
+ * not change it. It is valid only as long as the key that created it.
  *
- * The token that a key makes begins a session. Streams renew it until the session ends, an hour after it began; a renewed token may only read.
+ * A token that a key creates begins a session. Streams renew it until the session ends, an hour after it began; a renewed token may only read.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { maxTokenSeconds, RivuletError, type TokenRight } from '@rivulet/protocol'
@@ -51,7 +51,7 @@ export function createTaskTokens(signingKeys: () => SigningKeys | null, now: () 
 
   function sign(claims: TokenClaims): SignedToken {
     const keys = signingKeys()
-    if (!keys) throw new RivuletError('dependency_unavailable', 'This process is starting')
+    if (!keys) throw new RivuletError('dependency_unavailable', 'This process is starting; retry')
     const payload = Buffer.from(JSON.stringify(claims)).toString('base64url')
     const signature = signatureOf(payload, keys[signerOf(claims)]).toString('base64url')
     return { token: `${tokenPrefix}${payload}.${signature}`, expiresAt: new Date(claims.expiresAt * 1_000).toISOString(), claims }

@@ -11,7 +11,7 @@ test('as many as were saved up are had at once, then as many as come by', () => 
   expect(Array.from({ length: 3 }, () => take('a'))).toEqual([0, 0, 1])
 })
 
-test('who is refused is told when to come back, and then is served', () => {
+test('a rejected caller gets the time to retry, and is served then', () => {
   const { take } = createTokenBuckets({ perSecond: 0.25, burst: 1 })
   take('a')
   const seconds = take('a')
@@ -20,7 +20,7 @@ test('who is refused is told when to come back, and then is served', () => {
   expect(take('a')).toBe(0)
 })
 
-test('nobody pays for another, and no more is saved up than the burst', () => {
+test('keys do not affect each other, and no more than the burst accumulates', () => {
   const { take } = createTokenBuckets({ perSecond: 1, burst: 2 })
   expect([take('a'), take('a'), take('a'), take('b')]).toEqual([0, 0, 1, 0])
   vi.advanceTimersByTime(3_600_000)

@@ -1,8 +1,8 @@
-/** How many requests each caller may make: so many a second, and as many at once as were saved up. Of this process only. */
+/** The rate limit of each caller: a number of requests per second, and a burst after a pause. It counts only the requests of this process. */
 
 export type TokenBuckets = {
   readonly perSecond: number
-  /** Takes one; answers after how many seconds there is one again, 0 when it was had. */
+  /** Takes one. Returns 0, or after how many seconds there is one again. */
   take(name: string): number
 }
 

@@ -1,4 +1,4 @@
-/** What a token says. Its holder can read all of it, so nothing in it is secret or derived from a secret. */
+/** The content of a token. Its holder can read all of it, so nothing in it is secret or derived from a secret. */
 import { tokenRightSchema } from '@rivulet/protocol'
 import { z } from 'zod'
 

@@ -1,6 +1,6 @@
 /**
- * Whether a token was revoked. What Postgres has said of a task and a subject is believed for as long as a key is, so thousands of viewers that
- * come back at once are one question; questions about different ones that come together share a query.
+ * Checks whether a token was revoked. Results are cached by task and subject for as long as those of keys, so thousands of viewers that
+ * reconnect at once cause one query; concurrent lookups share a query.
  */
 import { LRUCache } from 'lru-cache'
 import { revocationsOf, revokeTokens, type TokenHolder } from '../store/access/token-revocations.ts'

@@ -1,7 +1,7 @@
 /**
- * The keys that tokens are signed with. Each is derived from a random secret of the installation, which no token shows, so a token does not help
- * to guess a key of the environment. The pepper and, for its own tokens, RIVULET_KEY are mixed in: a copy of the database signs nothing,
- * and a pepper or a key that is changed ends what was signed before. scrypt makes guesses slow where the database has been copied.
+ * The keys that sign tokens. Each is derived from a random secret of the installation that no token reveals, so a token does not help to guess a
+ * key of the environment. The pepper and, for its own tokens, RIVULET_KEY are mixed in: a copy of the database cannot sign, and changing the
+ * pepper or the key invalidates earlier tokens. scrypt makes guesses slow for an attacker with a copy of the database.
  */
 import { scrypt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -24,7 +24,7 @@ export async function loadSigningKeys(
     try {
       return await deriveSigningKeys(await readSecret(db, 'task tokens'), { key, pepper })
     } catch (error) {
-      logger.warn({ err: error }, 'the secret behind tokens could not be read yet')
+      logger.warn({ err: error }, 'could not read the secret that signs tokens; retrying')
       await sleep(1_000, undefined, { signal }).catch(() => {})
     }
   }

@@ -1,9 +1,10 @@
 /**
- * What a client can hold by its connections alone, before anything is known of it: how many there are, how many requests each has under way,
- * and for how long it may leave a response unread. Whatever goes beyond is cut off, because the client would not read an error either.
+ * Limits what a client can hold by its connections alone, before it is identified: the number of connections, the requests in progress on each,
+ * and how long a response may stay unread. Connections above a limit are closed without a response, because such a client would not read an
+ * error either.
  *
- * Node parses every request that a read brings, however many responses are outstanding, and waits for an unread response for ever. The event
- * streams have a limit of their own (see hub.ts): they are written past Node's response, and are silent between two heartbeats.
+ * Node parses every request of a read, however many responses are outstanding, and waits forever for an unread response. Event streams have
+ * their own limit (see hub.ts), because they are written past Node's response and are silent between heartbeats.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'

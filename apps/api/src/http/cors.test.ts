@@ -17,7 +17,7 @@ test('a page of an origin on the list may read the answer, without credentials',
   expect(headers['access-control-allow-credentials']).toBeUndefined()
 })
 
-test('its browser is told beforehand what it may send', async () => {
+test('the preflight lists what its browser may send', async () => {
   const { statusCode, headers } = await ask('https://app.example.com', 'OPTIONS')
   expect(statusCode).toBe(204)
   expect(headers).toMatchObject({
@@ -28,7 +28,7 @@ test('its browser is told beforehand what it may send', async () => {
 })
 
 test.each([undefined, 'null', 'https://app.example.com.evil.org', 'http://app.example.com', 'https://APP.example.com'])(
-  '[input 43] a page of %s is told nothing',
+  '[input 43] a page of %s gets no CORS header',
   async origin => {
     for (const method of ['GET', 'OPTIONS'] as const) {
       const { headers } = await ask(origin, method)

@@ -1,4 +1,4 @@
-/** Which pages of other origins may call. Keys travel in a header and never in a cookie, so no answer allows credentials. */
+/** Decides which pages of other origins may call. Keys are sent in a header and never in a cookie, so no response allows credentials. */
 import type { FastifyInstance } from 'fastify'
 
 const allowedHeaders = 'authorization, content-type, idempotency-key, last-event-id, traceparent'

@@ -1,4 +1,4 @@
-/** How a process refuses what reaches it while it closes, on connections that were open before: in the one shape of an error. */
+/** Rejects requests that reach a closing process on connections that were open before, with the one shape of an error. */
 import { RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 

@@ -20,7 +20,7 @@ export function handleErrors(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const known = toRivuletError(error, request.routeOptions.bodyLimit)
     if (known.code === 'internal') request.log.error({ err: error }, 'request failed')
-    else if (known.code === 'dependency_unavailable' && known.cause) request.log.warn({ err: error }, 'a dependency is away')
+    else if (known.code === 'dependency_unavailable' && known.cause) request.log.warn({ err: error }, 'a required database is unavailable')
     return sendError(reply, known)
   })
 }
@@ -30,12 +30,12 @@ export function toRivuletError(error: unknown, bodyLimit?: number): RivuletError
   if (error instanceof RivuletError) return error.row.status === undefined ? internal(error) : error
   const code = error instanceof Error && 'code' in error ? fastifyCodes[String(error.code)] : undefined
   if (code === 'body_too_large')
-    return new RivuletError(code, `${limitNames.bodyBytes}: a body may have ${bodyLimit} bytes`, { cause: error })
-  if (code) return new RivuletError(code, messageOf[code] ?? 'The request could not be read', { cause: error })
+    return new RivuletError(code, `The body may have at most ${bodyLimit} bytes (${limitNames.bodyBytes})`, { cause: error })
+  if (code) return new RivuletError(code, messageOf[code] ?? 'Malformed request', { cause: error })
   // Before the databases: a client that leaves in the midst of its body resets a connection, too.
-  if (isRefusal(error)) return new RivuletError('bad_request', 'The request could not be read', { cause: error })
+  if (isRefusal(error)) return new RivuletError('bad_request', 'Malformed request', { cause: error })
   if (isDatabaseAway(error) || isRedisAway(error)) {
-    return new RivuletError('dependency_unavailable', 'A database that this needs is away; try again', { cause: error })
+    return new RivuletError('dependency_unavailable', 'A required database is unavailable; retry', { cause: error })
   }
   return internal(error)
 }
@@ -50,7 +50,7 @@ export function validate(schema: z.ZodType, value: unknown): { value: unknown } 
   const parsed = schema.safeParse(value)
   if (parsed.success) return { value: parsed.data }
   const details = detailsOf(parsed.error).map(({ path, reason }) => ({ path: path || '/', reason }))
-  return { error: new RivuletError('validation_failed', 'The request does not fit the contract', { details }) }
+  return { error: new RivuletError('validation_failed', 'Request validation failed', { details }) }
 }
 
 /** Whether Redis could not be asked, as opposed to having refused. */
@@ -69,14 +69,14 @@ export function notFound(request: FastifyRequest, reply: FastifyReply): FastifyR
   // Fastify knows its routes by their patterns, and the only part of an address that varies is the id of a task.
   const url = (request.url.split('?')[0] ?? '').replace(/^(\/v1\/tasks\/)[^/]+/, '$1:id')
   const allowed = methods.filter(method => request.server.hasRoute({ method, url }))
-  if (allowed.length === 0) return sendError(reply, new RivuletError('not_found', 'There is no such route'))
+  if (allowed.length === 0) return sendError(reply, new RivuletError('not_found', 'No such route'))
   reply.header('allow', allowed.join(', '))
-  return sendError(reply, new RivuletError('method_not_allowed', 'This route does not take this method'))
+  return sendError(reply, new RivuletError('method_not_allowed', 'This route does not support this method'))
 }
 
 const methods = ['GET', 'POST', 'DELETE'] as const
 
-/** A path is made of names of fields. One that is no plain name is somebody's text, and is not said back. */
+/** A path consists of field names. A name that is not plain may be text of the caller, so it is not repeated. */
 function withoutInput({ path, reason }: ErrorDetail): ErrorDetail {
   return { path: path.replaceAll(/[^/]+/g, name => (/^[\w.-]{1,64}$/.test(name) ? name : '?')), reason }
 }
@@ -92,9 +92,9 @@ const fastifyCodes: Record<string, ErrorCode> = {
 const messageOf: Partial<Record<ErrorCode, string>> = {
   unsupported_media_type: sendPlainJson,
   bad_url: 'The URL is malformed',
-  url_too_long: `paramLength: a part of the URL may have ${headLimits.paramLength} characters`,
+  url_too_long: `A part of the URL's path may have at most ${headLimits.paramLength} characters`,
 }
 
 function internal(cause: unknown): RivuletError {
-  return new RivuletError('internal', 'Something went wrong on our side', { cause })
+  return new RivuletError('internal', 'Internal error', { cause })
 }

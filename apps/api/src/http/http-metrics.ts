@@ -1,4 +1,4 @@
-/** Counts what is answered, by the route's pattern and never by the address that was asked for. */
+/** Counts responses by the route's pattern, never by the requested URL. */
 import type { ErrorCode } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Metrics } from '../telemetry/metrics.ts'

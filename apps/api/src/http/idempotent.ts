@@ -1,4 +1,4 @@
-/** `Idempotency-Key` on a POST: what it is, and answering under it. */
+/** The header `Idempotency-Key` of a POST: its validation, and the replay of stored responses. */
 import { createHash } from 'node:crypto'
 import { type Json, RivuletError } from '@rivulet/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -32,7 +32,7 @@ export function keyOf(request: FastifyRequest): IdempotencyKey | null {
   const key = request.headers['idempotency-key']
   if (key === undefined) return null
   if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) {
-    throw new RivuletError('idempotency_key_invalid', 'An Idempotency-Key is 1 to 255 printable ASCII characters')
+    throw new RivuletError('idempotency_key_invalid', 'An Idempotency-Key must be 1 to 255 printable ASCII characters')
   }
   const { method, routeOptions, params, query, body, principal } = request
   // The route and its parameters, not the URL: an id by capitals is the same id.

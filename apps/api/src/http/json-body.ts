@@ -1,4 +1,7 @@
-/** What a request carries: JSON only, never encoded, valid UTF-8, bounded in depth and size; nothing that cannot be stored, in its query neither. */
+/**
+ * The rules for request bodies: JSON only, uncompressed, valid UTF-8, bounded in depth and size. Neither body nor query may hold text that
+ * Postgres cannot store.
+ */
 import { findJsonFault, type Limits, limitNames, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
@@ -46,10 +49,10 @@ export function acceptJsonOnly(app: FastifyInstance, limits: Limits): void {
   }
 
   const messages = {
-    json_too_deep: `${limitNames.jsonDepth}: JSON may be nested ${limits.jsonDepth} deep`,
-    json_too_complex: `${limitNames.jsonItems}: JSON may have ${limits.jsonItems} keys and items`,
-    invalid_characters: 'Strings may hold neither NUL nor half of a surrogate pair',
-    forbidden_key: 'A key of this name is not taken',
-    validation_failed: 'A number is too large to be kept',
+    json_too_deep: `JSON may have at most ${limits.jsonDepth} levels of nesting (${limitNames.jsonDepth})`,
+    json_too_complex: `JSON may have at most ${limits.jsonItems} keys and items (${limitNames.jsonItems})`,
+    invalid_characters: 'Strings must not contain NUL or half of a surrogate pair',
+    forbidden_key: 'This key name is not allowed',
+    validation_failed: 'A number is too large to be stored',
   }
 }

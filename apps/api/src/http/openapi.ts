@@ -1,6 +1,6 @@
 /**
- * How the API describes itself, at `/openapi.json`: what a route takes and answers is its own schema; who may call it, and how it refuses, is the
- * same for all of a kind and is added here, from what the guard goes by.
+ * The description of the API at `/openapi.json`. A route has its own schemas of input and output. Its callers and its errors are the same for all routes
+ * of a kind, so this module adds them, from the values that the guard uses.
  */
 import type { FastifyDynamicSwaggerOptions, SwaggerTransform } from '@fastify/swagger'
 import { type ErrorCode, type ErrorRow, errorTable } from '@rivulet/protocol'

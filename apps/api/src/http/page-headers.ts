@@ -1,4 +1,4 @@
-/** What the pages of the API tell a browser: load nothing from elsewhere, guess no types, and stay out of the frames of other pages. */
+/** The security headers of the API's pages: load nothing from other origins, do not guess content types, do not allow framing. */
 import type { FastifyInstance } from 'fastify'
 
 /** Of every response: an error or a file can be opened in a frame like a page. */

@@ -1,4 +1,4 @@
-/** What is answered past Fastify, on a socket that nobody else looks after. The answers themselves are rows of test/support/bad-inputs.ts. */
+/** Responses that bypass Fastify, on a socket that only our code handles. The responses themselves are rows of test/support/bad-inputs.ts. */
 import { type AddressInfo, connect } from 'node:net'
 import { fastify } from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
@@ -10,7 +10,7 @@ test('a CONNECT whose client is gone before it is answered does no harm', async 
   checkHeads(app)
   const met = new Promise<boolean>(resolve =>
     app.server.on('connect', (_request, socket) => {
-      // Nobody listening would end the process.
+      // Without a listener, the error would end the process.
       socket.emit('error', new Error('read ECONNRESET'))
       resolve(socket.destroyed)
     }),

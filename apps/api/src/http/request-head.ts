@@ -1,7 +1,7 @@
 /**
- * Requests that are refused by their head, or that Node could not even parse: they get the one shape of an error, too.
+ * Rejects requests by their head, or that Node could not parse, with the one shape of an error.
  *
- * Node by itself answers some of them with nothing, and drops the headers beyond its limit without a word.
+ * Node itself sends no response to some of them, and silently drops headers above its limit.
  */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -23,7 +23,7 @@ export function checkHeads(app: FastifyInstance): void {
     }
     if (headers.host === undefined && httpVersion === '1.1') {
       reply.header('connection', 'close')
-      throw new RivuletError('bad_request', 'A request has to say its Host')
+      throw new RivuletError('bad_request', 'Missing Host header')
     }
   })
 }
@@ -70,10 +70,10 @@ function isAnswering(socket: Socket & { _httpMessage?: ServerResponse | null }):
 type BrokenCode = keyof typeof messages & ErrorCode
 
 const messages = {
-  bad_request: 'The request could not be read',
-  headers_too_large: `headerBytes, headerCount: a request may have ${headLimits.headerBytes} bytes of headers, and ${headLimits.headerCount} of them`,
-  request_timeout: `requestMs: a request may take ${headLimits.requestMs} ms to arrive`,
-  expectation_failed: 'No expectation but 100-continue can be met',
+  bad_request: 'Malformed request',
+  headers_too_large: `A request may have at most ${headLimits.headerBytes} bytes of headers and ${headLimits.headerCount} headers`,
+  request_timeout: `The request did not arrive within ${headLimits.requestMs} ms`,
+  expectation_failed: 'The only supported Expect header is 100-continue',
 } as const
 
 const parserCodes: Record<string, BrokenCode> = {

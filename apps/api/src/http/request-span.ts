@@ -1,4 +1,4 @@
-/** The span of a request that asks for a turn, below whatever the caller says that it is a part of. */
+/** The span of a request that creates a turn, below the caller's span. */
 import { parseTraceparent, type Span, type Tracer } from '@rivulet/runtime/trace'
 import type { FastifyRequest } from 'fastify'
 import type { Accepted } from '../store/tasks/create-task.ts'

@@ -1,4 +1,4 @@
-/** The HTTP surface: what every request goes through before it meets its route, and what every error looks like. */
+/** The HTTP server: the hooks that every request passes before its route, the routes, and the shape of every error. */
 import { randomUUID } from 'node:crypto'
 import swagger from '@fastify/swagger'
 import { headLimits, RivuletError } from '@rivulet/protocol'
@@ -32,7 +32,7 @@ declare module 'fastify' {
   }
 }
 
-/** What one listener answers: what clients ask, what workers ask, or both. Health and metrics are everywhere. */
+/** The routes of one listener: those of clients, those of workers, or both. Every listener serves health and metrics. */
 export type Audience = { clients: boolean; workers: boolean }
 
 export async function createServer(services: Services, logger: FastifyBaseLogger, audience: Audience): Promise<FastifyInstance> {
@@ -55,7 +55,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
       requireHostHeader: false,
     },
     routerOptions: { ignoreTrailingSlash: false, maxParamLength: headLimits.paramLength },
-    // Before there is a route, nobody else counts.
+    // Without a route, no other hook counts the request.
     frameworkErrors: (error, _request, reply) => {
       const known = toRivuletError(error)
       services.metrics.errors.inc({ code: known.code })
@@ -68,10 +68,10 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
       value =>
         validate(schema, value),
   )
-  // Answers are made of entities that are valid by construction; their schemas are there for the documentation.
+  // Responses consist of entities that are valid by construction, so their schemas serve only the documentation.
   app.setSerializerCompiler(() => data => JSON.stringify(data))
   app.addHook('onRoute', function ({ method, url }) {
-    if (!isGuarded(this) && !isForAnybody(url)) throw new Error(`${method} ${url} is neither guarded nor for anybody`)
+    if (!isGuarded(this) && !isForAnybody(url)) throw new Error(`${method} ${url} is neither guarded nor public`)
   })
   limitConnections(app, { maxConnections: config.maxConnections, stallMs: config.limits.viewerStallMs }, reason =>
     services.metrics.cutConnections.inc({ reason }),
@@ -123,7 +123,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
     internalRoutes(scope, services)
   }
 
-  /** Before the body is read: whoever may call is told at once that now is not the time. */
+  /** Before the body is read, so that an overloaded API rejects an authorized caller at once. */
   function refuseBeyondCapacity(scope: FastifyInstance): void {
     scope.addHook('onRequest', async ({ routeOptions }) => {
       const refusal = routeOptions.config.addsWork ? services.capacity.refusal() : null
@@ -133,12 +133,12 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
 
   function refuseUntilStarted(scope: FastifyInstance): void {
     scope.addHook('onRequest', async () => {
-      if (!services.hasStarted()) throw new RivuletError('dependency_unavailable', 'This process is starting')
+      if (!services.hasStarted()) throw new RivuletError('dependency_unavailable', 'This process is starting; retry')
     })
   }
 }
 
-/** What holds nothing of anybody's: health, the description of the API, and the files of the console. */
+/** Routes without data of a tenant: health, the description of the API, and the files of the console. */
 function isForAnybody(url: string): boolean {
   return /^\/(healthz|readyz|openapi\.json|docs(\/.*)?|tasks|tasks\/:id|agents|assets\/:name|favicon\.svg)?$/.test(url)
 }

@@ -1,4 +1,4 @@
-/** The parts of an API process, wired once. Routes are handed these and nothing else. */
+/** The parts of an API process, created once. Routes depend only on these. */
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import type { Tracer } from '@rivulet/runtime/trace'
 import type { Access } from '../access/guard.ts'
@@ -25,7 +25,7 @@ export type Services = {
   db: Database
   /** For heartbeats only. */
   leases: Database
-  /** For everything that somebody asks for. */
+  /** For requests of callers. */
   databaseFor: DatabaseHandle['databaseFor']
   acceptance: TaskAcceptance
   reader: LogReader

@@ -1,8 +1,8 @@
 /**
- * Files that the API serves without a key, from memory: each is read and compressed once, and every response shares those bytes. A client that
- * asks a thousand times and reads nothing therefore holds no copies.
+ * Files that the API serves without a key, from memory: each is read and compressed once, and every response shares those bytes. So a client
+ * that sends a thousand requests and reads nothing holds no copies.
  *
- * A file is looked at with every request, so that one which is built or changed while the process runs is served at once.
+ * Every request checks the file on disk, so that a file which changes while the process runs is served at once.
  */
 import { readFile, stat } from 'node:fs/promises'
 import { extname } from 'node:path'

@@ -1,7 +1,7 @@
 /**
- * What a caller is shown of an answer. One that may change a task and not read it, by its token or by its key, gets the ids and the state of what it
- * changed: not the name, the params and the metadata of the task, nor what a turn was given and came to. A task that it has just created
- * holds what it sent itself, and is shown whole.
+ * Removes from a response what its caller may not read. A caller that may change but not read a task gets the ids and the state of what it
+ * changed, without the name, params and metadata of the task and without the input and result of a turn. A task that it has just created
+ * contains only its own data, so it gets that task complete.
  */
 import type { Json, JsonObject } from '@rivulet/protocol'
 import { mayRead, type Principal } from '../access/principal.ts'

@@ -1,7 +1,7 @@
-/** What a task's log adds up to, read from the stream. */
+/** Reads the log of a task from Redis, in pages, and folds it. */
 import type { LogEntry, LogReader } from '@rivulet/broker'
 import {
-  applyEvent,
+  applyOrSkip,
   type Cursor,
   type Event,
   emptyState,
@@ -28,7 +28,7 @@ export async function* readLog(log: LogReader, task: string, from: Cursor, to?: 
   for (let last = page.at(-1); last && page.length === count; last = page.at(-1)) {
     count = nextCount(page, pageBytes)
     page = await log.read(task, last.cursor, count, to)
-    if (page[0]?.cursor !== last.cursor) throw new RivuletError('dependency_unavailable', 'The log changed while it was read; retry')
+    if (page[0]?.cursor !== last.cursor) throw new RivuletError('dependency_unavailable', 'The log changed while it was being read; retry')
     yield* page.slice(1)
   }
 }
@@ -49,27 +49,25 @@ export async function foldFrom(log: LogReader, task: string, epoch: number): Pro
   let state = emptyState
   for await (const entry of readLog(log, task, formatCursor(epoch, 0))) {
     const event = decodeEntry(task, entry)
-    try {
-      if (event) state = applyEvent(state, event, entry.cursor)
-    } catch (error) {
-      // Anything else is an entry that makes no sense, and is passed over.
-      if (error instanceof RivuletError && error.code === 'offset_mismatch') return { state, isWhole: false }
-    }
+    let hasLost = false
+    const next = event ? applyOrSkip(state, event, entry.cursor, error => (hasLost = isLoss(error))) : state
+    if (hasLost) return { state, isWhole: false }
+    state = next
   }
   return { state, isWhole: true }
 }
 
-/** The fold one event further. One that makes no sense there is wrong for every reader: it is passed on, and each notices. */
-export function foldEvent(before: TaskState, event: Event, cursor: Cursor, onBadEntry: () => void): TaskState {
-  try {
-    return applyEvent(before, event, cursor)
-  } catch {
-    onBadEntry()
-    return { ...before, cursor }
-  }
+/** Any other error is one of the entry itself. */
+function isLoss(error: unknown): boolean {
+  return error instanceof RivuletError && error.code === 'offset_mismatch'
 }
 
-/** The event of an entry, or null where somebody put something else into the task's log. */
+/** The fold one event further. One that makes no sense there is wrong for every reader: it is passed on, and each notices. */
+export function foldEvent(before: TaskState, event: Event, cursor: Cursor, onBadEntry: () => void): TaskState {
+  return applyOrSkip(before, event, cursor, onBadEntry)
+}
+
+/** The event of an entry, or null if the entry is not an event of this task. */
 export function decodeEntry(task: string, { json }: LogEntry): Event | null {
   try {
     const event = parseEvent(JSON.parse(json))

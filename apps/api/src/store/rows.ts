@@ -1,4 +1,4 @@
-/** Rows as the entities of the protocol: the same names, without what is null and without what is nobody's business. */
+/** Rows as the entities of the protocol: the same names, without nulls and internal columns. */
 import { type Content, hasEnded, type Json, type Message, type Task, type Turn } from '@rivulet/protocol'
 import type { messages, tasks, turns } from './schema.ts'
 
@@ -16,7 +16,7 @@ export function toTask(row: TaskRow, omitted: string[] = []): Task {
 /** @param omitted values that were left in Postgres */
 export function toTurn(row: TurnRow, omitted: string[] = []): Turn {
   const { id, task, number, status, attempt, input, params, stopReason, usage, error, queuedAt, startedAt, finishedAt } = row
-  // A turn that is being ended knows already how; nobody else does before it has.
+  // The row of a turn that is being canceled already has its outcome; it is not visible before the turn has ended.
   const isOver = hasEnded(status)
   return {
     ...{ id, task, number, status, attempt },

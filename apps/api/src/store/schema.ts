@@ -36,7 +36,7 @@ import type { Scope } from './access/scopes.ts'
 import { defaultTenant } from './connection/tenant.ts'
 
 const time = () => timestamp({ withTimezone: true, precision: 3 })
-/** Whose row it is. The default is for rows from before there were tenants; Postgres refuses it to whoever is another one. */
+/** The tenant of the row. The default is for rows from before there were tenants; row-level security rejects it for other tenants. */
 const tenant = () => text().notNull().default(defaultTenant)
 
 export const agents = pgTable('agents', {
@@ -143,11 +143,11 @@ export const turns = pgTable(
     leaseUntil: time(),
     /** A cancel has begun, and `stopReason` and `error` say what the turn ends with; the reconciler completes it where its caller could not. */
     canceling: boolean().notNull().default(false),
-    /** Whether `turn.finished` is in the log, or nobody can be waiting for it there. */
+    /** Whether `turn.finished` is in the log, or no viewer can be waiting for it. */
     announced: boolean().notNull().default(false),
     /** Where the log stood when it had the turn's end: a viewer with the cursor of the task's last end has everything, even when the log is gone. */
     endCursor: text().$type<Cursor>(),
-    /** The trace that whoever asked for the turn began, as W3C Trace Context has it. */
+    /** The trace of the caller that created the turn, in W3C Trace Context format. */
     traceparent: text(),
   },
   table => [

@@ -194,8 +194,8 @@ export function createFeed(deps: FeedDeps): Feed {
     const isSame = before?.position === position && before.base === known && before.place === place
     if (before && (isSame || (place === position && isStillSent(before, heard)))) return before
     const content = makeSnapshot(reason, place === position ? state : emptyState, known, snapshotBytes)
-    const { bytes } = encodeFrame(place, 'snapshot', JSON.stringify(content))
-    const made = { position, place, shared: share([bytes]), base: known }
+    const frame = encodeFrame(place, 'snapshot', JSON.stringify(content))
+    const made = { position, place, shared: share([frame]), base: known }
     cached.set(key, made)
     return made
   }

@@ -6,7 +6,7 @@ import { createFrameRing } from './frame-ring.ts'
 const KiB = 1024
 
 function frame(cursor: Cursor, bytes = 100) {
-  return { cursor, bytes: Buffer.alloc(bytes) }
+  return { cursor, bytes: Buffer.alloc(bytes), jsonFrom: 0 }
 }
 
 function ringOf(count: number, bytes?: number) {
@@ -17,7 +17,7 @@ function ringOf(count: number, bytes?: number) {
 
 const cursorsOf = (frames: readonly { cursor: Cursor }[] | null) => frames?.map(({ cursor }) => cursor) ?? null
 
-describe('what comes after a cursor', () => {
+describe('the frames after a cursor', () => {
   test('is everything that was pushed after it', () => {
     const ring = ringOf(4)
     expect(cursorsOf(ring.after('1-2'))).toEqual(['1-3', '1-4'])
@@ -58,7 +58,7 @@ describe('an entry', () => {
 })
 
 describe('trimming', () => {
-  test('leaves what somebody still needs, up to a limit', () => {
+  test('keeps frames that a viewer still needs, up to a limit', () => {
     const ring = ringOf(20, 16 * KiB)
     ring.trim('1-2', 1024 * KiB)
     expect(cursorsOf(ring.after('1-2'))).toHaveLength(18)

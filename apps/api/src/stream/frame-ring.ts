@@ -7,7 +7,7 @@ const keptBytes = 64 * 1024
 
 export type FrameRing = {
   push(frame: Frame): void
-  /** Forgets what nobody needs: everything older than `cursor`, and what is beyond `maxBytes` even if somebody does. */
+  /** Drops frames that no viewer needs: all older than `cursor`, and all above `maxBytes` even if a viewer needs them. */
   trim(cursor: Cursor | null, maxBytes: number): void
   /** Whether this very entry is in the ring. */
   holds(cursor: Cursor): boolean
@@ -67,7 +67,7 @@ export function createFrameRing(): FrameRing {
   function findAfter(cursor: Cursor): number {
     let low = start
     let high = frames.length
-    // Nearly everybody has everything but the newest.
+    // Nearly every viewer has everything but the newest.
     if (high - low > 1 && frames[high - 2]?.cursor === cursor) return high - 1
     while (low < high) {
       const middle = (low + high) >> 1

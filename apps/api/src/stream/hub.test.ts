@@ -294,7 +294,7 @@ async function openHub(seed = 4) {
     limits: { viewerBytes: 1024 * 1024, viewerStallMs: 30_000, snapshotBytes: 1024 * 1024 },
     stored: {
       base: async (_, __, turn) => {
-        if (isRemoved) throw new RivuletError('task_not_found', 'There is no such task')
+        if (isRemoved) throw new RivuletError('task_not_found', 'No such task')
         const rows = world.rows()
         return { ...rows, upTo: Math.max(turn, rows.turns.at(-1)?.number ?? 0) }
       },

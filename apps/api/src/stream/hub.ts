@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogReader, LogSubscriber, Push } from '@rivulet/broker'
 import { type Cursor, compareCursors, RivuletError, type SnapshotReason } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import { type Tenant, taskNotFound } from '../store/connection/tenant.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createFeed, type Feed } from './feed.ts'
@@ -85,6 +86,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
       if (channels.get(task)?.feed === feed && channels.get(task)?.viewers.size === 0) drop(task)
       throw error
     }
+    if (failpoint) await failpoint('feed opened')
     return feed
   }
 
@@ -152,7 +154,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     const frames = feed.ring.after(from) ?? []
     channel.fedTo = feed.position()
     if (frames.length > 0) {
-      const batch = { from, to: channel.fedTo, shared: share(frames.map(({ bytes }) => bytes)) }
+      const batch = { from, to: channel.fedTo, shared: share(frames) }
       for (const viewer of viewers) viewer.pump(batch)
       if (viewers.size > 0) sampleLag(feed)
     } else if (feed.isSettled()) {

@@ -8,7 +8,7 @@ import type { LogEntry, LogReader } from '@rivulet/broker'
 import { type Cursor, compareCursors } from '@rivulet/protocol'
 import { LRUCache } from 'lru-cache'
 import { decodeEntry, isBeforeLog, nextCount } from '../log/log-fold.ts'
-import { encodeEntry } from './sse-frame.ts'
+import { encodeEntry, type Frame } from './sse-frame.ts'
 import { type Shared, share } from './sse-response.ts'
 
 /** Of the log, in memory while it is sent. */
@@ -76,11 +76,11 @@ export function createLogPages({ log, task, kept }: { log: LogReader; task: stri
 
   function partsOf(entries: readonly LogEntry[]): Part[] {
     const parts: Part[] = []
-    let frames: Buffer[] = []
+    let frames: Frame[] = []
     let bytes = 0
     for (const [i, entry] of entries.entries()) {
       const event = decodeEntry(task, entry)
-      if (event) frames.push(encodeEntry(entry, event).bytes)
+      if (event) frames.push(encodeEntry(entry, event))
       bytes += entry.json.length
       if (bytes < writeBytes && i < entries.length - 1) continue
       parts.push({ to: entry.cursor, shared: frames.length > 0 ? share(frames) : null })

@@ -7,7 +7,11 @@
 import type { LogEntry } from '@rivulet/broker'
 import type { Cursor, Event, EventType, TokenEvent, WireEvent } from '@rivulet/protocol'
 
-export type Frame = { cursor: Cursor; bytes: Buffer }
+/** `jsonFrom` is where its JSON begins in `bytes`; after the JSON come two line feeds. */
+export type Frame = { cursor: Cursor; bytes: Buffer; jsonFrom: number }
+
+/** A frame, or a line without an event: a heartbeat, `retry`. */
+export type Piece = Frame | Pick<Frame, 'bytes'>
 
 /** The JSON stays as it is in the log, fields that we do not know included; what would break the frame is written anew. */
 export function encodeEntry({ cursor, json }: LogEntry, event: Event): Frame {
@@ -19,7 +23,8 @@ export function encodeWireEvent(cursor: Cursor, event: WireEvent | TokenEvent): 
 }
 
 export function encodeFrame(cursor: Cursor, type: EventType | (WireEvent | TokenEvent)['type'], json: string): Frame {
-  return { cursor, bytes: Buffer.from(`id: ${cursor}\nevent: ${type}\ndata: ${json}\n\n`) }
+  const head = `id: ${cursor}\nevent: ${type}\ndata: `
+  return { cursor, bytes: Buffer.from(`${head}${json}${frameEnd}`), jsonFrom: head.length }
 }
 
 export const heartbeat = Buffer.from(': hb\n\n')
@@ -29,14 +34,4 @@ export function encodeRetry(): Buffer {
   return Buffer.from(`retry: ${1_000 + Math.floor(Math.random() * 4_000)}\n\n`)
 }
 
-/** What bytes of ours say: events with their cursors, and as they are the lines that carry none (heartbeats, `retry`). */
-export function decodeFrames(bytes: Buffer): (DecodedFrame | string)[] {
-  const blocks = bytes.toString().split('\n\n').slice(0, -1)
-  return blocks.map(block => {
-    const match = /^id: (\d+-\d+)\nevent: [^\n]+\ndata: ([^\n]+)$/.exec(block)
-    return match ? { cursor: match[1] as Cursor, event: JSON.parse(match[2] ?? '') as Event | WireEvent } : `${block}\n\n`
-  })
-}
-
-/** Ours to begin with, so it is what its type says; fields that this version does not know may be there too. */
-export type DecodedFrame = { cursor: Cursor; event: Event | WireEvent }
+export const frameEnd = '\n\n'

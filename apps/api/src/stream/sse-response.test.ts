@@ -2,22 +2,41 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
+import type { Event } from '@rivulet/protocol'
+import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
+import { encodeEntry, heartbeat } from './sse-frame.ts'
 import { openSse, type SseEvents, type SseResponse, share } from './sse-response.ts'
 
+const task = '0198c0de-0000-7000-8000-000000000001'
+
 test('the same bytes serve those who take chunks and those who do not', () => {
-  const { plain, chunked } = share([Buffer.from('h\u00e4llo')])
+  const { plain, chunked } = share([{ bytes: Buffer.from('h\u00e4llo') }])
   expect(plain.toString()).toBe('h\u00e4llo')
   expect(chunked.toString()).toBe('6\r\nh\u00e4llo\r\n')
   expect(plain.buffer).toBe(chunked.buffer)
+})
+
+test('events that were encoded are decoded once, whatever they contain, and a heartbeat has none', () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ unit: 'binary' })), texts => {
+      const events = texts.map((data): Event => ({ type: 'custom', task, turn: 1, attempt: 1, at: 1, name: '\u2028', data }))
+      const shared = share(events.map(event => encodeEntry({ cursor: '1-2', json: JSON.stringify(event) }, event)))
+      expect(shared.frames).toEqual(
+        events.map(event => ({ cursor: '1-2', event: JSON.parse(Buffer.from(JSON.stringify(event)).toString()) })),
+      )
+      expect(shared.frames).toBe(shared.frames)
+    }),
+  )
+  expect(share([{ bytes: heartbeat }]).frames).toEqual([])
 })
 
 test('HTTP/1.1 gets chunks and a last one, HTTP/1.0 the bare bytes', async () => {
   const { ask, opened } = await serve()
   const [newer, older] = [ask('GET / HTTP/1.1\r\nHost: x\r\n\r\n'), ask('GET / HTTP/1.0\r\n\r\n')]
   for (const response of await opened(2)) {
-    response?.write(share([Buffer.from(': one\n\n')]))
-    response?.write(share([Buffer.from(': two\n\n')]))
+    response?.write(share([{ bytes: Buffer.from(': one\n\n') }]))
+    response?.write(share([{ bytes: Buffer.from(': two\n\n') }]))
     response?.end()
     response?.end()
   }
@@ -36,7 +55,7 @@ test('a socket that is full says so, and says when it has drained', async () => 
   const socket = ask('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
   socket.pause()
   const [response] = await opened(1)
-  const bytes = share([Buffer.alloc(256 * 1024)])
+  const bytes = share([{ bytes: Buffer.alloc(256 * 1024) }])
   let writes = 0
   while (response?.write(bytes)) writes += 1
   expect(response?.unsentBytes()).toBeGreaterThan(0)
@@ -47,7 +66,7 @@ test('a socket that is full says so, and says when it has drained', async () => 
   expect(writes).toBeGreaterThan(0)
 })
 
-test('the end of a connection is told once, whoever ends it', async () => {
+test('the end of a connection is reported once, whichever side ends it', async () => {
   let closes = 0
   const { ask, opened } = await serve({ onClose: () => (closes += 1) })
   const socket = ask('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
@@ -66,7 +85,7 @@ test('a request that waits behind another on its connection is answered when its
   await expect.poll(() => requests.length).toBe(2)
   requests[0]?.end('first')
   const [second] = await opened(1)
-  second?.write(share([Buffer.from(': second\n\n')]))
+  second?.write(share([{ bytes: Buffer.from(': second\n\n') }]))
   second?.end()
   const all = await text(socket)
   expect(all.indexOf('first')).toBeLessThan(all.indexOf(': second'))

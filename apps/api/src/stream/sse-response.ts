@@ -6,19 +6,36 @@
  */
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Cursor, Event, TokenEvent, WireEvent } from '@rivulet/protocol'
+import { frameEnd, type Piece } from './sse-frame.ts'
 
-/** Bytes that go to many responses, framed once for those that are chunked, which are nearly all. */
+/** An event and the cursor at which it stands. It has the type of what was encoded, and may have fields that this version does not know. */
+export type DecodedFrame = { cursor: Cursor; event: Event | WireEvent | TokenEvent }
+
+/** Where the JSON of an event lies in the bytes. */
+type JsonPlace = { cursor: Cursor; from: number; to: number }
+
+/** Bytes that go to many responses, framed once for those that are chunked, which are nearly all, and decoded at most once. */
 export class Shared {
   readonly chunked: Buffer
   readonly #head: number
+  readonly #places: readonly JsonPlace[]
+  #frames: readonly DecodedFrame[] | null = null
 
-  constructor(chunked: Buffer, head: number) {
+  constructor(chunked: Buffer, head: number, places: readonly JsonPlace[]) {
     this.chunked = chunked
     this.#head = head
+    this.#places = places
   }
 
   get plain(): Buffer {
     return this.chunked.subarray(this.#head, -crlf.length)
+  }
+
+  /** The events in the bytes; none where the bytes are a heartbeat or `retry`. */
+  get frames(): readonly DecodedFrame[] {
+    this.#frames ??= this.#places.map(({ cursor, from, to }) => ({ cursor, event: JSON.parse(this.chunked.toString('utf8', from, to)) }))
+    return this.#frames
   }
 }
 
@@ -72,15 +89,20 @@ export async function openSse(response: ServerResponse, headers: Record<string, 
 }
 
 /** Every delta passes here: one buffer, filled in place. */
-export function share(pieces: readonly Buffer[]): Shared {
+export function share(pieces: readonly Piece[]): Shared {
   let length = 0
-  for (const piece of pieces) length += piece.length
+  for (const { bytes } of pieces) length += bytes.length
   const head = length.toString(16) + crlf
   const chunked = Buffer.allocUnsafe(head.length + length + crlf.length)
   let at = chunked.write(head, 'latin1')
-  for (const piece of pieces) at += piece.copy(chunked, at)
+  const places: JsonPlace[] = []
+  for (const piece of pieces) {
+    const end = at + piece.bytes.copy(chunked, at)
+    if ('jsonFrom' in piece) places.push({ cursor: piece.cursor, from: at + piece.jsonFrom, to: end - frameEnd.length })
+    at = end
+  }
   chunked.write(crlf, at, 'latin1')
-  return new Shared(chunked, head.length)
+  return new Shared(chunked, head.length, places)
 }
 
 const crlf = '\r\n'

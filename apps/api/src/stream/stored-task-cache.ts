@@ -1,7 +1,7 @@
 /** What a feed holds of Postgres: asked for once for all who wait for it, and never put in the place of what was loaded meanwhile. */
 import type { SnapshotBase } from './snapshot.ts'
 
-/** `load` answers for a reader that has heard of turns up to that one. */
+/** `load` loads for a reader that knows the turns up to that one. */
 export function createStoredTaskCache(load: (turn: number) => Promise<SnapshotBase>) {
   let base: SnapshotBase | null = null
   let puts = 0

@@ -10,6 +10,8 @@ import type { ViewerStart } from './viewer.ts'
 export type StreamRequest = {
   /** What it has heard last; null for a viewer that has heard nothing. */
   cursor: Cursor | null
+  /** It has a part of the event at the cursor, and not all of it: it gets a snapshot. */
+  isInside?: boolean
   /** Stay when the task has ended. */
   isFollowing: boolean
 }
@@ -21,14 +23,14 @@ export async function findPlace(
   { tenant, task }: { tenant: Tenant; task: string },
   request: StreamRequest,
 ): Promise<{ feed: Feed; begin: ViewerStart } | null> {
-  const { cursor, isFollowing } = request
+  const { cursor, isFollowing, isInside = false } = request
   const feed = await hub.open(tenant, task)
   // Asked first, because a push may be on its way, and because the ring counts only for a log that still lives.
   if (cursor !== null || feed.isSettled()) await feed.check().then(feed.ready)
   if (cursor === null) return { feed, begin: { kind: 'snapshot', reason: 'join' } }
   const loads = feed.loads()
-  const isKnown = await holds(feed, log, cursor)
-  if (!isFollowing && feed.isAtEnd(cursor)) return null
+  const isKnown = !isInside && (await holds(feed, log, cursor))
+  if (!isInside && !isFollowing && feed.isAtEnd(cursor)) return null
   return { feed, begin: isKnown ? { kind: 'after', cursor, loads } : { kind: 'snapshot', reason: 'gap', heard: cursor } }
 }
 

@@ -9,7 +9,7 @@ import { type Cursor, compareCursors, origin, type SnapshotReason, type TokenEve
 import { firstPage } from '../log/log-fold.ts'
 import type { Feed } from './feed.ts'
 import type { Part } from './log-pages.ts'
-import { encodeRetry, encodeWireEvent, type Frame, heartbeat } from './sse-frame.ts'
+import { encodeRetry, encodeWireEvent, heartbeat, type Piece } from './sse-frame.ts'
 import { type Shared, type SseResponse, share } from './sse-response.ts'
 
 export type Viewer = {
@@ -74,7 +74,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   let socket: Socket = { at: 'open' }
   let isCaughtUp = false
 
-  send([{ cursor, bytes: encodeRetry() }])
+  send([{ bytes: encodeRetry() }])
   goOn()
 
   return {
@@ -179,7 +179,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
 
   function leave(): void {
     if (socket.at === 'ended') return
-    if (socket.at === 'open') send([{ cursor, bytes: encodeRetry() }])
+    if (socket.at === 'open') send([{ bytes: encodeRetry() }])
     end()
   }
 
@@ -254,8 +254,8 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     return position === feed.position() || feed.ring.holds(position)
   }
 
-  function send(frames: readonly Frame[]): void {
-    if (frames.length > 0) write(share(frames.map(({ bytes }) => bytes)))
+  function send(frames: readonly Piece[]): void {
+    if (frames.length > 0) write(share(frames))
   }
 
   function write(bytes: Shared): void {
@@ -268,4 +268,4 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   }
 }
 
-const heartbeatChunk = share([heartbeat])
+const heartbeatChunk = share([{ bytes: heartbeat }])

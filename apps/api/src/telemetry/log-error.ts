@@ -1,13 +1,13 @@
 /**
- * An error as it is logged: what went wrong, by which way, and where. What a query was asked with, and what Postgres says about it in detail,
- * are people's words: those are left out.
+ * Converts an error to log fields: its type, code, message, causes and stack. It omits the parameters of a query and Postgres' details, because
+ * they may contain text of people.
  */
 import { DrizzleQueryError } from 'drizzle-orm'
 
 export function describeError(error: unknown): object {
   const chain = chainOf(error)
   const [first] = chain
-  if (!first) return { type: typeof error, message: 'Something that is no error was thrown' }
+  if (!first) return { type: typeof error, message: 'A value that is not an error was thrown' }
   const message = chain.map(messageOf).filter(Boolean).join(': ')
   const code = chain.flatMap(each => ('code' in each ? [String(each.code)] : [])).at(-1)
   const frames = chain.map(({ stack = '' }) => stack.split('\n').filter(line => /^ {4}at /.test(line)))
@@ -22,7 +22,7 @@ function chainOf(error: unknown, found: Error[] = []): Error[] {
 function messageOf(error: Error): string {
   if (error instanceof DrizzleQueryError) return 'A query failed'
   // Class 22 is about a value, and quotes it.
-  return 'code' in error && /^22...$/.test(String(error.code)) ? 'Postgres does not take a value' : error.message
+  return 'code' in error && /^22...$/.test(String(error.code)) ? 'Postgres cannot store a value' : error.message
 }
 
 function nameOf(error: Error): string {

@@ -1,8 +1,8 @@
 /**
- * What an operator can ask of this process. One registry per server, so that several can live in one test.
+ * The metrics of an API process. One registry per server, so that several servers can run in one test.
  *
- * Everything is declared here, with a sentence; docs/operations.md has the same list. Labels have few values: what comes from outside is either
- * from a table of ours or bounded.
+ * Every metric is declared here, with a help text that docs/operations.md repeats. Labels have few values: those from outside are either from a
+ * fixed table or bounded.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
@@ -38,54 +38,50 @@ export function createMetrics() {
     agentLabel: createBoundedLabel(maxAgents),
 
     tasks: counter('tasks_created', 'Tasks accepted'),
-    turns: counter('turns_finished', 'Turns that ended, by status and agent', ['status', 'agent']),
-    cancels: counter('turns_canceled', 'Turns that were canceled, by who wanted it', ['by']),
-    turnWait: histogram('turn_wait_seconds', 'From when an attempt could begin until a worker claimed it', long, ['agent']),
-    turnRun: histogram('turn_run_seconds', 'From the first claim of a turn to its end, retries included', long, ['agent', 'status']),
-    turnAttempts: histogram('turn_attempts', 'Attempts that a turn took that was claimed at least once', [1, 2, 3, 4, 5, 10], ['agent']),
-    retries: counter('turn_retries', 'Failed attempts that were given another try'),
+    turns: counter('turns_finished', 'Ended turns, by status and agent', ['status', 'agent']),
+    cancels: counter('turns_canceled', 'Canceled turns, by origin', ['by']),
+    turnWait: histogram('turn_wait_seconds', 'Time from when an attempt could start until a worker claimed it', long, ['agent']),
+    turnRun: histogram('turn_run_seconds', 'Time from the first claim of a turn to its end, including retries', long, ['agent', 'status']),
+    turnAttempts: histogram('turn_attempts', 'Attempts per claimed turn', [1, 2, 3, 4, 5, 10], ['agent']),
+    retries: counter('turn_retries', 'Failed attempts that are retried'),
     deaths: counter('worker_deaths', 'Turns whose worker died'),
-    blocked: counter('turns_blocking', 'Turns that blocked the event loop of their worker, which ended because of it'),
+    blocked: counter('turns_blocking', 'Turns that blocked the event loop of their worker and so ended the process'),
     takenBack: counter(
       'leases_taken_back',
-      'Turns that went on with their worker, because no other had claimed them when their lease had ended',
+      'Turns that their worker resumed after the lease had expired, because no other worker had claimed them',
     ),
-    dispatched: counter('turns_dispatched', 'Jobs handed to the queue'),
+    dispatched: counter('turns_dispatched', 'Jobs sent to the queue'),
 
-    queued: gauge('turns_queued', 'Turns that could run now and wait for a worker, of all processes', ['agent']),
-    oldestQueued: gauge('oldest_queued_turn_seconds', 'For how long the oldest turn that could run has waited', ['agent']),
-    running: gauge('turns_running', 'Turns that are claimed, of all processes', ['agent']),
-    workers: gauge('workers', 'Worker processes that were heard of within a lease', ['agent']),
+    queued: gauge('turns_queued', 'Turns that wait for a worker and could run now, in all processes', ['agent']),
+    oldestQueued: gauge('oldest_queued_turn_seconds', 'Waiting time of the oldest turn that could run now', ['agent']),
+    running: gauge('turns_running', 'Claimed turns, in all processes', ['agent']),
+    workers: gauge('workers', 'Worker processes with a heartbeat within a lease', ['agent']),
 
-    fenced: counter('fenced_writes', 'Writes that were refused because somebody else has the turn, by what they were', ['write']),
-    repairs: counter('reconciler_repairs', 'What the reconciler had to mend, by kind', ['kind']),
-    reopened: counter('logs_reopened', 'Logs that were reopened after they had lost entries'),
-    badEntries: counter('bad_log_entries', 'Entries of logs that could not be read'),
+    fenced: counter('fenced_writes', 'Writes rejected because another worker has the turn, by kind', ['write']),
+    repairs: counter('reconciler_repairs', 'Repairs by the reconciler, by kind', ['kind']),
+    reopened: counter('logs_reopened', 'Logs reopened after they had lost entries'),
+    badEntries: counter('bad_log_entries', 'Log entries that could not be read'),
     digestMismatches: counter('digest_mismatches', 'Turns that worker and server folded differently'),
 
     viewers: gauge('viewers', 'Open event streams'),
     blockedViewers: gauge('viewers_blocked', 'Open event streams whose socket is full'),
-    unsentBytes: gauge('viewer_unsent_bytes', 'Bytes that wait in this process for the sockets of viewers'),
-    cutViewers: counter('viewers_cut', 'Viewers that took nothing for too long, and were cut off'),
-    snapshots: counter('snapshots_sent', 'Snapshots sent to viewers, by reason: a join, a gap, or a viewer that was too slow', ['reason']),
-    deltaLag: histogram('delta_lag_seconds', 'From when the agent said something to when it was written to its viewers, sampled', short),
+    unsentBytes: gauge('viewer_unsent_bytes', 'Bytes in this process that wait for the sockets of viewers'),
+    cutViewers: counter('viewers_cut', 'Viewers closed because they read nothing for too long'),
+    snapshots: counter('snapshots_sent', 'Snapshots sent to viewers, by reason: a join, a gap, or a slow viewer', ['reason']),
+    deltaLag: histogram('delta_lag_seconds', "Time from an agent's output to its write to viewers, sampled", short),
 
-    requests: counter('http_requests', 'Requests that were answered, by route and status; a stream counts when it opens', [
-      'method',
-      'route',
-      'status',
-    ]),
-    requestSeconds: histogram('http_request_seconds', 'How long requests took to be answered, without streams', short, ['method', 'route']),
-    errors: counter('http_errors', 'Requests that were refused or failed, by the code of the error', ['code']),
+    requests: counter('http_requests', 'Responses, by route and status; a stream counts when it opens', ['method', 'route', 'status']),
+    requestSeconds: histogram('http_request_seconds', 'Duration of requests, without streams', short, ['method', 'route']),
+    errors: counter('http_errors', 'Rejected and failed requests, by error code', ['code']),
 
     cutConnections: counter(
       'connections_cut',
-      'Connections that the API cut, by reason: too many of them, too many requests at once, unread',
+      'Connections that the API closed, by reason: too many connections, too many requests at once, unread',
       ['reason'],
     ),
 
-    redisMemory: gauge('redis_memory_ratio', 'The part of its maxmemory that Redis uses; absent where it has no limit'),
-    pool: gauge('postgres_connections', 'Connections to Postgres, and those who wait for one, by pool and state', ['pool', 'state']),
+    redisMemory: gauge('redis_memory_ratio', 'Share of its maxmemory that Redis uses; absent without a limit'),
+    pool: gauge('postgres_connections', 'Connections to Postgres and requests that wait for one, by pool and state', ['pool', 'state']),
   }
   // From the start, at nothing: an alert cannot add up what is not there, nor see a rise in what begins with its first one.
   for (const reason of ['join', 'gap', 'slow']) metrics.snapshots.inc({ reason }, 0)

@@ -1,4 +1,4 @@
-/** A turn as every line of the log names it, so that all lines about one can be found by any of its names. */
+/** The log fields that identify a turn, so that a search for any of its ids finds all its lines. */
 import { traceIdOf } from '@rivulet/runtime/trace'
 import type { TurnRow } from '../store/rows.ts'
 

@@ -1,9 +1,9 @@
 /**
- * Whether there is room for new work: Redis has memory to spare, not too many turns wait, and a tenant has no more than its share. Looked at once
- * a second, never for a request.
+ * Decides whether the API accepts new work: Redis has free memory, not too many turns wait, and a tenant is within its quota. It is checked once
+ * a second, not per request.
  *
- * What runs goes on: only what is new is refused, early enough that what was accepted can end. What cannot be looked at refuses nobody: while
- * Redis is away tasks are accepted and wait, and without Postgres there is nothing to accept.
+ * Running turns continue: only new work is rejected, early enough that accepted work can end. A limit that cannot be checked rejects nothing:
+ * while Redis is unavailable, tasks are accepted and wait, and without Postgres no task can be accepted anyway.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RedisMemory } from '@rivulet/broker'
@@ -54,17 +54,20 @@ export function watchCapacity({ readMemory, db, limits }: CapacityDeps): Capacit
       const percent = Math.round(limits.redisMemory * 100)
       return new RivuletError(
         'overloaded',
-        `MAX_REDIS_MEMORY_PERCENT: Redis uses more than the ${percent} % of its memory that leave room for new work`,
+        `Redis uses ${percent} % of its memory or more, so the API accepts no new work (MAX_REDIS_MEMORY_PERCENT)`,
       )
     }
     if (waiting !== null && waiting >= limits.queuedTurns)
-      return new RivuletError('overloaded', `MAX_QUEUED_TURNS: ${limits.queuedTurns} turns wait already`)
+      return new RivuletError('overloaded', `${limits.queuedTurns} turns are already waiting, the maximum (MAX_QUEUED_TURNS)`)
     return null
   }
 
   function refusalOf(tenant: string): RivuletError | null {
     if (!full.has(tenant)) return null
-    return new RivuletError('quota_exceeded', `MAX_TURNS_PER_TENANT: ${limits.turnsPerTenant} turns of this tenant have not ended yet`)
+    return new RivuletError(
+      'quota_exceeded',
+      `${limits.turnsPerTenant} turns of this tenant have not ended, the maximum (MAX_TURNS_PER_TENANT)`,
+    )
   }
 
   async function watch(): Promise<void> {

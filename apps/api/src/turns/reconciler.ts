@@ -1,10 +1,10 @@
 /**
- * Mends what a crash, an outage or a lost message left behind, by comparing Postgres with the world: intents that were not sent, jobs that were
- * lost, leases that ended, deadlines that passed, cancels and announcements that were begun. It also removes what is kept no longer. One
- * process at a time does it.
+ * Repairs what a crash, an outage or a lost message left unfinished, by comparing Postgres with Redis and the workers: unsent intents, lost
+ * jobs, expired leases, passed deadlines, unfinished cancels and announcements. It also removes expired data. One process at a time runs it.
  *
- * It looks for expired leases every half second, so a turn whose worker died goes on within a second of the end of its lease. Leases are judged
- * only after heartbeats could have been accepted for one whole lease, so an outage of Postgres or of the API re-runs nothing.
+ * It looks for expired leases every half second, so a turn whose worker died continues within a second of the end of its lease. It treats a
+ * lease as expired only after heartbeats could have been accepted for one whole lease, so an outage of Postgres or of the API makes no turn run
+ * again.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DispatchName, LogAnnouncer, TurnQueue } from '@rivulet/broker'
@@ -169,9 +169,9 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     try {
       await work()
     } catch (error) {
-      // 55P03 and 40: somebody else holds this one task, or went first.
+      // 55P03 and 40: another transaction holds this task, or committed first.
       if (isDatabaseAway(error) && !/^(55P03|40)/.test(sqlStateOf(error) ?? '')) throw error
-      logger.warn({ kind, ...about, err: error }, 'reconciler could not repair yet')
+      logger.warn({ kind, ...about, err: error }, 'reconciler repair failed; retrying')
     }
   }
 
@@ -181,7 +181,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   }
 
   function endOverdue(turn: TurnRow): Promise<boolean> {
-    return ending.end(turn, failed({ code: 'deadline_exceeded', message: 'The turn did not end in time' }))
+    return ending.end(turn, failed({ code: 'deadline_exceeded', message: 'The turn exceeded its deadline' }))
   }
 
   /** A cancel that is still there a round later has lost its caller. */
@@ -224,7 +224,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
       await Promise.all(removed.map(task => announcer.remove(task).catch(() => {})))
       if (removed.length > 0) {
         await forgetOldKeys(db, keptMs)
-        logger.info({ tasks: removed.length }, 'old tasks were removed')
+        logger.info({ tasks: removed.length }, 'removed old tasks')
       }
       if (next === null) return
     }

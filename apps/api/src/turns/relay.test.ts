@@ -1,4 +1,4 @@
-/** The road from the outbox to the queue, on a real Postgres and a queue that does as it is told. */
+/** The path from the outbox to the queue, on a real Postgres and a scripted queue. */
 import type { Dispatch, TurnQueue } from '@rivulet/broker'
 import { createTaskBody } from '@rivulet/protocol'
 import { pino } from 'pino'

@@ -1,9 +1,10 @@
 /**
- * Carries intents from the outbox to the queue, at once after a commit. What it cannot deliver stays in the outbox, for the next time that
- * something can be delivered, or for the reconciler. Two may deliver the same: a job that is there is not added again, and one that comes twice
- * finds its turn claimed.
+ * Sends intents from the outbox to the queue, at once after a commit. An intent that cannot be sent stays in the outbox, for the next send or
+ * for the reconciler. Two processes may send the same intent: the queue ignores a job that exists, and a job that is delivered twice finds its
+ * turn claimed.
  */
 import type { TurnQueue } from '@rivulet/broker'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import { plainTracer, type Tracer } from '@rivulet/runtime/trace'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Database } from '../store/connection/database.ts'
@@ -13,7 +14,7 @@ import { aboutTurn } from './about-turn.ts'
 
 const batchSize = 100
 
-/** An intent that has waited for longer may be out of date: somebody else has sent it, and the turn may have failed since. */
+/** An older intent may be out of date: another process may have sent it, and the turn may have failed since. */
 const freshMs = 1_000
 
 export type Relay = {
@@ -21,7 +22,7 @@ export type Relay = {
   send(intent: Intent): void
   /** There may be something in the outbox. Does not wait. */
   kick(): void
-  /** Sends everything that has been there for so long; answers what that was. */
+  /** Sends every intent that is at least this old, and returns them. */
   drain(olderThanMs: number): Promise<SentTurn[]>
   /** Resolves when nothing is under way. */
   idle(): Promise<void>
@@ -80,7 +81,7 @@ export function createRelay({ db, queue, logger, metrics, tracer = plainTracer }
     } catch (error) {
       hasFailed = true
       fresh.length = 0
-      logger.warn({ err: error }, 'dispatch failed; the reconciler will try again')
+      logger.warn({ err: error }, 'dispatch failed; the reconciler will retry')
     }
   }
 
@@ -115,7 +116,7 @@ export function createRelay({ db, queue, logger, metrics, tracer = plainTracer }
       return tracer.start(`enqueue ${agent}`, { kind: 'producer', parent: traceparent, attributes })
     })
     const dispatches = intents.map(({ turn, agent, dispatch, priority, delayMs }) => ({ turn, agent, dispatch, priority, delayMs }))
-    // failpoint: enqueuing
+    if (failpoint) await failpoint('enqueuing')
     try {
       await queue.enqueue(dispatches)
     } catch (error) {
@@ -123,7 +124,7 @@ export function createRelay({ db, queue, logger, metrics, tracer = plainTracer }
       throw error
     }
     for (const span of spans) span.end()
-    // failpoint: enqueued
+    if (failpoint) await failpoint('enqueued')
     for (const turn of intents) logger.debug({ ...aboutTurn(turn), agent: turn.agent, dispatch: turn.dispatch }, 'turn sent to the queue')
   }
 }

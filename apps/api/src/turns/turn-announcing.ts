@@ -7,6 +7,7 @@
  */
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import { type Cursor, hasEnded, messagesOf } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
 import { foldFrom } from '../log/log-fold.ts'
 import { createBatcher } from '../store/connection/batcher.ts'
@@ -14,7 +15,8 @@ import type { Database } from '../store/connection/database.ts'
 import { turnMessages } from '../store/reads/read.ts'
 import type { TurnRow } from '../store/rows.ts'
 import { type AnnouncedEnd, markAnnounced, raiseIdleTask, unannouncedTurns, whileUnchanged } from '../store/turns/announcements.ts'
-import { type Claimed, reopenTurn } from '../store/turns/claim-turn.ts'
+import type { Claimed } from '../store/turns/claimed.ts'
+import { reopenTurn } from '../store/turns/reopen-turn.ts'
 import { aboutTurn } from './about-turn.ts'
 import { finishedEvent, type KeyedEvent, queuedEvent, startedEvent, storedClosing } from './turn-events.ts'
 
@@ -84,10 +86,10 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     if (!first) return false
     return owing(first, async () => {
       const others = behind ?? (await unannouncedTurns(db, first.task))
-      // A turn can end before the process that accepted it has announced that it is queued.
+      // A turn can end before the process that accepted it has written `turn.queued`.
       const entries = [...[...ended, ...others].map(queuedEvent), ...closings, ...ended.map(finishedEvent)]
       const cursor = await write(first.task, entries, false)
-      // failpoint: announced
+      if (failpoint) await failpoint('announced')
       if (cursor) await Promise.all(ended.map(({ id }) => noteAnnounced({ turn: id, cursor })))
       return cursor !== null
     })
@@ -108,13 +110,13 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     return open.flatMap(({ index }) => stored.filter(message => message.index === index).map(message => storedClosing(turn, message)))
   }
 
-  /** What cannot be announced now is announced later by another process; the caller's work is committed already. */
+  /** An announcement that fails now is made later by another process; the caller's work is already committed. */
   async function owing(turn: TurnRow, work: () => Promise<boolean>): Promise<boolean> {
     try {
       if (await work()) return true
-      logger.debug(aboutTurn(turn), 'announcement is left to the running turn')
+      logger.debug(aboutTurn(turn), 'the running turn will make the announcement')
     } catch (error) {
-      logger.warn({ ...aboutTurn(turn), err: error }, 'announcement is owed')
+      logger.warn({ ...aboutTurn(turn), err: error }, 'the announcement failed; it will be retried')
     }
     return false
   }

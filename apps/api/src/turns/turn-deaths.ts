@@ -1,5 +1,5 @@
 /**
- * Deaths of a turn: its worker died, or the turn blocked its worker. The turn is tried again. The third death ends it as failed, because a turn that
+ * Deaths of a turn: its worker died, or the turn blocked its worker. The turn is retried. The third death ends it as failed, because a turn that
  * kills every worker would otherwise never stop.
  */
 import type { Failure } from '@rivulet/protocol'
@@ -36,7 +36,7 @@ export function createTurnDeaths({ db, ending, metrics, logger }: TurnDeathsDeps
       deaths < maxDeaths ? await countDeath(db, turn.id, worker, condition) : await ending.end(turn, failed(lost), condition)
     if (!isCounted) return false
     metrics.deaths.inc()
-    logger.warn({ ...aboutTurn(turn), worker: turn.worker, deaths }, 'the worker of a turn is gone')
+    logger.warn({ ...aboutTurn(turn), worker: turn.worker, deaths }, 'the worker of a turn died')
     return true
   }
 }

@@ -45,7 +45,7 @@ function wipedAfter(questions: number): LogReader {
   }
 }
 
-/** Nothing of the server is there but its log: whoever turns to the database, to commit, fails. */
+/** Only the log exists: a call to the database, to commit, fails. */
 async function finish(reader: LogReader, appended: number): Promise<string> {
   const db = new Proxy(
     {},

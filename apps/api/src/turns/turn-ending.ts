@@ -1,10 +1,11 @@
 /**
  * How a turn ends: fold its log, commit, announce. A worker that is done, a cancel, a passed deadline and a worker that died too often all come
- * through here, so stored text is streamed text by construction, and whoever sees `turn.finished` may read the rows.
+ * through here, so stored text is streamed text by construction, and a viewer that sees `turn.finished` can read the rows.
  */
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import {
   applyEvent,
+  backoffMs,
   closingEvents,
   closingStatus,
   digestOf,
@@ -19,6 +20,7 @@ import {
   type TaskState,
   type TurnFailure,
 } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import type { SQL } from 'drizzle-orm'
 import type { FastifyBaseLogger } from 'fastify'
 import { foldFrom } from '../log/log-fold.ts'
@@ -26,7 +28,8 @@ import type { Database, DatabaseHandle, Transaction } from '../store/connection/
 import type { Tenant } from '../store/connection/tenant.ts'
 import type { TurnRow } from '../store/rows.ts'
 import { beginCancel, type CancelBegun, endUnstarted, type ForcedOutcome, type Seized, seizeTurn } from '../store/tasks/cancel-task.ts'
-import { type EndedTurn, type FinishAnswer, finishTurn, type Outcome } from '../store/turns/finish-turn.ts'
+import type { EndedTurn, Outcome } from '../store/turns/end-turn.ts'
+import { type FinishAnswer, finishTurn } from '../store/turns/finish-turn.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { aboutTurn } from './about-turn.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
@@ -70,7 +73,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     const end = outcomeOf(outcome)
     const closed = close(state, turn, end)
     const messages = agentMessages(closed.state)
-    // failpoint: folded
+    if (failpoint) await failpoint('folded')
     const result = await finishTurn(
       db,
       { turn: turn.id, tenant: turn.tenant, epoch, canceling: false, claim },
@@ -81,10 +84,10 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
       case 'committed':
         if (digest && digestOf(messages) !== digest) {
           metrics.digestMismatches.inc()
-          logger.warn(about, 'the worker folded its turn differently; the log wins')
+          logger.warn(about, 'worker and server folded the turn differently; the log is stored')
         }
         ended(result.turn)
-        // failpoint: committed
+        if (failpoint) await failpoint('committed')
         await announcing.announceEnds([result.turn], closed.events, result.queued)
         break
       case 'already':
@@ -94,7 +97,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
         metrics.retries.inc()
         logger.info(
           { ...about, error: logged(outcome.error, outcome.detail), runAt: result.turn.runAt },
-          'attempt failed; the turn is tried again',
+          'attempt failed; the turn will be retried',
         )
         break
       case 'superseded':
@@ -107,7 +110,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
 
   function superseded(turn: TurnRow, epoch: number): Finish {
     metrics.fenced.inc({ write: 'finish' })
-    logger.warn({ ...aboutTurn(turn), epoch }, 'a worker that no longer holds its turn wanted to finish it')
+    logger.warn({ ...aboutTurn(turn), epoch }, 'a worker tried to finish a turn that it no longer holds')
     return { answer: 'superseded', leavesWork: true }
   }
 
@@ -128,7 +131,10 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
   /** The new turn is accepted already: what cannot be completed now is left to the reconciler. */
   async function completeInterrupt(begun: CancelBegun): Promise<void> {
     await complete(begun, 'interrupt').catch(error => {
-      logger.warn({ task: begun.task, turn: begun.seized?.claimed.turn.number, err: error }, 'a cancel is left to the reconciler')
+      logger.warn(
+        { task: begun.task, turn: begun.seized?.claimed.turn.number, err: error },
+        'cancel interrupted; the reconciler will complete it',
+      )
     })
   }
 
@@ -162,9 +168,9 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
   /** Fence, then fold: nothing can be added to what is committed. */
   async function endSeized({ claimed, fence, outcome }: Seized, by?: Canceler, alsoEnded: TurnRow[] = []): Promise<boolean> {
     const { turn } = claimed
-    // failpoint: seized
+    if (failpoint) await failpoint('seized')
     await announcing.fence(claimed, fence)
-    // failpoint: fenced
+    if (failpoint) await failpoint('fenced')
     if (turn.worker) announcer.tellWorker(turn.worker, turn.id).catch(() => {})
     const { state } = await foldFrom(reader, turn.task, turn.epoch)
     const closed = close(state, turn, outcome)
@@ -188,7 +194,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     if (ranMs !== null) metrics.turnRun.observe({ agent, status }, ranMs / 1_000)
     if (ranMs !== null) metrics.turnAttempts.observe({ agent }, attempt)
     const times = { ...(waitedMs !== null && { waitedMs }), ...(ranMs !== null && { ranMs }) }
-    // Why somebody canceled is theirs to know.
+    // The reason of a cancel is private to the caller, so it is not logged.
     const failure = status === 'canceled' ? error && { code: error.code } : logged(error, errorDetail)
     const tries = { ...(failures > 0 && { failures }), ...(deaths > 0 && { deaths }) }
     logger.info({ ...aboutTurn(turn), agent: turn.agent, status, ...times, ...tries, by, error: failure ?? undefined }, 'turn ended')
@@ -233,10 +239,10 @@ function canceled(reason?: string): ForcedOutcome {
 
 function retryRule({ error }: WorkerOutcome): { retryAfterMs?: (failures: number) => number } {
   const isFinal = error && isErrorCode(error.code) && !errorTable[error.code].retry
-  return isFinal ? {} : { retryAfterMs: backoffMs }
+  return isFinal ? {} : { retryAfterMs: attemptDelayMs }
 }
 
-/** 1 s, 2 s, 4 s … at most 30 s, jittered by a fifth. */
-function backoffMs(failures: number): number {
-  return Math.min(30_000, 1_000 * 2 ** (failures - 1)) * (0.8 + Math.random() * 0.4)
+/** 1 s, 2 s, 4 s … at most 30 s, ± a fifth. */
+function attemptDelayMs(failures: number): number {
+  return backoffMs(failures, { firstMs: 1_000, maxMs: 30_000, jitter: [0.8, 1.2] })
 }

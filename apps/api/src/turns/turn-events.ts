@@ -1,7 +1,7 @@
-/** What the server says in a task's log, made from what is committed. The keys make sure that each is said once. */
+/** The server's own entries in a task's log, made from committed rows. Their keys ensure that each is written once. */
 import { type Content, type EventOf, hasEnded, type Message, maxQueuedInputBytes } from '@rivulet/protocol'
 import { type TurnRow, toMessage } from '../store/rows.ts'
-import type { Claimed } from '../store/turns/claim-turn.ts'
+import type { Claimed } from '../store/turns/claimed.ts'
 
 export type KeyedEvent = { key: string; event: EventOf<'turn.queued' | 'turn.started' | 'turn.finished' | 'message.finished'> }
 

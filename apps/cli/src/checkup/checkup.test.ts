@@ -9,7 +9,7 @@ import { type CheckupOptions, checkNode, checkUp, type Finding } from './checkup
 test('a Node that is too old is named', () => {
   expect(checkNode('20.19.0')).toContain('Node 20.19.0')
   expect(checkNode('22.0.0')).toContain('Node 22.0.0')
-  expect(() => checkNode('20.18.9')).toThrow('Node 20.18.9, and Rivulet needs >=20.19')
+  expect(() => checkNode('20.18.9')).toThrow('Node 20.18.9 is not supported; Rivulet needs >=20.19')
 })
 
 test('servers that were named are asked, not replaced; a platform that is not there need not be', async () => {

@@ -1,8 +1,8 @@
 /**
- * What a platform needs, looked at one by one. A check does not guess: engines are started, in a folder that goes away again, a port is listened
- * on, a server is asked.
+ * The checks of `rivulet doctor`. A check does not guess: it starts the engines in a temporary folder, listens on the port, and calls the
+ * server.
  *
- * `fails`: nothing can work like this. `lacks`: something is not there that need not be.
+ * `fails`: the platform cannot work. `lacks`: something optional is missing.
  */
 
 import { accessSync, chmodSync, constants, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -28,7 +28,7 @@ export type CheckupOptions = {
   /** PATH. */
   path: string | undefined
   connection: Connection
-  /** Whether somebody said where Rivulet is; then it has to be there. */
+  /** Whether the user set a URL; then a platform must run there. */
   isConnectionGiven: boolean
 }
 
@@ -56,7 +56,7 @@ export function checkNode(version: string): string {
   const needed = engines.node.replace('>=', '').split('.').map(Number)
   const actual = version.split('.').map(Number)
   const at = needed.findIndex((part, index) => part !== actual[index])
-  if (at >= 0 && (actual[at] ?? 0) < (needed[at] ?? 0)) throw new Error(`Node ${version}, and Rivulet needs ${engines.node}`)
+  if (at >= 0 && (actual[at] ?? 0) < (needed[at] ?? 0)) throw new Error(`Node ${version} is not supported; Rivulet needs ${engines.node}`)
   return `Node ${version} on ${process.platform}-${process.arch}`
 }
 
@@ -85,7 +85,7 @@ function checkFolder(dataDir: string): string {
       accessSync(at, constants.R_OK | constants.W_OK | constants.X_OK)
       return `data goes to ${dataDir}`
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || at === dirname(at)) throw new Error(`Nothing can be written to ${at}`)
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || at === dirname(at)) throw new Error(`Cannot write to ${at}`)
       at = dirname(at)
     }
   }

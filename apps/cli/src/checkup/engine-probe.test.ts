@@ -19,7 +19,7 @@ test('of a cluster, the server that is named first is asked', async () => {
   await expect(probeRedis(`${inject('redisUrl')},127.0.0.1:1`)).resolves.toBeUndefined()
 })
 
-test('nobody there, and somebody who hangs up, are told apart; a password is never repeated', async () => {
+test('no server and a server that closes the connection give different reasons; a password is never repeated', async () => {
   const url = await listening('')
   await expect(probeRedis(url)).rejects.toThrow(/127\.0\.0\.1:\d+ hangs up/)
   for (const server of servers.splice(0)) await new Promise(resolve => server.close(resolve))

@@ -1,4 +1,4 @@
-/** Whether the server behind a URL is what it should be. Asks what any such server answers without a password. */
+/** Checks that the server behind a URL is of the right kind, with a request that needs no password. */
 import { createConnection, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 

@@ -1,4 +1,4 @@
-/** `rivulet agents`: who can be given work, and how busy they are. */
+/** `rivulet agents`: the agents and their load. */
 import type { Command } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'

@@ -1,4 +1,4 @@
-/** `rivulet cancel <task>`: ends everything that a task is doing. What it had said stays. */
+/** `rivulet cancel <task>`: cancels all unfinished turns of a task. Their output so far is kept. */
 import type { Command } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
@@ -10,7 +10,7 @@ type CancelOptions = { url?: string; key?: string; reason?: string; json?: boole
 export function addCancelCommand(program: Command, context: Context): void {
   const command = program
     .command('cancel')
-    .description('stop whatever a task is doing')
+    .description('cancel all unfinished turns of a task')
     .argument('<task>', 'its id', parseTaskId)
     .option('--reason <text>', 'why')
     .option('--json', 'print the task as JSON')

@@ -1,4 +1,7 @@
-/** `rivulet doctor`: what is installed, which engines would be used, whether they run, and whether a platform is there. Exits 1 when something fails. */
+/**
+ * `rivulet doctor`: reports what is installed, which engines would be used, whether they start, and whether a platform is running. Exits with 1
+ * if a check fails.
+ */
 import type { Command } from 'commander'
 import { checkUp, type Finding } from '../checkup/checkup.ts'
 import { readConfig } from '../config.ts'
@@ -20,7 +23,7 @@ const marks: Record<Finding['verdict'], [mark: string, style: Style]> = {
 export function addDoctorCommand(program: Command, context: Context): void {
   const command = program
     .command('doctor')
-    .description('check what Rivulet needs, and what is there')
+    .description('check what Rivulet needs and what is installed')
     .option('--json', 'print the findings as JSON')
   addConnectionOptions(command).action((options: DoctorOptions) => examine(context, options))
 }

@@ -1,9 +1,11 @@
-/** `rivulet init <folder>`: a project with an agent, a test and a README, ready to start. Needs no network. */
+/** `rivulet init <folder>`: a project with an agent, a test and a README, ready to start. From a checkout it needs no network. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Command } from 'commander'
 import type { Context, Environment } from '../context.ts'
+import { isCheckout } from '../platform/programs.ts'
 import { createProject } from '../project/new-project.ts'
+import { siblingTarballs } from '../project/sibling-tarballs.ts'
 import { toJsonLine } from '../terminal/json-line.ts'
 
 type InitOptions = { install: boolean; json?: boolean }
@@ -12,8 +14,8 @@ export function addInitCommand(program: Command, context: Context): void {
   program
     .command('init')
     .description('create a project with an agent, a test and a README')
-    .argument('<folder>', 'an empty folder, or one that is not there yet')
-    .option('--no-install', 'leave npm install to you')
+    .argument('<folder>', 'an empty or new folder')
+    .option('--no-install', 'do not run npm install')
     .option('--json', 'print what was created as JSON')
     .action((folder: string, options: InitOptions) => init(context, folder, options))
 }
@@ -21,8 +23,8 @@ export function addInitCommand(program: Command, context: Context): void {
 async function init({ environment, out, err }: Context, folder: string, options: InitOptions): Promise<void> {
   const files = createProject(folder)
   if (options.install) {
-    err.status(() => 'linking the packages')
-    await linkPackages(folder, environment)
+    err.status(() => 'installing the packages')
+    await installPackages(folder, environment)
     err.status(null)
   }
   if (options.json) return out.write(toJsonLine({ folder, files }))
@@ -35,9 +37,11 @@ function quoted(path: string): string {
   return /^[\w./~-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
 }
 
-/** The packages are links, and what they need is installed where they are. */
-async function linkPackages(folder: string, environment: Environment): Promise<void> {
-  const args = ['install', '--offline', '--ignore-scripts', '--no-audit', '--no-fund', '--install-links=false']
+async function installPackages(folder: string, environment: Environment): Promise<void> {
+  const quiet = ['--no-audit', '--no-fund']
+  // The packages of a checkout are links, and what they need is installed where they are.
+  const linked = ['install', '--offline', '--ignore-scripts', ...quiet, '--install-links=false']
+  const args = isCheckout ? linked : ['install', ...quiet, ...siblingTarballs(process.cwd())]
   // Started through npm itself, this has settings of that run in its environment.
   const own = Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith('npm_')))
   const npm = spawn('npm', args, { cwd: folder, env: own, stdio: ['ignore', 'ignore', 'pipe'] })
@@ -46,5 +50,5 @@ async function linkPackages(folder: string, environment: Environment): Promise<v
     said += bytes
   })
   const [code] = await once(npm, 'close')
-  if (code !== 0) throw new Error(`The files are there, but npm install failed in ${folder}: ${said.trim().split('\n').at(-1) ?? code}`)
+  if (code !== 0) throw new Error(`The files were created, but npm install failed in ${folder}: ${said.trim().split('\n').at(-1) ?? code}`)
 }

@@ -1,4 +1,4 @@
-/** `rivulet keys`: who may call this installation. Works on its database, like `migrate`; a running API notices within half a minute. */
+/** `rivulet keys`: manages the API keys of this installation, in its database, like `migrate`; a running API notices within half a minute. */
 import type { KeyInfo, Keyring, Scope } from '@rivulet/api/keys'
 import { type Command, InvalidArgumentError } from 'commander'
 import { readConfig } from '../config.ts'
@@ -27,13 +27,13 @@ export function addKeysCommands(program: Command, context: Context): void {
   const keys = program.command('keys').description('create, list and revoke API keys')
   keys
     .command('create')
-    .description('create a key; it is shown once')
-    .option('--tenant <tenant>', 'whose tasks it is for (default: default)')
-    .option('--scope <scope>', 'tasks:read, tasks:write, admin or worker (again for more; default: both of tasks)', add)
-    .option('--all-tenants', 'with the scope worker: for the turns of all tenants, not of one')
-    .option('--agent <agent>', 'with the scope worker: for this agent only (again for more; default: all)', add)
-    .option('--name <name>', 'what it is for')
-    .option('--expires <time>', 'how long it is good: 90d, 12h, 30m (default: for ever)', parseTime)
+    .description('create a key and show it once')
+    .option('--tenant <tenant>', 'the tenant of the key (default: default)')
+    .option('--scope <scope>', 'tasks:read, tasks:write, admin or worker (repeatable; default: tasks:read and tasks:write)', add)
+    .option('--all-tenants', 'with the scope worker: allow the turns of all tenants')
+    .option('--agent <agent>', 'with the scope worker: allow only this agent (repeatable; default: all)', add)
+    .option('--name <name>', 'a description of the key')
+    .option('--expires <time>', 'how long the key is valid: 90d, 12h, 30m (default: forever)', parseTime)
     .option('--json', 'print it as JSON')
     .action((options: CreateOptions) => withKeyring(context, keyring => create(context, keyring, options)))
   keys
@@ -43,7 +43,7 @@ export function addKeysCommands(program: Command, context: Context): void {
     .action((options: { json?: boolean }) => withKeyring(context, keyring => list(context, keyring, options)))
   keys
     .command('revoke')
-    .description('revoke a key; its open streams are cut within 30 s')
+    .description('revoke a key; its open streams end within 30 s')
     .argument('<id>', 'the id of the key')
     .option('--json', 'print it as JSON')
     .action((id: string, options: { json?: boolean }) => withKeyring(context, keyring => revoke(context, keyring, id, options)))
@@ -53,16 +53,16 @@ async function create({ environment, out, err }: Context, keyring: Keyring, opti
   const { defaultTenant, readKeyPepper, scopes } = await load()
   const { tenant = defaultTenant, scope: granted = ['tasks:read', 'tasks:write'], name = '', expires, json } = options
   const { allTenants, agent: agents } = options
-  if (allTenants && options.tenant !== undefined) throw new UsageError('A key is for one tenant, or for --all-tenants')
+  if (allTenants && options.tenant !== undefined) throw new UsageError('Use either --tenant or --all-tenants')
   if ((allTenants || agents) && !granted.includes('worker')) throw new UsageError('--all-tenants and --agent need --scope worker')
   const unknown = granted.filter(scope => !scopes.includes(scope as Scope))
-  if (unknown.length > 0) throw new UsageError(`A scope is one of ${scopes.join(', ')}`)
+  if (unknown.length > 0) throw new UsageError(`A scope must be one of ${scopes.join(', ')}`)
   const expiresAt = expires === undefined ? undefined : new Date(Date.now() + expires)
   const wish = { tenant, name, scopes: [...new Set(granted as Scope[])], expiresAt, allTenants, agents: agents && [...new Set(agents)] }
   const created = await keyring.create(wish, readKeyPepper(environment))
   if (json) return out.write(toJsonLine(created))
   out.write(`${created.key}\n`)
-  err.write(`This is shown once. Its id, for \`rivulet keys revoke\`, is ${created.id}.\n`)
+  err.write(`This key is shown once. Its id, for \`rivulet keys revoke\`, is ${created.id}.\n`)
 }
 
 async function list({ out }: Context, keyring: Keyring, { json }: { json?: boolean }): Promise<void> {
@@ -78,7 +78,7 @@ async function list({ out }: Context, keyring: Keyring, { json }: { json?: boole
 
 async function revoke({ out }: Context, keyring: Keyring, id: string, { json }: { json?: boolean }): Promise<void> {
   const revoked = await keyring.revoke(id)
-  if (!revoked) throw new Error('There is no key of this id: rivulet keys list shows them')
+  if (!revoked) throw new Error('No key has this id; rivulet keys list shows the ids')
   out.write(json ? toJsonLine(revoked) : `${revoked.id} is revoked\n`)
 }
 

@@ -1,4 +1,4 @@
-/** `rivulet migrate`: brings the database up to this version's schema. */
+/** `rivulet migrate`: migrates the database to this version's schema. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Command } from 'commander'
@@ -6,24 +6,24 @@ import { readConfig } from '../config.ts'
 import type { Context } from '../context.ts'
 import { openPostgres } from '../platform/engines.ts'
 import { environmentFor } from '../platform/program-environment.ts'
-import { programs } from '../platform/programs.ts'
+import { argumentsOf } from '../platform/programs.ts'
 import { toJsonLine } from '../terminal/json-line.ts'
 
 export function addMigrateCommand(program: Command, context: Context): void {
   program
     .command('migrate')
-    .description("bring the database up to this version's schema")
+    .description("migrate the database to this version's schema")
     .option('--json', 'print the outcome as JSON')
     .action((options: { json?: boolean }) => migrate(context, options))
 }
 
 async function migrate({ environment, out, err }: Context, options: { json?: boolean }): Promise<void> {
-  // With --json, stdout is one object; what happens on the way is told beside it.
+  // With --json, stdout is one object; progress goes to stderr.
   const aside = options.json ? err : out
   const write = (line: string) => aside.write(`${line}\n`)
   const postgres = await openPostgres({ ...readConfig(environment), environment, write })
   try {
-    const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), programs.api, 'migrate'], {
+    const child = spawn(process.execPath, argumentsOf('api', ['migrate']), {
       env: environmentFor('api', { ...environment, DATABASE_URL: postgres.url }),
       stdio: ['ignore', options.json ? 2 : 1, 2],
     })

@@ -1,4 +1,4 @@
-/** `rivulet run <agent> "text"`: creates a task and streams it. Ctrl-C cancels the task; a second one leaves it to itself. */
+/** `rivulet run <agent> "text"`: creates a task and streams it. Ctrl-C cancels the task; a second Ctrl-C exits at once. */
 import { hasEnded, type Json, type TaskHandle } from '@rivulet/client'
 import { type Command, InvalidArgumentError } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
@@ -9,7 +9,7 @@ import { sentenceOf } from '../terminal/failure-sentence.ts'
 import { toJsonLine } from '../terminal/json-line.ts'
 import type { Pen } from '../terminal/pen.ts'
 
-/** Ctrl-C comes twice where npm passes on what the terminal has sent to everybody. */
+/** Ctrl-C arrives twice if npm forwards the signal that the terminal has sent to all processes. */
 const sameKeyMs = 200
 
 type RunOptions = { url?: string; key?: string; params?: Json; name?: string; detach?: boolean; json?: boolean }
@@ -17,12 +17,12 @@ type RunOptions = { url?: string; key?: string; params?: Json; name?: string; de
 export function addRunCommand(program: Command, context: Context): void {
   const command = program
     .command('run')
-    .description('give an agent a task and watch it; what it says goes to stdout')
-    .argument('<agent>', 'its name, as rivulet agents lists it')
+    .description('create a task and stream it; the text of the agent goes to stdout')
+    .argument('<agent>', 'the name of the agent, as rivulet agents lists it')
     .argument('[text]', 'the input; - reads it from stdin')
     .option('--params <json>', 'parameters of the task', parseJson)
-    .option('--name <name>', 'go on with the task of this name, or create it')
-    .option('--detach', 'print the id of the task and leave it to itself')
+    .option('--name <name>', 'continue the task of this name, or create it')
+    .option('--detach', 'print the id of the task and exit')
     .option('--json', 'print every event as a line of JSON')
   addConnectionOptions(command).action((agent: string, text: string | undefined, options: RunOptions) => run(context, agent, text, options))
 }
@@ -91,6 +91,6 @@ function parseJson(text: string): Json {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new InvalidArgumentError(`It is not JSON: ${error instanceof Error ? error.message : error}`)
+    throw new InvalidArgumentError(`Not valid JSON: ${error instanceof Error ? error.message : error}`)
   }
 }

@@ -1,4 +1,4 @@
-/** `rivulet show <task>`: a task as it is now: what it is, its turns, and everything that was said. */
+/** `rivulet show <task>`: a task as it is now, its turns, and all its messages. */
 import type { TaskDetail } from '@rivulet/client'
 import type { Command } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
@@ -17,7 +17,7 @@ type ShowOptions = { url?: string; key?: string; json?: boolean }
 export function addShowCommand(program: Command, context: Context): void {
   const command = program
     .command('show')
-    .description('a task, its turns and its messages')
+    .description('show a task, its turns and its messages')
     .argument('<task>', 'its id', parseTaskId)
     .option('--json', 'print { task, turns, messages } as JSON')
   addConnectionOptions(command).action((task: string, options: ShowOptions) => show(context, task, options))

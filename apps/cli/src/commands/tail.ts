@@ -1,25 +1,31 @@
-/** `rivulet tail <task>`: what a task says, from its beginning or after a cursor, until it ends. Ctrl-C leaves; the task goes on. */
+/** `rivulet tail <task>`: streams a task, from its beginning or after a cursor, until it ends. Ctrl-C exits; the task continues. */
 import { type Cursor, hasEnded, parseCursor } from '@rivulet/client'
+import { type StreamFormat, streamFormatSchema } from '@rivulet/protocol'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { exitCodeOf, exitCodes } from '../exit-code.ts'
 import { readRawEvents } from '../tasks/raw-events.ts'
 import { parseTaskId } from '../tasks/task-argument.ts'
-import { closingLine, outcomeStyles, printEvents, watchTask } from '../tasks/watch-task.ts'
+import { closingLine, outcomeStyles, printChunks, printEvents, watchTask } from '../tasks/watch-task.ts'
 import { createTextCleaner } from '../terminal/clean-text.ts'
 
-type TailOptions = { url?: string; key?: string; after?: Cursor; follow?: boolean; json?: boolean; raw?: boolean }
+type TailOptions = { url?: string; key?: string; after?: Cursor; follow?: boolean; json?: boolean; raw?: boolean; format?: StreamFormat }
 
 export function addTailCommand(program: Command, context: Context): void {
   const command = program
     .command('tail')
     .description('watch a task, from its beginning')
     .argument('<task>', 'its id', parseTaskId)
-    .option('--after <cursor>', 'only what comes after this cursor, such as 2-7', parseCursorOption)
-    .option('--follow', 'stay when the task has ended')
+    .option('--after <cursor>', 'only events after this cursor, such as 2-7', parseCursorOption)
+    .option('--follow', 'keep streaming when the task has ended')
     .option('--json', 'print every event as a line of JSON')
     .addOption(new Option('--raw', 'print the event stream as the server sends it').conflicts('json'))
+    .addOption(
+      new Option('--format <name>', 'print the chunks of another format as lines of JSON')
+        .choices(streamFormatSchema.options)
+        .conflicts(['json', 'raw']),
+    )
   addConnectionOptions(command).action((task: string, options: TailOptions) => tail(context, task, options))
 }
 
@@ -42,6 +48,9 @@ async function tail(context: Context, id: string, options: TailOptions): Promise
       }
       await readRawEvents(connection, { task: id, ...request }, print).catch(unlessLeaving)
       exitWith(leaving.signal.aborted ? exitCodes.canceled : exitCodeOf((await task.detail()).task.status))
+    } else if (options.format) {
+      await printChunks(task, options.format, { out, ...request })
+      exitWith(leaving.signal.aborted ? exitCodes.canceled : exitCodeOf((await task.detail()).task.status))
     } else if (options.json) {
       const status = await printEvents(task, { out, ...request })
       exitWith(leaving.signal.aborted ? exitCodes.canceled : exitCodeOf(status ?? known.status))
@@ -62,6 +71,6 @@ async function tail(context: Context, id: string, options: TailOptions): Promise
 
 function parseCursorOption(text: string): Cursor {
   const cursor = parseCursor(text)
-  if (cursor === null) throw new InvalidArgumentError('A cursor is <epoch>-<seq>, such as 2-7.')
+  if (cursor === null) throw new InvalidArgumentError('A cursor must be <epoch>-<seq>, such as 2-7.')
   return cursor
 }

@@ -1,4 +1,4 @@
-/** `rivulet tasks`: the latest tasks, newest first, and those that fit. */
+/** `rivulet tasks`: lists tasks, newest first, with filters. */
 import type { TaskQuery, TaskStatus } from '@rivulet/client'
 import { taskStatusSchema } from '@rivulet/protocol'
 import { type Command, InvalidArgumentError, Option } from 'commander'
@@ -19,12 +19,12 @@ export function addTasksCommand(program: Command, context: Context): void {
   const command = program
     .command('tasks')
     .description('list tasks, newest first')
-    .option('--agent <name>', 'of this agent')
+    .option('--agent <name>', 'only tasks of this agent')
     .addOption(new Option('--status <status>', 'in this state').choices(taskStatusSchema.options))
-    .option('--name <name>', 'of this name')
-    .option('--metadata <key=value>', 'with this in their metadata (again for more)', addPair)
-    .option('--limit <count>', 'how many, at most 100', parseLimit, 20)
-    .option('--cursor <cursor>', 'the page after this one')
+    .option('--name <name>', 'only the task of this name')
+    .option('--metadata <key=value>', 'only tasks with this metadata (repeatable)', addPair)
+    .option('--limit <count>', 'how many tasks, at most 100', parseLimit, 20)
+    .option('--cursor <cursor>', 'nextCursor of the previous page')
     .option('--json', 'print the page as JSON')
   addConnectionOptions(command).action((options: TasksOptions) => listTasks(context, options))
 }

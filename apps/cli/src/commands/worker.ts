@@ -1,4 +1,4 @@
-/** `rivulet worker <file>`: runs the agents that a file exports, beside a platform that runs already, and again with every change of the file. */
+/** `rivulet worker <file>`: runs the agents of a file as a worker of a running platform, and restarts it when the file changes. */
 import { existsSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import { readConfig } from '../config.ts'
@@ -6,7 +6,7 @@ import { addConnectionOptions, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { createPlatformLog } from '../platform/platform-log.ts'
 import { environmentFor } from '../platform/program-environment.ts'
-import { programs } from '../platform/programs.ts'
+import { argumentsOf } from '../platform/programs.ts'
 import { findRunning } from '../platform/running-note.ts'
 import { foldersOf, watchSources } from '../platform/source-watch.ts'
 import { superviseProcess } from '../platform/supervised-process.ts'
@@ -23,7 +23,7 @@ export function addWorkerCommand(program: Command, context: Context): void {
 }
 
 function checkFile(file: string): string {
-  if (!existsSync(file)) throw new InvalidArgumentError(`There is no file ${file}`)
+  if (!existsSync(file)) throw new InvalidArgumentError(`No such file: ${file}`)
   return file
 }
 
@@ -33,8 +33,7 @@ async function run(context: Context, files: string[], options: WorkerOptions): P
   let isWanted = true
   const worker = superviseProcess({
     name: 'worker',
-    entry: programs.worker,
-    args: files,
+    args: argumentsOf('worker', files),
     environment: environmentFor('worker', { ...environment, ...whereToWork(environment, options) }),
     write: log.write,
     hear: line => log.hear('worker', line),

@@ -1,5 +1,6 @@
-/** The web console beside the platform: built where it is not up to date, or, while its sources are being worked on, served with hot reload. */
+/** The web console of a checkout: built if it is out of date, or served with hot reload in development. The published package has it built already. */
 import { buildConsole, serveConsole } from '@rivulet/console/page'
+import { isCheckout } from './programs.ts'
 
 export type ConsolePage = { url: string; close(): Promise<void> }
 
@@ -9,10 +10,16 @@ export type ConsolePageOptions = { apiUrl: string; isWatching: boolean; write: (
 export async function openConsole({ apiUrl, isWatching, write }: ConsolePageOptions): Promise<ConsolePage> {
   const startedAt = performance.now()
   try {
+    if (!isCheckout) return served()
     if (isWatching) return await serveConsole({ apiUrl, port: Number(new URL(apiUrl).port) + 1 })
     if (await buildConsole()) write(`console built in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`)
   } catch (error) {
     write(`console could not be built: ${error instanceof Error ? error.message : error}`)
   }
-  return { url: apiUrl, close: async () => {} }
+  return served()
+
+  /** By the API itself. */
+  function served(): ConsolePage {
+    return { url: apiUrl, close: async () => {} }
+  }
 }

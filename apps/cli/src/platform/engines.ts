@@ -1,4 +1,4 @@
-/** The engines of a run: the servers that were named, or embedded ones. */
+/** The engines of a run: the configured servers, or embedded ones. */
 import { type Engine, type EngineOptions, startPostgres, startRedis } from '@rivulet/engines'
 
 export type RunOptions = {

@@ -1,4 +1,4 @@
-/** How this machine reaches what listens on a host and port of its own. */
+/** The URL under which this machine reaches a listener on a host and port. */
 export function listeningUrl(host: string, port: number): string {
   const reached = anyAddress[host] ?? host
   return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`

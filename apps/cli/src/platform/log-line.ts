@@ -1,4 +1,4 @@
-/** A line of a program's log for people: when, who, how serious, what, and about which task. Lines that are no log lines stay as they are. */
+/** Formats a line of a program's log for people: time, program, level, message and task. Other lines stay unchanged. */
 import { cleanLine, cleanText } from '../terminal/clean-text.ts'
 import type { Pen, Style } from '../terminal/pen.ts'
 
@@ -47,7 +47,7 @@ function isRecord(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The clock of whoever looks at it. */
+/** In the time zone of the reader. */
 function timeOf(time: unknown): string {
   if (typeof time !== 'number') return ' '.repeat(12)
   const at = new Date(time)

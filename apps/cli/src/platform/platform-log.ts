@@ -1,4 +1,4 @@
-/** What a platform and its programs say, in one terminal: lines for people, or one JSON object a line for programs. */
+/** The output of a platform and its programs in one terminal: lines for people, or one JSON object per line for programs. */
 import { toJsonLine } from '../terminal/json-line.ts'
 import type { Pen } from '../terminal/pen.ts'
 import { formatLogLine } from './log-line.ts'

@@ -1,5 +1,5 @@
 /**
- * Everything in one terminal: engines, API and a worker with the example agents, or with those of somebody's files. What dies is started again;
+ * Everything in one terminal: engines, API and a worker with the example agents, or with those of the given files. A program that dies is restarted;
  * what is stopped is stopped in order, the engines last.
  */
 import { randomBytes } from 'node:crypto'
@@ -10,7 +10,7 @@ import { RivuletError } from '@rivulet/protocol'
 import { openPostgres, openRedis, type RunOptions } from './engines.ts'
 import { listeningUrl } from './listening-url.ts'
 import { environmentFor } from './program-environment.ts'
-import { type Program, programs, programsOf, root } from './programs.ts'
+import { argumentsOf, isCheckout, type Program, programsOf, root } from './programs.ts'
 import { forgetRunning, noteRunning } from './running-note.ts'
 import { foldersOf, watchSources } from './source-watch.ts'
 import { type SupervisedProcess, superviseProcess } from './supervised-process.ts'
@@ -57,9 +57,11 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
     // A platform for one's own machine; files with agents come first.
     RIVULET_EXAMPLE_AGENTS: environment.RIVULET_EXAMPLE_AGENTS || 'on',
     RIVULET_WORKER_KEY: workerKey,
+    // After a change of the sources, old turns are not worth a wait: they go on in the new worker.
+    WORKER_DRAIN_MS: environment.WORKER_DRAIN_MS || (isWatching ? '1000' : undefined),
   }
   const running: Record<Program, SupervisedProcess> = { api: supervise('api', []), worker: supervise('worker', agentFiles) }
-  const unwatch = isWatching ? [watchSources([`${root}apps`, `${root}packages`], restartTouched), ...watchAgents()] : []
+  const unwatch = isWatching ? [...watchCheckout(), ...watchAgents()] : []
   noteRunning(dataDir, {
     ...{ pid: process.pid, url, redisUrl: redis?.url ?? '' },
     ...(postgres && { databaseUrl: postgres.url }),
@@ -70,7 +72,21 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   function supervise(name: Program, args: readonly string[]): SupervisedProcess {
     const isWanted = () => !stopping.signal.aborted
     const own = environmentFor(name, shared)
-    return superviseProcess({ name, entry: programs[name], args, environment: own, write, hear: line => hear(name, line), isWanted })
+    // Longer than a worker lets its turns finish.
+    const stopMs = 20_000 + (Number(own.WORKER_DRAIN_MS) || 30_000)
+    return superviseProcess({
+      name,
+      args: argumentsOf(name, args),
+      environment: own,
+      write,
+      hear: line => hear(name, line),
+      isWanted,
+      stopMs,
+    })
+  }
+
+  function watchCheckout(): (() => void)[] {
+    return isCheckout ? [watchSources([`${root}apps`, `${root}packages`], restartTouched)] : []
   }
 
   function watchAgents(): (() => void)[] {

@@ -1,10 +1,10 @@
-/** Who listens where a platform is to listen. */
+/** Checks which program uses the port of a platform. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { createClient } from '@rivulet/client'
 import { listeningUrl } from './listening-url.ts'
 
-/** Null when the port is free. Rejects where nobody can listen. */
+/** Null if the port is free. Rejects if the address cannot be listened on. */
 export async function portHolder(host: string, port: number): Promise<'Rivulet' | 'another program' | null> {
   const server = createServer()
   try {

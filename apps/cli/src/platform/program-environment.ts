@@ -1,8 +1,8 @@
 /**
- * What a program that we start finds in its environment.
+ * The environment variables of a program that the CLI starts.
  *
- * A variable that a program of Rivulet declares reaches only the programs that declare it, so agents, which can read all that their worker has,
- * do not find the pepper, the root key or the URL of the database. Every other variable is the user's, and reaches all of them.
+ * A variable that a Rivulet program declares reaches only the programs that declare it. So agents, which can read the whole environment of their
+ * worker, do not get the pepper, the root key or the URL of the database. Every other variable is the user's, and reaches all programs.
  */
 import { variables as ofWorker } from '@rivulet/agents/config'
 import { variables as ofApi } from '@rivulet/api/config'

@@ -1,11 +1,25 @@
 /** The programs that this one starts, and which of them a source file is part of. */
+import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
+/** The checkout or, in the published package, its folder: both have `package.json`, `migrations` and `apps/cli/template`. */
 export const root = fileURLToPath(new URL('../../../../', import.meta.url))
+
+/** A checkout runs its sources, the published package its bundles. */
+export const isCheckout = existsSync(`${root}apps/cli/src/main.ts`)
 
 export type Program = 'api' | 'worker'
 
-export const programs: Record<Program, string> = { api: `${root}apps/api/src/main.ts`, worker: `${root}apps/agents/src/main.ts` }
+const sources: Record<Program, string> = { api: 'apps/api/src/main.ts', worker: 'apps/agents/src/main.ts' }
+
+/** What Node runs for a program. TypeScript needs a loader: that of a checkout, and agents of the user's. */
+export function argumentsOf(program: Program, args: readonly string[] = []): string[] {
+  const loader = isCheckout || args.some(file => /\.[cm]?tsx?$/.test(file)) ? ['--import', import.meta.resolve('tsx')] : []
+  return [...loader, `${root}${isCheckout ? sources[program] : `dist/${program}.mjs`}`, ...args]
+}
+
+/** The module that `rivulet build` puts beside the user's agents. */
+export const builtWorker = `${root}${isCheckout ? 'apps/agents/src/built-worker.ts' : 'dist/built-worker.mjs'}`
 
 /** @param file from the repository's root */
 export function programsOf(file: string): Program[] {

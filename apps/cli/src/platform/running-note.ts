@@ -1,6 +1,6 @@
 /**
- * A note in the data folder that says where a platform runs, so that other commands of the same user find it. It holds as long as its writer
- * lives, and only its owner can read it: the URLs hold passwords, and a worker logs in by the key.
+ * The file in the data folder that records where a platform runs, so that other commands of the same user find it. It is valid while the process
+ * that wrote it lives. Only its owner can read it, because its URLs contain passwords and it holds the workers' key.
  */
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

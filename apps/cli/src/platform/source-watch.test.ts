@@ -18,7 +18,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true })
 })
 
-test('a change in a folder below is told; what is installed, tests and other files are not', async () => {
+test('a change in a subfolder is reported; installed packages, tests and other files are not', async () => {
   for (const name of ['node_modules/a.ts', 'a.test.ts', 'notes.md', 'lib/agent.ts']) writeFileSync(join(folder, name), '')
   await vi.waitFor(() => expect(heard.some(file => file.endsWith('lib/agent.ts'))).toBe(true), { timeout: 10_000 })
   expect(heard.filter(file => !file.endsWith('lib/agent.ts'))).toEqual([])

@@ -1,6 +1,6 @@
 /**
- * Tells which sources have changed, a little after they did: an editor's save is often several changes. What was installed is no source, and
- * neither is what a folder hides.
+ * Reports changed sources, after a short delay because an editor's save is often several changes. Installed packages and hidden folders are not
+ * watched.
  */
 import { type FSWatcher, readdirSync, watch } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -8,7 +8,7 @@ import { root } from './programs.ts'
 
 const settleMs = 200
 
-/** Answers what stops the watching. Files are named from the repository's root. */
+/** Returns a function that stops the watch. File names are relative to the repository's root. */
 export function watchSources(folders: readonly string[], onChange: (files: string[]) => void): () => void {
   const watchers = new Map<string, FSWatcher>()
   let touched: string[] = []

@@ -1,21 +1,20 @@
 /**
- * A program that is kept running: started again when it dies, a little later each time it dies soon, and stopped with SIGTERM.
- * What it writes is handed on line by line.
+ * A program that is kept running: restarted when it dies, with a growing delay if it dies soon, and stopped with SIGTERM. Its output is passed
+ * on line by line.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-
-/** How long a program may take to stop before it is killed. */
-const stopMs = 20_000
+import { backoffMs } from '@rivulet/protocol'
 
 export type SupervisedProcess = { restart(): Promise<void>; stop(): Promise<void> }
 
 export type ProcessSpec = {
   name: string
-  /** A TypeScript file. */
-  entry: string
+  /** What Node is called with. */
   args: readonly string[]
   environment: Record<string, string | undefined>
+  /** How long a program may take to stop before it is killed. Default 20,000. */
+  stopMs?: number
   /** What happens to the program. */
   write: (line: string) => void
   /** What the program writes. */
@@ -25,7 +24,7 @@ export type ProcessSpec = {
 }
 
 export function superviseProcess(spec: ProcessSpec): SupervisedProcess {
-  const { name, entry, args, environment, write, hear, isWanted } = spec
+  const { name, args, environment, write, hear, isWanted, stopMs = 20_000 } = spec
   let child: ChildProcess | null = null
   let isStopping = false
   let quickDeaths = 0
@@ -35,7 +34,7 @@ export function superviseProcess(spec: ProcessSpec): SupervisedProcess {
 
   function launch(): void {
     const startedAt = performance.now()
-    const started = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), entry, ...args], {
+    const started = spawn(process.execPath, [...args], {
       env: { ...environment, FORCE_COLOR: '0' },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
@@ -45,7 +44,7 @@ export function superviseProcess(spec: ProcessSpec): SupervisedProcess {
       if (child === started) child = null
       if (isStopping || !isWanted()) return
       quickDeaths = performance.now() - startedAt < 10_000 ? quickDeaths + 1 : 0
-      const delay = Math.min(5_000, 100 * 2 ** quickDeaths)
+      const delay = backoffMs(quickDeaths + 1, { firstMs: 100, maxMs: 5_000, jitter: [1, 1] })
       write(`${name.padEnd(6)} ended (${signal ?? code}); starting it again`)
       comingBack = setTimeout(launch, delay)
     })

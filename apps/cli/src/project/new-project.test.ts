@@ -11,22 +11,25 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-test('a project has an agent, a test, a README and the two commands', () => {
+test('a project has an agent, a test, a README, its commands, and what deploys it', () => {
   const files = createProject(join(folder, 'deep', 'My Agents!'))
-  expect(files).toEqual(['.gitignore', 'README.md', 'agents.test.ts', 'agents.ts', 'package.json', 'tsconfig.json'])
+  expect(files).toEqual([
+    ...['.dockerignore', '.env.example', '.gitignore', 'Dockerfile', 'README.md', 'agents.test.ts', 'agents.ts'],
+    ...['docker-compose.yml', 'ops/postgres/roles.sql', 'package.json', 'scripts/make-env.sh', 'tsconfig.json'],
+  ])
   const manifest = JSON.parse(readFileSync(join(folder, 'deep/My Agents!/package.json'), 'utf8'))
   expect(manifest.name).toBe('my-agents')
-  expect(Object.keys(manifest.scripts)).toEqual(['start', 'test'])
+  expect(Object.keys(manifest.scripts)).toEqual(['start', 'test', 'check', 'build'])
 })
 
 test('its dependencies are links to this checkout, and no file knows where on the machine it lies', () => {
-  createProject(folder)
+  const createdFiles = createProject(folder)
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  for (const [name, link] of Object.entries<string>(manifest.dependencies)) {
+  for (const [name, link] of Object.entries<string>({ ...manifest.dependencies, ...manifest.devDependencies })) {
     expect(link).toMatch(/^file:\.\.\//)
     expect(JSON.parse(readFileSync(resolve(folder, link.slice('file:'.length), 'package.json'), 'utf8')).name).toBe(name)
   }
-  for (const file of readdirSync(folder)) {
+  for (const file of createdFiles) {
     const text = readFileSync(join(folder, file), 'utf8')
     expect(text).not.toContain('{{')
     expect(text).not.toMatch(new RegExp(`(?<![./\\w])${root.slice(0, -1)}`))

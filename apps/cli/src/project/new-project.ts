@@ -1,50 +1,98 @@
 /**
- * A project of somebody's own: an agent, a test and a README, linked to the packages of this checkout.
+ * A new project: an agent, a test, a README, and what runs it in production.
  *
- * Every path in it is relative, so it can be committed, and it installs without a network.
+ * Made by the published package, it depends on versions. Made by a checkout, it is linked to the packages of that checkout by relative paths, so it can be
+ * committed and installs without a network.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
-import { basename, join, relative, resolve, sep } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { root } from '../platform/programs.ts'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve, sep } from 'node:path'
+import { isCheckout, root } from '../platform/programs.ts'
 
-const templates = fileURLToPath(new URL('../../template/', import.meta.url))
-const packages = {
+const templates = `${root}apps/cli/template`
+
+/** Where each dependency lies in a checkout. zod is the one that schemas of tools are made with. */
+const dependencies = {
   '@rivulet/agent': 'packages/agent',
-  '@rivulet/cli': 'apps/cli',
   '@rivulet/client': 'packages/client',
   '@rivulet/worker': 'packages/worker',
-  // The one that schemas of tools are made with.
   zod: 'node_modules/zod',
 }
+const devDependencies = { '@types/node': 'node_modules/@types/node', rivulet: 'apps/cli', typescript: 'node_modules/typescript' }
 
-/** Answers the names of the files. Throws, and writes nothing, when something is in the folder already. */
+/** The same as in a checkout: a project is deployed like the platform itself. */
+const copied = ['docker-compose.yml', 'ops/postgres/roles.sql', 'scripts/make-env.sh', '.env.example']
+
+/** What npm would leave out of a package under its own name. */
+const renamed: Record<string, string> = { gitignore: '.gitignore', dockerignore: '.dockerignore' }
+
+/** Returns the names of the files. Throws, and writes nothing, if the folder is not empty. */
 export function createProject(folder: string): string[] {
   const occupant = existsSync(folder) ? readdirSync(folder).find(name => name !== '.git') : undefined
   if (occupant !== undefined) throw new Error(`${folder} is not empty: it has ${occupant}`)
   mkdirSync(folder, { recursive: true })
   const name = nameOf(folder)
-  const rivulet = relative(realpathSync(folder), realpathSync(root)).split(sep).join('/')
-  const files = new Map([['package.json', `${JSON.stringify(manifestOf(name, rivulet), null, 2)}\n`]])
+  const checkout = isCheckout ? relative(realpathSync(folder), realpathSync(root)).split(sep).join('/') : null
+  const files = new Map(
+    [
+      ['package.json', manifestOf(name, checkout)],
+      ['tsconfig.json', compilerOptionsFor(checkout)],
+    ].map(([file, content]) => [file as string, `${JSON.stringify(content, null, 2)}\n`]),
+  )
   for (const template of readdirSync(templates)) {
-    const text = readFileSync(join(templates, template), 'utf8')
-      .replaceAll('{{name}}', () => name)
-      .replaceAll('{{rivulet}}', () => rivulet)
-    files.set(template.replace(/\.template$/, '').replace(/^gitignore$/, '.gitignore'), text)
+    const text = readFileSync(join(templates, template), 'utf8').replaceAll('{{name}}', () => name)
+    const file = template.replace(/\.template$/, '')
+    files.set(renamed[file] ?? file, text)
   }
   for (const [file, text] of files) writeFileSync(join(folder, file), text)
-  return Array.from(files.keys()).sort()
+  for (const file of copied) {
+    mkdirSync(join(folder, dirname(file)), { recursive: true })
+    cpSync(join(root, file), join(folder, file))
+  }
+  return [...files.keys(), ...copied].sort()
 }
 
-function manifestOf(name: string, rivulet: string): object {
+function manifestOf(name: string, checkout: string | null): object {
   return {
     name,
     version: '0.0.0',
     private: true,
     type: 'module',
-    scripts: { start: 'rivulet dev agents.ts', test: 'node --import @rivulet/cli/typescript --test agents.test.ts' },
-    dependencies: Object.fromEntries(Object.entries(packages).map(([dependency, path]) => [dependency, `file:${rivulet}/${path}`])),
+    scripts: {
+      start: 'rivulet dev agents.ts',
+      test: 'node --import rivulet/typescript --test agents.test.ts',
+      check: 'tsc',
+      build: 'rivulet build agents.ts',
+    },
+    dependencies: specsOf(dependencies, checkout),
+    devDependencies: specsOf(devDependencies, checkout),
   }
+}
+
+function specsOf(paths: Record<string, string>, checkout: string | null): Record<string, string> {
+  const versions = checkout === null ? publishedVersions() : {}
+  return Object.fromEntries(
+    Object.entries(paths).map(([name, path]) => [name, checkout === null ? (versions[name] ?? '*') : `file:${checkout}/${path}`]),
+  )
+}
+
+/** Our own packages have one version; the package notes which versions of others it was built with. */
+function publishedVersions(): Record<string, string> {
+  const { version, projectVersions } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as {
+    version: string
+    projectVersions: Record<string, string>
+  }
+  const own = [...Object.keys(dependencies), ...Object.keys(devDependencies)].filter(name => /^(@rivulet\/|rivulet$)/.test(name))
+  return { ...projectVersions, ...Object.fromEntries(own.map(name => [name, `^${version}`])) }
+}
+
+/** Links lead to sources, which are checked by the rules of their own checkout. */
+function compilerOptionsFor(checkout: string | null): object {
+  const shared = { include: ['*.ts'], exclude: ['node_modules', 'dist'] }
+  if (checkout !== null) {
+    return { extends: `${checkout}/tsconfig.json`, compilerOptions: { typeRoots: [`${checkout}/node_modules/@types`] }, ...shared }
+  }
+  const modules = { target: 'ES2023', module: 'NodeNext', moduleResolution: 'NodeNext', verbatimModuleSyntax: true }
+  return { compilerOptions: { ...modules, strict: true, noUncheckedIndexedAccess: true, noEmit: true, types: ['node'] }, ...shared }
 }
 
 /** What npm takes for a name. */

@@ -1,4 +1,4 @@
-/** A platform for the tests of a project: real engines, API and worker on a free port, with data in a folder that goes away with it. */
+/** A platform for the tests of a project: real engines, API and worker on a free port, with data in a temporary folder. */
 
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
@@ -31,7 +31,7 @@ export async function startTestPlatform({ agentFiles, environment, readyMs = 60_
   const impatience = setTimeout(() => void stop(), readyMs)
   const agent = await platform.ready
   clearTimeout(impatience)
-  if (agent === null) throw new Error(`No agent was there after ${readyMs} ms:\n${lines.slice(-30).join('\n')}`)
+  if (agent === null) throw new Error(`No agent was ready after ${readyMs} ms:\n${lines.slice(-30).join('\n')}`)
   return { url: platform.url, stop }
 
   async function start(): Promise<Platform> {

@@ -12,7 +12,7 @@ export async function readRawEvents(
   const query = new URLSearchParams({ ...(after === undefined ? { from: 'start' } : { after }), ...(follow && { follow: 'true' }) })
   const headers = { accept: 'text/event-stream', ...(key !== undefined && { authorization: `Bearer ${key}` }) }
   const response = await fetch(`${url}/v1/tasks/${task}/events?${query}`, { headers, signal })
-  if (!response.ok) throw new Error(`The server answered ${response.status}`)
+  if (!response.ok) throw new Error(`The server returned ${response.status}`)
   const decoder = new TextDecoder()
   for await (const bytes of response.body ?? []) await write(decoder.decode(bytes, { stream: true }))
 }

@@ -3,6 +3,6 @@ import { InvalidArgumentError } from 'commander'
 
 export function parseTaskId(text: string): string {
   if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text))
-    throw new InvalidArgumentError('The id of a task is a UUID, as rivulet tasks lists it.')
+    throw new InvalidArgumentError('The id of a task must be a UUID; rivulet tasks lists the ids.')
   return text.toLowerCase()
 }

@@ -1,9 +1,9 @@
 /**
- * A task told from its beginning: every event once, and how the task stands after it, by the protocol's own fold. What a snapshot leaves out is
- * read from the stored messages.
+ * A task from its beginning: every event once, with the state of the task after it, by the protocol's fold. Messages that a snapshot leaves out
+ * are read from the stored messages.
  */
 import { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent, type TaskHandle } from '@rivulet/client'
-import { applyEvent, emptyState, messagesOf, restoreState, type TaskState } from '@rivulet/protocol'
+import { applyOrSkip, emptyState, messagesOf, restoreState, type TaskState } from '@rivulet/protocol'
 import { readMessages } from './all-messages.ts'
 import type { Story } from './transcript.ts'
 
@@ -33,9 +33,9 @@ async function wholeState(
 }
 
 function stateAfter(state: TaskState, event: TaskEvent): TaskState {
-  return isLogged(event) ? applyEvent(state, plain(event), event.cursor) : state
+  return isLogged(event) ? applyOrSkip(state, plain(event), event.cursor) : state
 }
 
-function plain({ cursor: _, ...event }: LoggedEvent): Parameters<typeof applyEvent>[1] {
+function plain({ cursor: _, ...event }: LoggedEvent): Parameters<typeof applyOrSkip>[1] {
   return event
 }

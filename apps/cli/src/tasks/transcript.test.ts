@@ -146,7 +146,7 @@ describe('a turn that is tried again', () => {
   })
 })
 
-test('who begins later is told what is new, also of a message that is half-way', () => {
+test('a transcript that begins later prints what is new, also of a message that is half-way', () => {
   const { transcript, said } = made()
   transcript.skip(story([closed(0, text('old')), open(1, text('ha'))]))
   transcript.show(story([closed(0, text('old')), open(1, text('half'))]))

@@ -1,9 +1,9 @@
 /**
- * A task as it is read in a terminal: messages in the order of their indexes, each as it grows.
+ * A task as a terminal shows it: messages in the order of their indexes, each as it grows.
  *
- * It is told how the task stands, as often as it likes, and writes what is new; so it does not matter whether that came word by word or in
- * a snapshot. A message is begun only when those before it are closed: what several say at once is read one after the other. What was written
- * stays; when a turn is tried again, a line says so and its messages are written anew.
+ * It gets the state of the task, any number of times, and prints what is new; so it does not matter whether that came delta by delta or in a
+ * snapshot. A message begins only when those before it are closed, because a terminal has one column. Printed text stays; when a turn is
+ * retried, a line shows that, and its messages are printed again.
  */
 import type { Message, TaskStatus } from '@rivulet/client'
 import { cleanLine, createTextCleaner, type TextCleaner } from '../terminal/clean-text.ts'

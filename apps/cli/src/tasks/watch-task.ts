@@ -1,6 +1,6 @@
-/** Writes a task to the terminal while it runs, and tells how it ended. */
+/** Prints a task to the terminal while it runs, and its outcome. */
 import { type Cursor, compareCursors, type OutcomeStatus, type TaskHandle, type TaskStatus } from '@rivulet/client'
-import type { Failure, TaskState, TurnFailure } from '@rivulet/protocol'
+import type { Failure, StreamFormat, TaskState, TurnFailure } from '@rivulet/protocol'
 import type { Context } from '../context.ts'
 import { cleanLine } from '../terminal/clean-text.ts'
 import { formatDuration } from '../terminal/duration.ts'
@@ -31,7 +31,7 @@ export async function watchTask(task: TaskHandle, { signal, after, follow = fals
   } finally {
     transcript.end()
   }
-  if (!last) throw new Error(`Nothing was told of task ${task.id}`)
+  if (!last) throw new Error(`The stream of task ${task.id} ended without a turn`)
   return last
 }
 
@@ -51,6 +51,23 @@ export async function printEvents(
     if (!signal.aborted) throw error
   }
   return status
+}
+
+/** The same in another format: every chunk of it as a line of JSON. */
+export async function printChunks(
+  task: TaskHandle,
+  format: StreamFormat,
+  { out, signal, after, follow }: { out: Context['out']; signal: AbortSignal; after?: Cursor | undefined; follow: boolean },
+): Promise<void> {
+  try {
+    for await (const { event, data } of task.chunks(format, { signal, follow, ...(after !== undefined && { after }) })) {
+      if (event !== null) continue
+      out.write(toJsonLine(data))
+      await out.flush()
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
 }
 
 /** How the last turn ended, in a line; a failure says why, in full where the caller may know it. */

@@ -1,8 +1,8 @@
 /**
- * What an agent says, made harmless for a terminal: escape sequences, control characters and marks that reorder text are left out; line breaks
- * and tabs stay. Text that comes in pieces is cleaned as if it came at once, so a sequence that is cut in two gets through no better.
+ * Makes the text of an agent harmless for a terminal: removes escape sequences, control characters and marks that reorder text, and keeps line
+ * breaks and tabs. Text in pieces is cleaned like the whole text, so a sequence that is cut in two is removed too.
  *
- * A sequence that is never closed takes away the rest of its line, and no more.
+ * A sequence that is never closed removes the rest of its line, and no more.
  */
 export type TextCleaner = (piece: string) => string
 

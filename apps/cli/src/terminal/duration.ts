@@ -1,4 +1,4 @@
-/** Lengths of time for people: as exact as it helps, and no longer than eight characters. */
+/** Formats durations for people: as exact as useful, at most eight characters. */
 const second = 1_000
 const minute = 60 * second
 const hour = 60 * minute

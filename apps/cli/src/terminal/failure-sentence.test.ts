@@ -5,12 +5,12 @@ import { sentenceOf } from './failure-sentence.ts'
 const url = 'http://127.0.0.1:1'
 const refused = new TypeError('fetch failed', { cause: Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }) })
 
-test('nobody there: how to start one', () => {
+test('no server: how to start one', () => {
   const error = new RivuletError('unreachable', 'No answer', { cause: refused })
   expect(sentenceOf(error, url)).toBe('No Rivulet at http://127.0.0.1:1: start one with npm start')
 })
 
-test('somebody there who does not answer is another matter', () => {
+test('a server that does not respond gives another sentence', () => {
   expect(sentenceOf(new RivuletError('unreachable', 'No answer within 30000 ms'), url)).toBe(
     'No answer within 30000 ms (http://127.0.0.1:1)',
   )

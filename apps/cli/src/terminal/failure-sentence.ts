@@ -1,4 +1,4 @@
-/** Whatever went wrong, in one sentence for people. */
+/** Describes any error in one sentence for people. */
 import { RivuletError } from '@rivulet/client'
 import { cleanLine } from './clean-text.ts'
 
@@ -14,7 +14,7 @@ function sentenceOfAnswer(error: RivuletError, url: string): string {
       if (isRefused(error)) return `No Rivulet at ${url}: start one with npm start`
       return error.message.includes(url) ? error.message : `${error.message} (${url})`
     case 'unauthorized':
-      return `Rivulet at ${url} asks for a key: give it with --key or RIVULET_KEY`
+      return `Rivulet at ${url} requires a key: set --key or RIVULET_KEY`
     default:
       return details ? `${error.message}: ${details}` : error.message
   }

@@ -1,4 +1,4 @@
-/** A value as one line of JSON in which everything that a terminal could obey is spelled out, so that it is safe to look at, too. */
+/** Formats a value as one line of JSON in which everything that a terminal could interpret is escaped. */
 export function toJsonLine(value: unknown): string {
   const text = JSON.stringify(value)
   return `${text.replaceAll(/[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu, spellOut)}\n`

@@ -38,7 +38,7 @@ test('a line that ends within a color has ended', () => {
   expect(written()).toBe(`${esc}[2ma\n${esc}[22m${esc}[2mb${esc}[22m\n`)
 })
 
-test('flushing waits for a reader that is slow, and for nobody else', async () => {
+test('flushing waits only for a slow reader', async () => {
   let isTaken = false
   const slow = {
     writableLength: 1,

@@ -1,8 +1,8 @@
 /**
- * Writing to a terminal, a file or a pipe.
+ * Writes to a terminal, a file or a pipe.
  *
- * In a terminal a status line may stand below what was written: it is taken away before anything is written and comes back after it, so that
- * nobody else needs to know of it. It is there only while the cursor is at the start of a line.
+ * On a terminal, a status line may be shown below the output: the pen removes it before each write and shows it again afterwards, so that no
+ * other code needs to know of it. It is shown only while the cursor is at the start of a line.
  */
 import { stripVTControlCharacters, styleText } from 'node:util'
 import { fitLine } from './text-width.ts'
@@ -10,11 +10,11 @@ import { fitLine } from './text-width.ts'
 export type Style = Parameters<typeof styleText>[0]
 
 export type Pen = {
-  /** Whether somebody looks on who sees a status line. */
+  /** Whether the output is a terminal, which can show a status line. */
   isInteractive: boolean
   columns(): number
   write(text: string): void
-  /** Resolves when whoever reads has taken what was written: a pipe may be slow, and what waits for it is memory. */
+  /** Resolves when the reader has read the output, because a slow pipe would otherwise fill memory. */
   flush(): Promise<void>
   /** Ends a line that was begun. */
   freshLine(): void

@@ -1,4 +1,4 @@
-/** Rows of text in columns, each as wide as its widest cell. The last column is left as it is. */
+/** Formats rows of text in columns, each as wide as its widest cell. The last column is not padded. */
 import { cleanLine } from './clean-text.ts'
 import { widthOf } from './text-width.ts'
 

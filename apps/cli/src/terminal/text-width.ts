@@ -1,4 +1,4 @@
-/** How many columns of a terminal a text takes: nearly right for every script, and never too little by more than a joined emoji. */
+/** The width of a text in terminal columns: nearly right for every script, and never too small by more than a joined emoji. */
 export function widthOf(text: string): number {
   let width = 0
   for (const char of text) width += widthOfChar(char)

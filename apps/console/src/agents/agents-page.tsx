@@ -58,7 +58,7 @@ export function AgentsPage() {
               ))}
             </tbody>
           </table>
-          {agents.length === 0 && !error && <p className="px-4 py-8 text-center text-soft">No worker has introduced itself yet.</p>}
+          {agents.length === 0 && !error && <p className="px-4 py-8 text-center text-soft">No worker has registered yet.</p>}
         </div>
       </div>
     </div>

@@ -4,7 +4,7 @@
  * It holds a limited number of entries. What is dropped at its beginning is folded into `base`, so that every prefix that can still be chosen
  * has the same fold as before.
  */
-import { applyEvent, emptyState, isLogged, restoreState, type TaskEvent, type TaskState } from '@rivulet/client'
+import { applyOrSkip, emptyState, isLogged, restoreState, type TaskEvent, type TaskState } from '@rivulet/client'
 
 export type Entry = {
   /** Unique, and growing by one. */
@@ -62,11 +62,7 @@ function fold(from: TaskState, entries: readonly Entry[]): TaskState {
       return restoreState(event.cursor, { status: task.status, turns, messages, messagesFrom })
     }
     if (!isLogged(event)) return state
-    try {
-      return applyEvent(state, event, event.cursor)
-    } catch {
-      // Something was lost here; the client has asked for a snapshot, which follows.
-      return state
-    }
+    // Where something was lost, the client has requested a snapshot, which follows.
+    return applyOrSkip(state, event, event.cursor)
   }, from)
 }

@@ -45,14 +45,14 @@ export function Composer({ ref, isBusy, isJson, setJson, send }: ComposerProps) 
             </label>
             {isBusy && (
               <label className="flex min-w-0 items-center gap-1">
-                <span className="max-sm:sr-only">While it works:</span>
+                <span className="max-sm:sr-only">While the agent works:</span>
                 <select
                   value={ifBusy}
                   onChange={event => setIfBusy(event.target.value as IfBusy)}
                   className="min-w-0 rounded-md border border-line bg-panel px-1.5 py-1"
                 >
-                  <option value="queue">wait in line</option>
-                  <option value="interrupt">interrupt it</option>
+                  <option value="queue">queue the message</option>
+                  <option value="interrupt">interrupt the agent</option>
                   <option value="reject">send only if idle</option>
                 </select>
               </label>

@@ -51,7 +51,7 @@ export function TaskPage({ id }: { id: string }) {
         <Transcript
           task={id}
           {...(past ? { ...past, earlier: noEarlier, superseded: [] } : { messages, turns, earlier, superseded })}
-          placeholder={<p className="text-soft">{status ? 'Nothing has been said yet.' : 'Loading …'}</p>}
+          placeholder={<p className="text-soft">{status ? 'No messages yet.' : 'Loading …'}</p>}
         />
         {past ? (
           <p role="status" className="border-t border-line bg-warn-well px-6 py-3 text-center text-[13px] text-warn">

@@ -99,7 +99,7 @@ export function NewTaskDialog({ agents, onClose }: { agents: readonly Agent[]; o
 }
 
 function noteOf({ description, workers }: Agent): string {
-  return `${description ? `${description}. ` : ''}${workers > 0 ? '' : 'No worker is there now: the task waits for one.'}`
+  return `${description ? `${description}. ` : ''}${workers > 0 ? '' : 'No worker is running now; the task waits for one.'}`
 }
 
 function Field({ label, note, children }: { label: string; note?: string | undefined; children: ReactNode }) {

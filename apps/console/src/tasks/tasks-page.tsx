@@ -147,7 +147,7 @@ function Choice({
 function NoTasks({ hasFilter, onCreate }: { hasFilter: boolean; onCreate: () => void }) {
   return (
     <div className="grid place-items-center px-6 py-20 text-center">
-      <p className="text-base font-medium">{hasFilter ? 'No task is like that' : 'No tasks yet'}</p>
+      <p className="text-base font-medium">{hasFilter ? 'No task matches the filters' : 'No tasks yet'}</p>
       {!hasFilter && (
         <>
           <p className="mt-1 max-w-sm text-soft">

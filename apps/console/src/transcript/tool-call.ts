@@ -13,7 +13,8 @@ export function callStateOf(request: Message | null, response: Message | null): 
   const nothing = { startedAt: null, tookMs: null, problem: null }
   if (!response) {
     if (request?.status === 'streaming') return { ...nothing, phase: 'asking' }
-    if (request?.status === 'failed') return { ...nothing, phase: 'failed', problem: request.error?.message ?? 'The arguments broke off' }
+    if (request?.status === 'failed')
+      return { ...nothing, phase: 'failed', problem: request.error?.message ?? 'The arguments are incomplete' }
     return { ...nothing, phase: request?.status === 'aborted' ? 'stopped' : 'waiting' }
   }
   const startedAt = Date.parse(response.createdAt)

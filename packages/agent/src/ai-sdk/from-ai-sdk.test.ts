@@ -7,7 +7,7 @@ type Part = { type: string; [field: string]: unknown }
 
 const usage = { inputTokens: 10, outputTokens: 4, totalTokens: 14, outputTokenDetails: { reasoningTokens: 2 } }
 
-test('[item 115] text and reasoning are messages that grow, and the last one carries stop reason and usage', async () => {
+test('text and reasoning are messages that grow, and the last one carries stop reason and usage', async () => {
   const { updates, messages } = await collect([
     { type: 'start' },
     { type: 'start-step', request: {}, warnings: [] },

@@ -6,7 +6,7 @@ import { scriptedModel } from '../scripted/scripted-model.ts'
 import { channelReporter } from './channel-reporter.ts'
 import { runAgent } from './run-agent.ts'
 
-test('[item 31] a slow reader gets every update in order, and the run does not wait for it', async () => {
+test('a slow reader gets every update in order, and the run does not wait for it', async () => {
   const reporter = channelReporter()
   const { updates } = await collect(
     runAgent({ model: scriptedModel(['A long answer, in many pieces.']), messages: [user('go')], observers: [reporter] }),
@@ -19,7 +19,7 @@ test('[item 31] a slow reader gets every update in order, and the run does not w
   expect(late).toEqual(updates)
 })
 
-test('[B53] a reader that stops early does not affect the run', async () => {
+test('a reader that stops early does not affect the run', async () => {
   const reporter = channelReporter()
   reporter.update?.(delta(0, 'a'))
   for await (const _ of reporter) break

@@ -13,7 +13,7 @@ import { runAgent } from './run-agent.ts'
 const tick = defineTool({ name: 'tick', description: '', input: z.object({}), run: () => 'tock' })
 
 describe('observers', () => {
-  test('[item 25] [item 26] [item 27] [item 28] are called in list order with every update, before any reader receives it', async () => {
+  test('are called in list order with every update, before any reader receives it', async () => {
     const calls: string[] = []
     const seen: Update[] = []
     const second = (update: Update) => {
@@ -30,7 +30,7 @@ describe('observers', () => {
     expect(calls).toEqual(seen.flatMap(({ type }) => [`first ${type}`, `second ${type}`]))
   })
 
-  test('[item 126] all receive the same updates', async () => {
+  test('all receive the same updates', async () => {
     const one: Update[] = []
     const two: Update[] = []
     const { updates } = await collect(watched([update => one.push(update), { update: update => two.push(update) }]))
@@ -38,7 +38,7 @@ describe('observers', () => {
     expect(two).toEqual(updates)
   })
 
-  test('[item 30] [B51] cannot change an update or a message', async () => {
+  test('cannot change an update or a message', async () => {
     const refused: unknown[] = []
     const meddle = (value: object, change: object) => {
       try {
@@ -61,7 +61,7 @@ describe('observers', () => {
     expect(result?.text).toBe('Done.')
   })
 
-  test('[B54] can receive each whole message once, when it closes', async () => {
+  test('can receive each whole message once, when it closes', async () => {
     const messages: SpokenMessage[] = []
     const { result } = await collect(watched([{ message: message => messages.push(message) }]))
     expect(messages).toEqual(result?.messages)
@@ -75,7 +75,7 @@ describe('observers', () => {
   })
 })
 
-describe('[B53] an observer that fails', () => {
+describe('an observer that fails', () => {
   const failing: Observer = {
     update: update => {
       if (update.type === 'done') throw new Error(`no ${update.index}`)

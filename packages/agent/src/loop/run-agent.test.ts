@@ -17,13 +17,13 @@ const broken = tool('broken', () => Promise.reject(new Error('it broke')))
 const wild = tool('wild', () => Promise.reject(Object.create(null)))
 
 describe('the loop', () => {
-  test('[item 75] [item 79] [item 85] ends with the response when the model requests no tool', async () => {
+  test('ends with the response when the model requests no tool', async () => {
     const { updates, result } = await run(['The answer.'])
     expect(lines(updates)).toEqual(['0 start text', '0 text The answer.', '0 done stop'])
     expect(result).toMatchObject({ text: 'The answer.', stopReason: 'stop', steps: 1, toolCalls: [] })
   })
 
-  test('[item 80] [item 136] runs the requested tools, and calls the model again with their results', async () => {
+  test('runs the requested tools, and calls the model again with their results', async () => {
     const requests: ModelRequest[] = []
     const { updates, result } = await run(
       [
@@ -65,7 +65,7 @@ describe('the loop', () => {
     }
   })
 
-  test('[item 82] [item 85] returns messages that continue the conversation', async () => {
+  test('returns messages that continue the conversation', async () => {
     const model = scriptedModel([
       'first',
       ({ messages }) => messages.map(({ content }) => (content.type === 'text' ? content.text : '')).join('|'),
@@ -76,7 +76,7 @@ describe('the loop', () => {
     expect(again.text).toBe('one|first|two')
   })
 
-  test('[item 1] [item 32] [item 44] returns the messages that a log would fold from its updates', async () => {
+  test('returns the messages that a log would fold from its updates', async () => {
     const { updates, result } = await run([[say('a'), call('echo', { value: 'x' }), call('broken')], [think('b')], 'never'], {
       tools: [echo, broken],
     })
@@ -85,7 +85,7 @@ describe('the loop', () => {
     )
   })
 
-  test('[B21] returns the usage as the sum of its steps', async () => {
+  test('returns the usage as the sum of its steps', async () => {
     const usage = { inputTokens: 5, outputTokens: 2 }
     const more = { ...usage, constructor: 1 } as unknown as Usage
     const { result } = await run(
@@ -99,7 +99,7 @@ describe('the loop', () => {
     expect(result?.messages.flatMap(message => (message.usage ? [message.usage] : []))).toEqual([usage, more])
   })
 
-  test('[B47] fails after maxSteps, with an error that keeps the partial result', async () => {
+  test('fails after maxSteps, with an error that keeps the partial result', async () => {
     const { error, updates } = await run(() => [call('echo', { value: 1 })], { tools: [echo], maxSteps: 3 })
     expect(error).toBeInstanceOf(AgentError)
     expect(error).toMatchObject({ message: 'The model still requested tools after 3 steps (maxSteps)', partial: { steps: 3 } })
@@ -116,7 +116,7 @@ describe('the loop', () => {
     expect(choices).toEqual(['required', undefined])
   })
 
-  test('[item 87] lets concurrent runs share one model and one set of tools', async () => {
+  test('lets concurrent runs share one model and one set of tools', async () => {
     const model = scriptedModel(({ messages }) => {
       const asked = messages.flatMap(({ author, content }) => (author === 'user' && content.type === 'text' ? [content.text] : [])).join()
       const last = messages.at(-1)?.content
@@ -134,7 +134,7 @@ describe('the loop', () => {
 })
 
 describe('a tool', () => {
-  test('[item 20] [item 130] [B41] runs only when the response that requests it is complete, and after its message was started', async () => {
+  test('runs only when the response that requests it is complete, and after its message was started', async () => {
     const seen: Update[] = []
     let before: string[] = []
     const spy = tool('spy', () => {
@@ -153,7 +153,7 @@ describe('a tool', () => {
     ])
   })
 
-  test('[item 114] [B42] can show progress until it has returned, and not after', async () => {
+  test('can show progress until it has returned, and not after', async () => {
     let late: (() => void) | undefined
     const slow = tool('slow', (_, { progress }) => {
       progress('one ')
@@ -187,11 +187,11 @@ describe('a tool', () => {
   })
 
   test.each([
-    ['[B40] that does not exist', call('nothing'), 'Unknown tool: nothing. Available tools: echo, broken, wild, typed.'],
-    ['[B40] that throws', call('broken'), 'it broke'],
-    ['[B40] that throws a value without text', call('wild'), 'The thrown value cannot be converted to text'],
-    ['[B40] whose arguments do not match its schema', call('typed', { n: 'x' }), expect.stringContaining('expected number')],
-    ['[item 55] [B40] whose arguments are not JSON', callText('echo', '{"value":'), 'Not run: the arguments are not valid JSON: {"value":'],
+    ['that does not exist', call('nothing'), 'Unknown tool: nothing. Available tools: echo, broken, wild, typed.'],
+    ['that throws', call('broken'), 'it broke'],
+    ['that throws a value without text', call('wild'), 'The thrown value cannot be converted to text'],
+    ['whose arguments do not match its schema', call('typed', { n: 'x' }), expect.stringContaining('expected number')],
+    ['whose arguments are not JSON', callText('echo', '{"value":'), 'Not run: the arguments are not valid JSON: {"value":'],
   ])('%s gets an error response, and the loop continues', async (_, asked, reason) => {
     let ran = 0
     const typed = defineTool({ name: 'typed', description: '', input: z.object({ n: z.number() }), run: () => (ran += 1) })
@@ -203,7 +203,7 @@ describe('a tool', () => {
     expect(ran).toBe(0)
   })
 
-  test('[item 55] call whose arguments are not JSON is sent to the model with its error', async () => {
+  test('call whose arguments are not JSON is sent to the model with its error', async () => {
     let shown: ModelRequest['messages'] = []
     const capture = ({ messages }: ModelRequest) => {
       shown = messages.slice(1)
@@ -226,7 +226,7 @@ describe('a tool', () => {
     ])
   })
 
-  test('[B39] does not run for a response that was cut off, even when its arguments parse', async () => {
+  test('does not run for a response that was cut off, even when its arguments parse', async () => {
     let ran = 0
     const count = tool('count', () => (ran += 1))
     const cut = { parts: [call('count', { value: 1 }), callText('count', '{"val')], stopReason: 'length' as const }
@@ -236,15 +236,15 @@ describe('a tool', () => {
     expect(result).toMatchObject({ text: 'ok', steps: 3 })
   })
 
-  test.each(['content_filter', 'other'] as const)('[item 136] does not run after %s, and the run ends', async stopReason => {
+  test.each(['content_filter', 'other'] as const)('does not run after %s, and the run ends', async stopReason => {
     const { result } = await run([{ parts: [call('echo')], stopReason }], { tools: [echo] })
     expect(result).toMatchObject({ stopReason, steps: 1 })
     expect(responsesOf(result)).toMatchObject([{ isError: true }])
   })
 })
 
-describe('[B43] several calls', () => {
-  test('[item 142] run in parallel, and their responses keep the order of the calls', async () => {
+describe('several calls', () => {
+  test('run in parallel, and their responses keep the order of the calls', async () => {
     let release: () => void = () => {}
     const second = new Promise<void>(resolve => (release = resolve))
     const first = tool('first', async (_, { progress }) => {
@@ -269,7 +269,7 @@ describe('[B43] several calls', () => {
     expect(responsesOf(result).map(({ callId }) => callId)).toEqual(['a', 'b'])
   })
 
-  test('[B52] do not add their listeners to one shared signal', async () => {
+  test('do not add their listeners to one shared signal', async () => {
     const warnings: Error[] = []
     const note = (warning: Error) => warnings.push(warning)
     process.on('warning', note)
@@ -303,8 +303,8 @@ describe('[B43] several calls', () => {
   })
 })
 
-describe('[B44] an abort', () => {
-  test('[item 137] [item 141] reaches the tools, and every call gets exactly one response', async () => {
+describe('an abort', () => {
+  test('reaches the tools, and every call gets exactly one response', async () => {
     const abort = new AbortController()
     const signals: AbortSignal[] = []
     const hanging = tool('hanging', (_, { signal }) => {
@@ -352,7 +352,7 @@ describe('[B44] an abort', () => {
     expect(responsesOf(result).slice(1)).toMatchObject([{ isError: true }, { isError: true }])
   })
 
-  test('[item 139] [B45] within the response keeps the partial output, and gives an error response to the incomplete call', async () => {
+  test('within the response keeps the partial output, and gives an error response to the incomplete call', async () => {
     const abort = new AbortController()
     const stream = runAgent({
       model: scriptedModel([[say('Half'), callText('echo', `"${'x'.repeat(10_000)}"`, 'a')]]),
@@ -374,7 +374,7 @@ describe('[B44] an abort', () => {
     ])
   })
 
-  test('[B46] before the start makes no request, and gives an empty aborted message', async () => {
+  test('before the start makes no request, and gives an empty aborted message', async () => {
     const model = scriptedModel(['never'])
     const { updates, result } = await collect(runAgent({ model, messages: [user('go')], signal: AbortSignal.abort() }))
     expect(lines(updates)).toEqual(['0 start text', '0 done aborted aborted'])
@@ -398,7 +398,7 @@ describe('[B44] an abort', () => {
     expect(lines(updates).at(-1)).toBe('0 done aborted aborted')
   })
 
-  test('[B52] happens when the only reader stops early', async () => {
+  test('happens when the only reader stops early', async () => {
     let signal: AbortSignal | undefined
     const hanging = tool('hanging', (_, context) => {
       signal = context.signal

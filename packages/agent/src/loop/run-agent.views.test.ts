@@ -23,7 +23,7 @@ const read = defineTool({
 })
 
 describe('a run through the coding-agent view', () => {
-  test('[item 123] [item 145] that reads a file gives exactly the documented events', async () => {
+  test('that reads a file gives exactly the documented events', async () => {
     const first = sse(
       chunk({ content: 'Let me check the configuration file first.' }),
       callChunk({ index: 0, id: 'call-1', function: { name: 'read', arguments: '{"path":' } }),
@@ -57,7 +57,7 @@ describe('a run through the coding-agent view', () => {
     })
   })
 
-  test('[item 131] [item 132] [item 133] [item 135] [item 142] keeps the order of events of each call, also among parallel calls', async () => {
+  test('keeps the order of events of each call, also among parallel calls', async () => {
     const model = scriptedModel([
       [
         call('read', { path: 'long' }, 'a'),
@@ -97,7 +97,7 @@ describe('a run through the coding-agent view', () => {
     }
   })
 
-  test('[item 138] [item 139] that is aborted emits aborted and then a message with that stop reason', async () => {
+  test('that is aborted emits aborted and then a message with that stop reason', async () => {
     const abort = new AbortController()
     const run = runAgent({ model: scriptedModel([[say('Half'), wait(60_000)]]), messages: [user('go')], signal: abort.signal })
     const view = createRunEvents()

@@ -9,7 +9,7 @@ import type { HistoryMessage } from './model.ts'
 const lost = 'The call was interrupted before it had a result.'
 
 describe('every call is followed by exactly one result', () => {
-  test('[item 33] [item 37] in the order of the history', () => {
+  test('in the order of the history', () => {
     const history = [user('go'), agent(text('ok')), ask('a'), ask('b'), answer('a', 1), answer('b', { x: 2 }), agent(text('done'))]
     expect(openai(history)).toEqual([
       { role: 'user', content: 'go' },
@@ -39,7 +39,7 @@ describe('every call is followed by exactly one result', () => {
     ])
   })
 
-  test('[B44] a call without a result gets an error as its result', () => {
+  test('a call without a result gets an error as its result', () => {
     expect(openai([user('go'), ask('a'), user('and?')])).toEqual([
       { role: 'user', content: 'go' },
       { role: 'assistant', content: null, tool_calls: [call('a')] },
@@ -55,7 +55,7 @@ describe('every call is followed by exactly one result', () => {
     })
   })
 
-  test('[B44] a result without a call is dropped, and so is the second of two results', () => {
+  test('a result without a call is dropped, and so is the second of two results', () => {
     expect(openai([answer('x', 'orphan'), user('go'), ask('a'), answer('a', 'one'), answer('a', 'two')])).toEqual([
       { role: 'user', content: 'go' },
       { role: 'assistant', content: null, tool_calls: [call('a')] },
@@ -63,7 +63,7 @@ describe('every call is followed by exactly one result', () => {
     ])
   })
 
-  test('[B44] a late result is moved behind its call', () => {
+  test('a late result is moved behind its call', () => {
     expect(openai([ask('a'), user('well?'), answer('a', 'late')]).map(({ role }) => role)).toEqual(['assistant', 'tool', 'user'])
   })
 
@@ -74,7 +74,7 @@ describe('every call is followed by exactly one result', () => {
 })
 
 describe('a request leaves out', () => {
-  test('[B46] messages that were aborted, failed or are not finished', () => {
+  test('messages that were aborted, failed or are not finished', () => {
     const unfinished = (['aborted', 'failed', 'streaming'] as const).map(status => ({ ...agent(text('half')), status }))
     expect(openai([user('go'), ...unfinished, { ...ask('a'), status: 'aborted' }, answer('a', 'x'), user('again')])).toEqual([
       {
@@ -87,7 +87,7 @@ describe('a request leaves out', () => {
     ])
   })
 
-  test('[B46] empty texts, and a message that is only reasoning', () => {
+  test('empty texts, and a message that is only reasoning', () => {
     const history = [user('go'), agent(text('')), agent(reasoning([], ['hm'])), user('')]
     expect(openai(history)).toEqual([{ role: 'user', content: 'go' }])
     expect(anthropic(history)).toEqual([{ role: 'user', content: [{ type: 'text', text: 'go' }] }])
@@ -95,7 +95,7 @@ describe('a request leaves out', () => {
 })
 
 describe('a request returns to its provider', () => {
-  test('[B18] signed and redacted thinking', () => {
+  test('signed and redacted thinking', () => {
     const history = [
       user('go'),
       agent(reasoning([], ['hm']), { anthropic: { signature: 's' } }),
@@ -112,7 +112,7 @@ describe('a request returns to its provider', () => {
     })
   })
 
-  test('[B18] encrypted reasoning of a call', () => {
+  test('encrypted reasoning of a call', () => {
     const details = [{ type: 'reasoning.encrypted', id: 'a', data: 'x' }]
     expect(openai([{ ...ask('a'), metadata: { openai: { reasoningDetails: details } } }])[0]).toMatchObject({ reasoning_details: details })
   })

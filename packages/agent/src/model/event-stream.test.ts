@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { createEventStream, type EventSink } from './event-stream.ts'
 
 describe('two views of one producer', () => {
-  test('[item 127] events and result come from one run of the producer', async () => {
+  test('events and result come from one run of the producer', async () => {
     let runs = 0
     const stream = createEventStream<number, string>(async ({ emit }) => {
       runs += 1
@@ -18,12 +18,12 @@ describe('two views of one producer', () => {
     expect(runs).toBe(1)
   })
 
-  test('[item 128] the result settles without an iterator, however many events there are', async () => {
+  test('the result settles without an iterator, however many events there are', async () => {
     const stream = createEventStream(paced(10_000), { maxUnread: 10 })
     expect(await stream.result).toBe(10_000)
   })
 
-  test('[item 128] the events can be iterated without awaiting the result', async () => {
+  test('the events can be iterated without awaiting the result', async () => {
     expect(await all(createEventStream(paced(1000), { maxUnread: 10 }))).toHaveLength(1000)
   })
 
@@ -37,7 +37,7 @@ describe('two views of one producer', () => {
     expect(await all(stream.events)).toEqual([0, 1, 2])
   })
 
-  test('[B48] the result settles when the producer throws at once, and so does every iterator', async () => {
+  test('the result settles when the producer throws at once, and so does every iterator', async () => {
     const stream = createEventStream<number, void>(() => {
       throw new Error('no')
     })
@@ -46,7 +46,7 @@ describe('two views of one producer', () => {
     for (const iterated of iterators) await expect(iterated).rejects.toThrow('no')
   })
 
-  test('[B48] an iterator receives the events before a failure, then the failure', async () => {
+  test('an iterator receives the events before a failure, then the failure', async () => {
     const stream = createEventStream<number, void>(async ({ emit }) => {
       emit(1)
       throw new Error('no')
@@ -59,7 +59,7 @@ describe('two views of one producer', () => {
     expect(received).toEqual([1])
   })
 
-  test('[B48] a failure that is never awaited causes no unhandled rejection', async () => {
+  test('a failure that is never awaited causes no unhandled rejection', async () => {
     const unhandled: unknown[] = []
     const note = (reason: unknown) => unhandled.push(reason)
     process.on('unhandledRejection', note)
@@ -79,14 +79,14 @@ describe('two views of one producer', () => {
 })
 
 describe('readers', () => {
-  test('[B49] each iterator has its own position and receives every event', async () => {
+  test('each iterator has its own position and receives every event', async () => {
     const stream = createEventStream(paced(100))
     const [one, two] = await Promise.all([all(stream.events), all(stream)])
     expect(one).toEqual(two)
     expect(one).toHaveLength(100)
   })
 
-  test('[B49] a slow iterator misses no event because of a quick one', async () => {
+  test('a slow iterator misses no event because of a quick one', async () => {
     const stream = createEventStream(paced(5000), { maxUnread: 10_000 })
     const slow = stream.events[Symbol.asyncIterator]()
     expect(await slow.next()).toEqual({ done: false, value: 0 })
@@ -100,7 +100,7 @@ describe('readers', () => {
     expect(results.map(({ value }) => value)).toEqual([0, 1, 2, undefined])
   })
 
-  test('[B50] the stream drops the events that every iterator has read', async () => {
+  test('the stream drops the events that every iterator has read', async () => {
     const emitted: WeakRef<object>[] = []
     const stream = createEventStream<object, void>(async ({ emit, ready }) => {
       for (let at = 0; at < 10_000; at += 1) {
@@ -117,7 +117,7 @@ describe('readers', () => {
     expect(emitted.filter(event => event.deref()).length).toBeLessThan(3000)
   })
 
-  test('[B50] reading a long backlog takes linear time, not quadratic', async () => {
+  test('reading a long backlog takes linear time, not quadratic', async () => {
     const stream = createEventStream<number, void>(async ({ emit }) => {
       for (let at = 0; at < 300_000; at += 1) emit(at)
     })
@@ -146,7 +146,7 @@ describe('readers', () => {
     expect(await rest(iterator)).toHaveLength(95)
   })
 
-  test('[item 128] a request for the result lets the producer run ahead of a reader that has stopped', async () => {
+  test('a request for the result lets the producer run ahead of a reader that has stopped', async () => {
     const stream = createEventStream(paced(1000), { maxUnread: 10 })
     const iterator = stream[Symbol.asyncIterator]()
     await iterator.next()
@@ -156,14 +156,14 @@ describe('readers', () => {
 })
 
 describe('stopping early', () => {
-  test('[item 73] a reader that stops early does not end a stream whose result was requested', async () => {
+  test('a reader that stops early does not end a stream whose result was requested', async () => {
     const stream = createEventStream(paced(1000), { maxUnread: 10 })
     const { result } = stream
     for await (const _ of stream) break
     expect(await result).toBe(1000)
   })
 
-  test('[B52] the last reader that stops early aborts a stream whose result was not requested, and waits for its end', async () => {
+  test('the last reader that stops early aborts a stream whose result was not requested, and waits for its end', async () => {
     let hasEnded = false
     const stream = createEventStream<number, string>(async sink => {
       sink.emit(0)
@@ -177,7 +177,7 @@ describe('stopping early', () => {
     expect(await stream.result).toBe('aborted')
   })
 
-  test('[B52] a producer that waits for its reader is aborted when the reader stops early', async () => {
+  test('a producer that waits for its reader is aborted when the reader stops early', async () => {
     const stream = createEventStream<number, boolean>(
       async ({ emit, ready, signal }) => {
         while (!signal.aborted) {
@@ -195,7 +195,7 @@ describe('stopping early', () => {
     expect(await stream.result).toBe(true)
   })
 
-  test('[B52] a reader that stops early does not end the stream for another', async () => {
+  test('a reader that stops early does not end the stream for another', async () => {
     const stream = createEventStream(paced(100))
     const staying = all(stream)
     for await (const _ of stream) break
@@ -210,7 +210,7 @@ describe('stopping early', () => {
     expect(await pending).toEqual({ done: true, value: undefined })
   })
 
-  test('[B52] an abort of the caller reaches the producer, and the stream removes its listener', async () => {
+  test('an abort of the caller reaches the producer, and the stream removes its listener', async () => {
     const abort = new AbortController()
     const stream = createEventStream<number, string>(
       async sink => {
@@ -225,7 +225,7 @@ describe('stopping early', () => {
     expect(getEventListeners(abort.signal, 'abort')).toEqual([])
   })
 
-  test('[B52] a stream that ends by itself leaves no listener', async () => {
+  test('a stream that ends by itself leaves no listener', async () => {
     const { signal } = new AbortController()
     await createEventStream(paced(3), { signal }).result
     expect(getEventListeners(signal, 'abort')).toEqual([])

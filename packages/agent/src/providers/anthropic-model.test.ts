@@ -11,7 +11,7 @@ const begin = { type: 'message_start', message: { usage: { input_tokens: 10, out
 const end = { type: 'message_stop' }
 
 describe('a message', () => {
-  test('[B17] of thinking, text and a call is emitted as it arrives, in order', async () => {
+  test('of thinking, text and a call is emitted as it arrives, in order', async () => {
     const body = namedSse(
       begin,
       open(0, { type: 'thinking', thinking: '', signature: '' }),
@@ -53,7 +53,7 @@ describe('a message', () => {
     })
   })
 
-  test('[B16] emits the start text of a block as a delta, so that the deltas are the whole text', async () => {
+  test('emits the start text of a block as a delta, so that the deltas are the whole text', async () => {
     const body = namedSse(
       open(0, { type: 'text', text: 'The ' }),
       delta(0, { type: 'text_delta', text: 'answer' }),
@@ -68,17 +68,17 @@ describe('a message', () => {
     expect(folded(updates)[1]?.content).toEqual(toolRequest('a', 'f', { x: 1 }))
   })
 
-  test('[B15] with a call without arguments gives it an empty object', async () => {
+  test('with a call without arguments gives it an empty object', async () => {
     const { result } = await ask(namedSse(open(0, { type: 'tool_use', id: 'a', name: 'f', input: {} }), close(0), stop('tool_use'), end))
     expect(result?.toolCalls).toEqual([toolRequest('a', 'f', {})])
   })
 
-  test('[B18] keeps redacted thinking unchanged', async () => {
+  test('keeps redacted thinking unchanged', async () => {
     const { result } = await ask(namedSse(open(0, { type: 'redacted_thinking', data: 'opaque' }), close(0), stop('end_turn'), end))
     expect(result?.messages).toMatchObject([{ content: reasoning(), metadata: { anthropic: { redacted: 'opaque' } } }])
   })
 
-  test('[B19] keeps blocks of an unknown type with their deltas, and each source once', async () => {
+  test('keeps blocks of an unknown type with their deltas, and each source once', async () => {
     const body = namedSse(
       open(0, { type: 'server_tool_use', id: 's', name: 'web_search' }),
       delta(0, { type: 'input_json_delta', partial_json: '{"q":1}' }),
@@ -106,7 +106,7 @@ describe('a message', () => {
     expect(result?.messages[1]?.metadata).toEqual({ citations: [{ url: 'https://a' }] })
   })
 
-  test('[B4] ignores pings, unknown events and malformed events', async () => {
+  test('ignores pings, unknown events and malformed events', async () => {
     const odd = namedSse({ type: 'ping' }, { type: 'brand_new', index: 0 }, delta(7, { type: 'text_delta', text: 'nowhere' }), {
       type: 'content_block_start',
       index: 'x',
@@ -115,7 +115,7 @@ describe('a message', () => {
     expect(result).toMatchObject({ text: 'ok', stopReason: 'stop' })
   })
 
-  test('[B7] reads nothing after its end, and closes a body that stays open', async () => {
+  test('reads nothing after its end, and closes a body that stays open', async () => {
     const chunks = [message('All') + namedSse(open(5, { type: 'text', text: 'lies' }))]
     await withProvider([{ chunks, ending: 'stay open' }], async server => {
       const { result } = await collect(anthropicModel({ baseUrl: server.url, model: 'm' }).stream(asking))
@@ -124,7 +124,7 @@ describe('a message', () => {
     })
   })
 
-  test('[B1] may be split anywhere', async () => {
+  test('may be split anywhere', async () => {
     const body = message('Grüße, 世界 🌍')
     const whole = (await ask(body)).result
     expect(whole?.text).toBe('Grüße, 世界 🌍')
@@ -137,7 +137,7 @@ describe('a message', () => {
     ['max_tokens', 'length'],
     ['refusal', 'content_filter'],
     ['pause_turn', 'other'],
-  ])('[B22] that stops with %s has the stop reason %s', async (raw, unified) => {
+  ])('that stops with %s has the stop reason %s', async (raw, unified) => {
     expect((await ask(message('x', raw))).result).toMatchObject({ stopReason: unified, rawStopReason: raw })
   })
 })
@@ -145,7 +145,7 @@ describe('a message', () => {
 describe('a failure', () => {
   const overloaded = namedSse({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } })
 
-  test('[B4] within the message fails it, and keeps the partial output', async () => {
+  test('within the message fails it, and keeps the partial output', async () => {
     const { error, updates } = await ask(namedSse(begin, open(0, { type: 'text', text: 'Half' })) + overloaded)
     expect(lines(updates).at(-1)).toBe('0 done failed error')
     expect(error).toMatchObject({
@@ -159,7 +159,7 @@ describe('a failure', () => {
     ['a signature', { type: 'thinking', thinking: '' }, i => ({ type: 'signature_delta', signature: `${'x'.repeat(100)}${i}` })],
     ['a block of an unknown type', { type: 'new' }, i => ({ type: 'new_delta', what: `${'x'.repeat(100)}${i}` })],
     ['sources', { type: 'text', text: '' }, i => ({ type: 'citations_delta', citation: { url: `${'x'.repeat(100)}${i}` } })],
-  ])('[B9] is %s without end, once it exceeds the limit', async (_, block, piece) => {
+  ])('is %s without end, once it exceeds the limit', async (_, block, piece) => {
     const endless = (function* () {
       yield namedSse(begin, open(0, block))
       for (let i = 0; ; i += 1) yield namedSse(delta(0, piece(i)))
@@ -168,7 +168,7 @@ describe('a failure', () => {
     expect(error).toMatchObject({ message: expect.stringContaining('more than 1000 characters') })
   })
 
-  test('[B8] that may be temporary is retried while the response has emitted nothing', async () => {
+  test('that may be temporary is retried while the response has emitted nothing', async () => {
     await withProvider(
       [{ chunks: [namedSse(begin) + overloaded] }, { status: 529, chunks: ['{}'] }, { chunks: [message('ok')] }],
       async server => {
@@ -179,7 +179,7 @@ describe('a failure', () => {
     )
   })
 
-  test('[B5] is an end before message_stop without a stop reason', async () => {
+  test('is an end before message_stop without a stop reason', async () => {
     const { error } = await ask(namedSse(begin, open(0, { type: 'text', text: 'Half' })))
     expect(error).toMatchObject({ message: expect.stringContaining('before the model had finished') })
     expect((await ask(namedSse(begin, open(0, { type: 'text', text: 'All' }), stop('end_turn')))).result?.text).toBe('All')

@@ -17,7 +17,7 @@ const usageChunk = {
 }
 
 describe('a response', () => {
-  test('[item 2] [item 61] [item 134] of text is one message, emitted delta by delta', async () => {
+  test('of text is one message, emitted delta by delta', async () => {
     const { updates, result } = await ask(
       sse(...['The', ' answer', ' is', ' 42.'].map(content => chunk({ content })), chunk({}, 'stop'), '[DONE]'),
     )
@@ -26,7 +26,7 @@ describe('a response', () => {
     expect(result).toMatchObject({ text: 'The answer is 42.', toolCalls: [], stopReason: 'stop', rawStopReason: 'stop' })
   })
 
-  test('[item 13] [item 21] [item 63] [B20] of text and calls keeps their order, and interleaved calls apart', async () => {
+  test('of text and calls keeps their order, and interleaved calls apart', async () => {
     const body = sse(
       chunk({ content: 'Let me look.' }),
       callChunk({ index: 0, id: 'a', function: { name: 'read', arguments: '' } }),
@@ -55,14 +55,14 @@ describe('a response', () => {
     expect(result?.messages.at(-1)).toMatchObject({ stopReason: 'tool_use', usage: { inputTokens: 10, outputTokens: 3 } })
   })
 
-  test('[B15] [B20] keeps a call without arguments before the text that follows it', async () => {
+  test('keeps a call without arguments before the text that follows it', async () => {
     const { updates } = await ask(
       sse(callChunk({ index: 0, id: 'a', function: { name: 'f' } }), chunk({ content: 'So.' }), chunk({}, 'tool_calls')),
     )
     expect(lines(updates)).toEqual(['0 start tool_request a f', '1 start text', '1 text So.', '0 done', '1 done tool_use'])
   })
 
-  test('[item 23] [B18] begins with the reasoning, and uses one of two copies of it', async () => {
+  test('begins with the reasoning, and uses one of two copies of it', async () => {
     const body = sse(
       chunk({ reasoning: 'Hm', reasoning_content: 'Hm' }),
       chunk({ reasoning_text: '.', content: '' }),
@@ -73,7 +73,7 @@ describe('a response', () => {
     expect(lines(updates)).toEqual(['0 start reasoning', '0 reasoning_content Hm.', '0 done', '1 start text', '1 text Yes.', '1 done stop'])
   })
 
-  test('[B18] keeps encrypted reasoning with its call', async () => {
+  test('keeps encrypted reasoning with its call', async () => {
     const detail = { type: 'reasoning.encrypted', id: 'a', data: 'secret' }
     const body = sse(
       chunk({ reasoning_details: [detail, { type: 'reasoning.text', text: 'x' }] }),
@@ -84,13 +84,13 @@ describe('a response', () => {
     expect(result?.messages[0]?.metadata).toEqual({ openai: { reasoningDetails: [detail] } })
   })
 
-  test('[B19] that is a refusal is a text with the metadata refusal', async () => {
+  test('that is a refusal is a text with the metadata refusal', async () => {
     const { result } = await ask(sse(chunk({ refusal: 'I will ' }), chunk({ refusal: 'not.' }), chunk({}, 'content_filter')))
     expect(result).toMatchObject({ text: 'I will not.', stopReason: 'content_filter' })
     expect(result?.messages[0]?.metadata).toEqual({ refusal: true })
   })
 
-  test('[B19] with an image, audio and sources keeps all of them, each source once', async () => {
+  test('with an image, audio and sources keeps all of them, each source once', async () => {
     const cite = (url: string) => ({ type: 'url_citation', url_citation: { url, title: 'T' } })
     const body = sse(
       chunk({ content: 'See', annotations: [cite('https://a')] }),
@@ -110,20 +110,20 @@ describe('a response', () => {
     expect(updates.at(-1)).toMatchObject({ type: 'done', index: 2, stopReason: 'stop' })
   })
 
-  test('[B19] with a source after its text is closed emits a custom update', async () => {
+  test('with a source after its text is closed emits a custom update', async () => {
     const call = callChunk({ index: 0, id: 'a', function: { name: 'f', arguments: '{}' } })
     const late = chunk({ annotations: [{ url_citation: { url: 'https://late' } }] })
     const { updates } = await ask(sse(chunk({ content: 'See' }), call, late, chunk({}, 'tool_calls')))
     expect(updates).toContainEqual({ type: 'custom', name: 'citations', data: [{ url: 'https://late' }], index: 0 })
   })
 
-  test('[B22] without content is an empty text that carries stop reason and usage', async () => {
+  test('without content is an empty text that carries stop reason and usage', async () => {
     const { updates, result } = await ask(sse(chunk({}, 'content_filter'), usageChunk, '[DONE]'))
     expect(lines(updates)).toEqual(['0 start text', '0 done content_filter'])
     expect(result).toMatchObject({ text: '', stopReason: 'content_filter', usage: { inputTokens: 10 } })
   })
 
-  test('[B22] that reaches its length limit before any output is an error', async () => {
+  test('that reaches its length limit before any output is an error', async () => {
     expect((await ask(sse(chunk({}, 'length'), '[DONE]'))).error).toMatchObject({ message: expect.stringContaining('length limit') })
   })
 
@@ -133,19 +133,19 @@ describe('a response', () => {
     ['content_filter', 'content_filter'],
     ['tool_calls', 'stop'],
     ['something_new', 'other'],
-  ])('[B22] [item 56] that stops with %s after a text has the stop reason %s', async (raw, unified) => {
+  ])('that stops with %s after a text has the stop reason %s', async (raw, unified) => {
     expect((await ask(sse(chunk({ content: 'x' }), chunk({}, raw), '[DONE]'))).result).toMatchObject({
       stopReason: unified,
       rawStopReason: raw,
     })
   })
 
-  test('[item 56] with the finish reason stop and a call has the stop reason tool_use', async () => {
+  test('with the finish reason stop and a call has the stop reason tool_use', async () => {
     const body = sse(callChunk({ index: 0, id: 'a', function: { name: 'f', arguments: '{}' } }), chunk({}, 'stop'), '[DONE]')
     expect((await ask(body)).result).toMatchObject({ stopReason: 'tool_use', rawStopReason: 'stop' })
   })
 
-  test('[B23] with several choices uses the first of them', async () => {
+  test('with several choices uses the first of them', async () => {
     const body = sse(
       {
         choices: [
@@ -159,7 +159,7 @@ describe('a response', () => {
   })
 })
 
-describe('[B21] usage', () => {
+describe('usage', () => {
   test('is the latest report of each field; a report without a field does not clear it, and zero is a number', async () => {
     const body = sse(
       chunk({ content: 'x' }, null, { usage: { prompt_tokens: 5, completion_tokens: 9 } }),
@@ -179,7 +179,7 @@ describe('[B21] usage', () => {
 })
 
 describe('a malformed response', () => {
-  test('[item 58] [item 60] [item 64] [item 65] [item 96] loses only its malformed parts: invalid JSON, nulls, unknown names, wrong types', async () => {
+  test('loses only its malformed parts: invalid JSON, nulls, unknown names, wrong types', async () => {
     const body = [
       ': ping\n\nevent: ping\ndata: {}\n\n',
       sse('{oops', 'null', '[]', '7', { choices: null }, { choices: [] }, { choices: [{}] }),
@@ -196,7 +196,7 @@ describe('a malformed response', () => {
     ['a named one', 'event: error\ndata: overloaded\n\n'],
     ['one with JSON', 'event: error\ndata: {"error":{"message":"overloaded"}}\n\n'],
     ['a finish reason', sse({ choices: [{ index: 0, delta: {}, finish_reason: 'error' }], error: { message: 'overloaded' } })],
-  ])('[B4] with an error in the stream, sent as %s, fails and keeps the partial output', async (_, error) => {
+  ])('with an error in the stream, sent as %s, fails and keeps the partial output', async (_, error) => {
     const { updates, error: thrown } = await ask(sse(chunk({ content: 'Half' })) + error + sse(chunk({ content: ' more' }), '[DONE]'))
     expect(lines(updates)).toEqual(['0 start text', '0 text Half', '0 done failed error'])
     expect(thrown).toBeInstanceOf(AgentError)
@@ -204,34 +204,34 @@ describe('a malformed response', () => {
     expect(folded(updates)[0]).toMatchObject({ status: 'failed', error: { code: 'agent_error' }, content: { text: 'Half' } })
   })
 
-  test('[B4] with an error after the stop reason fails too', async () => {
+  test('with an error after the stop reason fails too', async () => {
     const { error } = await ask(sse(chunk({ content: 'All' }), chunk({}, 'stop'), { error: { message: 'billing' } }))
     expect(error).toMatchObject({ message: 'The model failed: billing', partial: { text: 'All' } })
   })
 
-  test('[B5] whose body ends before the model has finished fails and keeps the partial output', async () => {
+  test('whose body ends before the model has finished fails and keeps the partial output', async () => {
     const { error, updates } = await ask(sse(chunk({ content: 'Half' })))
     expect(error).toMatchObject({ message: expect.stringContaining('before the model had finished'), partial: { text: 'Half' } })
     expect(lines(updates)).toEqual(['0 start text', '0 text Half', '0 done failed error'])
   })
 
-  test('[B5] whose connection is cut fails and keeps the partial output', async () => {
+  test('whose connection is cut fails and keeps the partial output', async () => {
     const { error } = await ask({ chunks: [sse(chunk({ content: 'Half' }))], ending: 'hang up' })
     expect(error).toMatchObject({ message: expect.stringContaining('connection to the model provider failed'), partial: { text: 'Half' } })
   })
 
-  test('[B5] is complete once the stop reason is known, however the connection ends', async () => {
+  test('is complete once the stop reason is known, however the connection ends', async () => {
     for (const ending of ['end', 'hang up'] as const) {
       const { result } = await ask({ chunks: [sse(chunk({ content: 'All' }), chunk({}, 'stop'))], ending })
       expect(result).toMatchObject({ text: 'All', stopReason: 'stop' })
     }
   })
 
-  test('[B5] [item 59] may lack the end of its last line, and may end with [DONE] instead of a stop reason', async () => {
+  test('may lack the end of its last line, and may end with [DONE] instead of a stop reason', async () => {
     expect((await ask(`${sse(chunk({ content: 'All' }))}data: [DONE]`)).result).toMatchObject({ text: 'All', stopReason: 'stop' })
   })
 
-  test('[B6] [B7] whose body stays open after the end is closed, and nothing after the end is read', async () => {
+  test('whose body stays open after the end is closed, and nothing after the end is read', async () => {
     const chunks = [sse(chunk({ content: 'All' }), chunk({}, 'stop'), '[DONE]', chunk({ content: ' lies' }))]
     await withProvider([{ chunks, ending: 'stay open' }], async server => {
       const { result } = await collect(openaiModel({ baseUrl: server.url, model: 'm' }).stream(asking))
@@ -240,7 +240,7 @@ describe('a malformed response', () => {
     })
   })
 
-  test('[B6] whose body stays open after the stop reason, without an end, is closed too', async () => {
+  test('whose body stays open after the stop reason, without an end, is closed too', async () => {
     await withProvider([{ chunks: [sse(chunk({ content: 'All' }), chunk({}, 'stop'))], ending: 'stay open' }], async server => {
       const { result } = await collect(openaiModel({ baseUrl: server.url, model: 'm', idleTimeoutMs: 50 }).stream(asking))
       expect(result).toMatchObject({ text: 'All', stopReason: 'stop' })
@@ -264,7 +264,7 @@ describe('a malformed response', () => {
     expect(error).toMatchObject({ message: expect.stringContaining(reason) })
   })
 
-  test('[B9] with an endless line, too many calls or too many blocks fails', async () => {
+  test('with an endless line, too many calls or too many blocks fails', async () => {
     const limits = { eventChars: 1000, calls: 2, blocks: 3 }
     const endless = Array.from({ length: 10 }, () => 'x'.repeat(300))
     expect((await ask({ chunks: endless }, { limits })).error).toMatchObject({ message: expect.stringContaining('1000 characters') })
@@ -279,7 +279,7 @@ describe('a malformed response', () => {
     ['the name of a call', i => sse(callChunk({ index: 0, function: { name: `${'f'.repeat(100)}${i}` } }))],
     ['encrypted reasoning', i => sse(chunk({ reasoning_details: [{ type: 'reasoning.encrypted', id: `${i}`, data: 'x'.repeat(100) }] }))],
     ['sources before there is a text', i => sse(chunk({ annotations: [{ url_citation: { url: `http://x/${'x'.repeat(100)}${i}` } }] }))],
-  ])('[B9] with endless %s fails once it exceeds the limit', async (_, piece) => {
+  ])('with endless %s fails once it exceeds the limit', async (_, piece) => {
     let sent = 0
     const limits = { eventChars: 1000, argumentChars: 1000, asideChars: 1000 }
     const endless = (function* () {
@@ -318,13 +318,13 @@ describe('the bytes of a response', () => {
     sse(chunk({}, 'tool_calls'), usageChunk, '[DONE]'),
   ].join('')
 
-  test('[item 70] [item 71] [B1] [B2] [B3] may be split anywhere', async () => {
+  test('may be split anywhere', async () => {
     const whole = (await ask(body)).result
     expect(whole).toMatchObject({ text: 'Grüße, 世界 🌍', toolCalls: [toolRequest('a', 'f', { q: 'ü🌊' })] })
     for (const size of [1, 2, 3, 5, 7, 64]) expect((await ask({ chunks: inPieces(body, size) })).result).toEqual(whole)
   })
 
-  test('[item 70] may be split at any combination of places', async () => {
+  test('may be split at any combination of places', async () => {
     const whole = (await ask(body)).result
     const bytes = new TextEncoder().encode(body)
     await fc.assert(
@@ -353,7 +353,7 @@ describe('a retry', () => {
       { status: 429, headers: { 'content-type': 'application/json', 'retry-after': '0' }, chunks: ['{"error":{"message":"slow down"}}'] },
     ],
     ['a failing provider', { status: 503, chunks: ['no'] }],
-    ['[B8] an empty stream', { chunks: [] }],
+    ['an empty stream', { chunks: [] }],
     ['a stream that ends before it begins', { chunks: [sse('[DONE]')] }],
     ['a stream that is cut before it begins', { chunks: [': hi\n\n'], ending: 'hang up' }],
     ['a temporary error in the stream', { chunks: [sse({ error: { message: 'busy', code: 503 } })] }],
@@ -392,7 +392,7 @@ describe('a retry', () => {
     })
   })
 
-  test('[B8] is not made after the first output, so readers never receive two beginnings', async () => {
+  test('is not made after the first output, so readers never receive two beginnings', async () => {
     await withProvider([{ chunks: [sse(chunk({ content: 'Half' }))], ending: 'hang up' }, good], async server => {
       const { updates, error } = await collect(openaiModel({ baseUrl: server.url, model: 'm', ...quick }).stream(asking))
       expect(error).toBeInstanceOf(AgentError)
@@ -408,7 +408,7 @@ describe('a retry', () => {
 })
 
 describe('an abort', () => {
-  test('[item 88] [item 137] [item 139] [item 141] [B21] [B45] in the middle ends request and stream without an error, and keeps text and usage', async () => {
+  test('in the middle ends request and stream without an error, and keeps text and usage', async () => {
     const abort = new AbortController()
     const chunks = [sse(chunk({ content: 'Half' }, null, { usage: { prompt_tokens: 5 } }))]
     await withProvider([{ chunks, ending: 'stay open' }], async server => {
@@ -420,7 +420,7 @@ describe('an abort', () => {
     })
   })
 
-  test('[B45] closes an incomplete call', async () => {
+  test('closes an incomplete call', async () => {
     const abort = new AbortController()
     const chunks = [sse(callChunk({ index: 0, id: 'a', function: { name: 'f', arguments: '{"x":' } }))]
     await withProvider([{ chunks, ending: 'stay open' }], async server => {
@@ -432,7 +432,7 @@ describe('an abort', () => {
     })
   })
 
-  test('[B46] before the start makes no request, and gives an empty aborted message', async () => {
+  test('before the start makes no request, and gives an empty aborted message', async () => {
     await withProvider([{}], async server => {
       const { updates, result } = await collect(
         openaiModel({ baseUrl: server.url, model: 'm' }).stream(asking, { signal: AbortSignal.abort() }),
@@ -447,7 +447,7 @@ describe('an abort', () => {
     ['before the headers', { chunks: [], ending: 'stay open' }],
     ['before the first event', { chunks: [': hi\n\n'], ending: 'stay open' }],
     ['while it waits for a retry', { status: 429, headers: { 'retry-after': '30' }, chunks: ['no'] }],
-  ] satisfies [string, ProviderResponse][])('[B46] %s gives an empty aborted message', async (_, response) => {
+  ] satisfies [string, ProviderResponse][])('%s gives an empty aborted message', async (_, response) => {
     await withProvider([response], async server => {
       const abort = new AbortController()
       const collected = collect(openaiModel({ baseUrl: server.url, model: 'm' }).stream(asking, { signal: abort.signal }))
@@ -459,7 +459,7 @@ describe('an abort', () => {
     })
   })
 
-  test('[B52] by a reader that stops early ends the request too', async () => {
+  test('by a reader that stops early ends the request too', async () => {
     await withProvider([{ chunks: [sse(chunk({ content: 'Half' }))], ending: 'stay open' }], async server => {
       for await (const _ of openaiModel({ baseUrl: server.url, model: 'm' }).stream(asking)) break
       await until(() => server.openResponses() === 0)
@@ -468,7 +468,7 @@ describe('an abort', () => {
 })
 
 describe('a request', () => {
-  test('[item 69] [B21] requests a stream with usage, and carries key, model, tools and the other options', async () => {
+  test('requests a stream with usage, and carries key, model, tools and the other options', async () => {
     await withProvider([{ chunks: [sse(chunk({ content: 'x' }), chunk({}, 'stop'))] }], async server => {
       const model = openaiModel({ baseUrl: `${server.url}/v1/`, apiKey: 'k', model: 'm', headers: { 'x-title': 't' }, body: { seed: 7 } })
       const tools = [{ name: 'f', description: 'does', parameters: { type: 'object' } }]
@@ -492,7 +492,7 @@ describe('a request', () => {
     })
   })
 
-  test('[B57] never carries a lone surrogate', async () => {
+  test('never carries a lone surrogate', async () => {
     await withProvider([{ chunks: [sse(chunk({ content: 'x' }), chunk({}, 'stop'))] }], async server => {
       await openaiModel({ baseUrl: server.url, model: 'm' }).stream({ messages: [user('a\ud83d'), user('\udf0db')] }).result
       expect(server.requests[0]?.body.messages).toEqual([
@@ -508,7 +508,7 @@ describe('a request', () => {
   })
 })
 
-test('[item 67] [item 86] the result is the fold of exactly the updates that were sent', async () => {
+test('the result is the fold of exactly the updates that were sent', async () => {
   const body = sse(
     chunk({ reasoning: 'a' }),
     chunk({ content: 'b' }),

@@ -4,7 +4,7 @@
  * Whatever ends the iteration (the last event, a reader that stops, an abort, a timeout) also ends the request, so no body stays open.
  * Every failure is an `AgentError` that states whether a retry may help. This module does not retry.
  */
-import { untilAborted } from '../abort.ts'
+import { untilAborted } from '@rivulet/protocol'
 import { AgentError, type AgentErrorOptions, messageOf } from '../agent-error.ts'
 import type { ModelLimits } from '../model/limits.ts'
 import { askedDelayMs } from './retry-delay.ts'

@@ -5,12 +5,12 @@
  * response is complete however the connection ends. A connection that ends before that is a failure that keeps the partial output.
  */
 import type { Failure, StopReason, Update, Usage } from '@rivulet/protocol'
-import { sleep } from '../abort.ts'
 import { AgentError } from '../agent-error.ts'
 import { createEventStream, type EventSink } from '../model/event-stream.ts'
 import type { ModelLimits } from '../model/limits.ts'
 import type { ModelResult, ModelStream } from '../model/model.ts'
 import { createResponseWriter, type ResponseWriter } from '../model/response-writer.ts'
+import { sleep } from '../sleep.ts'
 import { callProvider, type ProviderCall } from './provider-call.ts'
 import { type RetryPolicy, retryDelayMs } from './retry-delay.ts'
 import type { ServerEvent } from './server-events.ts'

@@ -3,7 +3,7 @@ import { askedDelayMs, retryDelayMs } from './retry-delay.ts'
 
 const now = Date.parse('2030-01-01T00:00:00Z')
 
-describe('[B8] the delay requested by a response with', () => {
+describe('the delay requested by a response with', () => {
   test.each([
     [{ 'retry-after': '3' }, 3000],
     [{ 'retry-after': '0.5' }, 500],
@@ -21,7 +21,7 @@ describe('[B8] the delay requested by a response with', () => {
   })
 })
 
-describe('[B8] the delay before a retry', () => {
+describe('the delay before a retry', () => {
   const policy = { maxRetries: 5, baseDelayMs: 100, maxDelayMs: 1000 }
 
   test('is what the provider requests, up to the cap', () => {

@@ -1,4 +1,5 @@
 /** The delay before a retry: what the provider's headers request, else one that doubles; never more than `maxDelayMs`. */
+import { backoffMs } from '@rivulet/protocol'
 
 export type RetryPolicy = {
   /** Requests after the first. Default 2. */
@@ -13,9 +14,9 @@ export const defaultRetryPolicy: RetryPolicy = { maxRetries: 2, baseDelayMs: 500
 
 /** @param retries made so far, from 0. */
 export function retryDelayMs(retries: number, askedMs: number | undefined, policy: RetryPolicy): number {
-  // Reduced by a random part of up to a fifth, so that requests that failed together are not retried together.
-  const own = policy.baseDelayMs * 2 ** retries * (1 - Math.random() / 5)
-  return Math.min(Math.max(0, askedMs ?? own), policy.maxDelayMs)
+  const { baseDelayMs, maxDelayMs } = policy
+  if (askedMs === undefined) return backoffMs(retries + 1, { firstMs: baseDelayMs, maxMs: maxDelayMs, jitter: [0.8, 1] })
+  return Math.min(Math.max(0, askedMs), maxDelayMs)
 }
 
 /** The delay that the response headers request. */

@@ -4,7 +4,7 @@ import { folded, lines } from '../../test/collect.ts'
 import { createResponseWriter } from '../model/response-writer.ts'
 import { type CallFragment, createToolCalls } from './tool-calls.ts'
 
-describe('[B10] a fragment is assigned to its call', () => {
+describe('a fragment is assigned to its call', () => {
   test('by its id', () => {
     expect(callsOf([part('a', 'f', '{"x":'), part('b', 'g', '{"y":'), { id: 'a', arguments: '1}' }, { id: 'b', arguments: '2}' }])).toEqual(
       [
@@ -14,7 +14,7 @@ describe('[B10] a fragment is assigned to its call', () => {
     )
   })
 
-  test('[item 22] [B11] by its index, where it carries nothing else, also interleaved', () => {
+  test('by its index, where it carries nothing else, also interleaved', () => {
     const fragments = [
       { index: 0, id: 'a', name: 'f', arguments: '' },
       { index: 1, id: 'b', name: 'g', arguments: '' },
@@ -76,12 +76,12 @@ describe('[B10] a fragment is assigned to its call', () => {
 })
 
 describe('names and ids', () => {
-  test('[B12] a repeated id does not erase the name, and a repeated name is not appended twice', () => {
+  test('a repeated id does not erase the name, and a repeated name is not appended twice', () => {
     const fragments = [part('a', 'f', '{'), { id: 'a', name: '', arguments: '"x"' }, { id: 'a', name: 'f', arguments: ':1}' }]
     expect(callsOf(fragments)).toEqual([['a', 'f', { x: 1 }]])
   })
 
-  test('[B12] a name sent in pieces is joined', () => {
+  test('a name sent in pieces is joined', () => {
     expect(
       callsOf([
         { index: 0, id: 'a', name: 'read_' },
@@ -91,7 +91,7 @@ describe('names and ids', () => {
     ).toEqual([['a', 'read_file', {}]])
   })
 
-  test('[B13] a missing id is generated once per call', () => {
+  test('a missing id is generated once per call', () => {
     const { updates } = assemble([
       { index: 0, name: 'f', arguments: '{' },
       { index: 0, arguments: '}' },
@@ -102,7 +102,7 @@ describe('names and ids', () => {
     expect(new Set(ids).size).toBe(2)
   })
 
-  test('[item 54] a call that never gets a name is not emitted', () => {
+  test('a call that never gets a name is not emitted', () => {
     expect(callsOf([{ index: 0, id: 'a', arguments: '{"x":1}' }, part('b', 'f', '{}')])).toEqual([['b', 'f', {}]])
   })
 
@@ -118,7 +118,7 @@ describe('names and ids', () => {
 })
 
 describe('arguments', () => {
-  test('[item 18] [item 131] are emitted as they arrive', () => {
+  test('are emitted as they arrive', () => {
     const { updates } = assemble([
       part('call-7', 'read', '{"pa'),
       { id: 'call-7', arguments: 'th": "src' },
@@ -128,29 +128,29 @@ describe('arguments', () => {
     expect(lines(updates)[1]).toBe('0 tool_request {"path": "src/main.rs"}')
   })
 
-  test('[B14] that already parse are still extended', () => {
+  test('that already parse are still extended', () => {
     expect(callsOf([part('a', 'f', '{"x":1}'), { id: 'a', arguments: ' ' }])).toEqual([['a', 'f', { x: 1 }]])
     expect(callsOf([part('a', 'f', '1'), { id: 'a', arguments: '2' }])).toEqual([['a', 'f', 12]])
   })
 
-  test('[B15] that are empty are an empty object', () => {
+  test('that are empty are an empty object', () => {
     expect(callsOf([{ index: 0, id: 'a', name: 'f', arguments: '' }])).toEqual([['a', 'f', {}]])
     expect(callsOf([part('a', 'f', '{}')])).toEqual([['a', 'f', {}]])
     expect(callsOf([part('a', 'f', '{'), { id: 'a', arguments: '}' }])).toEqual([['a', 'f', {}]])
   })
 
-  test('[B15] lose an empty object in front of the real one, however it is cut', () => {
+  test('lose an empty object in front of the real one, however it is cut', () => {
     expect(callsOf([part('a', 'f', '{}'), { id: 'a', arguments: '{"x":1}' }])).toEqual([['a', 'f', { x: 1 }]])
     expect(callsOf([part('a', 'f', '{'), { id: 'a', arguments: '}{"x"' }, { id: 'a', arguments: ':1}' }])).toEqual([['a', 'f', { x: 1 }]])
   })
 
-  test('[item 55] that are not JSON make the call a failed message that keeps its text', () => {
+  test('that are not JSON make the call a failed message that keeps its text', () => {
     const [message] = folded(assemble([part('a', 'f', '{"x":')]).updates)
     expect(message).toMatchObject({ status: 'failed', content: { raw: '{"x":' }, error: { code: 'invalid_json' } })
   })
 })
 
-describe('[B9] there is a limit for', () => {
+describe('there is a limit for', () => {
   test('the number of calls', () => {
     const fragments = Array.from({ length: 5 }, (_, index) => ({ index, name: 'f', arguments: '{}' }))
     expect(() => assemble(fragments, { calls: 4, argumentChars: 100 })).toThrow('more than 4 tool calls')

@@ -8,7 +8,7 @@ import { type ScriptedModelOptions, scriptedModel } from './scripted-model.ts'
 const asking = { messages: [user('hi')] }
 
 describe('a scripted model', () => {
-  test('[item 74] [item 85] emits a text character by character, and each call as a start and one delta', async () => {
+  test('emits a text character by character, and each call as a start and one delta', async () => {
     const { updates, result } = await play([[say('Grüß 🌍'), call('f', { x: 1 }, 'a'), call('g', {}, 'b')]], { chunks: 'characters' })
     expect(updates.map(update => (update.type === 'delta' && 'text' in update.delta ? update.delta.text : update.type))).toEqual([
       'start',
@@ -33,7 +33,7 @@ describe('a scripted model', () => {
     ])
   })
 
-  test('[B55] never cuts within a character, and loses none, whatever the seed', async () => {
+  test('never cuts within a character, and loses none, whatever the seed', async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: 'grapheme' }), fc.integer(), async (words, seed) => {
         const { updates, result } = await play([[say(words), callText('f', JSON.stringify({ words }))]], { seed })
@@ -45,7 +45,7 @@ describe('a scripted model', () => {
     )
   })
 
-  test('[B55] [item 146] emits the same for the same seed, and cuts elsewhere for another', async () => {
+  test('emits the same for the same seed, and cuts elsewhere for another', async () => {
     const script = [[think('I wonder about that.'), say('A rather long sentence, to be cut.'), call('f', { a: 'value' })]]
     const once = await play(script, { seed: 7 })
     expect((await play(script, { seed: 7 })).updates).toEqual(once.updates)
@@ -54,7 +54,7 @@ describe('a scripted model', () => {
     expect(other.result?.text).toBe(once.result?.text)
   })
 
-  test('[B55] uses one step per call, calls step functions, counts the calls, and fails when the script has no more steps', async () => {
+  test('uses one step per call, calls step functions, counts the calls, and fails when the script has no more steps', async () => {
     const model = scriptedModel(['one', ({ messages }, number) => `${messages.length} messages, call ${number}`])
     expect(model.calls).toBe(0)
     expect((await model.stream(asking).result).text).toBe('one')
@@ -77,8 +77,8 @@ describe('a scripted model', () => {
   })
 })
 
-describe('[B55] an abort', () => {
-  test('[B46] before the start does not count as a call', async () => {
+describe('an abort', () => {
+  test('before the start does not count as a call', async () => {
     const model = scriptedModel(['never'])
     const { updates } = await collect(model.stream(asking, { signal: AbortSignal.abort() }))
     expect(lines(updates)).toEqual(['0 start text', '0 done aborted aborted'])
@@ -109,7 +109,7 @@ describe('[B55] an abort', () => {
     },
   )
 
-  test('[B46] does not affect the next call', async () => {
+  test('does not affect the next call', async () => {
     const model = scriptedModel([[wait(60_000)], 'again'])
     const abort = new AbortController()
     const first = model.stream(asking, { signal: abort.signal })

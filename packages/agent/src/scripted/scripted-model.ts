@@ -4,12 +4,12 @@
  * Deterministic: the same script, seed and call number give the same updates. Its only state is the number of calls, so concurrent runs can
  * share it when the script is a function of the request.
  */
-import { toolRequest, type Update, type Usage } from '@rivulet/protocol'
-import { sleep, untilAborted } from '../abort.ts'
+import { toolRequest, type Update, type Usage, untilAborted } from '@rivulet/protocol'
 import { AgentError } from '../agent-error.ts'
 import { createEventStream, type EventSink } from '../model/event-stream.ts'
 import type { Model, ModelRequest, ModelResult } from '../model/model.ts'
 import { createResponseWriter, type ResponseWriter } from '../model/response-writer.ts'
+import { sleep } from '../sleep.ts'
 import { replyOf, type Script, type ScriptPart, type ScriptReply } from './script.ts'
 import { type Chunking, chunksOf, createRandom } from './text-chunks.ts'
 

@@ -2,8 +2,18 @@
  * Executes one tool call. Its `tool_response` message is started before the function is called, extended by its progress, and closed exactly
  * once, whatever happens. After an abort the call ends at once, even when the function ignores its signal; its later progress is dropped.
  */
-import { type ContentOf, defaultLimits, delta, full, type Json, start, toolResponse, toStorableJson, type Update } from '@rivulet/protocol'
-import { untilAborted } from '../abort.ts'
+import {
+  type ContentOf,
+  defaultLimits,
+  delta,
+  full,
+  type Json,
+  start,
+  toolResponse,
+  toStorableJson,
+  type Update,
+  untilAborted,
+} from '@rivulet/protocol'
 import { messageOf } from '../agent-error.ts'
 import type { Tool } from './tool.ts'
 

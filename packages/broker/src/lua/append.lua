@@ -11,6 +11,7 @@
 --   fenced     a newer epoch has begun
 --   closed     the turn has ended
 --   full       the turn has written more than maxBytes
+-- The fault bench finds the rules that it switches off by their names.
 local maxBytes = tonumber('@MAX_BYTES@')
 local answers = {}
 local at = 1
@@ -24,20 +25,20 @@ for log = 1, #KEYS / 2 do
   local answer
   if not logEpoch then
     answer = 'missing'
-  elseif logEpoch ~= epoch then
+  elseif logEpoch ~= epoch then -- rule: fence
     answer = tonumber(logEpoch) > tonumber(epoch) and 'fenced' or 'gap'
-  elseif life ~= run or first > number + 1 then
+  elseif life ~= run or first > number + 1 then -- rule: gap
     answer = 'gap'
   elseif closed == '1' then
     answer = 'closed'
-  elseif last <= tonumber(number) then
+  elseif last <= tonumber(number) then -- rule: duplicate
     answer = 'duplicate'
   elseif tonumber(bytes) > maxBytes then
     answer = 'full'
   else
-    answer = 'ok'
+    answer = 'ok' -- rule: accept
     local published = { epoch .. '-' .. seq }
-    for entry = number - first + 1, count - 1 do
+    for entry = number - first + 1, count - 1 do -- rule: new entries
       local index, event = ARGV[entries + entry * 2], ARGV[entries + entry * 2 + 1]
       seq = seq + 1
       local id = epoch .. '-' .. seq

@@ -1,4 +1,4 @@
-/** The client that the components below use. */
+/** The client of the components below a provider. */
 import { createContext, createElement, type ReactElement, type ReactNode, useContext } from 'react'
 import type { RivuletClient } from '../client.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import type { TaskView, ViewState } from '../task-view.ts'
+import type { TaskView, ViewState } from '../task/task-view.ts'
 import { createFrameStore } from './frame-store.ts'
 
 function fakeView() {
@@ -40,7 +40,7 @@ function fakeFrames() {
   }
 }
 
-test('however often a view changes, those who look are told once per frame, and see nothing else before', () => {
+test('however often a view changes, subscribers are notified once per frame, and see no other value before', () => {
   const { view, change } = fakeView()
   const frames = fakeFrames()
   const store = createFrameStore(view, frames)
@@ -56,7 +56,7 @@ test('however often a view changes, those who look are told once per frame, and 
   expect(listener).toHaveBeenCalledTimes(1)
 })
 
-test('who leaves is told nothing more, and who comes sees what is there', () => {
+test('a former subscriber is not notified, and a new one sees the current value', () => {
   const { view, change, listeners } = fakeView()
   const frames = fakeFrames()
   const store = createFrameStore(view, frames)

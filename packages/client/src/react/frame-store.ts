@@ -1,8 +1,8 @@
 /**
- * A view at the pace of the screen: however often it changes, those who look are told once per animation frame, and what they see stays the same
+ * A view at the pace of the screen: however often it changes, subscribers are notified once per animation frame, and the value stays the same
  * until then.
  */
-import type { TaskView, ViewState } from '../task-view.ts'
+import type { TaskView, ViewState } from '../task/task-view.ts'
 
 export type Frames = { request(callback: () => void): unknown; cancel(frame: unknown): void }
 

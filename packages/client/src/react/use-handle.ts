@@ -1,14 +1,14 @@
 /**
- * The handle that a component means: one that it has, one by id, or one that is created for it, once.
+ * The task handle of a component: a given one, one by id, or one that is created for it, once.
  *
- * A body is compared by what it says, so it may be written in place, and a token's source may be another function with each render. React may
- * run an effect twice in a row (StrictMode); the task is created by the first and only looked at by the second.
+ * Bodies are compared by value, so a body may be written inline, and the token function may change with each render. React may run an effect
+ * twice in a row (StrictMode): the first run creates the task, the second reuses it.
  */
 import { type CreateTaskInput, RivuletError } from '@rivulet/protocol'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import type { HandleOptions, RivuletClient } from '../client.ts'
-import type { TaskTokenSource } from '../credentials.ts'
-import type { TaskHandle } from '../task-handle.ts'
+import type { TaskTokenSource } from '../http/credentials.ts'
+import type { TaskHandle } from '../task/task-handle.ts'
 
 export type TaskSource = string | CreateTaskInput | TaskHandle | null
 
@@ -56,7 +56,7 @@ export function useHandle(
   return isOurs ? created : { task: null, error: null }
 }
 
-/** The same for as long as there is a token at all: whoever asks gets the latest. */
+/** The same function for as long as there is a token; it returns the latest token. */
 function useHandleOptions(token: TaskTokenSource | undefined): HandleOptions {
   const latest = useRef<TaskTokenSource>(token ?? '')
   useEffect(() => {

@@ -1,12 +1,12 @@
-/** A task in a component: what it says as it says it, and what can be done to it. */
+/** A task in a component: its state as it streams, and the actions on it. */
 import { type Content, type FoldedTurn, type Message, RivuletError, type Task, type TaskStatus, type Turn } from '@rivulet/protocol'
 import { useMemo, useSyncExternalStore } from 'react'
 import type { RivuletClient } from '../client.ts'
-import type { ConnectionStatus } from '../connection-status.ts'
-import type { TaskTokenSource } from '../credentials.ts'
-import type { SendOptions, TaskHandle } from '../task-handle.ts'
-import { failureOf } from '../task-result.ts'
-import type { ViewOptions, ViewState } from '../task-view.ts'
+import type { TaskTokenSource } from '../http/credentials.ts'
+import type { ConnectionStatus } from '../stream/connection-status.ts'
+import type { SendOptions, TaskHandle } from '../task/task-handle.ts'
+import { failureOf } from '../task/task-result.ts'
+import type { ViewOptions, ViewState } from '../task/task-view.ts'
 import { useClient } from './client-context.ts'
 import { createFrameStore, type FrameStore } from './frame-store.ts'
 import { type TaskSource, useHandle } from './use-handle.ts'

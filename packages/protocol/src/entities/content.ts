@@ -6,7 +6,8 @@
  * `satisfies never`, so the compiler lists them; it does not find conditions on a single type.
  */
 import { z } from 'zod'
-import { type Json, jsonSchema } from '../values/json.ts'
+import type { Json } from '../values/json.ts'
+import { jsonSchema } from '../values/json-schema.ts'
 
 const textContent = z.object({
   type: z.literal('text'),

@@ -1,8 +1,8 @@
 /** The objects that the API stores and returns. Readers ignore unknown fields. Times are ISO 8601 in UTC. */
 import { z } from 'zod'
-import { jsonObjectSchema, jsonSchema } from '../values/json.ts'
+import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 import { contentSchema } from './content.ts'
-import { messageStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSchema } from './status.ts'
+import { messageStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSchema } from './status-schema.ts'
 
 /** For the names of agents and of tenants. */
 export const nameRule = 'Use 1 to 64 characters of a-z, 0-9, _ and -'

@@ -1,14 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import {
-  hasEnded,
-  messageStatusSchema,
-  messageTransitions,
-  outcomeStatusSchema,
-  taskTransitions,
-  turnStatusesBefore,
-  turnStatusSchema,
-  turnTransitions,
-} from './status.ts'
+import { hasEnded, messageTransitions, taskTransitions, turnStatusesBefore, turnTransitions } from './status.ts'
+import { messageStatusSchema, outcomeStatusSchema, turnStatusSchema } from './status-schema.ts'
 
 describe('transitions', () => {
   test('an ended turn never changes; new input queues an ended task again', () => {

@@ -1,17 +1,15 @@
 /** The states of messages, turns and tasks, and every allowed transition between them. */
-import { z } from 'zod'
 
-export const messageStatusSchema = z.enum(['streaming', 'complete', 'aborted', 'failed'])
-export const turnStatusSchema = z.enum(['queued', 'running', 'waiting', 'completed', 'failed', 'canceled'])
-export const taskStatusSchema = turnStatusSchema
-export const outcomeStatusSchema = z.enum(['completed', 'failed', 'canceled'])
-export const stopReasonSchema = z.enum(['stop', 'tool_use', 'length', 'content_filter', 'aborted', 'error', 'other'])
+export const messageStatuses = ['streaming', 'complete', 'aborted', 'failed'] as const
+export const outcomeStatuses = ['completed', 'failed', 'canceled'] as const
+export const turnStatuses = ['queued', 'running', 'waiting', ...outcomeStatuses] as const
+export const stopReasons = ['stop', 'tool_use', 'length', 'content_filter', 'aborted', 'error', 'other'] as const
 
-export type MessageStatus = z.output<typeof messageStatusSchema>
-export type TurnStatus = z.output<typeof turnStatusSchema>
+export type MessageStatus = (typeof messageStatuses)[number]
+export type TurnStatus = (typeof turnStatuses)[number]
 export type TaskStatus = TurnStatus
-export type OutcomeStatus = z.output<typeof outcomeStatusSchema>
-export type StopReason = z.output<typeof stopReasonSchema>
+export type OutcomeStatus = (typeof outcomeStatuses)[number]
+export type StopReason = (typeof stopReasons)[number]
 
 export const messageTransitions = {
   streaming: ['complete', 'aborted', 'failed'],
@@ -56,5 +54,5 @@ export function closingStatus({
 
 /** The states from which a turn may change to `target`: the condition of the UPDATE that sets it. */
 export function turnStatusesBefore(target: TurnStatus): TurnStatus[] {
-  return turnStatusSchema.options.filter(status => (turnTransitions[status] as readonly TurnStatus[]).includes(target))
+  return turnStatuses.filter(status => (turnTransitions[status] as readonly TurnStatus[]).includes(target))
 }

@@ -4,7 +4,7 @@ import type { ContentType } from '../entities/content.ts'
 import { maxReasoningIndex } from '../limits.ts'
 import { growBase64, startBase64, toBase64 } from '../values/base64.ts'
 import { countFields, isRecord } from '../values/fields.ts'
-import { jsonObjectSchema, jsonSchema } from '../values/json.ts'
+import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 
 const reasoningIndex = z.int().min(0).max(maxReasoningIndex)
 

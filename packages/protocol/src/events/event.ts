@@ -11,9 +11,9 @@ import {
   turnSchema,
   usageSchema,
 } from '../entities/entities.ts'
-import { messageStatusSchema, outcomeStatusSchema, stopReasonSchema, taskStatusSchema } from '../entities/status.ts'
+import { messageStatusSchema, outcomeStatusSchema, stopReasonSchema, taskStatusSchema } from '../entities/status-schema.ts'
 import { countFields, isCount, isRecord } from '../values/fields.ts'
-import { jsonObjectSchema, jsonSchema } from '../values/json.ts'
+import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 import { deltaSchema, isPlainText } from './delta.ts'
 
 const index = z.int().min(0)
@@ -91,10 +91,6 @@ export type Event = z.output<typeof eventSchema>
 export type EventType = Event['type']
 export type EventOf<T extends EventType> = Extract<Event, { type: T }>
 export type MessageEvent = EventOf<'message.started' | 'message.delta' | 'message.replaced' | 'message.finished'>
-
-export function isMessageEvent(event: Event): event is MessageEvent {
-  return event.type.startsWith('message.')
-}
 export type WireEvent = z.output<typeof wireEventSchema>
 export type Snapshot = Extract<WireEvent, { type: 'snapshot' }>
 export type TokenEvent = z.output<typeof tokenEventSchema>

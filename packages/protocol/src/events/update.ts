@@ -5,9 +5,10 @@
 import { z } from 'zod'
 import { type Content, contentSchema, text } from '../entities/content.ts'
 import { failureSchema, usageSchema } from '../entities/entities.ts'
-import { messageStatusSchema, stopReasonSchema } from '../entities/status.ts'
+import { messageStatusSchema, stopReasonSchema } from '../entities/status-schema.ts'
 import { countFields, isCount, isRecord } from '../values/fields.ts'
-import { type Json, type JsonObject, jsonObjectSchema, jsonSchema } from '../values/json.ts'
+import type { Json, JsonObject } from '../values/json.ts'
+import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 import { type Delta, deltaSchema, isPlainText } from './delta.ts'
 
 const index = z.int().min(0)

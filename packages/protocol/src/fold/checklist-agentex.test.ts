@@ -6,7 +6,7 @@ import { delta, done, full, start } from '../events/update.ts'
 import { createTurnComposer } from './turn-composer.ts'
 
 describe('a stream of updates', () => {
-  test('holds many messages, each at its own index, and interleaved ones do not mix [item 89] [item 90] [item 91]', () => {
+  test('holds many messages, each at its own index, and interleaved ones do not mix', () => {
     const { messages } = composed(delta(0, 'a'), delta(1, 'x'), delta(0, 'b'), delta(2, '1'), delta(1, 'y'), delta(0, 'c'))
     expect(messages.map(({ index, content }) => [index, content])).toEqual([
       [0, text('abc')],
@@ -15,11 +15,11 @@ describe('a stream of updates', () => {
     ])
   })
 
-  test('a done index has its complete content [item 92]', () => {
+  test('a done index has its complete content', () => {
     expect(composed(delta(0, 'a'), delta(0, 'b'), done(0)).messages).toMatchObject([{ content: text('ab'), status: 'complete' }])
   })
 
-  test('done is optional: the end of the turn closes every open index, in index order, with an event [item 93] [item 94] [B27]', () => {
+  test('done is optional: the end of the turn closes every open index, in index order, with an event', () => {
     const { composer, events } = composed(delta(0, 'a'), delta(1, 'b'), delta(2, 'c'), done(1), delta(0, 'd'))
     const flush = composer.closeAll('complete')
     expect(flush).toMatchObject([{ index: 0 }, { index: 2 }])
@@ -30,17 +30,17 @@ describe('a stream of updates', () => {
     ])
   })
 
-  test('each update becomes an event at once, not at the end [item 95]', () => {
+  test('each update becomes an event at once, not at the end', () => {
     const composer = createTurnComposer(firstTurn)
     expect(composer.compose(delta(0, 'a'))).toHaveLength(2)
     expect(composer.compose(delta(0, 'b'))).toMatchObject([{ type: 'message.delta', delta: { text: 'b' } }])
   })
 
-  test('a chunk without content gives no event [item 96]', () => {
+  test('a chunk without content gives no event', () => {
     expect(composed(delta(0, 'a'), delta(0, '')).events).toEqual([expect.anything(), expect.anything()])
   })
 
-  test('text, data, tool requests, tool responses and reasoning are all accumulated [item 122] [B29]', () => {
+  test('text, data, tool requests, tool responses and reasoning are all accumulated', () => {
     const { messages } = composed(
       delta(0, { type: 'reasoning_summary', index: 0, text: 'S' }),
       delta(0, { type: 'reasoning_content', index: 1, text: 'C' }),
@@ -68,24 +68,24 @@ describe('a stream of updates', () => {
 })
 
 describe('starts', () => {
-  test('are added, empty, where they are missing: a client that begins with one shows no chunk twice [B24]', () => {
+  test('are added, empty, where they are missing: a client that begins with one shows no chunk twice', () => {
     const { events } = composed(delta(0, 'first '), delta(0, 'second'))
     expect(events[0]).toMatchObject({ type: 'message.started', content: text('') })
     expect(messagesFrom(events)).toMatchObject([{ content: text('first second') }])
   })
 
-  test('with content are the base of their deltas, format and metadata included [B25]', () => {
+  test('with content are the base of their deltas, format and metadata included', () => {
     const { messages } = composed(start(0, text('Dear ', 'markdown'), { style: 'warm' }), delta(0, 'Ann'), done(0))
     expect(messages).toMatchObject([{ content: text('Dear Ann', 'markdown'), metadata: { style: 'warm' } }])
   })
 
-  test('without deltas keep their content [B26]', () => {
+  test('without deltas keep their content', () => {
     for (const base of [text('a'), data({ a: 1 }), toolRequest('1', 'f', { a: 1 }), toolResponse('1', 'f', 'a'), reasoning(['a'])]) {
       expect(composed(start(0, base), done(0)).messages).toMatchObject([{ content: base, status: 'complete' }])
     }
   })
 
-  test('fix the type: a delta of another type is an error; summary and content of reasoning may mix [B29]', () => {
+  test('fix the type: a delta of another type is an error; summary and content of reasoning may mix', () => {
     expect(() => composed(delta(0, 'a'), delta(0, { type: 'data_json', text: '1' }))).toThrow(
       expect.objectContaining({ code: 'delta_type_mismatch' }),
     )
@@ -98,26 +98,26 @@ describe('starts', () => {
 })
 
 describe('full messages', () => {
-  test('replace the whole message at the index at once [item 108] [B31]', () => {
+  test('replace the whole message at the index at once', () => {
     const { messages, events } = composed(delta(0, 'draft'), full(0, 'final'))
     expect(messages).toMatchObject([{ index: 0, content: text('final'), status: 'complete' }])
     expect(events.at(-1)).toMatchObject({ type: 'message.replaced', index: 0, content: text('final') })
   })
 
-  test('complete the index: later updates are discarded, without an error or a change [item 109] [item 110]', () => {
+  test('complete the index: later updates are discarded, without an error or a change', () => {
     const { composer, events, messages } = composed(delta(0, 'draft'), full(0, 'final'), delta(0, '!'), done(0), full(0, 'more'))
     expect(composer.discarded()).toBe(3)
     expect(typesOf(events).at(-1)).toBe('message.replaced')
     expect(messages).toMatchObject([{ content: text('final') }])
   })
 
-  test('make a reader discard later events of a faulty producer [item 109] [item 110] [item 111]', () => {
+  test('make a reader discard later events of a faulty producer', () => {
     const { events } = composed(delta(0, 'draft'), full(0, 'final'))
     const [, late] = events
     expect(messagesFrom([...events, ...(late ? [late] : [])])).toEqual(messagesFrom(events))
   })
 
-  test('need no deltas before them, and change no other index [item 112]', () => {
+  test('need no deltas before them, and change no other index', () => {
     const { messages, composer } = composed(delta(0, 'a'), full(1, toolRequest('1', 'f', { a: 1 })), delta(0, 'b'))
     expect(messages).toMatchObject([
       { content: text('ab'), status: 'streaming' },
@@ -126,7 +126,7 @@ describe('full messages', () => {
     expect(composer.discarded()).toBe(0)
   })
 
-  test('follow all deltas that were held back or split [B33]', () => {
+  test('follow all deltas that were held back or split', () => {
     const composer = createTurnComposer(firstTurn, { limits: { deltaBytes: 4, turnBytes: 1000, jsonDepth: 8 } })
     const events = [delta(0, 'abcdefgh\ud83d'), full(0, 'final'), done(0)].flatMap(update => composer.compose(update))
     expect(typesOf(events)).toEqual(['message.started', 'message.delta', 'message.delta', 'message.replaced'])

@@ -20,26 +20,26 @@ function textAfterEach(...updates: Update[]): (string | undefined)[] {
 }
 
 describe('deltas are transient, messages are stored', () => {
-  test('a delta is another type than a content, and a message holds contents only [item 1]', () => {
+  test('a delta is another type than a content, and a message holds contents only', () => {
     expectTypeOf<Delta>().not.toExtend<Content>()
     expectTypeOf<Extract<Delta, { type: 'text' }>>().not.toExtend<Content>()
     const onlyDeltas = everyDelta.filter(({ type }) => type !== 'text')
     expect(onlyDeltas.filter(each => contentSchema.safeParse(each).success)).toEqual([])
   })
 
-  test('four chunks become exactly one message of text [item 2] [item 44] [item 48]', () => {
+  test('four chunks become exactly one message of text', () => {
     const { messages } = composed(...['The', ' answer', ' is', ' 42.'].map(chunk => delta(0, chunk)), done(0))
     expect(messages).toMatchObject([{ index: 0, author: 'agent', content: text('The answer is 42.'), status: 'complete' }])
   })
 
-  test('readers see every step of the text; only the closed message is complete [item 5] [item 6] [item 11] [item 12]', () => {
+  test('readers see every step of the text; only the closed message is complete', () => {
     const steps = [start(0, text()), delta(0, 'The '), delta(0, 'answer'), delta(0, ' is '), delta(0, '42.')]
     expect(textAfterEach(...steps)).toEqual(['', 'The ', 'The answer', 'The answer is ', 'The answer is 42.'])
     expect(composed(...steps).messages[0]?.status).toBe('streaming')
     expect(composed(...steps, done(0)).messages[0]?.status).toBe('complete')
   })
 
-  test('after the turn only messages remain, and they load without replaying deltas [item 10] [item 32] [item 35] [item 37]', () => {
+  test('after the turn only messages remain, and they load without replaying deltas', () => {
     const { messages } = composed(start(0, toolRequest('1', 'f')), fragment(0, '{"a"'), fragment(0, ':1}'), done(0))
     const stored: Message[] = JSON.parse(JSON.stringify(messages))
     expect(Object.keys(stored[0] ?? {}).filter(key => !(key in messageSchema.shape))).toEqual([])
@@ -47,7 +47,7 @@ describe('deltas are transient, messages are stored', () => {
     expect(messagesOf(restoreState('9-9', { status: 'completed', turns: [], messages: stored }))).toEqual(messages)
   })
 
-  test('an old reader ignores a new delta type, and stored messages do not change [item 36]', () => {
+  test('an old reader ignores a new delta type, and stored messages do not change', () => {
     const { events } = composed(start(0, text()), delta(0, 'a'))
     const later = { ...events[1], delta: { type: 'strikethrough', from: 0, to: 1 } }
     expect(parseEvent(JSON.parse(JSON.stringify(later)))).toBeNull()
@@ -56,7 +56,7 @@ describe('deltas are transient, messages are stored', () => {
 })
 
 describe('the six operations', () => {
-  test('begin, append text, append bytes, replace, set metadata, commit: each has its event [item 4]', () => {
+  test('begin, append text, append bytes, replace, set metadata, commit: each has its event', () => {
     const operations: [Update, string][] = [
       [start(0, text()), 'message.started'],
       [delta(0, 'a'), 'message.delta'],
@@ -72,29 +72,29 @@ describe('the six operations', () => {
     expect(typesOf(events)).toEqual(operations.map(([, type]) => type))
   })
 
-  test('bytes are appended in order of arrival [item 7]', () => {
+  test('bytes are appended in order of arrival', () => {
     const bytes = ['AQ==', 'Ag==', 'AwQ='].map(each => delta(0, { type: 'media', bytes: each }))
     expect(composed(start(0, media('image/png')), ...bytes).messages).toMatchObject([{ content: media('image/png', 'AQIDBA==') }])
   })
 
-  test('a value replaces the earlier value and is not merged [item 8]', () => {
+  test('a value replaces the earlier value and is not merged', () => {
     const { messages } = composed(start(0, data({ a: 1, b: { c: 2 } })), delta(0, { type: 'data', value: { b: {} } }))
     expect(messages[0]?.content).toEqual(data({ b: {} }))
   })
 
-  test('metadata is replaced as a whole, the last write wins, and the content does not change [item 9] [item 42]', () => {
+  test('metadata is replaced as a whole, the last write wins, and the content does not change', () => {
     const metadata = (map: Record<string, number>) => delta(0, { type: 'metadata', metadata: map })
     const { messages } = composed(delta(0, 'kept'), metadata({ a: 1 }), metadata({ b: 2 }))
     expect(messages).toMatchObject([{ content: text('kept') }])
     expect(messages[0]?.metadata).toEqual({ b: 2 })
   })
 
-  test('every delta does one of four things: append text, append bytes, replace, set metadata [item 15] [item 16]', () => {
+  test('every delta does one of four things: append text, append bytes, replace, set metadata', () => {
     const byBehaviour = everyDelta.map(each => (isTextDelta(each) ? 'append text' : each.type))
     expect(new Set(byBehaviour)).toEqual(new Set(['append text', 'media', 'data', 'metadata']))
   })
 
-  test('each applies only to matching content, and only while the message is open [item 15] [item 41]', () => {
+  test('each applies only to matching content, and only while the message is open', () => {
     const bases = [text(), reasoning(), toolRequest('1', 'f'), media('image/png'), data()]
     const appends: Delta[] = [
       { type: 'text', text: 'a' },
@@ -115,12 +115,12 @@ describe('the six operations', () => {
     }
   })
 
-  test('begin, appends, commit; without the commit it is a valid message in progress [item 40]', () => {
+  test('begin, appends, commit; without the commit it is a valid message in progress', () => {
     const { messages } = composed(start(0, text()), delta(0, 'Hel'), delta(0, 'lo'))
     expect(messageSchema.parse(messages[0])).toMatchObject({ status: 'streaming', content: text('Hello') })
   })
 
-  test('a full message carries the whole content, so a reader that missed the deltas has it all [item 43]', () => {
+  test('a full message carries the whole content, so a reader that missed the deltas has it all', () => {
     const { events } = composed(delta(0, 'draf'), delta(0, 't'), full(0, 'whole'))
     const missed = events.filter(event => event.type !== 'message.delta')
     expect(messagesFrom(missed)).toEqual(messagesFrom(events))
@@ -129,7 +129,7 @@ describe('the six operations', () => {
 })
 
 describe('several messages', () => {
-  test('a text, then a tool call, come out in that order [item 13]', () => {
+  test('a text, then a tool call, come out in that order', () => {
     const { messages } = composed(
       ...[start(0, text()), delta(0, 'Let me look.'), done(0)],
       ...[start(1, toolRequest('call-7', 'read_file')), fragment(1, '{"path": '), fragment(1, '"src/main.rs"}'), done(1)],
@@ -140,7 +140,7 @@ describe('several messages', () => {
     ])
   })
 
-  test('interleaved deltas fold into their own messages, by index alone [item 14] [item 21] [item 22]', () => {
+  test('interleaved deltas fold into their own messages, by index alone', () => {
     const { messages } = composed(
       start(0, toolRequest('call-1', 'read')),
       fragment(0, '{"path":'),
@@ -157,21 +157,21 @@ describe('several messages', () => {
     ])
   })
 
-  test('reasoning comes before the answer and is distinguished by its type [item 23] [item 24]', () => {
+  test('reasoning comes before the answer and is distinguished by its type', () => {
     const { messages } = composed(delta(0, { type: 'reasoning_content', index: 0, text: 'Hm.' }), done(0), delta(1, '42.'), done(1))
     expect(messages.map(({ content }) => content)).toEqual([reasoning([], ['Hm.']), text('42.')])
   })
 })
 
 describe('tool calls', () => {
-  test('id and name are there from the start, the arguments stream as text [item 17] [item 19]', () => {
+  test('id and name are there from the start, the arguments stream as text', () => {
     const open = composed(start(0, toolRequest('call-7', 'read_file')), fragment(0, '{"pa'))
     expect(open.events[0]).toMatchObject({ content: { callId: 'call-7', name: 'read_file' } })
     const closed = composed(start(0, toolRequest('call-7', 'read_file')), fragment(0, '{"path": "src/main.rs"}'), done(0))
     expect(closed.messages[0]?.content).toEqual(toolRequest('call-7', 'read_file', { path: 'src/main.rs' }))
   })
 
-  test('six fragments or four give the same arguments [item 18]', () => {
+  test('six fragments or four give the same arguments', () => {
     const six = ['{"pa', 'th":', ' "s', 'rc/m', 'ain.', 'rs"}']
     const four = ['{"path": ', '"src/', 'main.rs', '"}']
     const content = (pieces: string[]) => composed(...pieces.map(piece => fragment(0, piece)), done(0)).messages[0]?.content
@@ -179,14 +179,14 @@ describe('tool calls', () => {
     expect(content(six)).toMatchObject({ arguments: { path: 'src/main.rs' } })
   })
 
-  test('incomplete arguments are never parsed, neither while the call is open nor when it ends there [item 20]', () => {
+  test('incomplete arguments are never parsed, neither while the call is open nor when it ends there', () => {
     const half = [start(0, toolRequest('call-7', 'read_file')), fragment(0, '{"pa')]
     expect(composed(...half).messages).toMatchObject([{ status: 'streaming', content: { arguments: {}, raw: '{"pa' } }])
     expect(composed(...half, done(0)).messages).toMatchObject([{ status: 'failed', content: { arguments: {}, raw: '{"pa' } }])
   })
 })
 
-test('after each delta, the fold of the deltas equals the message of the writer [item 44]', () => {
+test('after each delta, the fold of the deltas equals the message of the writer', () => {
   const { events, composer } = composed(start(0, text('a')), delta(0, 'b'), delta(1, 'c'), done(0), full(1, 'd'))
   expect(messagesOf(fold(logOf(events)))).toEqual(composer.messages())
 })

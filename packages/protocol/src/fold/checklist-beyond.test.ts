@@ -6,7 +6,7 @@ import { messageSchema } from '../entities/entities.ts'
 import { type Event, eventSchema } from '../events/event.ts'
 import { custom, delta, done, full, start } from '../events/update.ts'
 
-describe('[B58] features of other event models', () => {
+describe('features of other event models', () => {
   test('a preliminary output of a tool is a value that the next one replaces', () => {
     const preliminary = (value: string) => delta(0, { type: 'data', value: { status: value } })
     const open = composed(start(0, toolResponse('c', 'f')), preliminary('loading'), preliminary('half'))
@@ -53,7 +53,7 @@ describe('[B58] features of other event models', () => {
   })
 })
 
-test('[item 144] the names and fields of events are a contract that this test lists', () => {
+test('the names and fields of events are a contract that this test lists', () => {
   const fields = eventSchema.options.map(({ shape }) => {
     const { type, task: _, turn: __, attempt: ___, at: ____, ...own } = shape
     return [type.value, ...Object.entries(own).map(([name, field]) => (field.safeParse(undefined).success ? `${name}?` : name))].join(' ')

@@ -46,7 +46,7 @@ describe('text', () => {
 })
 
 describe('JSON text and bytes', () => {
-  test('fragments are parsed once, at the close [item 55]', () => {
+  test('fragments are parsed once, at the close', () => {
     const json = JSON.stringify(Array.from({ length: 5000 }, (_, i) => i))
     let state = opened(data())
     const parse = vi.spyOn(JSON, 'parse')

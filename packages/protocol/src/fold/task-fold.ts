@@ -2,15 +2,16 @@
  * The fold of a task's log into its state. Every reader uses it, so all readers agree.
  *
  * A state is immutable and `applyEvent` is pure. It applies each cursor once. It ignores an event that cannot apply (a closed index, a skipped
- * index) and counts it in `discarded`, so that one bad entry never breaks a reader. It throws only for a delta that does not begin where its
- * message ends: then an event was lost, and the reader must load the log again from its cursor.
+ * index) and counts it in `discarded`. It throws for a delta that does not begin where its message ends (an event was lost: the reader must load
+ * the log again from its cursor) or has another type. `applyOrSkip` never throws, so that one bad entry never breaks a reader.
  */
 
 import type { Message, Turn } from '../entities/entities.ts'
 import { hasEnded, type TaskStatus } from '../entities/status.ts'
 import { RivuletError } from '../errors.ts'
 import { type Cursor, compareCursors, origin } from '../events/cursor.ts'
-import { type Event, type EventOf, isMessageEvent, type MessageEvent } from '../events/event.ts'
+import type { Event, EventOf, MessageEvent } from '../events/event.ts'
+import { isMessageEvent } from '../events/message-event.ts'
 import { DeltaAccumulator, timeOf } from './delta-accumulator.ts'
 import { PersistentList } from './persistent-list.ts'
 
@@ -52,6 +53,16 @@ export function restoreState(
 export function applyEvent(state: TaskState, event: Event, cursor: Cursor): TaskState {
   if (compareCursors(cursor, state.cursor) <= 0) return state
   return isMessageEvent(event) ? changeMessage(state, event, cursor) : { ...change(state, event), cursor }
+}
+
+/** For readers that cannot load the log again: an event for which `applyEvent` throws is skipped, and counted like one that it ignores. */
+export function applyOrSkip(state: TaskState, event: Event, cursor: Cursor, onSkipped: (error: unknown) => void = () => {}): TaskState {
+  try {
+    return applyEvent(state, event, cursor)
+  } catch (error) {
+    onSkipped(error)
+    return { ...state, cursor, discarded: state.discarded + 1 }
+  }
 }
 
 export function messagesOf(state: TaskState): Message[] {

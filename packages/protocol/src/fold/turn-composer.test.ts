@@ -9,13 +9,13 @@ import { createTurnComposer } from './turn-composer.ts'
 const strict = { strict: true }
 
 describe('starting', () => {
-  test('`start` with content, then deltas: the content is the base, and its format and other fields are kept [B25]', () => {
+  test('`start` with content, then deltas: the content is the base, and its format and other fields are kept', () => {
     const { messages, events } = composed(start(0, text('# ', 'markdown'), { a: 1 }), delta(0, 'Title'), done(0))
     expect(typesOf(events)).toEqual(['message.started', 'message.delta', 'message.finished'])
     expect(messages).toMatchObject([{ content: text('# Title', 'markdown'), metadata: { a: 1 }, author: 'agent', status: 'complete' }])
   })
 
-  test('a delta without a start gives an empty start of its content type, then the delta once [B24]', () => {
+  test('a delta without a start gives an empty start of its content type, then the delta once', () => {
     const { events, messages } = composed(delta(0, 'one '), delta(0, 'two'))
     expect(typesOf(events)).toEqual(['message.started', 'message.delta', 'message.delta'])
     expect(events[0]).toMatchObject({ content: text('') })
@@ -31,7 +31,7 @@ describe('starting', () => {
     [{ type: 'tool_response', text: 'a' }, toolResponse('', '')],
     [{ type: 'media', bytes: 'AQ==' }, media('application/octet-stream')],
     [{ type: 'metadata', metadata: { a: 1 } }, text('')],
-  ] as const)('a first delta of %j begins a message of %j [B24]', (first, content) => {
+  ] as const)('a first delta of %j begins a message of %j', (first, content) => {
     const { events } = composed(delta(0, first))
     expect(events[0]).toMatchObject({ type: 'message.started', content })
     expect(events[1]).toMatchObject({ type: 'message.delta', delta: first, offset: 0 })
@@ -178,7 +178,7 @@ describe('characters', () => {
 })
 
 describe('closing', () => {
-  test('`full` at an open index replaces the whole message and closes it as complete [B31]', () => {
+  test('`full` at an open index replaces the whole message and closes it as complete', () => {
     const { events, messages } = composed(delta(0, 'draft'), full(0, toolRequest('1', 'f')), delta(1, 'next'))
     expect(typesOf(events).slice(0, 3)).toEqual(['message.started', 'message.delta', 'message.replaced'])
     expect(messages).toMatchObject([{ index: 0, content: toolRequest('1', 'f'), status: 'complete' }, { index: 1 }])
@@ -190,7 +190,7 @@ describe('closing', () => {
     expect(messages).toMatchObject([{ content: text('all'), metadata: { a: 1 }, status: 'complete', author: 'agent' }])
   })
 
-  test('`full` follows the deltas before it, and no event follows it [B33]', () => {
+  test('`full` follows the deltas before it, and no event follows it', () => {
     const { events } = composed(delta(0, 'a'), delta(0, 'b'), full(0, 'c'), delta(0, 'd'), done(0))
     expect(typesOf(events)).toEqual(['message.started', 'message.delta', 'message.delta', 'message.replaced'])
   })
@@ -224,7 +224,7 @@ describe('closing', () => {
     expect(() => composer.compose(done(0), strict)).toThrow(expect.objectContaining({ code: 'message_not_started' }))
   })
 
-  test('`start` and `done` without deltas: complete, with the base content [B26]', () => {
+  test('`start` and `done` without deltas: complete, with the base content', () => {
     expect(composed(start(0, text('base')), done(0)).messages).toMatchObject([{ content: text('base'), status: 'complete' }])
   })
 
@@ -243,7 +243,7 @@ describe('closing', () => {
 describe('the end of a turn', () => {
   const three = [delta(0, 'a'), delta(1, 'b'), delta(2, { type: 'tool_request', text: '{"a' }), done(1)]
 
-  test('the handler returns with open indexes: each is finished complete, in index order [B27]', () => {
+  test('the handler returns with open indexes: each is finished complete, in index order', () => {
     const { composer, events } = composed(delta(0, 'a'), delta(1, 'b'), delta(2, 'c'), done(1), delta(0, 'd'))
     const closings = composer.closeAll('complete')
     expect(closings).toMatchObject([
@@ -283,7 +283,7 @@ describe('the end of a turn', () => {
     expect(messages[1]).not.toHaveProperty('stopReason')
   })
 
-  test('closing twice closes once [B32]', () => {
+  test('closing twice closes once', () => {
     const { composer } = composed(delta(0, 'a'))
     expect(composer.closeAll('complete')).toHaveLength(1)
     expect(composer.closeAll('failed')).toEqual([])
@@ -336,7 +336,7 @@ describe('limits', () => {
     ['a status that does not close', { type: 'done', index: 0, status: 'streaming' }],
     ['null', null],
     ['undefined', undefined],
-  ])('%s is not an update [B30]', (_, update) => {
+  ])('%s is not an update', (_, update) => {
     const composer = createTurnComposer(firstTurn)
     expect(() => composer.compose(update as Update)).toThrow(expect.objectContaining({ code: 'bad_event' }))
     expect(composer.messages()).toEqual([])

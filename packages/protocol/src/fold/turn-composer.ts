@@ -20,6 +20,7 @@ import { toStorableJson, toStorableText } from '../values/json.ts'
 import { brokenJson, closeJson, type DeltaAccumulator } from './delta-accumulator.ts'
 import { splitDelta, utf8Length } from './delta-split.ts'
 import { createHalfCharacters } from './half-characters.ts'
+import { messageEvents } from './message-events.ts'
 import { applyEvent, closingEvents, emptyState, messageAt, messagesOf, nextIndexOf, type TaskState } from './task-fold.ts'
 
 export type ComposedTurn = { task: string; turn: number; attempt: number; firstIndex: number }
@@ -56,7 +57,7 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
   return {
     compose,
     closeAll,
-    rewrite: () => messagesOf(state).flatMap(rewriteMessage),
+    rewrite: () => messagesOf(state).flatMap(message => messageEvents(message, now())),
     messageAt: index => messageAt(state, firstIndex + index)?.message,
     messages: () => messagesOf(state),
     nextIndex: () => nextIndexOf(state) - firstIndex,
@@ -175,13 +176,6 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
 
   function customEvent({ name, data, index }: UpdateOf<'custom'>): Event {
     return { type: 'custom', ...stamp(), name, data, ...(index !== undefined && { index: firstIndex + index }) }
-  }
-
-  function rewriteMessage({ index, author, content, metadata, status, stopReason, usage, error }: Message): Event[] {
-    const started: Event = { type: 'message.started', ...stamp(), index, author, content, metadata }
-    if (status === 'streaming') return [started]
-    const how = { ...(stopReason && { stopReason }), ...(usage && { usage }), ...(error && { error }) }
-    return [started, { type: 'message.finished', ...stamp(), index, status, ...how }]
   }
 
   function stamp() {

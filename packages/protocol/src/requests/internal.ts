@@ -1,9 +1,9 @@
 /** The calls of workers to the server, under `/internal`. Events go through Redis; claims, leases and results go through these calls to Postgres. */
 import { z } from 'zod'
 import { agentNameSchema, failureSchema, idSchema, messageSchema, taskSchema, turnSchema, usageSchema } from '../entities/entities.ts'
-import { stopReasonSchema } from '../entities/status.ts'
+import { stopReasonSchema } from '../entities/status-schema.ts'
 import { defaultLimits, maxStepName } from '../limits.ts'
-import { jsonSchema } from '../values/json.ts'
+import { jsonSchema } from '../values/json-schema.ts'
 
 const id = z.string().min(1).max(100)
 /**

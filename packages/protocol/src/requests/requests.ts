@@ -2,9 +2,9 @@
 import { z } from 'zod'
 import { strictContentSchema, text } from '../entities/content.ts'
 import { agentNameSchema, taskIdSchema } from '../entities/entities.ts'
-import { taskStatusSchema } from '../entities/status.ts'
+import { taskStatusSchema } from '../entities/status-schema.ts'
 import { maxMetadataFilters, maxPageSize, maxTokenSeconds } from '../limits.ts'
-import { jsonObjectSchema, jsonSchema } from '../values/json.ts'
+import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 
 const hour = 3_600_000
 const day = 24 * hour
@@ -62,6 +62,9 @@ export const revokeTokensQuery = z.strictObject({ subject: tokenSubject.optional
 
 export const tokenAnswer = z.object({ token: z.string(), can: z.array(tokenRightSchema), expiresAt: z.iso.datetime() })
 
+/** The formats that an event stream has beside our own events. docs/http-reference.md describes each. */
+export const streamFormatSchema = z.enum(['ai-sdk', 'agentex', 'agentkit', 'coding-agent', 'mini-claw-code'])
+
 /** A number in a query string: digits only. */
 const digits = z
   .string()
@@ -99,6 +102,7 @@ export const listMessagesQuery = z.strictObject({ after: digits.optional(), limi
 export type CreateTask = z.output<typeof createTaskBody>
 export type CreateTurn = z.output<typeof createTurnBody>
 export type TaskToken = z.output<typeof tokenAnswer>
+export type StreamFormat = z.output<typeof streamFormatSchema>
 export type TokenRight = z.output<typeof tokenRightSchema>
 export type ListTasks = z.output<typeof listTasksQuery>
 export type ListMessages = z.output<typeof listMessagesQuery>

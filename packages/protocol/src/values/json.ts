@@ -4,14 +4,10 @@
  * Values of requests are checked and rejected with a reason. Values of agents are made storable: NUL and lone surrogates become U+FFFD. So text
  * that was streamed can always be committed to Postgres. Walks are iterative or bounded, so depth cannot overflow the stack.
  */
-import { z } from 'zod'
 import { RivuletError } from '../errors.ts'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
-
-export const jsonSchema = z.unknown().refine(value => value !== undefined, 'Required') as z.ZodType<Json>
-export const jsonObjectSchema = z.record(z.string(), jsonSchema) as z.ZodType<JsonObject>
 
 export type JsonFault = {
   /** `validation_failed`: a number too large for a double, which would be stored as null. */

@@ -1,10 +1,10 @@
 /**
- * The turn that the running code belongs to. It travels with the code's own asynchronous context, so that one provider and one runner serve all
- * turns of a process, and none hears what another says.
+ * The turn of the running code. It is stored in the async context, so that one provider and one runner serve all turns of a process without
+ * mixing their output.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { MessageHandle } from '../message-handle.ts'
 import type { Turn } from '../turn.ts'
+import type { MessageHandle } from '../writer/message-handle.ts'
 
 /** A turn, and the tool calls that have been told in it. */
 export type CurrentTurn = {

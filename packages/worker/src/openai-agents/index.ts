@@ -1,8 +1,8 @@
 /**
  * The OpenAI Agents SDK for JavaScript in a turn. The SDK itself is not imported: its models and its runner are known by their shape.
  *
- * `streamThroughTurn(provider)` alone streams all that a run says. With `tellTurn(runner)` beside it, tools are told while they run, and handoffs
- * and agents too. Each thing is said once, whoever hears of it first.
+ * `streamThroughTurn(provider)` alone streams all output of a run. With `tellTurn(runner)` beside it, tools are streamed while they run, and handoffs
+ * and agents too. Each item is sent once, by the one of them that learns of it first.
  */
 export { inTurn } from './current-turn.ts'
 export { type ModelProviderLike, streamThroughTurn } from './model-provider.ts'

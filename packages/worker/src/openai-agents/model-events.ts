@@ -1,4 +1,4 @@
-/** What a model of the SDK says, as far as it is heard here, and what its two providers say below that. */
+/** The events of the SDK's models, as far as this module uses them, and those of its two providers below. */
 
 /** An event of `getStreamedResponse`. */
 export type ModelEvent =
@@ -24,7 +24,7 @@ export type OutputItem =
   | { type: 'function_call'; callId: string; name: string; arguments: string }
   | { type: string }
 
-/** An item of a request's input that answers a call. */
+/** An item of a request's input that is the result of a call. */
 export type CallResult = { type: 'function_call_result'; callId: string; name: string; output: unknown }
 
 /** A piece of something that the SDK hands on only when it is whole. */

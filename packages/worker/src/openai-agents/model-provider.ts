@@ -1,6 +1,6 @@
 /**
  * A model provider whose models speak through the turn: tokens, reasoning and tool calls as they come, also in a run that is not streamed, which
- * still gets the complete response. Where no hooks tell of the tools, their responses are told when they go back to the model.
+ * still gets the complete response. Without hooks, tool responses are sent when the run returns them to the model.
  */
 import { type Json, toolResponse, toStorableJson } from '@rivulet/protocol'
 import { type CurrentTurn, currentTurn } from './current-turn.ts'
@@ -39,7 +39,7 @@ async function getResponse(model: ModelLike, request: never): Promise<unknown> {
   return responseOf(done)
 }
 
-/** The turn is looked for when the response is asked for: whoever reads the stream may be somewhere else. */
+/** The turn is looked up when the response is requested, because the stream may be read in another async context. */
 function getStreamedResponse(model: ModelLike, request: never): AsyncIterable<unknown> {
   const current = currentTurn()
   return current ? speak(current, model, request) : model.getStreamedResponse(request)

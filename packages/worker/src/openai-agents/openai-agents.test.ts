@@ -2,9 +2,9 @@
 import { EventEmitter } from 'node:events'
 import { type Content, custom, full, type JsonObject, start } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
-import { createMessageHandle } from '../message-handle.ts'
 import type { Turn } from '../turn.ts'
-import { createTurnWriter, type TurnWriter } from '../turn-writer.ts'
+import { createMessageHandle } from '../writer/message-handle.ts'
+import { createTurnWriter, type TurnWriter } from '../writer/turn-writer.ts'
 import { inTurn, streamThroughTurn, tellTurn } from './index.ts'
 import type { ModelEvent, OutputItem } from './model-events.ts'
 

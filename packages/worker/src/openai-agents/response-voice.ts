@@ -1,6 +1,6 @@
 /**
- * Says one response of a model through the turn, as it comes. What was streamed is compared with what the response holds in the end: what is
- * missing is said whole, what came out otherwise replaces what was streamed. Then everything is closed, the last message with the usage.
+ * Sends one response of a model through the turn while it streams. At the end it compares the streamed output with the complete response: it
+ * sends missing parts whole, and replaces parts that differ. Then it closes all messages, the last one with the usage.
  */
 import {
   type Content,
@@ -15,7 +15,7 @@ import {
   type Usage,
 } from '@rivulet/protocol'
 import { failureOf } from '../failure.ts'
-import type { MessageHandle } from '../message-handle.ts'
+import type { MessageHandle } from '../writer/message-handle.ts'
 import type { CurrentTurn } from './current-turn.ts'
 import { type DoneResponse, fieldsOf, type ModelEvent, type OutputItem, type Piece, piecesOf, type TokenCounts } from './model-events.ts'
 

@@ -1,6 +1,6 @@
 /**
- * Tells the turn what a run does beside its model: a tool's response is open while the tool runs, handoffs and agents are notices. A call that the
- * model's provider has not told, because it does not speak through the turn, is told here.
+ * Sends to the turn what a run does beside its model: a tool's response is open while the tool runs; handoffs and agents are custom events. A
+ * call that the model's provider has not sent, because it does not stream through the turn, is sent here.
  */
 import { type Json, toolRequest, toolResponse, toStorableJson } from '@rivulet/protocol'
 import { currentTurn } from './current-turn.ts'
@@ -62,7 +62,7 @@ function plainResult(result: unknown): Json {
   return typeof result === 'string' ? result : toStorableJson(result ?? null, 32)
 }
 
-/** A hook cannot be waited for. When the turn takes nothing more it is over, and whoever runs the agent hears of that elsewhere. */
+/** A hook cannot be awaited. If the turn rejects output, it is over, and the handler gets that error elsewhere. */
 function unheard(said: Promise<unknown>): void {
   said.catch(() => {})
 }

@@ -1,7 +1,7 @@
 /**
- * The web console: the files that its build left behind, and its page at every address that it draws itself.
+ * Serves the web console: the files of its build, and its page at every path that the page handles itself.
  *
- * A console that is built while the server runs is there at once, and one that is not built breaks nothing.
+ * The files are read on request, so a build that finishes while the server runs is served at once, and a missing build breaks nothing.
  */
 import { fileURLToPath } from 'node:url'
 import { RivuletError } from '@rivulet/protocol'
@@ -11,7 +11,7 @@ import { createStaticFile, createStaticFiles, type StaticFiles, sendStatic } fro
 
 const builtConsole = fileURLToPath(new URL('../../../console/dist/', import.meta.url))
 
-/** The addresses of the console's own pages. Everything else stays what it is: an API that answers in JSON. */
+/** The paths of the console's pages. Every other path is an API call with a JSON response. */
 const pages = ['/', '/tasks', '/tasks/:id', '/agents']
 
 const headers = pageHeaders({ 'img-src': "'self' data: blob:", 'media-src': "'self' data: blob:" })
@@ -36,7 +36,7 @@ export function consoleRoutes(app: FastifyInstance, folder: string = builtConsol
 
   async function sendFile(reply: FastifyReply, from: StaticFiles, name: string, caching: string): Promise<FastifyReply> {
     const file = await from.find(name)
-    if (!file) throw new RivuletError('not_found', 'There is no such file')
+    if (!file) throw new RivuletError('not_found', 'No such file')
     return sendStatic(reply.headers(headers).header('cache-control', caching), file)
   }
 }

@@ -1,15 +1,20 @@
 /**
- * The description of the API: `/openapi.json` for programs, `/docs` for people, who read it in Swagger UI.
+ * Serves the description of the API: `/openapi.json` for programs, and Swagger UI at `/docs` for people.
  *
- * Swagger UI's files are served from memory like the console's, and the description is written once: neither costs a copy for each request.
+ * Swagger UI's files are served from memory, and the description is serialised once, so neither costs a copy per request.
  */
+import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import { pageHeaders } from '../page-headers.ts'
 import { createStaticFile, createStaticFiles, type StaticFile, sendStatic } from '../static-files.ts'
 
-const swaggerUi = fileURLToPath(new URL('../../../../../node_modules/@fastify/swagger-ui/static/', import.meta.url))
+// In the published package the files lie in `swagger-ui`, because npm packs no node_modules.
+const packed = fileURLToPath(new URL('../../../../../swagger-ui/', import.meta.url))
+const swaggerUi = existsSync(packed)
+  ? packed
+  : fileURLToPath(new URL('../../../../../node_modules/@fastify/swagger-ui/static/', import.meta.url))
 
 /** Swagger UI has its icons as data. */
 const headers = pageHeaders({ 'img-src': "'self' data:" })
@@ -25,7 +30,7 @@ export function docsRoutes(app: FastifyInstance): void {
   app.get('/docs/start.js', options, async (_, reply) => sendStatic(reply.headers(headers), await start))
   app.get<{ Params: { name: string } }>('/docs/static/:name', options, async ({ params }, reply) => {
     const file = await files.find(params.name)
-    if (!file) throw new RivuletError('not_found', 'There is no such file')
+    if (!file) throw new RivuletError('not_found', 'No such file')
     return sendStatic(reply.headers(headers).header('cache-control', 'public, max-age=3600'), file)
   })
   app.get('/openapi.json', options, async (_, reply) => {

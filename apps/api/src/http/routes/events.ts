@@ -1,5 +1,5 @@
 /** Subscribing: what a viewer asks for, and its open response. */
-import { type Cursor, origin, parseCursor, RivuletError, taskIdSchema } from '@rivulet/protocol'
+import { type Cursor, origin, parseCursor, RivuletError, type StreamFormat, streamFormatSchema, taskIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
@@ -7,15 +7,14 @@ import type { Admission } from '../../access/open-streams.ts'
 import { holds } from '../../access/principal.ts'
 import type { Tenant } from '../../store/connection/tenant.ts'
 import { hasTurn, requireTask } from '../../store/reads/read.ts'
-import { type AiSdkResponse, aiSdkHeaders, openAiSdkStream, speakAiSdk } from '../../stream/ai-sdk-response.ts'
+import { type DialectResponse, respondIn } from '../../stream/dialects/dialect-response.ts'
+import { dialects } from '../../stream/dialects/dialects.ts'
+import { openStream } from '../../stream/dialects/open-stream.ts'
 import type { Watching } from '../../stream/hub.ts'
 import { openSse } from '../../stream/sse-response.ts'
 import { findPlace, type StreamRequest } from '../../stream/viewer-place.ts'
 import { countRequest } from '../http-metrics.ts'
 import type { Services } from '../services.ts'
-
-/** What a stream speaks; without it, our own events. `ai-sdk` is the UI message stream of the Vercel AI SDK, of one turn. */
-export const streamFormat = z.literal('ai-sdk').optional()
 
 const query = z
   .strictObject({
@@ -23,27 +22,31 @@ const query = z
     after: z.union([z.string(), z.array(z.string())]).optional(),
     from: z.literal('start').optional(),
     follow: z.enum(['true', 'false']).optional(),
-    format: streamFormat,
+    format: streamFormatSchema.optional(),
     turn: z
       .string()
       .regex(/^[1-9]\d{0,8}$/, 'A turn has a number, from 1')
       .optional(),
   })
-  .refine(({ format, follow }) => format === undefined || follow !== 'true', {
+  .refine(({ format, follow }) => !isOfOneTurn(format) || follow !== 'true', {
     path: ['follow'],
     message: 'A stream of this format ends with its turn',
   })
-  .refine(({ format, turn }) => format !== undefined || turn === undefined, {
+  .refine(({ format, turn }) => isOfOneTurn(format) || turn === undefined, {
     path: ['turn'],
-    message: 'Our own events are those of the whole task',
+    message: 'A stream of this format covers the whole task; use turn with format=ai-sdk',
   })
+
+function isOfOneTurn(format: StreamFormat | undefined): boolean {
+  return format !== undefined && dialects[format].scope === 'turn'
+}
 
 export type EventStream = ReturnType<typeof createEventStream>
 
-/** The turn is the one that the AI SDK is told of; default: the first that has not ended. */
-type StreamFormat = { format?: z.output<typeof streamFormat>; turn?: number | undefined }
+/** Without a format, the stream has our own events. `turn` is for formats of one turn; default: the first that has not ended. */
+type FormatRequest = { format?: StreamFormat | undefined; turn?: number | undefined }
 
-/** Answers a request with a task's event stream. */
+/** Responds to a request with a task's event stream. */
 export function createEventStream({ databaseFor, hub, reader, streams, metrics, isDraining }: Services) {
   const looking = new Map<string, Promise<unknown>>()
   return { stream, wants, reserve, checkTurn }
@@ -51,7 +54,7 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
   async function checkTurn({ principal: { tenant } }: FastifyRequest, task: string, turn: number): Promise<void> {
     const db = databaseFor(tenant)
     await requireTask(db, tenant, task)
-    if (!(await hasTurn(db, tenant, task, turn))) throw new RivuletError('not_found', 'This task has no such turn')
+    if (!(await hasTurn(db, tenant, task, turn))) throw new RivuletError('not_found', 'No such turn in this task')
   }
 
   /** Thousands who come back at once, to a process that has no feed of their task yet, are one question. */
@@ -69,14 +72,14 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
   /** A place for the stream, before anything is done that could not be taken back. `tasks:write` alone does not allow a stream. */
   function reserve({ principal }: FastifyRequest, task: string | null): Admission {
     if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
-    if (!holds(principal, 'tasks:read')) throw new RivuletError('forbidden', 'This key may not do this')
+    if (!holds(principal, 'tasks:read')) throw new RivuletError('forbidden', 'This key or token does not have the required scope')
     return streams.admit(principal, task)
   }
 
   async function stream(
     task: string,
     reply: FastifyReply,
-    request: StreamRequest & StreamFormat,
+    request: StreamRequest & FormatRequest,
     admitted?: Admission,
   ): Promise<FastifyReply> {
     const admission = admitted ?? reserve(reply.request, task)
@@ -92,7 +95,7 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
   async function open(
     task: string,
     reply: FastifyReply,
-    request: StreamRequest & StreamFormat,
+    request: StreamRequest & FormatRequest,
     admission: Admission,
   ): Promise<FastifyReply> {
     const { tenant } = reply.request.principal
@@ -102,17 +105,19 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
       admission.over()
       return reply.status(204).send()
     }
-    const aiSdk = request.format && (await openAiSdkStream(reader, { task, turn: request.turn, begin: place.begin }))
+    const dialect = request.format && dialects[request.format]
+    const turn = isOfOneTurn(request.format) ? request.turn : undefined
+    const translation = dialect && { dialect, stream: await openStream(reader, dialect, { task, turn, begin: place.begin }) }
 
     reply.hijack()
     let watching: Watching | null = null
     const headers = Object.fromEntries(Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)]))
-    let spoken: AiSdkResponse | null = null
+    let translated: DialectResponse | null = null
     const response = await openSse(
       reply.raw,
-      { ...headers, ...(aiSdk ? aiSdkHeaders : ownHeaders) },
+      { ...headers, ...(dialect ? { ...dialectHeaders, ...dialect.headers } : ownHeaders) },
       {
-        onDrain: () => (spoken?.drained() ?? true) && watching?.drained(),
+        onDrain: () => (translated?.drained() ?? true) && watching?.drained(),
         onClose: () => {
           watching?.gone()
           admission.over()
@@ -124,19 +129,20 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
       return reply
     }
     countRequest(metrics, reply.request, 200)
-    if (aiSdk) spoken = speakAiSdk(response, aiSdk)
-    watching = hub.watch(place.feed, spoken ?? response, { begin: place.begin, isFollowing: request.isFollowing })
-    // The AI SDK takes nothing that it does not know.
-    admission.opened(spoken ? { ...watching, tell: () => true } : watching)
+    const onError = (error: unknown) => reply.log.error({ err: error, task, format: request.format }, 'a stream format failed')
+    if (translation) translated = respondIn(translation.dialect, translation.stream, response, onError)
+    watching = hub.watch(place.feed, translated ?? response, { begin: place.begin, isFollowing: request.isFollowing })
+    admission.opened(watching)
     return reply
   }
 }
 
 /**
- * Its end is the end of its connection: whoever keeps connections for later must not send another request into that. For the AI SDK it cannot be
- * said: fetch would take a stream that breaks off for one that has ended, and unlike ours it has no word for the end.
+ * The end of the response is the end of its connection, so a client must not keep the connection for another request. Other formats cannot send
+ * `connection: close`, because with it `fetch` takes a response that is destroyed for one that has ended.
  */
 const ownHeaders = { connection: 'close' }
+const dialectHeaders = { 'keep-alive': 'timeout=0' }
 
 export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
   const app = scope.withTypeProvider<ZodTypeProvider>()
@@ -154,14 +160,15 @@ export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
   app.get('/tasks/:id/events', options, async (request, reply) => {
     const { accept } = request.headers
     if (accept !== undefined && !/text\/event-stream|text\/\*|\*\/\*/.test(accept)) {
-      throw new RivuletError('not_acceptable', 'This answers text/event-stream')
+      throw new RivuletError('not_acceptable', 'This route returns text/event-stream; Accept must allow it')
     }
     const { token, after, from, follow, format } = request.query
-    const cursor = cursorOf(request.headers['last-event-id'], after) ?? (from === 'start' ? origin : null)
+    const { cursor, isInside } = placeOf(request.headers['last-event-id'] ?? after, format !== undefined)
     const turn = request.query.turn === undefined ? undefined : Number(request.query.turn)
     if (turn !== undefined) await events.checkTurn(request, request.params.id, turn)
     try {
-      return await events.stream(request.params.id, reply, { cursor, isFollowing: follow === 'true', format, turn })
+      const start = cursor ?? (from === 'start' ? origin : null)
+      return await events.stream(request.params.id, reply, { cursor: start, isInside, isFollowing: follow === 'true', format, turn })
     } catch (error) {
       if (token === undefined || !(error instanceof RivuletError) || !isCrowded.has(error.code)) throw error
       reply.errorCode = error.code
@@ -173,11 +180,11 @@ export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
 
 const isCrowded: ReadonlySet<string> = new Set(['too_many_streams', 'overloaded', 'draining'])
 
-/** `Last-Event-ID` counts before `?after=`. */
-function cursorOf(header: string | string[] | undefined, after: string | string[] | undefined): Cursor | null {
-  const given = header ?? after
-  if (given === undefined) return null
-  const cursor = typeof given === 'string' ? parseCursor(given) : null
-  if (cursor === null) throw new RivuletError('bad_cursor', 'A cursor is <epoch>-<seq>, two whole numbers')
-  return cursor
+/** `Last-Event-ID` takes precedence over `?after=`. In some formats the id of a chunk inside an event is its cursor and a plus. */
+function placeOf(given: string | string[] | undefined, hasFormat: boolean): { cursor: Cursor | null; isInside: boolean } {
+  if (given === undefined) return { cursor: null, isInside: false }
+  const isInside = hasFormat && typeof given === 'string' && given.endsWith('+')
+  const cursor = typeof given === 'string' ? parseCursor(isInside ? given.slice(0, -1) : given) : null
+  if (cursor === null) throw new RivuletError('bad_cursor', 'A cursor must be <epoch>-<seq>, two whole numbers')
+  return { cursor, isInside }
 }

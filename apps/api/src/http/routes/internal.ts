@@ -1,4 +1,4 @@
-/** What workers ask. The lease in Postgres decides who runs a turn; the log follows. */
+/** The calls of workers. The lease in Postgres decides which worker runs a turn; the log follows. */
 import {
   claimAnswer,
   claimBody,
@@ -20,6 +20,7 @@ import {
   stepAnswer,
   stepBody,
 } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
@@ -32,9 +33,11 @@ import { registerWorker } from '../../store/reads/agents.ts'
 import { findHeldTask, findTurn, findTurns, listMessages } from '../../store/reads/read.ts'
 import { toMessage, toTask, toTurn } from '../../store/rows.ts'
 import { rememberStep } from '../../store/tasks/steps.ts'
-import type { ClaimClock } from '../../store/turns/claim-queued.ts'
-import { type Claimed, claimTurn, reopenTurn } from '../../store/turns/claim-turn.ts'
+import type { ClaimClock } from '../../store/turns/claim-turn.ts'
+import { claimTurn } from '../../store/turns/claim-turn.ts'
+import type { Claimed } from '../../store/turns/claimed.ts'
 import { extendLeases, isHeldUnder, releaseTurn } from '../../store/turns/leases.ts'
+import { reopenTurn } from '../../store/turns/reopen-turn.ts'
 import { aboutTurn } from '../../turns/about-turn.ts'
 import { needsOwnProcess } from '../../turns/turn-deaths.ts'
 import type { Services } from '../services.ts'
@@ -64,7 +67,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     await announcer.ping()
     const result = await claimTurn(db, { turn, claim: claimId, worker, leaseMs })
     if (result.answer !== 'claimed') return result
-    // failpoint: claimed
+    if (failpoint) await failpoint('claimed')
     const { claimed, steps, clock, isAgain } = result
     const waitedMs = clock.sinceDueMs
     if (!isAgain) metrics.turnWait.observe({ agent: metrics.agentLabel(claimed.task.agent) }, waitedMs / 1_000)
@@ -84,7 +87,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const held = turns.filter(({ turn }) => within.has(turn))
     const { lost, takenBack } = await askTwice(() => extendLeases(leases, worker, held, leaseMs))
     metrics.takenBack.inc(takenBack.length)
-    for (const turn of takenBack) request.log.warn({ ...aboutTurn(turn), worker }, 'a worker that was late took its turn back')
+    for (const turn of takenBack) request.log.warn({ ...aboutTurn(turn), worker }, 'a late worker resumed its turn')
     return { lost: [...ids.filter(id => !within.has(id)), ...lost] }
   })
 
@@ -93,12 +96,12 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     if (!(await reaches(request, body.turn))) return { answer: 'superseded' as const }
     await announcer.ping()
     const held = await reopenTurn(db, body)
-    // failpoint: reopened
+    if (failpoint) await failpoint('reopened')
     const reopened = held && (await announcing.announceStart(held))
     if (!reopened) {
       metrics.fenced.inc({ write: 'reopen' })
       const turn = await findTurn(db, body.turn)
-      log.warn({ ...(turn && aboutTurn(turn)), epoch: body.epoch }, 'a worker that no longer holds its turn wanted to reopen its log')
+      log.warn({ ...(turn && aboutTurn(turn)), epoch: body.epoch }, 'a worker tried to reopen the log of a turn that it no longer holds')
       return { answer: 'superseded' as const }
     }
     metrics.reopened.inc()
@@ -115,7 +118,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     if (answer === 'superseded') {
       metrics.fenced.inc({ write: 'step' })
       const turn = await findTurn(db, body.turn)
-      log.warn({ ...(turn && aboutTurn(turn)), step: body.name }, 'a worker that no longer holds its turn wanted to remember a step')
+      log.warn({ ...(turn && aboutTurn(turn)), step: body.name }, 'a worker tried to store a step of a turn that it no longer holds')
     }
     return { answer }
   })
@@ -126,7 +129,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const released = await (body.blocked ? endBlocked(body, body.blocked) : releaseTurn(db, body))
     relay.kick()
     const turn = await findTurn(db, body.turn)
-    log.info({ ...(turn && aboutTurn(turn)), epoch: body.epoch, released }, 'a worker gave a turn back')
+    log.info({ ...(turn && aboutTurn(turn)), epoch: body.epoch, released }, 'a worker released a turn')
     return { answer: released ? ('released' as const) : ('superseded' as const) }
   })
 
@@ -135,7 +138,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const turn = (await reaches(request, request.body.turn)) && (await findEnding(request.body.turn))
     if (!turn) return { answer: 'superseded' as const }
     const { answer, leavesWork } = await ending.finish({ turn, epoch, claim, outcome, appended: n, digest })
-    // failpoint: answering
+    if (failpoint) await failpoint('answering')
     if (leavesWork) relay.kick()
     return { answer }
   })
@@ -150,7 +153,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   /** Whether the caller's key is for this turn. If it is not, the route returns what it returns for a turn that does not exist. */
   async function reaches({ principal, log }: Pick<FastifyRequest, 'principal' | 'log'>, turn: string): Promise<boolean> {
     const isWithin = (await turnsWithin(db, reachOf(principal), [turn])).has(turn)
-    if (!isWithin) log.warn({ key: principal.key, turnId: turn }, 'a worker asked for a turn that its key is not for')
+    if (!isWithin) log.warn({ key: principal.key, turnId: turn }, 'a worker requested a turn that its key does not allow')
     return isWithin
   }
 

@@ -1,4 +1,4 @@
-/** Liveness, readiness, metrics and the agents that are there. */
+/** Liveness, readiness, metrics, and the list of agents. */
 import { activitySchema, agentSchema, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
@@ -42,7 +42,7 @@ export function operationRoutes(app: FastifyInstance, { unready }: Services): vo
   })
 }
 
-/** Of the whole process, so of all tenants: not for everybody. */
+/** The metrics cover all tenants, so they need the scope `admin`. */
 export function metricsRoute(scope: FastifyInstance, { metrics, sampleMetrics }: Services): void {
   const config = { access: { scope: 'admin' } } as const
   const text = { description: 'In the format of Prometheus', content: { 'text/plain': { schema: z.string() } } }

@@ -1,4 +1,4 @@
-/** Tasks: accepting work, looking at it, stopping it, removing it. A 201 or 202 is sent only after the commit. */
+/** Creates, reads, cancels and removes tasks. A 201 or 202 is sent only after the commit. */
 import {
   cancelTaskBody,
   createTaskBody,
@@ -8,27 +8,29 @@ import {
   listTasksQuery,
   messageSchema,
   RivuletError,
+  streamFormatSchema,
   taskIdSchema,
   taskSchema,
   turnNumberSchema,
   turnSchema,
 } from '@rivulet/protocol'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { failpoint } from '@rivulet/runtime/failpoint'
+import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { listLiveMessages } from '../../log/live-messages.ts'
-import type { OnceAnswer } from '../../store/access/idempotency.ts'
 import { latestTurns } from '../../store/reads/latest-turns.ts'
 import { getTask, getTurn, listTasks, requireTask } from '../../store/reads/read.ts'
-import { toFullTurn, toTask, toTurn } from '../../store/rows.ts'
+import { toFullTurn, toTurn } from '../../store/rows.ts'
 import type { CancelBegun } from '../../store/tasks/cancel-task.ts'
-import { type Accepted, createTask, createTurn } from '../../store/tasks/create-task.ts'
+import type { Accepted } from '../../store/tasks/create-task.ts'
+import { createTurn } from '../../store/tasks/create-turn.ts'
 import { removeTask } from '../../store/tasks/remove-task.ts'
-import { aboutTurn } from '../../turns/about-turn.ts'
-import { answerBefore, answerOnce, keyOf, markReplay, sendAnswer } from '../idempotent.ts'
+import { createAcceptWork } from '../accept-work.ts'
+import { answerBefore, answerOnce, markReplay, sendAnswer } from '../idempotent.ts'
 import { startRequestSpan } from '../request-span.ts'
 import type { Services } from '../services.ts'
-import { type EventStream, streamFormat } from './events.ts'
+import type { EventStream } from './events.ts'
 
 const params = z.object({ id: taskIdSchema })
 const accepted = z.object({ task: taskSchema, turn: turnSchema })
@@ -40,8 +42,9 @@ const sending = { access: { scope: 'tasks:write', token: 'send' }, addsWork: tru
 const canceling = { access: { scope: 'tasks:write', token: 'cancel' } } as const
 
 export function taskRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
-  const { databaseFor, acceptance, capacity, ending, announcing, relay, metrics, announcer, reader, tracer } = services
+  const { databaseFor, ending, relay, announcer, reader, tracer } = services
   const { limits } = services.config
+  const { requireShare, acceptTask, announce } = createAcceptWork(services, scope.log)
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   app.post(
@@ -50,45 +53,29 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       config: creating,
       schema: {
         tags: ['tasks'],
-        querystring: z.strictObject({ format: streamFormat }),
+        querystring: z.strictObject({ format: streamFormatSchema.optional() }),
         body: createTaskBody,
         response: { 200: accepted, 201: accepted },
       },
     },
     async (request, reply) => {
       const { format } = request.query
-      const { tenant } = request.principal
       await requireShare(request)
       const admission = events.wants(request) || format ? events.reserve(request, null) : null
       const span = startRequestSpan(tracer, request)
-      let work: Accepted | undefined
-      let dispatch = relay.kick
-      const answer = await accept().catch(error => {
+      const { answer, work, dispatch } = await acceptTask(request, span.traceparent).catch(error => {
         admission?.over()
         return span.refused(error)
       })
-      // failpoint: accepted
+      if (failpoint) await failpoint('accepted')
       if (!admission) dispatch()
-      if (work?.isQueued) await announceAccepted(work)
+      if (work?.isQueued) await announce(work)
       span.accepted(work)
       if (!admission) return sendAnswer(reply, answer)
       markReplay(reply, answer.replayed)
       const { task, turn } = accepted.parse(answer.body)
       // The viewer first: it is there when the agent begins to speak.
       return events.stream(task.id, reply, { cursor: null, isFollowing: false, format, turn: turn.number }, admission).finally(dispatch)
-
-      async function accept(): Promise<OnceAnswer> {
-        const fresh = await acceptance.accept(tenant, request.body, keyOf(request), span.traceparent)
-        if (fresh) {
-          work = fresh.accepted
-          dispatch = () => relay.send(fresh.intent)
-          return { ...fresh.answer, replayed: false }
-        }
-        return answerOnce(databaseFor(tenant), request, async tx => {
-          work = await createTask(tx, tenant, request.body, limits.queuedTurns, span.traceparent)
-          return { status: work.isNew ? 201 : 200, body: toBody({ task: toTask(work.task), turn: toTurn(work.turn) }) }
-        })
-      }
     },
   )
 
@@ -133,7 +120,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       const { tenant, token } = request.principal
       // To interrupt is to cancel, too.
       if (request.body.ifBusy === 'interrupt' && token && !token.can.includes('cancel'))
-        throw new RivuletError('forbidden', 'This token may not cancel')
+        throw new RivuletError('forbidden', 'This token does not have the right to cancel')
       if (request.body.ifBusy !== 'interrupt') await requireShare(request)
       const span = startRequestSpan(tracer, request)
       let work: Accepted | undefined
@@ -146,7 +133,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       }).catch(span.refused)
       if (begun) await ending.completeInterrupt(begun)
       relay.kick()
-      if (work) await announceAccepted(work)
+      if (work) await announce(work)
       span.accepted(work)
       return sendAnswer(reply, answer)
     },
@@ -198,19 +185,6 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       return listLiveMessages(db, reader, tenant, id, request.query, limits.pageBytes)
     },
   )
-
-  /** Whoever asks again, under the same key, has its share already. */
-  async function requireShare(request: FastifyRequest): Promise<void> {
-    const { tenant } = request.principal
-    const refusal = capacity.refusalOf(tenant)
-    if (refusal && !(await answerBefore(databaseFor(tenant), request))) throw refusal
-  }
-
-  async function announceAccepted({ task, turn, isNew }: Accepted): Promise<void> {
-    scope.log.debug({ ...aboutTurn(turn), agent: task.agent }, 'turn accepted')
-    if (isNew) metrics.tasks.inc()
-    await announcing.announceQueued(turn, isNew)
-  }
 }
 
 function pageOf<T extends z.ZodType, C extends z.ZodType>(item: T, cursor: C) {

@@ -1,4 +1,4 @@
-/** Tokens for one task, for browsers. A key can pass on what it may do itself; no token makes another, and a key ends them before their time. */
+/** Creates and revokes tokens for one task, for browsers. A key can grant only rights that it has itself, and a token cannot create another. */
 import { createTokenBody, RivuletError, revokeTokensQuery, taskIdSchema, tokenAnswer } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
@@ -17,7 +17,7 @@ export function tokenRoutes(scope: FastifyInstance, { databaseFor, access }: Ser
     const { ttlSeconds, subject = null } = body
     const can = [...new Set(body.can)]
     if (can.some(right => right !== 'read') && !holds(principal, 'tasks:write')) {
-      throw new RivuletError('forbidden', 'This key may not do this')
+      throw new RivuletError('forbidden', 'This key or token does not have the required scope')
     }
     const startedAt = await beginTokenSession(databaseFor(tenant), tenant, task)
     const { token, expiresAt } = access.tokens.issue({ tenant, task, can, key, subject, startedAt, ttlSeconds, until })

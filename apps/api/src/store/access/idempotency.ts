@@ -1,6 +1,7 @@
-/** Answers that were given under an Idempotency-Key, kept for a day: the same request gets the same answer, and is carried out once. */
+/** Responses under an Idempotency-Key, kept for a day: the same request gets the same response, and runs once. */
 import { type Json, RivuletError } from '@rivulet/protocol'
-import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
+import { failpoint } from '@rivulet/runtime/failpoint'
+import { and, eq, lt, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { sqlStateOf } from '../connection/database.ts'
 import { askTwice } from '../connection/database-errors.ts'
@@ -15,7 +16,7 @@ export type IdempotencyKey = { tenant: Tenant; key: string; fingerprint: string 
 
 /**
  * Runs `work` in a transaction that also remembers its answer. A second request under the same key waits for the first one's commit; where
- * that takes too long it is told that the first is still in flight.
+ * the wait is too long, the second request gets `in_flight`.
  */
 export async function runOnce(
   db: Database,
@@ -34,7 +35,7 @@ export async function runOnce(
     if (earlier) return { ...earlier, replayed: true }
     const answer = await work(tx)
     if (request) await tx.update(idempotencyKeys).set(answer).where(isKey(request))
-    // failpoint: accepting
+    if (failpoint) await failpoint('accepting')
     return { ...answer, replayed: false }
   }
 }
@@ -44,13 +45,13 @@ export async function findAnswer(db: Database, request: IdempotencyKey): Promise
   const [earlier] = await db
     .select()
     .from(idempotencyKeys)
-    .where(and(isKey(request), gte(idempotencyKeys.createdAt, dayAgo)))
+    .where(and(isKey(request), sql`not (${sql.raw(isFree)})`))
   return earlier ? { ...answerOf(earlier, request.fingerprint), replayed: true } : null
 }
 
 /** What was answered before, or null when this request is the first under its key. */
 async function reserve(tx: Transaction, request: IdempotencyKey): Promise<Answer | null> {
-  await tx.delete(idempotencyKeys).where(and(isKey(request), lt(idempotencyKeys.createdAt, dayAgo)))
+  await tx.delete(idempotencyKeys).where(and(isKey(request), sql.raw(isFree)))
   const inserted = await insertKey(tx, request)
   if (inserted) return null
   const [earlier] = await tx.select().from(idempotencyKeys).where(isKey(request))
@@ -60,7 +61,8 @@ async function reserve(tx: Transaction, request: IdempotencyKey): Promise<Answer
 
 function answerOf(earlier: typeof idempotencyKeys.$inferSelect, fingerprint: string): Answer {
   if (earlier.status === null) throw inFlight()
-  if (earlier.fingerprint !== fingerprint) throw new RivuletError('idempotency_key_reused', 'This key was used for another request')
+  if (earlier.fingerprint !== fingerprint)
+    throw new RivuletError('idempotency_key_reused', 'This Idempotency-Key was used for another request')
   return { status: earlier.status, body: earlier.body ?? null }
 }
 
@@ -74,9 +76,9 @@ async function insertKey(tx: Transaction, row: IdempotencyKey): Promise<boolean>
   }
 }
 
-/** Answers hold what was asked for: where tasks are kept for less than a day, so are they. */
+/** Responses contain request data, so they are not kept longer than tasks. */
 export async function forgetOldKeys(db: Database, keptMs: number | null): Promise<void> {
-  const longAgo = keptMs === null ? dayAgo : sql`greatest(${dayAgo}, ${msAgo(keptMs)})`
+  const longAgo = keptMs === null ? sql.raw(dayAgo) : sql`greatest(${sql.raw(dayAgo)}, ${msAgo(keptMs)})`
   await db.delete(idempotencyKeys).where(lt(idempotencyKeys.createdAt, longAgo))
 }
 
@@ -84,11 +86,11 @@ function isKey({ tenant, key }: IdempotencyKey): SQL | undefined {
   return and(isOf(tenant, idempotencyKeys.tenant), eq(idempotencyKeys.key, key))
 }
 
-/** An answer is kept for so long. */
-export const keptFor = `interval '24 hours'`
+const dayAgo = `now() - interval '24 hours'`
 
-const dayAgo = sql`now() - ${sql.raw(keptFor)}`
+/** In SQL about `idempotency_keys`: the answer under a key is a day old, so the key may be used for another request. */
+export const isFree = `idempotency_keys.created_at < ${dayAgo}`
 
 export function inFlight(): RivuletError {
-  return new RivuletError('in_flight', 'The first request under this key is still being answered')
+  return new RivuletError('in_flight', 'The first request with this Idempotency-Key is still running')
 }

@@ -1,4 +1,4 @@
-/** Keys, as they are stored: never the secret, only its digest. */
+/** The rows of keys: never the secret, only its digest. */
 import { and, asc, eq, getTableColumns, gt, inArray, isNull, lt, or, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { msUntil } from '../connection/moments.ts'
@@ -7,8 +7,8 @@ import type { Scope } from './scopes.ts'
 
 export type KeyRow = typeof keys.$inferSelect
 
-/** `expiresInMs` is by the clock of Postgres; null where the key has no end. */
-export type FoundKey = KeyRow & { expiresInMs: number | null }
+/** Both by the clock of Postgres. `expiresInMs` is null where the key has no end. */
+export type FoundKey = KeyRow & { isLive: boolean; expiresInMs: number | null }
 
 export type NewKey = {
   id: string
@@ -36,7 +36,7 @@ async function findKey(db: Database, id: string): Promise<FoundKey | undefined> 
 export async function findKeys(db: Database, ids: readonly string[]): Promise<(FoundKey | undefined)[]> {
   const expiresInMs = sql<number | null>`${msUntil(keys.expiresAt)}`
   const rows = await db
-    .select({ ...getTableColumns(keys), expiresInMs })
+    .select({ ...getTableColumns(keys), isLive: sql<boolean>`${isLive}`, expiresInMs })
     .from(keys)
     .where(inArray(keys.id, [...ids]))
   const found = new Map(rows.map(row => [row.id, row]))
@@ -77,4 +77,5 @@ export async function noteKeyUse(db: Database, id: string): Promise<void> {
     .where(and(eq(keys.id, id), isOld))
 }
 
+/** Neither revoked nor expired. */
 const isLive = and(isNull(keys.revokedAt), or(isNull(keys.expiresAt), gt(keys.expiresAt, sql`now()`)))

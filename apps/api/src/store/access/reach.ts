@@ -1,6 +1,6 @@
 /**
- * What a worker may touch: turns of the tenant and of the agents that its key is for. Both never change for a turn, so it is enough to ask once,
- * before the turn is touched. For a turn out of reach, callers return what they return for one that does not exist.
+ * The turns that a worker may access: those of the tenant and the agents of its key. Neither changes for a turn, so one check before the access
+ * is enough. For a turn out of reach, callers return the same as for a turn that does not exist.
  */
 import { and, eq, inArray, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'

@@ -1,4 +1,4 @@
-/** Random secrets of the installation: the same for every process that works on this database, and known to no person. */
+/** Random secrets of the installation: the same for every process on this database, and known to no person. */
 import { randomBytes } from 'node:crypto'
 import { eq } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'

@@ -1,6 +1,6 @@
 /**
- * Which tokens of a task were revoked: those whose session began up to a moment, of one subject or of all. Postgres' clock gives both moments,
- * so no clock of an API process decides whether a token was made before or after.
+ * The revocations of a task's tokens: those whose session began before a moment, of one subject or all. Postgres' clock gives both moments, so
+ * the clock of an API process never decides whether a token was created before a revocation.
  */
 import { maxTokenSeconds } from '@rivulet/protocol'
 import { and, eq, lt, sql } from 'drizzle-orm'

@@ -1,10 +1,10 @@
 /**
- * Questions that come together are asked together: while one batch is on its way the next gathers. So batches grow with the load, and nothing
- * waits where there is none. A batch that fails, fails all who are in it.
+ * Batches concurrent calls: while one batch is in flight, the next one collects. So batches grow with the load, and a call without load does not
+ * wait. If a batch fails, all its calls fail.
  */
 export type Batcher<T, R> = (item: T) => Promise<R>
 
-/** `ask` answers each item, in their order. */
+/** `ask` returns a result for each item, in order. */
 export function createBatcher<T, R>(most: number, ask: (items: readonly T[]) => Promise<readonly R[]>): Batcher<T, R> {
   const waiting: Waiting<T, R>[] = []
   let isAsking = false

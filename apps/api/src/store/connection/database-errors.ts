@@ -1,4 +1,7 @@
-/** What an error of the database driver means: Postgres refused, Postgres could not be asked, or the connection broke while it was asked. */
+/**
+ * Classifies an error of the database driver: Postgres rejected the statement, Postgres is unavailable, or the connection broke during the
+ * statement.
+ */
 import { DatabaseError } from 'pg'
 
 /** The SQLSTATE of a refusal by Postgres, wherever drizzle has wrapped it. Errors of sockets have codes too, and some look like one: `EPIPE`. */

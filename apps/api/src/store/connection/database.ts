@@ -1,4 +1,4 @@
-/** The connection to Postgres. A server that is away, frozen or locked makes a query fail within seconds; it never makes a request hang. */
+/** The connection to Postgres. If the server is unavailable, frozen or locked, a query fails within seconds, so that no request hangs. */
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres'
 import { type ClientBase, Pool } from 'pg'
 import * as schema from '../schema.ts'
@@ -41,7 +41,7 @@ export function openDatabase(options: DatabaseOptions): DatabaseHandle {
     close: async () => void (await Promise.all([pool.end(), tenantPool.end(), leasePool.end()])),
   }
 
-  /** Tenants are as many as somebody made keys for. */
+  /** There are as many tenants as operators created keys for. */
   function databaseFor(tenant: Tenant): Database {
     const db = known.get(tenant) ?? open(new TenantPool(tenantPool, tenant))
     known.set(tenant, db)
@@ -74,7 +74,7 @@ function createPool({ url, onError }: DatabaseOptions, max: number, onConnect?: 
   return pool
 }
 
-/** Row-level security does not hold a superuser. Whoever may take the role that it holds, takes it; an owner who is none is held as it is. */
+/** Superusers bypass row-level security, so a user that may take the role `rivulet_tenant` takes it. Other owners are bound without it. */
 async function takeTenantRole(client: ClientBase): Promise<void> {
   const member = "select rolname from pg_roles where rolname = 'rivulet_tenant' and pg_has_role(oid, 'member')"
   await client.query(`select set_config('role', rolname, false) from (${member}) as role`)

@@ -1,4 +1,4 @@
-/** Rows as JSON, under the names that Postgres knows: how a statement about several tables is handed rows, and how it answers with them. */
+/** Rows as JSON, with Postgres' column names: the parameters and results of a statement about several tables. */
 import { getTableColumns } from 'drizzle-orm'
 import { toSnakeCase } from 'drizzle-orm/casing'
 import type { PgTable } from 'drizzle-orm/pg-core'

@@ -1,4 +1,4 @@
-/** Brings a database up to this version's schema. Safe to run from any number of processes at once: an advisory lock lets one at a time. */
+/** Migrates a database to this version's schema. Any number of processes may run it at once, because an advisory lock admits one at a time. */
 import { fileURLToPath } from 'node:url'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { migrate as applyMigrations } from 'drizzle-orm/node-postgres/migrator'
@@ -12,7 +12,7 @@ export async function migrate(url: string): Promise<void> {
   await client.connect()
   try {
     await client.query('select pg_advisory_lock($1)', [advisoryLock])
-    // What is changed is everybody's.
+    // The schema is shared by all tenants.
     await client.query("select set_config('rivulet.tenant', '*', false)")
     await applyMigrations(drizzle(client), { migrationsFolder })
   } finally {

@@ -1,4 +1,4 @@
-/** Moments by the clock of Postgres. It alone decides what is due, late or expired, because the clocks of processes differ. */
+/** Moments by Postgres' clock. It alone decides what is due, late or expired, because the clocks of processes differ. */
 import { type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 import type { Database } from './database.ts'

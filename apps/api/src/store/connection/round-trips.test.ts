@@ -8,7 +8,7 @@ import { openStore } from '../../../test/open-store.ts'
 import { readStoredTask } from '../reads/stored-task.ts'
 import { idempotencyKeys, messages, outbox, tasks, turns } from '../schema.ts'
 import { createTaskAcceptance } from '../tasks/accept-tasks.ts'
-import { createTurn } from '../tasks/create-task.ts'
+import { createTurn } from '../tasks/create-turn.ts'
 import { drainOutbox, type Intent, removeIntents } from '../tasks/outbox.ts'
 import { rememberStep } from '../tasks/steps.ts'
 import { markAnnounced } from '../turns/announcements.ts'
@@ -53,13 +53,13 @@ test('what cannot be accepted this way has changed nothing: an unknown agent, a 
   const key = { tenant, key: randomUUID(), fingerprint: 'f' }
   await accept(tenant, request, key)
   const before = await stored()
-  expect(await accept(tenant, { ...request, agent: 'nobody' }, { ...key, key: randomUUID() })).toBeNull()
+  expect(await accept(tenant, { ...request, agent: 'unknown' }, { ...key, key: randomUUID() })).toBeNull()
   expect(await accept(tenant, request, key)).toBeNull()
   expect(await accept(tenant, { ...request, name: 'one' }, null)).toBeNull()
   expect(await stored()).toEqual(before)
 })
 
-test('a key that nobody has asked for within a day is free again', async () => {
+test('a key without a request within a day is free again', async () => {
   const { accept } = createTaskAcceptance(database.databaseFor)
   const key = { tenant, key: randomUUID(), fingerprint: 'f' }
   await accept(tenant, request, key)
@@ -67,7 +67,7 @@ test('a key that nobody has asked for within a day is free again', async () => {
   expect(await accept(tenant, request, key)).not.toBeNull()
 })
 
-test('what was just accepted and sent is removed in one, and what somebody else holds is not waited for', async () => {
+test('the intents of accepted and sent turns are removed in one, without waiting for those that another process holds', async () => {
   const { accept } = createTaskAcceptance(database.databaseFor)
   const accepted = await Promise.all(Array.from({ length: 50 }, () => accept(tenant, request, null)))
   const [first, ...others] = accepted.flatMap(each => each?.intent ?? [])
@@ -211,7 +211,7 @@ async function stored(): Promise<unknown> {
   return rows
 }
 
-/** How often somebody waits for Postgres: what is sent while something is on its way costs no more. */
+/** How often a caller waits for Postgres: a statement that is sent while another is in flight costs no more. */
 function countRoundTrips(): () => number {
   const underWay = new Map<unknown, number>()
   let trips = 0

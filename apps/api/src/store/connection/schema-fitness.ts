@@ -1,4 +1,4 @@
-/** Whether the schema of a database is the one of this program: the migrations that were applied to it are ours, all of them, and no others. */
+/** Checks that the schema of a database is the one of this program: all our migrations were applied, and no others. */
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
@@ -13,7 +13,7 @@ type Applied = Omit<Migration, 'name'>
 export type SchemaDemand = {
   pool: Pool
   logger: FastifyBaseLogger
-  /** The database to bring up to date first; null: it is somebody else's business. */
+  /** The database to migrate first; null: another program migrates it. */
   migrateUrl: string | null
   allowNewer: boolean
 }
@@ -26,7 +26,7 @@ export async function requireFitSchema({ pool, logger, migrateUrl, allowNewer }:
       if (migrateUrl) await migrate(migrateUrl)
       unfit = await whySchemaIsUnfit(pool, allowNewer)
     } catch (error) {
-      logger.warn({ err: error }, 'the schema could not be prepared yet')
+      logger.warn({ err: error }, 'could not prepare the schema; retrying')
       await sleep(1_000, undefined, { signal }).catch(() => {})
     }
   }

@@ -1,4 +1,4 @@
-/** Statements that are sent at once share a connection: whatever becomes of one of them, nobody gets the answer to another's question. */
+/** Statements that are sent at once share a connection: whatever happens to one, no caller gets the result of another. */
 import { Pool } from 'pg'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { createTestDatabase } from '../../../../../test/support/database.ts'
@@ -18,7 +18,7 @@ test('each of many who ask at once gets its own answer', async () => {
   expect(await Promise.all(asked.map(i => answerOf(pool, i)))).toEqual(asked)
 })
 
-test('one that takes too long fails by itself, and those who come next get their own answers on another connection', async () => {
+test('a statement that takes too long fails alone, and the next ones get their own results on another connection', async () => {
   const { pool, processId } = open(url, { query_timeout: 300 })
   const before = await processId()
   const late = pool.transact([number(1), sleep(3), number(2)])
@@ -74,7 +74,7 @@ test('a read whose connection breaks is asked once more on another, a write is n
   await Promise.all(always)
 })
 
-/** With one connection: whoever comes next has the one that was given back. */
+/** With one connection: the next caller gets the released one. */
 function open(at: string, options: { query_timeout?: number; statement_timeout?: number } = {}) {
   const connections = new Pool({ connectionString: at, max: 1, pipeline: true, ...options })
   connections.on('error', () => {}).on('connect', client => client.on('error', () => {}))

@@ -1,7 +1,7 @@
 /**
- * A pool of connections as one tenant sees it: whatever it lends has been told whose rows it may touch.
+ * A connection pool for one tenant: every connection that it returns has the tenant set, so that row-level security applies.
  *
- * A connection remembers its tenant and is told only when that changes, so requests of one tenant cost no question more.
+ * The pool sets the tenant of a connection only when it changes, so requests of one tenant need no extra round trip.
  */
 import type { Pool, PoolClient, QueryConfig, QueryResult } from 'pg'
 import { askTwice } from './database-errors.ts'
@@ -52,8 +52,8 @@ export class TenantPool {
   }
 
   /**
-   * A transaction of statements that need nothing of each other's answers: they are sent at once, and cost one round trip. Each sees what those
-   * before it did, and what others had committed when it began. Answers what the last one found.
+   * A transaction of statements that do not need each other's results: they are sent at once, in one round trip. Each sees the changes of those
+   * before it, and what others had committed when it began. Returns the result of the last one.
    */
   async transact(statements: readonly Statement[]): Promise<QueryResult> {
     const client = await this.connect()

@@ -81,7 +81,7 @@ describe('a tenant that forgets to say whose rows it wants', () => {
     ).toBe('42501')
   })
 
-  test('has no business with keys, and cannot become somebody else', async () => {
+  test('cannot read keys, and cannot become another tenant', async () => {
     const { databaseFor } = open()
     for (const table of [keys, secrets]) expect(await stateOf(databaseFor('a').select().from(table))).toBe('42501')
     const { rows } = await databaseFor('a').execute(
@@ -117,7 +117,7 @@ test('an owner who is no superuser is held as well, and may migrate', async () =
   expect((await databaseFor('a').select().from(tasks)).length).toBe(1)
 })
 
-test('every table is behind the wall, but those that are everybody’s', async () => {
+test('every table has row-level security, except the shared ones', async () => {
   const { db } = open()
   const { rows } = await db.execute<{ name: string; held: boolean }>(
     sql`select relname as name, relrowsecurity and relforcerowsecurity and exists (select from pg_policy where polrelid = pg_class.oid) as held
@@ -126,7 +126,7 @@ test('every table is behind the wall, but those that are everybody’s', async (
   expect(rows.filter(({ held }) => !held).map(({ name }) => name)).toEqual(['workers'])
 })
 
-test('a connection is told whose it is once, and again only when that changes', async () => {
+test('the tenant of a connection is set once, and again only when it changes', async () => {
   const { databaseFor, pool } = open()
   const asked = vi.spyOn(Client.prototype, 'query')
   onTestFinished(() => void asked.mockRestore())

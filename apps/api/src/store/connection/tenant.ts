@@ -1,6 +1,6 @@
 /**
- * Whose rows a query is about. Every function of the store that a client can reach is told, and says it in its condition; Postgres is told too,
- * by the connection, and holds to it by itself (`migrations/`, row-level security). Either wall stands without the other.
+ * The tenant of a query. Every function of the store that a client can reach takes it and has it in its condition. Postgres enforces it too, by
+ * the tenant of the connection (`migrations/`, row-level security). Either protection works without the other.
  */
 import { RivuletError } from '@rivulet/protocol'
 import { eq, type SQL } from 'drizzle-orm'
@@ -18,7 +18,7 @@ export function isOf(tenant: Tenant, column: PgColumn): SQL | undefined {
   return tenant === everyTenant ? undefined : eq(column, tenant)
 }
 
-/** The one answer for a task that is not there and for one that is somebody else's. */
+/** The same error for an unknown task and for a task of another tenant. */
 export function taskNotFound(): RivuletError {
-  return new RivuletError('task_not_found', 'There is no such task')
+  return new RivuletError('task_not_found', 'No such task')
 }

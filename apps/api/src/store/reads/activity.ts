@@ -1,8 +1,8 @@
 /**
- * What was done in the last minutes: turns that ended, how long they had waited and how long they took, in buckets of time, for each agent and
- * for all of them together.
+ * The turns that ended in the last minutes, with their waiting and running times, in buckets, for each agent and for all agents together.
  *
- * Ids of turns grow with time, so only recent rows are looked at: a turn that was queued more than an hour before these minutes is not counted.
+ * Ids of turns grow with time, so the query reads only recent rows: a turn that was queued more than an hour before these minutes is not
+ * counted.
  */
 import { type Activity, activityBucketMs } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'

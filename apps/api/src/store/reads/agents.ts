@@ -1,4 +1,4 @@
-/** Agents that workers have ever registered, and the workers that are there now. */
+/** The agents that workers have registered, and the workers that are running. */
 import { type Agent, type Hello, RivuletError } from '@rivulet/protocol'
 import { and, asc, inArray, isNull, lt, ne, or, type SQL, sql } from 'drizzle-orm'
 import type { Reach } from '../access/reach.ts'
@@ -14,7 +14,10 @@ import { agents, turns, workers } from '../schema.ts'
 export async function registerWorker(db: Database, { tenant, agents: served }: Reach, { worker, agents: declared }: Hello): Promise<void> {
   const names = declared.map(({ name }) => name)
   if (served && names.some(name => !served.includes(name)))
-    throw new RivuletError('forbidden', `agents: this key is for ${served.join(', ')} only; \`rivulet keys create --agent\` names others`)
+    throw new RivuletError(
+      'forbidden',
+      `This key allows only the agents ${served.join(', ')}; create a key for others with \`rivulet keys create --agent\``,
+    )
   const owner = tenant === everyTenant ? null : tenant
   await db.transaction(async tx => {
     if (declared.length > 0) {
@@ -43,7 +46,7 @@ async function requireOwned(tx: Transaction, owner: Tenant, names: string[]): Pr
   const foreign = and(inArray(agents.name, names), or(isNull(agents.tenant), ne(agents.tenant, owner)))
   const [found] = await tx.select({ name: agents.name }).from(agents).where(foreign).limit(1)
   if (!found) return
-  const reason = `agents: ${found.name} is not of this key's tenant alone`
+  const reason = `The agent ${found.name} does not belong to this key's tenant alone`
   throw new RivuletError('forbidden', `${reason}: give the agent another name, or create a key with \`rivulet keys create --all-tenants\``)
 }
 

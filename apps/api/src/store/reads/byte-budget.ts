@@ -1,8 +1,8 @@
 /**
- * Byte budgets inside Postgres: which values of a page fit, decided before any of them is sent.
+ * Byte budgets inside Postgres: decides which values of a page fit before any of them is sent.
  *
- * The size of a value is that of its JSON text, and Postgres has to unpack the value to know it. So the values are measured one by one, in the order
- * in which they are wanted, up to the first that does not fit: a statement unpacks its budget and one value more, whatever is stored.
+ * The size of a value is that of its JSON text, which Postgres must decompress to measure. So a statement measures values one by one, in order,
+ * up to the first that does not fit: it decompresses its budget and one value more, whatever is stored.
  */
 
 /** The bytes of one JSON value, as an expression; 0 for null. */

@@ -1,6 +1,6 @@
 /**
- * The latest turns of a task, with as many of their inputs and params as fit a budget, from the newest turn on. What does not fit stays in Postgres and
- * is named in `omitted`; a turn alone has it all.
+ * The latest turns of a task, with as many of their inputs and params as fit a budget, newest turn first. Values that do not fit stay in
+ * Postgres and are listed in `omitted`; a request for one turn returns all of it.
  */
 import { maxPageSize, type Turn } from '@rivulet/protocol'
 import type { Database } from '../connection/database.ts'

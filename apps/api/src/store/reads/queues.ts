@@ -1,7 +1,7 @@
-/** What waits and what runs, of all tenants, by agent: for those who operate the platform. */
+/** The waiting and running turns of all tenants, by agent, for operators. */
 import { sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
-import { isNext } from '../tasks/queue-turn.ts'
+import { isNext } from '../turns/turn-states.ts'
 import { presentWorkers } from './agents.ts'
 
 /** `queued` could run now if a worker had room; `oldestMs` is how long the first of them could have. */

@@ -1,4 +1,4 @@
-/** Reading: tasks, turns and messages as they are committed. Pages are by key, so they stay right while rows are added. */
+/** Reads committed tasks, turns and messages. Pages are by key, so they stay correct while rows are added. */
 import {
   type Cursor,
   type Json,
@@ -101,7 +101,7 @@ export async function getTurn(db: Database, tenant: Tenant, task: string, number
     .select()
     .from(turns)
     .where(and(eq(turns.task, task), isOf(tenant, turns.tenant), eq(turns.number, number)))
-  if (!row) throw new RivuletError('not_found', 'This task has no such turn')
+  if (!row) throw new RivuletError('not_found', 'No such turn in this task')
   return toShown(row)
 }
 

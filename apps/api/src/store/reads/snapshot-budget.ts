@@ -1,6 +1,6 @@
 /**
- * What a snapshot may hold: two budgets of the same size, one for messages of ended turns, one for what the task and its turns carry. What is left out
- * can always be told: messages by `messagesFrom`, values by `omitted`.
+ * The size limits of a snapshot: two budgets of the same size, one for messages of ended turns and one for the values of the task and its turns.
+ * A snapshot always shows what it leaves out: messages by `messagesFrom`, values by `omitted`.
  */
 import type { Message, Task, Turn } from '@rivulet/protocol'
 

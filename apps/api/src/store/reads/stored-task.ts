@@ -1,8 +1,8 @@
 /**
- * Where a task stands as far as it is committed: the task, its latest turns and its newest messages, of one moment and in one round trip.
+ * The committed state of a task: the task, its latest turns and its newest messages, of one moment and in one round trip.
  *
- * Two budgets of the same size hold inside Postgres: one for the messages, one for what the task and its turns carry (metadata, params, inputs). What
- * does not fit is never sent, and the reader learns what was left out: `omitted` names values, `nextIndex` and `starts` tell where messages belong.
+ * Postgres applies two budgets of the same size: one for the messages, one for metadata, params and inputs. It never sends values that do not
+ * fit, and the reader learns what was left out: `omitted` lists values, `nextIndex` and `starts` give the indexes of messages.
  */
 import { type Message, maxPageSize, type Task, type Turn } from '@rivulet/protocol'
 import type { Database } from '../connection/database.ts'

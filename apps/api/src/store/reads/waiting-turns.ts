@@ -1,8 +1,8 @@
-/** How much work there is: what waits, of all tenants together, and what each of them has not finished. */
+/** Counts work: the waiting turns of all tenants together, and the unfinished turns of each tenant. */
 import { and, eq, gte, inArray, lte, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { turns } from '../schema.ts'
-import { unfinished } from '../tasks/queue-turn.ts'
+import { unfinished } from '../turns/turn-states.ts'
 
 /** Turns that are due and not taken yet. Counts no further than it is asked to: a queue that is too long takes no longer to look at. */
 export async function countWaiting(db: Database, atMost: number): Promise<number> {

@@ -28,14 +28,14 @@ test('a worker that has renewed its lease since it was found to be gone keeps it
   expect(await seizeTurn(db, turn, outcome, isExpired)).toBeNull()
 })
 
-test('one that has not loses it; nobody takes it twice', async () => {
+test('one that has not loses it, and it is taken once', async () => {
   const { db } = database
   const turn = await expiredTurn()
   expect(await seizeTurn(db, turn, outcome, isExpired)).toMatchObject({ claimed: { turn: { id: turn.id, canceling: true } }, outcome })
   expect(await seizeTurn(db, turn, outcome, isExpired)).toBeNull()
 })
 
-test('a turn that somebody else has claimed since is not taken', async () => {
+test('a turn that another worker has claimed since is not taken', async () => {
   const turn = await expiredTurn()
   expect(await seizeTurn(database.db, { ...turn, epoch: 1 }, outcome)).toBeNull()
 })

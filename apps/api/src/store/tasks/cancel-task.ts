@@ -5,9 +5,10 @@ import type { Database, Transaction } from '../connection/database.ts'
 import { everyTenant, type Tenant } from '../connection/tenant.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { turns } from '../schema.ts'
-import { type Claimed, describeClaim } from '../turns/claim-turn.ts'
-import { type EndedTurn, endTurn, endWaitingTurn } from '../turns/finish-turn.ts'
-import { lockTask, pendingTurns, raiseEpoch } from './queue-turn.ts'
+import { type Claimed, describeClaim } from '../turns/claimed.ts'
+import { type EndedTurn, endTurn, endWaitingTurn } from '../turns/end-turn.ts'
+import { pendingTurns } from '../turns/turn-states.ts'
+import { lockTask, raiseEpoch } from './held-task.ts'
 
 /** How the server ends a turn by itself. */
 export type ForcedOutcome =

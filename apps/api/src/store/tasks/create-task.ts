@@ -1,13 +1,23 @@
-/** Accepting work: the task, its turn and the intent to dispatch it are committed together, or not at all. */
-import { type CreateTask, type CreateTurn, RivuletError } from '@rivulet/protocol'
+/**
+ * Accepting a task: the task, its turn and the intent to dispatch it are committed together, or not at all.
+ *
+ * `createTask` does it step by step, in a transaction of its caller. `insertTasks` takes any number of tasks without a name, which cannot exist yet, and
+ * commits them in one round trip: 4.1 ms for one task instead of 11.9 ms (median of 400 on a busy machine with two cores), and tasks that come together
+ * share it.
+ */
+import { type CreateTask, RivuletError } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import { and, desc, eq, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
-import type { Transaction } from '../connection/database.ts'
+import { type Answer, type IdempotencyKey, inFlight, isFree } from '../access/idempotency.ts'
+import { type Database, sqlStateOf, type Transaction } from '../connection/database.ts'
+import { columnsOf, type JsonRow } from '../connection/json-rows.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
 import { isAgentOf } from '../reads/agents.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { agents, tasks, turns } from '../schema.ts'
-import { lockTask, pendingTurns, queueTurn } from './queue-turn.ts'
+import { lockTask } from './held-task.ts'
+import { queueTurn } from './queue-turn.ts'
 
 export type Accepted = { task: TaskRow; turn: TurnRow; isNew: boolean; isQueued: boolean }
 
@@ -34,23 +44,6 @@ export async function createTask(
   if (!input) return { task, turn: await latestTurn(tx, task.id), isNew: false, isQueued: false }
   const turn = await queueTurn(tx, task, { input, ...(params !== undefined && { params }), delayMs, maxQueued, traceparent })
   return { task: await lockTask(tx, tenant, task.id), turn, isNew: false, isQueued: true }
-}
-
-export async function createTurn(
-  tx: Transaction,
-  tenant: Tenant,
-  id: string,
-  request: CreateTurn,
-  maxQueued: number,
-  traceparent?: string,
-): Promise<Accepted> {
-  const { input, params, ifBusy } = request
-  const task = await lockTask(tx, tenant, id)
-  if (ifBusy === 'reject' && (await pendingTurns(tx, id)).length > 0) {
-    throw new RivuletError('task_busy', 'A turn of this task has not ended')
-  }
-  const turn = await queueTurn(tx, task, { ...(input && { input }), ...(params !== undefined && { params }), maxQueued, traceparent })
-  return { task, turn, isNew: false, isQueued: true }
 }
 
 async function requireAgent(tx: Transaction, tenant: Tenant, name: string): Promise<void> {
@@ -106,3 +99,72 @@ async function latestTurn(tx: Transaction, task: string): Promise<TurnRow> {
   if (!turn) throw new Error('A task has at least one turn')
   return turn
 }
+
+/** A task to insert, with the answer to keep under its Idempotency-Key. */
+export type WantedTask = { task: JsonRow; turn: JsonRow; delayMs: number; key?: IdempotencyKey & Answer }
+/** The id of the intent to dispatch a turn, and when Postgres accepted it. */
+export type Inserted = { id: number; at: Date }
+
+/**
+ * Null for each task that could not be accepted this way, and then nothing of it is stored: its agent is unknown, its key was used before, or Postgres
+ * refused one of the batch. `createTask` finds out which. `mark` stands in the responses for the moment of the commit.
+ */
+export async function insertTasks(db: Database, wanted: readonly WantedTask[], mark: string): Promise<(Inserted | null)[]> {
+  const ids = wanted.map(({ turn }) => turn.id)
+  try {
+    if (failpoint) await failpoint('accepting')
+    const { rows } = await db.$client.transact([
+      { name: 'accept_tasks', text: insertText, values: [JSON.stringify(wanted), mark] },
+      { name: 'dispatch_accepted', text: dispatchText, values: [ids] },
+    ])
+    const inserted = new Map(rows.map(({ turn, id, at }) => [turn, { id: Number(id), at }]))
+    return ids.map(id => inserted.get(id) ?? null)
+  } catch (error) {
+    const state = sqlStateOf(error) ?? ''
+    if (state === '55P03' && wanted[0]?.key) throw inFlight()
+    // Data that Postgres does not take is an error of its own request, not of the batch.
+    if (!/^(22|54)/.test(state)) throw error
+    return wanted.map(() => null)
+  }
+}
+
+/** Times have milliseconds. Cut, not rounded: none is later than it is. */
+const moment = `date_trunc('milliseconds', now())`
+const momentText = `to_char(${moment} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+const ms = (json: string) => `(${json})::float8 * interval '1 millisecond'`
+const taskColumns = columnsOf(tasks, { except: ['created_at', 'updated_at'] })
+const turnColumns = columnsOf(turns, { except: ['queued_at', 'run_at', 'deadline'] })
+
+/** $1: an array of what is wanted, $2: the mark of the moment. A key whose answer is older than a day is free again. */
+const insertText = `
+with wanted as (
+  select value as entry from json_array_elements($1)
+  where exists (
+    select from agents where name = value->'task'->>'agent' and (agents.tenant is null or agents.tenant = value->'task'->>'tenant')
+  )
+), keyed as (
+  insert into idempotency_keys (tenant, key, fingerprint, status, body)
+  select own.tenant, own.key, own.fingerprint, own.status, replace(own.body::text, $2, ${momentText})::json
+  from wanted, json_populate_record(null::idempotency_keys, entry->'key') as own where own.key is not null
+  on conflict (tenant, key) do update
+    set fingerprint = excluded.fingerprint, status = excluded.status, body = excluded.body, created_at = now()
+    where ${isFree}
+  returning key
+), fresh as (
+  select entry, ${ms(`entry->>'delayMs'`)} as delay, ${ms(`entry->'task'->>'timeout_ms'`)} as timeout
+  from wanted where entry->'key' is null or entry->'key'->>'key' in (select key from keyed)
+), added as (
+  insert into tasks (${taskColumns}, created_at, updated_at)
+  select ${taskColumns}, ${moment}, ${moment} from fresh, json_populate_record(null::tasks, entry->'task')
+)
+insert into turns (${turnColumns}, queued_at, run_at, deadline)
+select ${turnColumns}, ${moment}, ${moment} + delay, ${moment} + delay + timeout from fresh, json_populate_record(null::turns, entry->'turn')`
+
+/**
+ * $1: the turns. A statement of its own: whose turn an intent is about is looked at as it is written, and the turn has to be there by then.
+ * They are looked up one by one: how `= any` is done is decided once for a connection, on a new database by reading all turns there are.
+ */
+const dispatchText = `
+insert into outbox (turn)
+select own.id from unnest($1::uuid[]) as wanted (id) cross join lateral (select id from turns where turns.id = wanted.id offset 0) as own
+returning id, turn, ${moment} as at`

@@ -46,7 +46,7 @@ test('accepting, claiming and ending a turn, and looking for lost jobs, do not g
   await check(asked, planOf)
 })
 
-/** A turn from its beginning to its end, with somebody who watches it. */
+/** A turn from its beginning to its end, with a viewer. */
 async function live(): Promise<void> {
   const { accept } = createTaskAcceptance(database.databaseFor)
   const accepted = await accept(tenant, request, null)

@@ -4,7 +4,7 @@ import { and, asc, eq, inArray, isNull, lt, lte, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo, msUntil } from '../connection/moments.ts'
 import { outbox, tasks, turns } from '../schema.ts'
-import { dispatch, isNext } from './queue-turn.ts'
+import { isNext } from '../turns/turn-states.ts'
 
 /** A turn that is sent to the queue, as people know it. */
 export type SentTurn = { task: string; number: number; agent: string; attempt: number; dispatch: number; traceparent: string | null }
@@ -14,8 +14,17 @@ export type Intent = SentTurn & { id: number; turn: string; delayMs: number; pri
 
 export type Draining = {
   limit: number
-  /** Younger ones are left to whoever wrote them. 0: all, whatever the clock says. */
+  /** Younger ones are left to the process that wrote them. 0: all, whatever the clock says. */
   olderThanMs: number
+}
+
+/** Sends a turn to the queue once this transaction is committed. */
+export async function dispatch(tx: Transaction, turn: string): Promise<void> {
+  await tx
+    .update(turns)
+    .set({ dispatch: sql`${turns.dispatch} + 1` })
+    .where(eq(turns.id, turn))
+  await tx.insert(outbox).values({ turn })
 }
 
 /**
@@ -48,7 +57,7 @@ export async function drainOutbox(
   })
 }
 
-/** They were carried out. Whoever holds one of them is about to remove it, too. */
+/** They were sent. A process that holds one of them is about to remove it, too. */
 export async function removeIntents(db: Database | Transaction, intents: readonly Intent[]): Promise<void> {
   const ids = intents.map(({ id }) => id)
   const free = db.select({ id: outbox.id }).from(outbox).where(inArray(outbox.id, ids)).for('update', { skipLocked: true })
@@ -76,7 +85,7 @@ export async function dispatchedTurns(
 /** Sends turns again whose job was lost. */
 export async function redispatch(db: Database, ids: readonly string[]): Promise<void> {
   await db.transaction(async tx => {
-    // In one order, whoever asks: rows that are held in two orders are a deadlock.
+    // Always in one order, because locking rows in two orders is a deadlock.
     for (const id of [...ids].sort()) await redispatchOne(tx, id)
   })
 }

@@ -41,7 +41,7 @@ describe('old tasks', () => {
     expect(await database.db.select().from(turns)).toHaveLength(kept.length)
   })
 
-  test('stay when somebody takes them up at that very moment', async () => {
+  test('stay when a caller sends input at that moment', async () => {
     const id = await add({})
     let removing: ReturnType<typeof removeOldTasks> | undefined
     await database.db.transaction(async tx => {

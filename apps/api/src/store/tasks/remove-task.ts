@@ -1,11 +1,12 @@
-/** Removing tasks that have ended, with their turns and messages: one that somebody is done with, and those that nobody has asked for lately. */
+/** Removes ended tasks, with their turns and messages: one that a caller deletes, and those past their retention. */
 import { outcomeStatusSchema, RivuletError } from '@rivulet/protocol'
 import { and, asc, eq, gt, inArray, lt, notExists, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { firstIdAfter, msAgo } from '../connection/moments.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
 import { tasks, turns } from '../schema.ts'
-import { lockTask, pendingTurns } from './queue-turn.ts'
+import { pendingTurns } from '../turns/turn-states.ts'
+import { lockTask } from './held-task.ts'
 
 export async function removeTask(db: Database, tenant: Tenant, id: string): Promise<void> {
   await db.transaction(async tx => {
@@ -24,7 +25,7 @@ export type OldTasks = {
 /**
  * Removes those of up to `limit` tasks whose last turn ended longer ago than `keptMs`, in the order of their ids, from `after` on.
  *
- * Whoever gives a task new work holds its row and says in it that it has not ended; Postgres looks at the row again once it is free. So a task
+ * A transaction that adds work to a task holds its row and marks it as not ended; Postgres checks the row again once it is free. So a task
  * that has just been taken up again stays, as does one whose end is still to be announced.
  */
 export async function removeOldTasks(

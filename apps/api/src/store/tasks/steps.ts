@@ -10,7 +10,7 @@ import { steps, turns } from '../schema.ts'
 export async function rememberStep(db: Database, { turn, claimId, name, memory }: StepBody, maxBytes: number): Promise<StepAnswer> {
   return db.transaction(async tx => {
     const held = and(eq(turns.id, turn), eq(turns.claim, claimId), eq(turns.status, 'running'), eq(turns.canceling, false))
-    // Held until the commit: whoever takes the turn away waits for it, and whoever claims it next finds this step.
+    // Held until the commit: a process that takes the turn away waits for it, and the worker that claims it next finds this step.
     const [holder] = await tx.select({ id: turns.id }).from(turns).where(held).for('no key update')
     if (!holder) return 'superseded'
     if ((await bytesWith(tx, turn, name, memory)) > maxBytes) return 'too_large'
@@ -23,7 +23,7 @@ export async function rememberedSteps(tx: Transaction, turn: string): Promise<Re
   return tx.select({ name: steps.name, memory: steps.memory }).from(steps).where(eq(steps.turn, turn))
 }
 
-/** Nobody asks any more for the steps of a turn that has ended. */
+/** The steps of an ended turn are no longer needed. */
 export async function forgetSteps(db: Database): Promise<void> {
   const ended = db
     .select({ id: turns.id })

@@ -1,12 +1,22 @@
 /** Which ends stand in the log, and which are still owed to it. */
-import { type Cursor, outcomeStatusSchema } from '@rivulet/protocol'
-import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm'
+import type { Cursor } from '@rivulet/protocol'
+import { and, asc, eq, lt, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
 import { turns } from '../schema.ts'
-import { lockTask, pendingTurns, raiseEpoch } from '../tasks/queue-turn.ts'
+import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
+import { endedList, pendingTurns, unfinishedList } from './turn-states.ts'
+
+/**
+ * Whether a turn has ended and its end is not in the log yet, in SQL about turns under this name. Of one task, `not in` the opposite states, as
+ * `turn-states.ts` explains; of all tasks, by the words of the index that holds just these turns.
+ */
+export function isOwed(turn: string, scope: 'of one task' | 'of all tasks' = 'of one task'): string {
+  const hasEnded = scope === 'of one task' ? `not in (${unfinishedList})` : `in (${endedList})`
+  return `${turn}.status ${hasEnded} and not ${turn}.announced`
+}
 
 /** A turn's end, and where its log stood behind it. */
 export type AnnouncedEnd = { turn: string; cursor: Cursor }
@@ -21,12 +31,11 @@ export async function markAnnounced(db: Database, ends: readonly AnnouncedEnd[])
 }
 
 export async function owedTurns(db: Database, { olderThanMs, limit }: { olderThanMs: number; limit: number }): Promise<TurnRow[]> {
-  const ended = inArray(turns.status, outcomeStatusSchema.options)
   const isOld = lt(turns.finishedAt, msAgo(olderThanMs))
   return db
     .select()
     .from(turns)
-    .where(and(ended, eq(turns.announced, false), isOld))
+    .where(and(sql.raw(isOwed('turns', 'of all tasks')), isOld))
     .orderBy(asc(turns.finishedAt), asc(turns.number))
     .limit(limit)
 }

@@ -5,23 +5,24 @@
  * the task's next free index, and what the agent says follows it, for all attempts.
  */
 import type { RememberedStep } from '@rivulet/protocol'
-import { and, asc, eq, lt, notInArray, sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
+import { fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
 import { msFromNow } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
-import type { MessageRow, TaskRow, TurnRow } from '../rows.ts'
-import { messages, turns } from '../schema.ts'
-import { lockTask, raiseEpoch, unfinished } from '../tasks/queue-turn.ts'
+import type { TurnRow } from '../rows.ts'
+import { messages, tasks, turns } from '../schema.ts'
+import { holdTaskOf, lockTask, raisedEpoch } from '../tasks/held-task.ts'
 import { rememberedSteps } from '../tasks/steps.ts'
-import { type Claim, type ClaimClock, claimClock, claimQueued, isClaimable } from './claim-queued.ts'
+import { isOwed } from './announcements.ts'
+import { type Claimed, describeClaim } from './claimed.ts'
+import { isNext, notQueuedList } from './turn-states.ts'
 
-export type Claimed = {
-  task: TaskRow
-  turn: TurnRow & { epoch: number; firstIndex: number }
-  input: MessageRow | null
-  /** Earlier turns whose end may not stand in the log yet. */
-  owed: TurnRow[]
-}
+/** What names a claim: it is the caller's own, so that one who has not heard the answer can ask again. */
+export type Claim = { turn: string; claim: string; worker: string; leaseMs: number }
+
+/** How far a turn is from its times when it is claimed, by the clock of Postgres. */
+export type ClaimClock = { timeLeftMs: number; sinceQueuedMs: number; sinceDueMs: number }
 
 export type ClaimAnswer =
   /** `isAgain`: the same claim was answered before. */
@@ -35,7 +36,7 @@ export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimAnswe
   if (queued) return { answer: 'claimed', ...queued, isAgain: false }
   const { turn: id, claim, worker, leaseMs } = wanted
   return db.transaction(async tx => {
-    const found = await findTurn(tx, id)
+    const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, id))
     if (!found) return { answer: 'settled' }
     const task = await lockTask(tx, everyTenant, found.task)
     const [stored] = await tx.select(storedClaim).from(turns).where(eq(turns.id, id))
@@ -61,26 +62,15 @@ async function handOver(tx: Transaction, turn: TurnRow, worker: string, leaseMs:
   return handed ?? turn
 }
 
-/**
- * After a log lost entries: a new epoch for the same attempt. Null when the turn is no longer this worker's. Asked again under the epoch before,
- * because the answer was lost, it answers the same again.
- */
-export async function reopenTurn(
-  db: Database,
-  { turn: id, epoch, claimId }: { turn: string; epoch: number; claimId: string },
-): Promise<Claimed | null> {
-  return db.transaction(async tx => {
-    const found = await findTurn(tx, id)
-    if (!found) return null
-    const task = await lockTask(tx, everyTenant, found.task)
-    const turn = await findTurn(tx, id)
-    if (turn?.status !== 'running' || turn.canceling || turn.claim !== claimId || (turn.epoch ?? 0) < epoch) return null
-    if (turn.epoch !== epoch) return describeClaim(tx, task, turn)
-    const raised = await raiseEpoch(tx, task.id)
-    const [reopened] = await tx.update(turns).set({ epoch: raised.epoch }).where(eq(turns.id, id)).returning()
-    return reopened ? describeClaim(tx, raised, reopened) : null
-  })
-}
+/** The same in SQL, for a row with the columns of a turn. */
+const claimClock = (turn: string) => `json_build_object(
+  'timeLeftMs', floor(extract(epoch from ${turn}.deadline - now()) * 1000),
+  'sinceQueuedMs', floor(extract(epoch from now() - ${turn}.queued_at) * 1000),
+  'sinceDueMs', floor(extract(epoch from now() - ${turn}.run_at) * 1000)
+)`
+
+/** What a turn has to be to be claimed, now or when it is due, in SQL about turns. */
+const isClaimable = `turns.status not in (${notQueuedList}) and not turns.canceling and turns.deadline > now() and ${isNext}`
 
 const storedClaim = {
   turn: turns,
@@ -88,23 +78,74 @@ const storedClaim = {
   clock: sql<ClaimClock>`${sql.raw(claimClock('turns'))}`,
 }
 
-async function findTurn(tx: Transaction, id: string): Promise<TurnRow | undefined> {
-  const [turn] = await tx.select().from(turns).where(eq(turns.id, id))
-  return turn
+/**
+ * The one way in which a queued turn is claimed: in one statement, behind the lock of its task, in one round trip. Null when it cannot be claimed now:
+ * not queued, being ended, too early, too late, or not its task's next.
+ */
+async function claimQueued(
+  db: Database,
+  { turn, claim, worker, leaseMs }: Claim,
+): Promise<{ claimed: Claimed; steps: RememberedStep[]; clock: ClaimClock } | null> {
+  const values = [turn, claim, worker, leaseMs]
+  const { rows } = await db.$client.transact([holdTaskOf(turn), { name: 'claim_queued', text: claimText, values }])
+  const [found] = rows as {
+    task: JsonRow
+    turn: JsonRow
+    input: JsonRow | null
+    owed: JsonRow[]
+    steps: RememberedStep[]
+    clock: ClaimClock
+  }[]
+  if (!found) return null
+  const { epoch, firstIndex, ...row } = fromJsonRow(turns, found.turn)
+  if (epoch === null || firstIndex === null) throw new Error(`Turn ${turn} was claimed, and yet has no epoch`)
+  const claimed = {
+    task: fromJsonRow(tasks, found.task),
+    turn: { ...row, epoch, firstIndex },
+    input: found.input && fromJsonRow(messages, found.input),
+    owed: found.owed.map(earlier => fromJsonRow(turns, earlier)),
+  }
+  return { claimed, steps: found.steps, clock: found.clock }
 }
 
-/** What whoever holds a turn has to know of it. */
-export async function describeClaim(tx: Transaction, task: TaskRow, turn: TurnRow): Promise<Claimed> {
-  const firstIndex = turn.firstIndex ?? 0
-  const [input] =
-    turn.input === null
-      ? []
-      : await tx
-          .select()
-          .from(messages)
-          .where(and(eq(messages.task, task.id), eq(messages.index, firstIndex - 1)))
-  const ended = notInArray(turns.status, unfinished)
-  const unannounced = and(eq(turns.task, task.id), lt(turns.number, turn.number), ended, eq(turns.announced, false))
-  const owed = await tx.select().from(turns).where(unannounced).orderBy(asc(turns.number))
-  return { task, turn: { ...turn, epoch: turn.epoch ?? task.epoch, firstIndex }, input: input ?? null, owed }
-}
+/**
+ * $1 turn, $2 claim, $3 worker, $4 lease in ms. Returns task, turn, its input as a message, earlier turns whose end may still be owed, what
+ * its steps have come to, and its clock.
+ *
+ * Whether it is the first claim is told by `first_index`, not by the attempts: one that was given back is not counted, and may yet have said
+ * something.
+ */
+const claimText = `
+with before as (
+  select first_index is null as is_first from turns where id = $1
+), claimed as (
+  update turns set
+    status = 'running', attempt = attempt + 1, claim = $2, worker = $3,
+    lease_until = now() + $4::float8 * interval '1 millisecond', started_at = coalesce(started_at, now()),
+    epoch = ${raisedEpoch},
+    first_index = coalesce(
+      first_index,
+      (select coalesce(max(index) + 1, 0) from messages where messages.task = turns.task) + (turns.input is not null)::int
+    )
+  from tasks
+  where turns.id = $1 and tasks.id = turns.task
+    and ${isClaimable} and turns.run_at <= now()
+  returning turns.*
+), raised as (
+  update tasks set epoch = ${raisedEpoch}, status = 'running', updated_at = now() from claimed where tasks.id = claimed.task returning tasks.*
+), asked as (
+  insert into messages (task, tenant, index, turn, attempt, author, content, metadata, status, created_at, finished_at)
+  select task, tenant, first_index - 1, number, 1, 'user', input, '{}'::json, 'complete', queued_at, now()
+  from claimed, before where is_first and input is not null
+  returning *
+), asked_before as (
+  select messages.* from messages, claimed
+  where messages.task = claimed.task and messages.index = claimed.first_index - 1 and claimed.input is not null
+)
+select to_json(raised) as task, to_json(claimed) as turn,
+  coalesce((select to_json(asked) from asked), (select to_json(asked_before) from asked_before)) as input,
+  (select coalesce(json_agg(to_json(owed) order by number), '[]') from turns owed
+    where owed.task = claimed.task and owed.number < claimed.number and ${isOwed('owed')}) as owed,
+  (select coalesce(json_agg(json_build_object('name', name, 'memory', memory)), '[]') from steps where steps.turn = claimed.id) as steps,
+  ${claimClock('claimed')} as clock
+from claimed, raised`

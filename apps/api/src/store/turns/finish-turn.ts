@@ -1,31 +1,22 @@
 /**
- * The one way in which a turn ends, whoever ends it: its messages, its outcome, the task's state and the next turn's dispatch are one
- * transaction. Only after it may the end be announced.
+ * How a turn ends, whoever ends it: its messages, its outcome, the task's state and the next turn's dispatch are one transaction. Only after it may
+ * the end be announced.
  */
-import { type Failure, hasEnded, type Message, RivuletError, type StopReason, turnStatusesBefore, type Usage } from '@rivulet/protocol'
-import { and, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
-import type { Database, Transaction } from '../connection/database.ts'
-import { sqlStateOf } from '../connection/database.ts'
+import { hasEnded, type Message, RivuletError, type TurnStatus, turnStatusesBefore } from '@rivulet/protocol'
+import { and, eq, sql } from 'drizzle-orm'
+import { type Database, sqlStateOf, type Transaction } from '../connection/database.ts'
+import { columnsOf, fromJsonRow, type JsonRow, toJsonRow } from '../connection/json-rows.ts'
 import { msFromNow, msUntil } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import { type TurnRow, toMessageRow } from '../rows.ts'
-import { messages, tasks, turns } from '../schema.ts'
-import { dispatch, lockTask, pendingTurns, raiseEpoch } from '../tasks/queue-turn.ts'
-import { endOnly } from './end-only.ts'
-
-export type Outcome = {
-  status: 'completed' | 'failed' | 'canceled'
-  stopReason: StopReason
-  usage?: Usage
-  error?: Failure
-  detail?: string
-}
+import { messages, turns } from '../schema.ts'
+import { holdTaskOf, lockTask, raisedEpoch, raiseEpoch } from '../tasks/held-task.ts'
+import { dispatch } from '../tasks/outbox.ts'
+import { type EndedTurn, endTurn, type Outcome } from './end-turn.ts'
+import { endedList } from './turn-states.ts'
 
 /** A turn of a tenant, the epoch under which it may be ended, and the claim of the worker that ends it; the server needs none. */
 export type Holding = { turn: string; tenant: string; epoch: number; canceling: boolean; claim?: string }
-
-/** With the agent of its task, for those who count. */
-export type EndedTurn = TurnRow & { agent: string }
 
 export type FinishAnswer =
   | { answer: 'committed'; turn: EndedTurn; queued: TurnRow[] }
@@ -34,78 +25,104 @@ export type FinishAnswer =
   | { answer: 'superseded' }
 
 /** `retryAfterMs` gives a failed attempt another try instead, when the turn has one left. */
+export type TurnEnd = { outcome: Outcome; messages: Message[]; retryAfterMs?: (failures: number) => number }
+
+/** Null where this way does not lead to an end. */
+type Way = (db: Database, holding: Holding, end: TurnEnd) => Promise<FinishAnswer | null>
+
+/** Takes the first of `ways` that leads to an end. A test takes one at a time, and holds both to the same result. */
 export async function finishTurn(
   db: Database,
   holding: Holding,
-  { outcome, messages: said, retryAfterMs }: { outcome: Outcome; messages: Message[]; retryAfterMs?: (failures: number) => number },
+  end: TurnEnd,
+  ways: readonly Way[] = [endAtOnce, endStepwise],
 ): Promise<FinishAnswer> {
   try {
-    return await commit(said, outcome)
+    return await commit(end)
   } catch (error) {
     // 22, 23 and 54: values, and messages where one is stored or of a turn that is not there, that Postgres will never take. Trying again would
     // fail for ever.
     if (!/^(22|23|54)/.test(sqlStateOf(error) ?? '')) throw error
     const rejected = { code: 'result_rejected', message: 'The database refused what this turn said' }
-    return commit([], { status: 'failed', stopReason: 'error', error: rejected })
+    return commit({ ...end, messages: [], outcome: { status: 'failed', stopReason: 'error', error: rejected } })
   }
 
-  async function commit(rows: Message[], end: Outcome): Promise<FinishAnswer> {
-    const mayRetry = end.status === 'failed' && retryAfterMs !== undefined
-    const ended = mayRetry ? null : await endOnly(db, holding, { outcome: end, said: rows })
-    if (ended) return { answer: 'committed', turn: ended, queued: [] }
-    return db.transaction(async tx => {
-      const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, holding.turn))
-      if (!found) return { answer: 'superseded' }
-      const task = await lockTask(tx, everyTenant, found.task)
-      const columns = { turn: turns, timeLeftMs: msUntil(turns.deadline) }
-      const [held] = await tx.select(columns).from(turns).where(eq(turns.id, holding.turn))
-      if (!held) return { answer: 'superseded' }
-      const { turn, timeLeftMs } = held
-      if (turn.epoch !== holding.epoch || turn.canceling !== holding.canceling) return { answer: 'superseded' }
-      if (holding.claim !== undefined && turn.claim !== holding.claim) return { answer: 'superseded' }
-      if (hasEnded(turn.status)) return { answer: 'already', turn }
-      if (turn.status !== 'running' && !holding.canceling) return { answer: 'superseded' }
-      const delay =
-        end.status === 'failed' &&
-        retryAfterMs &&
-        retryDelay({ failures: turn.failures + 1, maxAttempts: task.maxAttempts, timeLeftMs }, retryAfterMs)
-      if (typeof delay === 'number') return { answer: 'retrying', turn: await retry(tx, turn, delay) }
-      if (rows.length > 0) await tx.insert(messages).values(rows.map(message => toMessageRow(message, turn.tenant)))
-      return { answer: 'committed', ...(await endTurn(tx, turn, end)) }
-    })
+  async function commit(end: TurnEnd): Promise<FinishAnswer> {
+    for (const way of ways) {
+      const answer = await way(db, holding, end)
+      if (answer) return answer
+    }
+    throw new RivuletError('internal', 'No way led to an end')
   }
 }
 
-/** Ends a turn that is held, and sends the next one on its way. */
-export async function endTurn(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<{ turn: EndedTurn; queued: TurnRow[] }> {
-  const ended = await setOutcome(tx, turn, outcome)
-  const pending = await pendingTurns(tx, turn.task)
-  const [next] = pending
-  const queued = pending.filter(({ status }) => status === 'queued')
-  // A turn that waited can end, by its deadline, before the one that runs: then nothing becomes free.
-  const isFree = !next || next.number > turn.number
-  if (next && isFree) await dispatch(tx, next.id)
-  await raiseEpoch(tx, turn.task, !isFree ? undefined : next ? 'queued' : outcome.status)
-  return { turn: ended, queued }
+/**
+ * The usual end, of a turn behind which no other waits, in one round trip: it does everything or nothing. The same end stepwise takes five round trips,
+ * and 10.2 ms instead of 3.9 ms (median of 400 on a busy machine with two cores).
+ */
+export async function endAtOnce(
+  db: Database,
+  holding: Holding,
+  { outcome, messages: said, retryAfterMs }: TurnEnd,
+): Promise<FinishAnswer | null> {
+  const { turn, tenant, epoch, canceling, claim } = holding
+  const { status, stopReason, usage = null, error = null, detail = null } = outcome
+  if (status === 'failed' && retryAfterMs) return null
+  const rows = said.map(message => toJsonRow(messages, toMessageRow(message, tenant)))
+  const json = [usage, error].map(value => value && JSON.stringify(value))
+  const before: TurnStatus[] = canceling ? turnStatusesBefore(status) : ['running']
+  const values = [turn, epoch, canceling, before, status, stopReason, ...json, detail, JSON.stringify(rows), claim ?? null]
+  const result = await db.$client.transact([holdTaskOf(turn), { name: 'end_only', text: endText, values }])
+  const [found] = result.rows as { turn: JsonRow; agent: string }[]
+  return found ? { answer: 'committed', turn: { ...fromJsonRow(turns, found.turn), agent: found.agent }, queued: [] } : null
 }
 
-/** Ends a turn behind the one that is being ended. `isLast` when no other end will tell the task's state. */
-export async function endWaitingTurn(tx: Transaction, turn: TurnRow, outcome: Outcome, isLast: boolean): Promise<EndedTurn> {
-  if (isLast) await raiseEpoch(tx, turn.task, outcome.status)
-  return setOutcome(tx, turn, outcome)
-}
+/**
+ * $1 turn, $2 epoch, $3 canceling, $4 states it may be in, $5 status, $6 stop reason, $7 usage, $8 error, $9 detail, $10 messages,
+ * $11 claim or null. Returns turn and agent.
+ */
+const endText = `
+with ended as (
+  update turns set
+    status = $5, stop_reason = $6, usage = $7, error = $8, error_detail = $9, finished_at = now(),
+    lease_until = null, canceling = false
+  where id = $1 and epoch = $2 and canceling = $3 and status = any($4) and ($11::text is null or claim = $11)
+    and not exists (select from turns other where other.task = turns.task and other.id <> turns.id and other.status not in (${endedList}))
+  returning *
+), said as (
+  insert into messages (${columnsOf(messages)})
+  select ${columnsOf(messages)} from json_populate_recordset(null::messages, $10) where exists (select from ended)
+), settled as (
+  update tasks set status = $5, epoch = ${raisedEpoch}, updated_at = now() from ended where tasks.id = ended.task returning tasks.agent
+)
+select to_json(ended) as turn, agent from ended, settled`
 
-async function setOutcome(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<EndedTurn> {
-  const { status, stopReason } = outcome
-  const said = { usage: outcome.usage ?? null, error: outcome.error ?? null, errorDetail: outcome.detail ?? null }
-  const [ended] = await tx
-    .update(turns)
-    .set({ status, stopReason, ...said, finishedAt: sql`now()`, leaseUntil: null, canceling: false })
-    .from(tasks)
-    .where(and(eq(turns.id, turn.id), eq(tasks.id, turns.task), inArray(turns.status, turnStatusesBefore(status))))
-    .returning({ ...getTableColumns(turns), agent: tasks.agent })
-  if (!ended) throw new RivuletError('internal', 'A turn that is held cannot have ended')
-  return ended
+/** Every other end, and the reason why there is none. */
+export async function endStepwise(
+  db: Database,
+  holding: Holding,
+  { outcome, messages: said, retryAfterMs }: TurnEnd,
+): Promise<FinishAnswer> {
+  return db.transaction(async tx => {
+    const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, holding.turn))
+    if (!found) return { answer: 'superseded' }
+    const task = await lockTask(tx, everyTenant, found.task)
+    const columns = { turn: turns, timeLeftMs: msUntil(turns.deadline) }
+    const [held] = await tx.select(columns).from(turns).where(eq(turns.id, holding.turn))
+    if (!held) return { answer: 'superseded' }
+    const { turn, timeLeftMs } = held
+    if (turn.epoch !== holding.epoch || turn.canceling !== holding.canceling) return { answer: 'superseded' }
+    if (holding.claim !== undefined && turn.claim !== holding.claim) return { answer: 'superseded' }
+    if (hasEnded(turn.status)) return { answer: 'already', turn }
+    if (turn.status !== 'running' && !holding.canceling) return { answer: 'superseded' }
+    const delay =
+      outcome.status === 'failed' &&
+      retryAfterMs &&
+      retryDelay({ failures: turn.failures + 1, maxAttempts: task.maxAttempts, timeLeftMs }, retryAfterMs)
+    if (typeof delay === 'number') return { answer: 'retrying', turn: await retry(tx, turn, delay) }
+    if (said.length > 0) await tx.insert(messages).values(said.map(message => toMessageRow(message, turn.tenant)))
+    return { answer: 'committed', ...(await endTurn(tx, turn, outcome)) }
+  })
 }
 
 /** Null when the turn has no try left, or no time for one. */

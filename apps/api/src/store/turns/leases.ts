@@ -11,7 +11,8 @@ import { msFromNow } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
 import { turns, workers } from '../schema.ts'
-import { dispatch, lockTask, raiseEpoch } from '../tasks/queue-turn.ts'
+import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
+import { dispatch } from '../tasks/outbox.ts'
 
 export type Extended = {
   /** Turns that this worker no longer holds. */

@@ -1,9 +1,9 @@
-/** Turns that somebody has to end: their time is up, or their cancel was begun and not completed. */
+/** Turns that the reconciler must end: their deadline has passed, or their cancel was begun and not completed. */
 import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import type { TurnRow } from '../rows.ts'
 import { turns } from '../schema.ts'
-import { unfinished } from '../tasks/queue-turn.ts'
+import { unfinished } from './turn-states.ts'
 
 const isUnfinished = inArray(turns.status, unfinished)
 

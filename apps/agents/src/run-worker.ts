@@ -1,0 +1,59 @@
+/** A worker process: its configuration, log, metrics, traces and end. `main.ts` runs it with agents of files, `rivulet build` with agents of its bundle. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { describeTracing, openTelemetryTracer } from '@rivulet/runtime/open-telemetry'
+import { type AgentDefinition, createWorker, type Logger, type WorkerObserver } from '@rivulet/worker'
+import { pino } from 'pino'
+import { type Config, readConfig } from './config.ts'
+import { createWorkerMetrics } from './metrics.ts'
+import { serveRegistry } from './metrics-server.ts'
+
+/** Runs until SIGTERM. A process that cannot start, or whose key the API refuses, exits with 1 and the reason. */
+export async function runWorker(environment: NodeJS.ProcessEnv, agentsFor: (config: Config) => Promise<AgentDefinition[]>): Promise<void> {
+  try {
+    const config = readConfig(environment)
+    const log = pino({ level: config.LOG_LEVEL })
+    const worker = createWorker({
+      agents: await agentsFor(config),
+      redisUrl: config.REDIS_URL,
+      redisPrefix: config.REDIS_PREFIX,
+      url: config.RIVULET_URL,
+      key: config.RIVULET_WORKER_KEY,
+      concurrency: config.WORKER_CONCURRENCY,
+      heartbeatMs: config.HEARTBEAT_MS,
+      watchdogMs: config.WATCHDOG_MS || null,
+      backpressureMs: config.BACKPRESSURE_MS,
+      drainMs: config.WORKER_DRAIN_MS,
+      log,
+      tracer: openTelemetryTracer(),
+      observer: await serveMetrics(config, log),
+      isolation: { turn: config.RIVULET_ISOLATED_TURN, start: turn => startAgain(turn, environment), maxTurns: config.MAX_ISOLATED_TURNS },
+    })
+    log.info(describeTracing())
+    // 'disconnect': the parent process has exited. A second call has no effect, because the worker is already stopping.
+    for (const signal of ['SIGTERM', 'SIGINT', 'disconnect']) process.on(signal, () => void worker.stop().then(() => process.exit(0)))
+    worker.refused.catch(exitWith)
+  } catch (error) {
+    exitWith(error)
+  }
+}
+
+/** The process of one turn has none: its port is taken. */
+async function serveMetrics(config: Config, log: Logger): Promise<WorkerObserver | undefined> {
+  const { WORKER_METRICS_PORT: port, WORKER_METRICS_HOST: host, RIVULET_ISOLATED_TURN: turn } = config
+  if (port === undefined || turn !== undefined) return undefined
+  const { registry, observer } = createWorkerMetrics(config.WORKER_CONCURRENCY)
+  const url = await serveRegistry(registry, { host, port })
+  log.info({ url }, 'serving metrics')
+  return observer
+}
+
+function exitWith(error: unknown): never {
+  console.error(error instanceof Error ? error.message : error)
+  process.exit(1)
+}
+
+/** This program once more, for one turn. */
+function startAgain(turn: string, environment: NodeJS.ProcessEnv): ChildProcess {
+  const env = { ...environment, RIVULET_ISOLATED_TURN: turn }
+  return spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], { env, stdio: ['ignore', 'inherit', 'inherit'] })
+}

@@ -1,0 +1,60 @@
+/**
+ * Accepts new work for the routes: whether its tenant has room for it, the two ways to commit a task, and its announcement.
+ *
+ * What the caller gets back, as JSON or as a stream, is decided by the route.
+ */
+import type { CreateTask, Json } from '@rivulet/protocol'
+import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
+import type { OnceAnswer } from '../store/access/idempotency.ts'
+import { toTask, toTurn } from '../store/rows.ts'
+import { type Accepted, createTask } from '../store/tasks/create-task.ts'
+import { aboutTurn } from '../turns/about-turn.ts'
+import { answerBefore, answerOnce, keyOf } from './idempotent.ts'
+import type { Services } from './services.ts'
+
+export type AcceptedTask = {
+  answer: OnceAnswer
+  /** Absent when the answer was given before, under the same key. */
+  work?: Accepted
+  /** Sends the turn to the queue. */
+  dispatch: () => void
+}
+
+export type AcceptWork = ReturnType<typeof createAcceptWork>
+
+export function createAcceptWork(
+  { databaseFor, acceptance, capacity, relay, announcing, metrics, config: { limits } }: Services,
+  log: FastifyBaseLogger,
+) {
+  return { requireShare, acceptTask, announce }
+
+  /** A request that is repeated under its key has its share already. */
+  async function requireShare(request: FastifyRequest): Promise<void> {
+    const { tenant } = request.principal
+    const refusal = capacity.refusalOf(tenant)
+    if (refusal && !(await answerBefore(databaseFor(tenant), request))) throw refusal
+  }
+
+  /** By the short way in one round trip where that is possible, else by the long one. */
+  async function acceptTask(request: FastifyRequest<{ Body: CreateTask }>, traceparent: string): Promise<AcceptedTask> {
+    const { body, principal } = request
+    const { tenant } = principal
+    const fresh = await acceptance.accept(tenant, body, keyOf(request), traceparent)
+    if (fresh) {
+      const { accepted: work, intent } = fresh
+      return { answer: { ...fresh.answer, replayed: false }, work, dispatch: () => relay.send(intent) }
+    }
+    let work: Accepted | undefined
+    const answer = await answerOnce(databaseFor(tenant), request, async tx => {
+      work = await createTask(tx, tenant, body, limits.queuedTurns, traceparent)
+      return { status: work.isNew ? 201 : 200, body: { task: toTask(work.task), turn: toTurn(work.turn) } as Json }
+    })
+    return { answer, ...(work && { work }), dispatch: relay.kick }
+  }
+
+  async function announce({ task, turn, isNew }: Accepted): Promise<void> {
+    log.debug({ ...aboutTurn(turn), agent: task.agent }, 'turn accepted')
+    if (isNew) metrics.tasks.inc()
+    await announcing.announceQueued(turn, isNew)
+  }
+}

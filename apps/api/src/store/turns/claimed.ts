@@ -1,0 +1,32 @@
+/** A turn that is claimed, with what its holder has to know of it. */
+import { and, asc, eq, lt, sql } from 'drizzle-orm'
+import type { Transaction } from '../connection/database.ts'
+import type { MessageRow, TaskRow, TurnRow } from '../rows.ts'
+import { messages, turns } from '../schema.ts'
+import { isOwed } from './announcements.ts'
+
+export type Claimed = {
+  task: TaskRow
+  turn: TurnRow & { epoch: number; firstIndex: number }
+  input: MessageRow | null
+  /** Earlier turns whose end may not stand in the log yet. */
+  owed: TurnRow[]
+}
+
+/** Of a turn that is claimed already, step by step; `claimTurn` reads the same in the statement that claims. */
+export async function describeClaim(tx: Transaction, task: TaskRow, turn: TurnRow): Promise<Claimed> {
+  const firstIndex = turn.firstIndex ?? 0
+  const [input] =
+    turn.input === null
+      ? []
+      : await tx
+          .select()
+          .from(messages)
+          .where(and(eq(messages.task, task.id), eq(messages.index, firstIndex - 1)))
+  const owed = await tx
+    .select()
+    .from(turns)
+    .where(and(eq(turns.task, task.id), lt(turns.number, turn.number), sql.raw(isOwed('turns'))))
+    .orderBy(asc(turns.number))
+  return { task, turn: { ...turn, epoch: turn.epoch ?? task.epoch, firstIndex }, input: input ?? null, owed }
+}

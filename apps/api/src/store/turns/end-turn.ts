@@ -1,0 +1,52 @@
+/** The end of a turn whose task is held: its outcome, the task's state and the next turn's dispatch. */
+import { type Failure, RivuletError, type StopReason, turnStatusesBefore, type Usage } from '@rivulet/protocol'
+import { and, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
+import type { Transaction } from '../connection/database.ts'
+import type { TurnRow } from '../rows.ts'
+import { tasks, turns } from '../schema.ts'
+import { raiseEpoch } from '../tasks/held-task.ts'
+import { dispatch } from '../tasks/outbox.ts'
+import { pendingTurns } from './turn-states.ts'
+
+export type Outcome = {
+  status: 'completed' | 'failed' | 'canceled'
+  stopReason: StopReason
+  usage?: Usage
+  error?: Failure
+  detail?: string
+}
+
+/** With the agent of its task, for those who count. */
+export type EndedTurn = TurnRow & { agent: string }
+
+/** Ends a turn that is held, and sends the next one on its way. */
+export async function endTurn(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<{ turn: EndedTurn; queued: TurnRow[] }> {
+  const ended = await setOutcome(tx, turn, outcome)
+  const pending = await pendingTurns(tx, turn.task)
+  const [next] = pending
+  const queued = pending.filter(({ status }) => status === 'queued')
+  // A turn that waited can end, by its deadline, before the one that runs: then nothing becomes free.
+  const isFree = !next || next.number > turn.number
+  if (next && isFree) await dispatch(tx, next.id)
+  await raiseEpoch(tx, turn.task, !isFree ? undefined : next ? 'queued' : outcome.status)
+  return { turn: ended, queued }
+}
+
+/** Ends a turn behind the one that is being ended. `isLast` when no other end will tell the task's state. */
+export async function endWaitingTurn(tx: Transaction, turn: TurnRow, outcome: Outcome, isLast: boolean): Promise<EndedTurn> {
+  if (isLast) await raiseEpoch(tx, turn.task, outcome.status)
+  return setOutcome(tx, turn, outcome)
+}
+
+async function setOutcome(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<EndedTurn> {
+  const { status, stopReason } = outcome
+  const said = { usage: outcome.usage ?? null, error: outcome.error ?? null, errorDetail: outcome.detail ?? null }
+  const [ended] = await tx
+    .update(turns)
+    .set({ status, stopReason, ...said, finishedAt: sql`now()`, leaseUntil: null, canceling: false })
+    .from(tasks)
+    .where(and(eq(turns.id, turn.id), eq(tasks.id, turns.task), inArray(turns.status, turnStatusesBefore(status))))
+    .returning({ ...getTableColumns(turns), agent: tasks.agent })
+  if (!ended) throw new RivuletError('internal', 'A turn that is held cannot have ended')
+  return ended
+}

@@ -1,0 +1,34 @@
+/** The states of turns in SQL, and the turns of a task that have not ended. */
+import { outcomeStatusSchema, turnStatusSchema } from '@rivulet/protocol'
+import { and, eq, notInArray } from 'drizzle-orm'
+import type { Transaction } from '../connection/database.ts'
+import type { TurnRow } from '../rows.ts'
+import { turns } from '../schema.ts'
+
+export const unfinished = turnStatusSchema.exclude(outcomeStatusSchema.options).options
+/**
+ * Lists in SQL. What is asked of a single turn or a single task is asked with `not in` the opposite: there are indexes that hold just the turns
+ * in some state, of all tasks, and Postgres, as long as it does not know how many those are, would go through such an index for every task.
+ */
+export const unfinishedList = sqlList(unfinished)
+export const endedList = sqlList(outcomeStatusSchema.options)
+export const notQueuedList = sqlList(turnStatusSchema.exclude(['queued']).options)
+
+/**
+ * Whether nothing before a turn in its task waits or runs, in a query about turns. `offset 0`: so it stays a question about this turn's task,
+ * whatever there is besides, and is not made a join of all turns.
+ */
+export const isNext = `not exists (
+  select from turns earlier
+  where earlier.task = turns.task and earlier.number < turns.number and earlier.status not in (${endedList}) offset 0
+)`
+
+/** Turns that have not ended, in order. */
+export async function pendingTurns(tx: Transaction, task: string): Promise<TurnRow[]> {
+  const rows = tx.select().from(turns)
+  return rows.where(and(eq(turns.task, task), notInArray(turns.status, outcomeStatusSchema.options))).orderBy(turns.number)
+}
+
+function sqlList(words: readonly string[]): string {
+  return words.map(word => `'${word}'`).join(', ')
+}

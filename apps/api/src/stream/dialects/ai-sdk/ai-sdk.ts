@@ -1,0 +1,12 @@
+/** The dialect of the Vercel AI SDK: its UI message stream, one turn for each response. */
+import type { UiChunk } from '@rivulet/views/ai-sdk'
+import type { Dialect } from '../dialect.ts'
+import { createAiSdkStream, foldHeard } from './ai-sdk-stream.ts'
+
+export const aiSdk: Dialect<UiChunk> = {
+  scope: 'turn',
+  headers: { 'x-vercel-ai-ui-message-stream': 'v1' },
+  open: async ({ task, turn, heard }) => createAiSdkStream({ task, turn, heard: heard && (await foldHeard(heard)) }),
+  encode: (chunk, cursor, isLast) => `${isLast ? `id: ${cursor}\n` : ''}data: ${JSON.stringify(chunk)}\n\n`,
+  ending: 'data: [DONE]\n\n',
+}

@@ -1,0 +1,17 @@
+/** The dialects that `?format=` asks for, by name. A new one is a folder beside this file and a line here. */
+import type { StreamFormat } from '@rivulet/protocol'
+import { createTaskMessageUpdates } from '@rivulet/views/agentex'
+import { createDeltas } from '@rivulet/views/agentkit'
+import { createAgentEvents } from '@rivulet/views/coding-agent'
+import { createStreamEvents } from '@rivulet/views/mini-claw-code'
+import { aiSdk } from './ai-sdk/ai-sdk.ts'
+import type { Dialect } from './dialect.ts'
+import { viewDialect } from './views/view-dialect.ts'
+
+export const dialects: Readonly<Record<StreamFormat, Dialect>> = {
+  'ai-sdk': aiSdk,
+  agentex: viewDialect(createTaskMessageUpdates),
+  agentkit: viewDialect(createDeltas),
+  'coding-agent': viewDialect(createAgentEvents),
+  'mini-claw-code': viewDialect(createStreamEvents),
+}

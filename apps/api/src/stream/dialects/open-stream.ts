@@ -1,0 +1,23 @@
+/** Opens the stream of a dialect for a viewer, with the events that the viewer's client has received before. */
+import type { LogReader } from '@rivulet/broker'
+import { type Cursor, origin } from '@rivulet/protocol'
+import { decodeEntry, readLog } from '../../log/log-fold.ts'
+import type { ViewerStart } from '../viewer.ts'
+import type { Dialect, DialectStream, LoggedEvent, StreamOptions } from './dialect.ts'
+
+export function openStream(
+  log: LogReader,
+  dialect: Dialect,
+  { task, turn, begin }: Pick<StreamOptions, 'task' | 'turn'> & { begin: ViewerStart },
+): Promise<DialectStream> {
+  const isBack = begin.kind === 'after' && begin.cursor !== origin
+  return dialect.open({ task, turn, heard: isBack ? eventsUpTo(log, task, begin.cursor) : undefined })
+}
+
+async function* eventsUpTo(log: LogReader, task: string, cursor: Cursor): AsyncGenerator<LoggedEvent> {
+  const known = await log.state(task)
+  for await (const entry of readLog(log, task, known?.begin ?? origin, cursor)) {
+    const event = decodeEntry(task, entry)
+    if (event) yield { cursor: entry.cursor, event }
+  }
+}

@@ -1,0 +1,81 @@
+/** Converts an error response to one error, with whether the same request may succeed later. */
+import { type ErrorCode, type ErrorDetail, errorTable, isErrorCode, RivuletError } from '@rivulet/protocol'
+
+/** The `cause` of an error that the server answered. */
+export type Answered = { status: number; code?: string; requestId?: string; retryAfterMs?: number }
+
+/** Longest wait that a server may ask for, whichever way it does. */
+export const maxAskedMs = 30_000
+
+export async function errorOf(response: Response): Promise<RivuletError> {
+  const { code, message, requestId, details } = await readError(response)
+  const retryAfterMs = retryAfterOf(response.headers)
+  const cause: Answered = {
+    status: response.status,
+    ...(code !== undefined && { code }),
+    ...(requestId !== undefined && { requestId }),
+    ...(retryAfterMs !== null && { retryAfterMs }),
+  }
+  const known = isErrorCode(code) ? code : codeOf(response.status)
+  return new RivuletError(known, message ?? `The server returned ${response.status}`, { cause, ...(details && { details }) })
+}
+
+export function unreachable(message: string, cause?: unknown): RivuletError {
+  // An agent that calls another platform may fail of this, and its viewers are not told where that is.
+  return new RivuletError('unreachable', message, { cause, publicMessage: 'A service did not answer' })
+}
+
+export function answeredOf(error: unknown): Answered | null {
+  const cause: unknown = error instanceof RivuletError ? error.cause : null
+  return typeof cause === 'object' && cause !== null && 'status' in cause && typeof cause.status === 'number' ? (cause as Answered) : null
+}
+
+/** Whether a retry may succeed: there was no response, or the error is not the request's fault. */
+export function mayPass(error: unknown): boolean {
+  if (!(error instanceof RivuletError)) return false
+  const answered = answeredOf(error)
+  if (!answered) return error.code === 'unreachable' || error.code === 'offset_mismatch'
+  const { status } = answered
+  return status >= 500 || status === 408 || status === 425 || status === 429 || error.code === 'in_flight'
+}
+
+type ErrorBody = { code?: string; message?: string; requestId?: string; details?: ErrorDetail[] }
+
+async function readError(response: Response): Promise<ErrorBody> {
+  try {
+    const body: unknown = await response.json()
+    const error = isRecord(body) && isRecord(body.error) ? body.error : {}
+    const { code, message, requestId, details } = error
+    return {
+      ...(typeof code === 'string' && { code }),
+      ...(typeof message === 'string' && { message }),
+      ...(typeof requestId === 'string' && { requestId }),
+      ...(Array.isArray(details) && { details: details.filter(isDetail) }),
+    }
+  } catch {
+    // A proxy in between may respond with its own page.
+    return {}
+  }
+}
+
+function isDetail(value: unknown): value is ErrorDetail {
+  return isRecord(value) && typeof value.path === 'string' && typeof value.reason === 'string'
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+/** For unknown codes and responses that are not from Rivulet: the table's first row of that status. */
+function codeOf(status: number): ErrorCode {
+  const codes = Object.keys(errorTable).filter(isErrorCode)
+  return (
+    codes.find(code => 'status' in errorTable[code] && errorTable[code].status === status) ?? (status >= 500 ? 'internal' : 'bad_request')
+  )
+}
+
+function retryAfterOf(headers: Headers): number | null {
+  const value = headers.get('retry-after') ?? ''
+  const ms = /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - Date.now()
+  return Number.isNaN(ms) ? null : Math.min(Math.max(0, ms), maxAskedMs)
+}

@@ -1,0 +1,167 @@
+/**
+ * Requests to the API. The client retries a call, with the same Idempotency-Key, if there was no response or if the error may be temporary; a
+ * limited number of times, and not after the caller has aborted. A rejected token is renewed once.
+ */
+import { type Entity, isEntity, untilAborted } from '@rivulet/protocol'
+import { answeredOf, errorOf, mayPass, unreachable } from './answer.ts'
+import { pause, retryDelayMs, type WakeUps } from './backoff.ts'
+import type { Credentials } from './credentials.ts'
+import { linkAbort } from './link-abort.ts'
+
+export type CallOptions = { signal?: AbortSignal | undefined }
+
+export type Call<T> = CallOptions & {
+  method: 'GET' | 'POST' | 'DELETE'
+  path: string
+  query?: Record<string, string | number | undefined>
+  body?: unknown
+  /** Default: a new one for every POST. */
+  idempotencyKey?: string | undefined
+  /** Tries after the first. Default: the client's. */
+  retries?: number
+  /** What the answer says. */
+  read: (response: Response) => Promise<T>
+  /** What a final error means after so many retries, any of which may have got through; throws it if it is one. */
+  refused?: (error: unknown, retries: number) => T
+}
+
+export type Http = {
+  call<T>(call: Call<T>): Promise<T>
+  /** One try at an event stream: a 200 or 204, or an error. */
+  open(path: string, signal: AbortSignal): Promise<Response>
+  /** What a stream says of the token that it was opened with. */
+  freshToken(token: string): void
+}
+
+export type HttpDeps = {
+  url: string
+  fetch: typeof fetch
+  credentials: Credentials
+  wakeUps: WakeUps
+  random: () => number
+  /** Tries of a call after the first. */
+  maxRetries: number
+  /** For each try. */
+  timeoutMs: number
+}
+
+export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetries, timeoutMs }: HttpDeps): Http {
+  const base = url.replace(/\/+$/, '')
+  return { call, open, freshToken: credentials.succeed }
+
+  async function call<T>({
+    method,
+    path,
+    query = {},
+    body,
+    idempotencyKey,
+    retries: limit = maxRetries,
+    read,
+    refused,
+    signal,
+  }: Call<T>): Promise<T> {
+    const key = method === 'POST' ? (idempotencyKey ?? randomKey()) : null
+    const init: RequestInit = {
+      method,
+      headers: {
+        accept: 'application/json',
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(key !== null && { 'idempotency-key': key }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    }
+    for (let retries = 0; ; retries += 1) {
+      try {
+        return await within(timeoutMs, signal, async limited => {
+          const response = await send(`${path}${queryText(query)}`, { ...init, signal: limited })
+          if (!response.ok) throw await errorOf(response)
+          return read(response)
+        })
+      } catch (error) {
+        if (retries >= limit || !mayPass(error)) {
+          if (refused) return refused(error, retries)
+          throw error
+        }
+        const asked = answeredOf(error)?.retryAfterMs
+        await pause(asked ?? retryDelayMs(retries, random), { signal, wakeUps })
+      }
+    }
+  }
+
+  async function open(path: string, signal: AbortSignal): Promise<Response> {
+    const init: RequestInit & { cache: 'no-store' } = { headers: { accept: 'text/event-stream' }, cache: 'no-store', signal }
+    const response = await send(path, init)
+    if (!response.ok) throw await errorOf(response)
+    if (response.status === 200 && !/^text\/event-stream\b/.test(response.headers.get('content-type') ?? '')) {
+      throw unreachable('Something else than Rivulet answered')
+    }
+    return response
+  }
+
+  async function send(path: string, init: RequestInit): Promise<Response> {
+    const purpose = init.method === undefined || init.method === 'GET' ? 'read' : 'change'
+    const token = await untilAborted(credentials.token(purpose), init.signal)
+    const response = await sendWith(token, path, init)
+    if (response.status !== 401) return response
+    const renewed = await untilAborted(credentials.renewed(token, purpose), init.signal)
+    if (renewed === null) return response
+    response.body?.cancel().catch(() => {})
+    return sendWith(renewed, path, init)
+  }
+
+  async function sendWith(token: string | null, path: string, init: RequestInit): Promise<Response> {
+    const headers = { ...(init.headers as Record<string, string>), ...(token !== null && { authorization: `Bearer ${token}` }) }
+    try {
+      return await fetch(`${base}${path}`, { ...init, headers })
+    } catch (error) {
+      if (init.signal?.aborted) throw init.signal.reason
+      throw unreachable(`No answer from ${base}`, error)
+    }
+  }
+}
+
+/** Reads a JSON answer; what is no answer of ours is an error that may pass. */
+export async function readJson<T>(response: Response, parse: (body: Record<string, unknown>) => T): Promise<T> {
+  try {
+    return parse((await response.json()) as Record<string, unknown>)
+  } catch (error) {
+    throw unreachable('The answer is not one of Rivulet, or was cut off', error)
+  }
+}
+
+/** The object that the API returns under a name. Throws for one of another shape, which `readJson` reports. */
+export function readEntity<T>(value: unknown, entity: Entity): T {
+  if (!isEntity(value, entity)) throw new Error(`The response has no valid ${entity}`)
+  return value as T
+}
+
+export function readEntities<T>(values: unknown, entity: Entity): T[] {
+  if (!Array.isArray(values)) throw new Error(`The response has no list of ${entity}s`)
+  return values.map(value => readEntity<T>(value, entity))
+}
+
+/** Work that ends with the caller's signal, or is given up as unanswered after a time. */
+async function within<T>(ms: number, signal: AbortSignal | undefined, work: (limited: AbortSignal) => Promise<T>): Promise<T> {
+  const { controller, unlink } = linkAbort(signal)
+  const timer = setTimeout(() => controller.abort(unreachable(`No answer within ${ms} ms`)), ms)
+  try {
+    return await work(controller.signal)
+  } catch (error) {
+    // Reading a body that is aborted fails in as many ways as there are implementations of it.
+    if (controller.signal.aborted) throw controller.signal.reason
+    throw error
+  } finally {
+    clearTimeout(timer)
+    unlink()
+  }
+}
+
+function queryText(query: Record<string, string | number | undefined>): string {
+  const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)] as [string, string]]))
+  return given.length > 0 ? `?${new URLSearchParams(given)}` : ''
+}
+
+/** `crypto.randomUUID` is missing where a page came over plain HTTP: a phone that looks at a laptop. */
+function randomKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, '0')).join('')
+}

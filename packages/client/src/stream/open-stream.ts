@@ -1,0 +1,16 @@
+/** Opens an event stream. The head of the response has to arrive as soon as any other byte. */
+import { unreachable } from '../http/answer.ts'
+import type { Http } from '../http/http.ts'
+
+export async function openStream(
+  { http, silenceMs }: { http: Http; silenceMs: number },
+  path: string,
+  controller: AbortController,
+): Promise<Response> {
+  const timer = setTimeout(() => controller.abort(unreachable(`No answer within ${silenceMs} ms`)), silenceMs)
+  try {
+    return await http.open(path, controller.signal)
+  } finally {
+    clearTimeout(timer)
+  }
+}

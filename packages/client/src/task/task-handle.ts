@@ -1,0 +1,215 @@
+/** A caller's handle of one task: its events, text, result and view, and the actions on it. */
+import {
+  type Content,
+  type CreateTokenInput,
+  type CreateTurnInput,
+  type Cursor,
+  hasEnded,
+  type Message,
+  messagesOf,
+  type RevokeTokensInput,
+  RivuletError,
+  type StreamFormat,
+  type Task,
+  type TaskState,
+  type TaskToken,
+  type Turn,
+} from '@rivulet/protocol'
+import { type CallOptions, type Http, readEntities, readEntity, readJson } from '../http/http.ts'
+import { type MessageQuery, type Page, readPage } from '../http/page.ts'
+import { type FormatChunk, streamFormat } from '../stream/format-stream.ts'
+import { leavable } from '../stream/leavable.ts'
+import { nowhere, type Place, placeAfter } from '../stream/stream-place.ts'
+import type { TaskEvent } from '../stream/task-event.ts'
+import { type StreamDeps, type StreamRequest, streamTask } from '../stream/task-stream.ts'
+import { type ReadMessages, withTurn } from './left-out.ts'
+import { createResultWait } from './result-wait.ts'
+import { failureOf, type TaskResult } from './task-result.ts'
+import { createNarrator } from './task-text.ts'
+import { createTaskView, type TaskView, type ViewOptions } from './task-view.ts'
+
+export type { MessageQuery, Page } from '../http/page.ts'
+
+export type TaskDetail = { task: Task; turns: Turn[] }
+
+export type EventsOptions = CallOptions & {
+  /** Only events after this cursor. */
+  after?: Cursor
+  /** Without `after`: every event from the first (default), or a snapshot and every later event. */
+  from?: 'start' | 'snapshot'
+  /** Stay when the task has ended. Default false. */
+  follow?: boolean
+}
+
+export type ChunksOptions = CallOptions & {
+  /** The id of the last chunk that the caller has. Default: the task, or the turn, as far as it has come, and then what follows. */
+  after?: string
+  /** For a format of one turn. Default: the first turn that has not ended, else the last. */
+  turn?: number
+  /** For a format of the whole task: stay when the task has ended. Default false. */
+  follow?: boolean
+}
+
+export type SendOptions = CallOptions & {
+  params?: CreateTurnInput['params']
+  /** When a turn is running or queued. Default `queue`. */
+  ifBusy?: 'queue' | 'reject' | 'interrupt'
+  idempotencyKey?: string
+}
+
+export type TaskHandle = {
+  readonly id: string
+  /** How often a reader of this handle found that something was missing, and had it repaired by a snapshot. */
+  readonly repairs: number
+  /** Every event once. Each call has a connection of its own, read at the pace of its reader; leaving closes it. */
+  events(options?: EventsOptions): AsyncIterableIterator<TaskEvent, void, void>
+  /** The task in another format, chunk by chunk, resumed at the last id whenever the connection breaks. */
+  chunks(format: StreamFormat, options?: ChunksOptions): AsyncIterableIterator<FormatChunk, void, void>
+  /** The words of what is being done, as they come. Throws when it fails or is canceled. */
+  text(options?: CallOptions): AsyncIterableIterator<string, void, void>
+  /** Waits for the end of everything that was sent. Rejects with the turn's error, whose `cause` is the result as far as it came. */
+  result(options?: CallOptions): Promise<TaskResult>
+  view(options?: ViewOptions): TaskView
+  /** Gives the task its next input. */
+  send(input?: string | Content, options?: SendOptions): Promise<Turn>
+  cancel(reason?: string, options?: CallOptions & { idempotencyKey?: string }): Promise<Task>
+  /** The task and its latest turns, as stored. A turn names in `omitted` what was left out of it because it is large. */
+  detail(options?: CallOptions): Promise<TaskDetail>
+  /** One turn by its number, whole. */
+  getTurn(number: number, options?: CallOptions): Promise<Turn>
+  messages(query?: MessageQuery, options?: CallOptions): Promise<Page<Message, number>>
+  /** A token for this task alone, for a browser: pass it to a client there as `token`. */
+  createToken(wish: CreateTokenInput, options?: CallOptions): Promise<TaskToken>
+  /** Ends the tokens of this task that were made before now: those of one subject, or all of them. Open streams follow within 30 s. */
+  revokeTokens(whose?: RevokeTokensInput, options?: CallOptions): Promise<void>
+  /** Removes a task that has ended, with everything that belongs to it. */
+  remove(options?: CallOptions): Promise<void>
+}
+
+export type CreatedTask = TaskHandle & {
+  /** As it was when it was accepted. */
+  readonly task: Task
+  readonly turn: Turn
+}
+
+/** @param turn the latest turn that is known to be there; 0 when none is. */
+export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, turn = 0): TaskHandle {
+  const { http } = deps
+  const path = `/v1/tasks/${encodeURIComponent(id)}`
+  const views = new Map<boolean, ReturnType<typeof createTaskView>>()
+  const results = createResultWait({ view: () => view(), messages })
+  let expectedTurn = turn
+  let repairs = 0
+
+  return {
+    id,
+    get repairs() {
+      return repairs
+    },
+    ...{ events, chunks, text, view, send, cancel, detail, getTurn, messages, createToken, revokeTokens, remove },
+    result: results.wait,
+  }
+
+  function events({ after, from = 'start', follow = false, signal }: EventsOptions = {}): AsyncIterableIterator<TaskEvent, void, void> {
+    const place: Place = after === undefined ? nowhere : placeAfter(after)
+    return leavable(signal, async function* (own) {
+      for await (const { event } of stream({ place, from, follow, isForgetful: true, signal: own })) yield event
+    })
+  }
+
+  function chunks(format: StreamFormat, { signal, ...options }: ChunksOptions = {}): AsyncIterableIterator<FormatChunk, void, void> {
+    return leavable(signal, own => streamFormat(deps, { id, format, ...options, signal: own }))
+  }
+
+  function text({ signal }: CallOptions = {}): AsyncIterableIterator<string, void, void> {
+    const firstTurn = (state: TaskState) => expectedTurn || turnAtHand(state)
+    const narrator = createNarrator(firstTurn)
+    return leavable(signal, async function* (own) {
+      const stored: ReadMessages = query => messages(query, { signal: own })
+      for await (const { event, place } of stream({ place: nowhere, from: 'snapshot', follow: false, signal: own })) {
+        const { state } = place
+        yield* narrator.tell(event, event.type === 'snapshot' ? await withTurn(state, firstTurn(state), stored) : state)
+        const failure = event.type === 'end' ? failureIn(place.state) : null
+        if (failure) throw failure
+      }
+    })
+  }
+
+  function view({ follow = false }: ViewOptions = {}) {
+    const known = views.get(follow) ?? createTaskView({ id, follow, stream })
+    views.set(follow, known)
+    return known
+  }
+
+  async function send(input?: string | Content, { params, ifBusy, idempotencyKey, signal }: SendOptions = {}): Promise<Turn> {
+    const body = { ...(input !== undefined && { input }), ...(params !== undefined && { params }), ...(ifBusy && { ifBusy }) }
+    const read = (response: Response) => readJson(response, answer => readEntity<Turn>(answer.turn, 'turn'))
+    const sent = await http.call({ method: 'POST', path: `${path}/turns`, body, idempotencyKey, signal, read })
+    expectedTurn = Math.max(expectedTurn, sent.number)
+    results.renew()
+    for (const known of views.values()) known.resume()
+    return sent
+  }
+
+  function cancel(reason?: string, { idempotencyKey, signal }: CallOptions & { idempotencyKey?: string } = {}): Promise<Task> {
+    const body = reason === undefined ? {} : { reason }
+    const read = (response: Response) => readJson(response, answer => readEntity<Task>(answer.task, 'task'))
+    return http.call({ method: 'POST', path: `${path}/cancel`, body, idempotencyKey, signal, read })
+  }
+
+  function detail({ signal }: CallOptions = {}): Promise<TaskDetail> {
+    const read = (response: Response) =>
+      readJson(response, answer => ({ task: readEntity<Task>(answer.task, 'task'), turns: readEntities<Turn>(answer.turns, 'turn') }))
+    return http.call({ method: 'GET', path, signal, read })
+  }
+
+  function getTurn(number: number, { signal }: CallOptions = {}): Promise<Turn> {
+    const read = (response: Response) => readJson(response, answer => readEntity<Turn>(answer.turn, 'turn'))
+    return http.call({ method: 'GET', path: `${path}/turns/${number}`, signal, read })
+  }
+
+  function messages(query: MessageQuery = {}, { signal }: CallOptions = {}): Promise<Page<Message, number>> {
+    const read = (response: Response) => readPage<Message, number>(response, 'message')
+    return http.call({ method: 'GET', path: `${path}/messages`, query, signal, read })
+  }
+
+  function createToken(body: CreateTokenInput, { signal }: CallOptions = {}): Promise<TaskToken> {
+    const read = (response: Response) => readJson(response, answer => readEntity<TaskToken>(answer, 'token'))
+    return http.call({ method: 'POST', path: `${path}/tokens`, body, signal, read })
+  }
+
+  function revokeTokens({ subject }: RevokeTokensInput = {}, { signal }: CallOptions = {}): Promise<void> {
+    return http.call({ method: 'DELETE', path: `${path}/tokens`, query: { subject }, signal, read: async () => {} })
+  }
+
+  function remove({ signal }: CallOptions = {}): Promise<void> {
+    return http.call({ method: 'DELETE', path, signal, read: async () => {}, refused })
+  }
+
+  function stream(request: Omit<StreamRequest, 'id' | 'expectedTurn' | 'onRepair'> & Partial<Pick<StreamRequest, 'onRepair'>>) {
+    return streamTask(deps, {
+      ...request,
+      id,
+      expectedTurn: () => expectedTurn,
+      onRepair: () => {
+        repairs += 1
+        request.onRepair?.()
+      },
+    })
+  }
+}
+
+/** A task that is not there any more, when an earlier try may have removed it, is removed. */
+function refused(error: unknown, retries: number): void {
+  if (retries === 0 || !(error instanceof RivuletError) || error.code !== 'task_not_found') throw error
+}
+
+/** The turn that a newcomer is interested in: the first that has not ended, else the last. */
+function turnAtHand({ turns }: TaskState): number {
+  return (turns.find(({ status }) => !hasEnded(status)) ?? turns.at(-1))?.number ?? 0
+}
+
+function failureIn(state: TaskState): RivuletError | null {
+  const turn = state.turns.at(-1)
+  return turn && hasEnded(state.status) ? failureOf(state.status, turn, messagesOf(state)) : null
+}

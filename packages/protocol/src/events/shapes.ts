@@ -1,0 +1,122 @@
+/**
+ * What a reader checks of a JSON value from the API before it relies on it: each field has the JSON type that the contract gives it.
+ *
+ * The server validates with the schemas. A client checks only this, because the validation library would be most of a browser's bundle. A test compares
+ * the tables with the schemas.
+ */
+import type { Content } from '../entities/content.ts'
+import type { Delta } from './delta.ts'
+import type { Event, WireEvent } from './event.ts'
+
+/** A JSON type, an entity, a union by `type`, or a list (`…[]`). `json` is any value. A field whose name ends in `?` may be absent. */
+type Kind = Single | `${Single}[]`
+type Single = 'string' | 'number' | 'boolean' | 'object' | 'json' | 'content' | 'delta' | Entity
+export type Entity = 'task' | 'turn' | 'message' | 'agent' | 'activity' | 'token'
+export type Shape = Readonly<Record<string, Kind>>
+
+export const contentShapes: Record<Content['type'], Shape> = {
+  text: { text: 'string', 'format?': 'string' },
+  reasoning: { summary: 'string[]', content: 'string[]' },
+  data: { data: 'json', 'raw?': 'string' },
+  tool_request: { callId: 'string', name: 'string', arguments: 'json', 'raw?': 'string' },
+  tool_response: { callId: 'string', name: 'string', content: 'json', isError: 'boolean' },
+  media: { mimeType: 'string', 'data?': 'string', 'url?': 'string' },
+}
+
+export const deltaShapes: Record<Delta['type'], Shape> = {
+  text: { text: 'string' },
+  reasoning_summary: { index: 'number', text: 'string' },
+  reasoning_content: { index: 'number', text: 'string' },
+  data_json: { text: 'string' },
+  data: { value: 'json' },
+  tool_request: { text: 'string' },
+  tool_response: { text: 'string' },
+  media: { bytes: 'string' },
+  metadata: { metadata: 'object' },
+}
+
+const times = { queuedAt: 'string', 'startedAt?': 'string', 'finishedAt?': 'string' } as const
+
+export const entityShapes: Record<Entity, Shape> = {
+  task: {
+    ...{ id: 'string', agent: 'string', 'name?': 'string', status: 'string', params: 'json', metadata: 'object', 'omitted?': 'string[]' },
+    ...{ createdAt: 'string', updatedAt: 'string' },
+  },
+  turn: {
+    ...{ id: 'string', task: 'string', number: 'number', status: 'string', attempt: 'number', 'input?': 'content', 'params?': 'json' },
+    ...{ 'omitted?': 'string[]', 'stopReason?': 'string', 'usage?': 'object', 'error?': 'object', ...times },
+  },
+  message: {
+    ...{ task: 'string', index: 'number', turn: 'number', attempt: 'number', author: 'string', content: 'content', metadata: 'object' },
+    ...{ status: 'string', 'stopReason?': 'string', 'usage?': 'object', 'error?': 'object', createdAt: 'string', 'finishedAt?': 'string' },
+  },
+  agent: { name: 'string', description: 'string', workers: 'number', queued: 'number', running: 'number' },
+  activity: { from: 'string', to: 'string', bucketMs: 'number', data: 'object[]' },
+  token: { token: 'string', can: 'string[]', expiresAt: 'string' },
+}
+
+const common = { task: 'string', turn: 'number', attempt: 'number', at: 'number' } as const
+const ending = { 'usage?': 'object', 'error?': 'object' } as const
+
+export const eventShapes: Record<Event['type'], Shape> = {
+  'turn.queued': { ...common, 'input?': 'content', 'omitted?': 'string[]' },
+  'turn.started': { ...common, firstIndex: 'number', 'input?': 'message' },
+  'message.started': { ...common, index: 'number', author: 'string', content: 'content', 'metadata?': 'object' },
+  'message.delta': { ...common, index: 'number', delta: 'delta', offset: 'number' },
+  'message.replaced': { ...common, index: 'number', content: 'content', 'metadata?': 'object' },
+  'message.finished': { ...common, index: 'number', status: 'string', 'stopReason?': 'string', ...ending },
+  'turn.waiting': { ...common, request: 'json' },
+  'turn.resumed': { ...common, response: 'json' },
+  'turn.finished': { ...common, status: 'string', stopReason: 'string', ...ending },
+  custom: { ...common, name: 'string', data: 'json', 'index?': 'number' },
+}
+
+export const wireEventShapes: Record<WireEvent['type'], Shape> = {
+  snapshot: { reason: 'string', task: 'task', turns: 'turn[]', messages: 'message[]', messagesFrom: 'number' },
+  caught_up: { task: 'string' },
+  end: { task: 'string', status: 'string' },
+  deleted: { task: 'string' },
+}
+
+/** The event; null for a type that this version does not know, which readers pass over; `malformed` for a known type with a wrong field. */
+export function readEvent(value: unknown): Event | WireEvent | null | 'malformed' {
+  if (!isObject(value) || typeof value.type !== 'string') return 'malformed'
+  const shape = own(eventShapes, value.type) ?? own(wireEventShapes, value.type)
+  if (!shape) return null
+  return hasShape(value, shape) ? (value as Event | WireEvent) : 'malformed'
+}
+
+export function isEntity(value: unknown, entity: Entity): boolean {
+  return isObject(value) && hasShape(value, entityShapes[entity])
+}
+
+function hasShape(value: Record<string, unknown>, shape: Shape): boolean {
+  for (const field in shape) {
+    const isOptional = field.endsWith('?')
+    const found = value[isOptional ? field.slice(0, -1) : field]
+    if (found === undefined ? !isOptional : !isOfKind(found, shape[field] as Kind)) return false
+  }
+  return true
+}
+
+function isOfKind(value: unknown, kind: Kind): boolean {
+  if (kind.endsWith('[]')) return Array.isArray(value) && value.every(item => isOfKind(item, kind.slice(0, -2) as Kind))
+  if (kind === 'json') return true
+  if (kind === 'object') return isObject(value)
+  if (kind === 'content' || kind === 'delta') return isOfType(value, kind === 'content' ? contentShapes : deltaShapes)
+  if (kind in entityShapes) return isEntity(value, kind as Entity)
+  return typeof value === kind
+}
+
+function isOfType(value: unknown, shapes: Record<string, Shape>): boolean {
+  const shape = isObject(value) && typeof value.type === 'string' ? own(shapes, value.type) : undefined
+  return shape !== undefined && hasShape(value as Record<string, unknown>, shape)
+}
+
+function own<T>(table: Record<string, T>, name: string): T | undefined {
+  return Object.hasOwn(table, name) ? table[name] : undefined
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

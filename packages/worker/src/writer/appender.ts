@@ -1,0 +1,73 @@
+/**
+ * The one road of a worker process to the logs. Appends of all its turns that come together leave together, in one script call for each shard
+ * of a cluster, or in one altogether. While a call is on its way the next ones gather, so batches grow with the load and nothing waits when
+ * there is none. Where many turns say more than is taken, the next call is put off for a moment, in which each of them gathers more for the one
+ * after: an entry costs Redis and every API the same, whether it holds one word or ten.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Append, AppendAnswer, LogWriter } from '@rivulet/broker'
+import { failpoint } from '@rivulet/runtime/failpoint'
+
+const maxEntriesPerCall = 1_000
+const crowdTurns = 64
+const gatherMs = 10
+
+export type Appender = {
+  /** `said` is how many events were merged into its entries. */
+  append(append: Append, said: number): Promise<AppendAnswer>
+}
+
+type Waiting = { append: Append; said: number; resolve: (answer: AppendAnswer) => void; reject: (error: unknown) => void }
+
+export function createAppender(log: LogWriter): Appender {
+  let waiting: Waiting[] = []
+  let isSending = false
+  let answeredAt = Number.NEGATIVE_INFINITY
+  return { append }
+
+  function append(wanted: Append, said: number): Promise<AppendAnswer> {
+    return new Promise((resolve, reject) => {
+      waiting.push({ append: wanted, said, resolve, reject })
+      if (!isSending) void send()
+    })
+  }
+
+  async function send(): Promise<void> {
+    isSending = true
+    // Turns that speak in the same tick share the call.
+    await null
+    while (waiting.length > 0) {
+      if (isCrowded()) await sleep(gatherMs)
+      const batch = takeBatch()
+      try {
+        if (failpoint) await failpoint('appending')
+        const answers = await log.append(batch.map(({ append }) => append))
+        if (failpoint) await failpoint('appended', batch, answers)
+        for (const [i, { resolve }] of batch.entries()) resolve(answers[i] ?? 'gap')
+      } catch (error) {
+        for (const { reject } of batch) reject(error)
+      }
+      answeredAt = performance.now()
+    }
+    isSending = false
+  }
+
+  /** If two or more deltas already share an entry. A full call gains nothing by waiting, and after a pause no turn has more to send. */
+  function isCrowded(): boolean {
+    if (waiting.length < crowdTurns || performance.now() - answeredAt > gatherMs) return false
+    const entries = waiting.reduce((sum, { append }) => sum + append.entries.length, 0)
+    const said = waiting.reduce((sum, one) => sum + one.said, 0)
+    return entries < maxEntriesPerCall && said >= entries * 2
+  }
+
+  function takeBatch(): Waiting[] {
+    let entries = 0
+    const count = waiting.findIndex(({ append }, i) => {
+      entries += append.entries.length
+      return i > 0 && entries > maxEntriesPerCall
+    })
+    const batch = count === -1 ? waiting : waiting.slice(0, count)
+    waiting = count === -1 ? [] : waiting.slice(count)
+    return batch
+  }
+}

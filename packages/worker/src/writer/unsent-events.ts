@@ -1,0 +1,65 @@
+/** The events of one turn that wait to be appended, in order. Neighbouring deltas of one message are merged while they wait. */
+import { type Event, type EventOf, mergeDeltas } from '@rivulet/protocol'
+
+/** An event that waits, about how many bytes it is, and how many were merged into it. */
+export type Unsent = { event: Event; size: number; said: number }
+
+export type UnsentEvents = {
+  add(events: readonly Event[]): void
+  /** The next events to append. Their bytes count until they are settled. */
+  take(count: number): Unsent[]
+  /** These are in the log. */
+  settle(batch: readonly Unsent[]): void
+  /** What waits from now on, instead of what waited and what was taken. Notices are kept, because they are in no fold. */
+  replace(batch: readonly Unsent[], events: readonly Event[]): void
+  isEmpty(): boolean
+  bytes(): number
+}
+
+export function createUnsentEvents(maxDeltaBytes: number): UnsentEvents {
+  let waiting: Unsent[] = []
+  let bytes = 0
+  return { add, take: count => waiting.splice(0, count), settle, replace, isEmpty: () => waiting.length === 0, bytes: () => bytes }
+
+  function add(events: readonly Event[]): void {
+    for (const event of events) {
+      const size = sizeOf(event)
+      bytes += size
+      const last = waiting.at(-1)
+      // Three bytes is the most that one UTF-16 unit can take.
+      const merged = last && (last.size + size) * 3 <= maxDeltaBytes ? mergeEvents(last.event, event) : null
+      if (last && merged) waiting[waiting.length - 1] = { event: merged, size: last.size + size, said: last.said + 1 }
+      else waiting.push({ event, size, said: 1 })
+    }
+  }
+
+  function settle(batch: readonly Unsent[]): void {
+    bytes -= bytesOf(batch)
+  }
+
+  function replace(batch: readonly Unsent[], events: readonly Event[]): void {
+    const notices = [...batch, ...waiting].filter(({ event }) => event.type === 'custom')
+    waiting = [...events.map(event => ({ event, size: sizeOf(event), said: 1 })), ...notices]
+    bytes = bytesOf(waiting)
+  }
+}
+
+function bytesOf(unsent: readonly Unsent[]): number {
+  return unsent.reduce((sum, { size }) => sum + size, 0)
+}
+
+/** Spelled out, because it is done for nearly every word, and a spread takes several times as long. */
+function mergeEvents(first: Event, second: Event): EventOf<'message.delta'> | null {
+  if (first.type !== 'message.delta' || second.type !== 'message.delta' || first.index !== second.index) return null
+  const delta = mergeDeltas(first.delta, second.delta)
+  const { type, task, turn, attempt, at, index, offset } = first
+  return delta && { type, task, turn, attempt, at, index, delta, offset }
+}
+
+/** Near enough for a buffer: the text of a delta in UTF-16 units, or a whole event as JSON. */
+function sizeOf(event: Event): number {
+  if (event.type !== 'message.delta') return JSON.stringify(event).length
+  const { delta } = event
+  if ('text' in delta) return delta.text.length
+  return delta.type === 'media' ? delta.bytes.length : JSON.stringify(delta).length
+}

@@ -1,0 +1,6 @@
+/** An agent that is bundled into a worker. */
+import { defineAgent, delta } from '@rivulet/worker'
+
+export default defineAgent('built', async function* (turn) {
+  yield delta(0, `Built for ${turn.input?.type === 'text' ? turn.input.text : 'a stranger'}`)
+})

@@ -1,0 +1,61 @@
+/** docs/architecture.md and CONTRIBUTING.md describe the repository as it is: its packages, the folders of the API, and the files of each step. */
+import { readdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { blocksOf } from './fenced-blocks.ts'
+import { everyPackage, house, mayKnow, rooms } from './import-rules.ts'
+import { namesIn, rowsUnder, tablesOf } from './markdown-table.ts'
+import { exists, readText, workspaceFolders } from './repository.ts'
+
+const page = readText('docs/architecture.md')
+const readme = readText('README.md')
+
+test('every package has a row, with the packages that it may import', () => {
+  const rows = rowsUnder(page, 'package').map(([name, allowed]) => [namesIn(name)[0], allowedIn(allowed)])
+  expect(rows.map(([name]) => name).sort()).toEqual(workspaceFolders().sort())
+  for (const [name, allowed] of rows) expect([name, allowed]).toEqual([name, mayKnow[String(name)]])
+})
+
+test('every folder of the API has a row and a place in the picture, with the folders that it may import', () => {
+  const rows = rowsUnder(page, 'folder of `apps/api/src`').map(([name, , allowed]) => [namesIn(name)[0] ?? '', namesIn(allowed)])
+  expect(Object.fromEntries(rows)).toEqual(rooms)
+  expect(Object.keys(rooms).sort()).toEqual(foldersOf(house))
+  const picture = blocksOf(page).map(({ text }) => text)
+  for (const room of Object.keys(rooms)) expect(picture.some(text => new RegExp(`\\b${room}\\b`).test(text))).toBe(true)
+})
+
+test.each(['CONTRIBUTING.md', 'docs/architecture.md'])('every path in %s exists', document => {
+  const paths = Array.from(readText(document).matchAll(/`((?:apps|packages|test|docs|ops|scripts)\/[^`\s<]+)`/g), ([, path = '']) => path)
+  expect(paths.length).toBeGreaterThan(10)
+  expect(paths.filter(path => !exists(path))).toEqual([])
+})
+
+describe('the steps of a turn and of a delta', () => {
+  test.each(stepsOf(page))('$what: $name is in the file that is named', ({ files, name }) => {
+    expect(files.some(file => readText(file).includes(name))).toBe(true)
+  })
+
+  test.each(stepsOf(readme))('in the README, $what: $name is in the file that is named', ({ files, name }) => {
+    expect(files.some(file => readText(file).includes(name))).toBe(true)
+  })
+})
+
+/** The rows of tables whose first column is a number and whose last is a function: the files are in the column before. */
+function stepsOf(markdown: string): { what: string; files: string[]; name: string }[] {
+  const rows = tablesOf(markdown).flatMap(({ columns, rows }) => (columns[0] === '#' ? rows : []))
+  const steps = rows.map(([, what = '', where = '', name = '']) => ({
+    what,
+    files: [...namesIn(where), ...Array.from(where.matchAll(/\]\(([^)]+)\)/g), ([, path = '']) => path)],
+    name: namesIn(name)[0]?.replace(/^[A-Z]+ \/v1/, '') ?? '',
+  }))
+  return steps.filter(({ files }) => files.length > 0)
+}
+
+function allowedIn(cell = ''): string[] {
+  return [...(cell.startsWith('every package') ? everyPackage : []), ...namesIn(cell)]
+}
+
+function foldersOf(path: string): string[] {
+  const entries = readdirSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), { withFileTypes: true })
+  return entries.flatMap(entry => (entry.isDirectory() ? [entry.name] : [])).sort()
+}

@@ -1,0 +1,49 @@
+/**
+ * Plain English: the words that hide the actor, counted in comments, texts and titles of the sources and in the documents. Identifiers do not count.
+ * The number may only fall: when it does, lower `most`.
+ */
+import { parseSync, Visitor } from 'vite'
+import { expect, test } from 'vitest'
+import { filesUnder, readText } from './repository.ts'
+
+const most = 43
+
+/** "Answers" stands for "returns", "responds" or "responses". */
+const words = /\b(whoever|somebody|nobody|everybody|anybody|what comes|(?:is|are|was|were) told|is had|is away|answers)\b/gi
+
+test('the words that hide the actor do not become more', { timeout: 60_000 }, () => {
+  const found = [...proseFiles(), ...sourceFiles()].flatMap(([path, text]) =>
+    Array.from(text.matchAll(words), ([word]) => `${path}: ${word}`),
+  )
+  expect(found.length, found.join('\n')).toBeLessThanOrEqual(most)
+})
+
+test('they are counted in comments, texts, titles and pages, and not in identifiers', () => {
+  const source = `// nobody\nconst somebody = \`\${answers} whoever\` /* is told */; test('everybody'); const x = <p>anybody</p>`
+  expect(textOf('a.tsx', source).match(words)).toEqual(['nobody', 'is told', 'whoever', 'everybody', 'anybody'])
+})
+
+function proseFiles(): [string, string][] {
+  const folders = ['docs', 'apps', 'packages', 'examples', 'test'].flatMap(filesUnder)
+  const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...folders.filter(path => /\.(md|sql)$/.test(path))]
+  return [...pages, ...filesUnder('migrations').filter(path => path.endsWith('.sql'))].map(path => [path, readText(path)])
+}
+
+function sourceFiles(): [string, string][] {
+  const sources = ['apps', 'packages', 'examples', 'test', 'scripts', 'bench']
+    .flatMap(filesUnder)
+    .filter(path => /\.(m?[jt]s|tsx)$/.test(path))
+  return sources.filter(path => path !== 'test/rules/words.test.ts').map(path => [path, textOf(path, readText(path))])
+}
+
+/** What people read of a source: comments, then texts. */
+function textOf(path: string, source: string): string {
+  const { program, comments } = parseSync(path, source)
+  const texts = comments.map(({ value }) => value.replaceAll(/\s*\n\s*\*?\s*/g, ' '))
+  new Visitor({
+    Literal: ({ value }) => void (typeof value === 'string' && texts.push(value)),
+    TemplateElement: ({ value }) => void texts.push(value.raw),
+    JSXText: ({ value }) => void texts.push(value),
+  }).visit(program)
+  return texts.join('\n')
+}

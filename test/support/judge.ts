@@ -129,7 +129,8 @@ function askedFor({ url, after }: Connection): Cursor | null {
 function follows(before: Cursor, cursor: Cursor, log: readonly Cursor[] | undefined): boolean {
   if (log) {
     const place = log.indexOf(cursor)
-    return place === 0 ? before === '0-0' : log[place - 1] === before
+    // A viewer that joined before the log of a new task was opened has the rows of epoch 1, which that log tells again.
+    return place === 0 ? before === '0-0' || before === '1-0' : log[place - 1] === before
   }
   return epochOf(before) === epochOf(cursor) ? seqOf(cursor) === seqOf(before) + 1 : seqOf(cursor) === 1
 }

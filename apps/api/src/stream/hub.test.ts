@@ -107,12 +107,25 @@ describe('a feed', () => {
     ).toHaveLength(1)
   })
 
-  test('whose task was removed lets its viewers go', async () => {
+  test('whose task was removed sends its viewers away at once, with a reason, also those with a full socket', async () => {
+    const { join, removed, hub, task } = await openHub()
+    const [viewer, full] = [await join(), await join()]
+    full.fill()
+    removed()
+    for (const { isEnded, written } of [viewer, full]) {
+      expect(isEnded()).toBe(true)
+      expect(written().at(-1)).toContain(`event: deleted\ndata: {"type":"deleted","task":"${task}"}`)
+    }
+    expect(hub.isRunning(tenant, task)).toBe(false)
+  })
+
+  test('and does so by itself when it was not told', async () => {
     const { join, remove } = await openHub()
     const viewer = await join()
     remove()
     await passSeconds(17)
     expect(viewer.isEnded()).toBe(true)
+    expect(viewer.written().at(-1)).toContain('event: deleted')
   })
 })
 
@@ -282,11 +295,10 @@ async function openHub(seed = 4) {
     stored: {
       base: async (_, __, turn) => {
         if (isRemoved) throw new RivuletError('task_not_found', 'No such task')
-        const { epoch: _epoch, ...rows } = world.rows()
+        const rows = world.rows()
         return { ...rows, upTo: Math.max(turn, rows.turns.at(-1)?.number ?? 0) }
       },
-      epoch: async () => world.rows().epoch,
-      turns: async () => world.rows().turns,
+      version: async () => world.version(),
     },
     subscribe: given => {
       handlers = given
@@ -313,6 +325,7 @@ async function openHub(seed = 4) {
     loseAll,
     reset,
     remove,
+    removed: () => handlers?.onRemoved(task),
   }
 
   async function join({ closesAtEnd = false, feed = null as Awaited<ReturnType<typeof hub.open>> | null } = {}) {

@@ -164,7 +164,7 @@ function conversation(lengths: number[], runningFrom = Number.POSITIVE_INFINITY)
 
 function baseOf({ task, turns, messages }: Pick<SnapshotBase, 'task' | 'turns' | 'messages'>): SnapshotBase {
   const starts = messages.filter(({ turn }, i) => turn !== messages[i - 1]?.turn).map(({ turn, index }) => ({ turn, index }))
-  return { task, turns, messages, nextIndex: messages.length, starts, upTo: turns.at(-1)?.number ?? 0 }
+  return { task, epoch: 2, turns, messages, nextIndex: messages.length, starts, upTo: turns.at(-1)?.number ?? 0 }
 }
 
 /** What Postgres sends of it. */

@@ -62,7 +62,7 @@ export async function endUnstarted(
 
 /** Whoever seizes a turn first decides how it ends. That is stored at once: it may be somebody else who completes it. */
 async function seize(tx: Transaction, task: TaskRow, turn: TurnRow, outcome: ForcedOutcome): Promise<Seized> {
-  const raised = await raiseEpoch(tx, task)
+  const raised = await raiseEpoch(tx, task.id)
   const decided = turn.canceling ? decidedOutcome(turn) : outcome
   const [seized] = await tx
     .update(turns)

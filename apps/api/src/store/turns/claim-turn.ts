@@ -12,7 +12,7 @@ import { msFromNow } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
 import { messages, tasks, turns } from '../schema.ts'
-import { holdTaskOf, lockTask } from '../tasks/held-task.ts'
+import { holdTaskOf, lockTask, raisedEpoch } from '../tasks/held-task.ts'
 import { rememberedSteps } from '../tasks/steps.ts'
 import { isOwed } from './announcements.ts'
 import { type Claimed, describeClaim } from './claimed.ts'
@@ -122,7 +122,7 @@ with before as (
   update turns set
     status = 'running', attempt = attempt + 1, claim = $2, worker = $3,
     lease_until = now() + $4::float8 * interval '1 millisecond', started_at = coalesce(started_at, now()),
-    epoch = tasks.epoch + 1,
+    epoch = ${raisedEpoch},
     first_index = coalesce(
       first_index,
       (select coalesce(max(index) + 1, 0) from messages where messages.task = turns.task) + (turns.input is not null)::int
@@ -132,7 +132,7 @@ with before as (
     and ${isClaimable} and turns.run_at <= now()
   returning turns.*
 ), raised as (
-  update tasks set epoch = tasks.epoch + 1, status = 'running', updated_at = now() from claimed where tasks.id = claimed.task returning tasks.*
+  update tasks set epoch = ${raisedEpoch}, status = 'running', updated_at = now() from claimed where tasks.id = claimed.task returning tasks.*
 ), asked as (
   insert into messages (task, tenant, index, turn, attempt, author, content, metadata, status, created_at, finished_at)
   select task, tenant, first_index - 1, number, 1, 'user', input, '{}'::json, 'complete', queued_at, now()

@@ -84,7 +84,7 @@ export async function playTask(metrics: Metrics, seed: number, { isLossy }: Dist
 
 type FakeApi = ReturnType<typeof createFakeApi>
 
-/** A real hub; its Redis and its Postgres answer when they are told to, and pushes wait in its network. */
+/** A real hub; its Redis and its Postgres reply when the schedule says so, and pushes wait in its network. */
 function createFakeApi(world: TaskWorld, metrics: Metrics) {
   const network: Push[] = []
   const redis = createPending()

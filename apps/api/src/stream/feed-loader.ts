@@ -95,7 +95,7 @@ export function placeBehindLostLog({ epoch }: SnapshotBase): Cursor {
 
 /**
  * Whether a stale log lacks the end of a turn, which it may never tell, or knows of no turn that has not ended where there is one. A turn that
- * waits behind another is told at the end of that.
+ * waits behind another is sent at the end of that turn.
  */
 export function lacksSomething(folded: TaskState, { turns }: SnapshotBase): boolean {
   const first = folded.turns[0]?.number ?? 0

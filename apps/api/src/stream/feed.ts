@@ -70,7 +70,7 @@ export type Feed = {
   /** Compares with the log, in case a push was lost. */
   check(): Promise<void>
   lastHeardAt(): number
-  /** When the newest entry was said, by the clock of whoever said it; 0 before there was one. */
+  /** When the newest entry was written, by the clock of its writer; 0 before there was one. */
   lastSaidAt(): number
 }
 

@@ -51,7 +51,7 @@ test.each([1, 20])('%i viewers who come one after the other and want everything 
   expectReadOnce()
 })
 
-test('two hundred viewers who come together to a task that nobody has watched are one question to Postgres', async () => {
+test('two hundred viewers that join an unwatched task at once cause one query to Postgres', async () => {
   const { join, base } = await openHub()
   await Promise.all(Array.from({ length: 200 }, () => join()))
   expect(base).toHaveBeenCalledTimes(1)

@@ -90,7 +90,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     return feed
   }
 
-  /** Adds a viewer at the feed's position, in one step: nothing can come between what it is told first and what follows. */
+  /** Adds a viewer at the feed's position, in one step, so that no event is missing between its first frames and the following ones. */
   function watch(feed: Feed, response: SseResponse, { begin, isFollowing }: { begin: ViewerStart; isFollowing: boolean }): Watching {
     const channel = channels.get(feed.task)
     // The response had to wait for so long that the feed was dropped: its client comes back.

@@ -81,7 +81,7 @@ function turnsOf(state: TaskState, base: SnapshotBase): Turn[] {
       if (!fold) return turn
       const { id, task, input, params, queuedAt, startedAt } = turn
       const { firstIndex: _, ...said } = fold
-      // The log says when it was told, which is a moment later.
+      // The log has the time of the announcement, which is a moment later.
       const times = { queuedAt, ...(said.startedAt && startedAt && { startedAt }) }
       return { id, task, ...(input && { input }), ...(params !== undefined && { params }), ...said, ...times }
     })

@@ -28,7 +28,7 @@ export type Viewer = {
   /** Something for it alone, where it stands. False when it cannot be told now: its socket is full, or a snapshot has to come first. */
   tell(event: TokenEvent): boolean
   drained(): void
-  /** Cuts the connection if nothing has left it for this long, or if its client does not take its end; answers whether it did. */
+  /** Cuts the connection if nothing has left it for this long, or if its client does not read the end; returns whether it did. */
   cutIfStalled(stallMs: number): boolean
   cut(): void
   unsentBytes(): number
@@ -57,7 +57,7 @@ export type ViewerDeps = {
 type Source =
   /** Replaying: pages of the log, each of about `count` entries. */
   | { at: 'log'; count: number }
-  /** Live: what comes into the ring. */
+  /** Live: the next frame of the ring. */
   | { at: 'ring' }
   /** A snapshot before anything else, once everything that it `waits` for is there. */
   | { at: 'snapshot'; reason: SnapshotReason; waits: number }
@@ -68,7 +68,7 @@ type Socket = { at: 'open' } | { at: 'full' | 'ended'; unsent: number; movedAt: 
 /** Everything up to the first await is one step: no event can come between the snapshot and what follows it. */
 export function startViewer({ feed, response, begin, isFollowing, onSnapshot, onError }: ViewerDeps): Viewer {
   let cursor: Cursor = begin.kind === 'after' ? begin.cursor : feed.position()
-  /** The last cursor that it was told, here or elsewhere. */
+  /** The last cursor that it received, here or from another API. */
   let told: Cursor = begin.kind === 'snapshot' && begin.reason === 'gap' ? begin.heard : cursor
   let source: Source = firstSource()
   let socket: Socket = { at: 'open' }
@@ -141,7 +141,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     write(snapshot.shared)
   }
 
-  /** What it is told stands for this: not before what it was told last. */
+  /** The cursor that its next frame stands for: not before the last one that it received. */
   function place(): Cursor {
     return compareCursors(cursor, told) > 0 ? cursor : told
   }

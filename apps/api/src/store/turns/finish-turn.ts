@@ -1,5 +1,5 @@
 /**
- * How a turn ends, whoever ends it: its messages, its outcome, the task's state and the next turn's dispatch are one transaction. Only after it may
+ * Every end of a turn, by a worker or the server: its messages, its outcome, the task's state and the next turn's dispatch are one transaction. Only after it may
  * the end be announced.
  */
 import { hasEnded, type Message, RivuletError, type TurnStatus, turnStatusesBefore } from '@rivulet/protocol'

@@ -13,5 +13,5 @@ async function agentsFor(config: Config): Promise<AgentDefinition[]> {
     const how = 'name files with agents, on the command line or in AGENT_FILES, or set RIVULET_EXAMPLE_AGENTS=on for the example agents'
     throw new Error(`This worker has no agents: ${how}`)
   }
-  return (await import('./example-agents.ts')).exampleAgents(config)
+  return (await import('./examples/example-agents.ts')).exampleAgents(config)
 }

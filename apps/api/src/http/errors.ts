@@ -3,7 +3,7 @@ import { detailsOf, type ErrorCode, type ErrorDetail, headLimits, limitNames, ma
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import { isDatabaseAway } from '../store/connection/database.ts'
-import { sendPlainJson } from './json-body.ts'
+import { sendPlainJson } from './requests/json-body.ts'
 
 export function sendError(reply: FastifyReply, error: RivuletError): FastifyReply {
   const { status = 500, afterSeconds } = error.row

@@ -1,10 +1,10 @@
 /** The agents, their workers and queues, and their recent throughput. */
 import type { Agent } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
+import { Link } from '../shell/elements/link.tsx'
+import { usePolled } from '../shell/hooks/use-polled.ts'
 import { count, duration } from '../shell/human-units.ts'
-import { Link } from '../shell/link.tsx'
 import { useQuery } from '../shell/route.ts'
-import { usePolled } from '../shell/use-polled.ts'
 import { type Series, seriesOf, totalsOf } from './activity-series.ts'
 import { Bars, Line, Plot } from './plot.tsx'
 import { useAgents } from './use-agents.ts'

@@ -1,7 +1,7 @@
 /** The agents and their queues, refreshed every few seconds while the page is visible. */
 import type { Agent } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
-import { usePolled } from '../shell/use-polled.ts'
+import { usePolled } from '../shell/hooks/use-polled.ts'
 
 const noAgents: readonly Agent[] = []
 

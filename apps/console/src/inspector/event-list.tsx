@@ -1,7 +1,7 @@
 /** Every event on a line of its own. The list stays at its end until the reader scrolls up or selects an event. */
 import { memo, useEffect, useRef } from 'react'
+import { useFixedRows } from '../shell/hooks/use-fixed-rows.ts'
 import { duration, size } from '../shell/human-units.ts'
-import { useFixedRows } from '../shell/use-fixed-rows.ts'
 import type { Entry, EventLog } from './event-log.ts'
 import { summaryOf } from './event-summary.ts'
 

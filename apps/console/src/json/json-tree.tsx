@@ -1,7 +1,7 @@
 /** JSON that can be opened and closed. What is closed is not drawn, and long lists come in parts. */
 import type { Json } from '@rivulet/client'
 import { memo, useState } from 'react'
-import { ChevronIcon } from '../shell/icons.tsx'
+import { ChevronIcon } from '../shell/elements/icons.tsx'
 import { summaryOf } from './json-summary.ts'
 
 const partSize = 100

@@ -1,6 +1,6 @@
 /** A piece of a code block. Long code comes in several, which look like one and are copied as one. */
 import { useRef } from 'react'
-import { CopyButton } from '../shell/copy-button.tsx'
+import { CopyButton } from '../shell/elements/copy-button.tsx'
 import type { Block } from './blocks.ts'
 import { codeOf } from './code-text.ts'
 

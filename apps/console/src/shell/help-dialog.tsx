@@ -1,4 +1,4 @@
-import { Dialog } from './dialog.tsx'
+import { Dialog } from './elements/dialog.tsx'
 
 const shortcuts: [keys: string[], meaning: string][] = [
   [['j', 'k'], 'next and previous task; in the inspector, next and previous event'],

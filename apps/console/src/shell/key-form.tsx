@@ -1,7 +1,7 @@
 /** Asks for the key that the server wants. */
 import { type FormEvent, useState } from 'react'
-import { Button } from './button.tsx'
-import { Logo } from './logo.tsx'
+import { Button } from './elements/button.tsx'
+import { Logo } from './elements/logo.tsx'
 
 export function KeyForm({ wasWrong, onKey }: { wasWrong: boolean; onKey: (key: string) => void }) {
   const [key, setKey] = useState('')

@@ -1,12 +1,12 @@
 /** The frame of every page: where one can go, how it looks, and the keys that work everywhere. */
 import { type ReactNode, useState } from 'react'
+import { AgentsIcon, HelpIcon, MoonIcon, SunIcon, SystemIcon, TasksIcon } from './elements/icons.tsx'
+import { Link } from './elements/link.tsx'
+import { Logo } from './elements/logo.tsx'
 import { HelpDialog } from './help-dialog.tsx'
-import { AgentsIcon, HelpIcon, MoonIcon, SunIcon, SystemIcon, TasksIcon } from './icons.tsx'
-import { Link } from './link.tsx'
-import { Logo } from './logo.tsx'
+import { useKeys } from './hooks/use-keys.ts'
 import { type Route, useRoute } from './route.ts'
 import { type Theme, useTheme } from './theme.ts'
-import { useKeys } from './use-keys.ts'
 
 export function Shell({ children }: { children: ReactNode }) {
   const { page } = useRoute()

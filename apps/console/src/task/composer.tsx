@@ -1,8 +1,8 @@
 /** Where one writes to a task. What could not be sent stays, with the reason. */
 import type { Content, Json, SendOptions } from '@rivulet/client'
 import { type FormEvent, type KeyboardEvent, type Ref, useState } from 'react'
-import { Button } from '../shell/button.tsx'
-import { SendIcon } from '../shell/icons.tsx'
+import { Button } from '../shell/elements/button.tsx'
+import { SendIcon } from '../shell/elements/icons.tsx'
 
 type IfBusy = NonNullable<SendOptions['ifBusy']>
 

@@ -1,5 +1,5 @@
 import type { RivuletError } from '@rivulet/client'
-import { Link } from '../shell/link.tsx'
+import { Link } from '../shell/elements/link.tsx'
 
 export function TaskMissing({ id, error }: { id: string; error: RivuletError | null }) {
   return (

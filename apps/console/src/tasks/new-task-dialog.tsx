@@ -2,8 +2,8 @@
 import type { Agent } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
 import { type FormEvent, type KeyboardEvent, type ReactNode, useState } from 'react'
-import { Button } from '../shell/button.tsx'
-import { Dialog } from '../shell/dialog.tsx'
+import { Button } from '../shell/elements/button.tsx'
+import { Dialog } from '../shell/elements/dialog.tsx'
 import { navigate, taskPath } from '../shell/route.ts'
 import { bodyOf, type TaskDraft } from './task-draft.ts'
 

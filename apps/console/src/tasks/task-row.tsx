@@ -1,10 +1,10 @@
 /** A task in a line. */
 import type { Task, Turn } from '@rivulet/client'
 import { memo } from 'react'
+import { Link } from '../shell/elements/link.tsx'
+import { StatusMark } from '../shell/elements/status-mark.tsx'
 import { age, count, duration } from '../shell/human-units.ts'
-import { Link } from '../shell/link.tsx'
 import { taskPath } from '../shell/route.ts'
-import { StatusMark } from '../shell/status-mark.tsx'
 import { runningMs } from '../task/running-time.ts'
 import { tokensOf } from '../transcript/turn-usage.ts'
 import { titleOf } from './task-title.ts'

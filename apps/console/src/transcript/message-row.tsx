@@ -4,11 +4,11 @@ import { memo } from 'react'
 import { JsonTree } from '../json/json-tree.tsx'
 import { CodePiece } from '../markdown/code-piece.tsx'
 import { Markdown } from '../markdown/markdown.tsx'
+import { MediaView } from './contents/media-view.tsx'
+import { PlainText } from './contents/plain-text.tsx'
+import { ReasoningFold } from './contents/reasoning-fold.tsx'
+import { ToolCard } from './contents/tool-card.tsx'
 import { EndMark } from './end-mark.tsx'
-import { MediaView } from './media-view.tsx'
-import { PlainText } from './plain-text.tsx'
-import { ReasoningFold } from './reasoning-fold.tsx'
-import { ToolCard } from './tool-card.tsx'
 
 export const MessageRow = memo(({ message }: { message: Message }) => {
   const { author } = message

@@ -1,7 +1,7 @@
 import type { Content, FoldedTurn, Message } from '@rivulet/client'
 import { describe, expect, test } from 'vitest'
+import { supersededBy } from './earlier/superseded.ts'
 import { rowsOf } from './rows.ts'
-import { supersededBy } from './superseded.ts'
 
 const task = '01890000-0000-7000-8000-000000000001'
 

@@ -2,7 +2,7 @@
  * A transcript as the rows that a reader sees: each turn's beginning and end, its messages, and a tool's call and answer as one.
  */
 import { type FoldedTurn, hasEnded, type Message } from '@rivulet/client'
-import type { Superseded } from './superseded.ts'
+import type { Superseded } from './earlier/superseded.ts'
 
 export type ToolRow = { kind: 'tool'; key: string; request: Message | null; response: Message | null }
 

@@ -1,14 +1,14 @@
 /** What a task has said, from any point to any other, with its end in sight for as long as the reader wants. */
 import type { FoldedTurn, Message } from '@rivulet/client'
 import { memo, type ReactNode, useEffect, useMemo } from 'react'
-import { DownIcon } from '../shell/icons.tsx'
+import { DownIcon } from '../shell/elements/icons.tsx'
+import { ToolCard } from './contents/tool-card.tsx'
+import type { Superseded } from './earlier/superseded.ts'
+import { SupersededAttempt } from './earlier/superseded-attempt.tsx'
+import type { Earlier } from './earlier/use-earlier.ts'
 import { MessageRow } from './message-row.tsx'
 import { type Row, rowsOf } from './rows.ts'
-import type { Superseded } from './superseded.ts'
-import { SupersededAttempt } from './superseded-attempt.tsx'
-import { ToolCard } from './tool-card.tsx'
 import { PendingTurn, TurnOutcome, TurnStart } from './turn-rows.tsx'
-import type { Earlier } from './use-earlier.ts'
 import { useMessageWindow } from './use-message-window.ts'
 
 export type TranscriptProps = {

@@ -1,7 +1,7 @@
 /** Where turns begin and end, and what waits for its turn. */
 import type { FoldedTurn } from '@rivulet/client'
 import { count, duration } from '../shell/human-units.ts'
-import { FailureDetail } from './failure-detail.tsx'
+import { FailureDetail } from './contents/failure-detail.tsx'
 import { MessageRow } from './message-row.tsx'
 import { tokensOf } from './turn-usage.ts'
 

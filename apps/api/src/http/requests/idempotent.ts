@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto'
 import { type Json, RivuletError } from '@rivulet/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { namespaceOf } from '../access/principal.ts'
-import { type Answer, findAnswer, type IdempotencyKey, type OnceAnswer, runOnce } from '../store/access/idempotency.ts'
-import type { Database, Transaction } from '../store/connection/database.ts'
+import { namespaceOf } from '../../access/principal.ts'
+import { type Answer, findAnswer, type IdempotencyKey, type OnceAnswer, runOnce } from '../../store/access/idempotency.ts'
+import type { Database, Transaction } from '../../store/connection/database.ts'
 import { visibleBody } from './visible-body.ts'
 
 /** Carries a request out once; a repeated one gets the same answer again. */

@@ -8,7 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type ErrorCode, errorTable, headLimits, RivuletError } from '@rivulet/protocol'
 import type { ConnectionError, FastifyInstance } from 'fastify'
-import { errorBody } from './errors.ts'
+import { errorBody } from '../errors.ts'
 
 export function checkHeads(app: FastifyInstance): void {
   // One more, to see that there was one more.

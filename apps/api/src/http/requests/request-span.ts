@@ -1,8 +1,8 @@
 /** The span of a request that creates a turn, below the caller's span. */
 import { parseTraceparent, type Span, type Tracer } from '@rivulet/runtime/trace'
 import type { FastifyRequest } from 'fastify'
-import type { Accepted } from '../store/tasks/create-task.ts'
-import { toRivuletError } from './errors.ts'
+import type { Accepted } from '../../store/tasks/create-task.ts'
+import { toRivuletError } from '../errors.ts'
 
 export type RequestSpan = {
   /** What the turn is a part of from here on. */

@@ -1,7 +1,7 @@
 /** What an earlier attempt said: it leaves before the reader's eyes, and a line stays behind it that brings it back. */
 import { useEffect, useState } from 'react'
-import { ChevronIcon } from '../shell/icons.tsx'
-import { MessageRow } from './message-row.tsx'
+import { ChevronIcon } from '../../shell/elements/icons.tsx'
+import { MessageRow } from '../message-row.tsx'
 import type { Superseded } from './superseded.ts'
 
 const leavingMs = 1_200

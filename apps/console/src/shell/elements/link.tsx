@@ -1,6 +1,6 @@
 /** A link inside the console: an ordinary one for the browser (new tab, copy), and no reload for a plain click. */
 import type { AnchorHTMLAttributes, MouseEvent } from 'react'
-import { navigate } from './route.ts'
+import { navigate } from '../route.ts'
 
 export function Link({ to, onClick, ...rest }: AnchorHTMLAttributes<HTMLAnchorElement> & { to: string }) {
   return <a href={to} onClick={follow} {...rest} />

@@ -5,12 +5,12 @@
  */
 import type { CreateTask, Json } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
-import type { OnceAnswer } from '../store/access/idempotency.ts'
-import { toTask, toTurn } from '../store/rows.ts'
-import { type Accepted, createTask } from '../store/tasks/create-task.ts'
-import { aboutTurn } from '../turns/about-turn.ts'
+import type { OnceAnswer } from '../../store/access/idempotency.ts'
+import { toTask, toTurn } from '../../store/rows.ts'
+import { type Accepted, createTask } from '../../store/tasks/create-task.ts'
+import { aboutTurn } from '../../turns/about-turn.ts'
+import type { Services } from '../services.ts'
 import { answerBefore, answerOnce, keyOf } from './idempotent.ts'
-import type { Services } from './services.ts'
 
 export type AcceptedTask = {
   answer: OnceAnswer

@@ -1,11 +1,11 @@
 /** A tool call and its result: the arguments as they stream, the result, and how long the call took. */
 import type { ContentOf, Json, Message } from '@rivulet/client'
 import { memo, type ReactNode, useState } from 'react'
-import { summaryOf } from '../json/json-summary.ts'
-import { JsonTree } from '../json/json-tree.tsx'
-import { duration } from '../shell/human-units.ts'
-import { ChevronIcon, ToolIcon } from '../shell/icons.tsx'
-import { useNow } from '../shell/use-now.ts'
+import { summaryOf } from '../../json/json-summary.ts'
+import { JsonTree } from '../../json/json-tree.tsx'
+import { ChevronIcon, ToolIcon } from '../../shell/elements/icons.tsx'
+import { useNow } from '../../shell/hooks/use-now.ts'
+import { duration } from '../../shell/human-units.ts'
 import { PlainText } from './plain-text.tsx'
 import { type CallState, callStateOf } from './tool-call.ts'
 

@@ -2,9 +2,9 @@
  * The example agents of `npm start`. A worker loads them only with `RIVULET_EXAMPLE_AGENTS=on`, because `scripted` runs scripts from callers.
  */
 import type { AgentDefinition } from '@rivulet/worker'
+import type { Config } from '../config.ts'
 import { createAssistant } from './assistant.ts'
 import { createCited } from './cited.ts'
-import type { Config } from './config.ts'
 import { echo } from './echo.ts'
 import { createResearcher } from './researcher.ts'
 import { createScripted } from './scripted.ts'

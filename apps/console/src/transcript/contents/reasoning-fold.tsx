@@ -1,8 +1,8 @@
 /** What the model thought on its way. Open while it thinks, folded when it is done, unless the reader wants it otherwise. */
 import type { ContentOf, Message } from '@rivulet/client'
 import { useState } from 'react'
-import { duration } from '../shell/human-units.ts'
-import { ChevronIcon } from '../shell/icons.tsx'
+import { ChevronIcon } from '../../shell/elements/icons.tsx'
+import { duration } from '../../shell/human-units.ts'
 import { PlainText } from './plain-text.tsx'
 
 export function ReasoningFold({ message, content }: { message: Message; content: ContentOf<'reasoning'> }) {

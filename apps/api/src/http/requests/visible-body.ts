@@ -4,8 +4,8 @@
  * contains only its own data, so it gets that task complete.
  */
 import type { Json, JsonObject } from '@rivulet/protocol'
-import { mayRead, type Principal } from '../access/principal.ts'
-import type { Answer } from '../store/access/idempotency.ts'
+import { mayRead, type Principal } from '../../access/principal.ts'
+import type { Answer } from '../../store/access/idempotency.ts'
 
 export function visibleBody({ status, body }: Answer, principal: Principal): Json {
   if (mayRead(principal) || status === 201 || !isObject(body)) return body

@@ -1,6 +1,6 @@
 /** Pictures, sound and films that came with the message. What lies elsewhere is a link: nothing is loaded that was not asked for. */
 import type { ContentOf } from '@rivulet/client'
-import { size } from '../shell/human-units.ts'
+import { size } from '../../shell/human-units.ts'
 
 export function MediaView({ content: { mimeType, data, url }, isGrowing }: { content: ContentOf<'media'>; isGrowing: boolean }) {
   if (url !== undefined) return <MediaLink address={url} mimeType={mimeType} />

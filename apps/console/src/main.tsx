@@ -1,5 +1,4 @@
 /** The console's page. */
-import './shell/no-eval.ts'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { App } from './app.tsx'

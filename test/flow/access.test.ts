@@ -1,30 +1,30 @@
 /** How an installation is closed: what it starts without, where workers ask, how much each key may ask for, and how keys are made. */
 import { get } from 'node:http'
-import { type Keyring, openKeyring, type Scope } from '@rivulet/api/keys'
 import { createClient as connect } from '@rivulet/client'
+import type { Scope } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { createTestDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
+import { openTestKeyring, pepper, type TestKeyring } from '../support/keyring.ts'
 import { type ApiProcess, type Platform, startPlatform } from '../support/platform.ts'
 import { startProcess } from '../support/platform-process.ts'
 import { runCli } from '../support/terminal.ts'
 
-const pepper = 'a pepper that is long enough for this test'
 const env = { RIVULET_KEY: 'the-root-key-of-this-test', RIVULET_WORKER_KEY: 'the-worker-key-of-this-test', KEY_PEPPER: pepper }
 const root = { authorization: `Bearer ${env.RIVULET_KEY}` }
 
 let platform: Platform
-let keyring: Keyring
+let keyring: TestKeyring
 beforeAll(async () => {
   platform = await startPlatform({ env })
-  keyring = openKeyring(platform.databaseUrl)
+  keyring = openTestKeyring(platform.databaseUrl)
 })
 afterAll(async () => {
   await keyring.close()
   await platform.close()
 })
 
-const makeKey = (scopes: Scope[], tenant = 'acme') => keyring.create({ tenant, name: '', scopes }, pepper)
+const makeKey = (scopes: Scope[], tenant = 'acme') => keyring.create({ tenant, scopes })
 
 describe('an API that others could reach', () => {
   const address = async () => ({ REDIS_URL: inject('redisUrl'), HOST: '0.0.0.0', PORT: await freePort() })

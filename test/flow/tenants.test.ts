@@ -3,15 +3,14 @@
  * of another task, the token without the right. The routes are those that the API says it has; one without a row here fails.
  */
 import { randomUUID } from 'node:crypto'
-import { type KeyInfo, type Keyring, openKeyring, type Scope } from '@rivulet/api/keys'
-import type { TokenRight } from '@rivulet/protocol'
+import type { Scope, TokenRight } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openTestKeyring, pepper, type TestKey, type TestKeyring } from '../support/keyring.ts'
 import { type Platform, startPlatform } from '../support/platform.ts'
 import { createClient, type ErrorAnswer } from '../support/platform-client.ts'
 import { until } from '../support/until.ts'
 
 const root = 'the-root-key-of-this-test'
-const pepper = 'a pepper that is long enough for this test'
 const env = { RIVULET_KEY: root, RIVULET_WORKER_KEY: 'the-worker-key-of-this-test', KEY_PEPPER: pepper, LOG_LEVEL: 'trace' }
 
 type Row = {
@@ -55,26 +54,24 @@ const rows: Record<string, Row> = {
 const allScopes: Scope[] = ['tasks:read', 'tasks:write', 'admin', 'worker']
 const rights: TokenRight[] = ['read', 'send', 'cancel']
 
-type Made = KeyInfo & { key: string }
-
 let platform: Platform
-let keyring: Keyring
-let own: Made
-let other: Made
+let keyring: TestKeyring
+let own: TestKey
+let other: TestKey
 /** One for each scope, of the same tenant as `own`. */
-const narrow = new Map<Scope, Made>()
+const narrow = new Map<Scope, TestKey>()
 /** Texts that are no key, each in its own way. */
 let wrongKeys: [what: string, text: string][]
 
 beforeAll(async () => {
   platform = await startPlatform({ env })
-  keyring = openKeyring(platform.databaseUrl)
+  keyring = openTestKeyring(platform.databaseUrl)
   own = await makeKey('acme', ['tasks:read', 'tasks:write'])
   other = await makeKey('rival', ['tasks:read', 'tasks:write', 'admin', 'worker'])
   for (const scope of allScopes) narrow.set(scope, await makeKey('acme', [scope]))
   const revoked = await makeKey('acme', allScopes)
   await keyring.revoke(revoked.id)
-  const expired = await makeKey('acme', allScopes, new Date(Date.now() - 1_000))
+  const expired = await makeKey('acme', allScopes, -1)
   wrongKeys = [
     ['nonsense', 'nonsense'],
     ['an unknown id', `rvk_${'0'.repeat(16)}_${'A'.repeat(43)}`],
@@ -89,8 +86,8 @@ afterAll(async () => {
   await platform.close()
 })
 
-function makeKey(tenant: string, scopes: Scope[], expiresAt?: Date): Promise<Made> {
-  return keyring.create({ tenant, name: 'test', scopes, expiresAt }, pepper)
+function makeKey(tenant: string, scopes: Scope[], expiresInSeconds?: number): Promise<TestKey> {
+  return keyring.create({ tenant, scopes, expiresInSeconds })
 }
 
 type Reply = { status: number; headers: Record<string, string>; body: string }

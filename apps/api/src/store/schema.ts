@@ -2,7 +2,7 @@
  * The tables, under the names of the protocol. Postgres is the truth: what is accepted is here, what is announced as finished is here.
  * The SQL in `migrations/` is generated from this file by `npm run migrations:generate`; a test fails when the two drift apart.
  */
-import type { Content, Failure, Json, JsonObject, MessageStatus, StopReason, TaskStatus, TurnStatus, Usage } from '@rivulet/protocol'
+import type { Content, Failure, Json, JsonObject, MessageStatus, Scope, StopReason, TaskStatus, TurnStatus, Usage } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import {
   bigint,
@@ -21,7 +21,6 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core'
-import type { Scope } from './access/scopes.ts'
 import { defaultTenant } from './connection/tenant.ts'
 
 const time = () => timestamp({ withTimezone: true, precision: 3 })
@@ -52,6 +51,8 @@ export const keys = pgTable('keys', {
   expiresAt: time(),
   revokedAt: time(),
   lastUsedAt: time(),
+  /** The key that a rotation created in place of this one. */
+  replacedBy: text(),
   /** For the scope `worker`: for all tenants, or for the key's own; and for these agents, or for all. */
   allTenants: boolean().notNull().default(false),
   agents: text().array(),

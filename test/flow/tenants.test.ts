@@ -41,6 +41,10 @@ const rows: Record<string, Row> = {
   'POST /v1/tasks/{id}/tokens': { scope: 'tasks:read', body: { can: 'read' }, answer: 201 },
   'DELETE /v1/tasks/{id}/tokens': { scope: 'tasks:write', answer: 204 },
   'DELETE /v1/tasks/{id}': { scope: 'tasks:write', answer: 204 },
+  'POST /v1/keys': { scope: 'admin', body: { name: 'made' }, answer: 201 },
+  'GET /v1/keys': { scope: 'admin', answer: 200 },
+  'DELETE /v1/keys/{id}': { scope: 'admin', answer: 200 },
+  'POST /v1/keys/{id}/rotate': { scope: 'admin', body: {}, answer: 201 },
   'POST /internal/hello': { scope: 'worker', body: { worker: 'w', agents: [] }, answer: 200 },
   'POST /internal/claim': { scope: 'worker', body: { worker: 'w', turn, claimId: 'c' }, answer: 200 },
   'POST /internal/heartbeat': { scope: 'worker', body: { worker: 'w', turns: [] }, answer: 200 },
@@ -123,6 +127,11 @@ async function newTask(key = own.key): Promise<string> {
   return id
 }
 
+/** Of what the route is about, which the holder of the key may change. */
+async function idFor(route: string, key?: string): Promise<string> {
+  return route.includes('/keys/') ? (await makeKey('acme', ['tasks:read'])).id : newTask(key)
+}
+
 async function tokenFor(id: string, can: TokenRight[], ttlSeconds = 60, key = own.key): Promise<string> {
   const { status, body } = await ask('POST /v1/tasks/{id}/tokens', { id, key, body: { can, ttlSeconds } })
   expect([status, body]).toEqual([201, expect.stringContaining('rvt_')])
@@ -140,7 +149,8 @@ test('every route that the API has is in the table, and no other', async () => {
 })
 
 const guarded = Object.entries(rows).filter(([, { scope }]) => scope !== null)
-const ofOneTask = guarded.filter(([route]) => route.includes('{id}'))
+const ofOneTask = guarded.filter(([route]) => route.includes('/tasks/{id}'))
+const ofOneKey = guarded.filter(([route]) => route.includes('/keys/{id}'))
 
 describe.each(guarded)('%s', (route, { scope, token, body, answer }) => {
   const holders = allScopes.filter(held => held === scope || (held === 'admin' && scope !== 'worker'))
@@ -176,9 +186,9 @@ describe.each(guarded)('%s', (route, { scope, token, body, answer }) => {
 
   test('serves an allowed caller', async () => {
     for (const held of holders) {
-      expect([held, (await ask(route, { id: await newTask(), body, key: narrow.get(held)?.key })).status]).toEqual([held, answer])
+      expect([held, (await ask(route, { id: await idFor(route), body, key: narrow.get(held)?.key })).status]).toEqual([held, answer])
     }
-    expect((await ask(route, { id: await newTask(root), body, key: root })).status).toBe(answer)
+    expect((await ask(route, { id: await idFor(route, root), body, key: root })).status).toBe(answer)
   })
 })
 
@@ -202,7 +212,31 @@ describe.each(ofOneTask)('%s', (route, { body, token, answer }) => {
   })
 })
 
+describe.each(ofOneKey)('%s', (route, { body }) => {
+  test('[input 32] responds to another tenant as if the key did not exist, and so it does for a key of all tenants', async () => {
+    const made = await makeKey('acme', ['tasks:read'])
+    const shared = await keyring.create({ tenant: 'rival', scopes: ['worker'], allTenants: true })
+    const unknown = await ask(route, { id: '0'.repeat(16), body, key: other.key })
+    expect(codeOf(unknown)).toEqual([404, 'not_found'])
+    for (const { id } of [made, shared]) expect(await ask(route, { id, body, key: other.key })).toEqual(unknown)
+    expect((await ask('GET /v1/tasks', { key: made.key })).status).toBe(200)
+  })
+})
+
 describe('what is not about one task', () => {
+  test('a list of keys has those of the caller’s tenant, and the root key’s has all', async () => {
+    const shared = await keyring.create({ tenant: 'rival', scopes: ['worker'], allTenants: true })
+    const idsOf = async (key: string, query = '') =>
+      JSON.parse((await ask('GET /v1/keys', { key, query })).body).data.map(({ id }: { id: string }) => id)
+    const theirs = await idsOf(other.key)
+    expect([theirs.includes(other.id), theirs.includes(own.id), theirs.includes(shared.id)]).toEqual([true, false, false])
+    const listed = [...(await idsOf(root, '?tenant=acme')), ...(await idsOf(root, '?tenant=rival'))]
+    expect([other, own, shared].filter(({ id }) => !listed.includes(id))).toEqual([])
+    expect(codeOf(await ask('GET /v1/keys', { key: other.key, query: '?tenant=acme' }))).toEqual([403, 'forbidden'])
+    // The id of a foreign key is no place in this tenant's list.
+    expect(codeOf(await ask('GET /v1/keys', { key: other.key, query: `?cursor=${own.id}` }))).toEqual([400, 'bad_cursor'])
+  })
+
   test('lists, names, idempotency keys and figures are each tenant’s own', async () => {
     const secret = randomUUID()
     const body = { agent: 'echo', name: secret, input: 'hello', metadata: { secret } }

@@ -8,6 +8,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { hasEnded, type Message, seqOf, type Turn } from '@rivulet/protocol'
 import type { Journal } from '../support/journal-lines.ts'
 import { faultsIn } from '../support/judge.ts'
+import { twoContentsIn } from '../support/one-content.ts'
 import { faultsOfLog, faultsOfRows } from '../support/task-laws.ts'
 import type { Frame } from '../support/viewer-connection.ts'
 import type { History, Promised, Stored } from './history.ts'
@@ -22,6 +23,9 @@ export function violationsIn(history: History): string[] {
     ...history.stored.flatMap(entry => faultsOfStored(entry, history)),
     ...history.looks.flatMap(look => faultsOfLook(look, stored.get(look.task))),
     ...history.viewers.flatMap(journal => faultsOfViewer(journal, stored.get(journal.task), history)),
+    ...history.stored.flatMap(({ detail: { task } }) =>
+      twoContentsIn(history.viewers.filter(journal => journal.task === task.id)).map(fault => `P4 ${task.id}: ${fault}`),
+    ),
     ...history.viewers.flatMap(journal =>
       faultsOfTelling(journal, turn => stories.get(`${journal.task} ${turn}`)).map(fault => `P4 ${fault}`),
     ),

@@ -1,5 +1,6 @@
 /** Judges viewers of tasks that have come to rest, against what the platform has stored and, where nothing was trimmed, logged. */
 import { type Evidence, faultsIn } from './judge.ts'
+import { twoContentsIn } from './one-content.ts'
 import type { Platform } from './platform.ts'
 import type { Viewer } from './viewer.ts'
 
@@ -15,7 +16,7 @@ export async function faultsOfViewers(
     const rows = await client.messages(task)
     const ids = log ? (await redis.xrange(keys.stream(task), '-', '+')).map(([id]) => id as `${number}-${number}`) : undefined
     const own = journals.filter(journal => journal.task === task)
-    faults.push(...own.flatMap(journal => faultsIn(journal, { rows, ...(ids && { log: ids }), ...evidence })))
+    faults.push(...own.flatMap(journal => faultsIn(journal, { rows, ...(ids && { log: ids }), ...evidence })), ...twoContentsIn(own))
   }
   // What is wrong once is often wrong for everyone.
   return faults.slice(0, 5)

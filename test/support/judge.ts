@@ -46,14 +46,28 @@ export function foldJournal({ connections }: Journal): { state: TaskState; fault
   const faults: string[] = []
   let state = emptyState
   for (const frame of connections.flatMap(({ frames }) => frames)) {
+    const before = state
     try {
       state = foldFrame(state, frame)
     } catch (error) {
       if (!(error instanceof RivuletError)) throw error
       faults.push(`${frame.data.type} ${frame.id}: ${error.message}`)
     }
+    faults.push(...faultsOfTurns(before, state, frame))
   }
   return { state, faults }
+}
+
+/** A turn ends once it is known, and an end is for good. A viewer that brought a cursor along does not know the turns before it. */
+function faultsOfTurns(before: TaskState, after: TaskState, { id, data }: Frame): string[] {
+  const isKnown = (number: number) => before.turns.length === 0 || before.turns.some(turn => turn.number === number)
+  const reopened = before.turns.filter(
+    ({ number, status }) => hasEnded(status) && after.turns.some(turn => turn.number === number && !hasEnded(turn.status)),
+  )
+  return [
+    ...(data.type === 'turn.finished' && !isKnown(data.turn) ? [`${id}: turn ${data.turn} finished, and was never queued`] : []),
+    ...reopened.map(({ number }) => `${data.type} ${id}: turn ${number} had ended, and goes on`),
+  ]
 }
 
 /** One response by itself: its head, its first and its last frame. */
@@ -115,7 +129,8 @@ function askedFor({ url, after }: Connection): Cursor | null {
 function follows(before: Cursor, cursor: Cursor, log: readonly Cursor[] | undefined): boolean {
   if (log) {
     const place = log.indexOf(cursor)
-    return place === 0 ? before === '0-0' : log[place - 1] === before
+    // A viewer that joined before the log of a new task was opened has the rows of epoch 1, which that log tells again.
+    return place === 0 ? before === '0-0' || before === '1-0' : log[place - 1] === before
   }
   return epochOf(before) === epochOf(cursor) ? seqOf(cursor) === seqOf(before) + 1 : seqOf(cursor) === 1
 }

@@ -31,6 +31,8 @@ export type TaskWorld = {
   step(): boolean
   /** What Postgres has, now. */
   rows(): { task: Task; turns: Turn[]; messages: Message[]; nextIndex: number; starts: { turn: number; index: number }[]; epoch: number }
+  /** Their version, and the cursor behind the task's last end, once that is announced. */
+  version(): { epoch: number; endCursor: Cursor | null }
   log: { state(): LogState | null; read(from: Cursor, count: number, to?: Cursor): LogEntry[] }
   /** Loses the last entries, as a Redis that restarts without the end of its file. */
   cut(count: number): void
@@ -45,6 +47,8 @@ type Log = {
   begin?: Cursor
   isWhole: boolean
   isStale: boolean
+  /** Turns before this one are left to Postgres. */
+  first: number
   entries: (LogEntry & { key?: string })[]
 }
 type Keyed = { key?: string; event: Event }
@@ -62,8 +66,7 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
   /** The epoch of the claim that runs, or ran last. */
   let claimed = 1
   let log: Log | null = null
-  /** Only the first announcement of all opens a log without raising the epoch. */
-  let hasLog = false
+  let endCursor: Cursor | null = null
   let clock = Date.parse(at)
   const life = live()
 
@@ -71,6 +74,7 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     task,
     step: () => !life.next().done,
     rows: () => ({ task: { ...task }, turns: turns.map(turn => ({ ...turn })), messages: messages.slice(), ...places(), epoch }),
+    version: () => ({ epoch, endCursor: turns.every(({ number }) => announced.has(number)) ? endCursor : null }),
     log: { state, read },
     cut,
     empty: () => {
@@ -109,14 +113,14 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     const begun = turnOf(number).attempt > 0 ? turnOf(number) : null
     const ended = waiting().filter(turn => turn !== begun)
     for (const turn of ended) end(turn, 'canceled')
+    change()
     if (begun) {
       const common = { task: id, turn: number, attempt: begun.attempt, at: tick() }
       const first = messages.findIndex(message => message.turn === number)
       const firstIndex = messages.length
       const started = { key: `started:${claimed}`, event: startedEvent(common, firstIndex, first) }
-      epoch += 1
       yield
-      raise([queuedEvent(number), ...owed(number), started])
+      if (isAlive()) raise([...owed(number), queuedEvent(number), started])
       yield
       const said = saidSince(claimed)
       const closings = closingEvents(said, { ...common, status: 'aborted' })
@@ -124,15 +128,15 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
       messages.push(...agentMessages(closed))
       end(begun, 'canceled')
       task.status = 'canceled'
+      change()
       yield
       const keyed = closings.map(event => ({ key: `closed:${number}:${event.index}`, event }))
-      announce([...[begun, ...ended].map(turn => queuedEvent(turn.number)), ...keyed, ...[begun, ...ended].map(finishedEvent)])
+      yield* announce([...[begun, ...ended].map(turn => queuedEvent(turn.number)), ...keyed, ...[begun, ...ended].map(finishedEvent)])
     } else {
       task.status = 'canceled'
       yield
-      announce([...ended.map(turn => queuedEvent(turn.number)), ...ended.map(finishedEvent)])
+      yield* announce([...ended.map(turn => queuedEvent(turn.number)), ...ended.map(finishedEvent)])
     }
-    yield
   }
 
   function* queue(number: number): Generator<void> {
@@ -147,9 +151,11 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     }
     turns.push({ ...turn, ...(input && { input }) })
     if (task.status !== 'running') task.status = 'queued'
+    if (number > 1) change()
     yield
-    announce([queuedEvent(number)])
-    yield
+    if (number > 1) yield* announce([queuedEvent(number)])
+    else open([])
+    if (number === 1) yield
   }
 
   function* run(number: number, isInterleaved: boolean): Generator<void> {
@@ -160,26 +166,37 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
       claim(number, attempt, first)
       yield
       const firstIndex = messages.length
-      const begin = () =>
-        raise([...owed(number), queuedEvent(number), { key: `started:${epoch}`, event: startedEvent(common(), firstIndex, first) }])
-      begin()
-      yield
+      const begin = () => start(number, () => ({ key: `started:${claimed}`, event: startedEvent(common(), firstIndex, first) }))
+      yield* begin()
       const composer = createTurnComposer({ task: id, turn: number, attempt, firstIndex }, { now: tick })
       yield* speak(composer, begin)
       if (isInterleaved && attempt === 1) yield* queue(number + 1)
       yield* append(composer, begin, composer.closeAll(attempt <= failures ? 'failed' : 'complete'))
       // The server folds what the log has; where that is not all of it, the worker says it again.
       while (!isOpen()) yield* reopen(composer, begin)
-      if (attempt > failures) commit(number, agentMessages(saidSince(epoch)))
+      if (attempt > failures) commit(number, agentMessages(saidSince(claimed)))
       else Object.assign(turnOf(number), { status: 'queued' })
+      change()
       task.status = waiting().length > 0 ? 'queued' : 'completed'
       yield
     }
-    announce([...owed(number + 1), ...waiting().map(({ number: next }) => queuedEvent(next))])
+    yield* announce([...owed(number + 1), ...waiting().map(({ number: next }) => queuedEvent(next))])
+  }
+
+  /** The start of a claim: in the log that is there, or in one that is opened anew, under an epoch that no log had before. */
+  function* start(number: number, started: () => Keyed): Generator<void> {
+    if (isAlive() && log && log.epoch <= claimed) {
+      raise([...owed(number), queuedEvent(number), started()], claimed)
+    } else {
+      change()
+      claimed = epoch
+      yield
+      open([started()])
+    }
     yield
   }
 
-  function* speak(composer: TurnComposer, begin: () => void): Generator<void> {
+  function* speak(composer: TurnComposer, begin: () => Generator<void>): Generator<void> {
     const steps = 1 + pick(12)
     for (let i = 0; i < steps; i += 1) {
       const index = Math.min(composer.nextIndex(), pick(3))
@@ -202,7 +219,7 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
   }
 
   /** The worker's end: what the log does not take is said again in a new epoch. */
-  function* append(composer: TurnComposer, begin: () => void, events: Event[]): Generator<void> {
+  function* append(composer: TurnComposer, begin: () => Generator<void>, events: Event[]): Generator<void> {
     if (events.length === 0) return
     if (isOpen()) {
       write(events.map(event => ({ event })))
@@ -212,17 +229,25 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     }
   }
 
-  function* reopen(composer: TurnComposer, begin: () => void): Generator<void> {
-    epoch += 1
+  function* reopen(composer: TurnComposer, begin: () => Generator<void>): Generator<void> {
+    change()
     claimed = epoch
     yield
-    begin()
-    yield
+    yield* begin()
     yield* append(composer, begin, composer.rewrite())
   }
 
   function isOpen(): boolean {
-    return log !== null && !log.isStale && log.epoch === epoch
+    return isAlive() && log?.epoch === claimed
+  }
+
+  function isAlive(): boolean {
+    return log !== null && !log.isStale
+  }
+
+  /** The rows have changed. */
+  function change(): void {
+    epoch += 2 - (epoch % 2)
   }
 
   function saidSince(from: number): TaskState {
@@ -237,7 +262,7 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
 
   function claim(number: number, attempt: number, first: number): void {
     const turn = turnOf(number)
-    epoch += 1
+    change()
     claimed = epoch
     Object.assign(turn, { status: 'running', attempt, startedAt: turn.startedAt ?? time() })
     task.status = 'running'
@@ -256,54 +281,77 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     Object.assign(turn, { status, stopReason: status === 'completed' ? 'stop' : 'aborted', finishedAt: time() })
   }
 
-  /** The server's end, where the log stands. One that is gone or stale is raised first. */
-  function announce(entries: Keyed[]): void {
-    if (log && !log.isStale) {
+  /** The server's end, where the log stands. One that is gone or stale is opened anew. */
+  function* announce(entries: Keyed[]): Generator<void> {
+    if (isAlive()) {
       write(entries)
     } else if (task.status !== 'running') {
       // While a turn runs, its worker is the one to open the log, and says what is owed.
-      if (hasLog) epoch += 1
-      raise(entries)
+      change()
+      yield
+      open([])
     }
+    yield
   }
 
-  function raise(entries: Keyed[]): void {
-    hasLog = true
-    const isAnew = log?.isStale
-    if (log?.isStale) {
-      const begin = formatCursor(epoch, 0)
-      log = { ...log, epoch, seq: 0, previous: begin, begin, isWhole: false, isStale: false, entries: log.entries.map(withoutKey) }
-    } else if (log) {
-      const kept = chance(0.3) ? trimmed(log) : log
-      log = { ...kept, epoch, seq: 0, previous: positionOf(log) }
-    } else {
-      log = { epoch, seq: 0, previous: origin, isWhole: epoch <= 2, isStale: false, entries: [] }
-    }
-    write(entries, isAnew ? origin : undefined)
+  /** With every turn whose end no log has told. */
+  function open(entries: Keyed[]): void {
+    const unannounced = turns.filter(({ number }) => !announced.has(number))
+    const isTold = unannounced.every(({ number, status }) => !hasEnded(status) || !messages.some(({ turn }) => turn === number))
+    const first = unannounced[0]?.number ?? 1
+    const anew = { epoch, seq: 0, first, isStale: false }
+    const begin = formatCursor(epoch, 0)
+    if (log) log = { ...log, ...anew, previous: begin, begin, isWhole: false, entries: log.entries.map(withoutKey) }
+    else log = { ...anew, previous: origin, isWhole: first === 1 && isTold, entries: [] }
+    write([...unannounced.flatMap(tell), ...entries], origin)
+  }
+
+  function raise(entries: Keyed[], to = epoch): void {
+    if (!log) return
+    const { kept, waiting: carried } = chance(0.3) ? trimmed(log) : { kept: log, waiting: [] }
+    log = { ...kept, epoch: to, seq: log.epoch === to ? log.seq : 0, previous: positionOf(log) }
+    write([...carried, ...entries])
+  }
+
+  function tell(turn: Turn): Keyed[] {
+    return [queuedEvent(turn.number), ...(hasEnded(turn.status) ? [finishedEvent(turn)] : [])]
   }
 
   function withoutKey({ cursor, json }: LogEntry): LogEntry {
     return { cursor, json }
   }
 
-  /** Whole turns only, from the first on. */
-  function trimmed(from: Log): Log {
+  /** Whole turns only, from the first on. One that still waits is announced again. */
+  function trimmed(from: Log): { kept: Log; waiting: Keyed[] } {
     const end = from.entries.findLastIndex(({ key }) => key?.startsWith('finished:'))
-    return end === -1 ? from : { ...from, isWhole: false, entries: from.entries.slice(end + 1) }
+    if (end === -1) return { kept: from, waiting: [] }
+    const isEnded = (key: string) => from.entries.some(entry => entry.key === key.replace('queued', 'finished'))
+    const gone = from.entries.slice(0, end + 1).filter(({ key }) => key?.startsWith('queued:') && !isEnded(key))
+    const waiting = gone.map(({ key = '', json }) => ({ key, event: JSON.parse(json) as Event }))
+    return { kept: { ...from, isWhole: false, entries: from.entries.slice(end + 1) }, waiting }
   }
 
   function write(entries: Keyed[], followed?: Cursor): void {
     const open = log
     if (!open) return
     const previous = followed ?? positionOf(open)
-    const fresh = entries.filter(({ key }) => !key || !open.entries.some(entry => entry.key === key))
-    const added = fresh.map(({ key, event }) => {
+    const added = entries.flatMap(({ key, event }) => {
+      if (key && (open.entries.some(entry => entry.key === key) || isDone(open, key))) return []
       open.seq += 1
-      return { cursor: formatCursor(open.epoch, open.seq), json: JSON.stringify(event), ...(key && { key }) }
+      const entry = { cursor: formatCursor(open.epoch, open.seq), json: JSON.stringify(event), ...(key && { key }) }
+      open.entries.push(entry)
+      return [entry]
     })
-    open.entries.push(...added)
+    endCursor = positionOf(open)
     for (const { event } of entries) if (event.type === 'turn.finished') announced.add(event.turn)
     if (added.length > 0) onPush({ task: id, previous, entries: added.map(withoutKey) })
+  }
+
+  /** Whether the log leaves the turn to Postgres, or has its end already. */
+  function isDone({ first, entries }: Log, key: string): boolean {
+    const [kind, turn] = key.split(':')
+    if (kind === 'started') return false
+    return Number(turn) < first || (kind !== 'finished' && entries.some(entry => entry.key === `finished:${turn}`))
   }
 
   function cut(count: number): void {
@@ -328,9 +376,9 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     return found.slice(0, count).map(({ cursor, json }) => ({ cursor, json }))
   }
 
-  /** Ends of turns before this one that were not announced yet. What was announced and lost is not announced again. */
+  /** Turns before this one that have ended and were not announced yet. What was announced and lost is not announced again. */
   function owed(number: number): Keyed[] {
-    return turns.filter(turn => turn.number < number && hasEnded(turn.status) && !announced.has(turn.number)).map(finishedEvent)
+    return turns.filter(turn => turn.number < number && hasEnded(turn.status) && !announced.has(turn.number)).flatMap(tell)
   }
 
   function finishedEvent({ number: turn, attempt, status, stopReason = 'other' }: Turn): Keyed {

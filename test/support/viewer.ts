@@ -101,7 +101,7 @@ export function watch(task: string, options: WatchOptions): Viewer {
 
   function hear(frame: Frame): void {
     last = frame.id
-    if (frame.data.type === 'end') isOver = true
+    if (frame.data.type === 'end' || frame.data.type === 'deleted') isOver = true
     try {
       state = foldFrame(state, frame)
     } catch (error) {
@@ -155,6 +155,7 @@ export function foldFrame(state: TaskState, { id, data }: Frame): TaskState {
     }
     case 'caught_up':
     case 'end':
+    case 'deleted':
       return state
     default:
       return applyEvent(state, data, id)
@@ -163,7 +164,7 @@ export function foldFrame(state: TaskState, { id, data }: Frame): TaskState {
 
 /** Whether a frame stands in the log. */
 export function isLogged({ data }: Frame): boolean {
-  return data.type !== 'snapshot' && data.type !== 'caught_up' && data.type !== 'end'
+  return !['snapshot', 'caught_up', 'end', 'deleted'].includes(data.type)
 }
 
 function newestText(state: TaskState): string {

@@ -81,6 +81,7 @@ describe('a subscriber', () => {
       redis: logs.connect(),
       keys: logs.keys,
       onPush: push => received.push(push),
+      onRemoved: () => {},
       onReset: () => {},
     })
     await subscriber.follow(followed)
@@ -107,6 +108,7 @@ describe('a subscriber', () => {
       redis: connection,
       keys: logs.keys,
       onPush: push => received.push(push),
+      onRemoved: () => {},
       onReset: () => (resets += 1),
     })
     await subscriber.follow(id)

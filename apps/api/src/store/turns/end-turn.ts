@@ -4,7 +4,7 @@ import { and, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
 import type { Transaction } from '../connection/database.ts'
 import type { TurnRow } from '../rows.ts'
 import { tasks, turns } from '../schema.ts'
-import { setTaskStatus } from '../tasks/held-task.ts'
+import { raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
 import { pendingTurns } from './turn-states.ts'
 
@@ -26,15 +26,15 @@ export async function endTurn(tx: Transaction, turn: TurnRow, outcome: Outcome):
   const [next] = pending
   const queued = pending.filter(({ status }) => status === 'queued')
   // A turn that waited can end, by its deadline, before the one that runs: then nothing becomes free.
-  if (next && next.number < turn.number) return { turn: ended, queued }
-  if (next) await dispatch(tx, next.id)
-  await setTaskStatus(tx, turn.task, next ? 'queued' : outcome.status)
+  const isFree = !next || next.number > turn.number
+  if (next && isFree) await dispatch(tx, next.id)
+  await raiseEpoch(tx, turn.task, !isFree ? undefined : next ? 'queued' : outcome.status)
   return { turn: ended, queued }
 }
 
 /** Ends a turn behind the one that is being ended. `isLast` when no other end will tell the task's state. */
 export async function endWaitingTurn(tx: Transaction, turn: TurnRow, outcome: Outcome, isLast: boolean): Promise<EndedTurn> {
-  if (isLast) await setTaskStatus(tx, turn.task, outcome.status)
+  if (isLast) await raiseEpoch(tx, turn.task, outcome.status)
   return setOutcome(tx, turn, outcome)
 }
 

@@ -1,1 +1,0 @@
-ALTER TABLE "keys" ADD COLUMN "replaced_by" text;

@@ -1,13 +1,13 @@
 /** Redis loses data, contains garbage or is unavailable while viewers watch: they receive snapshots, and none of them ends with a wrong text. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { ErrorAnswer } from '../support/platform-client.ts'
-import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts'
-import { repeat, rest, say, scripted, seededRandom } from '../support/scripts.ts'
+import { repeat, rest, say, scripted, seededRandom } from '../support/agents/scripts.ts'
+import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { ErrorAnswer } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
-import { isLogged, resumeAtEvery, textsOf, type Viewer, watch } from '../support/viewer.ts'
-import type { Frame } from '../support/viewer-connection.ts'
+import { isLogged, resumeAtEvery, textsOf, type Viewer, watch } from '../support/viewers/viewer.ts'
+import type { Frame } from '../support/viewers/viewer-connection.ts'
 
 let redis: PrivateRedis
 let platform: Platform

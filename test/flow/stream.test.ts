@@ -2,14 +2,14 @@
 import { createClient } from '@rivulet/client'
 import type { Event } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { ErrorAnswer } from '../support/platform-client.ts'
-import { done, extend, fail, full, repeat, rest, say, scripted, start } from '../support/scripts.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { done, extend, fail, full, repeat, rest, say, scripted, start } from '../support/agents/scripts.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { ErrorAnswer } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
-import { isLogged, type Viewer, watch } from '../support/viewer.ts'
-import { type Frame, openConnection } from '../support/viewer-connection.ts'
+import { isLogged, type Viewer, watch } from '../support/viewers/viewer.ts'
+import { type Frame, openConnection } from '../support/viewers/viewer-connection.ts'
 
 let platform: Platform
 

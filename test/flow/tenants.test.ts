@@ -5,9 +5,9 @@
 import { randomUUID } from 'node:crypto'
 import type { Scope, TokenRight } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openTestKeyring, pepper, type TestKey, type TestKeyring } from '../support/keyring.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { createClient, type ErrorAnswer } from '../support/platform-client.ts'
+import { openTestKeyring, pepper, type TestKey, type TestKeyring } from '../support/platform/keyring.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { createClient, type ErrorAnswer } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 
 const root = 'the-root-key-of-this-test'

@@ -8,9 +8,9 @@ import { connectRedis, createTurnConsumer, type JobEnd } from '@rivulet/broker'
 import type { ClaimAnswer, CreateKey } from '@rivulet/protocol'
 import { createWorker, defineAgent, type Logger } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
-import { openTestKeyring, pepper, type TestKeyring } from '../support/keyring.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { type Accepted, type Answer, createClient, type ErrorAnswer } from '../support/platform-client.ts'
+import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { type Accepted, type Answer, createClient, type ErrorAnswer } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 
 const env = { RIVULET_KEY: 'the-root-key-of-this-test', RIVULET_WORKER_KEY: 'the-worker-key-of-this-test', KEY_PEPPER: pepper }

@@ -1,6 +1,6 @@
 /** The server's announcements, against a real Redis: written once, in order, and never into the turn of another worker. */
 import { describe, expect, test } from 'vitest'
-import { finished, newTask, note, notes, openLogs, queued, started } from '../../../test/support/logs.ts'
+import { finished, newTask, note, notes, openLogs, queued, started } from '../../../test/support/platform/logs.ts'
 import { createLogAnnouncer, createLogSubscriber } from './event-log.ts'
 
 describe('an announcement', () => {

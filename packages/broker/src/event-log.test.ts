@@ -2,7 +2,7 @@
 import { type Event, formatCursor } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { finished, newTask, note, openLogs, queued, started } from '../../../test/support/logs.ts'
+import { finished, newTask, note, openLogs, queued, started } from '../../../test/support/platform/logs.ts'
 import { createLogSubscriber, encodeEvent, type Push, parsePush } from './event-log.ts'
 
 const task = newTask()

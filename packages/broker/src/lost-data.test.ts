@@ -3,8 +3,8 @@
  * may lack entries.
  */
 import { describe, expect, test, vi } from 'vitest'
-import { finished, newTask, notes, openLogs, queued, started } from '../../../test/support/logs.ts'
-import { hasNativeRedis, startRedisOfTest } from '../../../test/support/private-redis.ts'
+import { hasNativeRedis, startRedisOfTest } from '../../../test/support/engines/private-redis.ts'
+import { finished, newTask, notes, openLogs, queued, started } from '../../../test/support/platform/logs.ts'
 
 describe.skipIf(!hasNativeRedis)(
   `a Redis that restarts${hasNativeRedis ? '' : ' (skipped: no redis-server or valkey-server on PATH)'}`,

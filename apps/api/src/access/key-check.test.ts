@@ -1,8 +1,8 @@
 /** Whose key a text is, against a real database. */
 import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { createTestDatabase } from '../../../../test/support/database.ts'
-import { openTestKeyring, pepper } from '../../../../test/support/keyring.ts'
+import { createTestDatabase } from '../../../../test/support/engines/database.ts'
+import { openTestKeyring, pepper } from '../../../../test/support/platform/keyring.ts'
 import { openDatabase } from '../store/connection/database.ts'
 import { believedMs, createKeyCheck } from './key-check.ts'
 

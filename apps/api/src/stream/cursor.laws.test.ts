@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
-import { twoContentsIn } from '../../../../test/support/one-content.ts'
+import { twoContentsIn } from '../../../../test/support/judge/one-content.ts'
 import { playTask } from '../../test/hub-play.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
-import { faultsIn, foldJournal } from '../../../../test/support/judge.ts'
+import { faultsIn, foldJournal } from '../../../../test/support/judge/judge.ts'
 import { type Disturbance, playTask } from '../../test/hub-play.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 

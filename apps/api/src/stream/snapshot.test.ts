@@ -9,8 +9,8 @@ import {
   wireEventSchema,
 } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
-import { seededRandom } from '../../../../test/support/scripts.ts'
-import { createTaskWorld } from '../../../../test/support/task-world.ts'
+import { seededRandom } from '../../../../test/support/agents/scripts.ts'
+import { createTaskWorld } from '../../../../test/support/judge/task-world.ts'
 import { newestFitting } from '../store/reads/snapshot-budget.ts'
 import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
 

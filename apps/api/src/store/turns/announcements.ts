@@ -7,7 +7,7 @@ import { everyTenant } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
 import { turns } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
-import { endedList, pendingTurns, unfinishedList } from './turn-states.ts'
+import { endedList, pendingTurns, turnColumns, unfinishedList } from './turn-states.ts'
 
 /**
  * Whether a turn has ended and its end is not in the log yet, in SQL about turns under this name. Of one task, `not in` the opposite states, as
@@ -33,7 +33,7 @@ export async function markAnnounced(db: Database, ends: readonly AnnouncedEnd[])
 export async function owedTurns(db: Database, { olderThanMs, limit }: { olderThanMs: number; limit: number }): Promise<TurnRow[]> {
   const isOld = lt(turns.finishedAt, msAgo(olderThanMs))
   return db
-    .select()
+    .select(turnColumns)
     .from(turns)
     .where(and(sql.raw(isOwed('turns', 'of all tasks')), isOld))
     .orderBy(asc(turns.finishedAt), asc(turns.number))
@@ -46,7 +46,7 @@ export async function owedTurns(db: Database, { olderThanMs, limit }: { olderTha
  */
 export async function unannouncedTurns(db: Database | Transaction, task: string): Promise<TurnRow[]> {
   return db
-    .select()
+    .select(turnColumns)
     .from(turns)
     .where(and(eq(turns.task, task), eq(turns.announced, false)))
     .orderBy(asc(turns.number))

@@ -12,6 +12,7 @@ CREATE TABLE "token_revocations" (
 );
 --> statement-breakpoint
 ALTER TABLE "agents" ADD COLUMN "tenant" text;--> statement-breakpoint
+ALTER TABLE "keys" ADD COLUMN "replaced_by" text;--> statement-breakpoint
 ALTER TABLE "keys" ADD COLUMN "all_tenants" boolean DEFAULT false NOT NULL;--> statement-breakpoint
 ALTER TABLE "keys" ADD COLUMN "agents" text[];--> statement-breakpoint
 ALTER TABLE "turns" ADD COLUMN "error_detail" text;--> statement-breakpoint

@@ -1,30 +1,31 @@
 /** How an installation is closed: what it starts without, where workers ask, how much each key may ask for, and how keys are made. */
 import { get } from 'node:http'
-import { type Keyring, openKeyring, type Scope } from '@rivulet/api/keys'
 import { createClient as connect } from '@rivulet/client'
+import type { Scope } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { createTestDatabase } from '../support/engines/database.ts'
 import { freePort } from '../support/free-port.ts'
+import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
 import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
 import { startProcess } from '../support/platform/platform-process.ts'
 import { runCli } from '../support/terminal.ts'
+import { until } from '../support/until.ts'
 
-const pepper = 'a pepper that is long enough for this test'
 const env = { RIVULET_KEY: 'the-root-key-of-this-test', RIVULET_WORKER_KEY: 'the-worker-key-of-this-test', KEY_PEPPER: pepper }
 const root = { authorization: `Bearer ${env.RIVULET_KEY}` }
 
 let platform: Platform
-let keyring: Keyring
+let keyring: TestKeyring
 beforeAll(async () => {
   platform = await startPlatform({ env })
-  keyring = openKeyring(platform.databaseUrl)
+  keyring = openTestKeyring(platform.databaseUrl)
 })
 afterAll(async () => {
   await keyring.close()
   await platform.close()
 })
 
-const makeKey = (scopes: Scope[], tenant = 'acme') => keyring.create({ tenant, name: '', scopes }, pepper)
+const makeKey = (scopes: Scope[], tenant = 'acme') => keyring.create({ tenant, scopes })
 
 describe('an API that others could reach', () => {
   const address = async () => ({ REDIS_URL: inject('redisUrl'), HOST: '0.0.0.0', PORT: await freePort() })
@@ -223,8 +224,157 @@ describe('rivulet keys', () => {
     expect(table).toMatch(/worker +all tenants +good/)
     const usage = { code: 2, stdout: '' }
     expect(await run('create', '--all-tenants', '--tenant', 'cli', '--scope', 'worker')).toMatchObject(usage)
-    expect(await run('create', '--all-tenants')).toMatchObject({ ...usage, stderr: expect.stringContaining('--scope worker') })
-    expect(await run('create', '--agent', 'echo')).toMatchObject({ ...usage, stderr: expect.stringContaining('--scope worker') })
-    expect(await run('create', '--scope', 'worker', '--agent', 'No Name')).toMatchObject({ code: 1, stdout: '' })
+    expect(await run('create', '--all-tenants')).toMatchObject({ ...usage, stderr: expect.stringContaining('scope worker') })
+    expect(await run('create', '--agent', 'echo')).toMatchObject({ ...usage, stderr: expect.stringContaining('scope worker') })
+    expect(await run('create', '--scope', 'worker', '--agent', 'No Name')).toMatchObject(usage)
+  })
+
+  test('rotates a key; both are valid for the overlap', async () => {
+    const old = JSON.parse((await run('create', '--tenant', 'cli', '--name', 'rotated', '--json')).stdout)
+    const { stdout, stderr } = await run('rotate', old.id, '--overlap', '1h')
+    expect([stdout.trim(), stderr]).toEqual([
+      expect.stringMatching(/^rvk_/),
+      expect.stringContaining(`The old key ${old.id} is valid until`),
+    ])
+    for (const key of [old.key, stdout.trim()]) expect(await statusOf(key)).toBe(200)
+    expect((await run('list')).stdout).toMatch(new RegExp(`${old.id} .*replaced, good until`))
+  })
+
+  test('with a URL goes over HTTP, with the permissions of its key', async () => {
+    const admin = await makeKey(['admin'])
+    const call = (...args: string[]) => runCli(['keys', ...args], { env: { RIVULET_URL: platform.url, RIVULET_KEY: admin.key } })
+    const created = JSON.parse((await call('create', '--name', 'over http', '--expires', '1d', '--json')).stdout)
+    expect(created).toMatchObject({ tenant: 'acme', name: 'over http', expiresAt: expect.any(String) })
+    expect(await statusOf(created.key)).toBe(200)
+    const rotated = JSON.parse((await call('rotate', created.id, '--overlap', '0s', '--json')).stdout)
+    expect(rotated.replaced).toMatchObject({ id: created.id, replacedBy: rotated.id })
+    expect([await statusOf(created.key), await statusOf(rotated.key)]).toEqual([401, 200])
+    expect((await call('list')).stdout).toMatch(new RegExp(`${created.id} .*expired`))
+    expect(await call('revoke', rotated.id)).toMatchObject({ code: 0, stdout: `${rotated.id} is revoked\n` })
+    expect(await statusOf(rotated.key)).toBe(401)
+    expect(await call('create', '--tenant', 'rival')).toMatchObject({ code: 1, stderr: expect.stringContaining('Only the root key') })
+    expect(await call('list', '--key', 'wrong')).toMatchObject({ code: 1, stderr: expect.stringContaining('requires a key') })
   })
 })
+
+describe('keys over HTTP', () => {
+  const keysOf = (key: string) => connect({ url: platform.url, key, maxRetries: 0 }).keys
+  const post = (path: string, body: unknown, { key = env.RIVULET_KEY, ...headers }: Record<string, string> = {}) =>
+    fetch(`${platform.url}/v1/keys${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}`, ...headers },
+      body: JSON.stringify(body),
+    })
+
+  test('a key that an admin creates works at once, for the admin’s tenant; its secret is in no log line', async () => {
+    const admin = await makeKey(['admin'])
+    const { key, secret } = await keysOf(admin.key).create({ name: 'ci', expiresInSeconds: 60 })
+    expect(key).toMatchObject({ tenant: 'acme', name: 'ci', scopes: ['tasks:read', 'tasks:write'] })
+    expect(Date.parse(key.expiresAt ?? '') - Date.parse(key.createdAt)).toBe(60_000)
+    expect(await statusOf(secret)).toBe(200)
+    const response = await post('', {}, { key: admin.key })
+    expect([response.status, response.headers.get('cache-control')]).toEqual([201, 'no-store'])
+    const other = (await response.json()) as { key: { id: string }; secret: string }
+    await platform.apis[0]?.said('created a key')
+    const said = JSON.stringify(platform.apis.map(({ lines }) => lines))
+    expect(said).toContain(other.key.id)
+    for (const text of [secret, other.secret]) expect(said.includes(text.slice(-43))).toBe(false)
+  })
+
+  test('a rotation gives a key with the same terms; the old one is valid until the overlap ends', async () => {
+    const keys = keysOf((await makeKey(['admin'])).key)
+    const terms = { name: 'worker', scopes: ['worker', 'tasks:read'] as Scope[], agents: ['echo'], expiresInSeconds: 3_600 }
+    const old = await keys.create(terms)
+    const { key, secret, replaced } = await keys.rotate(old.key.id, { overlapSeconds: 2 })
+    expect(key).toMatchObject({ tenant: 'acme', name: 'worker', scopes: terms.scopes, agents: ['echo'] })
+    expect(Date.parse(key.expiresAt ?? '') - Date.parse(key.createdAt)).toBe(3_600_000)
+    expect(Date.parse(replaced.expiresAt ?? '') - Date.parse(key.createdAt)).toBe(2_000)
+    expect(replaced).toMatchObject({ id: old.key.id, replacedBy: key.id })
+    expect(await statusOf(secret)).toBe(200)
+    await until('the old key has expired', async () => (await statusOf(old.secret)) === 401)
+    expect(await statusOf(secret)).toBe(200)
+    await expect(keys.rotate(old.key.id)).rejects.toMatchObject({ code: 'bad_request', message: expect.stringContaining('replacedBy') })
+  })
+
+  test('both keys are valid during the overlap, which never makes a key last longer', async () => {
+    const keys = keysOf((await makeKey(['admin'])).key)
+    const [endless, short] = [await keys.create(), await keys.create({ expiresInSeconds: 60 })]
+    const [first, second] = [await keys.rotate(endless.key.id), await keys.rotate(short.key.id)]
+    for (const { secret } of [endless, short, first, second]) expect(await statusOf(secret)).toBe(200)
+    expect(first.key).not.toHaveProperty('expiresAt')
+    expect(second.replaced.expiresAt).toBe(short.key.expiresAt)
+  })
+
+  test('a revocation takes effect at once in the API that did it, and again returns the same', async () => {
+    const keys = keysOf((await makeKey(['admin'])).key)
+    const { key, secret } = await keys.create()
+    expect(await statusOf(secret)).toBe(200)
+    const revoked = await keys.revoke(key.id)
+    expect(await statusOf(secret)).toBe(401)
+    expect(await keys.revoke(key.id)).toEqual(revoked)
+    await expect(keys.rotate(key.id)).rejects.toMatchObject({ code: 'bad_request' })
+  })
+
+  test('an admin stays within its tenant, and grants no more than that; the root key may name any', async () => {
+    const keys = keysOf((await makeKey(['admin'])).key)
+    await expect(keys.create({ tenant: 'rival' })).rejects.toMatchObject({ code: 'forbidden' })
+    await expect(keys.create({ scopes: ['worker'], allTenants: true })).rejects.toMatchObject({ code: 'forbidden' })
+    await expect(keys.list({ tenant: 'rival' })).rejects.toMatchObject({ code: 'forbidden' })
+    expect((await keys.create({ tenant: 'acme', scopes: ['worker'] })).key).not.toHaveProperty('allTenants')
+    const root = keysOf(env.RIVULET_KEY)
+    const rival = await root.create({ tenant: 'rival' })
+    expect([rival.key.tenant, (await root.create({ scopes: ['worker'], allTenants: true })).key]).toMatchObject([
+      'rival',
+      { allTenants: true },
+    ])
+    for (const call of [keys.revoke(rival.key.id), keys.rotate(rival.key.id)])
+      await expect(call).rejects.toMatchObject({ code: 'not_found' })
+    expect(await statusOf(rival.secret)).toBe(200)
+  })
+
+  test('pages go through all keys, oldest first', async () => {
+    const tenant = 'pages'
+    const keys = keysOf((await makeKey(['admin'], tenant)).key)
+    const made = []
+    for (let i = 0; i < 5; i += 1) made.push((await keys.create()).key.id)
+    const seen = []
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page = await keys.list({ limit: 2, ...(cursor && { cursor }) })
+      seen.push(...page.data.map(({ id }) => id))
+      cursor = page.nextCursor
+    }
+    expect([seen.length, new Set(seen.slice(1))]).toEqual([6, new Set(made)])
+  })
+
+  test.each([
+    ['an unknown field', '', { shout: true }, 'validation_failed'],
+    ['no scope', '', { scopes: [] }, 'validation_failed'],
+    ['an unknown scope', '', { scopes: ['everything'] }, 'validation_failed'],
+    ['a long name', '', { name: 'a'.repeat(201) }, 'validation_failed'],
+    ['a time that is over', '', { expiresInSeconds: 0 }, 'validation_failed'],
+    ['all tenants without the scope worker', '', { allTenants: true }, 'validation_failed'],
+    ['agents without the scope worker', '', { agents: ['echo'] }, 'validation_failed'],
+    ['a tenant and all tenants', '', { scopes: ['worker'], tenant: 'acme', allTenants: true }, 'validation_failed'],
+    ['a long overlap', `/${'0'.repeat(16)}/rotate`, { overlapSeconds: 31 * 86_400 }, 'validation_failed'],
+    ['an id that is none', '/nonsense/rotate', {}, 'validation_failed'],
+  ])('%s is 400', async (_, path, body, code) => {
+    const response = await post(path, body)
+    expect([response.status, (await response.json()) as object]).toMatchObject([400, { error: { code } }])
+  })
+
+  test('an Idempotency-Key is rejected, because the API would have to store the secret', async () => {
+    const response = await post('', {}, { 'idempotency-key': 'once' })
+    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('idempotency_key_invalid')])
+  })
+
+  test('an API without KEY_PEPPER names it', async () => {
+    const api = await platform.startApi({ env: { KEY_PEPPER: '' } })
+    const keys = connect({ url: api.url, key: env.RIVULET_KEY, maxRetries: 0 }).keys
+    await expect(keys.create()).rejects.toMatchObject({ code: 'bad_request', message: expect.stringContaining('KEY_PEPPER') })
+    await api.kill('SIGTERM')
+  })
+})
+
+async function statusOf(key: string): Promise<number> {
+  return (await fetch(`${platform.url}/v1/agents`, { headers: { authorization: `Bearer ${key}` } })).status
+}

@@ -1,7 +1,6 @@
 /**
  * Bad input, over a raw socket: each row of docs/bad-input.md gets the documented response, in the one shape of an error.
  */
-import { type Keyring, openKeyring } from '@rivulet/api/keys'
 import { createClient as connect } from '@rivulet/client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
@@ -10,6 +9,7 @@ import { descriptionOf, fuzzHttp, tryRequests } from '../support/fuzz/http.ts'
 import { fuzzLogs } from '../support/fuzz/log.ts'
 import { faultsInLines } from '../support/fuzz/log-lines.ts'
 import { markedRequests } from '../support/fuzz/marked-requests.ts'
+import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
 import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
 import { type BadInput, type BadInputWorld, badInputs } from '../support/texts/bad-inputs.ts'
 import { shapeFaults } from '../support/texts/error-shape.ts'
@@ -17,18 +17,17 @@ import { type RawOutcome, sendRaw } from '../support/viewers/raw-http.ts'
 
 const key = 'the-root-key-of-this-test'
 const workerKey = 'the-worker-key-of-this-test'
-const pepper = 'a pepper that is long enough for this test'
 const env = { RIVULET_KEY: key, RIVULET_WORKER_KEY: workerKey, KEY_PEPPER: pepper, LOG_LEVEL: 'trace', ...measuredOptions }
 
 let platform: Platform
-let keyring: Keyring
+let keyring: TestKeyring
 let world: BadInputWorld
 /** They take ten seconds of doing nothing: they begin first and are looked at last. */
 let slow: Record<'headers' | 'body', Promise<RawOutcome & { ms: number }>>
 
 beforeAll(async () => {
   platform = await startPlatform({ env })
-  keyring = openKeyring(platform.databaseUrl)
+  keyring = openTestKeyring(platform.databaseUrl)
   slow = {
     headers: timed('POST /v1/tasks HTTP/1.1\r\nhost: a\r\nx-slow: '),
     body: timed(
@@ -39,7 +38,7 @@ beforeAll(async () => {
   await platform.client.post('/internal/hello', { worker: 'none', agents: [{ name: 'idle', description: '' }] }, bearer(workerKey))
   const [mine, theirs] = [await client.tasks.create({ agent: 'echo', input: 'a' }), await foreignTask()]
   await mine.result()
-  const readKey = (await keyring.create({ tenant: 'default', name: '', scopes: ['tasks:read'] }, pepper)).key
+  const readKey = (await keyring.create({ tenant: 'default', scopes: ['tasks:read'] })).key
   world = { key, readKey, task: mine.id, foreignTask: theirs }
 })
 afterAll(async () => {
@@ -48,7 +47,7 @@ afterAll(async () => {
 })
 
 async function foreignTask(): Promise<string> {
-  const other = await keyring.create({ tenant: 'rival', name: '', scopes: ['admin'] }, pepper)
+  const other = await keyring.create({ tenant: 'rival', scopes: ['admin'] })
   return (await connect({ url: platform.url, key: other.key }).tasks.create({ agent: 'idle' })).id
 }
 

@@ -1,7 +1,6 @@
 /** The API as docker-compose.yml lets it log in: by a role that owns nothing, is no superuser, and is held by row-level security. */
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
-import { type Keyring, openKeyring } from '@rivulet/api/keys'
 import { migrate } from '@rivulet/api/migrate'
 import { createClient } from '@rivulet/client'
 import pg from 'pg'
@@ -10,6 +9,7 @@ import { rest, say } from '../support/agents/scripts.ts'
 import { keyPrefix } from '../support/engines/database.ts'
 import { hasPsql, runByPsql, runPsqlFile } from '../support/engines/psql-file.ts'
 import { freePort } from '../support/free-port.ts'
+import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
 import { knobs } from '../support/platform/platform.ts'
 import { type PlatformProcess, startProcess } from '../support/platform/platform-process.ts'
 import { until } from '../support/until.ts'
@@ -17,11 +17,10 @@ import { until } from '../support/until.ts'
 const file = fileURLToPath(new URL('../../ops/postgres/roles.sql', import.meta.url))
 const database = `roles_${randomBytes(4).toString('hex')}`
 const password = randomBytes(16).toString('hex')
-const pepper = 'a pepper that is long enough for this test'
 const ofOwner = urlOf({})
 const ofApi = urlOf({ username: 'rivulet_api', password })
 const processes: PlatformProcess[] = []
-let keyring: Keyring
+let keyring: TestKeyring
 let shared: Record<string, string>
 let url: string
 
@@ -46,7 +45,7 @@ beforeAll(async () => {
   processes.push(api)
   await api.said('api is listening')
   await startWorker()
-  keyring = openKeyring(ofApi)
+  keyring = openTestKeyring(ofApi)
 })
 afterAll(async () => {
   await keyring?.close()
@@ -123,7 +122,7 @@ async function startWorker(): Promise<void> {
 }
 
 async function makeKey(tenant: string): Promise<string> {
-  return (await keyring.create({ tenant, name: '', scopes: ['tasks:read', 'tasks:write'] }, pepper)).key
+  return (await keyring.create({ tenant, scopes: ['tasks:read', 'tasks:write'] })).key
 }
 
 function asApi(): pg.Client {

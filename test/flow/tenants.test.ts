@@ -3,15 +3,14 @@
  * of another task, the token without the right. The routes are those that the API says it has; one without a row here fails.
  */
 import { randomUUID } from 'node:crypto'
-import { type KeyInfo, type Keyring, openKeyring, type Scope } from '@rivulet/api/keys'
-import type { TokenRight } from '@rivulet/protocol'
+import type { Scope, TokenRight } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openTestKeyring, pepper, type TestKey, type TestKeyring } from '../support/platform/keyring.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { createClient, type ErrorAnswer } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 
 const root = 'the-root-key-of-this-test'
-const pepper = 'a pepper that is long enough for this test'
 const env = { RIVULET_KEY: root, RIVULET_WORKER_KEY: 'the-worker-key-of-this-test', KEY_PEPPER: pepper, LOG_LEVEL: 'trace' }
 
 type Row = {
@@ -42,6 +41,10 @@ const rows: Record<string, Row> = {
   'POST /v1/tasks/{id}/tokens': { scope: 'tasks:read', body: { can: 'read' }, answer: 201 },
   'DELETE /v1/tasks/{id}/tokens': { scope: 'tasks:write', answer: 204 },
   'DELETE /v1/tasks/{id}': { scope: 'tasks:write', answer: 204 },
+  'POST /v1/keys': { scope: 'admin', body: { name: 'made' }, answer: 201 },
+  'GET /v1/keys': { scope: 'admin', answer: 200 },
+  'DELETE /v1/keys/{id}': { scope: 'admin', answer: 200 },
+  'POST /v1/keys/{id}/rotate': { scope: 'admin', body: {}, answer: 201 },
   'POST /internal/hello': { scope: 'worker', body: { worker: 'w', agents: [] }, answer: 200 },
   'POST /internal/claim': { scope: 'worker', body: { worker: 'w', turn, claimId: 'c' }, answer: 200 },
   'POST /internal/heartbeat': { scope: 'worker', body: { worker: 'w', turns: [] }, answer: 200 },
@@ -55,26 +58,24 @@ const rows: Record<string, Row> = {
 const allScopes: Scope[] = ['tasks:read', 'tasks:write', 'admin', 'worker']
 const rights: TokenRight[] = ['read', 'send', 'cancel']
 
-type Made = KeyInfo & { key: string }
-
 let platform: Platform
-let keyring: Keyring
-let own: Made
-let other: Made
+let keyring: TestKeyring
+let own: TestKey
+let other: TestKey
 /** One for each scope, of the same tenant as `own`. */
-const narrow = new Map<Scope, Made>()
+const narrow = new Map<Scope, TestKey>()
 /** Texts that are no key, each in its own way. */
 let wrongKeys: [what: string, text: string][]
 
 beforeAll(async () => {
   platform = await startPlatform({ env })
-  keyring = openKeyring(platform.databaseUrl)
+  keyring = openTestKeyring(platform.databaseUrl)
   own = await makeKey('acme', ['tasks:read', 'tasks:write'])
   other = await makeKey('rival', ['tasks:read', 'tasks:write', 'admin', 'worker'])
   for (const scope of allScopes) narrow.set(scope, await makeKey('acme', [scope]))
   const revoked = await makeKey('acme', allScopes)
   await keyring.revoke(revoked.id)
-  const expired = await makeKey('acme', allScopes, new Date(Date.now() - 1_000))
+  const expired = await makeKey('acme', allScopes, -1)
   wrongKeys = [
     ['nonsense', 'nonsense'],
     ['an unknown id', `rvk_${'0'.repeat(16)}_${'A'.repeat(43)}`],
@@ -89,8 +90,8 @@ afterAll(async () => {
   await platform.close()
 })
 
-function makeKey(tenant: string, scopes: Scope[], expiresAt?: Date): Promise<Made> {
-  return keyring.create({ tenant, name: 'test', scopes, expiresAt }, pepper)
+function makeKey(tenant: string, scopes: Scope[], expiresInSeconds?: number): Promise<TestKey> {
+  return keyring.create({ tenant, scopes, expiresInSeconds })
 }
 
 type Reply = { status: number; headers: Record<string, string>; body: string }
@@ -126,6 +127,11 @@ async function newTask(key = own.key): Promise<string> {
   return id
 }
 
+/** Of what the route is about, which the holder of the key may change. */
+async function idFor(route: string, key?: string): Promise<string> {
+  return route.includes('/keys/') ? (await makeKey('acme', ['tasks:read'])).id : newTask(key)
+}
+
 async function tokenFor(id: string, can: TokenRight[], ttlSeconds = 60, key = own.key): Promise<string> {
   const { status, body } = await ask('POST /v1/tasks/{id}/tokens', { id, key, body: { can, ttlSeconds } })
   expect([status, body]).toEqual([201, expect.stringContaining('rvt_')])
@@ -143,7 +149,8 @@ test('every route that the API has is in the table, and no other', async () => {
 })
 
 const guarded = Object.entries(rows).filter(([, { scope }]) => scope !== null)
-const ofOneTask = guarded.filter(([route]) => route.includes('{id}'))
+const ofOneTask = guarded.filter(([route]) => route.includes('/tasks/{id}'))
+const ofOneKey = guarded.filter(([route]) => route.includes('/keys/{id}'))
 
 describe.each(guarded)('%s', (route, { scope, token, body, answer }) => {
   const holders = allScopes.filter(held => held === scope || (held === 'admin' && scope !== 'worker'))
@@ -179,9 +186,9 @@ describe.each(guarded)('%s', (route, { scope, token, body, answer }) => {
 
   test('serves an allowed caller', async () => {
     for (const held of holders) {
-      expect([held, (await ask(route, { id: await newTask(), body, key: narrow.get(held)?.key })).status]).toEqual([held, answer])
+      expect([held, (await ask(route, { id: await idFor(route), body, key: narrow.get(held)?.key })).status]).toEqual([held, answer])
     }
-    expect((await ask(route, { id: await newTask(root), body, key: root })).status).toBe(answer)
+    expect((await ask(route, { id: await idFor(route, root), body, key: root })).status).toBe(answer)
   })
 })
 
@@ -205,7 +212,31 @@ describe.each(ofOneTask)('%s', (route, { body, token, answer }) => {
   })
 })
 
+describe.each(ofOneKey)('%s', (route, { body }) => {
+  test('[input 32] responds to another tenant as if the key did not exist, and so it does for a key of all tenants', async () => {
+    const made = await makeKey('acme', ['tasks:read'])
+    const shared = await keyring.create({ tenant: 'rival', scopes: ['worker'], allTenants: true })
+    const unknown = await ask(route, { id: '0'.repeat(16), body, key: other.key })
+    expect(codeOf(unknown)).toEqual([404, 'not_found'])
+    for (const { id } of [made, shared]) expect(await ask(route, { id, body, key: other.key })).toEqual(unknown)
+    expect((await ask('GET /v1/tasks', { key: made.key })).status).toBe(200)
+  })
+})
+
 describe('what is not about one task', () => {
+  test('a list of keys has those of the caller’s tenant, and the root key’s has all', async () => {
+    const shared = await keyring.create({ tenant: 'rival', scopes: ['worker'], allTenants: true })
+    const idsOf = async (key: string, query = '') =>
+      JSON.parse((await ask('GET /v1/keys', { key, query })).body).data.map(({ id }: { id: string }) => id)
+    const theirs = await idsOf(other.key)
+    expect([theirs.includes(other.id), theirs.includes(own.id), theirs.includes(shared.id)]).toEqual([true, false, false])
+    const listed = [...(await idsOf(root, '?tenant=acme')), ...(await idsOf(root, '?tenant=rival'))]
+    expect([other, own, shared].filter(({ id }) => !listed.includes(id))).toEqual([])
+    expect(codeOf(await ask('GET /v1/keys', { key: other.key, query: '?tenant=acme' }))).toEqual([403, 'forbidden'])
+    // The id of a foreign key is no place in this tenant's list.
+    expect(codeOf(await ask('GET /v1/keys', { key: other.key, query: `?cursor=${own.id}` }))).toEqual([400, 'bad_cursor'])
+  })
+
   test('lists, names, idempotency keys and figures are each tenant’s own', async () => {
     const secret = randomUUID()
     const body = { agent: 'echo', name: secret, input: 'hello', metadata: { secret } }

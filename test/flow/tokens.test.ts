@@ -1,24 +1,23 @@
 /** Tokens of one task, from outside: what a renewed one may do, how they are ended, what their holders can take from others, what they show. */
 import { createHmac } from 'node:crypto'
-import { type Keyring, openKeyring } from '@rivulet/api/keys'
 import { createClient as connect } from '@rivulet/client'
 import type { CreateTokenInput, Task, Turn } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import type { Answer, ErrorAnswer } from '../support/platform/platform-client.ts'
 import { createClient } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 
 const root = 'the-root-key-of-this-test'
-const pepper = 'a pepper that is long enough for this test'
 
 let platform: Platform
-let keyring: Keyring
+let keyring: TestKeyring
 let key: string
 beforeAll(async () => {
   platform = await startPlatform({ apis: 2, env: { RIVULET_KEY: root, KEY_PEPPER: pepper, RIVULET_WORKER_KEY: root } })
-  keyring = openKeyring(platform.databaseUrl)
-  key = (await keyring.create({ tenant: 'acme', name: '', scopes: ['tasks:read', 'tasks:write'] }, pepper)).key
+  keyring = openTestKeyring(platform.databaseUrl)
+  key = (await keyring.create({ tenant: 'acme', scopes: ['tasks:read', 'tasks:write'] })).key
 })
 afterAll(async () => {
   await keyring.close()
@@ -145,7 +144,7 @@ describe('an Idempotency-Key', () => {
     const once = crypto.randomUUID()
     const anna = await tokenFor(id, { can: 'send', subject: 'anna' })
     const ben = await tokenFor(id, { can: 'send', subject: 'ben' })
-    const other = (await keyring.create({ tenant: 'acme', name: '', scopes: ['tasks:write'] }, pepper)).key
+    const other = (await keyring.create({ tenant: 'acme', scopes: ['tasks:write'] })).key
     const answers = []
     for (const token of [anna, ben, await tokenFor(id, { can: 'send' }), key, other])
       answers.push(await send(id, token, token.slice(-8), once))
@@ -187,7 +186,7 @@ describe('a caller who may not read', () => {
   test('is not shown it by a key either, and the client understands the answer', async () => {
     const id = await newTask()
     const { name = '' } = (await owner().get(id).detail()).task
-    const writer = (await keyring.create({ tenant: 'acme', name: '', scopes: ['tasks:write'] }, pepper)).key
+    const writer = (await keyring.create({ tenant: 'acme', scopes: ['tasks:write'] })).key
     const task = await owner(writer).create({ agent: 'echo', name })
     expect([task.id, task.task.params, task.task.metadata]).toEqual([id, null, {}])
     expect(await task.cancel()).toMatchObject({ id, params: null, metadata: {} })

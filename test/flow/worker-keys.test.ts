@@ -4,16 +4,15 @@
  * here fails.
  */
 import { randomUUID } from 'node:crypto'
-import { type Keyring, type KeyWish, openKeyring } from '@rivulet/api/keys'
 import { connectRedis, createTurnConsumer, type JobEnd } from '@rivulet/broker'
-import type { ClaimAnswer } from '@rivulet/protocol'
+import type { ClaimAnswer, CreateKey } from '@rivulet/protocol'
 import { createWorker, defineAgent, type Logger } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { type Accepted, type Answer, createClient, type ErrorAnswer } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 
-const pepper = 'a pepper that is long enough for this test'
 const env = { RIVULET_KEY: 'the-root-key-of-this-test', RIVULET_WORKER_KEY: 'the-worker-key-of-this-test', KEY_PEPPER: pepper }
 
 /** A turn that a worker holds. */
@@ -42,13 +41,13 @@ const rows: Record<string, Row> = {
 }
 
 let platform: Platform
-let keyring: Keyring
+let keyring: TestKeyring
 /** By what they may do. All of them have the scope `worker`. */
 const keys = { everywhere: '', ofAcme: '', ofRival: '', played: '', otherAgent: '', acmeTasks: '', rivalTasks: '' }
 
 beforeAll(async () => {
   platform = await startPlatform({ env, workers: 0 })
-  keyring = openKeyring(platform.databaseUrl)
+  keyring = openTestKeyring(platform.databaseUrl)
   keys.everywhere = await makeKey({ allTenants: true })
   keys.ofAcme = await makeKey({ tenant: 'acme' })
   keys.ofRival = await makeKey({ tenant: 'rival' })
@@ -64,8 +63,8 @@ afterAll(async () => {
   await platform.close()
 })
 
-async function makeKey(wish: Partial<KeyWish>): Promise<string> {
-  return (await keyring.create({ tenant: 'default', name: 'test', scopes: ['worker'], ...wish }, pepper)).key
+async function makeKey(request: Partial<CreateKey>): Promise<string> {
+  return (await keyring.create({ tenant: 'default', scopes: ['worker'], ...request })).key
 }
 
 function ask<T = unknown>(call: string, body: unknown, key?: string): Promise<Answer<T>> {

@@ -14,6 +14,7 @@ import {
   type ErrorRow,
   errorTable,
   eventSchema,
+  keySchema,
   type Limits,
   limitNames,
   messageSchema,
@@ -100,6 +101,7 @@ test.each([
   ['Message', messageSchema],
   ['Agent', agentSchema],
   ['Activity', activitySchema],
+  ['Key', keySchema],
 ])('%s has the fields that it has', (name, { shape }) => {
   expect(namesIn(rowsUnder(page, 'entity').find(([entity]) => entity === name)?.[1])).toEqual(fieldsOf(shape))
 })

@@ -7,10 +7,11 @@ import { fuzzHttp } from '../support/fuzz/http.ts'
 import { fuzzLogs } from '../support/fuzz/log.ts'
 import { faultsInLines } from '../support/fuzz/log-lines.ts'
 import { fuzzSeed } from '../support/fuzz/seed.ts'
+import { pepper } from '../support/platform/keyring.ts'
 import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
 
 const keys = { client: 'the-root-key-of-this-test', worker: 'the-worker-key-of-this-test' }
-const env = { RIVULET_KEY: keys.client, RIVULET_WORKER_KEY: keys.worker, LOG_LEVEL: 'trace', ...measuredOptions }
+const env = { RIVULET_KEY: keys.client, RIVULET_WORKER_KEY: keys.worker, KEY_PEPPER: pepper, LOG_LEVEL: 'trace', ...measuredOptions }
 const cases = Number(process.env.RIVULET_FUZZ_CASES ?? 10_000)
 
 let platform: Platform

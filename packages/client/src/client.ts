@@ -4,6 +4,7 @@ import { pageWakeUps, type WakeUps } from './http/backoff.ts'
 import { createCredentials, type TaskTokenSource, type TokenSource } from './http/credentials.ts'
 import { type CallOptions, createHttp, type Http, readEntity, readJson } from './http/http.ts'
 import { type Page, readPage } from './http/page.ts'
+import { createKeyCalls, type KeyCalls } from './keys.ts'
 import { type CreatedTask, createTaskHandle, type TaskHandle } from './task/task-handle.ts'
 
 export type ClientOptions = {
@@ -55,6 +56,7 @@ export type RivuletClient = {
     /** Turns that ended in the last minutes, in buckets of time. At most 60, 10 by default. */
     activity(minutes?: number, options?: CallOptions): Promise<Activity>
   }
+  keys: KeyCalls
   /** Whether the API is up, and whether it has what it needs: both reject where it is not, and ask once. */
   health(options?: CallOptions): Promise<{ status: string }>
   ready(options?: CallOptions): Promise<{ status: string }>
@@ -74,6 +76,7 @@ export function createClient(options: ClientOptions): RivuletClient {
     url,
     tasks: { create, get, list },
     agents: { list: listAgents, activity },
+    keys: createKeyCalls(http),
     health: own => http.call({ method: 'GET', path: '/healthz', retries: 0, ...own, read: readStatus }),
     ready: own => http.call({ method: 'GET', path: '/readyz', retries: 0, ...own, read: readStatus }),
     metrics: own => http.call({ method: 'GET', path: '/metrics', ...own, read: response => response.text() }),

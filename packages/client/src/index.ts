@@ -7,6 +7,7 @@ export {
   applyOrSkip,
   type Content,
   type ContentOf,
+  type CreateKeyInput,
   type CreateTaskInput,
   type CreateTurnInput,
   type Cursor,
@@ -22,13 +23,18 @@ export {
   hasEnded,
   type Json,
   type JsonObject,
+  type Key,
   type Message,
   messagesOf,
+  type NewKey,
   type OutcomeStatus,
   origin,
   parseCursor,
   RivuletError,
+  type RotatedKey,
+  type RotateKeyInput,
   restoreState,
+  type Scope,
   type SnapshotReason,
   type StopReason,
   type StreamFormat,
@@ -43,6 +49,7 @@ export {
 export { type ClientOptions, createClient, type HandleOptions, type RivuletClient, type TaskQuery } from './client.ts'
 export type { Answered } from './http/answer.ts'
 export type { TaskTokenSource, TokenSource } from './http/credentials.ts'
+export type { KeyCalls, KeyQuery } from './keys.ts'
 export type { ConnectionStatus } from './stream/connection-status.ts'
 export type { FormatChunk } from './stream/format-stream.ts'
 export { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent } from './stream/task-event.ts'

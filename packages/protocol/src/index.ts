@@ -65,6 +65,7 @@ export {
   turnSchema,
   type Usage,
 } from './entities/entities.ts'
+export { type Key, keyIdSchema, keySchema, type Scope, scopeSchema, scopes } from './entities/key.ts'
 export {
   closingStatus,
   hasEnded,
@@ -158,6 +159,21 @@ export {
   stepBody,
   stepMemorySchema,
 } from './requests/internal.ts'
+export {
+  type CreateKey,
+  type CreateKeyInput,
+  createKeyBody,
+  keyAnswer,
+  type ListKeys,
+  listKeysQuery,
+  type NewKey,
+  newKeyAnswer,
+  type RotatedKey,
+  type RotateKey,
+  type RotateKeyInput,
+  rotatedKeyAnswer,
+  rotateKeyBody,
+} from './requests/key-requests.ts'
 export {
   type CreateTask,
   type CreateTaskInput,

@@ -1,9 +1,8 @@
 /** What a guard is for, without a server: who gets to see a route, and which routes cannot be. */
-import type { RivuletError } from '@rivulet/protocol'
+import type { RivuletError, Scope } from '@rivulet/protocol'
 import fastify, { type RouteOptions } from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { handleErrors } from '../http/errors.ts'
-import type { Scope } from '../store/access/scopes.ts'
 import { guardRoutes, isGuarded } from './guard.ts'
 import type { KeyCheck } from './key-check.ts'
 import type { Principal } from './principal.ts'
@@ -38,6 +37,7 @@ function serve(route: Partial<RouteOptions>, { burst = 100, isOpen = false } = {
     check: async text => principalOf(text),
     holder: async id => principalOf(id),
     stillLive: async ids => new Set(ids),
+    forget: () => {},
   }
   app.register(async scope => {
     guardRoutes(scope, { keys, tokens, revocations, rates: createTokenBuckets({ perSecond: 0.01, burst }) }, isOpen)

@@ -2,16 +2,14 @@
 import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createTestDatabase } from '../../../../test/support/engines/database.ts'
+import { openTestKeyring, pepper } from '../../../../test/support/platform/keyring.ts'
 import { openDatabase } from '../store/connection/database.ts'
 import { believedMs, createKeyCheck } from './key-check.ts'
-import { openKeyring } from './keyring.ts'
-
-const pepper = 'a pepper that is long enough for this test'
 
 async function open() {
   const { url } = await createTestDatabase()
   const database = openDatabase({ url, onError: () => {} })
-  const keyring = openKeyring(url)
+  const keyring = openTestKeyring(url)
   onTestFinished(async () => {
     vi.useRealTimers()
     await Promise.all([database.close(), keyring.close()])
@@ -22,14 +20,14 @@ async function open() {
 
 test('a key is known by its text alone, and brings its tenant and scopes', async () => {
   const { keyring, keys } = await open()
-  const { key, id } = await keyring.create({ tenant: 'acme', name: 'ci', scopes: ['tasks:read'] }, pepper)
+  const { key, id } = await keyring.create({ tenant: 'acme', scopes: ['tasks:read'] })
   expect(key).toMatch(/^rvk_[0-9a-f]{16}_[\w-]{43}$/)
   expect(await keys.check(key)).toEqual({ tenant: 'acme', scopes: ['tasks:read'], key: id, expiresAt: null, isRoot: false })
 })
 
 test('the database holds neither the key nor its secret', async () => {
   const { keyring, database } = await open()
-  const { key } = await keyring.create({ tenant: 'acme', name: '', scopes: ['tasks:read'] }, pepper)
+  const { key } = await keyring.create({ tenant: 'acme', scopes: ['tasks:read'] })
   const { rows } = await database.pool.query('select * from keys')
   expect(JSON.stringify(rows)).not.toContain(key.split('_').slice(2).join('_'))
 })
@@ -42,11 +40,11 @@ test('the keys of the environment are of the default tenant: one may do everythi
 
 test('nothing else is a key: not its id, another secret, another pepper, or what is revoked or expired', async () => {
   const { keyring, keys, database } = await open()
-  const wish = { tenant: 'acme', name: '', scopes: ['tasks:read' as const] }
-  const good = await keyring.create(wish, pepper)
-  const revoked = await keyring.create(wish, pepper)
+  const wish = { tenant: 'acme', scopes: ['tasks:read' as const] }
+  const good = await keyring.create(wish)
+  const revoked = await keyring.create(wish)
   await keyring.revoke(revoked.id)
-  const expired = await keyring.create({ ...wish, expiresAt: new Date(Date.now() - 1) }, pepper)
+  const expired = await keyring.create({ ...wish, expiresInSeconds: -1 }, pepper)
   const other = await keyring.create(wish, `${pepper} of another installation`)
   const wrong = [
     '',
@@ -64,7 +62,7 @@ test('nothing else is a key: not its id, another secret, another pepper, or what
 
 test('whatever is wrong with a key, Postgres is asked once and a digest is compared', async () => {
   const { keyring, keys, database } = await open()
-  const { id, key } = await keyring.create({ tenant: 'acme', name: '', scopes: ['admin'] }, pepper)
+  const { id, key } = await keyring.create({ tenant: 'acme', scopes: ['admin'] })
   await keyring.revoke(id)
   const asked = vi.spyOn(database.pool, 'connect')
   for (const text of ['nonsense', `rvk_${'0'.repeat(16)}_${'A'.repeat(43)}`, `rvk_${id}_${'A'.repeat(43)}`, key]) {
@@ -76,7 +74,7 @@ test('whatever is wrong with a key, Postgres is asked once and a digest is compa
 
 test('what is no key is asked for once, and then not again for a while', async () => {
   const { keyring, keys, database } = await open()
-  const revoked = await keyring.create({ tenant: 'acme', name: '', scopes: ['admin'] }, pepper)
+  const revoked = await keyring.create({ tenant: 'acme', scopes: ['admin'] })
   await keyring.revoke(revoked.id)
   const asked = vi.spyOn(database.pool, 'connect')
   for (const text of ['nonsense', `rvk_${'0'.repeat(16)}_${'A'.repeat(43)}`, revoked.key]) {
@@ -91,7 +89,7 @@ test('what is no key is asked for once, and then not again for a while', async (
 
 test('thousands of made-up keys at once take one connection, and push no good key out', async () => {
   const { keyring, keys, database } = await open()
-  const { id, key } = await keyring.create({ tenant: 'acme', name: '', scopes: ['admin'] }, pepper)
+  const { id, key } = await keyring.create({ tenant: 'acme', scopes: ['admin'] })
   await keys.check(key)
   const asked = vi.spyOn(database.pool, 'connect')
   const made = Array.from({ length: 11_000 }, () => `rvk_${randomBytes(8).toString('hex')}_${randomBytes(32).toString('base64url')}`)
@@ -105,7 +103,7 @@ test('thousands of made-up keys at once take one connection, and push no good ke
 
 test('a key is asked for once for all who come with it at once, and believed for a few seconds', async () => {
   const { keyring, keys } = await open()
-  const { id, key } = await keyring.create({ tenant: 'acme', name: '', scopes: ['admin'] }, pepper)
+  const { id, key } = await keyring.create({ tenant: 'acme', scopes: ['admin'] })
   const found = await Promise.all(Array.from({ length: 100 }, () => keys.check(key)))
   expect(found.filter(principal => principal?.key === id).length).toBe(100)
   await keyring.revoke(id)
@@ -118,13 +116,29 @@ test('a key is asked for once for all who come with it at once, and believed for
 
 test('a check of cached keys sees a revocation at once, and so does every later request', async () => {
   const { keyring, keys } = await open()
-  const { id, key } = await keyring.create({ tenant: 'acme', name: '', scopes: ['admin'] }, pepper)
+  const { id, key } = await keyring.create({ tenant: 'acme', scopes: ['admin'] })
   const root = (await keys.check('root of all'))?.key ?? ''
   await keys.check(key)
   expect(await keys.stillLive([id, root])).toEqual(new Set([id, root]))
   await keyring.revoke(id)
   expect(await keys.stillLive([id, root])).toEqual(new Set([root]))
   expect(await keys.check(key)).toBeNull()
+})
+
+test('a key that was changed is looked up again, also if a lookup began before the change', async () => {
+  const { keyring, keys } = await open()
+  const { id, key } = await keyring.create({ tenant: 'acme', scopes: ['admin'] })
+  expect(await keys.check(key)).not.toBeNull()
+  await keyring.revoke(id)
+  keys.forget(id)
+  expect(await keys.check(key)).toBeNull()
+
+  const other = await keyring.create({ tenant: 'acme', scopes: ['admin'] })
+  const lookup = keys.check(other.key)
+  keys.forget(other.id)
+  expect(await lookup).not.toBeNull()
+  await keyring.revoke(other.id)
+  expect(await keys.check(other.key)).toBeNull()
 })
 
 test('nothing that is shown of a key of the environment comes from the key', async () => {
@@ -138,7 +152,7 @@ test('nothing that is shown of a key of the environment comes from the key', asy
 
 test('without a pepper there are only the keys of the environment', async () => {
   const { keyring, database } = await open()
-  const { id, key } = await keyring.create({ tenant: 'acme', name: '', scopes: ['admin'] }, pepper)
+  const { id, key } = await keyring.create({ tenant: 'acme', scopes: ['admin'] })
   const keys = createKeyCheck({ db: database.db, key: 'root of all' })
   expect([await keys.check(key), await keys.holder(id)]).toEqual([null, null])
   expect(await keys.check('root of all')).not.toBeNull()

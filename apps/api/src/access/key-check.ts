@@ -4,9 +4,9 @@
  * cause one query. Lookups are batched, so a flood of wrong keys uses one connection at most.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { type Scope, scopes } from '@rivulet/protocol'
 import { LRUCache } from 'lru-cache'
 import { type FoundKey, findKeys, liveKeys, noteKeyUse } from '../store/access/keys.ts'
-import { type Scope, scopes } from '../store/access/scopes.ts'
 import { createBatcher } from '../store/connection/batcher.ts'
 import type { Database } from '../store/connection/database.ts'
 import { defaultTenant } from '../store/connection/tenant.ts'
@@ -29,6 +29,8 @@ export type KeyCheck = {
   holder(id: string): Promise<Principal | null>
   /** Which of these keys are still good, asked of Postgres itself. The others are forgotten. */
   stillLive(ids: readonly string[]): Promise<ReadonlySet<string>>
+  /** After a change of this key: the next request with it asks Postgres. */
+  forget(id: string): void
 }
 
 export type KeyCheckDeps = {
@@ -47,7 +49,9 @@ export function createKeyCheck({ db, key, workerKey, pepper }: KeyCheckDeps): Ke
   const asking = new Map<string, Promise<Principal | null>>()
   const refused = new LRUCache<string, true>({ max: maxRefused, ttl: refusedMs })
   const findKey = createBatcher(maxAsked, (ids: readonly string[]) => findKeys(db, ids))
-  return { check, holder, stillLive }
+  /** Raised when a key changes: a lookup that began before may have read the key as it was. */
+  let changes = 0
+  return { check, holder, stillLive, forget }
 
   async function check(text: string): Promise<Principal | null> {
     const given = sha256(text)
@@ -66,8 +70,18 @@ export function createKeyCheck({ db, key, workerKey, pepper }: KeyCheckDeps): Ke
   async function stillLive(ids: readonly string[]): Promise<ReadonlySet<string>> {
     const stored = ids.filter(id => !roots.some(({ principal }) => principal.key === id))
     const live = new Set([...ids.filter(id => !stored.includes(id)), ...(stored.length > 0 ? await liveKeys(db, stored) : [])])
-    for (const [name, { key: found }] of believed) if (found && ids.includes(found) && !live.has(found)) believed.delete(name)
+    forgetThose(id => ids.includes(id) && !live.has(id))
     return live
+  }
+
+  function forget(id: string): void {
+    changes += 1
+    asking.clear()
+    forgetThose(found => found === id)
+  }
+
+  function forgetThose(isMeant: (id: string) => boolean): void {
+    for (const [name, { key: found }] of believed) if (found && isMeant(found)) believed.delete(name)
   }
 
   /** What is no key is kept apart: made-up ones push out no others than made-up ones. */
@@ -81,10 +95,11 @@ export function createKeyCheck({ db, key, workerKey, pepper }: KeyCheckDeps): Ke
   }
 
   async function ask(name: string, find: () => Promise<Principal | null>): Promise<Principal | null> {
+    const before = changes
     try {
       const found = await find()
-      if (found) believed.set(name, found)
-      else refused.set(name, true)
+      if (found && changes === before) believed.set(name, found)
+      if (!found) refused.set(name, true)
       return found
     } finally {
       asking.delete(name)

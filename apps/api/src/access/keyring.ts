@@ -1,74 +1,91 @@
-/** Creates, lists and revokes keys in the database itself, so access to the database is the only permission it needs. */
-import { nameRule, nameSchema, RivuletError } from '@rivulet/protocol'
-import { insertKey, type KeyRow, listKeys, revokeKey } from '../store/access/keys.ts'
-import { type Scope, scopes } from '../store/access/scopes.ts'
-import { openDatabase, sqlStateOf } from '../store/connection/database.ts'
-import { defaultTenant } from '../store/connection/tenant.ts'
+/**
+ * Creates, lists, rotates and revokes keys for one manager: a tenant, which manages its own keys, or the installation, which manages all. The route
+ * and the command line use it; the command line opens the database itself, so access to the database is the only permission that it needs.
+ */
+import { type CreateKey, type Key, type ListKeys, type NewKey, RivuletError, type RotatedKey, type RotateKey } from '@rivulet/protocol'
+import { insertKey, type KeyRow, listKeys, revokeKey, rotateKey } from '../store/access/keys.ts'
+import { type Database, openDatabase, sqlStateOf } from '../store/connection/database.ts'
+import { defaultTenant, everyTenant, type Tenant } from '../store/connection/tenant.ts'
 import { createKeyText, digestOfSecret } from './key-secret.ts'
 
 export { readKeyPepper } from '../config.ts'
-export { defaultTenant, type Scope, scopes }
-
-/** A key as it may be shown. Times are ISO 8601. */
-export type KeyInfo = {
-  id: string
-  tenant: string
-  name: string
-  scopes: Scope[]
-  createdAt: string
-  expiresAt?: string
-  revokedAt?: string
-  lastUsedAt?: string
-  /** Only with the scope `worker`: for all tenants; and for these agents alone. */
-  allTenants?: true
-  agents?: string[]
-}
-
-export type KeyWish = {
-  tenant: string
-  name: string
-  scopes: Scope[]
-  expiresAt?: Date | undefined
-  /** For the scope `worker`. Default: for the key's own tenant, and for all agents. */
-  allTenants?: boolean | undefined
-  agents?: string[] | undefined
-}
 
 export type Keyring = {
-  /** `key` is shown this once: it cannot be had again. */
-  create(wish: KeyWish, pepper: string): Promise<KeyInfo & { key: string }>
-  list(): Promise<KeyInfo[]>
-  /** Null when there is no such key. */
-  revoke(id: string): Promise<KeyInfo | null>
-  close(): Promise<void>
+  /** The secret is in this result once, and cannot be read again. */
+  create(request: CreateKey): Promise<NewKey>
+  list(query: ListKeys): Promise<{ data: Key[]; nextCursor: string | null }>
+  revoke(id: string): Promise<Key>
+  /** Both keys are valid during the overlap. */
+  rotate(id: string, request: RotateKey): Promise<RotatedKey>
 }
 
-export function openKeyring(databaseUrl: string): Keyring {
-  const { db, close } = openDatabase({ url: databaseUrl, onError: () => {} })
-  return { create, list, revoke, close }
+export type KeyringDeps = {
+  /** Acts for all tenants. */
+  db: Database
+  manager: Tenant
+  /** Throws where there is none: only new secrets need it. */
+  pepper: () => string
+}
 
-  async function create({ tenant, name, scopes: granted, expiresAt, allTenants = false, agents }: KeyWish, pepper: string) {
-    if (!nameSchema.safeParse(tenant).success)
-      throw new RivuletError('bad_call', `A tenant cannot be named ${JSON.stringify(tenant)}: ${nameRule}`)
-    for (const agent of agents ?? [])
-      if (!nameSchema.safeParse(agent).success)
-        throw new RivuletError('bad_call', `An agent cannot be named ${JSON.stringify(agent)}: ${nameRule}`)
-    if ((allTenants || agents) && !granted.includes('worker'))
-      throw new RivuletError('bad_call', 'Only a key with the scope worker can be limited to agents or be valid for all tenants')
+export function createKeyring({ db, manager, pepper }: KeyringDeps): Keyring {
+  return { create, list, revoke, rotate }
+
+  async function create({ tenant, name, scopes, expiresInSeconds, allTenants = false, agents }: CreateKey): Promise<NewKey> {
+    const { secret, digest } = newSecret()
+    const row = await insertKey(db, digest, {
+      tenant: tenant ?? (manager === everyTenant ? defaultTenant : manager),
+      ...{ name, scopes: [...new Set(scopes)], allTenants, agents: agents ? [...new Set(agents)] : null },
+      expiresInMs: expiresInSeconds === undefined ? null : expiresInSeconds * 1_000,
+    })
+    return { key: toKey(row), secret }
+  }
+
+  async function list(query: ListKeys): Promise<{ data: Key[]; nextCursor: string | null }> {
+    const rows = await listKeys(db, manager, { ...query, limit: query.limit + 1 })
+    if (!rows) throw new RivuletError('bad_cursor', 'cursor must be the nextCursor of a page')
+    const shown = rows.slice(0, query.limit)
+    return { data: shown.map(toKey), nextCursor: rows.length > shown.length ? (shown.at(-1)?.id ?? null) : null }
+  }
+
+  async function revoke(id: string): Promise<Key> {
+    const row = await revokeKey(db, manager, id)
+    if (!row) throw keyNotFound()
+    return toKey(row)
+  }
+
+  async function rotate(id: string, { overlapSeconds }: RotateKey): Promise<RotatedKey> {
+    const { secret, digest } = newSecret()
+    const rotation = await rotateKey(db, manager, id, digest, overlapSeconds * 1_000)
+    switch (rotation.at) {
+      case 'rotated':
+        return { key: toKey(rotation.key), secret, replaced: toKey(rotation.replaced) }
+      case 'unknown':
+        throw keyNotFound()
+      case 'ended':
+        throw new RivuletError('bad_request', 'This key is revoked or expired: create a new one')
+      case 'replaced':
+        throw new RivuletError('bad_request', 'This key was rotated before: rotate the key that its replacedBy names')
+      default:
+        throw rotation satisfies never
+    }
+  }
+
+  function newSecret() {
     const { id, secret, text } = createKeyText()
-    const digest = digestOfSecret(pepper, secret).toString('hex')
-    const reach = { allTenants, agents: agents ?? null }
-    const row = await migrated(insertKey(db, { id, digest, tenant, name, scopes: granted, expiresAt: expiresAt ?? null, ...reach }))
-    return { ...toInfo(row), key: text }
+    return { secret: text, digest: { id, digest: digestOfSecret(pepper(), secret).toString('hex') } }
   }
+}
 
-  async function list(): Promise<KeyInfo[]> {
-    return (await migrated(listKeys(db))).map(toInfo)
-  }
-
-  async function revoke(id: string): Promise<KeyInfo | null> {
-    const row = await migrated(revokeKey(db, id))
-    return row ? toInfo(row) : null
+/** The keyring of the installation, for a program that has the database and no API. */
+export function openKeyring(databaseUrl: string, pepper: () => string): Keyring & { close(): Promise<void> } {
+  const { db, close } = openDatabase({ url: databaseUrl, onError: () => {} })
+  const keyring = createKeyring({ db, manager: everyTenant, pepper })
+  return {
+    create: request => migrated(keyring.create(request)),
+    list: query => migrated(keyring.list(query)),
+    revoke: id => migrated(keyring.revoke(id)),
+    rotate: (id, request) => migrated(keyring.rotate(id, request)),
+    close,
   }
 }
 
@@ -83,12 +100,18 @@ async function migrated<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-function toInfo({ id, tenant, name, scopes: granted, createdAt, expiresAt, revokedAt, lastUsedAt, allTenants, agents }: KeyRow): KeyInfo {
+/** The same error for an unknown key and for a key of another tenant. */
+function keyNotFound(): RivuletError {
+  return new RivuletError('not_found', 'No key has this id')
+}
+
+function toKey({ digest: _, createdAt, expiresAt, revokedAt, lastUsedAt, replacedBy, allTenants, agents, ...row }: KeyRow): Key {
   return {
-    ...{ id, tenant, name, scopes: granted, createdAt: createdAt.toISOString() },
+    ...{ ...row, createdAt: createdAt.toISOString() },
     ...(expiresAt && { expiresAt: expiresAt.toISOString() }),
     ...(revokedAt && { revokedAt: revokedAt.toISOString() }),
     ...(lastUsedAt && { lastUsedAt: lastUsedAt.toISOString() }),
+    ...(replacedBy !== null && { replacedBy }),
     ...(allTenants && { allTenants }),
     ...(agents && { agents }),
   }

@@ -38,7 +38,7 @@ function refusals(schema: FastifySchema | undefined, access: RouteAccess | undef
     ...asCodes(schema?.querystring || schema?.params || schema?.body, 'validation_failed', 'invalid_characters'),
     ...asCodes(schema?.body, 'invalid_json', 'invalid_utf8', 'json_too_deep', 'json_too_complex', 'forbidden_key'),
     ...asCodes(schema?.body, 'body_too_large', 'unsupported_media_type'),
-    ...asCodes(schema?.params, 'task_not_found', 'url_too_long'),
+    ...asCodes(schema?.params, schema?.tags?.includes('keys') ? 'not_found' : 'task_not_found', 'url_too_long'),
     ...asCodes(access, 'unauthorized', 'forbidden', 'dependency_unavailable'),
     ...asCodes(access && access.scope !== 'worker', 'rate_limited'),
   ]

@@ -20,6 +20,7 @@ import { consoleRoutes } from './routes/console.ts'
 import { docsRoutes } from './routes/docs.ts'
 import { createEventStream, eventRoutes } from './routes/events.ts'
 import { internalRoutes } from './routes/internal.ts'
+import { keyRoutes } from './routes/keys.ts'
 import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.ts'
 import { taskRoutes } from './routes/tasks.ts'
 import { tokenRoutes } from './routes/tokens.ts'
@@ -111,6 +112,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         eventRoutes(scope, events)
         tokenRoutes(scope, services)
         agentRoutes(scope, services)
+        keyRoutes(scope, services)
       },
       { prefix: '/v1' },
     )

@@ -9,6 +9,7 @@ import type {
   Json,
   JsonObject,
   MessageStatus,
+  Scope,
   StopReason,
   TaskStatus,
   TurnStatus,
@@ -32,7 +33,6 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core'
-import type { Scope } from './access/scopes.ts'
 import { defaultTenant } from './connection/tenant.ts'
 
 const time = () => timestamp({ withTimezone: true, precision: 3 })
@@ -63,6 +63,8 @@ export const keys = pgTable('keys', {
   expiresAt: time(),
   revokedAt: time(),
   lastUsedAt: time(),
+  /** The key that a rotation created in place of this one. */
+  replacedBy: text(),
   /** For the scope `worker`: for all tenants, or for the key's own; and for these agents, or for all. */
   allTenants: boolean().notNull().default(false),
   agents: text().array(),

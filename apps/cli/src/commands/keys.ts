@@ -1,7 +1,13 @@
-/** `rivulet keys`: manages the API keys of this installation, in its database, like `migrate`; a running API notices within half a minute. */
-import type { KeyInfo, Keyring, Scope } from '@rivulet/api/keys'
+/**
+ * `rivulet keys`: manages API keys. With a URL it asks the API there, with the key of an admin. Otherwise it works on the database itself, like `migrate`:
+ * that is how an installation gets its first key. Other APIs notice a change within half a minute.
+ */
+import type { KeyCalls } from '@rivulet/client'
+import { createKeyBody, detailsOf, type Key, listKeysQuery, type NewKey, rotateKeyBody } from '@rivulet/protocol'
 import { type Command, InvalidArgumentError } from 'commander'
+import type { z } from 'zod'
 import { readConfig } from '../config.ts'
+import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { UsageError } from '../exit-code.ts'
 import { openPostgres } from '../platform/engines.ts'
@@ -10,63 +16,69 @@ import { formatAge, parseDuration } from '../terminal/duration.ts'
 import { toJsonLine } from '../terminal/json-line.ts'
 import { formatTable } from '../terminal/table.ts'
 
-type CreateOptions = {
+type CommonOptions = { url?: string; key?: string; json?: boolean }
+type CreateOptions = CommonOptions & {
   tenant?: string
   scope?: string[]
   allTenants?: boolean
   agent?: string[]
   name?: string
   expires?: number
-  json?: boolean
 }
-
-/** Loaded when it is needed: it brings the database driver along, and no other command wants that. */
-const load = () => import('@rivulet/api/keys')
 
 export function addKeysCommands(program: Command, context: Context): void {
-  const keys = program.command('keys').description('create, list and revoke API keys')
-  keys
-    .command('create')
-    .description('create a key and show it once')
-    .option('--tenant <tenant>', 'the tenant of the key (default: default)')
-    .option('--scope <scope>', 'tasks:read, tasks:write, admin or worker (repeatable; default: tasks:read and tasks:write)', add)
-    .option('--all-tenants', 'with the scope worker: allow the turns of all tenants')
-    .option('--agent <agent>', 'with the scope worker: allow only this agent (repeatable; default: all)', add)
-    .option('--name <name>', 'a description of the key')
-    .option('--expires <time>', 'how long the key is valid: 90d, 12h, 30m (default: forever)', parseTime)
-    .option('--json', 'print it as JSON')
-    .action((options: CreateOptions) => withKeyring(context, keyring => create(context, keyring, options)))
-  keys
-    .command('list')
-    .description('list all keys, oldest first')
-    .option('--json', 'print them as JSON')
-    .action((options: { json?: boolean }) => withKeyring(context, keyring => list(context, keyring, options)))
-  keys
-    .command('revoke')
-    .description('revoke a key; its open streams end within 30 s')
-    .argument('<id>', 'the id of the key')
-    .option('--json', 'print it as JSON')
-    .action((id: string, options: { json?: boolean }) => withKeyring(context, keyring => revoke(context, keyring, id, options)))
+  const keys = program.command('keys').description('create, list, rotate and revoke API keys')
+  const add = (command: Command) => addConnectionOptions(command.option('--json', 'print it as JSON'))
+  add(
+    keys
+      .command('create')
+      .description('create a key and show it once')
+      .option('--tenant <tenant>', 'the tenant of the key (default: that of the calling key, or default)')
+      .option('--scope <scope>', 'tasks:read, tasks:write, admin or worker (repeatable; default: tasks:read and tasks:write)', append)
+      .option('--all-tenants', 'with the scope worker: allow the turns of all tenants')
+      .option('--agent <agent>', 'with the scope worker: allow only this agent (repeatable; default: all)', append)
+      .option('--name <name>', 'a description of the key')
+      .option('--expires <time>', 'how long the key is valid: 90d, 12h, 30m (default: forever)', parseLifetime),
+  ).action((options: CreateOptions) => withKeys(context, options, calls => create(context, calls, options)))
+  add(keys.command('list').description('list all keys, oldest first')).action((options: CommonOptions) =>
+    withKeys(context, options, calls => list(context, calls, options)),
+  )
+  add(
+    keys
+      .command('rotate')
+      .description('create a key in place of another one, and show it once; both are valid for a while')
+      .argument('<id>', 'the id of the old key')
+      .option('--overlap <time>', 'how long the old key stays valid: 1h, 30m, 0s (default: 1d)', parseSeconds),
+  ).action((id: string, options: CommonOptions & { overlap?: number }) =>
+    withKeys(context, options, calls => rotate(context, calls, id, options)),
+  )
+  add(keys.command('revoke').description('revoke a key; its open streams end within 30 s').argument('<id>', 'the id of the key')).action(
+    (id: string, options: CommonOptions) => withKeys(context, options, calls => revoke(context, calls, id, options)),
+  )
 }
 
-async function create({ environment, out, err }: Context, keyring: Keyring, options: CreateOptions): Promise<void> {
-  const { defaultTenant, readKeyPepper, scopes } = await load()
-  const { tenant = defaultTenant, scope: granted = ['tasks:read', 'tasks:write'], name = '', expires, json } = options
-  const { allTenants, agent: agents } = options
-  if (allTenants && options.tenant !== undefined) throw new UsageError('Use either --tenant or --all-tenants')
-  if ((allTenants || agents) && !granted.includes('worker')) throw new UsageError('--all-tenants and --agent need --scope worker')
-  const unknown = granted.filter(scope => !scopes.includes(scope as Scope))
-  if (unknown.length > 0) throw new UsageError(`A scope must be one of ${scopes.join(', ')}`)
-  const expiresAt = expires === undefined ? undefined : new Date(Date.now() + expires)
-  const wish = { tenant, name, scopes: [...new Set(granted as Scope[])], expiresAt, allTenants, agents: agents && [...new Set(agents)] }
-  const created = await keyring.create(wish, readKeyPepper(environment))
-  if (json) return out.write(toJsonLine(created))
-  out.write(`${created.key}\n`)
-  err.write(`This key is shown once. Its id, for \`rivulet keys revoke\`, is ${created.id}.\n`)
+async function create(context: Context, calls: KeyCalls, options: CreateOptions): Promise<void> {
+  const { tenant, scope: scopes, name, expires: expiresInSeconds, allTenants, agent: agents } = options
+  const body = checked(createKeyBody, { tenant, scopes, name, expiresInSeconds, allTenants, agents })
+  showNew(context, await calls.create(body), options)
 }
 
-async function list({ out }: Context, keyring: Keyring, { json }: { json?: boolean }): Promise<void> {
-  const keys = await keyring.list()
+async function rotate(context: Context, calls: KeyCalls, id: string, options: CommonOptions & { overlap?: number }): Promise<void> {
+  const rotated = await calls.rotate(id, checked(rotateKeyBody, { overlapSeconds: options.overlap }))
+  showNew(context, rotated, options)
+  if (!options.json) context.err.write(`The old key ${id} is valid until ${rotated.replaced.expiresAt}.\n`)
+}
+
+function showNew({ out, err }: Context, { key, secret, ...rest }: NewKey, { json }: CommonOptions): void {
+  if (json) out.write(toJsonLine({ ...key, key: secret, ...rest }))
+  else {
+    out.write(`${secret}\n`)
+    err.write(`This key is shown once. Its id, for \`rivulet keys revoke\`, is ${key.id}.\n`)
+  }
+}
+
+async function list({ out }: Context, calls: KeyCalls, { json }: CommonOptions): Promise<void> {
+  const keys = await allKeys(calls)
   if (json) return out.write(toJsonLine({ data: keys }))
   const now = Date.now()
   const rows = keys.map(key => [
@@ -76,45 +88,89 @@ async function list({ out }: Context, keyring: Keyring, { json }: { json?: boole
   out.write(rows.length > 0 ? formatTable(['id', 'tenant', 'scopes', 'works for', 'state', 'used', 'name'], rows) : 'no keys\n')
 }
 
-async function revoke({ out }: Context, keyring: Keyring, id: string, { json }: { json?: boolean }): Promise<void> {
-  const revoked = await keyring.revoke(id)
-  if (!revoked) throw new Error('No key has this id; rivulet keys list shows the ids')
+async function allKeys(calls: KeyCalls): Promise<Key[]> {
+  const keys: Key[] = []
+  let cursor: string | undefined
+  do {
+    const page = await calls.list({ cursor })
+    keys.push(...page.data)
+    cursor = page.nextCursor ?? undefined
+  } while (cursor !== undefined)
+  return keys
+}
+
+async function revoke({ out }: Context, calls: KeyCalls, id: string, { json }: CommonOptions): Promise<void> {
+  const revoked = await calls.revoke(id)
   out.write(json ? toJsonLine(revoked) : `${revoked.id} is revoked\n`)
 }
 
-async function withKeyring({ environment, err }: Context, work: (keyring: Keyring) => Promise<void>): Promise<void> {
-  // The answer is alone on stdout, so that it can be caught in a variable.
+/** DATABASE_URL comes before RIVULET_URL, because a deployment's environment has both, and its first key can only come from the database. */
+async function withKeys(context: Context, { url, key }: CommonOptions, work: (calls: KeyCalls) => Promise<void>): Promise<void> {
+  const { environment } = context
+  const isCall = url !== undefined || key !== undefined || (!environment.DATABASE_URL && Boolean(environment.RIVULET_URL))
+  if (!isCall) return withDatabase(context, work)
+  const { keys } = connect(connectionOf({ ...(url !== undefined && { url }), ...(key !== undefined && { key }) }, environment))
+  await work(keys)
+}
+
+async function withDatabase({ environment, err }: Context, work: (calls: KeyCalls) => Promise<void>): Promise<void> {
+  // The result is alone on stdout, so that a script can read it into a variable.
   const write = (line: string) => err.write(`${line}\n`)
   const config = readConfig(environment)
   const databaseUrl = config.databaseUrl ?? findRunning(config.dataDir)?.databaseUrl
   const postgres = await openPostgres({ ...config, databaseUrl, environment, write })
-  const keyring = (await load()).openKeyring(postgres.url)
+  // Loaded only here, because it brings the database driver, which no other command needs.
+  const { openKeyring, readKeyPepper } = await import('@rivulet/api/keys')
+  const keyring = openKeyring(postgres.url, () => readKeyPepper(environment))
   try {
-    await work(keyring)
+    await work({
+      create: body => keyring.create(createKeyBody.parse(body)),
+      list: query => keyring.list(listKeysQuery.parse(query)),
+      revoke: id => keyring.revoke(id),
+      rotate: (id, body) => keyring.rotate(id, rotateKeyBody.parse(body)),
+    })
   } finally {
     await keyring.close()
     await postgres.stop()
   }
 }
 
+/** The request as the API would check it, so that a wrong option is a usage error wherever the keys are. */
+function checked<T>(schema: z.ZodType<T>, request: object): T {
+  const parsed = schema.safeParse(request)
+  if (parsed.success) return parsed.data
+  throw new UsageError(
+    detailsOf(parsed.error)
+      .map(({ path, reason }) => `${path.slice(1)}: ${reason}`)
+      .join('; '),
+  )
+}
+
 /** What a worker with this key may run. */
-function workOf({ tenant, scopes, allTenants, agents }: KeyInfo): string {
+function workOf({ tenant, scopes, allTenants, agents }: Key): string {
   if (!scopes.includes('worker')) return '-'
   return [allTenants ? 'all tenants' : tenant, ...(agents ? [`(${agents.join(' ')})`] : [])].join(' ')
 }
 
-function stateOf({ revokedAt, expiresAt }: KeyInfo, now: number): string {
+function stateOf({ revokedAt, expiresAt, replacedBy }: Key, now: number): string {
   if (revokedAt) return 'revoked'
   if (!expiresAt) return 'good'
-  return Date.parse(expiresAt) <= now ? 'expired' : `good until ${expiresAt.slice(0, 10)}`
+  if (Date.parse(expiresAt) <= now) return 'expired'
+  return replacedBy ? `replaced, good until ${expiresAt}` : `good until ${expiresAt.slice(0, 10)}`
 }
 
-function add(scope: string, earlier: string[] = []): string[] {
-  return [...earlier, scope]
+function append(value: string, earlier: string[] = []): string[] {
+  return [...earlier, value]
 }
 
-function parseTime(text: string): number {
+function parseSeconds(text: string): number {
   const ms = parseDuration(text)
-  if (ms === null || ms === 0) throw new InvalidArgumentError('Write it as 90d, 12h or 30m.')
-  return ms
+  if (ms === null) throw new InvalidArgumentError('Write it as 90d, 12h or 30m.')
+  return ms / 1_000
+}
+
+function parseLifetime(text: string): number {
+  const seconds = parseSeconds(text)
+  if (seconds === 0) throw new InvalidArgumentError('Write it as 90d, 12h or 30m.')
+  return seconds
 }

@@ -15,8 +15,8 @@ export type Call<T> = CallOptions & {
   path: string
   query?: Record<string, string | number | undefined>
   body?: unknown
-  /** Default: a new one for every POST. */
-  idempotencyKey?: string | undefined
+  /** Default: a new one for every POST. Null: none. */
+  idempotencyKey?: string | null | undefined
   /** Tries after the first. Default: the client's. */
   retries?: number
   /** What the answer says. */
@@ -60,7 +60,7 @@ export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetrie
     refused,
     signal,
   }: Call<T>): Promise<T> {
-    const key = method === 'POST' ? (idempotencyKey ?? randomKey()) : null
+    const key = method === 'POST' && idempotencyKey !== null ? (idempotencyKey ?? randomKey()) : null
     const init: RequestInit = {
       method,
       headers: {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { contentSchema } from '../entities/content.ts'
 import { activitySchema, agentSchema, messageSchema, taskSchema, turnSchema } from '../entities/entities.ts'
+import { keySchema } from '../entities/key.ts'
 import { tokenAnswer } from '../requests/requests.ts'
 import { deltaSchema } from './delta.ts'
 import { eventSchema, wireEventSchema } from './event.ts'
@@ -16,6 +17,7 @@ const entities = {
   agent: agentSchema,
   activity: activitySchema,
   token: tokenAnswer,
+  key: keySchema,
 }
 
 describe('the tables are those of the schemas', () => {

@@ -10,7 +10,7 @@ const hour = 3_600_000
 const day = 24 * hour
 
 /** An integer from 0 to `max`. Rejects -0, because JSON would silently change it to 0. */
-function wholeUpTo(max: number) {
+export function wholeUpTo(max: number) {
   return z
     .int()
     .min(0)
@@ -75,13 +75,14 @@ export const turnNumberSchema = z
   .string()
   .regex(/^[1-9]\d{0,8}$/, 'A turn has a number, from 1')
   .transform(Number)
-const limit = digits.pipe(z.int().min(1).max(maxPageSize)).default(maxPageSize)
+/** `limit` of a list. */
+export const pageLimit = digits.pipe(z.int().min(1).max(maxPageSize)).default(maxPageSize)
 
 const taskFilters = {
   agent: agentNameSchema.optional(),
   status: taskStatusSchema.optional(),
   name: z.string().optional(),
-  limit,
+  limit: pageLimit,
   cursor: taskIdSchema.optional(),
 }
 
@@ -97,7 +98,7 @@ export const listTasksQuery = z
       context.addIssue({ code: 'custom', path: [], message: `At most ${maxMetadataFilters} metadata filters are allowed` })
   })
 
-export const listMessagesQuery = z.strictObject({ after: digits.optional(), limit, turn: digits.optional() })
+export const listMessagesQuery = z.strictObject({ after: digits.optional(), limit: pageLimit, turn: digits.optional() })
 
 export type CreateTask = z.output<typeof createTaskBody>
 export type CreateTurn = z.output<typeof createTurnBody>

@@ -1,35 +1,37 @@
 /** The rows of keys: never the secret, only its digest. */
-import { and, asc, eq, getTableColumns, gt, inArray, isNull, lt, or, sql } from 'drizzle-orm'
+import type { ListKeys, Scope } from '@rivulet/protocol'
+import { and, asc, eq, getTableColumns, gt, inArray, isNull, lt, or, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
-import { msUntil } from '../connection/moments.ts'
+import { msFromNow, msUntil } from '../connection/moments.ts'
+import { everyTenant, isOf, type Tenant } from '../connection/tenant.ts'
 import { keys } from '../schema.ts'
-import type { Scope } from './scopes.ts'
 
 export type KeyRow = typeof keys.$inferSelect
 
 /** Both by the clock of Postgres. `expiresInMs` is null where the key has no end. */
 export type FoundKey = KeyRow & { isLive: boolean; expiresInMs: number | null }
 
-export type NewKey = {
-  id: string
-  digest: string
+export type KeyDigest = Pick<KeyRow, 'id' | 'digest'>
+
+export type KeyTerms = {
   tenant: string
   name: string
   scopes: Scope[]
-  expiresAt: Date | null
+  expiresInMs: number | null
   allTenants: boolean
   agents: string[] | null
 }
 
-export async function insertKey(db: Database, key: NewKey): Promise<KeyRow> {
-  const [row] = await db.insert(keys).values(key).returning()
-  if (!row) throw new Error('The key was not inserted')
-  return row
-}
+export type Rotation = { at: 'rotated'; key: KeyRow; replaced: KeyRow } | { at: 'unknown' | 'ended' | 'replaced' }
 
-async function findKey(db: Database, id: string): Promise<FoundKey | undefined> {
-  const [row] = await findKeys(db, [id])
-  return row
+export async function insertKey(db: Database, digest: KeyDigest, { expiresInMs, ...terms }: KeyTerms): Promise<KeyRow> {
+  const expiresAt = expiresInMs === null ? null : msFromNow(expiresInMs)
+  return only(
+    await db
+      .insert(keys)
+      .values({ ...digest, ...terms, expiresAt })
+      .returning(),
+  )
 }
 
 /** In the order of their ids. */
@@ -43,17 +45,56 @@ export async function findKeys(db: Database, ids: readonly string[]): Promise<(F
   return ids.map(id => found.get(id))
 }
 
-export async function listKeys(db: Database): Promise<KeyRow[]> {
-  return db.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id))
+/** A page of at most `limit` rows, oldest first, after the row of the cursor. Null if the manager has no key with the cursor's id. */
+export async function listKeys(db: Database, manager: Tenant, { tenant, limit, cursor }: ListKeys): Promise<KeyRow[] | null> {
+  if (cursor !== undefined && !(await findManagedKey(db, manager, cursor))) return null
+  const isLater = sql`(${keys.createdAt}, ${keys.id}) > (select created_at, id from ${keys} as cursor_key where cursor_key.id = ${cursor})`
+  return db
+    .select()
+    .from(keys)
+    .where(
+      and(isManagedBy(manager), tenant === undefined ? undefined : eq(keys.tenant, tenant), cursor === undefined ? undefined : isLater),
+    )
+    .orderBy(asc(keys.createdAt), asc(keys.id))
+    .limit(limit)
 }
 
 /** The key as it is now; one that was revoked before stays as it was. */
-export async function revokeKey(db: Database, id: string): Promise<KeyRow | undefined> {
+export async function revokeKey(db: Database, manager: Tenant, id: string): Promise<KeyRow | undefined> {
   await db
     .update(keys)
     .set({ revokedAt: sql`now()` })
-    .where(and(eq(keys.id, id), isNull(keys.revokedAt)))
-  return findKey(db, id)
+    .where(and(eq(keys.id, id), isManagedBy(manager), isNull(keys.revokedAt)))
+  return findManagedKey(db, manager, id)
+}
+
+/**
+ * Creates a key with the terms of another one, and ends that one after the overlap if it does not expire before. The new key is valid for as long
+ * as the old one was when it was created. A key is rotated once, because its expiry is then the end of the overlap and no longer one of its terms.
+ */
+export function rotateKey(db: Database, manager: Tenant, id: string, digest: KeyDigest, overlapMs: number): Promise<Rotation> {
+  return db.transaction(async tx => {
+    const [old] = await tx
+      .select({ ...getTableColumns(keys), isLive: sql<boolean>`${isLive}` })
+      .from(keys)
+      .where(and(eq(keys.id, id), isManagedBy(manager)))
+      .for('update')
+    if (!old) return { at: 'unknown' }
+    if (old.replacedBy !== null) return { at: 'replaced' }
+    if (!old.isLive) return { at: 'ended' }
+    const { tenant, name, scopes, allTenants, agents } = old
+    const expiresAt = sql`(select now() + (expires_at - created_at) from ${keys} as old_key where old_key.id = ${id})`
+    const created = await tx
+      .insert(keys)
+      .values({ ...digest, tenant, name, scopes, allTenants, agents, expiresAt })
+      .returning()
+    const replaced = await tx
+      .update(keys)
+      .set({ replacedBy: digest.id, expiresAt: sql`least(${keys.expiresAt}, ${msFromNow(overlapMs)})` })
+      .where(eq(keys.id, id))
+      .returning()
+    return { at: 'rotated', key: only(created), replaced: only(replaced) }
+  })
 }
 
 export async function liveKeys(db: Database, ids: readonly string[]): Promise<string[]> {
@@ -79,3 +120,22 @@ export async function noteKeyUse(db: Database, id: string): Promise<void> {
 
 /** Neither revoked nor expired. */
 const isLive = and(isNull(keys.revokedAt), or(isNull(keys.expiresAt), gt(keys.expiresAt, sql`now()`)))
+
+async function findManagedKey(db: Database, manager: Tenant, id: string): Promise<KeyRow | undefined> {
+  const [row] = await db
+    .select()
+    .from(keys)
+    .where(and(eq(keys.id, id), isManagedBy(manager)))
+  return row
+}
+
+/** A tenant manages its own keys. A key for all tenants is the installation's, because its end would affect other tenants. */
+function isManagedBy(manager: Tenant): SQL | undefined {
+  return manager === everyTenant ? undefined : and(isOf(manager, keys.tenant), eq(keys.allTenants, false))
+}
+
+function only(rows: KeyRow[]): KeyRow {
+  const [row] = rows
+  if (!row) throw new Error('Postgres returned no row for the key')
+  return row
+}

@@ -1,0 +1,90 @@
+/**
+ * Manages keys, for the scope `admin`. A key of a tenant manages the keys of its tenant; the root key manages all of them, and it alone can create a
+ * key for another tenant or for all.
+ *
+ * A secret is in one response and nowhere else. So these calls reject an Idempotency-Key: to repeat the response, the API would have to store it.
+ */
+import {
+  createKeyBody,
+  keyAnswer,
+  keyIdSchema,
+  keySchema,
+  listKeysQuery,
+  newKeyAnswer,
+  RivuletError,
+  rotatedKeyAnswer,
+  rotateKeyBody,
+} from '@rivulet/protocol'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { createKeyring, type Keyring } from '../../access/keyring.ts'
+import type { Principal } from '../../access/principal.ts'
+import { everyTenant } from '../../store/connection/tenant.ts'
+import type { Services } from '../services.ts'
+
+const config = { access: { scope: 'admin' } } as const
+const params = z.object({ id: keyIdSchema })
+
+export function keyRoutes(scope: FastifyInstance, { db, access, config: { pepper } }: Services): void {
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+
+  const creation = { tags: ['keys'], body: createKeyBody, response: { 201: newKeyAnswer } }
+  app.post('/keys', { config, schema: creation }, async (request, reply) => {
+    const { body, principal } = request
+    refuseIdempotencyKey(request)
+    requireTenant(principal, body.tenant)
+    if (body.allTenants && !principal.isRoot) throw new RivuletError('forbidden', 'Only the root key can create a key for all tenants')
+    const created = await keyringOf(principal).create(body)
+    logChange(request, created.key.id, 'created a key')
+    return reply.header('cache-control', 'no-store').status(201).send(created)
+  })
+
+  const page = z.object({ data: z.array(keySchema), nextCursor: z.string().nullable() })
+  const listing = { tags: ['keys'], querystring: listKeysQuery, response: { 200: page } }
+  app.get('/keys', { config, schema: listing }, async ({ query, principal }) => {
+    requireTenant(principal, query.tenant)
+    return keyringOf(principal).list(query)
+  })
+
+  const revocation = { tags: ['keys'], params, response: { 200: keyAnswer } }
+  app.delete('/keys/:id', { config, schema: revocation }, async request => {
+    const key = await keyringOf(request.principal).revoke(request.params.id)
+    access.keys.forget(key.id)
+    logChange(request, key.id, 'revoked a key')
+    return { key }
+  })
+
+  const rotation = { tags: ['keys'], params, body: rotateKeyBody.nullish(), response: { 201: rotatedKeyAnswer } }
+  app.post('/keys/:id/rotate', { config, schema: rotation }, async (request, reply) => {
+    refuseIdempotencyKey(request)
+    const rotated = await keyringOf(request.principal).rotate(request.params.id, request.body ?? rotateKeyBody.parse({}))
+    access.keys.forget(rotated.replaced.id)
+    logChange(request, rotated.replaced.id, 'rotated a key')
+    return reply.header('cache-control', 'no-store').status(201).send(rotated)
+  })
+
+  function keyringOf({ isRoot, tenant }: Principal): Keyring {
+    return createKeyring({ db, manager: isRoot ? everyTenant : tenant, pepper: requirePepper })
+  }
+
+  function requirePepper(): string {
+    if (!pepper) throw new RivuletError('bad_request', 'This API has no KEY_PEPPER, so it cannot create keys')
+    return pepper
+  }
+}
+
+function requireTenant({ isRoot, tenant }: Principal, named: string | undefined): void {
+  if (named !== undefined && named !== tenant && !isRoot)
+    throw new RivuletError('forbidden', 'Only the root key can manage the keys of another tenant')
+}
+
+function refuseIdempotencyKey({ headers }: FastifyRequest): void {
+  if (headers['idempotency-key'] !== undefined)
+    throw new RivuletError('idempotency_key_invalid', 'This call takes no Idempotency-Key, because the API never stores a secret')
+}
+
+/** The ids of both keys: a log line has no secret. */
+function logChange({ log, principal }: FastifyRequest, key: string, change: string): void {
+  log.info({ key, by: principal.key }, change)
+}

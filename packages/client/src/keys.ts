@@ -1,0 +1,46 @@
+/** Manages the keys of an installation, with a key that has the scope `admin`. */
+import type { CreateKeyInput, Key, NewKey, RotatedKey, RotateKeyInput } from '@rivulet/protocol'
+import { type CallOptions, type Http, readEntity, readJson } from './http/http.ts'
+import { type Page, readPage } from './http/page.ts'
+
+/** At most 100 a page, oldest first. Only the root key may name a `tenant` that is not its own. */
+export type KeyQuery = { tenant?: string | undefined; limit?: number | undefined; cursor?: string | undefined }
+
+export type KeyCalls = {
+  /** `secret` is the key itself. The API returns it once, so the client does not retry this call. */
+  create(body?: CreateKeyInput, options?: CallOptions): Promise<NewKey>
+  list(query?: KeyQuery, options?: CallOptions): Promise<Page<Key>>
+  revoke(id: string, options?: CallOptions): Promise<Key>
+  /** A new key with the same terms. Both are valid for `overlapSeconds`: one day by default. Not retried either. */
+  rotate(id: string, body?: RotateKeyInput, options?: CallOptions): Promise<RotatedKey>
+}
+
+export function createKeyCalls({ call }: Http): KeyCalls {
+  // The API stores no secret, so it cannot repeat the response under an Idempotency-Key.
+  const once = { method: 'POST', idempotencyKey: null, retries: 0 } as const
+  return {
+    create: (body = {}, own) => call({ ...once, path: '/v1/keys', body, ...own, read: response => readJson(response, readNew) }),
+    list: (query = {}, own) =>
+      call({ method: 'GET', path: '/v1/keys', query, ...own, read: response => readPage<Key, string>(response, 'key') }),
+    revoke: (id, own) =>
+      call({ method: 'DELETE', path: pathOf(id), ...own, read: response => readJson(response, ({ key }) => readKey(key)) }),
+    rotate: (id, body = {}, own) =>
+      call({
+        ...{ ...once, path: `${pathOf(id)}/rotate`, body, ...own },
+        read: response => readJson(response, answer => ({ ...readNew(answer), replaced: readKey(answer.replaced) })),
+      }),
+  }
+}
+
+function pathOf(id: string): string {
+  return `/v1/keys/${encodeURIComponent(id)}`
+}
+
+function readNew({ key, secret }: Record<string, unknown>): NewKey {
+  if (typeof secret !== 'string') throw new Error('The response has no secret')
+  return { key: readKey(key), secret }
+}
+
+function readKey(value: unknown): Key {
+  return readEntity<Key>(value, 'key')
+}

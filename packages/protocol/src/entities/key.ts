@@ -1,0 +1,30 @@
+/** A key of the API, as it may be shown: never its secret. */
+import { z } from 'zod'
+import { agentNameSchema, nameSchema } from './entities.ts'
+
+/** The permissions of a key. `admin` includes both scopes of tasks; `worker` is for `/internal` alone. */
+export const scopes = ['tasks:read', 'tasks:write', 'admin', 'worker'] as const
+export const scopeSchema = z.enum(scopes)
+
+export const keyIdSchema = z.string().regex(/^[0-9a-f]{16}$/, 'The id of a key has 16 characters of 0-9 and a-f')
+
+const time = z.iso.datetime()
+
+export const keySchema = z.object({
+  id: keyIdSchema,
+  tenant: nameSchema,
+  name: z.string(),
+  scopes: z.array(scopeSchema),
+  createdAt: time,
+  expiresAt: time.optional(),
+  revokedAt: time.optional(),
+  lastUsedAt: time.optional(),
+  /** The key that a rotation created in place of this one. */
+  replacedBy: keyIdSchema.optional(),
+  /** Only with the scope `worker`: the key is valid for all tenants; and only for these agents. */
+  allTenants: z.boolean().optional(),
+  agents: z.array(agentNameSchema).optional(),
+})
+
+export type Scope = z.output<typeof scopeSchema>
+export type Key = z.output<typeof keySchema>

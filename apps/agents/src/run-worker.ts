@@ -11,6 +11,9 @@ import { serveRegistry } from './metrics-server.ts'
 
 /** Runs until SIGTERM. A process that cannot start, or whose key the API refuses, exits with 1 and the reason; with 78 if a file gives no agents. */
 export async function runWorker(environment: NodeJS.ProcessEnv, agentsFor: (config: Config) => Promise<AgentDefinition[]>): Promise<void> {
+  let stop = (): void => process.exit(1)
+  // The parent process has exited: also while this one loads its agents.
+  process.once('disconnect', () => stop())
   try {
     const config = readConfig(environment)
     const log = pino({ level: config.LOG_LEVEL })
@@ -31,8 +34,9 @@ export async function runWorker(environment: NodeJS.ProcessEnv, agentsFor: (conf
       isolation: { turn: config.RIVULET_ISOLATED_TURN, start: turn => startAgain(turn, environment), maxTurns: config.MAX_ISOLATED_TURNS },
     })
     log.info(describeTracing())
-    // 'disconnect': the parent process has exited. A second call has no effect, because the worker is already stopping.
-    for (const signal of ['SIGTERM', 'SIGINT', 'disconnect']) process.on(signal, () => void worker.stop().then(() => process.exit(0)))
+    // A second call has no effect, because the worker is already stopping.
+    stop = () => void worker.stop().then(() => process.exit(0))
+    for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, stop)
     worker.refused.catch(exitWith)
   } catch (error) {
     exitWith(error)

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-const withEngines = { globalSetup: ['test/support/engines.ts'], testTimeout: 120_000, hookTimeout: 180_000 }
+const withEngines = { globalSetup: ['test/support/engines/engines.ts'], testTimeout: 120_000, hookTimeout: 180_000 }
 
 export default defineConfig({
   test: {
@@ -13,10 +13,10 @@ export default defineConfig({
           include: [
             'packages/*/src/**/*.test.ts',
             'apps/*/src/**/*.test.ts',
-            'bench/{,programs/}*.test.ts',
+            'bench/{,measure/,programs/}*.test.ts',
             'examples/*.test.ts',
             'test/{browser,flow,readme}/**/*.test.ts',
-            'test/faults/*.test.ts',
+            'test/faults/{,checker/}*.test.ts',
           ],
           exclude: ['**/*.slow.test.ts'],
           maxWorkers: 2,

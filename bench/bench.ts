@@ -1,8 +1,8 @@
 /** The types of workloads and results, and how runs are made: contestants alternate, so that a busier machine slows all of them. */
 import type { Contestant, Role, World } from './contestant.ts'
-import { cpuSeconds } from './cpu.ts'
 import type { Crowd, Received } from './crowd.ts'
-import { now, type Plan } from './speech.ts'
+import { cpuSeconds } from './measure/cpu.ts'
+import { now, type Plan } from './measure/speech.ts'
 
 export type Bench = {
   world: World

@@ -1,6 +1,6 @@
 /** The contestants: servers that stream the deltas of tasks to viewers over HTTP, as real processes. */
 import type { ViewerRequest } from './crowd.ts'
-import type { Plan } from './speech.ts'
+import type { Plan } from './measure/speech.ts'
 
 /** The role whose CPU is measured: the server of the viewers, the process that runs the agents (if it is another one), Redis, Postgres. */
 export type Role = 'server' | 'speaker' | 'redis' | 'postgres'

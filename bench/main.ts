@@ -9,16 +9,16 @@
  *   --write         writes the tables to docs/performance.md
  */
 import { parseArgs } from 'node:util'
-import { openFileLimit } from '../test/support/open-files.ts'
+import { openFileLimit } from '../test/support/platform/open-files.ts'
 import { type Bench, reasonOf, type Workload, warmUp } from './bench.ts'
 import { type Contestant, isAbsent, type Start, type World } from './contestant.ts'
 import { limits, peers } from './contestants/index.ts'
 import { startCrowd } from './crowd.ts'
-import { describeMachine } from './machine.ts'
+import { describeMachine } from './measure/machine.ts'
+import { profileTables } from './measure/profile.ts'
+import { writeReport } from './measure/report.ts'
+import { goalsOf, goalTable, type Judged, tableOf } from './measure/table.ts'
 import { installPeers } from './peers.ts'
-import { profileTables } from './profile.ts'
-import { writeReport } from './report.ts'
-import { goalsOf, goalTable, type Judged, tableOf } from './table.ts'
 import { workloads } from './workloads/index.ts'
 import { startWorld } from './world.ts'
 

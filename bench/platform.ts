@@ -8,7 +8,7 @@ import { freePort } from '../test/support/free-port.ts'
 import { until } from '../test/support/until.ts'
 import { type Child, spawnChild } from './child.ts'
 import type { World } from './contestant.ts'
-import { familyOf } from './cpu.ts'
+import { familyOf } from './measure/cpu.ts'
 import type { SpeakerParams } from './programs/speaker-agent.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))

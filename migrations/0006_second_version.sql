@@ -15,6 +15,7 @@ ALTER TABLE "agents" ADD COLUMN "tenant" text;--> statement-breakpoint
 ALTER TABLE "keys" ADD COLUMN "all_tenants" boolean DEFAULT false NOT NULL;--> statement-breakpoint
 ALTER TABLE "keys" ADD COLUMN "agents" text[];--> statement-breakpoint
 ALTER TABLE "turns" ADD COLUMN "error_detail" text;--> statement-breakpoint
+ALTER TABLE "turns" ADD COLUMN "end_cursor" text;--> statement-breakpoint
 ALTER TABLE "token_revocations" ADD CONSTRAINT "token_revocations_task_tasks_id_fk" FOREIGN KEY ("task") REFERENCES "public"."tasks"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 
 -- Behind the same wall as the other tables: revocations are each tenant's own, secrets are the server's, an agent without a tenant is for all.
@@ -33,4 +34,7 @@ DO $$ BEGIN
 END $$;--> statement-breakpoint
 
 -- In 0.1 every worker key served all tenants. A key of the default tenant still does; a key that names another tenant now serves that tenant alone.
-UPDATE "keys" SET "all_tenants" = true WHERE 'worker' = ANY("scopes") AND "tenant" = 'default';
+UPDATE "keys" SET "all_tenants" = true WHERE 'worker' = ANY("scopes") AND "tenant" = 'default';--> statement-breakpoint
+
+-- From now on the epoch of a task is even after its first change, and no log is written under an odd one.
+UPDATE "tasks" SET "epoch" = "epoch" + 1 WHERE "epoch" > 1 AND "epoch" % 2 = 1;

@@ -2,7 +2,7 @@
 import { startChild } from '../child.ts'
 import type { Contestant, Start } from '../contestant.ts'
 import { requestFor } from '../crowd.ts'
-import type { Plan } from '../speech.ts'
+import type { Plan } from '../measure/speech.ts'
 
 export const bareSocket: Start = { name: 'bare socket.write', start: () => start('bare socket.write', 'socket') }
 export const bareResponse: Start = { name: 'bare res.write', start: () => start('bare res.write', 'response') }

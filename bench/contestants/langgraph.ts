@@ -7,7 +7,7 @@ import { until } from '../../test/support/until.ts'
 import { type Child, startChild } from '../child.ts'
 import type { Absent, Contestant, Start, World } from '../contestant.ts'
 import { requestFor } from '../crowd.ts'
-import type { Plan } from '../speech.ts'
+import type { Plan } from '../measure/speech.ts'
 
 export const langgraph: Start = { name: 'LangGraph JS server', start }
 

@@ -7,9 +7,9 @@ import { freePort } from '../../test/support/free-port.ts'
 import { until } from '../../test/support/until.ts'
 import { startChild } from '../child.ts'
 import type { Absent, Contestant, Start, World } from '../contestant.ts'
-import { familyOf } from '../cpu.ts'
 import { requestFor } from '../crowd.ts'
-import type { Plan } from '../speech.ts'
+import { familyOf } from '../measure/cpu.ts'
+import type { Plan } from '../measure/speech.ts'
 
 export const nchan: Start = { name: 'nginx nchan', start }
 

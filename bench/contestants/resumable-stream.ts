@@ -4,7 +4,7 @@ import { Redis } from 'ioredis'
 import { startChild } from '../child.ts'
 import type { Contestant, Start, World } from '../contestant.ts'
 import { requestFor } from '../crowd.ts'
-import type { Plan } from '../speech.ts'
+import type { Plan } from '../measure/speech.ts'
 
 export const resumableStream: Start = { name: 'resumable-stream', start }
 

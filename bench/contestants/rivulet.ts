@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import { until } from '../../test/support/until.ts'
 import type { Contestant, Prepared, Start, World } from '../contestant.ts'
-import { familyOf } from '../cpu.ts'
 import { requestFor } from '../crowd.ts'
+import { familyOf } from '../measure/cpu.ts'
+import type { Plan } from '../measure/speech.ts'
 import { authorization, type Platform, startPlatform } from '../platform.ts'
-import type { Plan } from '../speech.ts'
 
 export const rivulet: Start = { name: 'Rivulet', start }
 

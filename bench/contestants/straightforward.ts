@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { startChild } from '../child.ts'
 import type { Contestant, Start, World } from '../contestant.ts'
 import { requestFor } from '../crowd.ts'
-import type { Plan } from '../speech.ts'
+import type { Plan } from '../measure/speech.ts'
 
 export const straightforward: Start = { name: 'the straightforward way', start }
 

@@ -1,7 +1,7 @@
 /** The agents' process of Durable Streams: its client batches appends while a request is in flight. */
 import { DurableStream, IdempotentProducer } from '@durable-streams/client'
 import { handleRequests } from '../child.ts'
-import { eventOf, type Plan, speak } from '../speech.ts'
+import { eventOf, type Plan, speak } from '../measure/speech.ts'
 
 const contentType = 'application/json'
 

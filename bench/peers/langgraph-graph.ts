@@ -1,6 +1,6 @@
 /** The graph that LangGraph's server runs: one node, which sends every delta through its custom stream. */
 import { Annotation, type LangGraphRunnableConfig, StateGraph } from '@langchain/langgraph'
-import type { Plan } from '../speech.ts'
+import type { Plan } from '../measure/speech.ts'
 import { begin } from './langgraph-runs.ts'
 
 const State = Annotation.Root({ plan: Annotation<Plan>, task: Annotation<number>, run: Annotation<string> })

@@ -1,6 +1,6 @@
 /** Runs that wait for the commands to speak and to end. Shared through globalThis, because the graph and the server are loaded separately. */
-import { createGate, type Gate } from '../gate.ts'
-import { eventOf, type Plan, speak } from '../speech.ts'
+import { createGate, type Gate } from '../measure/gate.ts'
+import { eventOf, type Plan, speak } from '../measure/speech.ts'
 
 export type Run = { waiting: number; sentAll: number; speak: Gate; end: Gate }
 

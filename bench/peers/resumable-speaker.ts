@@ -2,8 +2,8 @@
 import { ReadableStream } from 'node:stream/web'
 import { createResumableStreamContext } from 'resumable-stream'
 import { handleRequests } from '../child.ts'
-import { createGate, type Gate } from '../gate.ts'
-import { eventOf, type Plan, speak } from '../speech.ts'
+import { createGate, type Gate } from '../measure/gate.ts'
+import { eventOf, type Plan, speak } from '../measure/speech.ts'
 
 const context = createResumableStreamContext({ waitUntil: null })
 let speaking: Gate = createGate()

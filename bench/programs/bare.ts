@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { handleRequests } from '../child.ts'
-import { eventOf, type Plan, speak } from '../speech.ts'
+import { eventOf, type Plan, speak } from '../measure/speech.ts'
 
 type Task = { frames: Buffer[]; viewers: Set<Viewer> }
 type Viewer = { to: ServerResponse | Socket }

@@ -8,7 +8,7 @@ import { Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { handleRequests } from '../child.ts'
-import { eventOf, speak, textOf } from '../speech.ts'
+import { eventOf, speak, textOf } from '../measure/speech.ts'
 
 type Load = { count: number; inFlight: number }
 type Appends = { count: number; perCall: number }

@@ -1,7 +1,7 @@
 /** A bare subscriber of all logs: measures when a delta is published. */
 import { Redis } from 'ioredis'
 import { handleRequests } from '../child.ts'
-import { now, readMarks } from '../speech.ts'
+import { now, readMarks } from '../measure/speech.ts'
 
 const [redisUrl = '', pattern = ''] = process.argv.slice(2)
 let latencies: number[] = []

@@ -1,7 +1,7 @@
 /** nchan's publisher: one POST for each event, and the next after its response. Tasks share up to 200 connections. */
 import { Agent, request } from 'node:http'
 import { handleRequests } from '../child.ts'
-import { eventOf, type Plan, speak } from '../speech.ts'
+import { eventOf, type Plan, speak } from '../measure/speech.ts'
 
 const agent = new Agent({ keepAlive: true, maxSockets: 200 })
 

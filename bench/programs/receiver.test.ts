@@ -1,6 +1,6 @@
 /** The check of a benchmark's deliveries must report every incomplete stream. */
 import { expect, test } from 'vitest'
-import { eventOf, textOf } from '../speech.ts'
+import { eventOf, textOf } from '../measure/speech.ts'
 import { createReceiver, createTally } from './receiver.ts'
 import { createStreamReader } from './stream-reader.ts'
 

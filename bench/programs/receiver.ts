@@ -1,5 +1,5 @@
 /** Checks what one viewer receives: each delta of its task once, in order, from the first to the last. */
-import { readMarks } from '../speech.ts'
+import { readMarks } from '../measure/speech.ts'
 
 /** The totals of all viewers. */
 export type Tally = {

@@ -4,8 +4,8 @@
  */
 import { defineAgent, delta, type Turn } from '@rivulet/worker'
 import { handleRequests } from '../child.ts'
-import { createGate, type Gate } from '../gate.ts'
-import { type Plan, speak } from '../speech.ts'
+import { createGate, type Gate } from '../measure/gate.ts'
+import { type Plan, speak } from '../measure/speech.ts'
 import { createProbe } from './probe.ts'
 
 /** `task` is the task's number in the plan. */

@@ -1,7 +1,7 @@
 /** The worker of the straightforward way: one XADD for each token, and the next after its reply. */
 import { Redis } from 'ioredis'
 import { handleRequests } from '../child.ts'
-import { eventOf, type Plan, speak } from '../speech.ts'
+import { eventOf, type Plan, speak } from '../measure/speech.ts'
 
 const redis = new Redis(process.argv[2] ?? '')
 process.on('SIGTERM', () => {

@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { handleRequests } from '../child.ts'
 import type { Opening, Received } from '../crowd.ts'
-import { now } from '../speech.ts'
+import { now } from '../measure/speech.ts'
 import { createReceiver, createTally } from './receiver.ts'
 import { createStreamReader } from './stream-reader.ts'
 

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { type Bench, type Figures, interleave, type Results, ratio, scaled, type Workload } from '../bench.ts'
 import { startChild } from '../child.ts'
-import { eventOf, textOf } from '../speech.ts'
+import { eventOf, textOf } from '../measure/speech.ts'
 
 const redisBenchmark = 'redis-benchmark -P 100, XADD'
 const entries = 'Rivulet, entries of 100 tasks'

@@ -3,7 +3,7 @@ import { until } from '../../test/support/until.ts'
 import { type Bench, type Figures, interleave, median, type Results, ratio, scaled, type Workload } from '../bench.ts'
 import { type Child, startChild } from '../child.ts'
 import { prepareTasks } from '../contestants/rivulet.ts'
-import { firstDeltaMs } from '../first-delta.ts'
+import { firstDeltaMs } from '../measure/first-delta.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 
 const inFlight = 50

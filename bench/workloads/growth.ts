@@ -2,8 +2,8 @@
 import { type Bench, type Figures, type Results, ratio, scaled, streamOnce, type Workload } from '../bench.ts'
 import type { Contestant } from '../contestant.ts'
 import { contestantOf } from '../contestants/rivulet.ts'
+import type { Plan } from '../measure/speech.ts'
 import { startPlatform } from '../platform.ts'
-import type { Plan } from '../speech.ts'
 
 /** All tasks together. */
 const eventsPerSecond = 5_000

@@ -1,10 +1,10 @@
 /** Memory of ten thousand idle viewers in the API process, and of ten thousand live tasks in each process. */
 import { Redis } from 'ioredis'
-import { collectingOptions, heldMemory } from '../../test/support/collect-garbage.ts'
-import { metric } from '../../test/support/metrics.ts'
+import { collectingOptions, heldMemory } from '../../test/support/platform/collect-garbage.ts'
+import { metric } from '../../test/support/platform/metrics.ts'
 import { type Bench, type Results, scaled, type Workload } from '../bench.ts'
 import { prepareTasks } from '../contestants/rivulet.ts'
-import { residentBytes } from '../cpu.ts'
+import { residentBytes } from '../measure/cpu.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 
 const viewer = 'an idle viewer, in the API'

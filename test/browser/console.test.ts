@@ -4,8 +4,8 @@ import { defineAgent } from '@rivulet/worker'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { findChromium, launchBrowser } from '../support/browser.ts'
-import { startOwnWorker } from '../support/own-worker.ts'
-import { type ApiProcess, type Platform, startPlatform } from '../support/platform.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 
 const chromium = findChromium(process.env)

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { findChromium, launchBrowser } from '../support/browser.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 
 const chromium = findChromium(process.env)

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Failpoint } from '@rivulet/runtime/failpoint'
-import type { Tree } from '../support/platform-process.ts'
+import type { Tree } from '../support/platform/platform-process.ts'
 
 /** `at` inserts code before a failpoint; `rule` replaces the Lua line that ends with `-- rule: NAME`. */
 export type Change = { at: Failpoint; insert: string } | { rule: 'fence' | 'gap' | 'duplicate' | 'accept' | 'new entries'; becomes: string }

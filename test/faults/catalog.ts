@@ -60,4 +60,11 @@ export const faults: readonly Fault[] = [
     name: 'a worker is busy, or late, for longer than a lease',
     tests: [...flow('blocked-worker', 'recover-worker'), ...demand('workers')],
   },
+  {
+    name: 'Redis loses a log, and a viewer comes back to another API',
+    tests: ['apps/api/src/stream/cursor.laws.test.ts', ...flow('stream-loss')],
+  },
+  { name: 'Redis restarts or is wiped between the commit of an end and its announcement', tests: ['apps/api/src/owed-ends.test.ts'] },
+  { name: 'a task is deleted while it is watched', tests: flow('stream') },
+  { name: 'Redis is wiped after a task has ended', tests: flow('stream-loss') },
 ]

@@ -5,10 +5,10 @@
 import type { Failpoint } from '@rivulet/runtime/failpoint'
 import { expect } from 'vitest'
 import { freePort } from '../support/free-port.ts'
-import type { PlatformProcess } from '../support/platform-process.ts'
+import type { PlatformProcess } from '../support/platform/platform-process.ts'
 import type { Bench } from './bench.ts'
-import { violationsIn } from './checker.ts'
-import type { History } from './history.ts'
+import { violationsIn } from './checker/checker.ts'
+import type { History } from './checker/history.ts'
 
 export type Told = {
   task: string

@@ -5,12 +5,12 @@
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Message } from '@rivulet/protocol'
-import { type Accepted, createClient, type Page, type TaskDetail } from '../support/platform-client.ts'
+import { type Accepted, createClient, type Page, type TaskDetail } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
-import { type Viewer, type WatchOptions, watch } from '../support/viewer.ts'
-import type { Frame } from '../support/viewer-connection.ts'
-import type { ClientLine, Stored } from './history.ts'
-import { inputOf, paramsOf, type Story } from './story.ts'
+import { type Viewer, type WatchOptions, watch } from '../support/viewers/viewer.ts'
+import type { Frame } from '../support/viewers/viewer-connection.ts'
+import type { ClientLine, Stored } from './checker/history.ts'
+import { inputOf, paramsOf, type Story } from './checker/story.ts'
 
 export type Crowd = ReturnType<typeof createCrowd>
 

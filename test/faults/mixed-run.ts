@@ -1,10 +1,10 @@
 /** Users who work while a nemesis harasses the platform, from one seed; then the verdict, with figures. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { seededRandom } from '../support/scripts.ts'
+import { seededRandom } from '../support/agents/scripts.ts'
 import type { Bench } from './bench.ts'
-import { violationsIn } from './checker.ts'
+import { violationsIn } from './checker/checker.ts'
+import { type Figures, figuresOf } from './checker/figures.ts'
 import type { Crowd } from './crowd.ts'
-import { type Figures, figuresOf } from './figures.ts'
 import { harass, strikesFor } from './nemesis.ts'
 
 export type MixedRun = { seed: number; users: number; isOver: (strikes: number) => boolean }

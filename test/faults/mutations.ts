@@ -1,12 +1,12 @@
 /** Rules of ours that can be switched off in an armed tree, each with what has to happen for it to be missed. */
 import type { Keys } from '@rivulet/broker'
 import { compareCursors, origin, parseCursor } from '@rivulet/protocol'
-import { rest } from '../support/scripts.ts'
+import { rest } from '../support/agents/scripts.ts'
 import { until } from '../support/until.ts'
-import type { Viewer } from '../support/viewer.ts'
+import type { Viewer } from '../support/viewers/viewer.ts'
 import type { Change } from './armed-tree.ts'
 import type { Bench } from './bench.ts'
-import { hasHeard, paramsOf, type Story } from './story.ts'
+import { hasHeard, paramsOf, type Story } from './checker/story.ts'
 
 export type Mutation = {
   name: string

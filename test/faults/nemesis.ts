@@ -3,7 +3,7 @@
  * all it needs. The platform must handle the effect of a fault on running work.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { hasNativeRedis } from '../support/private-redis.ts'
+import { hasNativeRedis } from '../support/engines/private-redis.ts'
 import type { Bench } from './bench.ts'
 
 export type Strike = {

@@ -2,11 +2,11 @@
 import type { Json } from '@rivulet/protocol'
 import { type AgentHandler, defineAgent, delta, full, start } from '@rivulet/worker'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { startOwnWorker } from '../support/own-worker.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { faultsOf } from '../support/task-laws.ts'
-import { watch } from '../support/viewer.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { watch } from '../support/viewers/viewer.ts'
 
 const deepText = '['.repeat(100_000) + ']'.repeat(100_000)
 

@@ -4,9 +4,9 @@
  */
 import { type Event, mergeDeltas } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { done, extend, fail, full, type Mode, modes, rest, type Step, say, scripted, start } from '../support/scripts.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { done, extend, fail, full, type Mode, modes, rest, type Step, say, scripted, start } from '../support/agents/scripts.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 
 let platform: Platform

@@ -1,8 +1,8 @@
 /** What was done in the last minutes, as an operator sees it. */
 import type { Activity } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
-import { withPlatform } from '../support/platform.ts'
-import type { ErrorAnswer } from '../support/platform-client.ts'
+import { withPlatform } from '../support/platform/platform.ts'
+import type { ErrorAnswer } from '../support/platform/platform-client.ts'
 
 test('activity counts the turns that ended, for each agent and for all of them', () =>
   withPlatform({}, async ({ client }) => {

@@ -1,10 +1,10 @@
 /** The stream that the AI SDK reads, beside our own: the same log, the same cursors. What the SDK makes of it is tested in test/sdks. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type ReadOptions, readFormat } from '../support/format-reader.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { ErrorAnswer } from '../support/platform-client.ts'
-import { done, repeat, rest, say, scripted } from '../support/scripts.ts'
-import { watch } from '../support/viewer.ts'
+import { done, repeat, rest, say, scripted } from '../support/agents/scripts.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { ErrorAnswer } from '../support/platform/platform-client.ts'
+import { type ReadOptions, readFormat } from '../support/viewers/format-reader.ts'
+import { watch } from '../support/viewers/viewer.ts'
 
 let platform: Platform
 

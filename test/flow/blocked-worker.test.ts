@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { metric } from '../support/metrics.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { faultsOf } from '../support/task-laws.ts'
-import { watch } from '../support/viewer.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { metric } from '../support/platform/metrics.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { watch } from '../support/viewers/viewer.ts'
 
 /** Plain JavaScript, as a worker of the image loads it. */
 const agents = `

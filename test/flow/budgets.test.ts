@@ -5,11 +5,11 @@
 import { randomBytes } from 'node:crypto'
 import { defaultLimits, type Message, type Snapshot, type Task, type Turn } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { collectingOptions, heldMemory } from '../support/collect-garbage.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { ErrorAnswer, Page } from '../support/platform-client.ts'
+import { collectingOptions, heldMemory } from '../support/platform/collect-garbage.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { ErrorAnswer, Page } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
-import { type Viewer, watch } from '../support/viewer.ts'
+import { type Viewer, watch } from '../support/viewers/viewer.ts'
 
 const MiB = 1024 * 1024
 const { pageBytes, snapshotBytes } = defaultLimits

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Task } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { full, repeat, rest, type Step, say, start } from '../support/scripts.ts'
+import { full, repeat, rest, type Step, say, start } from '../support/agents/scripts.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { loadPty, openTerminal, type TerminalOptions, type TestTerminal } from '../support/terminal.ts'
 import { until } from '../support/until.ts'
 

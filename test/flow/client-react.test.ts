@@ -5,9 +5,9 @@ import { Window } from 'happy-dom'
 import { createElement, StrictMode } from 'react'
 import type { Root } from 'react-dom/client'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { metric } from '../support/metrics.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { repeat, rest, say } from '../support/scripts.ts'
+import { repeat, rest, say } from '../support/agents/scripts.ts'
+import { metric } from '../support/platform/metrics.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 
 const page = new Window()

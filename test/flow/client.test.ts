@@ -1,11 +1,11 @@
 /** The client SDK against the real thing: whatever the network does, it ends with what is stored, and has heard what was logged. */
 import { createClient, type Json, type TaskEvent, type TaskHandle, textOf } from '@rivulet/client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { runClients } from '../support/client-runs.ts'
-import { ownHeldMemory } from '../support/own-memory.ts'
-import { type ApiProcess, type Platform, startPlatform } from '../support/platform.ts'
-import { repeat, rest, say } from '../support/scripts.ts'
+import { repeat, rest, say } from '../support/agents/scripts.ts'
+import { ownHeldMemory } from '../support/platform/own-memory.ts'
+import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
+import { runClients } from '../support/viewers/client-runs.ts'
 
 let platform: Platform
 

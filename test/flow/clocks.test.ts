@@ -4,10 +4,10 @@
  */
 import { openKeyring } from '@rivulet/api/keys'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { Client } from '../support/platform-client.ts'
-import { rest, say, scripted } from '../support/scripts.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { rest, say, scripted } from '../support/agents/scripts.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { Client } from '../support/platform/platform-client.ts'
 
 const minutes = 60_000
 const shifts = [
@@ -16,7 +16,7 @@ const shifts = [
 ] as const
 
 const clockOff = (ms: number) => ({
-  NODE_OPTIONS: `--import=${new URL('../support/shifted-clock.mjs', import.meta.url).href}`,
+  NODE_OPTIONS: `--import=${new URL('../support/platform/shifted-clock.mjs', import.meta.url).href}`,
   CLOCK_SHIFT_MS: String(ms),
 })
 

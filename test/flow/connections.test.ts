@@ -4,12 +4,12 @@
  */
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { collectingOptions, heldMemory } from '../support/collect-garbage.ts'
-import { metric } from '../support/metrics.ts'
-import { type ApiProcess, type Platform, startPlatform } from '../support/platform.ts'
-import { startProxy } from '../support/proxy.ts'
-import { rawRequest, sendRaw } from '../support/raw-http.ts'
+import { collectingOptions, heldMemory } from '../support/platform/collect-garbage.ts'
+import { metric } from '../support/platform/metrics.ts'
+import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
+import { startProxy } from '../support/viewers/proxy.ts'
+import { rawRequest, sendRaw } from '../support/viewers/raw-http.ts'
 
 const MiB = 1024 * 1024
 /** The largest files that the API serves without a key. */

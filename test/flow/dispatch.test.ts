@@ -2,13 +2,13 @@
 import { createTurnQueue } from '@rivulet/broker'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
-import { startOwnWorker } from '../support/own-worker.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { Accepted } from '../support/platform-client.ts'
-import { startProxy } from '../support/proxy.ts'
-import { rest, say, scripted } from '../support/scripts.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { rest, say, scripted } from '../support/agents/scripts.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { Accepted } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
+import { startProxy } from '../support/viewers/proxy.ts'
 
 let platform: Platform
 

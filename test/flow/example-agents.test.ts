@@ -1,11 +1,11 @@
 /** The agents that `npm start` brings along, driven from outside: what a viewer folds is what is stored, and it shows what each is an example of. */
 import { type Content, type Event, emptyState, messagesOf } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { startProcess } from '../support/platform-process.ts'
-import { faultsOf } from '../support/task-laws.ts'
-import { foldFrame, isLogged, type Viewer, watch } from '../support/viewer.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { startProcess } from '../support/platform/platform-process.ts'
+import { foldFrame, isLogged, type Viewer, watch } from '../support/viewers/viewer.ts'
 
 let platform: Platform
 

@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url'
 import type { Message } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
 import { startCommand } from '../readme/shell.ts'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { faultsOf } from '../support/task-laws.ts'
-import { watch } from '../support/viewer.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { watch } from '../support/viewers/viewer.ts'
 
 type Expectation = {
   /** Default: the name of the file. */

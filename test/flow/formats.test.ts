@@ -1,9 +1,9 @@
 /** The views of a whole task over HTTP: each is a stream that can be joined, cut and resumed like our own. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type FormatFrame, type ReadOptions, readFormat } from '../support/format-reader.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { ErrorAnswer } from '../support/platform-client.ts'
-import { done, full, repeat, rest, say, scripted } from '../support/scripts.ts'
+import { done, full, repeat, rest, say, scripted } from '../support/agents/scripts.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { ErrorAnswer } from '../support/platform/platform-client.ts'
+import { type FormatFrame, type ReadOptions, readFormat } from '../support/viewers/format-reader.ts'
 
 let platform: Platform
 

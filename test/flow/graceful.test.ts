@@ -1,13 +1,13 @@
 /** Replacing processes under load: an API sends its viewers to another, a worker finishes or releases its turns, and nothing is lost. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { metric } from '../support/metrics.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { type FaultyProxy, startProxy } from '../support/proxy.ts'
-import { repeat, rest, say, scripted } from '../support/scripts.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { metric } from '../support/platform/metrics.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
-import { type Viewer, watch } from '../support/viewer.ts'
+import { type FaultyProxy, startProxy } from '../support/viewers/proxy.ts'
+import { type Viewer, watch } from '../support/viewers/viewer.ts'
 
 const cleanly = { code: 0, signal: null }
 const talk = (words: number) => scripted([say(0, 'begin'), repeat(words, say(0, '.'), rest(50)), say(0, 'end')], { input: 'go' })

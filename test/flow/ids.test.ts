@@ -6,12 +6,12 @@ import { createServer, type Server } from 'node:http'
 import { createClient } from '@rivulet/client'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { startOwnWorker } from '../support/own-worker.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { Page, TaskDetail } from '../support/platform-client.ts'
-import { rest, say, scripted } from '../support/scripts.ts'
+import { rest, say, scripted } from '../support/agents/scripts.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { Page, TaskDetail } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
-import { watch } from '../support/viewer.ts'
+import { watch } from '../support/viewers/viewer.ts'
 
 let platform: Platform
 beforeAll(async () => {

@@ -1,8 +1,8 @@
 /** A worker that is killed with many turns: they go on elsewhere as soon as their leases have ended, among others, in no process of their own. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { repeat, rest, say, scripted } from '../support/scripts.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 
 const count = 40

@@ -1,10 +1,10 @@
 /** Every row of the table of limits, over the wire: the status, the code, and the one shape of an error. */
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { Accepted, Answer, ErrorAnswer } from '../support/platform-client.ts'
-import { modes, repeat, say, scripted, start } from '../support/scripts.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { modes, repeat, say, scripted, start } from '../support/agents/scripts.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { Accepted, Answer, ErrorAnswer } from '../support/platform/platform-client.ts'
 
 const KiB = 1024
 const MiB = 1024 * KiB

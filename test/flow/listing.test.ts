@@ -1,8 +1,8 @@
 /** Finding tasks and paging through them. No worker is needed: the agent is registered, and no worker runs it. */
 import type { Agent, Message, Task } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { ErrorAnswer, Page } from '../support/platform-client.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { ErrorAnswer, Page } from '../support/platform/platform-client.ts'
 
 let platform: Platform
 

@@ -4,11 +4,11 @@
  */
 import type { Claim, ClaimAnswer, Task } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { metric } from '../support/metrics.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { LogLine } from '../support/platform-process.ts'
+import { metric } from '../support/platform/metrics.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { LogLine } from '../support/platform/platform-process.ts'
 import { until } from '../support/until.ts'
-import { watch } from '../support/viewer.ts'
+import { watch } from '../support/viewers/viewer.ts'
 
 let platform: Platform
 

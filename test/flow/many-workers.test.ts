@@ -1,9 +1,9 @@
 /** Many tasks over several worker processes. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { modes, repeat, say, scripted, start } from '../support/scripts.ts'
-import { faultsOf } from '../support/task-laws.ts'
-import { untilNothingIsPending } from '../support/until-nothing-is-pending.ts'
+import { modes, repeat, say, scripted, start } from '../support/agents/scripts.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { untilNothingIsPending } from '../support/platform/until-nothing-is-pending.ts'
 
 let platform: Platform
 

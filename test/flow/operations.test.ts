@@ -6,14 +6,14 @@ import { type Claim, type ClaimAnswer, headLimits, type Task } from '@rivulet/pr
 import { newTraceparent, traceIdOf } from '@rivulet/runtime/trace'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
-import { type ModelServer, startModelServer } from '../support/model-server.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { Accepted, ErrorAnswer } from '../support/platform-client.ts'
-import type { LogLine } from '../support/platform-process.ts'
-import { startProxy } from '../support/proxy.ts'
-import { rawRequest, sendRaw } from '../support/raw-http.ts'
+import { type ModelServer, startModelServer } from '../support/platform/model-server.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { Accepted, ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { LogLine } from '../support/platform/platform-process.ts'
 import { until } from '../support/until.ts'
-import { watch } from '../support/viewer.ts'
+import { startProxy } from '../support/viewers/proxy.ts'
+import { rawRequest, sendRaw } from '../support/viewers/raw-http.ts'
+import { watch } from '../support/viewers/viewer.ts'
 
 /** What must not be in any log: text of people, keys and tokens. */
 const secrets = { input: 'text-of-a-person', key: 'rvk_of_a_caller', token: 'rvt_of_a_viewer', model: 'sk-of-the-model' }
@@ -31,7 +31,7 @@ beforeAll(async () => {
       LOG_LEVEL: 'trace',
       WORKER_METRICS_PORT: port,
       ...{ OPENAI_BASE_URL: model.url, OPENAI_API_KEY: secrets.model },
-      NODE_OPTIONS: `--import ${import.meta.resolve('../support/span-journal.mjs')}`,
+      NODE_OPTIONS: `--import ${import.meta.resolve('../support/platform/span-journal.mjs')}`,
     },
   })
   await ask('hello', { worker: 'played', agents: [{ name: 'played', description: '' }] })

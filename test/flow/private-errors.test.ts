@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url'
 import { createClient } from '@rivulet/client'
 import type { Message, Turn } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { secret } from '../support/failing-agents.ts'
+import { secret } from '../support/agents/failing-agents.ts'
 import { freePort } from '../support/free-port.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 
 const key = 'the-root-key-of-this-test'
@@ -18,7 +18,7 @@ let platform: Platform
 
 beforeAll(async () => {
   platform = await startPlatform({ workers: 0, env })
-  await platform.startWorker({ AGENT_FILES: fileURLToPath(new URL('../support/failing-agents.ts', import.meta.url)) })
+  await platform.startWorker({ AGENT_FILES: fileURLToPath(new URL('../support/agents/failing-agents.ts', import.meta.url)) })
 })
 afterAll(() => platform.close())
 

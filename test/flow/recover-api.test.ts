@@ -1,16 +1,16 @@
 /** APIs that die in the worst moment, and several that work side by side: what was committed is said once, what was accepted is run once. */
 import { defineAgent, delta } from '@rivulet/worker'
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { metric } from '../support/metrics.ts'
-import { startOwnWorker } from '../support/own-worker.ts'
-import { type ApiProcess, type Platform, startPlatform } from '../support/platform.ts'
-import type { Accepted } from '../support/platform-client.ts'
-import { type FaultyProxy, startProxy } from '../support/proxy.ts'
-import { rest, say, scripted } from '../support/scripts.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { rest, say, scripted } from '../support/agents/scripts.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { metric } from '../support/platform/metrics.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { Accepted } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
-import { watch } from '../support/viewer.ts'
+import { type FaultyProxy, startProxy } from '../support/viewers/proxy.ts'
+import { watch } from '../support/viewers/viewer.ts'
 
 let platform: Platform
 let redis: FaultyProxy

@@ -1,15 +1,15 @@
 /** Postgres unavailable, frozen and restarting: callers get 503, running turns continue, and no turn runs twice. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { metric } from '../support/metrics.ts'
-import { type ApiProcess, type Platform, startPlatform } from '../support/platform.ts'
-import type { Accepted, Client, ErrorAnswer } from '../support/platform-client.ts'
-import { type FaultyProxy, startProxy } from '../support/proxy.ts'
-import { repeat, rest, say, scripted } from '../support/scripts.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { metric } from '../support/platform/metrics.ts'
+import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { Accepted, Client, ErrorAnswer } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
-import { watch } from '../support/viewer.ts'
+import { type FaultyProxy, startProxy } from '../support/viewers/proxy.ts'
+import { watch } from '../support/viewers/viewer.ts'
 
 /** The only API, and so the only reconciler: no other process reaches Postgres. */
 let api: ApiProcess

@@ -4,15 +4,15 @@
  */
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { metric } from '../support/metrics.ts'
-import { startOwnWorker } from '../support/own-worker.ts'
-import { knobs, type Platform, startPlatform } from '../support/platform.ts'
-import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts'
-import { startProxy } from '../support/proxy.ts'
-import { repeat, rest, say, scripted } from '../support/scripts.ts'
+import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
+import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { metric } from '../support/platform/metrics.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { knobs, type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
-import { type Viewer, watch } from '../support/viewer.ts'
+import { startProxy } from '../support/viewers/proxy.ts'
+import { type Viewer, watch } from '../support/viewers/viewer.ts'
 
 const words = '.'.repeat(80)
 const talk = scripted([say(0, 'begin'), repeat(80, say(0, '.'), rest(50)), say(0, 'end')], { input: 'go' })

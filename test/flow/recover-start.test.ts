@@ -1,11 +1,11 @@
 /** Processes start in any order: each waits for the others, without a restart. */
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { ErrorAnswer } from '../support/platform-client.ts'
-import { type FaultyProxy, startProxy } from '../support/proxy.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { ErrorAnswer } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
+import { type FaultyProxy, startProxy } from '../support/viewers/proxy.ts'
 
 let platform: Platform
 let redis: FaultyProxy

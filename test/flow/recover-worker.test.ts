@@ -1,13 +1,13 @@
 /** Workers that die, freeze and wake: another worker takes over, and late writes are rejected. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { metric } from '../support/metrics.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { PlatformProcess } from '../support/platform-process.ts'
-import { repeat, rest, say, scripted } from '../support/scripts.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { metric } from '../support/platform/metrics.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { PlatformProcess } from '../support/platform/platform-process.ts'
 import { until } from '../support/until.ts'
-import { watch } from '../support/viewer.ts'
+import { watch } from '../support/viewers/viewer.ts'
 
 const talk = (words: number) => scripted([say(0, 'begin'), repeat(words, say(0, '.'), rest(50)), say(0, 'end')], { input: 'go' })
 

@@ -1,11 +1,11 @@
 /** A Redis that is nearly full, and one that may evict: new work is refused before anything is lost, and no process starts on the wrong one. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
+import { type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
 import { freePort } from '../support/free-port.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { ErrorAnswer } from '../support/platform-client.ts'
-import { startProcess } from '../support/platform-process.ts'
-import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts'
-import { repeat, rest, say, scripted } from '../support/scripts.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { ErrorAnswer } from '../support/platform/platform-client.ts'
+import { startProcess } from '../support/platform/platform-process.ts'
 import { until } from '../support/until.ts'
 
 let redis: PrivateRedis

@@ -2,15 +2,15 @@
 import { emptyState, messagesOf, type TaskState } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { metric } from '../support/metrics.ts'
-import { startOwnWorker } from '../support/own-worker.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { PlatformProcess } from '../support/platform-process.ts'
-import { fail, rest, type Step, say, scripted } from '../support/scripts.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { fail, rest, type Step, say, scripted } from '../support/agents/scripts.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { metric } from '../support/platform/metrics.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { PlatformProcess } from '../support/platform/platform-process.ts'
 import { until } from '../support/until.ts'
-import { foldFrame, type Viewer, watch } from '../support/viewer.ts'
+import { foldFrame, type Viewer, watch } from '../support/viewers/viewer.ts'
 
 const exit: Step = { exit: 1 }
 

@@ -4,9 +4,9 @@ import type { Message } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
 import { inTurn, type RunnerLike, streamThroughTurn, tellTurn } from '@rivulet/worker/openai-agents'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startOwnWorker } from '../support/own-worker.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
 
 let platform: Platform
 

@@ -8,14 +8,14 @@ import { fileURLToPath } from 'node:url'
 import type { Event } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { metric } from '../support/metrics.ts'
-import { startOwnWorker } from '../support/own-worker.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { PlatformProcess } from '../support/platform-process.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { metric } from '../support/platform/metrics.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { PlatformProcess } from '../support/platform/platform-process.ts'
 import { until } from '../support/until.ts'
-import { watch } from '../support/viewer.ts'
+import { watch } from '../support/viewers/viewer.ts'
 
 let platform: Platform
 
@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-const agentFile = fileURLToPath(new URL('../support/step-agents.ts', import.meta.url))
+const agentFile = fileURLToPath(new URL('../support/agents/step-agents.ts', import.meta.url))
 
 describe('a worker process', () => {
   beforeAll(async () => {

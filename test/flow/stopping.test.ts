@@ -2,12 +2,12 @@
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { shapeFaults } from '../support/error-shape.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { rawRequest } from '../support/raw-http.ts'
-import { repeat, rest, say, scripted, start } from '../support/scripts.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { repeat, rest, say, scripted, start } from '../support/agents/scripts.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { shapeFaults } from '../support/texts/error-shape.ts'
 import { until } from '../support/until.ts'
+import { rawRequest } from '../support/viewers/raw-http.ts'
 
 const leaseMs = 5_000
 const keptOpen = { connection: '' }

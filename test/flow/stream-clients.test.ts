@@ -5,12 +5,12 @@ import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { type Chopping, startChoppingProxy } from '../support/chopping-proxy.ts'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { repeat, rest, say, scripted } from '../support/scripts.ts'
-import { watch } from '../support/viewer.ts'
-import { openConnection } from '../support/viewer-connection.ts'
+import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { type Chopping, startChoppingProxy } from '../support/viewers/chopping-proxy.ts'
+import { watch } from '../support/viewers/viewer.ts'
+import { openConnection } from '../support/viewers/viewer-connection.ts'
 
 let platform: Platform
 

@@ -1,11 +1,11 @@
 /** The judge of viewers is worth something only if it goes red: an honest journal has no fault, and every way to spoil it is found. */
 import type { Cursor, Event, EventOf, Message } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
-import { faultsIn, foldJournal } from '../support/judge.ts'
-import { seededRandom } from '../support/scripts.ts'
-import { createTaskWorld } from '../support/task-world.ts'
-import { isLogged, type Journal } from '../support/viewer.ts'
-import { type Frame, newConnection } from '../support/viewer-connection.ts'
+import { seededRandom } from '../support/agents/scripts.ts'
+import { faultsIn, foldJournal } from '../support/judge/judge.ts'
+import { createTaskWorld } from '../support/judge/task-world.ts'
+import { isLogged, type Journal } from '../support/viewers/viewer.ts'
+import { type Frame, newConnection } from '../support/viewers/viewer-connection.ts'
 
 type Spoil = (journal: Journal, random: () => number) => void
 

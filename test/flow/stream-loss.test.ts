@@ -1,13 +1,13 @@
 /** Redis loses data, contains garbage or is unavailable while viewers watch: they receive snapshots, and none of them ends with a wrong text. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { ErrorAnswer } from '../support/platform-client.ts'
-import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts'
-import { repeat, rest, say, scripted, seededRandom } from '../support/scripts.ts'
+import { repeat, rest, say, scripted, seededRandom } from '../support/agents/scripts.ts'
+import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { ErrorAnswer } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
-import { isLogged, resumeAtEvery, textsOf, type Viewer, watch } from '../support/viewer.ts'
-import type { Frame } from '../support/viewer-connection.ts'
+import { isLogged, resumeAtEvery, textsOf, type Viewer, watch } from '../support/viewers/viewer.ts'
+import type { Frame } from '../support/viewers/viewer-connection.ts'
 
 let redis: PrivateRedis
 let platform: Platform
@@ -121,6 +121,29 @@ describe('foreign entries in a log', () => {
 })
 
 describe('a Redis that forgets everything', () => {
+  test('when a task has ended: the last cursor still gets 204, each time and at each API, and any other one a snapshot', async () => {
+    const { task } = await platform.client.createTask(scripted([say(0, 'word')], { input: 'go' }))
+    const viewer = watch(task.id, { urls: platform.urls })
+    await viewer.ended
+    const last = viewer.cursor() ?? expect.fail('It heard nothing')
+    await until('its end is noted', async () => (await platform.client.get(`/v1/tasks/${task.id}/events?after=${last}`)).status === 204)
+    await redis.client.flushall()
+    for (const url of [...platform.urls, ...platform.urls]) {
+      await until('it knows the end', () => isOver(url, last))
+      const before = watch(task.id, { urls: [url], after: '2-1' })
+      await before.ended
+      expect(before.frames()[0]?.data).toMatchObject({ type: 'snapshot', reason: 'gap' })
+      expect(before.text()).toBe('word')
+      expect(await isOver(url, before.cursor() ?? '0-0')).toBe(true)
+    }
+
+    async function isOver(url: string, cursor: string): Promise<boolean> {
+      const response = await fetch(`${url}/v1/tasks/${task.id}/events?after=${cursor}`)
+      await response.body?.cancel()
+      return response.status === 204
+    }
+  })
+
   test.each([1, 2, 3])('in the middle of streams: all end right, and no viewer misses an event silently (%i)', async seed => {
     const random = seededRandom(seed)
     const tasks = await Promise.all(

@@ -1,10 +1,10 @@
 /** Many viewers of many tasks, over two APIs and two workers: whatever happens to their connections, each ends with what is stored. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { done, extend, fail, full, modes, repeat, rest, type Step, say, scripted, seededRandom, start } from '../support/scripts.ts'
+import { done, extend, fail, full, modes, repeat, rest, type Step, say, scripted, seededRandom, start } from '../support/agents/scripts.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
-import { isLogged, type Viewer, watch } from '../support/viewer.ts'
+import { isLogged, type Viewer, watch } from '../support/viewers/viewer.ts'
 
 let platform: Platform
 

@@ -2,11 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messagesOf } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { fail, repeat, rest, say, scripted } from '../support/scripts.ts'
+import { fail, repeat, rest, say, scripted } from '../support/agents/scripts.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
-import { isLogged, type Viewer, watch } from '../support/viewer.ts'
+import { isLogged, type Viewer, watch } from '../support/viewers/viewer.ts'
 
 const retentionMs = 600
 

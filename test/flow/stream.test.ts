@@ -1,14 +1,15 @@
 /** What a viewer receives of a task: from which event to which, and in which frames. */
+import { createClient } from '@rivulet/client'
 import type { Event } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { ErrorAnswer } from '../support/platform-client.ts'
-import { done, extend, fail, full, repeat, rest, say, scripted, start } from '../support/scripts.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { done, extend, fail, full, repeat, rest, say, scripted, start } from '../support/agents/scripts.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { ErrorAnswer } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
-import { isLogged, type Viewer, watch } from '../support/viewer.ts'
-import { type Frame, openConnection } from '../support/viewer-connection.ts'
+import { isLogged, type Viewer, watch } from '../support/viewers/viewer.ts'
+import { type Frame, openConnection } from '../support/viewers/viewer-connection.ts'
 
 let platform: Platform
 
@@ -214,6 +215,26 @@ describe('a request', () => {
     for (const api of platform.apis) {
       expect((await platform.clientOf(api).get(`/v1/tasks/${task.id}/events`)).status).toBe(404)
     }
+  })
+
+  test('that follows a task ends with `deleted` when the task is removed, at both APIs', async () => {
+    const { task } = await ended([say(0, 'x')])
+    const viewers = platform.urls.map(url => watch(task.id, { urls: [url], query: '?follow=true' }))
+    await Promise.all(viewers.map(viewer => viewer.until('it is up to date', ({ frames }) => frames().at(-1)?.data.type === 'caught_up')))
+    expect((await platform.client.remove(task.id)).status).toBe(204)
+    for (const viewer of viewers) {
+      await viewer.ended
+      expect(viewer.frames().at(-1)).toEqual({ id: viewer.cursor(), data: { type: 'deleted', task: task.id } })
+    }
+  })
+
+  test('of the client that follows a task fails with `task_not_found` when the task is removed', async () => {
+    const { task } = await ended([say(0, 'x')])
+    const following = (async () => {
+      const view = createClient({ url: platform.url }).tasks.get(task.id).events({ follow: true })
+      for await (const event of view) if (event.type === 'caught_up') expect((await platform.client.remove(task.id)).status).toBe(204)
+    })()
+    await expect(following).rejects.toMatchObject({ code: 'task_not_found', message: 'The task was deleted' })
   })
 
   test('that does not take an event stream is answered 406', async () => {

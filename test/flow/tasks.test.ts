@@ -1,10 +1,10 @@
 /** Tasks as a caller sees them: accepted once, continued, interrupted, canceled, removed. */
 import { type Message, taskSchema, turnSchema } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import type { Accepted, ErrorAnswer } from '../support/platform-client.ts'
-import { rest, say, scripted } from '../support/scripts.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { rest, say, scripted } from '../support/agents/scripts.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { Accepted, ErrorAnswer } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 
 let platform: Platform

@@ -31,9 +31,9 @@ import {
 } from '@rivulet/worker'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startOwnWorker } from '../support/own-worker.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
 
 let platform: Platform
 /** What each task says, by the number in its parameters. */

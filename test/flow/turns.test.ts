@@ -1,8 +1,8 @@
 /** How turns of a task follow each other, are tried again, and run out of time. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { extend, fail, modes, repeat, rest, say, scripted, start } from '../support/scripts.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { extend, fail, modes, repeat, rest, say, scripted, start } from '../support/agents/scripts.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
 
 let platform: Platform
 

@@ -2,9 +2,9 @@
 import { data, delta, done, text, toolRequest, type Update } from '@rivulet/protocol'
 import { type AgentHandler, type AutoSent, defineAgent, type Message } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startOwnWorker } from '../support/own-worker.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { faultsOf } from '../support/task-laws.ts'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 
 let platform: Platform

@@ -3,7 +3,7 @@ import * as protocol from '@rivulet/protocol'
 import { type ErrorRow, errorTable } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import { allVariables } from '../../scripts/variables-table.ts'
-import { badInputs } from '../support/bad-inputs.ts'
+import { badInputs } from '../support/texts/bad-inputs.ts'
 import { rowsUnder } from './markdown-table.ts'
 import { filesUnder, readText } from './repository.ts'
 

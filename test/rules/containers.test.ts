@@ -9,8 +9,8 @@ import { Ajv } from 'ajv'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { allVariables } from '../../scripts/variables-table.ts'
-import { readComposeFile, readEnvFile } from '../support/compose-file.ts'
-import { parseDockerfile, parseDockerignore } from '../support/dockerfile.ts'
+import { readComposeFile, readEnvFile } from '../support/texts/compose-file.ts'
+import { parseDockerfile, parseDockerignore } from '../support/texts/dockerfile.ts'
 import { exists, filesUnder, readText, workspaceFolders } from './repository.ts'
 
 const text = readText('docker-compose.yml')

@@ -12,8 +12,8 @@ import {
 } from 'ai'
 import { createParser } from 'eventsource-parser'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { done, extend, fail, full, repeat, rest, type Step, say, scripted, start } from '../support/scripts.ts'
+import { done, extend, fail, full, repeat, rest, type Step, say, scripted, start } from '../support/agents/scripts.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 
 let platform: Platform

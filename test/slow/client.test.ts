@@ -1,8 +1,8 @@
 /** What `test/flow/client.test.ts` proves with a few dozen runs, with hundreds, and that they leave nothing behind in the client. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { runClients } from '../support/client-runs.ts'
-import { ownHeldMemory } from '../support/own-memory.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
+import { ownHeldMemory } from '../support/platform/own-memory.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { runClients } from '../support/viewers/client-runs.ts'
 
 const runs = 500
 const minutes = 60_000

@@ -1,13 +1,13 @@
 /** Ten thousand requests, log entries and pushes at random, the same for the same seed: `RIVULET_FUZZ_SEED` sends others. */
 import { createClient } from '@rivulet/client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
 import { holdingsOf, measuredOptions, untilNoMoreIsHeld } from '../support/fuzz/holdings.ts'
 import { fuzzHttp } from '../support/fuzz/http.ts'
 import { fuzzLogs } from '../support/fuzz/log.ts'
 import { faultsInLines } from '../support/fuzz/log-lines.ts'
 import { fuzzSeed } from '../support/fuzz/seed.ts'
-import { type ApiProcess, type Platform, startPlatform } from '../support/platform.ts'
-import { repeat, rest, say, scripted } from '../support/scripts.ts'
+import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
 
 const keys = { client: 'the-root-key-of-this-test', worker: 'the-worker-key-of-this-test' }
 const env = { RIVULET_KEY: keys.client, RIVULET_WORKER_KEY: keys.worker, LOG_LEVEL: 'trace', ...measuredOptions }

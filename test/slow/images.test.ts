@@ -14,10 +14,10 @@ import { fileURLToPath } from 'node:url'
 import { createClient } from '@rivulet/client'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { type ComposeFile, environmentOf, readComposeFile, readEnvFile } from '../support/compose-file.ts'
-import { parseDockerfile, parseDockerignore, type Stage } from '../support/dockerfile.ts'
+import { runPsqlFile } from '../support/engines/psql-file.ts'
 import { freePort } from '../support/free-port.ts'
-import { runPsqlFile } from '../support/psql-file.ts'
+import { type ComposeFile, environmentOf, readComposeFile, readEnvFile } from '../support/texts/compose-file.ts'
+import { parseDockerfile, parseDockerignore, type Stage } from '../support/texts/dockerfile.ts'
 import { until } from '../support/until.ts'
 
 const checkout = fileURLToPath(new URL('../../', import.meta.url))

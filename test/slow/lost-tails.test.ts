@@ -3,11 +3,11 @@
  * none of them ends with a wrong word. Only a server from PATH keeps such a file.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
-import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts'
-import { fail, repeat, rest, type Step, say, seededRandom } from '../support/scripts.ts'
-import { isLogged, resumeAtEvery, textsOf, type Viewer, watch } from '../support/viewer.ts'
+import { fail, repeat, rest, type Step, say, seededRandom } from '../support/agents/scripts.ts'
+import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { isLogged, resumeAtEvery, textsOf, type Viewer, watch } from '../support/viewers/viewer.ts'
 
 const seeds = Array.from({ length: 50 }, (_, i) => i + 1)
 const because = hasNativeRedis ? '' : ' (skipped: there is no redis-server or valkey-server on PATH)'

@@ -4,14 +4,14 @@
  */
 import { defineAgent, delta } from '@rivulet/worker'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { collectingOptions, heldMemory } from '../support/collect-garbage.ts'
-import { faultsOfViewers } from '../support/judge-viewers.ts'
-import { metric } from '../support/metrics.ts'
-import { openFileLimit } from '../support/open-files.ts'
-import { startOwnWorker } from '../support/own-worker.ts'
-import { type Platform, startPlatform } from '../support/platform.ts'
+import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
+import { collectingOptions, heldMemory } from '../support/platform/collect-garbage.ts'
+import { metric } from '../support/platform/metrics.ts'
+import { openFileLimit } from '../support/platform/open-files.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
-import { type Viewer, watch } from '../support/viewer.ts'
+import { type Viewer, watch } from '../support/viewers/viewer.ts'
 
 const taskCount = 250
 const viewerCount = 5_000

@@ -73,7 +73,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const deaths = createTurnDeaths({ db, ending, metrics, logger })
   const pushed = connectRedis('subscriber', { url: config.redisUrl, onError })
   const onFeedError = (error: unknown) => logger.warn({ err: error }, 'could not read a feed')
-  const subscribe = (handlers: Pick<Parameters<typeof createLogSubscriber>[0], 'onPush' | 'onReset'>) =>
+  const subscribe = (handlers: Pick<Parameters<typeof createLogSubscriber>[0], 'onPush' | 'onRemoved' | 'onReset'>) =>
     createLogSubscriber({ redis: pushed, keys: redisKeys, ...handlers })
   const onSnapshots = (sent: SentSnapshots) => logger[sent.reason === 'join' ? 'debug' : 'info'](sent, 'sent a snapshot to viewers')
   const hub = createHub({

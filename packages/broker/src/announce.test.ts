@@ -1,7 +1,7 @@
 /** The server's announcements, against a real Redis: written once, in order, and never into the turn of another worker. */
 import { describe, expect, test } from 'vitest'
-import { finished, newTask, notes, openLogs, queued, started } from '../../../test/support/logs.ts'
-import { createLogAnnouncer } from './event-log.ts'
+import { finished, newTask, note, notes, openLogs, queued, started } from '../../../test/support/platform/logs.ts'
+import { createLogAnnouncer, createLogSubscriber } from './event-log.ts'
 
 describe('an announcement', () => {
   test('is written once, however many processes announce it at the same time', async () => {
@@ -35,6 +35,14 @@ describe('an announcement', () => {
     const task = newTask()
     expect(await logs.announcer.announce({ task, entries: [finished(task)] })).toEqual({ answer: 'missing', cursor: '0-0' })
     expect(await logs.redis.exists(logs.keys.stream(task), logs.keys.state(task))).toBe(0)
+  })
+
+  test('about a turn whose end is in the log writes nothing', async () => {
+    const logs = openLogs()
+    const task = newTask()
+    await logs.announcer.announce({ task, epoch: 2, running: false, entries: [finished(task)] })
+    const closing = { key: 'closed:1:1:0', event: note(task) }
+    expect(await logs.announcer.announce({ task, entries: [queued(task), closing] })).toEqual({ answer: 'ok', cursor: '2-1' })
   })
 
   test('under an older epoch is fenced and writes nothing', async () => {
@@ -134,8 +142,8 @@ describe('retention', () => {
     const later = Date.now() + 2
     await expect.poll(() => Date.now()).toBeGreaterThan(later)
     const impatient = createLogAnnouncer({ ...logs, retentionMs: 1 })
-    await impatient.announce({ task, epoch: 3, running: true, entries: [queued(task, 2), started(task, 3, 2)] })
-    // The second turn was queued before the end of the first one, so that is announced again.
+    await impatient.announce({ task, epoch: 3, running: true, entries: [started(task, 3, 2)] })
+    // The second turn was queued before the end of the first one and still waits, so that is announced again.
     expect(
       (await logs.reader.read(task, '0-0', 10)).map(({ cursor, json }) => [cursor, JSON.parse(json).type, JSON.parse(json).turn]),
     ).toEqual([
@@ -168,12 +176,16 @@ describe('retention', () => {
     expect(await logs.ids(task)).toEqual(['2-1', '2-2', '3-1'])
   })
 
-  test('a removed log is missing', async () => {
+  test('a removed log is missing, and its subscribers learn that the task is gone', async () => {
     const logs = openLogs()
     const task = newTask()
+    const removed: string[] = []
+    const handlers = { onPush: () => {}, onReset: () => {}, onRemoved: (gone: string) => removed.push(gone) }
+    await createLogSubscriber({ redis: logs.connect(), keys: logs.keys, ...handlers }).follow(task)
     await logs.announcer.announce({ task, epoch: 1, running: false, entries: [queued(task)] })
     await logs.announcer.remove(task)
     expect(await logs.reader.state(task)).toBeNull()
     expect(await logs.reader.read(task, '0-0', 10)).toEqual([])
+    await expect.poll(() => removed).toEqual([task])
   })
 })

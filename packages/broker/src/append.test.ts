@@ -1,6 +1,6 @@
 /** Every outcome of the append script, against a real Redis. */
 import { describe, expect, test } from 'vitest'
-import { newTask, notes, openLogs, queued, started } from '../../../test/support/logs.ts'
+import { newTask, notes, openLogs, queued, started } from '../../../test/support/platform/logs.ts'
 
 type Logs = ReturnType<typeof openLogs>
 

@@ -2,7 +2,7 @@
 import { type Event, formatCursor } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { finished, newTask, note, openLogs, queued, started } from '../../../test/support/logs.ts'
+import { finished, newTask, note, openLogs, queued, started } from '../../../test/support/platform/logs.ts'
 import { createLogSubscriber, encodeEvent, type Push, parsePush } from './event-log.ts'
 
 const task = newTask()
@@ -81,6 +81,7 @@ describe('a subscriber', () => {
       redis: logs.connect(),
       keys: logs.keys,
       onPush: push => received.push(push),
+      onRemoved: () => {},
       onReset: () => {},
     })
     await subscriber.follow(followed)
@@ -107,6 +108,7 @@ describe('a subscriber', () => {
       redis: connection,
       keys: logs.keys,
       onPush: push => received.push(push),
+      onRemoved: () => {},
       onReset: () => (resets += 1),
     })
     await subscriber.follow(id)

@@ -21,10 +21,17 @@ export type EncodedEvent = { index: number | null; json: string }
 
 export type Announcement = {
   task: string
-  /** Raises the log to this epoch, and opens a missing log. Without it, entries are appended under the log's current epoch. */
+  /** Raises the log to this epoch. Without it, entries are appended under the log's current epoch. */
   epoch?: number
+  /**
+   * Whether the epoch also opens a log that is absent or stale. Not for an epoch that may have had a log before, because a cursor of that log would
+   * then be given to another entry. Default true.
+   */
+  opens?: boolean
   /** A log opened by this call holds the task's whole history. Default false. */
   whole?: boolean
+  /** A log opened by this call leaves the turns before this one to Postgres: they have ended, and nothing is written about them. */
+  first?: number
   /** Whether a turn is running afterwards. Without it, that does not change. */
   running?: boolean
   /** An entry whose key the log already has is not written again. */
@@ -48,6 +55,9 @@ export type LogState = {
   /** The log may lack entries before this cursor, because it was restarted here. */
   begin?: Cursor
 }
+
+/** What subscribers of a log receive when its task was removed. */
+const removedMessage = 'removed'
 
 export type LogWriter = ReturnType<typeof createLogWriter>
 export type LogAnnouncer = ReturnType<typeof createLogAnnouncer>
@@ -93,15 +103,17 @@ export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: RedisC
   const script = createScript(redis, 'announce')
   return { announce, remove, ping, tellWorker: (worker: string, turn: string) => tellWorker(redis, keys, worker, turn) }
 
-  async function announce({ task, epoch, whole, running, entries }: Announcement): Promise<{ answer: AnnounceAnswer; cursor: Cursor }> {
+  async function announce(announcement: Announcement): Promise<{ answer: AnnounceAnswer; cursor: Cursor }> {
+    const { task, epoch, opens = true, whole, first, running, entries } = announcement
     const closed = running === undefined ? '' : running ? '0' : '1'
+    const open = !opens ? '0' : whole ? 'whole' : '1'
     const args = entries.flatMap(({ key, event }) => {
       const { index, json } = encodeEvent(event)
       return [key, index ?? '', json]
     })
     const [answer, cursor] = (await script.run(
       [keys.stream(task), keys.state(task)],
-      [keys.channel(task), epoch ?? '', whole ? '1' : '0', closed, retentionMs, ...args],
+      [keys.channel(task), epoch ?? '', open, first ?? '', closed, retentionMs, ...args],
     )) as [AnnounceAnswer, string]
     return { answer, cursor: parseCursor(cursor) ?? origin }
   }
@@ -111,9 +123,10 @@ export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: RedisC
     await redis.ping()
   }
 
-  /** Only for a task that was removed, because a removed log no longer has its fence. */
+  /** Only for a task that was removed, because a removed log no longer has its fence. Subscribers learn that the task is gone. */
   async function remove(task: string): Promise<void> {
     await redis.del(keys.stream(task), keys.state(task))
+    await redis.publish(keys.channel(task), removedMessage)
   }
 }
 
@@ -148,17 +161,21 @@ export function createLogSubscriber({
   redis,
   keys,
   onPush,
+  onRemoved,
   onReset,
 }: {
   redis: RedisConnection
   keys: Keys
   onPush: (push: Push) => void
+  onRemoved: (task: string) => void
   onReset: () => void
 }) {
   const followed = new Set<string>()
   let hasConnected = redis.status === 'ready'
   redis.on('message', (channel: string, message: string) => {
-    const push = parsePush(keys.taskOfChannel(channel), message)
+    const task = keys.taskOfChannel(channel)
+    if (message === removedMessage) return onRemoved(task)
+    const push = parsePush(task, message)
     if (push) onPush(push)
   })
   redis.on('ready', () => {

@@ -3,8 +3,8 @@
  * may lack entries.
  */
 import { describe, expect, test, vi } from 'vitest'
-import { finished, newTask, notes, openLogs, queued, started } from '../../../test/support/logs.ts'
-import { hasNativeRedis, startRedisOfTest } from '../../../test/support/private-redis.ts'
+import { hasNativeRedis, startRedisOfTest } from '../../../test/support/engines/private-redis.ts'
+import { finished, newTask, notes, openLogs, queued, started } from '../../../test/support/platform/logs.ts'
 
 describe.skipIf(!hasNativeRedis)(
   `a Redis that restarts${hasNativeRedis ? '' : ' (skipped: no redis-server or valkey-server on PATH)'}`,
@@ -37,19 +37,37 @@ describe.skipIf(!hasNativeRedis)(
       expect(await logs.ids(task)).toEqual(['1-1', '2-1', '2-2', '3-1', '3-2', '3-3', '3-4'])
     })
 
-    test('a claim that is repeated after the restart returns the same outcome', async () => {
+    test('a claim that is repeated after the restart returns gap, because its epoch may have lost entries', async () => {
       const redis = await startRedisOfTest()
       const { logs, task } = await runningTurn(redis.url)
       await redis.kill()
       await redis.restart()
       expect(await logs.announcer.announce({ task, epoch: 2, running: true, entries: [queued(task), started(task, 2)] })).toEqual({
-        answer: 'ok',
+        answer: 'gap',
         cursor: '2-1',
       })
       expect(await logs.ids(task)).toEqual(['1-1', '2-1'])
       // The log is still stale: entries after 2-1 may be lost.
       expect(await logs.reader.state(task)).toMatchObject({ cursor: '2-1', isStale: true })
       expect(await logs.writer.append([notes(task, 2, 1, 'a')])).toEqual(['gap'])
+    })
+
+    test('a log is opened anew only by a call that may open it, and leaves the turns before the first that it tells to Postgres', async () => {
+      const redis = await startRedisOfTest()
+      const { logs, task } = await runningTurn(redis.url)
+      await redis.kill()
+      await redis.restart()
+      const claim = { task, epoch: 4, running: true, entries: [queued(task, 2), started(task, 4, 2)] }
+      expect((await logs.announcer.announce({ ...claim, opens: false })).answer).toBe('gap')
+      expect((await logs.announcer.announce({ ...claim, first: 2 })).answer).toBe('ok')
+      // Turn 1 is left to Postgres: a process that announces it late writes nothing.
+      const late = { task, running: false, entries: [queued(task), finished(task)] }
+      expect(await logs.announcer.announce(late)).toEqual({ answer: 'ok', cursor: '4-2' })
+      await logs.announcer.announce({ task, running: false, entries: [finished(task, 2)] })
+      // The turn that ran before the restart does not keep the log open.
+      expect(await logs.redis.pttl(logs.keys.state(task))).toBeGreaterThan(0)
+      await redis.client.flushall()
+      expect((await logs.announcer.announce({ ...claim, epoch: 6, opens: false })).answer).toBe('missing')
     })
 
     test('a cursor that was lost is never given to another entry', async () => {

@@ -1,7 +1,7 @@
 /** The queue of turns, on a real Redis. */
 import type { Redis } from 'ioredis'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { newTask, openLogs } from '../../../test/support/logs.ts'
+import { newTask, openLogs } from '../../../test/support/platform/logs.ts'
 import { createTurnConsumer, createTurnQueue, type Dispatch } from './turn-queue.ts'
 
 test('[input 50] a turn reaches a consumer of its agent, once for each dispatch', async () => {

@@ -4,7 +4,7 @@
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Bench, type BenchOptions, startBench } from '../bench.ts'
-import { violationsIn } from '../checker.ts'
+import { violationsIn } from '../checker/checker.ts'
 import { mutations } from '../mutations.ts'
 
 test('with every rule in place, no promise is broken', { timeout: 180_000 }, async () => {

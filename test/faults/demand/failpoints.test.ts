@@ -4,7 +4,7 @@
  */
 import { type Failpoint, failpoints } from '@rivulet/runtime/failpoint'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createClient } from '../../support/platform-client.ts'
+import { createClient } from '../../support/platform/platform-client.ts'
 import { type Bench, startBench } from '../bench.ts'
 import { type Disturbance, tellThrough } from '../crash-point.ts'
 

@@ -5,9 +5,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { hasNativeRedis } from '../../support/private-redis.ts'
+import { hasNativeRedis } from '../../support/engines/private-redis.ts'
 import { type Bench, startBench } from '../bench.ts'
-import { addFigures, describeFigures, type Figures } from '../figures.ts'
+import { addFigures, describeFigures, type Figures } from '../checker/figures.ts'
 import { type MixedRun, runMixed } from '../mixed-run.ts'
 import { readSettings } from '../settings.ts'
 

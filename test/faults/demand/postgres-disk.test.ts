@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { migrate } from '@rivulet/api/migrate'
 import pg from 'pg'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { startPlatform } from '../../support/platform.ts'
-import type { Accepted, ErrorAnswer } from '../../support/platform-client.ts'
+import { startPlatform } from '../../support/platform/platform.ts'
+import type { Accepted, ErrorAnswer } from '../../support/platform/platform-client.ts'
 import { until } from '../../support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'rivulet-disk-'))

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import type { Turn } from '@rivulet/protocol'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { hasNativeRedis, startPrivateRedis } from '../../support/private-redis.ts'
+import { hasNativeRedis, startPrivateRedis } from '../../support/engines/private-redis.ts'
 import { until } from '../../support/until.ts'
 import { type Bench, startBench } from '../bench.ts'
-import { violationsIn } from '../checker.ts'
-import { hasHeard, type Story } from '../story.ts'
+import { violationsIn } from '../checker/checker.ts'
+import { hasHeard, type Story } from '../checker/story.ts'
 
 const talk = (label: string): Story => ({ label, turn: 1, words: 60, restMs: 60 })
 

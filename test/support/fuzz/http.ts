@@ -3,8 +3,8 @@
  * Faults come back as sentences, each with the request that made it.
  */
 import { createClient, type RivuletClient } from '@rivulet/client'
-import { shapeFaults } from '../error-shape.ts'
-import { type RawAnswer, sendRaw } from '../raw-http.ts'
+import { shapeFaults } from '../texts/error-shape.ts'
+import { type RawAnswer, sendRaw } from '../viewers/raw-http.ts'
 import { type FuzzedRequest, type Keys, type OpenApi, placeholders, requestsTo } from './requests.ts'
 import { sampled } from './seed.ts'
 import { marker } from './spoiling.ts'

@@ -1,5 +1,5 @@
 /** What is wrong with what an API process wrote while it was sent rubbish: a crash, an error of ours, or the rubbish itself. */
-import type { LogLine } from '../platform-process.ts'
+import type { LogLine } from '../platform/platform-process.ts'
 import { marker } from './spoiling.ts'
 
 const error = 50

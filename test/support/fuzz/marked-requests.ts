@@ -1,6 +1,6 @@
 /** To every route, a request for each place that a caller can write to, with a text in it that must not come back: path, query, headers, every field. */
 import fc from 'fast-check'
-import { rawRequest } from '../raw-http.ts'
+import { rawRequest } from '../viewers/raw-http.ts'
 import { type FuzzedRequest, type Keys, type OpenApi, type Operation, placeholders, words } from './requests.ts'
 import { valuesOf } from './schema-values.ts'
 import { marker, placesIn } from './spoiling.ts'

@@ -1,7 +1,7 @@
 /** Whose key a text is, against a real database. */
 import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { createTestDatabase } from '../../../../test/support/database.ts'
+import { createTestDatabase } from '../../../../test/support/engines/database.ts'
 import { openDatabase } from '../store/connection/database.ts'
 import { believedMs, createKeyCheck } from './key-check.ts'
 import { openKeyring } from './keyring.ts'

@@ -1,6 +1,16 @@
 /** Reads the log of a task from Redis, in pages, and folds it. */
 import type { LogEntry, LogReader } from '@rivulet/broker'
-import { applyOrSkip, type Cursor, type Event, emptyState, formatCursor, parseEvent, RivuletError, type TaskState } from '@rivulet/protocol'
+import {
+  applyOrSkip,
+  type Cursor,
+  type Event,
+  emptyState,
+  formatCursor,
+  origin,
+  parseEvent,
+  RivuletError,
+  type TaskState,
+} from '@rivulet/protocol'
 
 /** Of the log, in memory at a time while it is folded. */
 const pageBytes = 1024 * 1024
@@ -27,6 +37,11 @@ export async function* readLog(log: LogReader, task: string, from: Cursor, to?: 
 export function nextCount(page: readonly LogEntry[], bytes: number): number {
   const read = page.reduce((sum, { json }) => sum + json.length, 1)
   return Math.min(1_000, Math.max(10, Math.floor((page.length * bytes) / read)))
+}
+
+/** Whether a reader with this cursor has heard nothing of any log: it joined before the log of a new task was opened, or begins at the start. */
+export function isBeforeLog(cursor: Cursor): boolean {
+  return cursor === origin || cursor === formatCursor(1, 0)
 }
 
 /** The fold of everything from an epoch on, up to where the log turns out to have lost something, if it has. */

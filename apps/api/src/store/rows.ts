@@ -3,7 +3,8 @@ import { type Content, hasEnded, type Json, type Message, type Task, type Turn }
 import type { messages, tasks, turns } from './schema.ts'
 
 export type TaskRow = typeof tasks.$inferSelect
-export type TurnRow = typeof turns.$inferSelect
+/** `hasLargeInput` of a row without its large values: the input is in Postgres alone. */
+export type TurnRow = typeof turns.$inferSelect & { hasLargeInput?: boolean }
 export type MessageRow = typeof messages.$inferSelect
 
 /** @param omitted values that were left in Postgres */

@@ -2,7 +2,18 @@
  * The tables, under the names of the protocol. Postgres is the truth: what is accepted is here, what is announced as finished is here.
  * The SQL in `migrations/` is generated from this file by `npm run migrations:generate`; a test fails when the two drift apart.
  */
-import type { Content, Failure, Json, JsonObject, MessageStatus, StopReason, TaskStatus, TurnStatus, Usage } from '@rivulet/protocol'
+import type {
+  Content,
+  Cursor,
+  Failure,
+  Json,
+  JsonObject,
+  MessageStatus,
+  StopReason,
+  TaskStatus,
+  TurnStatus,
+  Usage,
+} from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import {
   bigint,
@@ -73,7 +84,10 @@ export const tasks = pgTable(
     status: text().$type<TaskStatus>().notNull(),
     params: json().$type<Json>(),
     metadata: jsonb().$type<JsonObject>().notNull(),
-    /** The fence of the task's log: only grows, raised by every claim, reopening and cancel. */
+    /**
+     * The version of the task's rows, and the fence of its log: every change of what viewers see in them raises it to the next even number. A log is
+     * never written under an odd epoch after the first, so the odd one behind it is free for viewers of the rows.
+     */
     epoch: bigint({ mode: 'number' }).notNull(),
     priority: integer().notNull(),
     timeoutMs: bigint({ mode: 'number' }).notNull(),
@@ -131,6 +145,8 @@ export const turns = pgTable(
     canceling: boolean().notNull().default(false),
     /** Whether `turn.finished` is in the log, or no viewer can be waiting for it. */
     announced: boolean().notNull().default(false),
+    /** Where the log stood when it had the turn's end: a viewer with the cursor of the task's last end has everything, even when the log is gone. */
+    endCursor: text().$type<Cursor>(),
     /** The trace of the caller that created the turn, in W3C Trace Context format. */
     traceparent: text(),
   },

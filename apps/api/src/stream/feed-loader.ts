@@ -1,86 +1,71 @@
 /**
  * A feed's first look at its task, and every look after something was lost: the log, folded from its beginning; and where there is none, or one
- * that lacks something, what Postgres says.
+ * that lacks something, the rows of Postgres.
  */
 import type { LogEntry, LogReader, LogState } from '@rivulet/broker'
 import { type Cursor, emptyState, formatCursor, hasEnded, origin, type TaskState } from '@rivulet/protocol'
 import { decodeEntry, foldEvent, readLog } from '../log/log-fold.ts'
-import type { TurnState } from '../store/reads/read.ts'
+import type { TaskVersion } from '../store/reads/read.ts'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
-import { isTaskSettled, type SnapshotBase } from './snapshot.ts'
+import type { SnapshotBase } from './snapshot.ts'
 import { encodeEntry } from './sse-frame.ts'
 
-export type Loaded = {
-  ring: FrameRing
-  state: TaskState
-  position: Cursor
-  base: SnapshotBase | null
-  /** The task's epoch, where its log is gone or of another life of Redis: nothing goes on in it. */
-  lostEpoch: number | null
-}
+/**
+ * What a feed stands on: a log that goes on; a log from before a restart of Redis, which is right as far as it goes but may have lost its end; or
+ * the rows of Postgres.
+ */
+export type Ground = 'live' | 'stale' | 'rows'
+
+export type Loaded = { ground: Ground; ring: FrameRing; state: TaskState; position: Cursor } & (
+  | { ground: 'live'; base: null }
+  | { ground: 'stale' | 'rows'; base: SnapshotBase }
+)
 
 export type FeedLoaderDeps = {
   task: string
   log: LogReader
   /** What Postgres says, for a reader that has heard of turns up to this one. */
   loadBase: (turn: number) => Promise<SnapshotBase>
-  /** The task's epoch, as Postgres has it. */
-  loadEpoch: () => Promise<number>
-  /** How its latest turns stand there. */
-  loadTurns: () => Promise<readonly TurnState[]>
+  /** The version of the task's rows. */
+  loadVersion: () => Promise<TaskVersion>
   onBadEntry: () => void
 }
 
-export function createFeedLoader({ task, log, loadBase, loadEpoch, loadTurns, onBadEntry }: FeedLoaderDeps) {
-  return { load, lacksSomething }
+export function createFeedLoader({ task, log, loadBase, onBadEntry }: FeedLoaderDeps) {
+  return { load, isStillLost }
 
-  /** Everything anew. Until it is installed, whoever looks sees the feed as it was. */
+  /** Everything anew. Until it is installed, readers of the feed see it as it was. */
   async function load(): Promise<Loaded> {
     for (;;) {
       const known = await log.state(task)
-      const loading = known && (await loadLog(known))
+      const loading = (known && (await loadLog(known))) ?? (await loadRows())
       if (loading === 'again') continue
-      if (loading) return loading
-      const withoutLog = await loadWithoutLog()
-      // A log that was raised meanwhile goes on below that place.
-      if ((await log.state(task))?.epoch === known?.epoch) return withoutLog
+      if (loading.ground === 'live' || (await isStillLost(known))) return loading
     }
+  }
+
+  /** Asked after rows were read, because a log that was opened meanwhile stands before the place of rows that changed after that. */
+  async function isStillLost(known: LogState | null): Promise<boolean> {
+    return (await log.state(task))?.epoch === known?.epoch
   }
 
   /** Null where it lacks something. */
   async function loadLog(known: LogState): Promise<Loaded | 'again' | null> {
-    const fresh = createFrameRing()
-    let folded: TaskState = emptyState
-    for await (const entry of readLog(log, task, known.begin ?? origin, known.cursor)) folded = fold(folded, entry, fresh)
-    // Between the two questions the log may have been lost; one that has just been trimmed to nothing stays where it stands.
-    if (folded.cursor !== known.cursor && (await log.state(task))?.cursor !== known.cursor) return 'again'
-    if (known.isStale && (await lacksSomething(folded))) return null
-    return { ring: fresh, state: folded, base: null, position: known.cursor, lostEpoch: known.isStale ? await loadEpoch() : null }
+    const ring = createFrameRing()
+    let state: TaskState = emptyState
+    for await (const entry of readLog(log, task, known.begin ?? origin, known.cursor)) state = fold(state, entry, ring)
+    const now = await log.state(task)
+    // It was lost meanwhile, or raised, and then trimmed before what was read. One that was trimmed to nothing before stays where it stands.
+    if (now?.epoch !== known.epoch || (state.cursor !== known.cursor && now.cursor !== known.cursor)) return 'again'
+    const position = known.cursor
+    if (!known.isStale) return { ground: 'live', ring, state, position, base: null }
+    const base = await loadBase(state.turns.at(-1)?.number ?? 0)
+    return lacksSomething(state, base) ? null : { ground: 'stale', ring, state, position, base }
   }
 
-  /**
-   * A task that has ended stands behind everything that its log has told, and one that has not before what its log is going to tell. The epoch
-   * is asked for first: if it is raised meanwhile, the position is too low and the log is read, never too high.
-   */
-  async function loadWithoutLog(): Promise<Loaded> {
-    const epoch = await loadEpoch()
-    const stored = await loadBase(0)
-    const at = isTaskSettled(emptyState, stored) ? formatCursor(epoch + 1, 0) : epoch <= 1 ? origin : formatCursor(epoch, 0)
-    return { ring: createFrameRing(), state: emptyState, base: stored, position: at, lostEpoch: epochWithoutLog(epoch) }
-  }
-
-  /**
-   * Whether a log of another life of Redis lacks the end of a turn, which it may never tell, or knows of no turn that has not ended where there is
-   * one. Of a turn that waits behind another it is told at the end of that.
-   */
-  async function lacksSomething(folded: TaskState): Promise<boolean> {
-    const first = folded.turns[0]?.number ?? 0
-    const told = new Map(folded.turns.map(({ number, status }) => [number, status]))
-    const isOver = folded.turns.every(({ status }) => hasEnded(status))
-    return (await loadTurns()).some(({ number, status }) => {
-      const known = told.get(number)
-      return number >= first && (hasEnded(status) ? !known || !hasEnded(known) : !known && isOver)
-    })
+  async function loadRows(): Promise<Loaded> {
+    const base = await loadBase(0)
+    return { ground: 'rows', ring: createFrameRing(), state: emptyState, base, position: placeOfRows(base) }
   }
 
   function fold(before: TaskState, entry: LogEntry, frames: FrameRing): TaskState {
@@ -95,7 +80,29 @@ export function createFeedLoader({ task, log, loadBase, loadEpoch, loadTurns, on
   }
 }
 
-/** A log that is opened before anybody has claimed a turn has epoch 1. */
-export function epochWithoutLog(epoch: number): number {
-  return Math.max(epoch, 1)
+/** Rows stand before the log that is opened under their epoch. One place is one content, because every change of the rows raises the epoch. */
+export function placeOfRows({ epoch }: SnapshotBase): Cursor {
+  return formatCursor(epoch, 0)
+}
+
+/**
+ * Where the same rows stand for a viewer that has heard more of a log of their epoch, which is lost: no log is ever written under an odd epoch. The
+ * log of a new task has told nothing but these rows.
+ */
+export function placeBehindLostLog({ epoch }: SnapshotBase): Cursor {
+  return epoch === 1 ? formatCursor(1, 1) : formatCursor(epoch + 1, 0)
+}
+
+/**
+ * Whether a stale log lacks the end of a turn, which it may never tell, or knows of no turn that has not ended where there is one. A turn that
+ * waits behind another is sent at the end of that turn.
+ */
+export function lacksSomething(folded: TaskState, { turns }: SnapshotBase): boolean {
+  const first = folded.turns[0]?.number ?? 0
+  const told = new Map(folded.turns.map(({ number, status }) => [number, status]))
+  const isOver = folded.turns.every(({ status }) => hasEnded(status))
+  return turns.some(({ number, status }) => {
+    const known = told.get(number)
+    return number >= first && (hasEnded(status) ? !known || !hasEnded(known) : !known && isOver)
+  })
 }

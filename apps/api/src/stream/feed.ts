@@ -2,25 +2,31 @@
  * One task's log in this process: read once, however many are watching.
  *
  * A feed stands at a position and holds the fold up to it and the newest frames before it. A push moves it on if it follows that position;
- * otherwise the log is read from the position, that entry included, to where the log says that it stands: what lies beyond is not ours. Where
- * the entry at the position is gone, something was lost: the feed is loaded anew and its viewers get a snapshot. So nothing is missed silently,
- * and nothing is applied twice.
+ * otherwise the log is read from the position, that entry included. Where the entry at the position is gone, something was lost: the feed is loaded
+ * anew, from the log or from the rows of Postgres, and its viewers get a snapshot. A cursor stands for one content in every process: a snapshot
+ * has the cursor of the log or of the rows that it was made of, never that of the viewer.
  */
-import { isDeepStrictEqual } from 'node:util'
-import type { LogEntry, Push } from '@rivulet/broker'
+import type { LogEntry, LogState, Push } from '@rivulet/broker'
 import {
   type Cursor,
   compareCursors,
   emptyState,
-  epochOf,
   origin,
   type SnapshotReason,
   type TaskState,
   type TaskStatus,
   type TurnStatus,
 } from '@rivulet/protocol'
-import { decodeEntry, foldEvent, readLog } from '../log/log-fold.ts'
-import { createFeedLoader, epochWithoutLog, type FeedLoaderDeps, type Loaded } from './feed-loader.ts'
+import { decodeEntry, foldEvent, isBeforeLog, readLog } from '../log/log-fold.ts'
+import {
+  createFeedLoader,
+  type FeedLoaderDeps,
+  type Ground,
+  type Loaded,
+  lacksSomething,
+  placeBehindLostLog,
+  placeOfRows,
+} from './feed-loader.ts'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
 import { createLogPages, type KeptParts, type LogPages } from './log-pages.ts'
 import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
@@ -38,8 +44,10 @@ export type Feed = {
   position(): Cursor
   /** How often it was loaded: a cursor that it held before may be in a gap now. */
   loads(): number
-  /** Whether who has heard everything up to this cursor knows what the feed knows. Needs `ready`. */
+  /** Whether a viewer with this cursor has what the feed has. Needs `check`, because a log may be lost, or the rows may have changed. */
   isAt(cursor: Cursor): boolean
+  /** Whether a viewer with this cursor has everything there will be. Needs `check`. */
+  isAtEnd(cursor: Cursor): boolean
   status(): TaskStatus
   /** The turn that is running, as far as the feed knows. */
   runningTurn(): number | null
@@ -49,20 +57,20 @@ export type Feed = {
   ready(): Promise<void>
   isReady(): boolean
   /**
-   * What a snapshot stands for, to a viewer who has heard everything up to a cursor: the position; or that cursor, where the log has lost its end
-   * and goes on in a later epoch. Nobody is taken back.
+   * The place of the snapshot for a viewer that has heard everything up to a cursor: the position; or, where that viewer has heard more of a log that is
+   * lost, a place of the rows. Never before what the viewer has heard.
    */
   placeOf(heard: Cursor): Cursor
   /**
-   * The snapshot at the position, for viewers at this place. While a viewer still waits for its socket to take an earlier one, those who come get
-   * the same bytes, and what came since from the ring; not one who has heard more than that. Needs `ready`.
+   * The snapshot at a place. While a viewer still waits for its socket to take an earlier one at the position, viewers that come get the same
+   * bytes, and what came since from the ring; not a viewer that has heard more than that. Needs `ready`.
    */
   snapshot(reason: SnapshotReason, place: Cursor, heard: Cursor): SharedSnapshot
   take(push: Push): void
   /** Compares with the log, in case a push was lost. */
   check(): Promise<void>
   lastHeardAt(): number
-  /** When the newest entry was said, by the clock of whoever said it; 0 before there was one. */
+  /** When the newest entry was written, by the clock of its writer; 0 before there was one. */
   lastSaidAt(): number
 }
 
@@ -82,19 +90,23 @@ export type FeedDeps = FeedLoaderDeps & {
   onError: (error: unknown) => void
 }
 
+/** What the feed stands on. Where no log goes on, Postgres knows the cursor of an ended task's last end. */
+type Standing = { ground: 'live' } | { ground: Exclude<Ground, 'live'>; endCursor: Cursor | null }
+
+/** Whether the log or the rows are being read; what is `pushed` meanwhile is taken afterwards. */
+type Reading = { at: 'rest' } | { at: 'work'; done: Promise<void>; pushed: Push[] }
+
 export function createFeed(deps: FeedDeps): Feed {
-  const { task, log, loadBase, loadEpoch, snapshotBytes, kept, follow, isAwaited, onFrames, onGap, onBadEntry, onError } = deps
+  const { task, log, loadBase, loadVersion, snapshotBytes, kept, follow, isAwaited, onFrames, onGap, onBadEntry, onError } = deps
   let ring = createFrameRing()
   let pages = createLogPages({ log, task, kept })
   let state: TaskState = emptyState
   let position: Cursor = origin
   const base = createStoredTaskCache(loadBase)
   const loader = createFeedLoader(deps)
-  const cached = new Map<SnapshotReason, SharedSnapshot & { base: SnapshotBase }>()
-  /** The task's epoch when its log was gone, or had lost its end: nothing goes on in it. Null while the log goes on where it stands. */
-  let lostEpoch: number | null = null
-  let inbox: Push[] = []
-  let reading: Promise<void> | null = null
+  const cached = new Map<string, SharedSnapshot & { base: SnapshotBase }>()
+  let standing: Standing = { ground: 'rows', endCursor: null }
+  let reading: Reading = { at: 'rest' }
   let heardAt = performance.now()
   let saidAt = 0
   let loads = 0
@@ -103,7 +115,8 @@ export function createFeed(deps: FeedDeps): Feed {
 
   const loaded = read(async () => {
     await follow()
-    install(await loader.load())
+    const loading = await loader.load()
+    install(loading, loading.base)
   })
   return {
     task,
@@ -116,8 +129,9 @@ export function createFeed(deps: FeedDeps): Feed {
     loaded,
     position: () => position,
     loads: () => loads,
-    // Without a log, Postgres goes on under the same position until the task has ended.
-    isAt: cursor => cursor === position && (hasLog() || isTaskSettled(state, base.require())),
+    isAt: cursor => cursor === position,
+    isAtEnd: cursor =>
+      settledAt === position && (placeOf(cursor) === cursor || (standing.ground !== 'live' && cursor === standing.endCursor)),
     status: () => (state.turns.length > 0 ? state.status : base.require().task.status),
     runningTurn: () => knownTurns().find(({ status }) => status === 'running')?.number ?? null,
     isSettled: () => settledAt === position,
@@ -133,11 +147,11 @@ export function createFeed(deps: FeedDeps): Feed {
 
   function take(push: Push): void {
     heardAt = performance.now()
-    if (reading) {
-      inbox.push(push)
+    if (reading.at === 'work') {
+      reading.pushed.push(push)
       return
     }
-    if (push.previous === position) {
+    if (standing.ground === 'live' && push.previous === position) {
       for (const entry of push.entries) apply(entry)
       look()
       onFrames()
@@ -150,7 +164,7 @@ export function createFeed(deps: FeedDeps): Feed {
 
   async function ready(): Promise<void> {
     while (!isReady()) await base.ask(lastTurnOf(state))
-    if (!reading) look()
+    if (reading.at === 'rest') look()
   }
 
   function isReady(): boolean {
@@ -163,27 +177,26 @@ export function createFeed(deps: FeedDeps): Feed {
     settledAt = held && isTaskSettled(state, held) ? position : null
   }
 
-  function hasLog(): boolean {
-    return ring.length > 0 || state.turns.length > 0
-  }
-
   function knownTurns(): readonly { number: number; status: TurnStatus }[] {
     return state.turns.length > 0 ? state.turns : (base.get()?.turns ?? [])
   }
 
   function placeOf(heard: Cursor): Cursor {
-    const isTaken = lostEpoch !== null && epochOf(heard) <= lostEpoch && compareCursors(heard, position) > 0
-    return isTaken ? heard : position
+    if (standing.ground === 'live' || compareCursors(heard, position) <= 0) return position
+    const rows = base.require()
+    return [placeOfRows(rows), placeBehindLostLog(rows)].find(place => compareCursors(heard, place) <= 0) ?? position
   }
 
   function snapshot(reason: SnapshotReason, place: Cursor, heard: Cursor): SharedSnapshot {
     const known = base.require()
-    const before = cached.get(reason)
+    const key = `${reason} ${place === position ? '' : place}`
+    const before = cached.get(key)
     const isSame = before?.position === position && before.base === known && before.place === place
     if (before && (isSame || (place === position && isStillSent(before, heard)))) return before
-    const frame = encodeFrame(place, 'snapshot', JSON.stringify(makeSnapshot(reason, state, known, snapshotBytes)))
+    const content = makeSnapshot(reason, place === position ? state : emptyState, known, snapshotBytes)
+    const frame = encodeFrame(place, 'snapshot', JSON.stringify(content))
     const made = { position, place, shared: share([frame]), base: known }
-    cached.set(reason, made)
+    cached.set(key, made)
     return made
   }
 
@@ -196,27 +209,29 @@ export function createFeed(deps: FeedDeps): Feed {
 
   async function check(): Promise<void> {
     // What is being read now may have been asked for before the loss.
-    await reading?.catch(() => {})
+    if (reading.at === 'work') await reading.done.catch(() => {})
     return read(catchUp)
   }
 
   /** One reading at a time; what is pushed meanwhile is taken after it. */
   function read(work: () => Promise<void>): Promise<void> {
-    reading ??= work().finally(() => {
-      reading = null
+    if (reading.at === 'work') return reading.done
+    const pushed: Push[] = []
+    const done = work().finally(() => {
+      reading = { at: 'rest' }
       look()
-      const pushed = inbox
-      inbox = []
       for (const push of pushed) take(push)
       onFrames()
     })
-    return reading
+    reading = { at: 'work', done, pushed }
+    return done
   }
 
-  function install(loading: Loaded): void {
-    ;({ ring, state, position, lostEpoch } = loading)
+  function install(loading: Loaded, stored: SnapshotBase | null): void {
+    ;({ ring, state, position } = loading)
+    standing = loading.ground === 'live' ? { ground: 'live' } : { ground: loading.ground, endCursor: null }
     cached.clear()
-    base.put(loading.base)
+    base.put(stored)
     pages = createLogPages({ log, task, kept })
     loads += 1
     look()
@@ -226,17 +241,12 @@ export function createFeed(deps: FeedDeps): Feed {
   async function catchUp(): Promise<void> {
     const known = await log.state(task)
     heardAt = performance.now()
-    if (!known || (known.isStale && !hasLog())) return stayWithoutLog()
+    if (!known || known.isStale) return keep(known)
     if (known.begin && compareCursors(position, known.begin) < 0) return reload()
-    if (known.isStale) {
-      // Whole or not at all: what is applied one by one might look like an end.
-      if (known.cursor !== position || (await loader.lacksSomething(state))) return reload()
-      lostEpoch = await loadEpoch()
-      return
-    }
-    lostEpoch = null
+    const isAtStart = isBeforeLog(position) && known.isWhole
+    if (standing.ground !== 'live' && !isAtStart) return reload()
+    standing = { ground: 'live' }
     if (known.cursor === position) return
-    const isAtStart = position === origin && known.isWhole
     let isFirst = true
     for await (const entry of readLog(log, task, position, known.cursor)) {
       if (isFirst && entry.cursor !== position && !isAtStart) return reload()
@@ -246,21 +256,28 @@ export function createFeed(deps: FeedDeps): Feed {
     if (isFirst) return reload()
   }
 
-  /** Nothing was lost if there was nothing before either, and no log came and went meanwhile: then the turns would stand elsewhere. */
-  async function stayWithoutLog(): Promise<void> {
+  /** Without a log that lives: the feed stays where it is if the rows, or what is left of the log, are what they were. */
+  async function keep(left: LogState | null): Promise<void> {
+    if (standing.ground !== 'rows' && left?.cursor !== position) return reload()
+    const { epoch, endCursor } = await loadVersion()
     const held = base.get()
-    if (hasLog() || !held) return reload()
-    if (isTaskSettled(state, held)) return
-    const epoch = await loadEpoch()
-    if (!isDeepStrictEqual((await loadBase(0)).turns, held.turns)) return reload()
-    lostEpoch = epochWithoutLog(epoch)
+    const isSame = held?.epoch === epoch
+    if (standing.ground === 'rows') {
+      if (!isSame) return reload()
+      standing = { ground: 'rows', endCursor }
+      return
+    }
+    const rows = isSame ? held : await loadBase(lastTurnOf(state))
+    // Whole or not at all: entries that are applied one by one might look like an end.
+    if (lacksSomething(state, rows) || !(isSame || (await loader.isStillLost(left)))) return reload()
+    base.put(rows)
+    standing = { ground: 'stale', endCursor }
   }
 
-  /** In one step, so that nobody is shown the new log before being told of the gap. */
+  /** In one step, so that no viewer is sent the new log before its snapshot. */
   async function reload(): Promise<void> {
     const loading = await loader.load()
-    const stored = loading.base ?? (await loadBase(lastTurnOf(loading.state)))
-    install({ ...loading, base: stored })
+    install(loading, loading.base ?? (await loadBase(lastTurnOf(loading.state))))
     onGap()
   }
 

@@ -51,7 +51,7 @@ test.each([1, 20])('%i viewers who come one after the other and want everything 
   expectReadOnce()
 })
 
-test('two hundred viewers who come together to a task that nobody has watched are one question to Postgres', async () => {
+test('two hundred viewers that join an unwatched task at once cause one query to Postgres', async () => {
   const { join, base } = await openHub()
   await Promise.all(Array.from({ length: 200 }, () => join()))
   expect(base).toHaveBeenCalledTimes(1)
@@ -143,12 +143,12 @@ async function openHub() {
   const base = vi.fn(async () => ({
     task: { id: task, agent: 'a', status: 'running' as const, params: null, metadata: {}, createdAt: now, updatedAt: now },
     turns: [{ id: randomUUID(), task, number: 1, status: 'running' as const, attempt: 1, queuedAt: now }],
-    ...{ messages: [], nextIndex: 0, starts: [], upTo: 1 },
+    ...{ messages: [], nextIndex: 0, starts: [], upTo: 1, epoch: 1 },
   }))
   const hub = createHub({
     ...{ log, metrics, onError: () => {}, onSnapshots: () => {}, onCut: () => {} },
     limits: { viewerBytes: 1024 * 1024, viewerStallMs: 30_000, snapshotBytes: 1024 * 1024 },
-    stored: { base, epoch: async () => 1, turns: async () => [] },
+    stored: { base, version: async () => ({ epoch: 1, endCursor: null }) },
     subscribe: (handlers: Parameters<HubDeps['subscribe']>[0]) => {
       onPush = handlers.onPush
       return subscriber

@@ -2,8 +2,8 @@
 import type { LogReader, LogSubscriber, Push } from '@rivulet/broker'
 import { hasEnded, RivuletError } from '@rivulet/protocol'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { seededRandom } from '../../../../test/support/scripts.ts'
-import { createTaskWorld } from '../../../../test/support/task-world.ts'
+import { seededRandom } from '../../../../test/support/agents/scripts.ts'
+import { createTaskWorld } from '../../../../test/support/judge/task-world.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { createHub, type HubDeps } from './hub.ts'
 import type { Shared, SseResponse } from './sse-response.ts'
@@ -107,16 +107,29 @@ describe('a feed', () => {
     ).toHaveLength(1)
   })
 
-  test('whose task was removed lets its viewers go', async () => {
+  test('whose task was removed sends its viewers away at once, with a reason, also those with a full socket', async () => {
+    const { join, removed, hub, task } = await openHub()
+    const [viewer, full] = [await join(), await join()]
+    full.fill()
+    removed()
+    for (const { isEnded, written } of [viewer, full]) {
+      expect(isEnded()).toBe(true)
+      expect(written().at(-1)).toContain(`event: deleted\ndata: {"type":"deleted","task":"${task}"}`)
+    }
+    expect(hub.isRunning(tenant, task)).toBe(false)
+  })
+
+  test('and does so by itself when it was not told', async () => {
     const { join, remove } = await openHub()
     const viewer = await join()
     remove()
     await passSeconds(17)
     expect(viewer.isEnded()).toBe(true)
+    expect(viewer.written().at(-1)).toContain('event: deleted')
   })
 })
 
-test('what comes in one tick is framed once and written once, the same bytes to everyone who is up to date', async () => {
+test('entries of one tick are framed once and written once, the same bytes to every viewer that is up to date', async () => {
   const { join, step } = await openHub()
   const viewers = await Promise.all(Array.from({ length: 3 }, () => join()))
   const before = viewers.map(({ chunks }) => chunks.length)
@@ -156,7 +169,7 @@ test('who comes in the midst of a reading is not told an end that is none', asyn
   expect(tried).toBeGreaterThan(100)
 })
 
-test('where Redis has lost the end of a log, whoever comes is told of every turn that has ended, also of those that it lacks altogether', async () => {
+test('where Redis has lost the end of a log, a new viewer receives every turn that has ended, also those that the log lacks altogether', async () => {
   for (let seed = 1; seed <= 20; seed += 1) {
     for (const lost of [1, 2, 4, 8, 16, 32]) {
       const { join, world, finish } = await openHub(seed)
@@ -192,14 +205,14 @@ test('and is not told an end while a turn waits or runs, whatever of it is lost'
   expect(tried).toBeGreaterThan(100)
 })
 
-test('and nobody is asked again and again about what is lost', async () => {
+test('and the lost entries are not requested again and again', async () => {
   for (let seed = 1; seed <= 150; seed += 1) {
     for (const lost of [1, 2, 3, 6]) {
       const { join, world, reset, states, finish, loseAll } = await openHub(seed)
       const viewer = await join()
       for (let i = 0; i < (seed * 7) % 30; i += 1) world.step()
       world.cut(lost)
-      // What comes while Redis is away reaches nobody.
+      // Entries while Redis is unavailable reach no viewer.
       loseAll(true)
       for (let i = 0; i < seed % 3; i += 1) world.step()
       loseAll(false)
@@ -248,11 +261,11 @@ test('a response that had to wait until its feed was gone is ended, so that its 
   expect([late.isEnded(), late.written()]).toEqual([true, []])
 })
 
-test('a feed is for those whose task it is: for anybody else there is none, loaded or not', async () => {
+test('a feed is for the tenant of its task: for another tenant there is none, loaded or not', async () => {
   const { hub, join, task } = await openHub()
   await join()
-  expect([hub.isRunning(tenant, task), hub.isRunning('somebody-else', task)]).toEqual([true, false])
-  await expect(hub.open('somebody-else', task)).rejects.toMatchObject({ code: 'task_not_found' })
+  expect([hub.isRunning(tenant, task), hub.isRunning('another-tenant', task)]).toEqual([true, false])
+  await expect(hub.open('another-tenant', task)).rejects.toMatchObject({ code: 'task_not_found' })
 })
 
 async function openHub(seed = 4) {
@@ -282,11 +295,10 @@ async function openHub(seed = 4) {
     stored: {
       base: async (_, __, turn) => {
         if (isRemoved) throw new RivuletError('task_not_found', 'No such task')
-        const { epoch: _epoch, ...rows } = world.rows()
+        const rows = world.rows()
         return { ...rows, upTo: Math.max(turn, rows.turns.at(-1)?.number ?? 0) }
       },
-      epoch: async () => world.rows().epoch,
-      turns: async () => world.rows().turns,
+      version: async () => world.version(),
     },
     subscribe: given => {
       handlers = given
@@ -313,6 +325,7 @@ async function openHub(seed = 4) {
     loseAll,
     reset,
     remove,
+    removed: () => handlers?.onRemoved(task),
   }
 
   async function join({ closesAtEnd = false, feed = null as Awaited<ReturnType<typeof hub.open>> | null } = {}) {

@@ -27,7 +27,7 @@ export type Hub = ReturnType<typeof createHub>
 export type HubDeps = {
   stored: StoredTasks
   log: LogReader
-  subscribe: (handlers: { onPush: (push: Push) => void; onReset: () => void }) => LogSubscriber
+  subscribe: (handlers: { onPush: (push: Push) => void; onRemoved: (task: string) => void; onReset: () => void }) => LogSubscriber
   metrics: Metrics
   limits: { viewerBytes: number; viewerStallMs: number; snapshotBytes: number }
   onError: (error: unknown) => void
@@ -57,7 +57,8 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   const channels = new Map<string, Channel>()
   const slots = new Map<Viewer, number>()
   const kept = createKeptParts()
-  const subscriber = subscribe({ onPush: push => channels.get(push.task)?.feed.take(push), onReset: checkAll })
+  const onPush = (push: Push) => channels.get(push.task)?.feed.take(push)
+  const subscriber = subscribe({ onPush, onRemoved: remove, onReset: checkAll })
   let dirty: Channel[] = []
   let second = 0
   let lagSampledAt = 0
@@ -89,7 +90,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     return feed
   }
 
-  /** Adds a viewer at the feed's position, in one step: nothing can come between what it is told first and what follows. */
+  /** Adds a viewer at the feed's position, in one step, so that no event is missing between its first frames and the following ones. */
   function watch(feed: Feed, response: SseResponse, { begin, isFollowing }: { begin: ViewerStart; isFollowing: boolean }): Watching {
     const channel = channels.get(feed.task)
     // The response had to wait for so long that the feed was dropped: its client comes back.
@@ -115,8 +116,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
       ...{ task, log, kept, onError },
       snapshotBytes: limits.snapshotBytes,
       loadBase: turn => stored.base(tenant, task, turn),
-      loadEpoch: () => stored.epoch(tenant, task),
-      loadTurns: () => stored.turns(tenant, task),
+      loadVersion: () => stored.version(tenant, task),
       follow: () => subscriber.follow(task),
       isAwaited: position => some(channel.viewers, viewer => viewer.blockedAt() === position),
       onFrames: () => schedule(channel),
@@ -230,12 +230,19 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     onCut(task)
   }
 
-  /** Compares a feed with its log. A task that was removed has no more to say to anybody. */
-  function check({ feed, viewers }: Channel): void {
+  function check({ feed }: Channel): void {
     feed.check().catch(error => {
-      if (!(error instanceof RivuletError && error.code === 'task_not_found')) return onError(error)
-      for (const viewer of viewers) viewer.leave()
+      if (error instanceof RivuletError && error.code === 'task_not_found') remove(feed.task)
+      else onError(error)
     })
+  }
+
+  /** The task was removed: its viewers are sent that, and end. */
+  function remove(task: string): void {
+    const channel = channels.get(task)
+    if (!channel) return
+    for (const viewer of channel.viewers) viewer.remove()
+    drop(task)
   }
 
   function drop(task: string): void {

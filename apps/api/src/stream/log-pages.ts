@@ -5,9 +5,9 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import type { LogEntry, LogReader } from '@rivulet/broker'
-import { type Cursor, compareCursors, origin } from '@rivulet/protocol'
+import { type Cursor, compareCursors } from '@rivulet/protocol'
 import { LRUCache } from 'lru-cache'
-import { decodeEntry, nextCount } from '../log/log-fold.ts'
+import { decodeEntry, isBeforeLog, nextCount } from '../log/log-fold.ts'
 import { encodeEntry, type Frame } from './sse-frame.ts'
 import { type Shared, share } from './sse-response.ts'
 
@@ -67,7 +67,7 @@ export function createLogPages({ log, task, kept }: { log: LogReader; task: stri
 
   async function read(cursor: Cursor, count: number, to: Cursor): Promise<Page> {
     const entries = await log.read(task, cursor, count, to)
-    const follows = cursor === origin ? Boolean((await log.state(task))?.isWhole) : entries[0]?.cursor === cursor
+    const follows = isBeforeLog(cursor) ? Boolean((await log.state(task))?.isWhole) : entries[0]?.cursor === cursor
     const fresh = entries.filter(entry => compareCursors(entry.cursor, cursor) > 0)
     const parts = follows ? partsOf(fresh) : []
     keep(cursor, parts)

@@ -9,8 +9,8 @@ import {
   wireEventSchema,
 } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
-import { seededRandom } from '../../../../test/support/scripts.ts'
-import { createTaskWorld } from '../../../../test/support/task-world.ts'
+import { seededRandom } from '../../../../test/support/agents/scripts.ts'
+import { createTaskWorld } from '../../../../test/support/judge/task-world.ts'
 import { newestFitting } from '../store/reads/snapshot-budget.ts'
 import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
 
@@ -20,7 +20,7 @@ const everything = Array.from({ length: 150 }, (_, seed) => ({ seed: seed + 1, m
 /** Too little for some messages, for most, or for any: a message has about 300 bytes. */
 const tooLittle = Array.from({ length: 100 }, (_, seed) => ({ seed: seed + 1, maxBytes: [1_500, 700, 300, 1][seed % 4] ?? 1 }))
 
-test('with what comes after it, it is the whole: at any moment of any task, with rows that are as new or newer than the log', () => {
+test('with the events after it, it is the whole: at any moment of any task, with rows that are as new or newer than the log', () => {
   for (const { seed, maxBytes } of [...everything, ...tooLittle]) {
     const random = seededRandom(seed)
     const log: { cursor: `${number}-${number}`; event: Event }[] = []
@@ -79,7 +79,7 @@ describe('what is in it', () => {
     expect(longer.messages.map(({ index }) => index)).toEqual([1, 2, 3])
   })
 
-  test('nothing, where the newest message alone is too long: the rest is had elsewhere', () => {
+  test('nothing, if the newest message alone is too long: the rest is read elsewhere', () => {
     const { messages, messagesFrom } = makeSnapshot('join', emptyState, conversation([10, 2 * MiB]), MiB)
     expect([messages, messagesFrom]).toEqual([[], 2])
   })
@@ -164,7 +164,7 @@ function conversation(lengths: number[], runningFrom = Number.POSITIVE_INFINITY)
 
 function baseOf({ task, turns, messages }: Pick<SnapshotBase, 'task' | 'turns' | 'messages'>): SnapshotBase {
   const starts = messages.filter(({ turn }, i) => turn !== messages[i - 1]?.turn).map(({ turn, index }) => ({ turn, index }))
-  return { task, turns, messages, nextIndex: messages.length, starts, upTo: turns.at(-1)?.number ?? 0 }
+  return { task, epoch: 2, turns, messages, nextIndex: messages.length, starts, upTo: turns.at(-1)?.number ?? 0 }
 }
 
 /** What Postgres sends of it. */

@@ -16,7 +16,7 @@ import {
 } from '@rivulet/protocol'
 import type { DatabaseHandle } from '../store/connection/database.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
-import { readTaskEpoch, readTurnStates, type TurnState } from '../store/reads/read.ts'
+import { readTaskVersion, type TaskVersion } from '../store/reads/read.ts'
 import { fitTurns, newestFitting } from '../store/reads/snapshot-budget.ts'
 import { readStoredTask, type StoredTask } from '../store/reads/stored-task.ts'
 
@@ -27,9 +27,8 @@ export type SnapshotBase = StoredTask & { upTo: number }
 export type StoredTasks = {
   /** `turn` is the last that the reader's log speaks of: a turn is committed before it is spoken of, so it is in here if it exists at all. */
   base(tenant: Tenant, task: string, turn: number): Promise<SnapshotBase>
-  epoch(tenant: Tenant, task: string): Promise<number>
-  /** How the latest turns stand. */
-  turns(tenant: Tenant, task: string): Promise<readonly TurnState[]>
+  /** Whether the rows are still those that were read before. Throws when the task was removed. */
+  version(tenant: Tenant, task: string): Promise<TaskVersion>
 }
 
 export function createStoredTasks(databaseFor: DatabaseHandle['databaseFor'], maxBytes: number): StoredTasks {
@@ -38,8 +37,7 @@ export function createStoredTasks(databaseFor: DatabaseHandle['databaseFor'], ma
       const stored = await readStoredTask(databaseFor(tenant), tenant, task, maxBytes)
       return { ...stored, upTo: Math.max(turn, stored.turns.at(-1)?.number ?? 0) }
     },
-    epoch: (tenant, task) => readTaskEpoch(databaseFor(tenant), tenant, task),
-    turns: (tenant, task) => readTurnStates(databaseFor(tenant), tenant, task),
+    version: (tenant, task) => readTaskVersion(databaseFor(tenant), tenant, task),
   }
 }
 
@@ -77,13 +75,13 @@ function turnsOf(state: TaskState, base: SnapshotBase): Turn[] {
   const last = state.turns.at(-1)?.number ?? Number.POSITIVE_INFINITY
   const told = new Map(state.turns.map(turn => [turn.number, turn]))
   return base.turns
-    .filter(turn => turn.number <= last)
+    .filter(({ number, status }) => number <= last && (told.size === 0 || told.has(number) || hasEnded(status)))
     .map(turn => {
       const fold = told.get(turn.number)
       if (!fold) return turn
       const { id, task, input, params, queuedAt, startedAt } = turn
       const { firstIndex: _, ...said } = fold
-      // The log says when it was told, which is a moment later.
+      // The log has the time of the announcement, which is a moment later.
       const times = { queuedAt, ...(said.startedAt && startedAt && { startedAt }) }
       return { id, task, ...(input && { input }), ...(params !== undefined && { params }), ...said, ...times }
     })

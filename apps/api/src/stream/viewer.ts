@@ -1,9 +1,9 @@
 /**
  * One open SSE response, as a reader of a feed: a cursor, not a queue.
  *
- * A viewer is replaying (catching up from the log), live (fed from the ring) or blocked (its socket is full). A blocked one holds nothing but
- * its cursor; when its socket drains it goes on from the ring, and where the ring has moved past it, from a snapshot. It never goes back: one
- * that has heard more elsewhere than the feed has here waits for the feed.
+ * It has two states: its source (the log, the ring, or a snapshot that is due) and its socket (open, full, ended). A viewer with a full socket holds
+ * nothing but its cursor; when its socket drains it goes on from its source, and where the ring has moved past it, from a snapshot. It never goes
+ * back: a viewer that has heard more elsewhere than the feed has here waits for the feed.
  */
 import { type Cursor, compareCursors, origin, type SnapshotReason, type TokenEvent } from '@rivulet/protocol'
 import { firstPage } from '../log/log-fold.ts'
@@ -23,10 +23,12 @@ export type Viewer = {
   blockedAt(): Cursor | null
   /** Ends the response so that the client comes back elsewhere. */
   leave(): void
+  /** Ends the response because the task was removed: a client that comes back finds nothing. */
+  remove(): void
   /** Something for it alone, where it stands. False when it cannot be told now: its socket is full, or a snapshot has to come first. */
   tell(event: TokenEvent): boolean
   drained(): void
-  /** Cuts the connection if nothing has left it for this long, or if its client does not take its end; answers whether it did. */
+  /** Cuts the connection if nothing has left it for this long, or if its client does not read the end; returns whether it did. */
   cutIfStalled(stallMs: number): boolean
   cut(): void
   unsentBytes(): number
@@ -51,32 +53,38 @@ export type ViewerDeps = {
   onError: (error: unknown) => void
 }
 
+/** What a viewer is sent next. */
+type Source =
+  /** Replaying: pages of the log, each of about `count` entries. */
+  | { at: 'log'; count: number }
+  /** Live: the next frame of the ring. */
+  | { at: 'ring' }
+  /** A snapshot before anything else, once everything that it `waits` for is there. */
+  | { at: 'snapshot'; reason: SnapshotReason; waits: number }
+
+/** Its response. While it is full, and after its end, the hub looks whether its client takes anything: `unsent` bytes since `movedAt`. */
+type Socket = { at: 'open' } | { at: 'full' | 'ended'; unsent: number; movedAt: number }
+
 /** Everything up to the first await is one step: no event can come between the snapshot and what follows it. */
 export function startViewer({ feed, response, begin, isFollowing, onSnapshot, onError }: ViewerDeps): Viewer {
   let cursor: Cursor = begin.kind === 'after' ? begin.cursor : feed.position()
-  /** The last cursor that it was told, here or elsewhere. */
+  /** The last cursor that it received, here or from another API. */
   let told: Cursor = begin.kind === 'snapshot' && begin.reason === 'gap' ? begin.heard : cursor
-  let due: SnapshotReason | null = begin.kind === 'snapshot' ? begin.reason : begin.loads === feed.loads() ? null : 'gap'
-  let isReplaying = false
-  let waits = 0
-  let isBlocked = false
+  let source: Source = firstSource()
+  let socket: Socket = { at: 'open' }
   let isCaughtUp = false
-  let hasEnded = false
-  let wake: (() => void) | null = null
-  let unsent = 0
-  let movedAt = 0
 
   send([{ bytes: encodeRetry() }])
-  if (due === null && !isInRing(cursor)) replay().catch(fail)
-  else goOn()
+  goOn()
 
   return {
     task: feed.task,
     pump,
     skip,
     beat,
-    blockedAt: () => (isBlocked ? cursor : null),
+    blockedAt: () => (socket.at === 'full' ? cursor : null),
     leave,
+    remove,
     tell,
     drained,
     cutIfStalled,
@@ -84,20 +92,32 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     unsentBytes: response.unsentBytes,
   }
 
+  function firstSource(): Source {
+    if (begin.kind === 'snapshot') return { at: 'snapshot', reason: begin.reason, waits: 0 }
+    if (begin.loads !== feed.loads()) return { at: 'snapshot', reason: 'gap', waits: 0 }
+    return isInRing(cursor) ? { at: 'ring' } : { at: 'log', count: firstPage }
+  }
+
+  /** The only change of its response: an end is for good. */
+  function turn(at: Socket['at']): void {
+    if (socket.at !== 'ended') socket = at === 'open' ? { at } : { at, unsent: response.unsentBytes(), movedAt: performance.now() }
+  }
+
   function pump(batch?: Batch): void {
-    if (hasEnded || isBlocked || isReplaying || waits > 0) return
-    if (batch && due === null && cursor === batch.from) {
+    if (socket.at !== 'open' || source.at === 'log' || (source.at === 'snapshot' && source.waits > 0)) return
+    if (batch && source.at === 'ring' && cursor === batch.from) {
       cursor = batch.to
       write(batch.shared)
-    } else if (due !== null || compareCursors(cursor, feed.position()) < 0) {
-      const missed = due === null ? feed.ring.after(cursor) : null
+    } else if (source.at === 'snapshot' || compareCursors(cursor, feed.position()) < 0) {
+      const missed = source.at === 'ring' ? feed.ring.after(cursor) : null
+      const reason = source.at === 'snapshot' ? source.reason : 'slow'
       if (!missed && !feed.isReady()) {
-        waitForSnapshot()
+        waitFor(reason, feed.ready())
         return
       }
-      if (!missed) sendSnapshot()
+      if (!missed) sendSnapshot(reason)
       // A snapshot that others were sent before may be behind. If the socket has no room for what came since, that is sent when it drains.
-      const rest = missed ?? (isBlocked ? null : feed.ring.after(cursor))
+      const rest = missed ?? (isOpen() ? feed.ring.after(cursor) : null)
       if (rest) {
         send(rest)
         cursor = feed.position()
@@ -111,9 +131,8 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     if (!isFollowing && cursor === feed.position() && feed.isSettled()) finish()
   }
 
-  function sendSnapshot(): void {
-    const reason = due ?? 'slow'
-    due = null
+  function sendSnapshot(reason: SnapshotReason): void {
+    source = { at: 'ring' }
     onSnapshot(reason)
     // Who joins has heard nothing, wherever the feed stands.
     const snapshot = feed.snapshot(reason, feed.placeOf(place()), reason === 'join' ? origin : place())
@@ -122,33 +141,34 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     write(snapshot.shared)
   }
 
-  /** What it is told stands for this: not before what it was told last. */
+  /** The cursor that its next frame stands for: not before the last one that it received. */
   function place(): Cursor {
     return compareCursors(cursor, told) > 0 ? cursor : told
   }
 
-  function waitForSnapshot(): void {
-    due ??= 'slow'
-    waitFor(feed.ready())
-  }
-
-  /** Who has heard more elsewhere is not taken back to what it knows: the feed looks first whether there is more. */
+  /** A viewer that has heard more elsewhere is not taken back to what the feed has: the feed looks first whether there is more. */
   function goOn(): void {
-    if (due !== null && compareCursors(cursor, feed.position()) > 0) waitFor(feed.check())
+    if (source.at === 'log') replay().catch(fail)
+    else if (source.at === 'snapshot' && compareCursors(cursor, feed.position()) > 0) waitFor(source.reason, feed.check())
     else pump()
   }
 
-  function waitFor(work: Promise<void>): void {
-    waits += 1
+  function waitFor(reason: SnapshotReason, work: Promise<void>): void {
+    source = { at: 'snapshot', reason, waits: waits() + 1 }
     work.then(() => {
-      waits -= 1
+      if (source.at === 'snapshot') source = { ...source, waits: source.waits - 1 }
       pump()
     }, fail)
   }
 
+  function waits(): number {
+    return source.at === 'snapshot' ? source.waits : 0
+  }
+
   function skip(reason: SnapshotReason): void {
-    // Who has not been told anything yet has missed nothing.
-    if (due !== 'join') due = reason
+    // A viewer that was sent nothing yet has missed nothing.
+    const isNew = source.at === 'snapshot' && source.reason === 'join'
+    source = { at: 'snapshot', reason: isNew ? 'join' : reason, waits: waits() }
     goOn()
   }
 
@@ -158,66 +178,62 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   }
 
   function leave(): void {
-    if (hasEnded) return
-    if (!isBlocked) send([{ bytes: encodeRetry() }])
+    if (socket.at === 'ended') return
+    if (socket.at === 'open') send([{ bytes: encodeRetry() }])
+    end()
+  }
+
+  function remove(): void {
+    if (socket.at === 'ended') return
+    // Also where the socket is full: it is the last event, and small.
+    send([encodeWireEvent(place(), { type: 'deleted', task: feed.task })])
     end()
   }
 
   function tell(event: TokenEvent): boolean {
-    if (hasEnded || isBlocked || due !== null || waits > 0) return false
+    if (socket.at !== 'open' || source.at === 'snapshot') return false
     send([encodeWireEvent(place(), event)])
     return true
   }
 
   function end(): void {
-    hasEnded = true
     response.end()
-    watchUnsent()
+    turn('ended')
   }
 
   function beat(): void {
-    if (!hasEnded && !isBlocked) write(heartbeatChunk)
+    if (socket.at === 'open') write(heartbeatChunk)
   }
 
   function drained(): void {
-    isBlocked = false
-    wake?.()
-    pump()
+    turn('open')
+    // Another one than before: a replay that still waits for its page is over.
+    if (source.at === 'log') source = { ...source }
+    goOn()
   }
 
   function cutIfStalled(stallMs: number): boolean {
-    if (!isBlocked && !hasEnded) return false
-    if (response.unsentBytes() !== unsent) watchUnsent()
-    else if (performance.now() - movedAt >= stallMs) {
-      response.destroy()
-      return true
-    }
-    return false
+    if (socket.at === 'open') return false
+    const unsent = response.unsentBytes()
+    const now = performance.now()
+    if (unsent !== socket.unsent) socket = { ...socket, unsent, movedAt: now }
+    if (now - socket.movedAt < stallMs) return false
+    response.destroy()
+    return true
   }
 
-  function watchUnsent(): void {
-    unsent = response.unsentBytes()
-    movedAt = performance.now()
-  }
-
-  /** From the log, page by page, at the socket's pace, until the ring takes over. */
+  /** From the log, page by page, until the ring takes over. A socket that is full ends it, and one that has drained begins it again. */
   async function replay(): Promise<void> {
-    isReplaying = true
-    let count = firstPage
-    while (due === null && !hasEnded && !isInRing(cursor) && compareCursors(cursor, feed.position()) < 0) {
-      const page = await feed.pages.after(cursor, count, feed.position())
-      count = page.next
-      if (due !== null || hasEnded) break
-      if (!page.follows) due = 'gap'
+    while (source.at === 'log' && isOpen() && !isInRing(cursor) && compareCursors(cursor, feed.position()) < 0) {
+      const own = source
+      const page = await feed.pages.after(cursor, own.count, feed.position())
+      if (source !== own || !isOpen()) return
+      source = page.follows ? { at: 'log', count: page.next } : { at: 'snapshot', reason: 'gap', waits: 0 }
       if (page.parts.length === 0) break
       sendParts(page.parts)
-      if (isBlocked) {
-        await new Promise<void>(resolve => {
-          wake = resolve
-        })
-      }
     }
-    isReplaying = false
+    if (!isOpen()) return
+    if (source.at === 'log') source = { at: 'ring' }
     pump()
   }
 
@@ -226,8 +242,12 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     for (const { to, shared } of parts) {
       cursor = to
       if (shared) write(shared)
-      if (isBlocked) return
+      if (!isOpen()) return
     }
+  }
+
+  function isOpen(): boolean {
+    return socket.at === 'open'
   }
 
   function isInRing(position: Cursor): boolean {
@@ -239,9 +259,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   }
 
   function write(bytes: Shared): void {
-    if (response.write(bytes) || isBlocked) return
-    isBlocked = true
-    watchUnsent()
+    if (!response.write(bytes) && socket.at === 'open') turn('full')
   }
 
   function fail(error: unknown): void {

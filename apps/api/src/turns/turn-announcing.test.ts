@@ -3,8 +3,8 @@ import { createTaskBody, createTurnBody } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
-import { createTestDatabase } from '../../../../test/support/database.ts'
-import { openLogs } from '../../../../test/support/logs.ts'
+import { createTestDatabase } from '../../../../test/support/engines/database.ts'
+import { openLogs } from '../../../../test/support/platform/logs.ts'
 import { openDatabase } from '../store/connection/database.ts'
 import { turns } from '../store/schema.ts'
 import { createTaskAcceptance } from '../store/tasks/accept-tasks.ts'
@@ -15,7 +15,7 @@ import { createTurnAnnouncing } from './turn-announcing.ts'
 
 const tenant = 'default'
 
-test('an end that is owed says first which turns come behind it, also one that is claimed and has not said so yet', async () => {
+test('an end that is owed comes after the turns behind it, also one that is claimed and whose start is not announced yet', async () => {
   const { url } = await createTestDatabase()
   const database = openDatabase({ url, onError: () => {} })
   onTestFinished(() => database.close())
@@ -26,8 +26,9 @@ test('an end that is owed says first which turns come behind it, also one that i
   const accepted = await createTaskAcceptance(database.databaseFor).accept(tenant, createTaskBody.parse({ agent: 'echo' }), null)
   const { task, turn } = accepted?.accepted ?? expect.fail('It was not accepted')
 
-  const first = await claim(turn.id)
-  await announceStart(first)
+  // No log was opened for it yet: the start opens one, under an epoch of its own.
+  const first = (await announceStart(await claim(turn.id))) ?? expect.fail('It was not started')
+  expect(first.turn.epoch).toBe(4)
   const next = await db.transaction(tx => createTurn(tx, tenant, task.id, createTurnBody.parse({ input: 'next' }), 10))
   const holding = { turn: turn.id, tenant, epoch: first.turn.epoch, canceling: false }
   await finishTurn(db, holding, { outcome: { status: 'completed', stopReason: 'stop' }, messages: [] })

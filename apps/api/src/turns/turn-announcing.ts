@@ -1,11 +1,12 @@
 /**
- * What the server says in the logs: that a turn is queued, that it has begun, that it has ended. Always after the commit, and each once: entries
- * are keyed: the first process writes an entry, and every later one finds it written.
- *
+ * What the server writes to the logs: that a turn is queued, has started, has ended. Always after the commit, and each once, because entries are keyed.
  * An announcement that could not be made is owed: the next claim, the reconciler or the next end of a turn makes it.
+ *
+ * A log that is absent or stale is opened anew, under an epoch that no log had before. It tells every turn whose end no log has told, and leaves the
+ * turns before them to Postgres, so no log shows a turn as queued that has ended.
  */
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
-import { messagesOf } from '@rivulet/protocol'
+import { type Cursor, hasEnded, messagesOf } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
 import { foldFrom } from '../log/log-fold.ts'
@@ -13,8 +14,9 @@ import { createBatcher } from '../store/connection/batcher.ts'
 import type { Database } from '../store/connection/database.ts'
 import { turnMessages } from '../store/reads/read.ts'
 import type { TurnRow } from '../store/rows.ts'
-import { markAnnounced, raiseIdleTask, unannouncedTurns } from '../store/turns/announcements.ts'
+import { type AnnouncedEnd, markAnnounced, raiseIdleTask, unannouncedTurns, whileUnchanged } from '../store/turns/announcements.ts'
 import type { Claimed } from '../store/turns/claimed.ts'
+import { reopenTurn } from '../store/turns/reopen-turn.ts'
 import { aboutTurn } from './about-turn.ts'
 import { finishedEvent, type KeyedEvent, queuedEvent, startedEvent, storedClosing } from './turn-events.ts'
 
@@ -26,38 +28,50 @@ export type TurnAnnouncing = ReturnType<typeof createTurnAnnouncing>
 
 export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnnouncingDeps) {
   // Turns that end together are noted in one statement.
-  const noteAnnounced = createBatcher<TurnRow, void>(maxNoted, async ended => {
-    await markAnnounced(db, ended)
+  const noteAnnounced = createBatcher<AnnouncedEnd, void>(maxNoted, async ends => {
+    await markAnnounced(db, ends)
     return []
   })
   return { announceStart, fence, announceQueued, announceEnds, announceOwed }
 
-  /** Writes what is owed and `turn.started` under the claim's epoch. False when a newer epoch has begun. */
-  async function announceStart(claimed: Claimed): Promise<boolean> {
+  /**
+   * Writes what is owed and `turn.started` under the claim's epoch. Returns the claim; under a higher epoch where the log had to be opened anew,
+   * because the claim's own may have had a log that was lost. Null when the turn is no longer held by this claim.
+   */
+  async function announceStart(claimed: Claimed): Promise<Claimed | null> {
     const { task, epoch } = claimed.turn
-    const entries = await beginning(claimed)
-    // Epoch 1 is the task's own, 2 its first claim: a log that is opened by it has missed nothing.
-    const { answer } = await announcer.announce({ task, epoch, whole: epoch <= 2, running: true, entries })
-    return answer === 'ok'
+    const { answer } = await announcer.announce({ task, epoch, opens: false, running: true, entries: await beginning(claimed) })
+    if (answer === 'ok') return claimed
+    return answer === 'fenced' ? null : openForClaim(claimed)
   }
 
-  /**
-   * Nothing more can be appended to what stands in the log. A claim that was overtaken has not said that its turn began, and no longer can;
-   * a log that is fenced further on is as good.
-   */
+  async function openForClaim({ turn: { id, epoch, claim } }: Claimed): Promise<Claimed | null> {
+    const raised = claim === null ? null : await reopenTurn(db, { turn: id, epoch, claimId: claim })
+    if (!raised) return null
+    const opened = await open(raised.turn.task, raised.turn.epoch, raised)
+    return opened === 'changed' ? openForClaim(raised) : opened && raised
+  }
+
+  /** Nothing more can be appended to what stands in the log. One that is absent, stale or fenced further on is as good. */
   async function fence(claimed: Claimed, epoch: number): Promise<void> {
-    await announcer.announce({ task: claimed.turn.task, epoch, running: false, entries: await beginning(claimed) })
+    await announcer.announce({ task: claimed.turn.task, epoch, opens: false, running: false, entries: await beginning(claimed) })
   }
 
   async function beginning(claimed: Claimed): Promise<KeyedEvent[]> {
     const closings = await Promise.all(claimed.owed.map(missingClosings))
-    return [...closings.flat(), queuedEvent(claimed.turn), ...claimed.owed.map(finishedEvent), startedEvent(claimed)]
+    return [
+      ...[...claimed.owed, claimed.turn].map(queuedEvent),
+      ...closings.flat(),
+      ...claimed.owed.map(finishedEvent),
+      startedEvent(claimed),
+    ]
   }
 
   async function announceQueued(turn: TurnRow, isNew: boolean): Promise<void> {
     await owing(turn, async () => {
       const entries = [queuedEvent(turn)]
-      if (!isNew) return say(turn.task, entries)
+      if (!isNew) return (await write(turn.task, entries)) !== null
+      // Epoch 1 is the task's own: a log that is opened by it has missed nothing.
       const { answer } = await announcer.announce({ task: turn.task, epoch: 1, whole: true, running: false, entries })
       return answer === 'ok'
     })
@@ -74,10 +88,10 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
       const others = behind ?? (await unannouncedTurns(db, first.task))
       // A turn can end before the process that accepted it has written `turn.queued`.
       const entries = [...[...ended, ...others].map(queuedEvent), ...closings, ...ended.map(finishedEvent)]
-      const said = await say(first.task, entries, false)
+      const cursor = await write(first.task, entries, false)
       if (failpoint) await failpoint('announced')
-      if (said) await Promise.all(ended.map(noteAnnounced))
-      return said
+      if (cursor) await Promise.all(ended.map(({ id }) => noteAnnounced({ turn: id, cursor })))
+      return cursor !== null
     })
   }
 
@@ -107,13 +121,34 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     return false
   }
 
-  /** A log that is absent or from another life of Redis is raised first; where a turn is running, its worker will do that. */
-  async function say(task: string, entries: KeyedEvent[], running?: boolean): Promise<boolean> {
-    const announcement = { task, entries, ...(running !== undefined && { running }) }
-    const { answer } = await announcer.announce(announcement)
-    if (answer === 'ok') return true
+  /** The cursor behind the entries. Null where the log has to be opened anew and a turn is running: then its worker does that. */
+  async function write(task: string, entries: KeyedEvent[], running?: boolean): Promise<Cursor | null> {
+    const { answer, cursor } = await announcer.announce({ task, entries, ...(running !== undefined && { running }) })
+    return answer === 'ok' ? cursor : openIdle(task)
+  }
+
+  async function openIdle(task: string): Promise<Cursor | null> {
     const epoch = await raiseIdleTask(db, task)
-    if (epoch === null) return false
-    return (await announcer.announce({ ...announcement, epoch, running: false })).answer === 'ok'
+    const opened = epoch === null ? null : await open(task, epoch)
+    return opened === 'changed' ? openIdle(task) : opened
+  }
+
+  /**
+   * Opens a log anew, with every turn whose end no log has told, and with the start of the one that runs. Null when there is none, because another
+   * process has announced them meanwhile, and when a newer epoch has begun.
+   */
+  async function open(task: string, epoch: number, started?: Claimed): Promise<Cursor | 'changed' | null> {
+    const opened = await whileUnchanged(db, { task, epoch }, async unannounced => {
+      const [oldest] = unannounced
+      if (!oldest) return { answer: 'fenced' as const }
+      const told = unannounced.flatMap(turn => [queuedEvent(turn), ...(hasEnded(turn.status) ? [finishedEvent(turn)] : [])])
+      const first = oldest.number
+      // What an ended turn wrote is in Postgres alone.
+      const whole = first === 1 && unannounced.every(({ status, firstIndex }) => !hasEnded(status) || firstIndex === null)
+      const entries = [...told, ...(started ? [startedEvent(started)] : [])]
+      return announcer.announce({ task, epoch, whole, first, running: started !== undefined, entries })
+    })
+    if (!opened) return 'changed'
+    return opened.answer === 'ok' ? opened.cursor : null
   }
 }

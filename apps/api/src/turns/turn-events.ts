@@ -6,12 +6,13 @@ import type { Claimed } from '../store/turns/claimed.ts'
 export type KeyedEvent = { key: string; event: EventOf<'turn.queued' | 'turn.started' | 'turn.finished' | 'message.finished'> }
 
 export function queuedEvent(turn: TurnRow): KeyedEvent {
-  const { task, number, input, queuedAt } = turn
+  const { task, number, queuedAt } = turn
   const common = { task, turn: number, attempt: 0, at: queuedAt.getTime() }
-  return { key: `queued:${number}`, event: { type: 'turn.queued', ...common, ...(input !== null && inputOf(input)) } }
+  return { key: `queued:${number}`, event: { type: 'turn.queued', ...common, ...inputOf(turn) } }
 }
 
-function inputOf(input: Content): { input: Content } | { omitted: string[] } {
+function inputOf({ input, hasLargeInput }: TurnRow): { input?: Content; omitted?: string[] } {
+  if (input === null) return hasLargeInput ? { omitted: ['input'] } : {}
   return Buffer.byteLength(JSON.stringify(input)) <= maxQueuedInputBytes ? { input } : { omitted: ['input'] }
 }
 

@@ -50,12 +50,16 @@ export function withoutEnded(place: Place): Place {
   return { ...place, state: { ...state, turns, messages: emptyState.messages, messagesFrom: nextIndexOf(state) } }
 }
 
-/** What a frame tells, null where that is nothing new, and the place after it. Throws `offset_mismatch` when something was lost before it. */
+/**
+ * What a frame tells, null where that is nothing new, and the place after it. Throws `offset_mismatch` when something was lost before it, and
+ * `task_not_found` when the task was deleted.
+ */
 export function hear(place: Place, frame: { id?: string | undefined; data: string }): { place: Place; event: TaskEvent | null } {
   const parsed = parseFrame(frame.id, frame.data)
   if (!parsed) throw lost('A frame came that is none')
   const { cursor, event } = parsed
   if (event?.type === 'snapshot') return { place: restored(place, cursor, event), event: { ...event, cursor } }
+  if (event?.type === 'deleted') throw new RivuletError('task_not_found', 'The task was deleted')
   if (event?.type === 'end' || event?.type === 'caught_up') return { place: after(place, cursor), event: { ...event, cursor } }
   if (place.cursor !== null && compareCursors(cursor, place.cursor) <= 0) return { place, event: null }
   if (!isNext(place.cursor ?? origin, cursor)) throw lost(`${cursor} does not follow ${place.cursor ?? 'the beginning'}`)

@@ -8,7 +8,8 @@ import { type Cursor, type Event, parseCursor, readEvent, type Snapshot, type To
 
 export type LoggedEvent = Event & { cursor: Cursor }
 export type SnapshotEvent = Snapshot & { cursor: Cursor }
-export type TaskEvent = LoggedEvent | (WireEvent & { cursor: Cursor })
+/** Without `deleted`: that the task was deleted is an error for its reader. */
+export type TaskEvent = LoggedEvent | (Exclude<WireEvent, { type: 'deleted' }> & { cursor: Cursor })
 
 /** Whether an event stands in the task's log. */
 export function isLogged(event: TaskEvent): event is LoggedEvent {

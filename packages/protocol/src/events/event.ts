@@ -80,6 +80,8 @@ export const wireEventSchema = z.discriminatedUnion('type', [
   }),
   z.object({ type: z.literal('caught_up'), task: taskIdSchema }),
   z.object({ type: z.literal('end'), task: taskIdSchema, status: taskStatusSchema }),
+  /** The task was removed while it was watched. Nothing follows. */
+  z.object({ type: z.literal('deleted'), task: taskIdSchema }),
 ])
 
 /** Sent to a viewer with a task token, before that token expires: the token for its next connection. Does not change the task. */

@@ -75,6 +75,7 @@ export const wireEventShapes: Record<WireEvent['type'], Shape> = {
   snapshot: { reason: 'string', task: 'task', turns: 'turn[]', messages: 'message[]', messagesFrom: 'number' },
   caught_up: { task: 'string' },
   end: { task: 'string', status: 'string' },
+  deleted: { task: 'string' },
 }
 
 /** The event; null for a type that this version does not know, which readers pass over; `malformed` for a known type with a wrong field. */

@@ -1,8 +1,8 @@
 /** What deltas cost Redis, by its own count of commands. */
 import { createKeys, createLogAnnouncer, createLogWriter, encodeEvent } from '@rivulet/broker'
 import { expect, test } from 'vitest'
-import { newTask } from '../../../../test/support/logs.ts'
-import { startRedisOfTest } from '../../../../test/support/private-redis.ts'
+import { startRedisOfTest } from '../../../../test/support/engines/private-redis.ts'
+import { newTask } from '../../../../test/support/platform/logs.ts'
 import { createAppender } from './appender.ts'
 
 test('ten deltas of each of a hundred turns are one call, and little more than one command for each', async () => {

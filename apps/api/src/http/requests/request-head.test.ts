@@ -1,4 +1,4 @@
-/** Responses that bypass Fastify, on a socket that only our code handles. The responses themselves are rows of test/support/bad-inputs.ts. */
+/** Responses that bypass Fastify, on a socket that only our code handles. The responses themselves are rows of test/support/texts/bad-inputs.ts. */
 import { type AddressInfo, connect } from 'node:net'
 import { fastify } from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'

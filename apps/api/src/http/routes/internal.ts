@@ -73,8 +73,9 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     if (!isAgain) metrics.turnWait.observe({ agent: metrics.agentLabel(claimed.task.agent) }, waitedMs / 1_000)
     log.debug({ ...aboutTurn(claimed.turn), agent: claimed.task.agent, worker, waitedMs, isAgain }, 'turn claimed')
     // Keyed and raised to this claim's epoch: a claim that is asked again, because its answer was lost, changes nothing.
-    return (await announcing.announceStart(claimed))
-      ? { ...describeClaim(claimed, steps, clock), limits: { deltaBytes, turnBytes, stepsBytes } }
+    const started = await announcing.announceStart(claimed)
+    return started
+      ? { ...describeClaim(started, steps, clock), limits: { deltaBytes, turnBytes, stepsBytes } }
       : { answer: 'settled' as const }
   })
 
@@ -94,9 +95,10 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const { body, log } = request
     if (!(await reaches(request, body.turn))) return { answer: 'superseded' as const }
     await announcer.ping()
-    const reopened = await reopenTurn(db, body)
+    const held = await reopenTurn(db, body)
     if (failpoint) await failpoint('reopened')
-    if (!reopened || !(await announcing.announceStart(reopened))) {
+    const reopened = held && (await announcing.announceStart(held))
+    if (!reopened) {
       metrics.fenced.inc({ write: 'reopen' })
       const turn = await findTurn(db, body.turn)
       log.warn({ ...(turn && aboutTurn(turn)), epoch: body.epoch }, 'a worker tried to reopen the log of a turn that it no longer holds')

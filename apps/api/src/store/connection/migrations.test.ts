@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
 import { Client } from 'pg'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { createTestDatabase } from '../../../../../test/support/database.ts'
+import { createTestDatabase } from '../../../../../test/support/engines/database.ts'
 import * as schema from '../schema.ts'
 import { migrate } from './migrate.ts'
 

@@ -106,7 +106,7 @@ test('a turn is claimed in one, ended in one, and noted as announced with others
   const ended = await finishTurn(database.db, { turn, tenant, epoch, canceling: false }, { outcome, messages: [said] })
   expect(count()).toBe(2)
   if (ended.answer !== 'committed') throw new Error('It was not ended')
-  await markAnnounced(database.db, [ended.turn])
+  await markAnnounced(database.db, [{ turn, cursor: '2-3' }])
   expect(count()).toBe(3)
   expect(ended.turn).toMatchObject({ agent: 'echo', status: 'completed', finishedAt: expect.any(Date), epoch: 2 })
   expect((await database.db.select().from(messages)).map(({ content }) => content)).toEqual([request.input, said.content])
@@ -128,8 +128,8 @@ test('a turn that was given back is claimed in one, too: under its indexes, with
   expect(second.steps).toEqual([{ name: 'one', memory: '{"a":"\\u0000"}' }])
   expect(second.claimed.input).toEqual(first.claimed.input)
   const { firstIndex, startedAt } = first.claimed.turn
-  expect(second.claimed.turn).toMatchObject({ attempt: 1, epoch: 3, firstIndex, startedAt, worker: 'b' })
-  expect([second.claimed.task.epoch, second.isAgain]).toEqual([3, false])
+  expect(second.claimed.turn).toMatchObject({ attempt: 1, epoch: 6, firstIndex, startedAt, worker: 'b' })
+  expect([second.claimed.task.epoch, second.isAgain]).toEqual([6, false])
 
   expect(await claim('a')).toEqual({ answer: 'leased' })
   const { turn: held } = second.claimed

@@ -1,8 +1,8 @@
 /** Statements that are sent at once share a connection: whatever happens to one, no caller gets the result of another. */
 import { Pool } from 'pg'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
-import { createTestDatabase } from '../../../../../test/support/database.ts'
-import { startProxy } from '../../../../../test/support/proxy.ts'
+import { createTestDatabase } from '../../../../../test/support/engines/database.ts'
+import { startProxy } from '../../../../../test/support/viewers/proxy.ts'
 import { sqlStateOf } from './database.ts'
 import { everyTenant } from './tenant.ts'
 import { type Statement, TenantPool } from './tenant-pool.ts'

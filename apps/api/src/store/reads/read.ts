@@ -1,5 +1,6 @@
 /** Reads committed tasks, turns and messages. Pages are by key, so they stay correct while rows are added. */
 import {
+  type Cursor,
   type Json,
   type ListMessages,
   type ListTasks,
@@ -10,7 +11,7 @@ import {
   type Task,
   type Turn,
 } from '@rivulet/protocol'
-import { and, asc, desc, eq, inArray, isNotNull, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNotNull, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
 import { everyTenant, isOf, type Tenant, taskNotFound } from '../connection/tenant.ts'
@@ -38,11 +39,29 @@ export async function requireTask(db: Database, tenant: Tenant, id: string): Pro
   if (!row) throw taskNotFound()
 }
 
-export async function readTaskEpoch(db: Database, tenant: Tenant, task: string): Promise<number> {
-  const own = and(eq(tasks.id, task), isOf(tenant, tasks.tenant))
-  const [row] = await db.select({ epoch: tasks.epoch }).from(tasks).where(own)
-  return row?.epoch ?? 0
+export type TaskVersion = {
+  /** Rises with every change of the task's rows. */
+  epoch: number
+  /** The cursor behind the last end in the task's log; null while a turn has not ended, or an end is not in the log yet. */
+  endCursor: Cursor | null
 }
+
+/** Of its latest hundred turns, the end that was announced last is the last in the log: a turn that waited may end before the one that runs. */
+export async function readTaskVersion(db: Database, tenant: Tenant, task: string): Promise<TaskVersion> {
+  const { rows } = await db.$client.query({ name: 'task_version', text: taskVersionText, values: [task, tenant] })
+  const [found] = rows as { epoch: string; endCursor: Cursor | null }[]
+  if (!found) throw taskNotFound()
+  return { epoch: Number(found.epoch), endCursor: found.endCursor }
+}
+
+/** $1 task, $2 tenant. */
+const taskVersionText = `
+select epoch, (
+  select case when bool_and(announced) then (array_agg(end_cursor order by
+    split_part(end_cursor, '-', 1)::bigint desc nulls last, split_part(end_cursor, '-', 2)::bigint desc nulls last))[1] end
+  from (select announced, end_cursor from turns where task = $1 order by number desc limit ${maxPageSize}) as latest
+) as "endCursor"
+from tasks where id = $1 and $2 in (tenant, '${everyTenant}')`
 
 /** Of any tenant. */
 export async function findTurn(db: Database, id: string): Promise<TurnRow | undefined> {
@@ -92,14 +111,6 @@ export async function startedTurn(db: Database, tenant: Tenant, task: string): P
   const started = and(own, notInArray(turns.status, outcomeStatusSchema.options), isNotNull(turns.firstIndex))
   const [row] = await db.select().from(turns).where(started).limit(1)
   return row
-}
-
-export type TurnState = Pick<TurnRow, 'number' | 'status'>
-
-/** Of the latest hundred. */
-export async function readTurnStates(db: Database, tenant: Tenant, task: string): Promise<TurnState[]> {
-  const own = and(eq(turns.task, task), isOf(tenant, turns.tenant))
-  return db.select({ number: turns.number, status: turns.status }).from(turns).where(own).orderBy(desc(turns.number)).limit(maxPageSize)
 }
 
 /** Newest first: ids of tasks grow with time. The cursor is the last id of the page before. */

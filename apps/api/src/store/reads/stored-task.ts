@@ -16,6 +16,8 @@ import { newestFitting } from './snapshot-budget.ts'
 
 export type StoredTask = {
   task: Task
+  /** The version of these rows: others have another. */
+  epoch: number
   /** Ascending. */
   turns: Turn[]
   /** Ascending, without holes, as many of the newest as fit. */
@@ -28,7 +30,7 @@ export type StoredTask = {
 
 export async function readStoredTask(db: Database, tenant: Tenant, task: string, maxBytes: number): Promise<StoredTask> {
   const { rows } = await db.$client.query({ name: 'stored_task', text: storedTaskText, values: [task, tenant, maxBytes] })
-  const [found] = rows as (Omit<StoredTask, 'task' | 'turns' | 'messages'> & Rows)[]
+  const [found] = rows as (Pick<StoredTask, 'nextIndex' | 'starts'> & Rows)[]
   if (!found) throw taskNotFound()
   const { nextIndex, starts } = found
   const taskRow = fromJsonRow(tasks, found.task)
@@ -36,6 +38,7 @@ export async function readStoredTask(db: Database, tenant: Tenant, task: string,
   const newest = found.messages.map(row => toMessage(fromJsonRow(messages, row)))
   return {
     task: toTask(taskRow, found.task.omitted),
+    epoch: taskRow.epoch,
     turns: turnRows.map((row, i) => toTurn(row, found.turns[i]?.omitted)),
     messages: newestFitting(newest, maxBytes),
     ...{ nextIndex, starts },

@@ -1,13 +1,15 @@
 /** A turn that is taken from its worker to be ended: only as long as the reason for it holds. */
-import { createTaskBody } from '@rivulet/protocol'
+import { createTaskBody, createTurnBody } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'
+import { queuedEvent } from '../../turns/turn-events.ts'
 import type { DatabaseHandle } from '../connection/database.ts'
 import type { TurnRow } from '../rows.ts'
 import { claimTurn } from '../turns/claim-turn.ts'
 import { expiredTurns, extendLeases, isExpired } from '../turns/leases.ts'
 import { createTaskAcceptance } from './accept-tasks.ts'
-import { seizeTurn } from './cancel-task.ts'
+import { beginCancel, seizeTurn } from './cancel-task.ts'
+import { createTurn } from './create-turn.ts'
 
 const tenant = 'default'
 const outcome = { status: 'failed', stopReason: 'error', error: { code: 'worker_lost', message: 'gone' } } as const
@@ -38,6 +40,21 @@ test('one that has not loses it, and it is taken once', async () => {
 test('a turn that another worker has claimed since is not taken', async () => {
   const turn = await expiredTurn()
   expect(await seizeTurn(database.db, { ...turn, epoch: 1 }, outcome)).toBeNull()
+})
+
+test('a cancel of turns with large values does not load these values', async () => {
+  const request = createTaskBody.parse({ agent: 'echo', input: 'small', params: { note: 'x'.repeat(100_000) } })
+  const accepted = await createTaskAcceptance(database.databaseFor).accept(tenant, request, null)
+  const task = accepted?.accepted.task.id ?? ''
+  const body = createTurnBody.parse({ input: 'y'.repeat(100_000) })
+  await database.databaseFor(tenant).transaction(tx => createTurn(tx, tenant, task, body, 10))
+  const canceled = { status: 'canceled', stopReason: 'aborted' } as const
+  const { ended } = await database.databaseFor(tenant).transaction(tx => beginCancel(tx, tenant, task, canceled))
+  expect(ended).toMatchObject([
+    { number: 1, status: 'canceled', params: null, input: { text: 'small' }, hasLargeInput: false },
+    { number: 2, status: 'canceled', params: null, input: null, hasLargeInput: true },
+  ])
+  expect(ended.map(turn => queuedEvent(turn).event)).toMatchObject([{ input: { text: 'small' } }, { omitted: ['input'] }])
 })
 
 async function expiredTurn(): Promise<TurnRow> {

@@ -1,4 +1,4 @@
-/** The first step of a cancel, and of every end that is not the worker's own: from here on, nobody else can end or claim the turn. */
+/** The first step of a cancel, and of every end that is not the worker's own: from here on, no other process can end or claim the turn. */
 import type { Failure } from '@rivulet/protocol'
 import { and, eq, isNull, type SQL } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
@@ -15,7 +15,7 @@ export type ForcedOutcome =
   | { status: 'canceled'; stopReason: 'aborted'; error?: Failure }
   | { status: 'failed'; stopReason: 'error'; error: Failure }
 
-/** A turn that is held for its end, the epoch that fences off whoever was writing, and how it is going to end. */
+/** A turn that is held for its end, the epoch that fences off its worker, and the outcome that it will get. */
 export type Seized = { claimed: Claimed; fence: number; outcome: ForcedOutcome }
 
 export type CancelBegun = {
@@ -36,7 +36,7 @@ export async function beginCancel(tx: Transaction, tenant: Tenant, task: string,
   return { task, seized: started ? await seize(tx, held, started, outcome) : null, ended }
 }
 
-/** Takes one turn from whoever held it when it was read, to end it. Null when that, or the reason for it, is no longer so. */
+/** Takes a turn from the worker that held it when it was read, to end it. Null if another worker has it now, or if the reason no longer holds. */
 export async function seizeTurn(db: Database, turn: TurnRow, outcome: ForcedOutcome, reason?: SQL): Promise<Seized | null> {
   return db.transaction(async tx => {
     const task = await lockTask(tx, everyTenant, turn.task)
@@ -60,9 +60,9 @@ export async function endUnstarted(
   })
 }
 
-/** Whoever seizes a turn first decides how it ends. That is stored at once: it may be somebody else who completes it. */
+/** The first process that seizes a turn decides its outcome. The outcome is stored at once, because another process may complete the end. */
 async function seize(tx: Transaction, task: TaskRow, turn: TurnRow, outcome: ForcedOutcome): Promise<Seized> {
-  const raised = await raiseEpoch(tx, task)
+  const raised = await raiseEpoch(tx, task.id)
   const decided = turn.canceling ? decidedOutcome(turn) : outcome
   const [seized] = await tx
     .update(turns)

@@ -25,17 +25,19 @@ export function holdTaskOf(turn: string): Statement {
   return { name: 'hold_task', text: 'select from tasks where id = (select task from turns where id = $1) for update', values: [turn] }
 }
 
-/** From here on, a worker with an older epoch can no longer write to the task's log. */
-export async function raiseEpoch(tx: Transaction, task: TaskRow): Promise<TaskRow> {
+/** The epoch after a change of the task's rows, in SQL about `tasks`: the next even number. */
+export const raisedEpoch = 'tasks.epoch + 2 - tasks.epoch % 2'
+
+/**
+ * Called with every change of what viewers see in the task's rows, because a cursor of the rows has their epoch and stands for one content. A worker
+ * continues under the epoch of its claim; a claim, a reopening or a cancel raises the log to the new epoch, which fences that worker off.
+ */
+export async function raiseEpoch(tx: Transaction, task: string, status?: TaskRow['status']): Promise<TaskRow> {
   const [raised] = await tx
     .update(tasks)
-    .set({ epoch: sql`${tasks.epoch} + 1` })
-    .where(eq(tasks.id, task.id))
+    .set({ epoch: sql.raw(raisedEpoch), ...(status && { status, updatedAt: sql`now()` }) })
+    .where(eq(tasks.id, task))
     .returning()
-  if (!raised) throw new Error(`Task ${task.id} is held, and yet gone`)
+  if (!raised) throw new Error(`Task ${task} is held, and yet gone`)
   return raised
-}
-
-export async function setTaskStatus(tx: Transaction, task: string, status: TaskRow['status']): Promise<void> {
-  await tx.update(tasks).set({ status, updatedAt: sql`now()` }).where(eq(tasks.id, task))
 }

@@ -7,7 +7,7 @@ import { msFromNow } from '../connection/moments.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { outbox, turns } from '../schema.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
-import { setTaskStatus } from './held-task.ts'
+import { raiseEpoch } from './held-task.ts'
 
 export async function queueTurn(
   tx: Transaction,
@@ -35,7 +35,8 @@ export async function queueTurn(
     .returning()
   if (!turn) throw new Error('The turn was not inserted')
   if (isDispatched) await tx.insert(outbox).values({ turn: turn.id })
-  if (hasEnded(task.status)) await setTaskStatus(tx, task.id, 'queued')
+  // A task is created with its first turn, under its first epoch.
+  if (turn.number > 1) await raiseEpoch(tx, task.id, hasEnded(task.status) ? 'queued' : undefined)
   return turn
 }
 
@@ -73,6 +74,7 @@ export function newTurn(
     leaseUntil: null,
     canceling: false,
     announced: false,
+    endCursor: null,
     traceparent: traceparent ?? null,
   }
 }

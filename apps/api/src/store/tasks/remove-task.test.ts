@@ -1,6 +1,6 @@
 import { eq, sql } from 'drizzle-orm'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { createTestDatabase } from '../../../../../test/support/database.ts'
+import { createTestDatabase } from '../../../../../test/support/engines/database.ts'
 import { until } from '../../../../../test/support/until.ts'
 import { type DatabaseHandle, openDatabase } from '../connection/database.ts'
 import { firstIdAt } from '../reads/activity.ts'

@@ -1,12 +1,13 @@
 /** Which ends stand in the log, and which are still owed to it. */
-import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm'
-import type { Database } from '../connection/database.ts'
+import type { Cursor } from '@rivulet/protocol'
+import { and, asc, eq, lt, sql } from 'drizzle-orm'
+import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
 import { turns } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
-import { endedList, pendingTurns, unfinishedList } from './turn-states.ts'
+import { endedList, pendingTurns, turnColumns, unfinishedList } from './turn-states.ts'
 
 /**
  * Whether a turn has ended and its end is not in the log yet, in SQL about turns under this name. Of one task, `not in` the opposite states, as
@@ -17,15 +18,22 @@ export function isOwed(turn: string, scope: 'of one task' | 'of all tasks' = 'of
   return `${turn}.status ${hasEnded} and not ${turn}.announced`
 }
 
-export async function markAnnounced(db: Database, ended: readonly TurnRow[]): Promise<void> {
-  const ids = ended.map(({ id }) => id)
-  await db.update(turns).set({ announced: true }).where(inArray(turns.id, ids))
+/** A turn's end, and where its log stood behind it. */
+export type AnnouncedEnd = { turn: string; cursor: Cursor }
+
+export async function markAnnounced(db: Database, ends: readonly AnnouncedEnd[]): Promise<void> {
+  const [ids, cursors] = [ends.map(({ turn }) => turn), ends.map(({ cursor }) => cursor)]
+  await db.execute(sql`
+    update turns set announced = true, end_cursor = ends.cursor
+    from unnest(${sql.param(ids)}::uuid[], ${sql.param(cursors)}::text[]) as ends (turn, cursor)
+    where turns.id = ends.turn and not turns.announced
+  `)
 }
 
 export async function owedTurns(db: Database, { olderThanMs, limit }: { olderThanMs: number; limit: number }): Promise<TurnRow[]> {
   const isOld = lt(turns.finishedAt, msAgo(olderThanMs))
   return db
-    .select()
+    .select(turnColumns)
     .from(turns)
     .where(and(sql.raw(isOwed('turns', 'of all tasks')), isOld))
     .orderBy(asc(turns.finishedAt), asc(turns.number))
@@ -36,9 +44,9 @@ export async function owedTurns(db: Database, { olderThanMs, limit }: { olderTha
  * Turns of a task whose end is not in the log, in order: those that wait, the one that runs, and those whose end is owed. Of the last two the log
  * may not even know that they were queued yet.
  */
-export async function unannouncedTurns(db: Database, task: string): Promise<TurnRow[]> {
+export async function unannouncedTurns(db: Database | Transaction, task: string): Promise<TurnRow[]> {
   return db
-    .select()
+    .select(turnColumns)
     .from(turns)
     .where(and(eq(turns.task, task), eq(turns.announced, false)))
     .orderBy(asc(turns.number))
@@ -47,9 +55,24 @@ export async function unannouncedTurns(db: Database, task: string): Promise<Turn
 /** A new epoch for a task of which no turn is running; null when one is: its worker is the one to write. */
 export async function raiseIdleTask(db: Database, task: string): Promise<number | null> {
   return db.transaction(async tx => {
-    const held = await lockTask(tx, everyTenant, task)
+    await lockTask(tx, everyTenant, task)
     const pending = await pendingTurns(tx, task)
     if (pending.some(turn => turn.status === 'running')) return null
-    return (await raiseEpoch(tx, held)).epoch
+    return (await raiseEpoch(tx, task)).epoch
+  })
+}
+
+/**
+ * Does something while the task's rows stay as they were under an epoch; null when they have changed since. A log is opened this way: if the rows
+ * changed before their log was opened, viewers could have been sent rows with a cursor behind that log.
+ */
+export async function whileUnchanged<T>(
+  db: Database,
+  { task, epoch }: { task: string; epoch: number },
+  work: (unannounced: TurnRow[]) => Promise<T>,
+): Promise<T | null> {
+  return db.transaction(async tx => {
+    const held = await lockTask(tx, everyTenant, task)
+    return held.epoch === epoch ? work(await unannouncedTurns(tx, task)) : null
   })
 }

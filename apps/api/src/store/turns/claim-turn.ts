@@ -1,7 +1,7 @@
 /**
  * Who runs a turn. The lease in Postgres alone decides: a job that is delivered twice, late or to a second worker finds it taken.
  *
- * A claim raises the task's epoch, so whoever ran the turn before can no longer write. A turn's first claim fixes its indexes: the input takes
+ * A claim raises the task's epoch, so the worker that ran the turn before can no longer write. A turn's first claim fixes its indexes: the input takes
  * the task's next free index, and what the agent says follows it, for all attempts.
  */
 import type { RememberedStep } from '@rivulet/protocol'
@@ -12,7 +12,7 @@ import { msFromNow } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
 import { messages, tasks, turns } from '../schema.ts'
-import { holdTaskOf, lockTask } from '../tasks/held-task.ts'
+import { holdTaskOf, lockTask, raisedEpoch } from '../tasks/held-task.ts'
 import { rememberedSteps } from '../tasks/steps.ts'
 import { isOwed } from './announcements.ts'
 import { type Claimed, describeClaim } from './claimed.ts'
@@ -52,7 +52,7 @@ export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimAnswe
   })
 }
 
-/** A claim may be passed on, to a process of the turn's own: the lease is that of whoever named the claim last. */
+/** A claim may be passed to an isolated process: the lease belongs to the process that named the claim last. */
 async function handOver(tx: Transaction, turn: TurnRow, worker: string, leaseMs: number): Promise<TurnRow> {
   const [handed] = await tx
     .update(turns)
@@ -112,7 +112,7 @@ async function claimQueued(
  * $1 turn, $2 claim, $3 worker, $4 lease in ms. Returns task, turn, its input as a message, earlier turns whose end may still be owed, what
  * its steps have come to, and its clock.
  *
- * Whether it is the first claim is told by `first_index`, not by the attempts: one that was given back is not counted, and may yet have said
+ * `first_index` shows whether it is the first claim, not the attempts: a released attempt is not counted, but may have written
  * something.
  */
 const claimText = `
@@ -122,7 +122,7 @@ with before as (
   update turns set
     status = 'running', attempt = attempt + 1, claim = $2, worker = $3,
     lease_until = now() + $4::float8 * interval '1 millisecond', started_at = coalesce(started_at, now()),
-    epoch = tasks.epoch + 1,
+    epoch = ${raisedEpoch},
     first_index = coalesce(
       first_index,
       (select coalesce(max(index) + 1, 0) from messages where messages.task = turns.task) + (turns.input is not null)::int
@@ -132,7 +132,7 @@ with before as (
     and ${isClaimable} and turns.run_at <= now()
   returning turns.*
 ), raised as (
-  update tasks set epoch = tasks.epoch + 1, status = 'running', updated_at = now() from claimed where tasks.id = claimed.task returning tasks.*
+  update tasks set epoch = ${raisedEpoch}, status = 'running', updated_at = now() from claimed where tasks.id = claimed.task returning tasks.*
 ), asked as (
   insert into messages (task, tenant, index, turn, attempt, author, content, metadata, status, created_at, finished_at)
   select task, tenant, first_index - 1, number, 1, 'user', input, '{}'::json, 'complete', queued_at, now()

@@ -4,9 +4,9 @@ import { and, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
 import type { Transaction } from '../connection/database.ts'
 import type { TurnRow } from '../rows.ts'
 import { tasks, turns } from '../schema.ts'
-import { setTaskStatus } from '../tasks/held-task.ts'
+import { raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
-import { pendingTurns } from './turn-states.ts'
+import { pendingTurns, turnColumns } from './turn-states.ts'
 
 export type Outcome = {
   status: 'completed' | 'failed' | 'canceled'
@@ -21,24 +21,26 @@ export type EndedTurn = TurnRow & { agent: string }
 
 /** Ends a turn that is held, and sends the next one on its way. */
 export async function endTurn(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<{ turn: EndedTurn; queued: TurnRow[] }> {
-  const ended = await setOutcome(tx, turn, outcome)
+  const ended = await setOutcome(tx, turn, outcome, getTableColumns(turns))
   const pending = await pendingTurns(tx, turn.task)
   const [next] = pending
   const queued = pending.filter(({ status }) => status === 'queued')
   // A turn that waited can end, by its deadline, before the one that runs: then nothing becomes free.
-  if (next && next.number < turn.number) return { turn: ended, queued }
-  if (next) await dispatch(tx, next.id)
-  await setTaskStatus(tx, turn.task, next ? 'queued' : outcome.status)
+  const isFree = !next || next.number > turn.number
+  if (next && isFree) await dispatch(tx, next.id)
+  await raiseEpoch(tx, turn.task, !isFree ? undefined : next ? 'queued' : outcome.status)
   return { turn: ended, queued }
 }
 
 /** Ends a turn behind the one that is being ended. `isLast` when no other end will tell the task's state. */
 export async function endWaitingTurn(tx: Transaction, turn: TurnRow, outcome: Outcome, isLast: boolean): Promise<EndedTurn> {
-  if (isLast) await setTaskStatus(tx, turn.task, outcome.status)
-  return setOutcome(tx, turn, outcome)
+  if (isLast) await raiseEpoch(tx, turn.task, outcome.status)
+  return setOutcome(tx, turn, outcome, turnColumns)
 }
 
-async function setOutcome(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<EndedTurn> {
+type Columns = typeof turnColumns | typeof turns._.columns
+
+async function setOutcome(tx: Transaction, turn: TurnRow, outcome: Outcome, columns: Columns): Promise<EndedTurn> {
   const { status, stopReason } = outcome
   const said = { usage: outcome.usage ?? null, error: outcome.error ?? null, errorDetail: outcome.detail ?? null }
   const [ended] = await tx
@@ -46,7 +48,7 @@ async function setOutcome(tx: Transaction, turn: TurnRow, outcome: Outcome): Pro
     .set({ status, stopReason, ...said, finishedAt: sql`now()`, leaseUntil: null, canceling: false })
     .from(tasks)
     .where(and(eq(turns.id, turn.id), eq(tasks.id, turns.task), inArray(turns.status, turnStatusesBefore(status))))
-    .returning({ ...getTableColumns(turns), agent: tasks.agent })
+    .returning({ ...columns, agent: tasks.agent })
   if (!ended) throw new RivuletError('internal', 'A turn that is held cannot have ended')
   return ended
 }

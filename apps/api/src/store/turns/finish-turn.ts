@@ -1,5 +1,5 @@
 /**
- * How a turn ends, whoever ends it: its messages, its outcome, the task's state and the next turn's dispatch are one transaction. Only after it may
+ * Every end of a turn, by a worker or the server: its messages, its outcome, the task's state and the next turn's dispatch are one transaction. Only after it may
  * the end be announced.
  */
 import { hasEnded, type Message, RivuletError, type TurnStatus, turnStatusesBefore } from '@rivulet/protocol'
@@ -10,7 +10,7 @@ import { msFromNow, msUntil } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import { type TurnRow, toMessageRow } from '../rows.ts'
 import { messages, turns } from '../schema.ts'
-import { holdTaskOf, lockTask, setTaskStatus } from '../tasks/held-task.ts'
+import { holdTaskOf, lockTask, raisedEpoch, raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
 import { type EndedTurn, endTurn, type Outcome } from './end-turn.ts'
 import { endedList } from './turn-states.ts'
@@ -93,7 +93,7 @@ with ended as (
   insert into messages (${columnsOf(messages)})
   select ${columnsOf(messages)} from json_populate_recordset(null::messages, $10) where exists (select from ended)
 ), settled as (
-  update tasks set status = $5, updated_at = now() from ended where tasks.id = ended.task returning tasks.agent
+  update tasks set status = $5, epoch = ${raisedEpoch}, updated_at = now() from ended where tasks.id = ended.task returning tasks.agent
 )
 select to_json(ended) as turn, agent from ended, settled`
 
@@ -145,6 +145,6 @@ async function retry(tx: Transaction, turn: TurnRow, delayMs: number): Promise<T
     .where(and(eq(turns.id, turn.id), eq(turns.status, 'running')))
     .returning()
   await dispatch(tx, turn.id)
-  await setTaskStatus(tx, turn.task, 'queued')
+  await raiseEpoch(tx, turn.task, 'queued')
   return queued ?? turn
 }

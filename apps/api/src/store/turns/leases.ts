@@ -2,7 +2,7 @@
  * Leases: a worker's hold on its turns, renewed by heartbeats, given back at a clean stop, taken away when its worker is gone.
  *
  * A turn that is reclaimed because its lease expired keeps its worker's id until the next claim, so a worker that was late, and not dead, can take it
- * back. The epoch rises only with the next claim.
+ * back: the turn keeps the epoch of its claim, and the log follows only the next claim.
  */
 import type { Holding } from '@rivulet/protocol'
 import { and, eq, getTableColumns, isNull, lt, type SQL, sql } from 'drizzle-orm'
@@ -11,7 +11,7 @@ import { msFromNow } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
 import { turns, workers } from '../schema.ts'
-import { lockTask, setTaskStatus } from '../tasks/held-task.ts'
+import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
 
 export type Extended = {
@@ -63,7 +63,7 @@ async function takeBack(db: Database, worker: string, { turn, epoch, claimId }: 
       .set({ status: 'running', leaseUntil: msFromNow(leaseMs), deaths: sql`${turns.deaths} - 1` })
       .where(and(eq(turns.id, turn), eq(turns.epoch, epoch), eq(turns.claim, claimId), eq(turns.worker, worker), isFree))
       .returning()
-    if (taken) await setTaskStatus(tx, task, 'running')
+    if (taken) await raiseEpoch(tx, task, 'running')
     return taken ?? null
   })
 }
@@ -131,7 +131,7 @@ async function giveBack(db: Database, id: string, condition: SQL | undefined, ch
       .returning()
     if (!queued) return false
     await dispatch(tx, id)
-    await setTaskStatus(tx, queued.task, 'queued')
+    await raiseEpoch(tx, queued.task, 'queued')
     return true
   })
 }

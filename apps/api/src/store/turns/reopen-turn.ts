@@ -22,7 +22,7 @@ export async function reopenTurn(
     const turn = await findTurn(tx, id)
     if (turn?.status !== 'running' || turn.canceling || turn.claim !== claimId || (turn.epoch ?? 0) < epoch) return null
     if (turn.epoch !== epoch) return describeClaim(tx, task, turn)
-    const raised = await raiseEpoch(tx, task)
+    const raised = await raiseEpoch(tx, task.id)
     const [reopened] = await tx.update(turns).set({ epoch: raised.epoch }).where(eq(turns.id, id)).returning()
     return reopened ? describeClaim(tx, raised, reopened) : null
   })

@@ -1,6 +1,6 @@
 /** The states of turns in SQL, and the turns of a task that have not ended. */
-import { outcomeStatusSchema, turnStatusSchema } from '@rivulet/protocol'
-import { and, eq, notInArray } from 'drizzle-orm'
+import { type Content, maxQueuedInputBytes, outcomeStatusSchema, turnStatusSchema } from '@rivulet/protocol'
+import { and, eq, getTableColumns, notInArray, sql } from 'drizzle-orm'
 import type { Transaction } from '../connection/database.ts'
 import type { TurnRow } from '../rows.ts'
 import { turns } from '../schema.ts'
@@ -23,9 +23,22 @@ export const isNext = `not exists (
   where earlier.task = turns.task and earlier.number < turns.number and earlier.status not in (${endedList}) offset 0
 )`
 
-/** Turns that have not ended, in order. */
+const inputBytes = sql`octet_length(${turns.input}::text)`
+
+/**
+ * A turn as the server needs it to announce and to end it: without params, and with an input only if `turn.queued` has it. A task may have dozens of
+ * waiting turns of megabytes each, and none of them is sent from here.
+ */
+export const turnColumns = {
+  ...getTableColumns(turns),
+  params: sql<null>`null`,
+  input: sql<Content | null>`case when ${inputBytes} <= ${sql.raw(String(maxQueuedInputBytes))} then ${turns.input} end`,
+  hasLargeInput: sql<boolean>`coalesce(${inputBytes} > ${sql.raw(String(maxQueuedInputBytes))}, false)`,
+}
+
+/** Turns that have not ended, in order, without their large values. */
 export async function pendingTurns(tx: Transaction, task: string): Promise<TurnRow[]> {
-  const rows = tx.select().from(turns)
+  const rows = tx.select(turnColumns).from(turns)
   return rows.where(and(eq(turns.task, task), notInArray(turns.status, outcomeStatusSchema.options))).orderBy(turns.number)
 }
 

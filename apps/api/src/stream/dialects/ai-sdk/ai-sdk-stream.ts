@@ -63,6 +63,8 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
         return []
       case 'end':
         return end({ status: hasEnded(event.status) ? event.status : 'completed' })
+      case 'deleted':
+        return end({ status: 'failed', error: { code: 'task_not_found', message: 'The task was deleted' } })
       default:
         return follow(cursor, event)
     }

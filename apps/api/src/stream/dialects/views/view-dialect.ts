@@ -10,7 +10,7 @@ import type { Dialect, DialectStream, StreamOptions } from '../dialect.ts'
 import { snapshotEvents } from './snapshot-events.ts'
 
 /** `name` is that of the SSE event; null for an event of the view. */
-type ViewChunk = { name: 'turn' | 'token' | 'end' | null; data: object }
+type ViewChunk = { name: 'turn' | 'token' | 'end' | 'deleted' | null; data: object }
 
 type CreateView = (from?: TaskState) => (event: Event) => object[]
 
@@ -42,8 +42,9 @@ async function openView(createView: CreateView, { heard }: StreamOptions): Promi
       case 'token':
         return [{ name: 'token', data: event }]
       case 'end':
+      case 'deleted':
         isOver = true
-        return [{ name: 'end', data: event }]
+        return [{ name: event.type, data: event }]
       default:
         return follow(event)
     }

@@ -1,0 +1,79 @@
+/** What a run of the bench leaves to be judged: what clients were promised and told, what workers did, what is stored, and the logs. */
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Message } from '@rivulet/protocol'
+import type { Failpoint } from '@rivulet/runtime/failpoint'
+import { type Journal, type JournalLine, journalsOf } from '../../support/judge/journal-lines.ts'
+import type { LoggedEvent } from '../../support/judge/task-laws.ts'
+import type { TaskDetail } from '../../support/platform/platform-client.ts'
+import type { Story } from './story.ts'
+
+/** A 201 or 202. */
+export type Promised = { task: string; story: Story }
+
+/** What a client read at once when it heard `turn.finished`. */
+export type Look = { task: string; turn: number; detail: TaskDetail; messages: Message[] }
+
+/** A claim that a worker was given. */
+export type Run = { pid: number; task: string; turn: number; attempt: number; epoch: number }
+
+/** One answered append. */
+export type Appended = { task: string; epoch: number; first: number; events: string[]; answer: string }
+
+export type Stored = { detail: TaskDetail; messages: Message[] }
+
+export type History = {
+  promised: Promised[]
+  viewers: Journal[]
+  looks: Look[]
+  runs: Run[]
+  appends: Appended[]
+  stored: Stored[]
+  /** Logs that are whole. */
+  logs: ReadonlyMap<string, LoggedEvent[]>
+  /** Whether Redis lost something. */
+  hasLost: boolean
+}
+
+export type ClientLine = JournalLine | { promised: Promised } | { look: Look }
+
+type WorkerLine = { at: number; pid: number; point: Failpoint; values: unknown[] }
+
+export function readClients(file: string): Pick<History, 'promised' | 'viewers' | 'looks'> {
+  const lines = readLines<ClientLine>(file)
+  return {
+    promised: lines.flatMap(line => ('promised' in line ? [line.promised] : [])),
+    looks: lines.flatMap(line => ('look' in line ? [line.look] : [])),
+    viewers: journalsOf(lines.filter(line => 'viewer' in line)),
+  }
+}
+
+/** What the journals of all workers, one for each process, say of these tasks. */
+export function readWorkers(folder: string, tasks: ReadonlySet<string>): Pick<History, 'runs' | 'appends'> {
+  const lines = readdirSync(folder).flatMap(name => (/^\d+\.ndjson$/.test(name) ? readLines<WorkerLine>(join(folder, name)) : []))
+  const isMeant = ({ task }: { task: string }) => tasks.has(task)
+  return { runs: lines.flatMap(runsIn).filter(isMeant), appends: lines.flatMap(appendsIn).filter(isMeant) }
+}
+
+function runsIn({ pid, point, values }: WorkerLine): Run[] {
+  if (point !== 'claim answered') return []
+  const [claim] = values as [{ answer: string; epoch: number; attempt: number; task: { id: string }; turn: { number: number } }]
+  if (claim.answer !== 'claimed') return []
+  return [{ pid, task: claim.task.id, turn: claim.turn.number, attempt: claim.attempt, epoch: claim.epoch }]
+}
+
+function appendsIn({ point, values }: WorkerLine): Appended[] {
+  if (point !== 'appended') return []
+  const [batch, answers] = values as [{ append: { task: string; epoch: number; first: number; entries: { json: string }[] } }[], string[]]
+  return batch.map(({ append: { task, epoch, first, entries } }, i) => ({
+    ...{ task, epoch, first, answer: answers[i] ?? 'none' },
+    events: entries.map(({ json }) => json),
+  }))
+}
+
+/** The last line of a process that was killed may be cut off. */
+function readLines<T>(file: string): T[] {
+  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1)
+  return lines.map(line => JSON.parse(line) as T)
+}

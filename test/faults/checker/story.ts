@@ -1,0 +1,58 @@
+/**
+ * The script of the agent in the fault bench: every word is a function of the task, the turn, the attempt and its place, so the
+ * checker knows every byte, and a word of another attempt shows.
+ */
+import { messagesOf } from '@rivulet/protocol'
+import { fail, rest, type Step, say } from '../../support/agents/scripts.ts'
+import type { Viewer } from '../../support/viewers/viewer.ts'
+
+export type Story = {
+  /** The task's name in this bench: its id is not known before it is asked for. */
+  label: string
+  turn: number
+  words: number
+  restMs: number
+  /** The attempts before this one throw at their end. Default 1: none does. */
+  succeedsAt?: number
+}
+
+/** Attempts beyond this one say what it says. */
+export const lastAttempt = 9
+const perMessage = 12
+
+/** A task's or a turn's `params`. */
+export function paramsOf(story: Story): object {
+  const { succeedsAt = 1 } = story
+  const attempts = Array.from({ length: lastAttempt }, (_, i) => {
+    const steps = stepsOf(story, i + 1)
+    return [String(i + 1), i + 1 < succeedsAt ? [...steps, fail('as told')] : steps]
+  })
+  return { mode: 'generator', attempts: Object.fromEntries(attempts) }
+}
+
+/** The texts of the agent's messages when it has said all of it. */
+export function textsOf(story: Story, attempt: number): string[] {
+  const words = Array.from({ length: story.words }, (_, i) => wordOf(story, attempt, i))
+  return Array.from({ length: Math.ceil(words.length / perMessage) }, (_, m) => words.slice(m * perMessage, (m + 1) * perMessage).join(''))
+}
+
+export function inputOf({ label, turn }: Pick<Story, 'label' | 'turn'>): string {
+  return `${label}, turn ${turn}?`
+}
+
+/** Whether a viewer holds the word at this place of a first turn, of any attempt or of this one. */
+export function hasHeard({ state }: Viewer, place: number, attempt?: number): boolean {
+  const word = new RegExp(`/1/${attempt ?? '\\d+'}/${place}\\D`)
+  return messagesOf(state()).some(({ content }) => content.type === 'text' && word.test(content.text))
+}
+
+function stepsOf(story: Story, attempt: number): Step[] {
+  return Array.from({ length: story.words }, (_, i) => [
+    say(Math.floor(i / perMessage), wordOf(story, attempt, i)),
+    rest(story.restMs),
+  ]).flat()
+}
+
+function wordOf({ label, turn }: Story, attempt: number, i: number): string {
+  return `${label}/${turn}/${Math.min(attempt, lastAttempt)}/${i}${i % 3 === 0 ? '\u{1f30a}' : ''} `
+}

@@ -1,0 +1,88 @@
+/**
+ * One Redis and one Postgres for a run of the tests (vitest's globalSetup), and the platform's programs, in a folder that goes with it.
+ *
+ * A run that leaves something behind fails: a client of either server, or a process that a test started. Processes are known by a variable
+ * in their environment, which reaches whatever a test starts, also when its parent is gone.
+ *
+ * RIVULET_TEST_REDIS=cluster makes the Redis a cluster of three; RIVULET_TEST_ENGINES=embedded leaves PATH aside; RIVULET_TEST_KEEP=1 keeps the folder.
+ */
+import { randomUUID } from 'node:crypto'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { type Engine, startPostgres, startRedis } from '@rivulet/engines'
+import type { TestProject } from 'vitest/node'
+import { bundlePrograms } from '../../../scripts/bundle.ts'
+import { leftoverPostgresClients, leftoverProcesses, leftoverRedisClients, runVariable } from '../platform/leftovers.ts'
+import { type RedisCluster, startRedisCluster } from './redis-cluster.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    redisUrl: string
+    postgresUrl: string
+    /** The folder with the bundles `api`, `worker` and `cli`, or why there is none: only tests that start a program fail then. */
+    programs: { folder: string; whyNot: string | null }
+  }
+}
+
+/** How long what a test has closed may take to be gone. */
+const patienceMs = 5_000
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const folder = mkdtempSync(join(tmpdir(), 'rivulet-test-'))
+  // Postgres runs as another user when this is root.
+  chmodSync(folder, 0o755)
+  const options = {
+    dataDir: folder,
+    path: process.env.PATH,
+    prefer: process.env.RIVULET_TEST_ENGINES === 'embedded' ? ('embedded' as const) : undefined,
+  }
+  const programs = join(folder, 'programs')
+  // Hundreds are started in a run, and from its sources each would take 1 to 2 s of CPU to load.
+  const bundling = bundlePrograms({
+    root: fileURLToPath(new URL('../../../', import.meta.url)),
+    out: programs,
+    also: { cli: 'apps/cli/src/main.ts' },
+    without: ['vite', './vite-config.ts'],
+  })
+  const [redis, postgres, whyNot] = await Promise.all([openRedis(), startPostgres(options), bundling.then(() => null, String)])
+  console.log(`Tests use ${redis.description}\n      and ${postgres.description}`)
+  for (const { lost, description } of [redis, postgres]) void lost.then(how => console.error(`Lost ${description}: ${how}`))
+  project.provide('redisUrl', redis.url)
+  project.provide('postgresUrl', postgres.url)
+  project.provide('programs', { folder: programs, whyNot })
+  const run = randomUUID()
+  process.env[runVariable] = run
+
+  return async () => {
+    const redisUrls = 'urls' in redis ? redis.urls : [redis.url]
+    const leftovers = await waitForNone(() => findLeftovers(run, redisUrls, postgres))
+    await Promise.all([redis.stop(), postgres.stop()])
+    if (process.env.RIVULET_TEST_KEEP === '1') console.log(`Kept ${folder}`)
+    else rmSync(folder, { recursive: true, force: true })
+    if (leftovers.length === 0) return
+    // vitest only prints what a teardown throws.
+    process.exitCode = 1
+    throw new Error(`The tests left behind:\n${leftovers.map(leftover => `  ${leftover}`).join('\n')}`)
+  }
+
+  function openRedis(): Promise<Engine | RedisCluster> {
+    return process.env.RIVULET_TEST_REDIS === 'cluster' ? startRedisCluster(folder) : startRedis(options)
+  }
+}
+
+async function findLeftovers(run: string, redisUrls: readonly string[], postgres: Engine): Promise<string[]> {
+  const found = await Promise.all([leftoverProcesses(run), ...redisUrls.map(leftoverRedisClients), leftoverPostgresClients(postgres.url)])
+  return found.flat()
+}
+
+async function waitForNone(find: () => Promise<string[]>): Promise<string[]> {
+  const deadline = Date.now() + patienceMs
+  for (;;) {
+    const found = await find()
+    if (found.length === 0 || Date.now() > deadline) return found
+    await delay(50)
+  }
+}

@@ -1,0 +1,30 @@
+/** A worker in the test's own process, for agents whose insides a test wants to see: when their signal fires, what they hold on to. */
+import { type AgentDefinition, createWorker, type Logger, type Worker, type WorkerOptions } from '@rivulet/worker'
+import { inject, onTestFinished } from 'vitest'
+import { until } from '../until.ts'
+import type { Platform } from './platform.ts'
+
+export type OwnWorkerOptions = Partial<Pick<WorkerOptions, 'redisUrl' | 'url' | 'heartbeatMs' | 'concurrency'>>
+
+/** Ready when this resolves; stopped when the test is over. Without a watchdog: it would end the tests. */
+export async function startOwnWorker(
+  { url, client, keys }: Platform,
+  agents: readonly AgentDefinition[],
+  options: OwnWorkerOptions = {},
+): Promise<Worker> {
+  const redisPrefix = keys.queuePrefix.slice(1, -':queue}'.length)
+  const worker = createWorker({
+    ...{ agents, url, redisPrefix, redisUrl: inject('redisUrl'), heartbeatMs: 500, watchdogMs: null, drainMs: 0, log: silent },
+    ...options,
+  })
+  onTestFinished(() => worker.stop())
+  await until('the agents of the test are known', async () => {
+    const { body } = await client.get<{ data: { name: string; workers: number }[] }>('/v1/agents')
+    return agents.every(({ name }) => body.data.some(known => known.name === name && known.workers > 0))
+  })
+  return worker
+}
+
+const silent: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignore, child: () => silent }
+
+function ignore(): void {}

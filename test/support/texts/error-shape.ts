@@ -1,0 +1,36 @@
+/** What is wrong with an answer that is an error, against the one shape that all of them have. Sentences; none when it is right. */
+import { type ErrorRow, errorTable, isErrorCode } from '@rivulet/protocol'
+import type { RawAnswer } from '../viewers/raw-http.ts'
+
+export function shapeFaults({ status, headers, body }: RawAnswer): string[] {
+  if (!headers['content-type']?.startsWith('application/json')) return [`Its type is ${headers['content-type']}`]
+  const error = parse(body)
+  if (!error) return ['It is not { "error": … } and nothing else']
+  const { code, message, requestId, details, ...rest } = error
+  const expected: Partial<ErrorRow> = isErrorCode(code) ? errorTable[code] : {}
+  return [
+    ...(expected.status === status ? [] : [`${String(code)} came with ${status}`]),
+    ...(expected.afterSeconds === undefined || Number(headers['retry-after']) > 0 ? [] : ['It does not say when to come back']),
+    ...(typeof message === 'string' && message.length > 0 && message.length < 300 ? [] : ['Its message is none']),
+    ...(typeof requestId === 'string' && /^[\da-f-]{36}$/.test(requestId) ? [] : ['Its requestId is none']),
+    ...(details === undefined || areDetails(details) ? [] : ['Its details are none']),
+    ...Object.keys(rest).map(name => `It has ${name}`),
+  ]
+}
+
+function parse(body: string): Record<string, unknown> | null {
+  try {
+    const { error, ...rest } = JSON.parse(body) as { error?: unknown }
+    return typeof error === 'object' && error !== null && Object.keys(rest).length === 0 ? (error as Record<string, unknown>) : null
+  } catch {
+    return null
+  }
+}
+
+function areDetails(details: unknown): boolean {
+  const isDetail = (detail: unknown) => {
+    const { path, reason, ...rest } = detail as Record<string, unknown>
+    return typeof path === 'string' && path.startsWith('/') && typeof reason === 'string' && Object.keys(rest).length === 0
+  }
+  return Array.isArray(details) && details.length > 0 && details.every(isDetail)
+}

@@ -21,7 +21,7 @@ async function run(): Promise<void> {
     serializers: { req: describeRequest, err: describeError },
   })
   let stop = (): void => process.exit(1)
-  // The parent process has exited: also while this one starts, which may take as long as a database is away.
+  // The parent process has exited: also while this one starts, which lasts until the databases respond.
   process.once('disconnect', () => stop())
   const api = await startApi(config, logger, { tracer: openTelemetryTracer() })
   logger.info({ url: api.url, ...(api.internalUrl && { internalUrl: api.internalUrl }) }, 'api is listening')

@@ -29,7 +29,7 @@ test.each([
   ['a function in place of an agent', `export default async () => {}`, 'exports no agent'],
   ['a promise of an agent', `export default Promise.resolve(${agent('a')})`, 'exports no agent'],
   ['an array with a hole in it', `export default [${agent('a')}, undefined]`, 'an item that is not an agent'],
-  ['something that throws', `throw new Error('no key')`, 'cannot be loaded: no key'],
+  ['something that throws', `throw new Error('no key')`, 'no key'],
 ])('%s is refused', async (_, code, reason) => {
   await expect(loadAgents([write(code)])).rejects.toThrow(reason)
 })

@@ -3,6 +3,10 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { AgentDefinition } from '@rivulet/worker'
+import { describeLoadFailure } from './load-failure.ts'
+
+/** A file that gives no agents, and would give none until it changes. */
+export class UnusableFile extends Error {}
 
 /** Paths are relative to the working folder. Throws, with a sentence for people, for a file that gives no agent. */
 export async function loadAgents(files: readonly string[]): Promise<AgentDefinition[]> {
@@ -12,7 +16,7 @@ export async function loadAgents(files: readonly string[]): Promise<AgentDefinit
 
 async function load(file: string): Promise<AgentDefinition[]> {
   const path = resolve(file)
-  if (!existsSync(path)) throw new Error(`No such file: ${file}`)
+  if (!existsSync(path)) throw new UnusableFile(`No such file: ${file}`)
   return agentsIn(await importFile(file, path), file)
 }
 
@@ -20,10 +24,10 @@ async function load(file: string): Promise<AgentDefinition[]> {
 export function agentsIn(module: Record<string, unknown>, file: string): AgentDefinition[] {
   const exported = Object.values(module)
   const broken = exported.some(value => Array.isArray(value) && value.some(isAgent) && !value.every(isAgent))
-  if (broken) throw new Error(`${file} exports an array with an item that is not an agent`)
+  if (broken) throw new UnusableFile(`${file} exports an array with an item that is not an agent`)
   const agents = new Set(exported.flat().filter(isAgent))
   if (agents.size === 0)
-    throw new Error(`${file} exports no agent: write export default defineAgent(…), an array of them, or export each by name`)
+    throw new UnusableFile(`${file} exports no agent: write export default defineAgent(…), an array of them, or export each by name`)
   return Array.from(agents)
 }
 
@@ -31,7 +35,7 @@ async function importFile(file: string, path: string): Promise<Record<string, un
   try {
     return await import(pathToFileURL(path).href)
   } catch (error) {
-    throw new Error(`${file} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+    throw new UnusableFile(`${file} cannot be loaded: ${describeLoadFailure(path, error)}`, { cause: error })
   }
 }
 

@@ -1,14 +1,19 @@
 /** A worker process: its configuration, log, metrics, traces and end. `main.ts` runs it with agents of files, `rivulet build` with agents of its bundle. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { unusableFileExitCode } from '@rivulet/runtime/environment'
 import { describeTracing, openTelemetryTracer } from '@rivulet/runtime/open-telemetry'
 import { type AgentDefinition, createWorker, type Logger, type WorkerObserver } from '@rivulet/worker'
 import { pino } from 'pino'
+import { UnusableFile } from './agent-file.ts'
 import { type Config, readConfig } from './config.ts'
 import { createWorkerMetrics } from './metrics.ts'
 import { serveRegistry } from './metrics-server.ts'
 
-/** Runs until SIGTERM. A process that cannot start, or whose key the API refuses, exits with 1 and the reason. */
+/** Runs until SIGTERM. A process that cannot start, or whose key the API refuses, exits with 1 and the reason; with 78 if a file gives no agents. */
 export async function runWorker(environment: NodeJS.ProcessEnv, agentsFor: (config: Config) => Promise<AgentDefinition[]>): Promise<void> {
+  let stop = (): void => process.exit(1)
+  // The parent process has exited: also while this one loads its agents.
+  process.once('disconnect', () => stop())
   try {
     const config = readConfig(environment)
     const log = pino({ level: config.LOG_LEVEL })
@@ -29,8 +34,9 @@ export async function runWorker(environment: NodeJS.ProcessEnv, agentsFor: (conf
       isolation: { turn: config.RIVULET_ISOLATED_TURN, start: turn => startAgain(turn, environment), maxTurns: config.MAX_ISOLATED_TURNS },
     })
     log.info(describeTracing())
-    // 'disconnect': the parent process has exited. A second call has no effect, because the worker is already stopping.
-    for (const signal of ['SIGTERM', 'SIGINT', 'disconnect']) process.on(signal, () => void worker.stop().then(() => process.exit(0)))
+    // A second call has no effect, because the worker is already stopping.
+    stop = () => void worker.stop().then(() => process.exit(0))
+    for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, stop)
     worker.refused.catch(exitWith)
   } catch (error) {
     exitWith(error)
@@ -49,11 +55,12 @@ async function serveMetrics(config: Config, log: Logger): Promise<WorkerObserver
 
 function exitWith(error: unknown): never {
   console.error(error instanceof Error ? error.message : error)
-  process.exit(1)
+  process.exit(error instanceof UnusableFile ? unusableFileExitCode : 1)
 }
 
-/** This program once more, for one turn. */
+/** This program once more, for one turn. Without the debugger, because its port is taken. */
 function startAgain(turn: string, environment: NodeJS.ProcessEnv): ChildProcess {
   const env = { ...environment, RIVULET_ISOLATED_TURN: turn }
-  return spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], { env, stdio: ['ignore', 'inherit', 'inherit'] })
+  const flags = process.execArgv.filter(flag => !flag.startsWith('--inspect'))
+  return spawn(process.execPath, [...flags, ...process.argv.slice(1)], { env, stdio: ['ignore', 'inherit', 'inherit'] })
 }

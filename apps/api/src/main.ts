@@ -20,12 +20,15 @@ async function run(): Promise<void> {
     redact: ['req.headers.authorization'],
     serializers: { req: describeRequest, err: describeError },
   })
+  let stop = (): void => process.exit(1)
+  // The parent process has exited: also while this one starts, which lasts until the databases respond.
+  process.once('disconnect', () => stop())
   const api = await startApi(config, logger, { tracer: openTelemetryTracer() })
   logger.info({ url: api.url, ...(api.internalUrl && { internalUrl: api.internalUrl }) }, 'api is listening')
   logger.info(describeTracing())
   if (config.isOpen) logger.info('no key is required; only this machine can call')
-  // 'disconnect': the parent process has exited.
-  for (const signal of ['SIGTERM', 'SIGINT', 'disconnect']) process.on(signal, () => void api.close().then(() => process.exit(0)))
+  stop = () => void api.close().then(() => process.exit(0))
+  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, stop)
   api.refused.catch(exitWith)
 }
 

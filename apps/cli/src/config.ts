@@ -14,6 +14,11 @@ const needed = z.object({
 /** What the command line reads: also where options of a command are missing, and what it hands on. */
 export const variables = needed.extend({ RIVULET_URL, RIVULET_WORKER_KEY, KEY_PEPPER })
 
+/** For commands that need nothing else, and must not fail because of the rest. */
+export function readDataDir({ DATA_DIR }: Environment): string {
+  return needed.shape.DATA_DIR.parse(DATA_DIR || undefined)
+}
+
 export function readConfig(environment: Environment) {
   const env = readEnvironment('this command', needed, environment)
   return {

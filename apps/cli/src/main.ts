@@ -5,6 +5,7 @@ import { CommanderError } from 'commander'
 import { urlOf } from './connection.ts'
 import type { Context } from './context.ts'
 import { exitCodes, UsageError } from './exit-code.ts'
+import { watchLaunchers } from './launchers.ts'
 import { root } from './platform/programs.ts'
 import { createProgram } from './program.ts'
 import { sentenceOf } from './terminal/failure-sentence.ts'
@@ -29,6 +30,9 @@ const context: Context = {
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? exitCodes.completed : exitCodes.failed))
 }
+
+// As by a SIGTERM that the launchers had passed on: a platform stops in order, and every other command just ends.
+watchLaunchers(() => process.kill(process.pid, 'SIGTERM'))
 
 let given: { url?: string } = {}
 const program = createProgram(context, readVersion()).hook('preAction', (_, command) => {

@@ -24,6 +24,7 @@ test.each([
   ['a pair that is none', ['tasks', '--metadata', 'user'], 'key=value'],
   ['a time that is none', ['keys', 'create', '--expires', 'soon'], '90d'],
   ['a file that is not there', ['worker', 'nowhere.ts'], 'No such file'],
+  ['a file to start that is not there', ['start', 'nowhere.ts'], 'No such file'],
 ])('%s is a matter of usage, in a sentence on stderr', async (_, args, sentence) => {
   const { error, out, err } = await run(args)
   expect(error).toBeInstanceOf(CommanderError)
@@ -32,6 +33,10 @@ test.each([
 
 test('a URL that is none is a matter of usage, too', async () => {
   expect((await run(['agents', '--url', 'localhost:4000'])).error).toBeInstanceOf(UsageError)
+})
+
+test('so is a port of the debugger that is none', async () => {
+  expect((await run(['dev', '--inspect', '70000'])).error).toBeInstanceOf(UsageError)
 })
 
 test('every command explains itself', async () => {

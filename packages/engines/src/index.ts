@@ -1,3 +1,4 @@
 export type { Engine } from './engine.ts'
+export { commandOf, parentOf } from './guardian/process-name.ts'
 export { type EngineOptions, startPostgres, startRedis } from './start-engine.ts'
 export { createTestDatabases, type TestDatabase, type TestDatabases } from './test-databases.ts'

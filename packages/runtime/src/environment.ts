@@ -24,6 +24,9 @@ function reasonOf({ message }: z.core.$ZodIssue): string {
   return message
 }
 
+/** The exit code (EX_CONFIG of sysexits.h) of a worker whose file of agents cannot be loaded: its supervisor restarts it only when a file changes. */
+export const unusableFileExitCode = 78
+
 export const defaultUrl = 'http://127.0.0.1:4000'
 
 /** For a duration, a limit or a count. */

@@ -1,61 +1,93 @@
 /** `rivulet start` and `rivulet dev`: everything in one terminal, until Ctrl-C. */
-import { defaultUrl } from '@rivulet/runtime/environment'
+import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
+import { urlOf } from '../connection.ts'
 import type { Context } from '../context.ts'
+import { UsageError } from '../exit-code.ts'
+import { collectFile } from '../platform/agent-files.ts'
 import { openConsole } from '../platform/console-page.ts'
 import { startPlatform } from '../platform/platform.ts'
 import { createPlatformLog } from '../platform/platform-log.ts'
 import { requireFreePort } from '../platform/port-holder.ts'
+
+const defaultInspectPort = 9229
+
+type StartOptions = { watch?: boolean; json?: boolean; inspect?: string | true }
 
 export function addStartCommands(program: Command, context: Context): void {
   add('start', 'start engines, API and a worker with the example agents, or with those that these files export').option(
     '--watch',
     'restart what a change of the sources touches',
   )
-  add('dev', 'the same, restarting what a change touches')
+  add('dev', 'the same, restarting what a change touches').option(
+    '--inspect [port]',
+    `let a debugger attach to the agents' process (default: ${defaultInspectPort})`,
+  )
 
   function add(name: 'start' | 'dev', description: string): Command {
     return program
       .command(name)
       .description(description)
-      .argument('[files...]', 'files with agents')
+      .argument('[files...]', 'files with agents', collectFile)
       .option('--json', 'write every line as JSON')
-      .action((files: string[], options: { watch?: boolean; json?: boolean }) =>
-        run(context, files, { isWatching: name === 'dev' || options.watch === true, isJson: options.json === true }),
-      )
+      .action((files: string[], options: StartOptions) => run(context, { isWatching: name === 'dev', files, options }))
   }
 }
 
-async function run(
-  context: Context,
-  agentFiles: string[],
-  { isWatching, isJson }: { isWatching: boolean; isJson: boolean },
-): Promise<void> {
+type StartCall = { isWatching: boolean; files: string[]; options: StartOptions }
+
+async function run(context: Context, { files, options, ...call }: StartCall): Promise<void> {
   const { environment } = context
+  const isJson = options.json === true
+  const isWatching = call.isWatching || options.watch === true
+  const { inspectPort, agentFiles } = readInspect(options.inspect, files)
   const log = createPlatformLog(context.out, isJson)
   const config = readConfig(environment)
   await requireFreePort(config.host, config.port)
-  const platform = await startPlatform({ ...config, ...log, environment, agentFiles, isWatching })
+  if (inspectPort !== null) await requireFreePort('127.0.0.1', inspectPort)
+  const platform = await startPlatform({ ...config, ...log, environment, agentFiles, isWatching, inspectPort })
   const opening = openConsole({ apiUrl: platform.url, isWatching, write: log.write })
   const stopped = new Promise<void>((resolve, reject) => {
     // Ctrl-C reaches this process twice: from the terminal and from npm.
     context.onStop(() => {
       log.write('stopping …')
-      void opening.then(page => page.close())
-      platform.stop().then(resolve, reject)
+      stop().then(resolve, reject)
     })
   })
-  const agent = await platform.ready
-  const page = await opening
-  if (agent) log.write(isJson ? 'Rivulet is ready' : welcome(platform.url, page.url, agentFiles.length > 0 ? agent : 'echo'))
-  await stopped
+  try {
+    const agent = await Promise.race([platform.ready, platform.failed])
+    const page = await opening
+    if (agent) log.write(isJson ? 'Rivulet is ready' : welcome(platform.url, page.url, agentFiles.length > 0 ? agent : 'echo'))
+    if (agent && inspectPort !== null) log.write(`Attach a debugger to 127.0.0.1:${inspectPort}, for example at chrome://inspect.`)
+    await Promise.race([stopped, platform.failed])
+  } catch (error) {
+    await stop()
+    throw error
+  }
+
+  async function stop(): Promise<void> {
+    void opening.then(page => page.close())
+    await platform.stop()
+  }
+}
+
+/** Commander takes the word after `--inspect` as its value, also if it is a file. */
+function readInspect(inspect: StartOptions['inspect'], files: string[]): { inspectPort: number | null; agentFiles: string[] } {
+  if (inspect === undefined) return { inspectPort: null, agentFiles: files }
+  if (inspect === true) return { inspectPort: defaultInspectPort, agentFiles: files }
+  if (existsSync(inspect)) return { inspectPort: defaultInspectPort, agentFiles: [inspect, ...files] }
+  const inspectPort = Number(inspect)
+  const isPort = Number.isInteger(inspectPort) && inspectPort >= 1 && inspectPort <= 65_535
+  if (!isPort) throw new UsageError(`After --inspect, ${inspect} is neither a port from 1 to 65535 nor a file`)
+  return { inspectPort, agentFiles: files }
 }
 
 function welcome(url: string, pageUrl: string, agent: string): string {
-  const elsewhere = url === defaultUrl ? '' : ` --url ${url}`
+  // What a command in another terminal finds by itself.
+  const elsewhere = urlOf({}, {}) === url ? '' : ` --url ${url}`
   return `
-Rivulet is ready. Open ${pageUrl} to see your agents work (the API: ${url}/docs), or in another terminal:
+Rivulet is ready. Open ${pageUrl} to see your agents work (the API: ${url}/docs), or in another terminal, in this folder:
 
   npx rivulet run ${agent} "hello, world"${elsewhere}
 

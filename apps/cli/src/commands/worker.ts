@@ -1,15 +1,16 @@
 /** `rivulet worker <file>`: runs the agents of a file as a worker of a running platform, and restarts it when the file changes. */
-import { existsSync } from 'node:fs'
-import { type Command, InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
 import { addConnectionOptions, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
+import { collectFile } from '../platform/agent-files.ts'
 import { createPlatformLog } from '../platform/platform-log.ts'
 import { environmentFor } from '../platform/program-environment.ts'
 import { argumentsOf } from '../platform/programs.ts'
 import { findRunning } from '../platform/running-note.ts'
 import { foldersOf, watchSources } from '../platform/source-watch.ts'
-import { superviseProcess } from '../platform/supervised-process.ts'
+import { reloadDrainMs, stopMsFor } from '../platform/stop-time.ts'
+import { superviseProcess, waitsForChange } from '../platform/supervised-process.ts'
 
 type WorkerOptions = { url?: string; key?: string; json?: boolean }
 
@@ -17,31 +18,33 @@ export function addWorkerCommand(program: Command, context: Context): void {
   const command = program
     .command('worker')
     .description('run the agents that these files export, restarting them when they change')
-    .argument('<files...>', 'files with agents', (file: string, earlier: string[] = []) => [...earlier, checkFile(file)])
+    .argument('<files...>', 'files with agents', collectFile)
     .option('--json', 'write every line as JSON')
   addConnectionOptions(command).action((files: string[], options: WorkerOptions) => run(context, files, options))
-}
-
-function checkFile(file: string): string {
-  if (!existsSync(file)) throw new InvalidArgumentError(`No such file: ${file}`)
-  return file
 }
 
 async function run(context: Context, files: string[], options: WorkerOptions): Promise<void> {
   const { environment } = context
   const log = createPlatformLog(context.out, options.json === true)
   let isWanted = true
+  const own = environmentFor('worker', {
+    ...environment,
+    ...whereToWork(environment, options),
+    WORKER_DRAIN_MS: reloadDrainMs(environment),
+  })
   const worker = superviseProcess({
     name: 'worker',
     args: argumentsOf('worker', files),
-    environment: environmentFor('worker', { ...environment, ...whereToWork(environment, options) }),
+    environment: own,
+    stopMs: stopMsFor(own),
     write: log.write,
     hear: line => log.hear('worker', line),
+    onUnusable: () => log.write(waitsForChange),
     isWanted: () => isWanted,
   })
   const unwatch = watchSources(foldersOf(files), () => {
     log.write('worker changed; restarting')
-    void worker.restart()
+    worker.restart()
   })
   await new Promise<void>((resolve, reject) => {
     context.onStop(() => {

@@ -13,7 +13,8 @@ import { environmentFor } from './program-environment.ts'
 import { argumentsOf, isCheckout, type Program, programsOf, root } from './programs.ts'
 import { forgetRunning, noteRunning } from './running-note.ts'
 import { foldersOf, watchSources } from './source-watch.ts'
-import { type SupervisedProcess, superviseProcess } from './supervised-process.ts'
+import { reloadDrainMs, stopMsFor } from './stop-time.ts'
+import { type SupervisedProcess, superviseProcess, waitsForChange } from './supervised-process.ts'
 
 export type PlatformOptions = RunOptions & {
   host: string
@@ -23,6 +24,8 @@ export type PlatformOptions = RunOptions & {
   agentFiles: readonly string[]
   /** Restart what a change of the sources touches. */
   isWatching: boolean
+  /** The port for a debugger of the worker; null: none. */
+  inspectPort: number | null
   /** A line that a program wrote. */
   hear: (program: Program, line: string) => void
 }
@@ -31,11 +34,20 @@ export type Platform = {
   url: string
   /** An agent that would run a task; null when everything was stopped before. */
   ready: Promise<string | null>
+  /** Rejects when the worker cannot run its agents and no change of a file is waited for. */
+  failed: Promise<never>
   stop(): Promise<void>
 }
 
+const unusable = 'The worker cannot load its agents, for the reason above; with rivulet dev it tries again when a file changes'
+
+/** A turn at a breakpoint keeps its lease, and does not count as blocked. */
+function timeToThink({ LEASE_MS }: RunOptions['environment']): Record<string, string> {
+  return { LEASE_MS: String(Math.max(Number(LEASE_MS) || 0, 600_000)), WATCHDOG_MS: '0' }
+}
+
 export async function startPlatform(options: PlatformOptions): Promise<Platform> {
-  const { environment, host, port, key, agentFiles, isWatching, dataDir, write, hear } = options
+  const { environment, host, port, key, agentFiles, isWatching, inspectPort, dataDir, write, hear } = options
   const engines: Engine[] = []
   const stopping = new AbortController()
   let stopped: Promise<void> | null = null
@@ -57,9 +69,14 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
     // A platform for one's own machine; files with agents come first.
     RIVULET_EXAMPLE_AGENTS: environment.RIVULET_EXAMPLE_AGENTS || 'on',
     RIVULET_WORKER_KEY: workerKey,
-    // After a change of the sources, old turns are not worth a wait: they go on in the new worker.
-    WORKER_DRAIN_MS: environment.WORKER_DRAIN_MS || (isWatching ? '1000' : undefined),
+    WORKER_DRAIN_MS: isWatching ? reloadDrainMs(environment) : environment.WORKER_DRAIN_MS,
+    ...(inspectPort !== null && timeToThink(environment)),
   }
+  let fail: (error: Error) => void = () => {}
+  const failed = new Promise<never>((_, reject) => {
+    fail = reject
+  })
+  failed.catch(() => {})
   const running: Record<Program, SupervisedProcess> = { api: supervise('api', []), worker: supervise('worker', agentFiles) }
   const unwatch = isWatching ? [...watchCheckout(), ...watchAgents()] : []
   noteRunning(dataDir, {
@@ -67,21 +84,20 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
     ...(postgres && { databaseUrl: postgres.url }),
     ...(workerKey && { workerKey }),
   })
-  return { url, ready: untilReady(), stop }
+  return { url, ready: untilReady(), failed, stop }
 
   function supervise(name: Program, args: readonly string[]): SupervisedProcess {
-    const isWanted = () => !stopping.signal.aborted
     const own = environmentFor(name, shared)
-    // Longer than a worker lets its turns finish.
-    const stopMs = 20_000 + (Number(own.WORKER_DRAIN_MS) || 30_000)
+    const inspect = name === 'worker' && inspectPort !== null ? [`--inspect=127.0.0.1:${inspectPort}`] : []
     return superviseProcess({
       name,
-      args: argumentsOf(name, args),
+      args: [...inspect, ...argumentsOf(name, args)],
       environment: own,
       write,
       hear: line => hear(name, line),
-      isWanted,
-      stopMs,
+      onUnusable: () => (isWatching ? write(waitsForChange) : fail(new Error(unusable))),
+      isWanted: () => !stopping.signal.aborted,
+      stopMs: stopMsFor(own, inspect.length > 0),
     })
   }
 
@@ -117,7 +133,7 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
 
   function restart(name: Program): void {
     write(`${name.padEnd(6)} changed; restarting`)
-    void running[name].restart()
+    running[name].restart()
   }
 
   async function untilReady(): Promise<string | null> {

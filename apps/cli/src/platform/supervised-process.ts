@@ -1,73 +1,98 @@
 /**
  * A program that is kept running: restarted when it dies, with a growing delay if it dies soon, and stopped with SIGTERM. Its output is passed
- * on line by line.
+ * on line by line. It has a channel to this process, and stops when that closes, so it does not outlive a supervisor that is killed.
+ *
+ * A program that exits because of an unusable file is not restarted by itself, because it would exit again: `restart` starts it.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { backoffMs } from '@rivulet/protocol'
+import { unusableFileExitCode } from '@rivulet/runtime/environment'
 
-export type SupervisedProcess = { restart(): Promise<void>; stop(): Promise<void> }
+export type SupervisedProcess = { restart(): void; stop(): Promise<void> }
 
 export type ProcessSpec = {
   name: string
   /** What Node is called with. */
   args: readonly string[]
   environment: Record<string, string | undefined>
-  /** How long a program may take to stop before it is killed. Default 20,000. */
-  stopMs?: number
+  /** How long a program may take to stop before it is killed. */
+  stopMs: number
   /** What happens to the program. */
   write: (line: string) => void
   /** What the program writes. */
   hear: (line: string) => void
+  /** The program has ended because of an unusable file. */
+  onUnusable: () => void
   /** False once everything is being stopped: then nothing is started again. */
   isWanted: () => boolean
 }
 
+export const waitsForChange = 'worker waits for a change of its files'
+
+type State =
+  | { at: 'running'; child: ChildProcess }
+  /** Told to end; started again when it has. */
+  | { at: 'restarting' }
+  | { at: 'delayed'; timer: NodeJS.Timeout }
+  | { at: 'unusable' }
+  | { at: 'stopped' }
+
 export function superviseProcess(spec: ProcessSpec): SupervisedProcess {
-  const { name, args, environment, write, hear, isWanted, stopMs = 20_000 } = spec
-  let child: ChildProcess | null = null
-  let isStopping = false
+  const { name, args, environment, write, hear, onUnusable, isWanted, stopMs } = spec
   let quickDeaths = 0
-  let comingBack: NodeJS.Timeout | undefined
-  launch()
+  let ended: Promise<void> = Promise.resolve()
+  let state: State = launch()
   return { restart, stop }
 
-  function launch(): void {
+  function launch(): State {
     const startedAt = performance.now()
-    const started = spawn(process.execPath, [...args], {
+    const child = spawn(process.execPath, [...args], {
       env: { ...environment, FORCE_COLOR: '0' },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     })
-    child = started
-    for (const stream of [started.stdout, started.stderr]) createInterface({ input: stream }).on('line', hear)
-    started.once('exit', (code, signal) => {
-      if (child === started) child = null
-      if (isStopping || !isWanted()) return
-      quickDeaths = performance.now() - startedAt < 10_000 ? quickDeaths + 1 : 0
-      const delay = backoffMs(quickDeaths + 1, { firstMs: 100, maxMs: 5_000, jitter: [1, 1] })
-      write(`${name.padEnd(6)} ended (${signal ?? code}); starting it again`)
-      comingBack = setTimeout(launch, delay)
+    for (const stream of [child.stdout, child.stderr]) if (stream) createInterface({ input: stream }).on('line', hear)
+    ended = new Promise(resolve => {
+      child.once('exit', (code, signal) => {
+        state = afterEnd(child, performance.now() - startedAt, signal ?? code)
+        resolve()
+      })
     })
+    return { at: 'running', child }
   }
 
-  async function restart(): Promise<void> {
+  function afterEnd(child: ChildProcess, livedMs: number, how: NodeJS.Signals | number | null): State {
+    if (state.at === 'stopped' || !isWanted()) return { at: 'stopped' }
+    if (state.at === 'restarting') return launch()
+    if (how === unusableFileExitCode) {
+      // The reason may still be in the pipe.
+      child.once('close', onUnusable)
+      return { at: 'unusable' }
+    }
+    quickDeaths = livedMs < 10_000 ? quickDeaths + 1 : 0
+    const delay = backoffMs(quickDeaths + 1, { firstMs: 100, maxMs: 5_000, jitter: [1, 1] })
+    write(`${name.padEnd(6)} ended (${how}); starting it again`)
+    return { at: 'delayed', timer: setTimeout(() => (state = launch()), delay) }
+  }
+
+  function restart(): void {
+    if (state.at === 'stopped' || state.at === 'restarting') return
     quickDeaths = 0
-    await end()
+    if (state.at === 'delayed') clearTimeout(state.timer)
+    if (state.at === 'running') end(state.child)
+    state = state.at === 'running' ? { at: 'restarting' } : launch()
   }
 
   async function stop(): Promise<void> {
-    isStopping = true
-    clearTimeout(comingBack)
-    await end()
+    if (state.at === 'delayed') clearTimeout(state.timer)
+    if (state.at === 'running') end(state.child)
+    state = { at: 'stopped' }
+    await ended
   }
 
-  async function end(): Promise<void> {
-    const ending = child
-    if (!ending || ending.exitCode !== null || ending.signalCode !== null) return
-    const exited = new Promise(resolve => ending.once('exit', resolve))
-    ending.kill('SIGTERM')
-    const impatience = setTimeout(() => ending.kill('SIGKILL'), stopMs)
-    await exited
-    clearTimeout(impatience)
+  function end(child: ChildProcess): void {
+    child.kill('SIGTERM')
+    const impatience = setTimeout(() => child.kill('SIGKILL'), stopMs)
+    void ended.then(() => clearTimeout(impatience))
   }
 }

@@ -29,15 +29,15 @@ export async function startTestPlatform({ agentFiles, environment, readyMs = 60_
     throw error
   })
   const impatience = setTimeout(() => void stop(), readyMs)
-  const agent = await platform.ready
+  const agent = await Promise.race([platform.ready, platform.failed.catch(stop)])
   clearTimeout(impatience)
-  if (agent === null) throw new Error(`No agent was ready after ${readyMs} ms:\n${lines.slice(-30).join('\n')}`)
+  if (!agent) throw new Error(`No agent was ready after ${readyMs} ms, or its file cannot be loaded:\n${lines.slice(-30).join('\n')}`)
   return { url: platform.url, stop }
 
   async function start(): Promise<Platform> {
     const { REDIS_URL: _, DATABASE_URL: __, RIVULET_KEY: ___, RIVULET_WORKER_KEY: ____, ...own } = environment
     return startPlatform({
-      ...{ host: '127.0.0.1', port: await freePort(), dataDir, environment: own, agentFiles, isWatching: false },
+      ...{ host: '127.0.0.1', port: await freePort(), dataDir, environment: own, agentFiles, isWatching: false, inspectPort: null },
       write: line => lines.push(line),
       hear: (program, line) => lines.push(`${program} ${line}`),
     })

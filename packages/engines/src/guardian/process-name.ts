@@ -32,6 +32,15 @@ export function commandOf(pid: number): string {
   }
 }
 
+/** 0 when it cannot be read. */
+export function parentOf(pid: number): number {
+  try {
+    return Number(process.platform === 'linux' ? statOf(pid)[1] : ps(pid, 'ppid='))
+  } catch {
+    return 0
+  }
+}
+
 /** The processes whose command line begins with `command`. */
 export function findProcesses(command: string): ProcessName[] {
   const pids = process.platform === 'linux' ? readdirSync('/proc').map(Number).filter(Number.isInteger) : pidsByPs()
@@ -40,13 +49,17 @@ export function findProcesses(command: string): ProcessName[] {
 
 function beganOnLinux(pid: number): string | null {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The second field is the program's name in brackets and may itself contain blanks and brackets.
-    const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return state === 'Z' || state === 'X' ? null : (fields[18] ?? null)
+    const stat = statOf(pid)
+    return stat[0] === 'Z' || stat[0] === 'X' ? null : (stat[19] ?? null)
   } catch {
     return null
   }
+}
+
+/** The fields of /proc/<pid>/stat from the third on: state, parent … The second is the program's name, which may contain blanks and brackets. */
+function statOf(pid: number): string[] {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 }
 
 function beganByPs(pid: number): string | null {

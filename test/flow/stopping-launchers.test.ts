@@ -41,9 +41,9 @@ test('SIGTERM to npm stops everything; until then, commands find the platform in
   await untilNothingIsLeft(npm)
 })
 
-test('so does SIGTERM to the shell that npm runs', async () => {
+test('so does SIGTERM to the shell that npm runs, also while the programs are starting', async () => {
   const npm = startProgram('npm', ['start'])
-  await untilReady(npm)
+  await until('the engines run', () => /^postgres /m.test(npm.output()), patience)
   const [shell] = processes().filter(({ parent }) => parent === npm.child.pid)
   expect(shell?.command).toMatch(/^sh -c /)
   kill(shell?.pid ?? 0, 'SIGTERM')

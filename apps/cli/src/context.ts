@@ -12,7 +12,7 @@ export type Context = {
   readInput(): Promise<string>
   /** Listens for Ctrl-C. Returns a function that stops listening; without a listener, Ctrl-C ends the program. */
   onInterrupt(listener: () => void): () => void
-  /** Ctrl-C, or being told to stop. The listener sees to the end by itself. */
+  /** Calls the listener once: at Ctrl-C, or at a signal to stop. The process ends when the listener's work is done. */
   onStop(listener: () => void): void
   /** The exit code. Default 0. */
   exitWith(code: number): void

@@ -19,7 +19,14 @@ const context: Context = {
   readInput: () => text(process.stdin),
   onInterrupt,
   onStop(listener) {
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, listener)
+    let hasStopped = false
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, stopOnce)
+
+    // Ctrl-C reaches this process twice: from the terminal and from npm.
+    function stopOnce(): void {
+      if (!hasStopped) listener()
+      hasStopped = true
+    }
   },
   exitWith(code) {
     exitCode = code

@@ -35,8 +35,8 @@ test('a URL that is none is a matter of usage, too', async () => {
   expect((await run(['agents', '--url', 'localhost:4000'])).error).toBeInstanceOf(UsageError)
 })
 
-test('so is a port of the debugger that is none', async () => {
-  expect((await run(['dev', '--inspect', '70000'])).error).toBeInstanceOf(UsageError)
+test.each(['70000', 'nowhere.ts'])('so is %s after --inspect, which is neither a port nor a file', async word => {
+  expect((await run(['dev', '--inspect', word])).error).toBeInstanceOf(UsageError)
 })
 
 test('every command explains itself', async () => {

@@ -49,7 +49,6 @@ async function run(context: Context, { files, options, ...call }: StartCall): Pr
   const platform = await startPlatform({ ...config, ...log, environment, agentFiles, isWatching, inspectPort })
   const opening = openConsole({ apiUrl: platform.url, isWatching, write: log.write })
   const stopped = new Promise<void>((resolve, reject) => {
-    // Ctrl-C reaches this process twice: from the terminal and from npm.
     context.onStop(() => {
       log.write('stopping …')
       stop().then(resolve, reject)

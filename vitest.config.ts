@@ -19,7 +19,8 @@ export default defineConfig({
             'test/faults/{,checker/}*.test.ts',
           ],
           exclude: ['**/*.slow.test.ts'],
-          maxWorkers: 2,
+          // More than cores, because most tests wait: for a lease, a restart, a retry.
+          maxWorkers: 3,
         },
       },
       // With other people's SDKs, which it installs first: `npm run test:sdks`.

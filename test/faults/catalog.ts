@@ -5,6 +5,7 @@
 export type Fault = { name: string; tests: readonly string[] }
 
 const flow = (...names: string[]) => names.map(name => `test/flow/${name}.test.ts`)
+const slow = (...names: string[]) => names.map(name => `test/slow/${name}.test.ts`)
 const always = (...names: string[]) => names.map(name => `test/faults/${name}.test.ts`)
 const demand = (...names: string[]) => names.map(name => `test/faults/demand/${name}.test.ts`)
 
@@ -17,8 +18,8 @@ export const faults: readonly Fault[] = [
   { name: 'a worker runs out of memory', tests: demand('workers') },
   { name: 'a turn always kills its worker', tests: flow('retry') },
   { name: 'an agent hangs forever', tests: flow('retry', 'turns') },
-  { name: 'a worker receives SIGTERM under load', tests: flow('stopping', 'graceful') },
-  { name: 'an API receives SIGTERM under load', tests: flow('stream-pressure', 'graceful', 'stopping') },
+  { name: 'a worker receives SIGTERM under load', tests: [...flow('stopping'), ...slow('graceful')] },
+  { name: 'an API receives SIGTERM under load', tests: [...slow('stream-pressure', 'graceful'), ...flow('stopping')] },
   { name: 'an API is killed under a hundred viewers', tests: flow('stream-many') },
   { name: 'an API is killed between the commit and its response', tests: [...always('crash-points'), ...flow('dispatch')] },
   { name: 'an API is killed after sending a job, before recording it', tests: always('crash-points') },
@@ -42,7 +43,7 @@ export const faults: readonly Fault[] = [
   { name: 'a result that Postgres cannot store', tests: always('poison') },
   { name: 'a delta, or a turn, that is too large', tests: flow('limits') },
   { name: 'an entry in a log that is not ours', tests: flow('stream-loss') },
-  { name: 'a slow viewer among fast ones', tests: flow('stream-pressure') },
+  { name: 'a slow viewer among fast ones', tests: slow('stream-pressure') },
   { name: 'a viewer disappears without closing its connection', tests: [] },
   { name: 'ten thousand viewers reconnect at once', tests: demand('viewers') },
   { name: 'a viewer joins at any moment', tests: [...flow('stream-retention', 'stream-many'), ...demand('checker')] },
@@ -52,10 +53,10 @@ export const faults: readonly Fault[] = [
   { name: 'a key is revoked during a stream', tests: flow('tenants') },
   { name: 'the disk of Postgres is full', tests: demand('postgres-disk') },
   { name: 'a connection to Postgres breaks under a query', tests: flow('recover-postgres') },
-  { name: 'the clock of an API or a worker is minutes off', tests: flow('clocks') },
+  { name: 'the clock of an API or a worker is minutes off', tests: slow('clocks') },
   { name: 'a message is too long for a snapshot, and its log is gone', tests: flow('stream-retention') },
   { name: 'a turn blocks the event loop of its worker', tests: flow('blocked-worker') },
-  { name: 'a worker with forty turns is killed', tests: [...flow('killed-worker'), ...demand('workers')] },
+  { name: 'a worker with forty turns is killed', tests: [...slow('killed-worker'), ...demand('workers')] },
   {
     name: 'a worker is busy, or late, for longer than a lease',
     tests: [...flow('blocked-worker', 'recover-worker'), ...demand('workers')],

@@ -113,7 +113,9 @@ describe('a platform from the package', () => {
   })
 
   test('serves its console and its documentation', async () => {
-    for (const path of ['/', '/docs/static/swagger-ui.css', '/openapi.json']) expect((await fetch(url(path))).status, path).toBe(200)
+    const page = await (await fetch(url('/'))).text()
+    const [, script = 'none'] = /<script [^>]*src="([^"]+)"/.exec(page) ?? []
+    for (const path of [script, '/docs/static/swagger-ui.css', '/openapi.json']) expect((await fetch(url(path))).status, path).toBe(200)
   })
 
   test('an error of the protocol that a user’s module throws keeps its code, and is not tried again', async () => {

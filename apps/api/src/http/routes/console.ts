@@ -9,7 +9,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { pageHeaders } from '../page-headers.ts'
 import { createStaticFile, createStaticFiles, type StaticFiles, sendStatic } from '../static-files.ts'
 
-const builtConsole = fileURLToPath(new URL('../../../console/dist/', import.meta.url))
+const builtConsole = fileURLToPath(new URL('../../../../console/dist/', import.meta.url))
 
 /** The paths of the console's pages. Every other path is an API call with a JSON response. */
 const pages = ['/', '/tasks', '/tasks/:id', '/agents']

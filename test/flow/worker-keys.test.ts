@@ -33,7 +33,7 @@ const finish = { outcome: { status: 'completed' }, n: 0, digest: '' }
 const rows: Record<string, Row> = {
   claim: { ask: ({ turn, claimId }) => ({ worker: 'w', turn, claimId }), holder: () => ({ answer: 'claimed' }), isBeforeClaim: true },
   heartbeat: { ask: held => ({ worker: 'w', turns: [holding(held)] }), holder: () => ({ lost: [] }) },
-  reopen: { ask: holding, holder: ({ epoch }) => ({ answer: 'reopened', epoch: epoch + 1 }) },
+  reopen: { ask: holding, holder: ({ epoch }) => ({ answer: 'reopened', epoch: epoch + 2 }) },
   step: { ask: ({ turn, claimId }) => ({ turn, claimId, name: 'one', memory: '{}' }), holder: () => ({ answer: 'remembered' }) },
   release: { ask: holding, holder: () => ({ answer: 'released' }) },
   finish: { ask: held => ({ ...holding(held), ...finish }), holder: () => ({ answer: 'committed' }) },

@@ -5,7 +5,7 @@
  * with the cursor before it, and read older entries from the stream. The scripts reject a writer with an older epoch, and never continue a log
  * that may have lost entries under the same epoch.
  */
-import { type Cursor, type Event, origin, parseCursor } from '@rivulet/protocol'
+import { type Cursor, type Event, origin, parseCursor, type TaskId, type TurnId } from '@rivulet/protocol'
 import type { RedisConnection } from './connections.ts'
 import type { Keys } from './keys.ts'
 import { createScript } from './script.ts'
@@ -15,12 +15,12 @@ export type AppendAnswer = 'ok' | 'duplicate' | 'gap' | 'missing' | 'fenced' | '
 export type AnnounceAnswer = 'ok' | 'missing' | 'fenced' | 'gap'
 
 /** One worker's entries for one log; `first` is the number of the first of them, counted from 1 in each epoch. */
-export type Append = { task: string; epoch: number; first: number; entries: readonly EncodedEvent[] }
+export type Append = { task: TaskId; epoch: number; first: number; entries: readonly EncodedEvent[] }
 
 export type EncodedEvent = { index: number | null; json: string }
 
 export type Announcement = {
-  task: string
+  task: TaskId
   /** Raises the log to this epoch. Without it, entries are appended under the log's current epoch. */
   epoch?: number
   /**
@@ -41,7 +41,7 @@ export type Announcement = {
 export type LogEntry = { cursor: Cursor; json: string }
 
 /** The message that subscribers receive when a log grows: the entries, and the cursor before them. */
-export type Push = { task: string; previous: Cursor; entries: LogEntry[] }
+export type Push = { task: TaskId; previous: Cursor; entries: LogEntry[] }
 
 export type LogState = {
   cursor: Cursor
@@ -101,7 +101,7 @@ export function createLogWriter({ redis, keys, maxBytes }: { redis: RedisConnect
 /** For the server. */
 export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: RedisConnection; keys: Keys; retentionMs: number }) {
   const script = createScript(redis, 'announce')
-  return { announce, remove, ping, tellWorker: (worker: string, turn: string) => tellWorker(redis, keys, worker, turn) }
+  return { announce, remove, ping, tellWorker: (worker: string, turn: TurnId) => tellWorker(redis, keys, worker, turn) }
 
   async function announce(announcement: Announcement): Promise<{ answer: AnnounceAnswer; cursor: Cursor }> {
     const { task, epoch, opens = true, whole, first, running, entries } = announcement
@@ -124,7 +124,7 @@ export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: RedisC
   }
 
   /** Only for a task that was removed, because a removed log no longer has its fence. Subscribers learn that the task is gone. */
-  async function remove(task: string): Promise<void> {
+  async function remove(task: TaskId): Promise<void> {
     await redis.del(keys.stream(task), keys.state(task))
     await redis.publish(keys.channel(task), removedMessage)
   }
@@ -135,7 +135,7 @@ export function createLogReader({ redis, keys }: { redis: RedisConnection; keys:
   const script = createScript(redis, 'state')
   return { state, read }
 
-  async function state(task: string): Promise<LogState | null> {
+  async function state(task: TaskId): Promise<LogState | null> {
     const known = (await script.run([keys.state(task)], [])) as (string | null)[] | null
     if (!known) return null
     const [epoch, seq, number, stale, whole, previous, begin] = known
@@ -146,7 +146,7 @@ export function createLogReader({ redis, keys }: { redis: RedisConnection; keys:
   }
 
   /** Up to `count` entries from a cursor on, that entry included, and not beyond `to`, if given. */
-  async function read(task: string, from: Cursor, count: number, to?: Cursor): Promise<LogEntry[]> {
+  async function read(task: TaskId, from: Cursor, count: number, to?: Cursor): Promise<LogEntry[]> {
     return entriesOf(await redis.xrange(keys.stream(task), from, to ?? '+', 'COUNT', count))
   }
 }
@@ -167,7 +167,7 @@ export function createLogSubscriber({
   redis: RedisConnection
   keys: Keys
   onPush: (push: Push) => void
-  onRemoved: (task: string) => void
+  onRemoved: (task: TaskId) => void
   onReset: () => void
 }) {
   const followed = new Set<string>()
@@ -185,12 +185,12 @@ export function createLogSubscriber({
   return { follow, unfollow }
 
   /** Resolves when every later write will be pushed. */
-  async function follow(task: string): Promise<void> {
+  async function follow(task: TaskId): Promise<void> {
     followed.add(task)
     await redis.subscribe(keys.channel(task))
   }
 
-  async function unfollow(task: string): Promise<void> {
+  async function unfollow(task: TaskId): Promise<void> {
     followed.delete(task)
     await redis.unsubscribe(keys.channel(task))
   }
@@ -206,7 +206,7 @@ export function createLogSubscriber({
 }
 
 /** The push in a message, or null when the message is not a push. */
-export function parsePush(task: string, message: string): Push | null {
+export function parsePush(task: TaskId, message: string): Push | null {
   const lines = message.split('\n')
   const previous = parseCursor(lines[0] ?? '')
   if (previous === null) return null

@@ -2,14 +2,16 @@
  * The names of all Redis keys and channels. They contain ids only, never text from a client. All keys of a task have the hash tag of its
  * shard, so that one script call uses one slot of a cluster.
  */
+import type { TaskId } from '@rivulet/protocol'
+
 const shardCount = 64
 
 export type Keys = {
   /** One script call may append to all tasks of one shard. */
-  shardOf(task: string): number
-  stream(task: string): string
-  state(task: string): string
-  channel(task: string): string
+  shardOf(task: TaskId): number
+  stream(task: TaskId): string
+  state(task: TaskId): string
+  channel(task: TaskId): string
   taskOfChannel(channel: string): string
   /** The channel on which a worker process receives the ids of turns that it has lost. */
   workerChannel(worker: string): string
@@ -34,6 +36,6 @@ export function tagOf(key: string): string {
 }
 
 /** The last digits of a uuid v7 are random. */
-function shardOf(task: string): number {
+function shardOf(task: TaskId): number {
   return Number.parseInt(task.slice(-4), 16) % shardCount
 }

@@ -4,12 +4,13 @@
  * A job is only a hint: the claim in Postgres decides which worker runs a turn. So a job may be lost, delivered twice or late without harm.
  * BullMQ neither retries a job nor gives up on one.
  */
+import type { TurnId } from '@rivulet/protocol'
 import { DelayedError, type Job, Queue, Worker } from 'bullmq'
 import type { RedisConnection } from './connections.ts'
 import type { Keys } from './keys.ts'
 
 export type Dispatch = {
-  turn: string
+  turn: TurnId
   agent: string
   /** How often the turn was dispatched before; a new dispatch is a new job. */
   dispatch: number
@@ -34,7 +35,7 @@ export type TurnQueue = {
 
 export type TurnConsumer = { setConcurrency(turns: number): void; pause(): Promise<void>; close(): Promise<void> }
 
-type JobData = { turn: string }
+type JobData = { turn: TurnId }
 
 /** How long a silent worker keeps its job. If the job returns to the queue too early, the next worker finds its turn claimed. */
 const jobLockMs = 5_000
@@ -112,7 +113,7 @@ export function createTurnConsumer({
   redis: RedisConnection
   keys: Keys
   concurrency: number
-  run: (turn: string) => Promise<JobEnd>
+  run: (turn: TurnId) => Promise<JobEnd>
   onError: (error: Error) => void
 }): TurnConsumer {
   let active = 0

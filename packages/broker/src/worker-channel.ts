@@ -1,13 +1,14 @@
 /** Tells one worker process that a turn of it is over. Only a hint: the worker also learns it later, from its heartbeat and the fence. */
+import type { TurnId } from '@rivulet/protocol'
 import type { RedisConnection } from './connections.ts'
 import type { Keys } from './keys.ts'
 
-export async function tellWorker(redis: RedisConnection, keys: Keys, worker: string, turn: string): Promise<void> {
+export async function tellWorker(redis: RedisConnection, keys: Keys, worker: string, turn: TurnId): Promise<void> {
   await redis.publish(keys.workerChannel(worker), turn)
 }
 
 /** `redis` is a `subscriber` connection. The caller closes it. */
-export function hearServer(redis: RedisConnection, keys: Keys, worker: string, onOver: (turn: string) => void): void {
-  redis.on('message', (_, turn: string) => onOver(turn))
+export function hearServer(redis: RedisConnection, keys: Keys, worker: string, onOver: (turn: TurnId) => void): void {
+  redis.on('message', (_, turn: TurnId) => onOver(turn))
   redis.on('ready', () => void redis.subscribe(keys.workerChannel(worker)).catch(() => {}))
 }

@@ -4,19 +4,21 @@
  * The worker starts its own program again and passes the turn and the claim id. The child claims the turn under that id, which moves the lease to
  * the child, runs this one turn, and exits. At most `maxTurns` children run at a time, because each is a whole program.
  */
+
 import type { ChildProcess } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
+import type { TurnId } from '@rivulet/protocol'
 
 export type Isolation = {
   /** The turn this process is there for; undefined in an ordinary worker. */
-  turn: string | undefined
+  turn: TurnId | undefined
   /** Starts this program again, as the process of one turn. */
-  start: (turn: string) => ChildProcess
+  start: (turn: TurnId) => ChildProcess
   /** Children at a time; other turns wait for one to exit. Default 2. */
   maxTurns?: number | undefined
 }
 
-export type IsolatedTurn = { turn: string; claimId: string; agent: string }
+export type IsolatedTurn = { turn: TurnId; claimId: string; agent: string }
 
 export type RunIsolated = (
   isolated: IsolatedTurn,

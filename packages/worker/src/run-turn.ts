@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { JobEnd } from '@rivulet/broker'
-import { closingStatus, digestOf, type FinishBody, RivuletError, type Update } from '@rivulet/protocol'
+import { closingStatus, digestOf, type FinishBody, RivuletError, type TurnId, type Update } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { Tracer } from '@rivulet/runtime/trace'
 import type { AgentDefinition } from './define-agent.ts'
@@ -28,7 +28,7 @@ import { createTurnWriter, type TurnWriter } from './writer/turn-writer.ts'
 
 /** A turn that is being run: what heartbeats renew, and how to end it from outside. */
 export type RunningTurn = {
-  turn: string
+  turn: TurnId
   claimId: string
   epoch(): number
   /** False while it moves from one epoch to the next: what is answered about the old one means nothing then. */
@@ -218,7 +218,7 @@ async function runApart(run: RunIsolated, isolated: IsolatedTurn, epoch: number,
  * Calls the handler from a function named after its turn. V8 lists that name in the stack of everything the handler calls or awaits, where the
  * watchdog reads it (`lease-thread/watchdog.mjs`). An AsyncLocalStorage would also cover callbacks, but costs 1 µs for each awaited update on Node 20.
  */
-function inNameOf(turn: string, work: () => Promise<void>): Promise<void> {
+function inNameOf(turn: TurnId, work: () => Promise<void>): Promise<void> {
   const named = async () => await work()
   return Object.defineProperty(named, 'name', { value: `turn ${turn}` })()
 }

@@ -24,6 +24,7 @@ import {
   type StepAnswer,
   type StepBody,
   stepAnswer,
+  type TurnId,
 } from '@rivulet/protocol'
 import pLimit from 'p-limit'
 import { z } from 'zod'
@@ -47,7 +48,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     await ask('hello', body, z.object({}))
   }
 
-  async function claim(body: { worker: string; turn: string; claimId: string }, signal: AbortSignal): Promise<ClaimAnswer> {
+  async function claim(body: { worker: string; turn: TurnId; claimId: string }, signal: AbortSignal): Promise<ClaimAnswer> {
     return insist('claim', body, claimAnswer, signal)
   }
 

@@ -18,7 +18,7 @@ import {
   type TurnConsumer,
   whenReady,
 } from '@rivulet/broker'
-import { defaultLimits, type Holding, RivuletError } from '@rivulet/protocol'
+import { defaultLimits, type Holding, RivuletError, type TurnId } from '@rivulet/protocol'
 import type { Tracer } from '@rivulet/runtime/trace'
 import type { AgentDefinition } from './define-agent.ts'
 import { fullTextOf } from './failure.ts'
@@ -143,7 +143,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   function consume(agent: AgentDefinition): TurnConsumer {
     // A stopping worker has no capacity either, so its jobs go to other workers.
-    const run = async (turn: string): Promise<JobEnd> => {
+    const run = async (turn: TurnId): Promise<JobEnd> => {
       let end: JobEnd = { backInMs: 1 }
       const work = async () => {
         end = await take(agent, turn, { runApart })
@@ -162,7 +162,7 @@ export function createWorker(options: WorkerOptions): Worker {
     void stop()
   }
 
-  async function take(agent: AgentDefinition, turn: string, extra: Pick<RunTurnDeps, 'runApart'>, claimId?: string): Promise<JobEnd> {
+  async function take(agent: AgentDefinition, turn: TurnId, extra: Pick<RunTurnDeps, 'runApart'>, claimId?: string): Promise<JobEnd> {
     // What was fetched and waited for a slot is left to others; the server finds that its job is gone.
     if (stopping.signal.aborted) return 'done'
     // Our lease has ended and we have not heard of it. The server decides whether we keep the turn; a claim would begin it anew.
@@ -196,7 +196,7 @@ export function createWorker(options: WorkerOptions): Worker {
     for (const { agent, consumer } of consumers) consumer.setConcurrency(usedBy(agent) + free)
   }
 
-  function isHeld(turn: string): boolean {
+  function isHeld(turn: TurnId): boolean {
     return Array.from(running).some(held => held.turn === turn)
   }
 

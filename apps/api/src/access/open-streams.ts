@@ -5,7 +5,7 @@
  * Every few seconds one query checks all open streams. Streams of revoked or expired keys, and of revoked tokens, are closed. While Postgres is
  * unavailable they stay open, because nothing can be revoked then. A stream with a token ends with the token's session.
  */
-import { RivuletError, type TokenEvent } from '@rivulet/protocol'
+import { RivuletError, type TaskId, type TokenEvent } from '@rivulet/protocol'
 import type { KeyCheck } from './key-check.ts'
 import { isLimited, type Principal } from './principal.ts'
 import { createTally } from './tally.ts'
@@ -25,7 +25,7 @@ export type StreamEnd = {
 
 export type Admission = {
   /** Which task it is about, where that was not known yet when it was admitted. */
-  watches(task: string): void
+  watches(task: TaskId): void
   opened(end: StreamEnd): void
   /** Has to be called once, however the stream ended, also when it never began. */
   over(): void
@@ -33,7 +33,7 @@ export type Admission = {
 
 export type OpenStreams = {
   /** @param task null where it is still to be created: then it counts from `watches` on. */
-  admit(principal: Principal, task: string | null): Admission
+  admit(principal: Principal, task: TaskId | null): Admission
   close(): void
 }
 
@@ -45,11 +45,11 @@ export type OpenStreamsDeps = {
   tokens: TaskTokens
   revocations: TokenRevocations
   limits: StreamLimits
-  onCut: (whose: { key: string } | { task: string }, streams: number) => void
+  onCut: (whose: { key: string } | { task: TaskId }, streams: number) => void
   onError: (error: unknown) => void
 }
 
-type Stream = { principal: Principal; task: string | null; end: StreamEnd | null; token: TokenClaims | null }
+type Stream = { principal: Principal; task: TaskId | null; end: StreamEnd | null; token: TokenClaims | null }
 
 export function createOpenStreams({ keys, tokens, revocations, limits, onCut, onError }: OpenStreamsDeps): OpenStreams {
   const streams = new Set<Stream>()
@@ -59,7 +59,7 @@ export function createOpenStreams({ keys, tokens, revocations, limits, onCut, on
   clock.unref()
   return { admit, close: () => clearInterval(clock) }
 
-  function admit(principal: Principal, task: string | null): Admission {
+  function admit(principal: Principal, task: TaskId | null): Admission {
     if (streams.size >= limits.perProcess) {
       throw new RivuletError('overloaded', `This process has ${limits.perProcess} open streams, the maximum (MAX_STREAMS)`)
     }
@@ -82,7 +82,7 @@ export function createOpenStreams({ keys, tokens, revocations, limits, onCut, on
     }
   }
 
-  function requireRoom({ key, token }: Principal, task: string | null): void {
+  function requireRoom({ key, token }: Principal, task: TaskId | null): void {
     refuseBeyond(token && tokenName(token), limits.perToken, 'A token', 'MAX_STREAMS_PER_TOKEN')
     refuseBeyond(task && taskName(task), limits.perTask, 'A task', 'MAX_STREAMS_PER_TASK')
     refuseBeyond(keyName(key), limits.perKey, 'A key', 'MAX_STREAMS_PER_KEY')
@@ -124,7 +124,7 @@ export function createOpenStreams({ keys, tokens, revocations, limits, onCut, on
     }
   }
 
-  function cut(whose: { key: string } | { task: string }, ending: readonly Stream[]): void {
+  function cut(whose: { key: string } | { task: TaskId }, ending: readonly Stream[]): void {
     for (const { end } of ending) end?.leave()
     onCut(whose, ending.length)
   }
@@ -149,7 +149,7 @@ function keyName(key: string | null): string {
   return `key ${key}`
 }
 
-function taskName(task: string): string {
+function taskName(task: TaskId): string {
   return `task ${task}`
 }
 

@@ -1,6 +1,6 @@
 /** A task's messages, with those of a turn that has not ended as its log has them. */
 import type { LogReader } from '@rivulet/broker'
-import { type ListMessages, type Message, messagesOf } from '@rivulet/protocol'
+import { type ListMessages, type Message, messagesOf, type TaskId } from '@rivulet/protocol'
 import type { Database } from '../store/connection/database.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
 import { listMessages, type Page, startedTurn } from '../store/reads/read.ts'
@@ -11,7 +11,7 @@ export async function listLiveMessages(
   db: Database,
   log: LogReader,
   tenant: Tenant,
-  task: string,
+  task: TaskId,
   query: ListMessages,
   maxBytes: number,
 ): Promise<Page<Message, number>> {

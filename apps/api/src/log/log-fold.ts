@@ -9,6 +9,7 @@ import {
   origin,
   parseEvent,
   RivuletError,
+  type TaskId,
   type TaskState,
 } from '@rivulet/protocol'
 
@@ -21,7 +22,7 @@ export const firstPage = 20
  * Every entry from a cursor on, that entry included, up to another, if given. Each page begins with the last entry of the page before: if that is
  * gone, the log was trimmed or lost meanwhile, and what is read would have a hole.
  */
-export async function* readLog(log: LogReader, task: string, from: Cursor, to?: Cursor): AsyncGenerator<LogEntry> {
+export async function* readLog(log: LogReader, task: TaskId, from: Cursor, to?: Cursor): AsyncGenerator<LogEntry> {
   let page = await log.read(task, from, firstPage, to)
   let count = firstPage
   yield* page
@@ -45,7 +46,7 @@ export function isBeforeLog(cursor: Cursor): boolean {
 }
 
 /** The fold of everything from an epoch on, up to where the log turns out to have lost something, if it has. */
-export async function foldFrom(log: LogReader, task: string, epoch: number): Promise<{ state: TaskState; isWhole: boolean }> {
+export async function foldFrom(log: LogReader, task: TaskId, epoch: number): Promise<{ state: TaskState; isWhole: boolean }> {
   let state = emptyState
   for await (const entry of readLog(log, task, formatCursor(epoch, 0))) {
     const event = decodeEntry(task, entry)
@@ -68,7 +69,7 @@ export function foldEvent(before: TaskState, event: Event, cursor: Cursor, onBad
 }
 
 /** The event of an entry, or null if the entry is not an event of this task. */
-export function decodeEntry(task: string, { json }: LogEntry): Event | null {
+export function decodeEntry(task: TaskId, { json }: LogEntry): Event | null {
   try {
     const event = parseEvent(JSON.parse(json))
     return event?.task === task ? event : null

@@ -11,7 +11,9 @@ import type {
   MessageStatus,
   Scope,
   StopReason,
+  TaskId,
   TaskStatus,
+  TurnId,
   TurnStatus,
   Usage,
 } from '@rivulet/protocol'
@@ -79,7 +81,7 @@ export const secrets = pgTable('secrets', {
 export const tasks = pgTable(
   'tasks',
   {
-    id: uuid().primaryKey(),
+    id: uuid().$type<TaskId>().primaryKey(),
     tenant: tenant(),
     agent: text().notNull(),
     name: text(),
@@ -108,8 +110,9 @@ export const tasks = pgTable(
 export const turns = pgTable(
   'turns',
   {
-    id: uuid().primaryKey(),
+    id: uuid().$type<TurnId>().primaryKey(),
     task: uuid()
+      .$type<TaskId>()
       .notNull()
       .references(() => tasks.id, { onDelete: 'cascade' }),
     tenant: tenant(),
@@ -165,6 +168,7 @@ export const messages = pgTable(
   'messages',
   {
     task: uuid()
+      .$type<TaskId>()
       .notNull()
       .references(() => tasks.id, { onDelete: 'cascade' }),
     tenant: tenant(),
@@ -195,6 +199,7 @@ export const steps = pgTable(
   'steps',
   {
     turn: uuid()
+      .$type<TurnId>()
       .notNull()
       .references(() => turns.id, { onDelete: 'cascade' }),
     name: text().notNull(),
@@ -209,6 +214,7 @@ export const tokenRevocations = pgTable(
   'token_revocations',
   {
     task: uuid()
+      .$type<TaskId>()
       .notNull()
       .references(() => tasks.id, { onDelete: 'cascade' }),
     tenant: tenant(),
@@ -223,6 +229,7 @@ export const tokenRevocations = pgTable(
 export const outbox = pgTable('outbox', {
   id: bigserial({ mode: 'number' }).primaryKey(),
   turn: uuid()
+    .$type<TurnId>()
     .notNull()
     .references(() => turns.id, { onDelete: 'cascade' }),
   createdAt: time().notNull().default(sql`now()`),

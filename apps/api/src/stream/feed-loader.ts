@@ -3,7 +3,7 @@
  * that lacks something, the rows of Postgres.
  */
 import type { LogEntry, LogReader, LogState } from '@rivulet/broker'
-import { type Cursor, emptyState, formatCursor, hasEnded, origin, type TaskState } from '@rivulet/protocol'
+import { type Cursor, emptyState, formatCursor, hasEnded, origin, type TaskId, type TaskState } from '@rivulet/protocol'
 import { decodeEntry, foldEvent, readLog } from '../log/log-fold.ts'
 import type { TaskVersion } from '../store/reads/read.ts'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
@@ -22,7 +22,7 @@ export type Loaded = { ground: Ground; ring: FrameRing; state: TaskState; positi
 )
 
 export type FeedLoaderDeps = {
-  task: string
+  task: TaskId
   log: LogReader
   /** What Postgres says, for a reader that has heard of turns up to this one. */
   loadBase: (turn: number) => Promise<SnapshotBase>

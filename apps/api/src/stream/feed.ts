@@ -13,6 +13,7 @@ import {
   emptyState,
   origin,
   type SnapshotReason,
+  type TaskId,
   type TaskState,
   type TaskStatus,
   type TurnStatus,
@@ -35,7 +36,7 @@ import { type Shared, share } from './sse-response.ts'
 import { createStoredTaskCache } from './stored-task-cache.ts'
 
 export type Feed = {
-  readonly task: string
+  readonly task: TaskId
   readonly ring: FrameRing
   /** What the ring no longer holds. */
   readonly pages: LogPages

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogReader, LogSubscriber, Push } from '@rivulet/broker'
-import { type Cursor, compareCursors, RivuletError, type SnapshotReason } from '@rivulet/protocol'
+import { type Cursor, compareCursors, RivuletError, type SnapshotReason, type TaskId } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import { type Tenant, taskNotFound } from '../store/connection/tenant.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -27,17 +27,17 @@ export type Hub = ReturnType<typeof createHub>
 export type HubDeps = {
   stored: StoredTasks
   log: LogReader
-  subscribe: (handlers: { onPush: (push: Push) => void; onRemoved: (task: string) => void; onReset: () => void }) => LogSubscriber
+  subscribe: (handlers: { onPush: (push: Push) => void; onRemoved: (task: TaskId) => void; onReset: () => void }) => LogSubscriber
   metrics: Metrics
   limits: { viewerBytes: number; viewerStallMs: number; snapshotBytes: number }
   onError: (error: unknown) => void
   /** Viewers of a task were sent a snapshot, all in the same tick. */
   onSnapshots: (sent: SentSnapshots) => void
   /** A viewer of a task took nothing for too long. */
-  onCut: (task: string) => void
+  onCut: (task: TaskId) => void
 }
 
-export type SentSnapshots = { task: string; turn: number | null; reason: SnapshotReason; viewers: number }
+export type SentSnapshots = { task: TaskId; turn: number | null; reason: SnapshotReason; viewers: number }
 
 /** A feed and those who watch it. */
 type Channel = {
@@ -67,14 +67,14 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   return { open, watch, close, isRunning, viewerCount: () => slots.size, pressure }
 
   /** Whether a turn of this tenant's task is known not to have ended: such a task cannot have been removed. */
-  function isRunning(tenant: Tenant, task: string): boolean {
+  function isRunning(tenant: Tenant, task: TaskId): boolean {
     const channel = channels.get(task)
     const feed = channel?.tenant === tenant ? channel.feed : null
     return Boolean(feed?.isReady() && !feed.isSettled())
   }
 
   /** The feed of a task, loaded and ready to be watched. It is read as the tenant who asks: another's task is none. */
-  async function open(tenant: Tenant, task: string): Promise<Feed> {
+  async function open(tenant: Tenant, task: TaskId): Promise<Feed> {
     const channel = channels.get(task) ?? add(tenant, task)
     if (channel.tenant !== tenant) throw taskNotFound()
     const { feed } = channel
@@ -111,7 +111,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     channel.idleSince = performance.now()
   }
 
-  function add(tenant: Tenant, task: string): Channel {
+  function add(tenant: Tenant, task: TaskId): Channel {
     const feed = createFeed({
       ...{ task, log, kept, onError },
       snapshotBytes: limits.snapshotBytes,
@@ -238,14 +238,14 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   }
 
   /** The task was removed: its viewers are sent that, and end. */
-  function remove(task: string): void {
+  function remove(task: TaskId): void {
     const channel = channels.get(task)
     if (!channel) return
     for (const viewer of channel.viewers) viewer.remove()
     drop(task)
   }
 
-  function drop(task: string): void {
+  function drop(task: TaskId): void {
     channels.delete(task)
     subscriber.unfollow(task).catch(onError)
   }

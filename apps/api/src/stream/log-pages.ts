@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import type { LogEntry, LogReader } from '@rivulet/broker'
-import { type Cursor, compareCursors } from '@rivulet/protocol'
+import { type Cursor, compareCursors, type TaskId } from '@rivulet/protocol'
 import { LRUCache } from 'lru-cache'
 import { decodeEntry, isBeforeLog, nextCount } from '../log/log-fold.ts'
 import { encodeEntry, type Frame } from './sse-frame.ts'
@@ -40,7 +40,7 @@ export function createKeptParts(): KeptParts {
 }
 
 /** For one life of a log: what is kept of it is never taken for that of another. */
-export function createLogPages({ log, task, kept }: { log: LogReader; task: string; kept: KeptParts }) {
+export function createLogPages({ log, task, kept }: { log: LogReader; task: TaskId; kept: KeptParts }) {
   const life = randomUUID()
   const reading = new Map<Cursor, Promise<Page>>()
   return { after }

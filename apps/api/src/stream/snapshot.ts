@@ -11,6 +11,7 @@ import {
   messagesOf,
   type Snapshot,
   type SnapshotReason,
+  type TaskId,
   type TaskState,
   type Turn,
 } from '@rivulet/protocol'
@@ -26,9 +27,9 @@ export type SnapshotBase = StoredTask & { upTo: number }
 /** What the hub asks Postgres for. */
 export type StoredTasks = {
   /** `turn` is the last that the reader's log speaks of: a turn is committed before it is spoken of, so it is in here if it exists at all. */
-  base(tenant: Tenant, task: string, turn: number): Promise<SnapshotBase>
+  base(tenant: Tenant, task: TaskId, turn: number): Promise<SnapshotBase>
   /** Whether the rows are still those that were read before. Throws when the task was removed. */
-  version(tenant: Tenant, task: string): Promise<TaskVersion>
+  version(tenant: Tenant, task: TaskId): Promise<TaskVersion>
 }
 
 export function createStoredTasks(databaseFor: DatabaseHandle['databaseFor'], maxBytes: number): StoredTasks {

@@ -1,6 +1,6 @@
 /** Where a viewer begins: at the cursor it brings, if everything after it can still be sent, and otherwise with a snapshot. */
 import type { LogReader } from '@rivulet/broker'
-import { type Cursor, compareCursors } from '@rivulet/protocol'
+import { type Cursor, compareCursors, type TaskId } from '@rivulet/protocol'
 import { isBeforeLog } from '../log/log-fold.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
 import type { Feed } from './feed.ts'
@@ -20,7 +20,7 @@ export type StreamRequest = {
 export async function findPlace(
   hub: Pick<Hub, 'open'>,
   log: LogReader,
-  { tenant, task }: { tenant: Tenant; task: string },
+  { tenant, task }: { tenant: Tenant; task: TaskId },
   request: StreamRequest,
 ): Promise<{ feed: Feed; begin: ViewerStart } | null> {
   const { cursor, isFollowing, isInside = false } = request

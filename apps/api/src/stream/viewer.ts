@@ -5,7 +5,7 @@
  * nothing but its cursor; when its socket drains it goes on from its source, and where the ring has moved past it, from a snapshot. It never goes
  * back: a viewer that has heard more elsewhere than the feed has here waits for the feed.
  */
-import { type Cursor, compareCursors, origin, type SnapshotReason, type TokenEvent } from '@rivulet/protocol'
+import { type Cursor, compareCursors, origin, type SnapshotReason, type TaskId, type TokenEvent } from '@rivulet/protocol'
 import { firstPage } from '../log/log-fold.ts'
 import type { Feed } from './feed.ts'
 import type { Part } from './log-pages.ts'
@@ -13,7 +13,7 @@ import { encodeRetry, encodeWireEvent, heartbeat, type Piece } from './sse-frame
 import { type Shared, type SseResponse, share } from './sse-response.ts'
 
 export type Viewer = {
-  readonly task: string
+  readonly task: TaskId
   /** Sends what has come since its cursor. `batch` is that for those who are up to date, framed once. */
   pump(batch?: Batch): void
   /** It has missed something: a snapshot comes before anything else. */

@@ -6,7 +6,7 @@
  * turns before them to Postgres, so no log shows a turn as queued that has ended.
  */
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
-import { type Cursor, hasEnded, messagesOf } from '@rivulet/protocol'
+import { type Cursor, hasEnded, messagesOf, type TaskId } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
 import { foldFrom } from '../log/log-fold.ts'
@@ -122,12 +122,12 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
   }
 
   /** The cursor behind the entries. Null where the log has to be opened anew and a turn is running: then its worker does that. */
-  async function write(task: string, entries: KeyedEvent[], running?: boolean): Promise<Cursor | null> {
+  async function write(task: TaskId, entries: KeyedEvent[], running?: boolean): Promise<Cursor | null> {
     const { answer, cursor } = await announcer.announce({ task, entries, ...(running !== undefined && { running }) })
     return answer === 'ok' ? cursor : openIdle(task)
   }
 
-  async function openIdle(task: string): Promise<Cursor | null> {
+  async function openIdle(task: TaskId): Promise<Cursor | null> {
     const epoch = await raiseIdleTask(db, task)
     const opened = epoch === null ? null : await open(task, epoch)
     return opened === 'changed' ? openIdle(task) : opened
@@ -137,7 +137,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
    * Opens a log anew, with every turn whose end no log has told, and with the start of the one that runs. Null when there is none, because another
    * process has announced them meanwhile, and when a newer epoch has begun.
    */
-  async function open(task: string, epoch: number, started?: Claimed): Promise<Cursor | 'changed' | null> {
+  async function open(task: TaskId, epoch: number, started?: Claimed): Promise<Cursor | 'changed' | null> {
     const opened = await whileUnchanged(db, { task, epoch }, async unannounced => {
       const [oldest] = unannounced
       if (!oldest) return { answer: 'fenced' as const }

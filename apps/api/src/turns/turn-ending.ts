@@ -17,6 +17,7 @@ import {
   isErrorCode,
   messagesOf,
   seqOf,
+  type TaskId,
   type TaskState,
   type TurnFailure,
 } from '@rivulet/protocol'
@@ -115,7 +116,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
   }
 
   /** Ends every turn of a task that has not ended. */
-  async function cancel(tenant: Tenant, task: string, reason?: string): Promise<void> {
+  async function cancel(tenant: Tenant, task: TaskId, reason?: string): Promise<void> {
     const outcome = canceled(reason)
     // What is begun has to be completed: with Redis away nothing is changed.
     await announcer.ping()
@@ -123,7 +124,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
   }
 
   /** The first step of a cancel, in the transaction that also accepts the new turn. */
-  async function beginInterrupt(tx: Transaction, tenant: Tenant, task: string): Promise<CancelBegun> {
+  async function beginInterrupt(tx: Transaction, tenant: Tenant, task: TaskId): Promise<CancelBegun> {
     await announcer.ping()
     return beginCancel(tx, tenant, task, canceled('interrupted'))
   }

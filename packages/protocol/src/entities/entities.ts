@@ -4,6 +4,13 @@ import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 import { contentSchema } from './content.ts'
 import { messageStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSchema } from './status-schema.ts'
 
+/**
+ * Ids of one kind are not accepted for those of another. A plain string is, because the edges have checked it (`idSchema`), and because users of the
+ * packages hold plain strings.
+ */
+export type TaskId = string & { readonly idOf?: 'task' }
+export type TurnId = string & { readonly idOf?: 'turn' }
+
 /** For the names of agents and of tenants. */
 export const nameRule = 'Use 1 to 64 characters of a-z, 0-9, _ and -'
 export const nameSchema = z.string().regex(/^[a-z0-9_-]{1,64}$/, nameRule)
@@ -13,7 +20,8 @@ export const agentNameSchema = nameSchema
  * compare text: capitals are accepted and become small letters here, every other spelling is refused.
  */
 export const idSchema = z.uuid().toLowerCase()
-export const taskIdSchema = idSchema
+export const taskIdSchema = idSchema as unknown as z.ZodType<TaskId, string>
+export const turnIdSchema = idSchema as unknown as z.ZodType<TurnId, string>
 export const authorSchema = z.enum(['user', 'agent', 'system'])
 export const failureSchema = z.object({ code: z.string(), message: z.string() })
 /** Of a turn, as a caller with a key gets it: `detail` is what was thrown, where that is more than viewers get. */
@@ -58,7 +66,7 @@ export const taskSchema = z.object({
 })
 
 export const turnSchema = z.object({
-  id: idSchema,
+  id: turnIdSchema,
   task: taskIdSchema,
   number: z.int().min(1),
   status: turnStatusSchema,

@@ -1,5 +1,14 @@
 /** Subscribing: what a viewer asks for, and its open response. */
-import { type Cursor, origin, parseCursor, RivuletError, type StreamFormat, streamFormatSchema, taskIdSchema } from '@rivulet/protocol'
+import {
+  type Cursor,
+  origin,
+  parseCursor,
+  RivuletError,
+  type StreamFormat,
+  streamFormatSchema,
+  type TaskId,
+  taskIdSchema,
+} from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
@@ -51,14 +60,14 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
   const looking = new Map<string, Promise<unknown>>()
   return { stream, wants, reserve, checkTurn }
 
-  async function checkTurn({ principal: { tenant } }: FastifyRequest, task: string, turn: number): Promise<void> {
+  async function checkTurn({ principal: { tenant } }: FastifyRequest, task: TaskId, turn: number): Promise<void> {
     const db = databaseFor(tenant)
     await requireTask(db, tenant, task)
     if (!(await hasTurn(db, tenant, task, turn))) throw new RivuletError('not_found', 'No such turn in this task')
   }
 
   /** Thousands who come back at once, to a process that has no feed of their task yet, are one question. */
-  function checkTask(tenant: Tenant, task: string): Promise<unknown> {
+  function checkTask(tenant: Tenant, task: TaskId): Promise<unknown> {
     const key = `${tenant} ${task}`
     const pending = looking.get(key) ?? requireTask(databaseFor(tenant), tenant, task).finally(() => looking.delete(key))
     looking.set(key, pending)
@@ -70,14 +79,14 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
   }
 
   /** A place for the stream, before anything is done that could not be taken back. `tasks:write` alone does not allow a stream. */
-  function reserve({ principal }: FastifyRequest, task: string | null): Admission {
+  function reserve({ principal }: FastifyRequest, task: TaskId | null): Admission {
     if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
     if (!holds(principal, 'tasks:read')) throw new RivuletError('forbidden', 'This key or token does not have the required scope')
     return streams.admit(principal, task)
   }
 
   async function stream(
-    task: string,
+    task: TaskId,
     reply: FastifyReply,
     request: StreamRequest & FormatRequest,
     admitted?: Admission,
@@ -93,7 +102,7 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
   }
 
   async function open(
-    task: string,
+    task: TaskId,
     reply: FastifyReply,
     request: StreamRequest & FormatRequest,
     admission: Admission,

@@ -19,6 +19,7 @@ import {
   reopenBody,
   stepAnswer,
   stepBody,
+  type TurnId,
 } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -151,7 +152,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   })
 
   /** Whether the caller's key is for this turn. If it is not, the route returns what it returns for a turn that does not exist. */
-  async function reaches({ principal, log }: Pick<FastifyRequest, 'principal' | 'log'>, turn: string): Promise<boolean> {
+  async function reaches({ principal, log }: Pick<FastifyRequest, 'principal' | 'log'>, turn: TurnId): Promise<boolean> {
     const isWithin = (await turnsWithin(db, reachOf(principal), [turn])).has(turn)
     if (!isWithin) log.warn({ key: principal.key, turnId: turn }, 'a worker requested a turn that its key does not allow')
     return isWithin

@@ -2,7 +2,7 @@
  * The revocations of a task's tokens: those whose session began before a moment, of one subject or all. Postgres' clock gives both moments, so
  * the clock of an API process never decides whether a token was created before a revocation.
  */
-import { maxTokenSeconds } from '@rivulet/protocol'
+import { maxTokenSeconds, type TaskId } from '@rivulet/protocol'
 import { and, eq, lt, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'
@@ -10,13 +10,13 @@ import { isOf, type Tenant, taskNotFound } from '../connection/tenant.ts'
 import { tasks, tokenRevocations } from '../schema.ts'
 
 /** Whose tokens: of one task, and of one subject; null for tokens that have none. */
-export type TokenHolder = { task: string; subject: string | null }
+export type TokenHolder = { task: TaskId; subject: string | null }
 
 /** Stands for all subjects of a task: none is an empty text. */
 const allSubjects = ''
 
 /** Now, by Postgres' clock, in milliseconds since 1970: when a session of a token of this task begins. */
-export async function beginTokenSession(db: Database, tenant: Tenant, task: string): Promise<number> {
+export async function beginTokenSession(db: Database, tenant: Tenant, task: TaskId): Promise<number> {
   const [row] = await db
     .select({ now: sql<number>`extract(epoch from now()::timestamptz(3))::float8 * 1000` })
     .from(tasks)

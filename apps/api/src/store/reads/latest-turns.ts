@@ -2,7 +2,7 @@
  * The latest turns of a task, with as many of their inputs and params as fit a budget, newest turn first. Values that do not fit stay in
  * Postgres and are listed in `omitted`; a request for one turn returns all of it.
  */
-import { maxPageSize, type Turn } from '@rivulet/protocol'
+import { maxPageSize, type TaskId, type Turn } from '@rivulet/protocol'
 import type { Database } from '../connection/database.ts'
 import { columnsOf, fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
 import { everyTenant, type Tenant } from '../connection/tenant.ts'
@@ -54,7 +54,7 @@ const latestText = `with recursive ${turnParts({ condition: `task = $1 and $2 in
 select rows from turn_rows`
 
 /** Ascending, the latest hundred. */
-export async function latestTurns(db: Database, tenant: Tenant, task: string, maxBytes: number, toShown = toTurn): Promise<Turn[]> {
+export async function latestTurns(db: Database, tenant: Tenant, task: TaskId, maxBytes: number, toShown = toTurn): Promise<Turn[]> {
   const { rows } = await db.$client.query({ name: 'latest_turns', text: latestText, values: [task, tenant, maxBytes] })
   const [found] = rows as { rows: TurnJsonRow[] }[]
   return found?.rows.map(row => toShown(fromJsonRow(turns, row), row.omitted)) ?? []

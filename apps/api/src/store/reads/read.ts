@@ -9,6 +9,7 @@ import {
   outcomeStatusSchema,
   RivuletError,
   type Task,
+  type TaskId,
   type Turn,
 } from '@rivulet/protocol'
 import { and, asc, eq, inArray, isNotNull, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
@@ -47,7 +48,7 @@ export type TaskVersion = {
 }
 
 /** Of its latest hundred turns, the end that was announced last is the last in the log: a turn that waited may end before the one that runs. */
-export async function readTaskVersion(db: Database, tenant: Tenant, task: string): Promise<TaskVersion> {
+export async function readTaskVersion(db: Database, tenant: Tenant, task: TaskId): Promise<TaskVersion> {
   const { rows } = await db.$client.query({ name: 'task_version', text: taskVersionText, values: [task, tenant] })
   const [found] = rows as { epoch: string; endCursor: Cursor | null }[]
   if (!found) throw taskNotFound()
@@ -86,7 +87,7 @@ export async function findTurns(db: Database, ids: readonly string[]): Promise<(
   return ids.map(id => found.get(id))
 }
 
-export async function hasTurn(db: Database, tenant: Tenant, task: string, number: number): Promise<boolean> {
+export async function hasTurn(db: Database, tenant: Tenant, task: TaskId, number: number): Promise<boolean> {
   const [row] = await db
     .select({ id: turns.id })
     .from(turns)
@@ -95,7 +96,7 @@ export async function hasTurn(db: Database, tenant: Tenant, task: string, number
 }
 
 /** With its input and its params, whatever their size. */
-export async function getTurn(db: Database, tenant: Tenant, task: string, number: number, toShown = toTurn): Promise<Turn> {
+export async function getTurn(db: Database, tenant: Tenant, task: TaskId, number: number, toShown = toTurn): Promise<Turn> {
   await requireTask(db, tenant, task)
   const [row] = await db
     .select()
@@ -106,7 +107,7 @@ export async function getTurn(db: Database, tenant: Tenant, task: string, number
 }
 
 /** The turn that may have said something and has not ended. Not told by its attempts: one that was given back is not counted. */
-export async function startedTurn(db: Database, tenant: Tenant, task: string): Promise<TurnRow | undefined> {
+export async function startedTurn(db: Database, tenant: Tenant, task: TaskId): Promise<TurnRow | undefined> {
   const own = and(eq(turns.task, task), isOf(tenant, turns.tenant))
   const started = and(own, notInArray(turns.status, outcomeStatusSchema.options), isNotNull(turns.firstIndex))
   const [row] = await db.select().from(turns).where(started).limit(1)
@@ -158,7 +159,7 @@ export type TaskFilter = { [K in 'agent' | 'status' | 'name' | 'cursor']: ListTa
 export async function listMessages(
   db: Database,
   tenant: Tenant,
-  task: string,
+  task: TaskId,
   { after = -1, limit, turn }: ListMessages,
   maxBytes: number,
 ): Promise<Page<Message, number>> {
@@ -190,7 +191,7 @@ function messagePageText(condition = ''): string {
 }
 
 /** Everything that one turn has said, and its input. */
-export async function turnMessages(db: Database, tenant: Tenant, task: string, turn: number): Promise<Message[]> {
+export async function turnMessages(db: Database, tenant: Tenant, task: TaskId, turn: number): Promise<Message[]> {
   const rows = await db
     .select()
     .from(messages)

@@ -4,7 +4,7 @@
  * Postgres applies two budgets of the same size: one for the messages, one for metadata, params and inputs. It never sends values that do not
  * fit, and the reader learns what was left out: `omitted` lists values, `nextIndex` and `starts` give the indexes of messages.
  */
-import { type Message, maxPageSize, type Task, type Turn } from '@rivulet/protocol'
+import { type Message, maxPageSize, type Task, type TaskId, type Turn } from '@rivulet/protocol'
 import type { Database } from '../connection/database.ts'
 import { columnsOf, fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
 import { everyTenant, type Tenant, taskNotFound } from '../connection/tenant.ts'
@@ -28,7 +28,7 @@ export type StoredTask = {
   starts: { turn: number; index: number }[]
 }
 
-export async function readStoredTask(db: Database, tenant: Tenant, task: string, maxBytes: number): Promise<StoredTask> {
+export async function readStoredTask(db: Database, tenant: Tenant, task: TaskId, maxBytes: number): Promise<StoredTask> {
   const { rows } = await db.$client.query({ name: 'stored_task', text: storedTaskText, values: [task, tenant, maxBytes] })
   const [found] = rows as (Pick<StoredTask, 'nextIndex' | 'starts'> & Rows)[]
   if (!found) throw taskNotFound()

@@ -1,5 +1,5 @@
 /** The first step of a cancel, and of every end that is not the worker's own: from here on, no other process can end or claim the turn. */
-import type { Failure } from '@rivulet/protocol'
+import type { Failure, TaskId } from '@rivulet/protocol'
 import { and, eq, isNull, type SQL } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { everyTenant, type Tenant } from '../connection/tenant.ts'
@@ -19,14 +19,14 @@ export type ForcedOutcome =
 export type Seized = { claimed: Claimed; fence: number; outcome: ForcedOutcome }
 
 export type CancelBegun = {
-  task: string
+  task: TaskId
   /** The turn that has said something: it is ended once its log has been folded. */
   seized: Seized | null
   /** Turns that never started: they have ended with this transaction. */
   ended: EndedTurn[]
 }
 
-export async function beginCancel(tx: Transaction, tenant: Tenant, task: string, outcome: ForcedOutcome): Promise<CancelBegun> {
+export async function beginCancel(tx: Transaction, tenant: Tenant, task: TaskId, outcome: ForcedOutcome): Promise<CancelBegun> {
   const held = await lockTask(tx, tenant, task)
   const pending = await pendingTurns(tx, task)
   // Not by its attempts: one that was given back is not counted, and has yet said something.

@@ -2,6 +2,7 @@
  * A task whose row is held. Every transaction that adds, claims or ends a turn holds it first, so turns of a task never overlap and none is
  * forgotten between the end of one and the arrival of the next.
  */
+import type { TaskId, TurnId } from '@rivulet/protocol'
 import { and, eq, sql } from 'drizzle-orm'
 import type { Transaction } from '../connection/database.ts'
 import { isOf, type Tenant, taskNotFound } from '../connection/tenant.ts'
@@ -10,7 +11,7 @@ import type { TaskRow } from '../rows.ts'
 import { tasks } from '../schema.ts'
 
 /** The task, held until the transaction ends. Another tenant's is none. */
-export async function lockTask(tx: Transaction, tenant: Tenant, task: string): Promise<TaskRow> {
+export async function lockTask(tx: Transaction, tenant: Tenant, task: TaskId): Promise<TaskRow> {
   const [row] = await tx
     .select()
     .from(tasks)
@@ -21,7 +22,7 @@ export async function lockTask(tx: Transaction, tenant: Tenant, task: string): P
 }
 
 /** The same for a transaction that is sent at once. A separate statement, so that the next one reads while the lock is held. */
-export function holdTaskOf(turn: string): Statement {
+export function holdTaskOf(turn: TurnId): Statement {
   return { name: 'hold_task', text: 'select from tasks where id = (select task from turns where id = $1) for update', values: [turn] }
 }
 
@@ -32,7 +33,7 @@ export const raisedEpoch = 'tasks.epoch + 2 - tasks.epoch % 2'
  * Called with every change of what viewers see in the task's rows, because a cursor of the rows has their epoch and stands for one content. A worker
  * continues under the epoch of its claim; a claim, a reopening or a cancel raises the log to the new epoch, which fences that worker off.
  */
-export async function raiseEpoch(tx: Transaction, task: string, status?: TaskRow['status']): Promise<TaskRow> {
+export async function raiseEpoch(tx: Transaction, task: TaskId, status?: TaskRow['status']): Promise<TaskRow> {
   const [raised] = await tx
     .update(tasks)
     .set({ epoch: sql.raw(raisedEpoch), ...(status && { status, updatedAt: sql`now()` }) })

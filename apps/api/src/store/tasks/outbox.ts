@@ -1,5 +1,7 @@
 /** Intents to dispatch: written with the state that calls for them, removed once the queue has the job. */
+
 import type { Dispatch } from '@rivulet/broker'
+import type { TaskId, TurnId } from '@rivulet/protocol'
 import { and, asc, eq, inArray, isNull, lt, lte, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo, msUntil } from '../connection/moments.ts'
@@ -7,10 +9,10 @@ import { outbox, tasks, turns } from '../schema.ts'
 import { isNext } from '../turns/turn-states.ts'
 
 /** A turn that is sent to the queue, as people know it. */
-export type SentTurn = { task: string; number: number; agent: string; attempt: number; dispatch: number; traceparent: string | null }
+export type SentTurn = { task: TaskId; number: number; agent: string; attempt: number; dispatch: number; traceparent: string | null }
 
 /** `turn` is its id, where `number` is what people call it. `delayMs`: until it may run, as of when Postgres was asked. */
-export type Intent = SentTurn & { id: number; turn: string; delayMs: number; priority: number }
+export type Intent = SentTurn & { id: number; turn: TurnId; delayMs: number; priority: number }
 
 export type Draining = {
   limit: number
@@ -19,7 +21,7 @@ export type Draining = {
 }
 
 /** Sends a turn to the queue once this transaction is committed. */
-export async function dispatch(tx: Transaction, turn: string): Promise<void> {
+export async function dispatch(tx: Transaction, turn: TurnId): Promise<void> {
   await tx
     .update(turns)
     .set({ dispatch: sql`${turns.dispatch} + 1` })

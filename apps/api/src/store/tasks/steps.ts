@@ -2,7 +2,7 @@
  * What the steps of a turn have come to. Only who holds the turn may add to it, and what is remembered never changes: a question that is asked
  * again, because its answer was lost, is answered the same.
  */
-import { outcomeStatusSchema, type RememberedStep, type StepAnswer, type StepBody } from '@rivulet/protocol'
+import { outcomeStatusSchema, type RememberedStep, type StepAnswer, type StepBody, type TurnId } from '@rivulet/protocol'
 import { and, eq, inArray, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { steps, turns } from '../schema.ts'
@@ -19,7 +19,7 @@ export async function rememberStep(db: Database, { turn, claimId, name, memory }
   })
 }
 
-export async function rememberedSteps(tx: Transaction, turn: string): Promise<RememberedStep[]> {
+export async function rememberedSteps(tx: Transaction, turn: TurnId): Promise<RememberedStep[]> {
   return tx.select({ name: steps.name, memory: steps.memory }).from(steps).where(eq(steps.turn, turn))
 }
 
@@ -33,7 +33,7 @@ export async function forgetSteps(db: Database): Promise<void> {
 }
 
 /** What the turn would remember in all. */
-async function bytesWith(tx: Transaction, turn: string, name: string, memory: string): Promise<number> {
+async function bytesWith(tx: Transaction, turn: TurnId, name: string, memory: string): Promise<number> {
   const others = and(eq(steps.turn, turn), sql`${steps.name} <> ${name}`)
   const [sum] = await tx
     .select({ bytes: sql<number>`coalesce(sum(octet_length(${steps.memory})), 0)::float8` })

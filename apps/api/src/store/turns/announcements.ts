@@ -1,5 +1,5 @@
 /** Which ends stand in the log, and which are still owed to it. */
-import type { Cursor } from '@rivulet/protocol'
+import type { Cursor, TaskId, TurnId } from '@rivulet/protocol'
 import { and, asc, eq, lt, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'
@@ -13,13 +13,13 @@ import { endedList, pendingTurns, turnColumns, unfinishedList } from './turn-sta
  * Whether a turn has ended and its end is not in the log yet, in SQL about turns under this name. Of one task, `not in` the opposite states, as
  * `turn-states.ts` explains; of all tasks, by the words of the index that holds just these turns.
  */
-export function isOwed(turn: string, scope: 'of one task' | 'of all tasks' = 'of one task'): string {
+export function isOwed(turn: TurnId, scope: 'of one task' | 'of all tasks' = 'of one task'): string {
   const hasEnded = scope === 'of one task' ? `not in (${unfinishedList})` : `in (${endedList})`
   return `${turn}.status ${hasEnded} and not ${turn}.announced`
 }
 
 /** A turn's end, and where its log stood behind it. */
-export type AnnouncedEnd = { turn: string; cursor: Cursor }
+export type AnnouncedEnd = { turn: TurnId; cursor: Cursor }
 
 export async function markAnnounced(db: Database, ends: readonly AnnouncedEnd[]): Promise<void> {
   const [ids, cursors] = [ends.map(({ turn }) => turn), ends.map(({ cursor }) => cursor)]
@@ -44,7 +44,7 @@ export async function owedTurns(db: Database, { olderThanMs, limit }: { olderTha
  * Turns of a task whose end is not in the log, in order: those that wait, the one that runs, and those whose end is owed. Of the last two the log
  * may not even know that they were queued yet.
  */
-export async function unannouncedTurns(db: Database | Transaction, task: string): Promise<TurnRow[]> {
+export async function unannouncedTurns(db: Database | Transaction, task: TaskId): Promise<TurnRow[]> {
   return db
     .select(turnColumns)
     .from(turns)
@@ -53,7 +53,7 @@ export async function unannouncedTurns(db: Database | Transaction, task: string)
 }
 
 /** A new epoch for a task of which no turn is running; null when one is: its worker is the one to write. */
-export async function raiseIdleTask(db: Database, task: string): Promise<number | null> {
+export async function raiseIdleTask(db: Database, task: TaskId): Promise<number | null> {
   return db.transaction(async tx => {
     await lockTask(tx, everyTenant, task)
     const pending = await pendingTurns(tx, task)
@@ -68,7 +68,7 @@ export async function raiseIdleTask(db: Database, task: string): Promise<number 
  */
 export async function whileUnchanged<T>(
   db: Database,
-  { task, epoch }: { task: string; epoch: number },
+  { task, epoch }: { task: TaskId; epoch: number },
   work: (unannounced: TurnRow[]) => Promise<T>,
 ): Promise<T | null> {
   return db.transaction(async tx => {

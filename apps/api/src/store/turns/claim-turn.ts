@@ -4,7 +4,7 @@
  * A claim raises the task's epoch, so the worker that ran the turn before can no longer write. A turn's first claim fixes its indexes: the input takes
  * the task's next free index, and what the agent says follows it, for all attempts.
  */
-import type { RememberedStep } from '@rivulet/protocol'
+import type { RememberedStep, TurnId } from '@rivulet/protocol'
 import { eq, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
@@ -19,7 +19,7 @@ import { type Claimed, describeClaim } from './claimed.ts'
 import { isNext, notQueuedList } from './turn-states.ts'
 
 /** What names a claim: it is the caller's own, so that one who has not heard the answer can ask again. */
-export type Claim = { turn: string; claim: string; worker: string; leaseMs: number }
+export type Claim = { turn: TurnId; claim: string; worker: string; leaseMs: number }
 
 /** How far a turn is from its times when it is claimed, by the clock of Postgres. */
 export type ClaimClock = { timeLeftMs: number; sinceQueuedMs: number; sinceDueMs: number }
@@ -63,7 +63,7 @@ async function handOver(tx: Transaction, turn: TurnRow, worker: string, leaseMs:
 }
 
 /** The same in SQL, for a row with the columns of a turn. */
-const claimClock = (turn: string) => `json_build_object(
+const claimClock = (turn: TurnId) => `json_build_object(
   'timeLeftMs', floor(extract(epoch from ${turn}.deadline - now()) * 1000),
   'sinceQueuedMs', floor(extract(epoch from now() - ${turn}.queued_at) * 1000),
   'sinceDueMs', floor(extract(epoch from now() - ${turn}.run_at) * 1000)

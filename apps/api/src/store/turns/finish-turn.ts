@@ -2,7 +2,7 @@
  * Every end of a turn, by a worker or the server: its messages, its outcome, the task's state and the next turn's dispatch are one transaction. Only after it may
  * the end be announced.
  */
-import { hasEnded, type Message, RivuletError, type TurnStatus, turnStatusesBefore } from '@rivulet/protocol'
+import { hasEnded, type Message, RivuletError, type TurnId, type TurnStatus, turnStatusesBefore } from '@rivulet/protocol'
 import { and, eq, sql } from 'drizzle-orm'
 import { type Database, sqlStateOf, type Transaction } from '../connection/database.ts'
 import { columnsOf, fromJsonRow, type JsonRow, toJsonRow } from '../connection/json-rows.ts'
@@ -16,7 +16,7 @@ import { type EndedTurn, endTurn, type Outcome } from './end-turn.ts'
 import { endedList } from './turn-states.ts'
 
 /** A turn of a tenant, the epoch under which it may be ended, and the claim of the worker that ends it; the server needs none. */
-export type Holding = { turn: string; tenant: string; epoch: number; canceling: boolean; claim?: string }
+export type Holding = { turn: TurnId; tenant: string; epoch: number; canceling: boolean; claim?: string }
 
 export type FinishAnswer =
   | { answer: 'committed'; turn: EndedTurn; queued: TurnRow[] }

@@ -4,7 +4,7 @@
  * A turn that is reclaimed because its lease expired keeps its worker's id until the next claim, so a worker that was late, and not dead, can take it
  * back: the turn keeps the epoch of its claim, and the log follows only the next claim.
  */
-import type { Holding } from '@rivulet/protocol'
+import type { Holding, TurnId } from '@rivulet/protocol'
 import { and, eq, getTableColumns, isNull, lt, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
@@ -29,7 +29,7 @@ export async function extendLeases(db: Database, worker: string, held: readonly 
   const isHeld = sql`turns.id = held.turn and turns.epoch = held.epoch and turns.claim = held.claim
     and turns.worker = ${worker} and not turns.canceling`
   // A row that is locked is being ended or claimed at this moment: it is passed over, and neither keeps the others waiting nor counts as lost.
-  const { rows } = await db.execute<{ turn: string; epoch: string; claim: string; reclaimed: boolean }>(sql`
+  const { rows } = await db.execute<{ turn: TurnId; epoch: string; claim: string; reclaimed: boolean }>(sql`
     with held as (
       select turn, epoch, claim
       from unnest(${sql.param(ids)}::uuid[], ${sql.param(epochs)}::bigint[], ${sql.param(claims)}::text[]) as held (turn, epoch, claim)
@@ -108,12 +108,12 @@ export async function hasExpiredTurns(db: Database): Promise<boolean> {
 }
 
 /** Reclaims a turn from a worker that lives and does not run it, because it never received the claim's response. */
-export async function releaseForgotten(db: Database, turn: string): Promise<boolean> {
+export async function releaseForgotten(db: Database, turn: TurnId): Promise<boolean> {
   return giveBack(db, turn, isExpired, unclaimed)
 }
 
 /** Reclaims a turn and counts a death. A `silent` worker, whose lease expired, can take the turn back; a `dead` one cannot. */
-export async function countDeath(db: Database, turn: string, worker: 'dead' | 'silent', condition: SQL | undefined): Promise<boolean> {
+export async function countDeath(db: Database, turn: TurnId, worker: 'dead' | 'silent', condition: SQL | undefined): Promise<boolean> {
   return giveBack(db, turn, condition, { ...(worker === 'dead' && released), deaths: sql`${turns.deaths} + 1` })
 }
 
@@ -136,7 +136,7 @@ async function giveBack(db: Database, id: string, condition: SQL | undefined, ch
   })
 }
 
-async function taskOf(tx: Transaction, turn: string): Promise<string | undefined> {
+async function taskOf(tx: Transaction, turn: TurnId): Promise<string | undefined> {
   const [row] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, turn))
   return row?.task
 }

@@ -1,4 +1,5 @@
 /** A new epoch for a turn that goes on. */
+import type { TurnId } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { everyTenant } from '../connection/tenant.ts'
@@ -13,7 +14,7 @@ import { type Claimed, describeClaim } from './claimed.ts'
  */
 export async function reopenTurn(
   db: Database,
-  { turn: id, epoch, claimId }: { turn: string; epoch: number; claimId: string },
+  { turn: id, epoch, claimId }: { turn: TurnId; epoch: number; claimId: string },
 ): Promise<Claimed | null> {
   return db.transaction(async tx => {
     const found = await findTurn(tx, id)

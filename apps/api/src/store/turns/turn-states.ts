@@ -1,5 +1,5 @@
 /** The states of turns in SQL, and the turns of a task that have not ended. */
-import { type Content, maxQueuedInputBytes, outcomeStatusSchema, turnStatusSchema } from '@rivulet/protocol'
+import { type Content, maxQueuedInputBytes, outcomeStatusSchema, type TaskId, turnStatusSchema } from '@rivulet/protocol'
 import { and, eq, getTableColumns, notInArray, sql } from 'drizzle-orm'
 import type { Transaction } from '../connection/database.ts'
 import type { TurnRow } from '../rows.ts'
@@ -37,7 +37,7 @@ export const turnColumns = {
 }
 
 /** Turns that have not ended, in order, without their large values. */
-export async function pendingTurns(tx: Transaction, task: string): Promise<TurnRow[]> {
+export async function pendingTurns(tx: Transaction, task: TaskId): Promise<TurnRow[]> {
   const rows = tx.select(turnColumns).from(turns)
   return rows.where(and(eq(turns.task, task), notInArray(turns.status, outcomeStatusSchema.options))).orderBy(turns.number)
 }

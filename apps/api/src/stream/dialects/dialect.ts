@@ -4,7 +4,7 @@
  * A dialect knows its protocol and nothing of sockets, viewers or SSE frames of ours; `dialect-response.ts` writes what it returns. A dialect
  * must be deterministic: from the same events, a stream makes the same chunks, so that a client can resume at any API process.
  */
-import type { Cursor, Event, TokenEvent, WireEvent } from '@rivulet/protocol'
+import type { Cursor, Event, TaskId, TokenEvent, WireEvent } from '@rivulet/protocol'
 
 export type Dialect<Chunk extends object = object> = {
   /** What one response covers. `turn`: the response ends with its turn, by `ending`. `task`: it ends with the task, and may follow the task beyond. */
@@ -19,7 +19,7 @@ export type Dialect<Chunk extends object = object> = {
 }
 
 export type StreamOptions = {
-  task: string
+  task: TaskId
   /** The turn to stream, for a dialect whose scope is a turn. Default: the dialect chooses. */
   turn?: number | undefined
   /** For a client that resumes: the events of the log up to its cursor. Without it, the client has nothing, or a snapshot comes first. */

@@ -1,6 +1,6 @@
 /** Opens the stream of a dialect for a viewer, with the events that the viewer's client has received before. */
 import type { LogReader } from '@rivulet/broker'
-import { type Cursor, origin } from '@rivulet/protocol'
+import { type Cursor, origin, type TaskId } from '@rivulet/protocol'
 import { decodeEntry, readLog } from '../../log/log-fold.ts'
 import type { ViewerStart } from '../viewer.ts'
 import type { Dialect, DialectStream, LoggedEvent, StreamOptions } from './dialect.ts'
@@ -14,7 +14,7 @@ export function openStream(
   return dialect.open({ task, turn, heard: isBack ? eventsUpTo(log, task, begin.cursor) : undefined })
 }
 
-async function* eventsUpTo(log: LogReader, task: string, cursor: Cursor): AsyncGenerator<LoggedEvent> {
+async function* eventsUpTo(log: LogReader, task: TaskId, cursor: Cursor): AsyncGenerator<LoggedEvent> {
   const known = await log.state(task)
   for await (const entry of readLog(log, task, known?.begin ?? origin, cursor)) {
     const event = decodeEntry(task, entry)

@@ -20,6 +20,7 @@ import {
   restoreState,
   type Snapshot,
   type StopReason,
+  type TaskId,
   type TaskState,
   type TokenEvent,
   type Usage,
@@ -29,7 +30,7 @@ import { closingOf, createCalls, growthOf, madeUpCall, openingOf, replacementOf,
 import type { DialectStream, LoggedEvent } from '../dialect.ts'
 
 export type AiSdkStreamOptions = {
-  task: string
+  task: TaskId
   /** The turn to stream. */
   turn?: number | undefined
   heard?: HeardBefore | undefined

@@ -3,8 +3,8 @@ import type { TurnId } from '@rivulet/protocol'
 import type { RedisConnection } from './connections.ts'
 import type { Keys } from './keys.ts'
 
-export async function tellWorker(redis: RedisConnection, keys: Keys, worker: string, turn: TurnId): Promise<void> {
-  await redis.publish(keys.workerChannel(worker), turn)
+export async function tellWorker(redis: RedisConnection, keys: Keys, worker: string, turnId: TurnId): Promise<void> {
+  await redis.publish(keys.workerChannel(worker), turnId)
 }
 
 /** `redis` is a `subscriber` connection. The caller closes it. */

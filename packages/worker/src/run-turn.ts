@@ -218,9 +218,9 @@ async function runApart(run: RunIsolated, isolated: IsolatedTurn, epoch: number,
  * Calls the handler from a function named after its turn. V8 lists that name in the stack of everything the handler calls or awaits, where the
  * watchdog reads it (`lease-thread/watchdog.mjs`). An AsyncLocalStorage would also cover callbacks, but costs 1 µs for each awaited update on Node 20.
  */
-function inNameOf(turn: TurnId, work: () => Promise<void>): Promise<void> {
+function inNameOf(turnId: TurnId, work: () => Promise<void>): Promise<void> {
   const named = async () => await work()
-  return Object.defineProperty(named, 'name', { value: `turn ${turn}` })()
+  return Object.defineProperty(named, 'name', { value: `turn ${turnId}` })()
 }
 
 async function handle(agent: AgentDefinition, turn: Turn, writer: TurnWriter): Promise<void> {

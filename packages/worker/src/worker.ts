@@ -162,11 +162,11 @@ export function createWorker(options: WorkerOptions): Worker {
     void stop()
   }
 
-  async function take(agent: AgentDefinition, turn: TurnId, extra: Pick<RunTurnDeps, 'runApart'>, claimId?: string): Promise<JobEnd> {
+  async function take(agent: AgentDefinition, turnId: TurnId, extra: Pick<RunTurnDeps, 'runApart'>, claimId?: string): Promise<JobEnd> {
     // What was fetched and waited for a slot is left to others; the server finds that its job is gone.
     if (stopping.signal.aborted) return 'done'
     // Our lease has ended and we have not heard of it. The server decides whether we keep the turn; a claim would begin it anew.
-    if (isHeld(turn)) {
+    if (isHeld(turnId)) {
       leases.renew()
       return 'done'
     }
@@ -184,9 +184,9 @@ export function createWorker(options: WorkerOptions): Worker {
         observer,
         ...extra,
       }
-      return await runTurn(agent, turn, deps, claimId)
+      return await runTurn(agent, turnId, deps, claimId)
     } catch (error) {
-      log.warn({ err: error, turnId: turn }, 'turn did not run')
+      log.warn({ err: error, turnId }, 'turn did not run')
       return 'done'
     }
   }
@@ -196,8 +196,8 @@ export function createWorker(options: WorkerOptions): Worker {
     for (const { agent, consumer } of consumers) consumer.setConcurrency(usedBy(agent) + free)
   }
 
-  function isHeld(turn: TurnId): boolean {
-    return Array.from(running).some(held => held.turn === turn)
+  function isHeld(turnId: TurnId): boolean {
+    return Array.from(running).some(held => held.turn === turnId)
   }
 
   function hold(turn: RunningTurn, place: Place): Lease {

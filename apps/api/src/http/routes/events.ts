@@ -60,10 +60,10 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
   const looking = new Map<string, Promise<unknown>>()
   return { stream, wants, reserve, checkTurn }
 
-  async function checkTurn({ principal: { tenant } }: FastifyRequest, task: TaskId, turn: number): Promise<void> {
+  async function checkTurn({ principal: { tenant } }: FastifyRequest, task: TaskId, turnNumber: number): Promise<void> {
     const db = databaseFor(tenant)
     await requireTask(db, tenant, task)
-    if (!(await hasTurn(db, tenant, task, turn))) throw new RivuletError('not_found', 'No such turn in this task')
+    if (!(await hasTurn(db, tenant, task, turnNumber))) throw new RivuletError('not_found', 'No such turn in this task')
   }
 
   /** Thousands who come back at once, to a process that has no feed of their task yet, are one question. */

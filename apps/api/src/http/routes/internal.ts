@@ -152,9 +152,9 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   })
 
   /** Whether the caller's key is for this turn. If it is not, the route returns what it returns for a turn that does not exist. */
-  async function reaches({ principal, log }: Pick<FastifyRequest, 'principal' | 'log'>, turn: TurnId): Promise<boolean> {
-    const isWithin = (await turnsWithin(db, reachOf(principal), [turn])).has(turn)
-    if (!isWithin) log.warn({ key: principal.key, turnId: turn }, 'a worker requested a turn that its key does not allow')
+  async function reaches({ principal, log }: Pick<FastifyRequest, 'principal' | 'log'>, turnId: TurnId): Promise<boolean> {
+    const isWithin = (await turnsWithin(db, reachOf(principal), [turnId])).has(turnId)
+    if (!isWithin) log.warn({ key: principal.key, turnId }, 'a worker requested a turn that its key does not allow')
     return isWithin
   }
 

@@ -191,11 +191,11 @@ function messagePageText(condition = ''): string {
 }
 
 /** Everything that one turn has said, and its input. */
-export async function turnMessages(db: Database, tenant: Tenant, task: TaskId, turn: number): Promise<Message[]> {
+export async function turnMessages(db: Database, tenant: Tenant, task: TaskId, turnNumber: number): Promise<Message[]> {
   const rows = await db
     .select()
     .from(messages)
-    .where(and(eq(messages.task, task), isOf(tenant, messages.tenant), eq(messages.turn, turn)))
+    .where(and(eq(messages.task, task), isOf(tenant, messages.tenant), eq(messages.turn, turnNumber)))
     .orderBy(asc(messages.index))
   return rows.map(toMessage)
 }

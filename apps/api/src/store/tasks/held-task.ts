@@ -22,8 +22,8 @@ export async function lockTask(tx: Transaction, tenant: Tenant, task: TaskId): P
 }
 
 /** The same for a transaction that is sent at once. A separate statement, so that the next one reads while the lock is held. */
-export function holdTaskOf(turn: TurnId): Statement {
-  return { name: 'hold_task', text: 'select from tasks where id = (select task from turns where id = $1) for update', values: [turn] }
+export function holdTaskOf(turnId: TurnId): Statement {
+  return { name: 'hold_task', text: 'select from tasks where id = (select task from turns where id = $1) for update', values: [turnId] }
 }
 
 /** The epoch after a change of the task's rows, in SQL about `tasks`: the next even number. */

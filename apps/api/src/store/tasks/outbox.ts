@@ -21,12 +21,12 @@ export type Draining = {
 }
 
 /** Sends a turn to the queue once this transaction is committed. */
-export async function dispatch(tx: Transaction, turn: TurnId): Promise<void> {
+export async function dispatch(tx: Transaction, turnId: TurnId): Promise<void> {
   await tx
     .update(turns)
     .set({ dispatch: sql`${turns.dispatch} + 1` })
-    .where(eq(turns.id, turn))
-  await tx.insert(outbox).values({ turn })
+    .where(eq(turns.id, turnId))
+  await tx.insert(outbox).values({ turn: turnId })
 }
 
 /**

@@ -19,8 +19,8 @@ export async function rememberStep(db: Database, { turn, claimId, name, memory }
   })
 }
 
-export async function rememberedSteps(tx: Transaction, turn: TurnId): Promise<RememberedStep[]> {
-  return tx.select({ name: steps.name, memory: steps.memory }).from(steps).where(eq(steps.turn, turn))
+export async function rememberedSteps(tx: Transaction, turnId: TurnId): Promise<RememberedStep[]> {
+  return tx.select({ name: steps.name, memory: steps.memory }).from(steps).where(eq(steps.turn, turnId))
 }
 
 /** The steps of an ended turn are no longer needed. */
@@ -33,8 +33,8 @@ export async function forgetSteps(db: Database): Promise<void> {
 }
 
 /** What the turn would remember in all. */
-async function bytesWith(tx: Transaction, turn: TurnId, name: string, memory: string): Promise<number> {
-  const others = and(eq(steps.turn, turn), sql`${steps.name} <> ${name}`)
+async function bytesWith(tx: Transaction, turnId: TurnId, name: string, memory: string): Promise<number> {
+  const others = and(eq(steps.turn, turnId), sql`${steps.name} <> ${name}`)
   const [sum] = await tx
     .select({ bytes: sql<number>`coalesce(sum(octet_length(${steps.memory})), 0)::float8` })
     .from(steps)

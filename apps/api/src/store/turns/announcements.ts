@@ -13,9 +13,9 @@ import { endedList, pendingTurns, turnColumns, unfinishedList } from './turn-sta
  * Whether a turn has ended and its end is not in the log yet, in SQL about turns under this name. Of one task, `not in` the opposite states, as
  * `turn-states.ts` explains; of all tasks, by the words of the index that holds just these turns.
  */
-export function isOwed(turn: TurnId, scope: 'of one task' | 'of all tasks' = 'of one task'): string {
+export function isOwed(alias: string, scope: 'of one task' | 'of all tasks' = 'of one task'): string {
   const hasEnded = scope === 'of one task' ? `not in (${unfinishedList})` : `in (${endedList})`
-  return `${turn}.status ${hasEnded} and not ${turn}.announced`
+  return `${alias}.status ${hasEnded} and not ${alias}.announced`
 }
 
 /** A turn's end, and where its log stood behind it. */

@@ -63,10 +63,10 @@ async function handOver(tx: Transaction, turn: TurnRow, worker: string, leaseMs:
 }
 
 /** The same in SQL, for a row with the columns of a turn. */
-const claimClock = (turn: TurnId) => `json_build_object(
-  'timeLeftMs', floor(extract(epoch from ${turn}.deadline - now()) * 1000),
-  'sinceQueuedMs', floor(extract(epoch from now() - ${turn}.queued_at) * 1000),
-  'sinceDueMs', floor(extract(epoch from now() - ${turn}.run_at) * 1000)
+const claimClock = (alias: string) => `json_build_object(
+  'timeLeftMs', floor(extract(epoch from ${alias}.deadline - now()) * 1000),
+  'sinceQueuedMs', floor(extract(epoch from now() - ${alias}.queued_at) * 1000),
+  'sinceDueMs', floor(extract(epoch from now() - ${alias}.run_at) * 1000)
 )`
 
 /** What a turn has to be to be claimed, now or when it is due, in SQL about turns. */

@@ -108,13 +108,13 @@ export async function hasExpiredTurns(db: Database): Promise<boolean> {
 }
 
 /** Reclaims a turn from a worker that lives and does not run it, because it never received the claim's response. */
-export async function releaseForgotten(db: Database, turn: TurnId): Promise<boolean> {
-  return giveBack(db, turn, isExpired, unclaimed)
+export async function releaseForgotten(db: Database, turnId: TurnId): Promise<boolean> {
+  return giveBack(db, turnId, isExpired, unclaimed)
 }
 
 /** Reclaims a turn and counts a death. A `silent` worker, whose lease expired, can take the turn back; a `dead` one cannot. */
-export async function countDeath(db: Database, turn: TurnId, worker: 'dead' | 'silent', condition: SQL | undefined): Promise<boolean> {
-  return giveBack(db, turn, condition, { ...(worker === 'dead' && released), deaths: sql`${turns.deaths} + 1` })
+export async function countDeath(db: Database, turnId: TurnId, worker: 'dead' | 'silent', condition: SQL | undefined): Promise<boolean> {
+  return giveBack(db, turnId, condition, { ...(worker === 'dead' && released), deaths: sql`${turns.deaths} + 1` })
 }
 
 type Change = Partial<typeof released & Record<'attempt' | 'deaths', SQL>>
@@ -136,7 +136,7 @@ async function giveBack(db: Database, id: string, condition: SQL | undefined, ch
   })
 }
 
-async function taskOf(tx: Transaction, turn: TurnId): Promise<string | undefined> {
-  const [row] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, turn))
+async function taskOf(tx: Transaction, turnId: TurnId): Promise<string | undefined> {
+  const [row] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, turnId))
   return row?.task
 }

@@ -5,7 +5,7 @@ const withEngines = { globalSetup: ['test/support/engines/engines.ts'], testTime
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'rules', include: ['test/rules/**/*.test.ts'], maxWorkers: 2 } },
+      { test: { name: 'rules', include: ['test/rules/**/*.test.ts'], maxWorkers: 3 } },
       {
         test: {
           ...withEngines,

@@ -30,9 +30,10 @@ test('a viewer that joins, at level debug; a log that is reopened; and the gap t
   for (const line of linesAbout(task, 'sent a snapshot to viewers')) expect(line).toMatchObject({ level: debug, turn: 1 })
 
   await platform.redis.del(platform.keys.stream(task.id), platform.keys.state(task.id))
-  const reopened = await ask('reopen', { turn: claim.turn.id, epoch: claim.epoch, claimId })
-  expect(reopened).toEqual({ answer: 'reopened', epoch: claim.epoch + 1 })
-  expect(await logged(task, 'log reopened after it lost entries')).toMatchObject([{ turn: 1, epoch: claim.epoch + 1 }])
+  const reopened = (await ask('reopen', { turn: claim.turn.id, epoch: claim.epoch, claimId })) as { answer: string; epoch: number }
+  expect(reopened).toEqual({ answer: 'reopened', epoch: expect.any(Number) })
+  expect(reopened.epoch).toBeGreaterThan(claim.epoch)
+  expect(await logged(task, 'log reopened after it lost entries')).toMatchObject([{ turn: 1, epoch: reopened.epoch }])
   expect(await metric(platform.url, 'rivulet_logs_reopened_total')).toBe(before.reopened + 1)
 
   const isTold = ({ data }: { data: { type: string } }) => data.type === 'snapshot'

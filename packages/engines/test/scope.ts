@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { afterAll, beforeAll, onTestFinished, vi } from 'vitest'
-import { loader } from '../src/guardian/guardian-handle.ts'
+import { typeScriptLoader } from '../src/guardian/guardian-handle.ts'
 import { isAlive, nameProcess, type ProcessName } from '../src/guardian/process-name.ts'
 import { type Engine, type EngineOptions, startPostgres, startRedis } from '../src/index.ts'
 import { findNativePostgres } from '../src/postgres/postgres-programs.ts'
@@ -83,7 +83,7 @@ export async function startCaller(
   options: EngineOptions,
   { file = callerFile, ...how }: CallerOptions = {},
 ): Promise<Caller> {
-  const args = ['--import', loader, file, name, JSON.stringify(options)]
+  const args = ['--import', typeScriptLoader(), file, name, JSON.stringify(options)]
   const caller = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], cwd: tmpdir(), ...how })
   let guardian: ProcessName | null = null
   onTestFinished(async () => {

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import { expect, onTestFinished, test } from 'vitest'
 import { makeFolder } from '../../test/scope.ts'
 import { lockFolder } from './folder-lock.ts'
-import { loader } from './guardian-handle.ts'
+import { typeScriptLoader } from './guardian-handle.ts'
 import { nameProcess } from './process-name.ts'
 
 const { signal } = new AbortController()
@@ -51,7 +51,7 @@ async function startContender(folder: string): Promise<{ go(): void; outcome: Pr
     const { lockFolder } = await import(${JSON.stringify(new URL('./folder-lock.ts', import.meta.url).href)})
     console.log('ready')
     process.stdin.once('data', () => lockFolder(process.argv[1], new AbortController().signal).then(() => console.log('locked'), error => console.log(error.message)))`
-  const child = spawn(process.execPath, ['--import', loader, '--input-type=module', '-e', program, folder], {
+  const child = spawn(process.execPath, ['--import', typeScriptLoader(), '--input-type=module', '-e', program, folder], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   onTestFinished(async () => {

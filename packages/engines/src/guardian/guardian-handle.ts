@@ -14,8 +14,10 @@ import { makePrivateFolder } from '../private-folder.ts'
 
 export type GuardedEngine = 'redis' | 'postgres'
 
-// Not import.meta.resolve, because vitest does not provide it.
-export const loader = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
+/** Runs TypeScript. Looked for only where it is needed, because an image has no packages. Not import.meta.resolve, because vitest does not provide it. */
+export function typeScriptLoader(): string {
+  return pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
+}
 
 /** The only argument of a guardian. */
 export type GuardianJob = {
@@ -70,7 +72,7 @@ function spawnGuardian(job: GuardianJob): ChildProcess {
   try {
     const source = fileURLToPath(new URL('./guardian.ts', import.meta.url))
     // The published package has the guardian as a bundle in the same place.
-    const program = existsSync(source) ? ['--import', loader, source] : [source.replace(/\.ts$/, '.mjs')]
+    const program = existsSync(source) ? ['--import', typeScriptLoader(), source] : [source.replace(/\.ts$/, '.mjs')]
     // Detached into its own session, so that Ctrl-C in the terminal reaches only the caller, which stops its engines last.
     return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...program, JSON.stringify(job)], {
       cwd: fileURLToPath(new URL('.', import.meta.url)),

@@ -183,7 +183,7 @@ export function createFeed(deps: FeedDeps): Feed {
   }
 
   function placeOf(heard: Cursor): Cursor {
-    if (standing.ground === 'live' || compareCursors(heard, position) <= 0) return position
+    if (compareCursors(heard, position) <= 0) return position
     const rows = base.require()
     return [placeOfRows(rows), placeBehindLostLog(rows)].find(place => compareCursors(heard, place) <= 0) ?? position
   }

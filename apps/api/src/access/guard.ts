@@ -8,7 +8,7 @@ import { RivuletError, taskIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { hostNameOf, isOfThisMachine } from './allowed-hosts.ts'
 import type { KeyCheck } from './key-check.ts'
-import { anybody, holds, isLimited, type Principal, type RouteAccess } from './principal.ts'
+import { holds, isLimited, localCaller, type Principal, type RouteAccess } from './principal.ts'
 import { type TaskTokens, tokenPrefix } from './task-token.ts'
 import type { TokenBuckets } from './token-bucket.ts'
 import type { TokenRevocations } from './token-revocations.ts'
@@ -83,7 +83,7 @@ function local({ headers: { host } }: FastifyRequest): Principal {
   const name = hostNameOf(host)
   if (name.includes('.') && !isOfThisMachine(name))
     throw new RivuletError('forbidden', 'An API without keys accepts only the names of this machine in Host')
-  return anybody
+  return localCaller
 }
 
 /** A token opens its own task, as far as its key would. */

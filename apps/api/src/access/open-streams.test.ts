@@ -3,7 +3,7 @@ import type { TokenEvent } from '@rivulet/protocol'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { KeyCheck } from './key-check.ts'
 import { createOpenStreams } from './open-streams.ts'
-import { anybody, type Principal } from './principal.ts'
+import { localCaller, type Principal } from './principal.ts'
 import { createTaskTokens, type TokenWish } from './task-token.ts'
 import type { TokenRevocations } from './token-revocations.ts'
 
@@ -77,8 +77,8 @@ describe('how many', () => {
 
   test('where no key is asked for, only the process counts', () => {
     const { watch } = open({ perTask: 1, perKey: 1, perProcess: 3 })
-    for (let i = 0; i < 3; i += 1) watch(anybody)
-    expect(() => watch(anybody)).toThrow(expect.objectContaining({ code: 'overloaded' }))
+    for (let i = 0; i < 3; i += 1) watch(localCaller)
+    expect(() => watch(localCaller)).toThrow(expect.objectContaining({ code: 'overloaded' }))
   })
 
   const refusedBy = (setting: string) =>
@@ -125,7 +125,7 @@ describe('how many', () => {
 describe('until when', () => {
   test('streams of a key that is revoked are ended within ten seconds, and no others', async () => {
     const { watch, revoked } = open()
-    const [cut, kept, local] = [watch(principalOf('a')), watch(principalOf('b')), watch(anybody)]
+    const [cut, kept, local] = [watch(principalOf('a')), watch(principalOf('b')), watch(localCaller)]
     await passSeconds(10)
     expect(cut.leave).not.toHaveBeenCalled()
     revoked.add('a')

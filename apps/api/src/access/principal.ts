@@ -35,7 +35,7 @@ export const rootKeyId = 'root'
 export const workerKeyId = 'root-worker'
 
 /** The caller where the API asks for no key. */
-export const anybody: Principal = { tenant: defaultTenant, scopes, key: null, expiresAt: null, isRoot: true, allTenants: true }
+export const localCaller: Principal = { tenant: defaultTenant, scopes, key: null, expiresAt: null, isRoot: true, allTenants: true }
 
 /** A token is limited even if the root key signed it, because a browser holds it. */
 export function isLimited({ isRoot, token }: Principal): boolean {

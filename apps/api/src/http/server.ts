@@ -72,7 +72,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
   // Responses consist of entities that are valid by construction, so their schemas serve only the documentation.
   app.setSerializerCompiler(() => data => JSON.stringify(data))
   app.addHook('onRoute', function ({ method, url }) {
-    if (!isGuarded(this) && !isForAnybody(url)) throw new Error(`${method} ${url} is neither guarded nor public`)
+    if (!isGuarded(this) && !isPublic(url)) throw new Error(`${method} ${url} is neither guarded nor public`)
   })
   limitConnections(app, { maxConnections: config.maxConnections, stallMs: config.limits.viewerStallMs }, reason =>
     services.metrics.cutConnections.inc({ reason }),
@@ -141,6 +141,6 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
 }
 
 /** Routes without data of a tenant: health, the description of the API, and the files of the console. */
-function isForAnybody(url: string): boolean {
+function isPublic(url: string): boolean {
   return /^\/(healthz|readyz|openapi\.json|docs(\/.*)?|tasks|tasks\/:id|agents|assets\/:name|favicon\.svg)?$/.test(url)
 }

@@ -42,7 +42,7 @@ async function commit(): Promise<void> {
 }
 
 async function add(): Promise<void> {
-  await queue.add('turn', { turn: randomUUID() }, { jobId: randomUUID(), removeOnComplete: true })
+  await queue.add('turn', {}, { jobId: randomUUID(), removeOnComplete: true })
 }
 
 async function perSecond({ count, inFlight }: Load, act: () => Promise<void>): Promise<number> {

@@ -48,9 +48,9 @@ try {
   report('a message of 1 MB, as it grows', await streamed(page, { steps: long }))
 
   const id = await start({ steps: [] })
-  for (let turn = 0; turn < 20; turn += 1) {
+  for (let turnNumber = 0; turnNumber < 20; turnNumber += 1) {
     const steps = Array.from({ length: 500 }, (_, index) => ({
-      full: { index, content: { type: 'text', text: `message **${turn * 500 + index}** of many`, format: 'markdown' } },
+      full: { index, content: { type: 'text', text: `message **${turnNumber * 500 + index}** of many`, format: 'markdown' } },
     }))
     await fetch(`${platform.url}/v1/tasks/${id}/turns`, json({ params: { steps } }))
   }

@@ -50,7 +50,7 @@ async function tellOnce(bench: Bench, traps: readonly Trap[], disturb?: Disturba
       .then(worker => succeed(worker, () => bench.startWorker({ RIVULET_URL: url }))),
   ])
   bench.begin([url, healthy])
-  const task = await bench.crowd.promise({ label: traps.join(' '), turn: 1, words: 20, restMs: 20 })
+  const task = await bench.crowd.promise({ label: traps.join(' '), turnNumber: 1, words: 20, restMs: 20 })
   const viewer = bench.crowd.join(task)
   if (disturb) {
     await viewer.until('it has begun', ({ text, state }) => text() !== '' || state().status === 'completed', { timeoutMs: 60_000 })

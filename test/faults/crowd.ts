@@ -61,11 +61,11 @@ export function createCrowd({ urls, file }: { urls: readonly string[]; file: str
     if (data.type === 'turn.finished') looks.push(look(task, data.turn))
   }
 
-  async function look(task: string, turn: number): Promise<void> {
+  async function look(task: string, turnNumber: number): Promise<void> {
     const seen = await until<Stored | 'left'>(`${task} is looked at`, async () => (isLeaving ? 'left' : read(task)), patience).catch(
       () => 'left' as const,
     )
-    if (seen !== 'left') note({ look: { task, turn, ...seen } })
+    if (seen !== 'left') note({ look: { task, turnNumber, ...seen } })
   }
 
   /** What an API says of a task, or null when it cannot be asked now. */

@@ -33,8 +33,8 @@ export async function runMixed(bench: Bench, { seed, users, isOver }: MixedRun):
 async function work(crowd: Crowd, seed: number, user: number, isClosing: () => boolean): Promise<void> {
   const random = seededRandom(seed * 1_000 + user + 1)
   for (let n = 1; n === 1 || !isClosing(); n += 1) {
-    const tell = (turn: number) => ({
-      ...{ label: `u${user}n${n}`, turn, words: 5 + Math.floor(random() * 45), restMs: Math.floor(random() * 70) },
+    const tell = (turnNumber: number) => ({
+      ...{ label: `u${user}n${n}`, turnNumber, words: 5 + Math.floor(random() * 45), restMs: Math.floor(random() * 70) },
       succeedsAt: random() < 0.1 ? 2 : 1,
     })
     const task = await crowd.promise(tell(1))

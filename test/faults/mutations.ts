@@ -75,7 +75,7 @@ export const mutations: Mutation[] = [
 
 /** A worker is frozen, its turn is run by another, and it wakes with much to say while the other still speaks. */
 async function wakeZombie({ crowd, platform }: Bench): Promise<void> {
-  const story: Story = { label: 'zombie', turn: 1, words: 40, restMs: 80 }
+  const story: Story = { label: 'zombie', turnNumber: 1, words: 40, restMs: 80 }
   const { attempts, ...params } = paramsOf(story) as { attempts: Record<string, object[]> }
   // The first attempt rests where it is going to be frozen, and then says all the rest at once.
   const [one = {}, , two = {}, , ...others] = attempts['1'] ?? []
@@ -101,7 +101,7 @@ async function wakeZombie({ crowd, platform }: Bench): Promise<void> {
 /** A log goes back to where it stood a moment ago; who heard what is lost comes back, to an API that knows of nothing, when more was said. */
 async function loseEnd(bench: Bench): Promise<void> {
   const { crowd, server, platform } = bench
-  const task = await crowd.promise({ label: 'lossy', turn: 1, words: 100, restMs: 40 })
+  const task = await crowd.promise({ label: 'lossy', turnNumber: 1, words: 100, restMs: 40 })
   const viewer = crowd.join(task)
   await viewer.until('a few words', viewer => hasHeard(viewer, 4))
   const kept = await dump(server.client, platform.keys, task)
@@ -127,7 +127,7 @@ async function dump(redis: Bench['server']['client'], keys: Keys, task: string):
 
 /** The replies to some appends are lost. */
 async function loseReplies({ crowd, redis }: Bench): Promise<void> {
-  const task = await crowd.promise({ label: 'deaf', turn: 1, words: 40, restMs: 40 })
+  const task = await crowd.promise({ label: 'deaf', turnNumber: 1, words: 40, restMs: 40 })
   const viewer = crowd.join(task)
   await viewer.until('it begins', ({ text }) => text() !== '')
   // Of the worker alone: an API reads this log, too.
@@ -135,13 +135,13 @@ async function loseReplies({ crowd, redis }: Bench): Promise<void> {
 }
 
 async function finishOne({ crowd }: Bench): Promise<void> {
-  const task = await crowd.promise({ label: 'plain', turn: 1, words: 3, restMs: 30 })
+  const task = await crowd.promise({ label: 'plain', turnNumber: 1, words: 3, restMs: 30 })
   await crowd.join(task).ended
 }
 
 /** Viewers come at every moment of a turn. */
 async function joinAllTheTime({ crowd }: Bench): Promise<void> {
-  const task = await crowd.promise({ label: 'watched', turn: 1, words: 80, restMs: 40 })
+  const task = await crowd.promise({ label: 'watched', turnNumber: 1, words: 80, restMs: 40 })
   const first: Viewer = crowd.join(task)
   await until(
     'it is over',

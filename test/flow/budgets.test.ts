@@ -116,7 +116,7 @@ describe('messages of 1.9 MB', () => {
       'a worker',
       async (task: string, after?: number) =>
         post<Page<Message, number>>('/internal/messages', {
-          turn: await heldTurn(task),
+          turnId: await heldTurn(task),
           claimId: 'c',
           ...(after !== undefined && { after }),
         }),
@@ -154,7 +154,7 @@ async function heldTurn(task: string): Promise<string> {
   const running = turns.find(({ status }) => status === 'running')
   if (running) return running.id
   const turn = await platform.client.addTurn(task, {})
-  await post('/internal/claim', { worker: 'w', turn: turn.id, claimId: 'c' })
+  await post('/internal/claim', { worker: 'w', turnId: turn.id, claimId: 'c' })
   return turn.id
 }
 

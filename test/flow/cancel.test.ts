@@ -82,7 +82,9 @@ describe('a turn that', () => {
     expect(await faultsSeenBy(viewer, task.id)).toEqual([])
     expect(await metric(platform.url, 'rivulet_turns_canceled_total', { by: 'call' })).toBe(before + 3)
     const lines = platform.apis[0]?.lines.filter(({ msg, task: about }) => msg === 'turn ended' && about === task.id)
-    expect(lines?.map(({ turn, status, by }) => [turn, status, by]).sort()).toEqual([1, 2, 3].map(turn => [turn, 'canceled', 'call']))
+    expect(lines?.map(({ turn: turnNumber, status, by }) => [turnNumber, status, by]).sort()).toEqual(
+      [1, 2, 3].map(turnNumber => [turnNumber, 'canceled', 'call']),
+    )
   })
 
   test('hangs and ignores its signal ends as well, and makes room for the next', async () => {

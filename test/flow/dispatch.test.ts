@@ -87,7 +87,7 @@ test('a job that comes twice, or too early, runs nothing twice', async () => {
   const queue = createTurnQueue({ redis: platform.redis, keys: platform.keys, onError: () => {} })
   onTestFinished(() => queue.close())
   const jobs = [turn.id, behind.id].flatMap(id =>
-    [90, 91, 92].map(dispatch => ({ turn: id, agent: 'scripted', dispatch, delayMs: 0, priority: 100 })),
+    [90, 91, 92].map(dispatch => ({ turnId: id, agent: 'scripted', dispatch, delayMs: 0, priority: 100 })),
   )
   await queue.enqueue(jobs)
   const { turns } = await platform.client.waitForEnd(task.id)

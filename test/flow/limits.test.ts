@@ -184,7 +184,7 @@ test('every limit has its configured value, its error names it, and workers rece
   const { body } = await client.post<Accepted>('/v1/tasks', { agent: 'idle', input: 'first' })
   const refused = expectError(await client.post(`/v1/tasks/${body.task.id}/turns`, {}), 429, 'too_many_turns')
   expect(refused.message).toMatch(/at most 1 waiting turns \(MAX_QUEUED_TURNS_PER_TASK\)/)
-  const claim = await client.post('/internal/claim', { worker: 'none', turn: body.turn?.id, claimId: 'one' })
+  const claim = await client.post('/internal/claim', { worker: 'none', turnId: body.turn?.id, claimId: 'one' })
   expect(claim.body).toMatchObject({ answer: 'claimed', limits: { deltaBytes: 2_048, turnBytes: 4_096, stepsBytes: 8_192 } })
   await client.cancel(body.task.id)
 })

@@ -30,7 +30,7 @@ test('a viewer that joins, at level debug; a log that is reopened; and the gap t
   for (const line of linesAbout(task, 'sent a snapshot to viewers')) expect(line).toMatchObject({ level: debug, turn: 1 })
 
   await platform.redis.del(platform.keys.stream(task.id), platform.keys.state(task.id))
-  const reopened = (await ask('reopen', { turn: claim.turn.id, epoch: claim.epoch, claimId })) as { answer: string; epoch: number }
+  const reopened = (await ask('reopen', { turnId: claim.turn.id, epoch: claim.epoch, claimId })) as { answer: string; epoch: number }
   expect(reopened).toEqual({ answer: 'reopened', epoch: expect.any(Number) })
   expect(reopened.epoch).toBeGreaterThan(claim.epoch)
   expect(await logged(task, 'log reopened after it lost entries')).toMatchObject([{ turn: 1, epoch: reopened.epoch }])
@@ -69,7 +69,7 @@ test('a worker that dies, and what it still wants when it wakes', async () => {
 
   expect(await finish(claim, { status: 'completed' })).toEqual({ answer: 'superseded' })
   expect(await logged(task, 'a worker tried to finish a turn that it no longer holds')).toMatchObject([{ turn: 1, epoch: claim.epoch }])
-  expect(await ask('reopen', { turn: claim.turn.id, epoch: claim.epoch, claimId })).toEqual({ answer: 'superseded' })
+  expect(await ask('reopen', { turnId: claim.turn.id, epoch: claim.epoch, claimId })).toEqual({ answer: 'superseded' })
   expect(await logged(task, 'a worker tried to reopen the log of a turn that it no longer holds')).toMatchObject([
     { turn: 1, epoch: claim.epoch },
   ])
@@ -100,7 +100,7 @@ test('a turn that was never sent to the queue, and one whose job is lost', async
 async function claimed(): Promise<{ task: Task; claim: HeldClaim; claimId: string }> {
   const { task, turn } = await platform.client.createTask({ agent: 'played', input: 'go' })
   const claimId = crypto.randomUUID()
-  const claim = await ask<ClaimAnswer>('claim', { worker: 'played', turn: turn.id, claimId })
+  const claim = await ask<ClaimAnswer>('claim', { worker: 'played', turnId: turn.id, claimId })
   if (claim.answer !== 'claimed') throw new Error(`The turn is ${claim.answer}`)
   return { task, claim: { ...claim, claimId }, claimId }
 }
@@ -108,7 +108,7 @@ async function claimed(): Promise<{ task: Task; claim: HeldClaim; claimId: strin
 type HeldClaim = Claim & { claimId: string }
 
 function finish({ turn, epoch, claimId }: HeldClaim, outcome: object): Promise<unknown> {
-  return ask('finish', { turn: turn.id, epoch, claimId, outcome, n: 0, digest: '' })
+  return ask('finish', { turnId: turn.id, epoch, claimId, outcome, n: 0, digest: '' })
 }
 
 async function ask<T = unknown>(call: string, body: object): Promise<T> {

@@ -165,7 +165,7 @@ describe('metrics', () => {
     const much = Array.from({ length: 40 }, () => 'x'.repeat(60_000))
     for (const first of [1, 41, 81, 121]) await append(claim, much, { first })
     await until('every gauge is there', async () => {
-      await ask('heartbeat', { worker: 'played', turns: [{ turn: claim.turn.id, epoch: claim.epoch, claimId: claim.claimId }] })
+      await ask('heartbeat', { worker: 'played', turns: [{ turnId: claim.turn.id, epoch: claim.epoch, claimId: claim.claimId }] })
       const now = await scrapeAll()
       return [...gauges].every(([series, isRight]) => isRight(now.get(series) ?? Number.NaN))
     })
@@ -209,7 +209,7 @@ describe('a trace', () => {
     await platform.client.waitForEnd(task.id)
     await platform.client.addTurn(task.id, { input: 'b' })
     await platform.client.waitForEnd(task.id)
-    const ids = await Promise.all([1, 2].map(async turn => (await logged(task, 'turn ended', { turn })).traceId))
+    const ids = await Promise.all([1, 2].map(async turnNumber => (await logged(task, 'turn ended', { turn: turnNumber })).traceId))
     expect(new Set(ids).size).toBe(2)
     for (const id of ids) expect(spansOf(String(id)).map(({ parent }) => parent)).toContain(undefined)
   })
@@ -368,7 +368,7 @@ async function loseAndReopen(): Promise<void> {
   const viewer = watch(task.id, { urls: [platform.url] })
   await viewer.until('it has joined', ({ frames }) => frames().length > 0)
   await platform.redis.del(platform.keys.stream(task.id), platform.keys.state(task.id))
-  await ask('reopen', { turn: claim.turn.id, epoch: claim.epoch, claimId })
+  await ask('reopen', { turnId: claim.turn.id, epoch: claim.epoch, claimId })
   await platform.client.cancel(task.id)
   await viewer.stop()
   await finish(claim, { status: 'completed' })
@@ -406,9 +406,9 @@ async function claimed(): Promise<{ task: Task; claim: HeldClaim; claimId: strin
 }
 
 /** Once it may be claimed: a turn that failed waits a little. */
-function claimTurn(turn: string, claimId: string = crypto.randomUUID()): Promise<HeldClaim> {
+function claimTurn(turnId: string, claimId: string = crypto.randomUUID()): Promise<HeldClaim> {
   return until('the turn is ours', async () => {
-    const answer = await ask<ClaimAnswer>('claim', { worker: 'played', turn, claimId })
+    const answer = await ask<ClaimAnswer>('claim', { worker: 'played', turnId, claimId })
     return answer.answer === 'claimed' && { ...answer, claimId }
   })
 }
@@ -416,7 +416,7 @@ function claimTurn(turn: string, claimId: string = crypto.randomUUID()): Promise
 type HeldClaim = Claim & { claimId: string }
 
 function finish({ turn, epoch, claimId }: HeldClaim, outcome: object, { n = 0, digest = '' } = {}): Promise<unknown> {
-  return ask('finish', { turn: turn.id, epoch, claimId, outcome, n, digest })
+  return ask('finish', { turnId: turn.id, epoch, claimId, outcome, n, digest })
 }
 
 /** Notices of the turn's agent, as its worker would write them. */

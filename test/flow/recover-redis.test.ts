@@ -39,9 +39,14 @@ describe('Redis', () => {
     expect(after.reopened - before.reopened).toBeGreaterThanOrEqual(3)
     expect(after.jobs).toBeGreaterThan(before.jobs)
     expect(after.gaps - before.gaps).toBeGreaterThanOrEqual(3)
-    const reopened = linesSaying('log reopened after it lost entries').map(({ task, turn }) => [task, turn])
+    const reopened = linesSaying('log reopened after it lost entries').map(({ task, turn: turnNumber }) => [task, turnNumber])
     expect(reopened).toEqual(expect.arrayContaining(tasks.slice(0, 3).map(task => [task, 1])))
-    const gaps = linesSaying('sent a snapshot to viewers').map(({ task, turn, reason, viewers: count }) => [task, turn, reason, count])
+    const gaps = linesSaying('sent a snapshot to viewers').map(({ task, turn: turnNumber, reason, viewers: count }) => [
+      task,
+      turnNumber,
+      reason,
+      count,
+    ])
     expect(gaps).toEqual(expect.arrayContaining(tasks.slice(0, 3).map(task => [task, 1, 'gap', 1])))
   })
 

@@ -118,7 +118,7 @@ describe('a worker that dies', () => {
     expect(await platform.client.messages(poison.id)).toMatchObject([{ status: 'failed', content: { text: 'poison' } }])
     expect(successor.hasExited()).toBe(false)
     expect(await metric(platform.url, 'rivulet_worker_deaths_total')).toBe(before + 6)
-    expect(linesAbout(poison.id, 'the worker of a turn died').map(({ turn, deaths }) => [turn, deaths])).toEqual([
+    expect(linesAbout(poison.id, 'the worker of a turn died').map(({ turn: turnNumber, deaths }) => [turnNumber, deaths])).toEqual([
       [1, 1],
       [1, 2],
       [1, 3],
@@ -151,7 +151,7 @@ function linesAbout(task: string, message: string) {
 /** The moments at which a viewer held messages of two attempts at one turn. */
 function mixtures(viewer: Viewer): string[] {
   return statesOf(viewer).flatMap(state => {
-    const attempts = new Set(agentMessages(state).map(({ turn, attempt }) => `${turn}.${attempt}`))
+    const attempts = new Set(agentMessages(state).map(({ turn: turnNumber, attempt }) => `${turnNumber}.${attempt}`))
     return attempts.size > 1 ? [`${state.cursor}: ${[...attempts]}`] : []
   })
 }

@@ -186,7 +186,7 @@ describe('an attempt', () => {
 
 describe('the server', () => {
   test('stores a step for the worker that holds the turn, once, and returns it to the worker that claims the turn next', async () => {
-    const { claim, remember, release, turn, task } = await openTurn()
+    const { claim, remember, release, turnId, task } = await openTurn()
     expect(await claim('one')).toMatchObject({ answer: 'claimed', steps: [] })
     expect(await remember('one', 'a', '1')).toBe('remembered')
     expect(await remember('one', 'a', '2')).toBe('remembered')
@@ -210,7 +210,7 @@ describe('the server', () => {
     await cleaner.kill('SIGTERM')
 
     async function stored() {
-      return (await platform.pg.query('select name, memory from steps where turn = $1 order by name', [turn])).rows
+      return (await platform.pg.query('select name, memory from steps where turn = $1 order by name', [turnId])).rows
     }
   })
 
@@ -233,18 +233,18 @@ describe('the server', () => {
     let [epoch, held] = [0, '']
     return {
       task: task.id,
-      turn: turn.id,
+      turnId: turn.id,
       claim: async (claimId: string) => {
-        const claimed = await ask('claim', { worker: 'test', turn: turn.id, claimId })
+        const claimed = await ask('claim', { worker: 'test', turnId: turn.id, claimId })
         if (claimed.answer === 'claimed') [epoch, held] = [Number(claimed.epoch), claimId]
         return claimed
       },
       remember: async (claimId: string, name: string, memory: string) => {
         // Megabytes take a busy machine longer than a lease lasts here.
-        await ask('heartbeat', { worker: 'test', turns: [{ turn: turn.id, epoch: Math.max(1, epoch), claimId: held }] })
-        return (await ask('step', { turn: turn.id, claimId, name, memory })).answer
+        await ask('heartbeat', { worker: 'test', turns: [{ turnId: turn.id, epoch: Math.max(1, epoch), claimId: held }] })
+        return (await ask('step', { turnId: turn.id, claimId, name, memory })).answer
       },
-      release: () => ask('release', { turn: turn.id, epoch, claimId: held }),
+      release: () => ask('release', { turnId: turn.id, epoch, claimId: held }),
     }
   }
 

@@ -48,7 +48,7 @@ test('new input to a task that has ended starts it again, and indexes go on', as
   expect(turn).toMatchObject({ number: 2, status: 'queued' })
   expect((await platform.client.detail(task.id)).task.status).not.toBe('completed')
   await platform.client.waitForEnd(task.id)
-  expect((await platform.client.messages(task.id)).map(({ index, turn, author }) => [index, turn, author])).toEqual([
+  expect((await platform.client.messages(task.id)).map(({ index, turn: turnNumber, author }) => [index, turnNumber, author])).toEqual([
     [0, 1, 'user'],
     [1, 1, 'agent'],
     [2, 2, 'user'],

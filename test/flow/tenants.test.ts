@@ -22,8 +22,8 @@ type Row = {
   answer: number
 }
 
-const turn = randomUUID()
-const holding = { turn, epoch: 1, claimId: 'c' }
+const turnId = randomUUID()
+const holding = { turnId, epoch: 1, claimId: 'c' }
 const rows: Record<string, Row> = {
   'GET /healthz': { scope: null, answer: 200 },
   'GET /readyz': { scope: null, answer: 200 },
@@ -46,13 +46,13 @@ const rows: Record<string, Row> = {
   'DELETE /v1/keys/{id}': { scope: 'admin', answer: 200 },
   'POST /v1/keys/{id}/rotate': { scope: 'admin', body: {}, answer: 201 },
   'POST /internal/hello': { scope: 'worker', body: { worker: 'w', agents: [] }, answer: 200 },
-  'POST /internal/claim': { scope: 'worker', body: { worker: 'w', turn, claimId: 'c' }, answer: 200 },
+  'POST /internal/claim': { scope: 'worker', body: { worker: 'w', turnId, claimId: 'c' }, answer: 200 },
   'POST /internal/heartbeat': { scope: 'worker', body: { worker: 'w', turns: [] }, answer: 200 },
   'POST /internal/reopen': { scope: 'worker', body: holding, answer: 200 },
-  'POST /internal/step': { scope: 'worker', body: { turn, claimId: 'c', name: 'one', memory: '{}' }, answer: 200 },
+  'POST /internal/step': { scope: 'worker', body: { turnId, claimId: 'c', name: 'one', memory: '{}' }, answer: 200 },
   'POST /internal/release': { scope: 'worker', body: holding, answer: 200 },
   'POST /internal/finish': { scope: 'worker', body: { ...holding, outcome: { status: 'completed' }, n: 0, digest: '' }, answer: 200 },
-  'POST /internal/messages': { scope: 'worker', body: { turn, claimId: 'c' }, answer: 404 },
+  'POST /internal/messages': { scope: 'worker', body: { turnId, claimId: 'c' }, answer: 404 },
 }
 
 const allScopes: Scope[] = ['tasks:read', 'tasks:write', 'admin', 'worker']

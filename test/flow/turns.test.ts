@@ -39,7 +39,7 @@ describe('turns of one task', () => {
     await platform.client.addTurn(task.id, { input: 'three', params: { steps: [say(0, 'd')] } })
     await platform.client.waitForEnd(task.id)
     const messages = await platform.client.messages(task.id)
-    expect(messages.map(({ turn, content }) => [turn, content.type === 'text' && content.text])).toEqual([
+    expect(messages.map(({ turn: turnNumber, content }) => [turnNumber, content.type === 'text' && content.text])).toEqual([
       [1, 'one'],
       [1, 'a'],
       [1, 'b'],

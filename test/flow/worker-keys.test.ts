@@ -16,7 +16,7 @@ import { until } from '../support/until.ts'
 const env = { RIVULET_KEY: 'the-root-key-of-this-test', RIVULET_WORKER_KEY: 'the-worker-key-of-this-test', KEY_PEPPER: pepper }
 
 /** A turn that a worker holds. */
-type Held = { task: string; turn: string; epoch: number; claimId: string }
+type Held = { task: string; turnId: string; epoch: number; claimId: string }
 
 type Row = {
   /** What a worker asks about its turn. */
@@ -27,17 +27,24 @@ type Row = {
   isBeforeClaim?: true
 }
 
-const holding = ({ turn, epoch, claimId }: Held) => ({ turn, epoch, claimId })
+const holding = ({ turnId, epoch, claimId }: Held) => ({ turnId, epoch, claimId })
 const finish = { outcome: { status: 'completed' }, n: 0, digest: '' }
 
 const rows: Record<string, Row> = {
-  claim: { ask: ({ turn, claimId }) => ({ worker: 'w', turn, claimId }), holder: () => ({ answer: 'claimed' }), isBeforeClaim: true },
+  claim: {
+    ask: ({ turnId, claimId }) => ({ worker: 'w', turnId, claimId }),
+    holder: () => ({ answer: 'claimed' }),
+    isBeforeClaim: true,
+  },
   heartbeat: { ask: held => ({ worker: 'w', turns: [holding(held)] }), holder: () => ({ lost: [] }) },
   reopen: { ask: holding, holder: ({ epoch }) => ({ answer: 'reopened', epoch: epoch + 2 }) },
-  step: { ask: ({ turn, claimId }) => ({ turn, claimId, name: 'one', memory: '{}' }), holder: () => ({ answer: 'remembered' }) },
+  step: { ask: ({ turnId, claimId }) => ({ turnId, claimId, name: 'one', memory: '{}' }), holder: () => ({ answer: 'remembered' }) },
   release: { ask: holding, holder: () => ({ answer: 'released' }) },
   finish: { ask: held => ({ ...holding(held), ...finish }), holder: () => ({ answer: 'committed' }) },
-  messages: { ask: ({ turn, claimId }) => ({ turn, claimId }), holder: ({ task }) => ({ data: [{ task, content: { text: 'secret' } }] }) },
+  messages: {
+    ask: ({ turnId, claimId }) => ({ turnId, claimId }),
+    holder: ({ task }) => ({ data: [{ task, content: { text: 'secret' } }] }),
+  },
 }
 
 let platform: Platform
@@ -78,7 +85,7 @@ async function said(call: string, row: Row, held: Held, key?: string): Promise<u
     status,
     JSON.parse(
       JSON.stringify(body)
-        .replaceAll(held.turn, 'TURN')
+        .replaceAll(held.turnId, 'TURN')
         .replace(/"requestId":"[^"]+"/, '"requestId":""'),
     ),
   ]
@@ -90,7 +97,7 @@ function post<T>(path: string, body: object, key: string): Promise<Answer<T>> {
 
 async function newTurn(agent = 'played'): Promise<Held> {
   const { body } = await post<Accepted>('/v1/tasks', { agent, input: 'secret' }, keys.acmeTasks)
-  return { task: body.task.id, turn: body.turn.id, epoch: 1, claimId: randomUUID() }
+  return { task: body.task.id, turnId: body.turn.id, epoch: 1, claimId: randomUUID() }
 }
 
 async function claimed(): Promise<Held> {
@@ -100,9 +107,9 @@ async function claimed(): Promise<Held> {
   return { ...held, epoch: body.epoch }
 }
 
-async function stored({ turn }: Held): Promise<unknown> {
-  const { rows: found } = await platform.pg.query('select * from turns where id = $1', [turn])
-  const { rows: steps } = await platform.pg.query('select * from steps where turn = $1', [turn])
+async function stored({ turnId }: Held): Promise<unknown> {
+  const { rows: found } = await platform.pg.query('select * from turns where id = $1', [turnId])
+  const { rows: steps } = await platform.pg.query('select * from steps where turn = $1', [turnId])
   return [found, steps]
 }
 
@@ -118,7 +125,7 @@ describe.each(Object.entries(rows))('POST /internal/%s', (call, row) => {
   test('returns to a key of another tenant, or of another agent, what it returns for no turn', async () => {
     const held = await prepare()
     const before = await stored(held)
-    const nowhere = { ...held, turn: randomUUID() }
+    const nowhere = { ...held, turnId: randomUUID() }
     const unknown = await said(call, row, nowhere, keys.everywhere)
     for (const name of ['ofRival', 'otherAgent'] as const) {
       expect([name, await said(call, row, held, keys[name])]).toEqual([name, unknown])
@@ -138,7 +145,7 @@ describe.each(Object.entries(rows))('POST /internal/%s', (call, row) => {
   test.runIf(!row.isBeforeClaim)('needs the claim: another one is as good as no turn, and none is no request', async () => {
     const held = await claimed()
     const before = await stored(held)
-    const unknown = await said(call, row, { ...held, turn: randomUUID() }, keys.everywhere)
+    const unknown = await said(call, row, { ...held, turnId: randomUUID() }, keys.everywhere)
     expect(await said(call, row, { ...held, claimId: randomUUID() }, keys.everywhere)).toEqual(unknown)
     const { claimId: _, ...claimless } = held
     expect((await ask<ErrorAnswer>(call, row.ask(claimless as Held), keys.everywhere)).body.error.code).toBe('validation_failed')
@@ -201,8 +208,8 @@ describe('POST /internal/hello', () => {
 test('a turn whose job went to a worker that may not run it is sent again, and runs elsewhere', async () => {
   const taken: [key: string, answer: string][] = []
   const consume = (key: string) => {
-    const run = async (turn: string): Promise<JobEnd> => {
-      const { body } = await ask<ClaimAnswer>('claim', { worker: 'w', turn, claimId: randomUUID() }, key)
+    const run = async (turnId: string): Promise<JobEnd> => {
+      const { body } = await ask<ClaimAnswer>('claim', { worker: 'w', turnId, claimId: randomUUID() }, key)
       taken.push([key, body.answer])
       return 'done'
     }

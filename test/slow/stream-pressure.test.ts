@@ -144,9 +144,9 @@ describe('a snapshot', () => {
       const last = snapshot.messages.at(-1)
       return last?.turn === 6 && last.content.type === 'text' && last.content.text.length === 1_800_000 && snapshot
     })
-    expect(running.messages.filter(({ turn }) => turn === 6)).toHaveLength(2)
+    expect(running.messages.filter(({ turn: turnNumber }) => turnNumber === 6)).toHaveLength(2)
     expect(running.messages.map(({ index }) => index)).toEqual(running.messages.map((_, i) => running.messagesFrom + i))
-    expect(JSON.stringify(running.messages.filter(({ turn }) => turn < 6)).length).toBeLessThan(MiB)
+    expect(JSON.stringify(running.messages.filter(({ turn: turnNumber }) => turnNumber < 6)).length).toBeLessThan(MiB)
     // GET …/messages returns what a snapshot leaves out, and the messages of the running turn.
     const all = await platform.client.messages(task.id)
     expect(all.slice(running.messagesFrom)).toEqual(running.messages)

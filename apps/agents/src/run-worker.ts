@@ -31,7 +31,11 @@ export async function runWorker(environment: NodeJS.ProcessEnv, agentsFor: (conf
       log,
       tracer: openTelemetryTracer(),
       observer: await serveMetrics(config, log),
-      isolation: { turn: config.RIVULET_ISOLATED_TURN, start: turn => startAgain(turn, environment), maxTurns: config.MAX_ISOLATED_TURNS },
+      isolation: {
+        turnId: config.RIVULET_ISOLATED_TURN,
+        start: turnId => startAgain(turnId, environment),
+        maxTurns: config.MAX_ISOLATED_TURNS,
+      },
     })
     log.info(describeTracing())
     // A second call has no effect, because the worker is already stopping.
@@ -45,8 +49,8 @@ export async function runWorker(environment: NodeJS.ProcessEnv, agentsFor: (conf
 
 /** The process of one turn has none: its port is taken. */
 async function serveMetrics(config: Config, log: Logger): Promise<WorkerObserver | undefined> {
-  const { WORKER_METRICS_PORT: port, WORKER_METRICS_HOST: host, RIVULET_ISOLATED_TURN: turn } = config
-  if (port === undefined || turn !== undefined) return undefined
+  const { WORKER_METRICS_PORT: port, WORKER_METRICS_HOST: host, RIVULET_ISOLATED_TURN: turnId } = config
+  if (port === undefined || turnId !== undefined) return undefined
   const { registry, observer } = createWorkerMetrics(config.WORKER_CONCURRENCY)
   const url = await serveRegistry(registry, { host, port })
   log.info({ url }, 'serving metrics')
@@ -59,8 +63,8 @@ function exitWith(error: unknown): never {
 }
 
 /** This program once more, for one turn. Without the debugger, because its port is taken. */
-function startAgain(turn: string, environment: NodeJS.ProcessEnv): ChildProcess {
-  const env = { ...environment, RIVULET_ISOLATED_TURN: turn }
+function startAgain(turnId: string, environment: NodeJS.ProcessEnv): ChildProcess {
+  const env = { ...environment, RIVULET_ISOLATED_TURN: turnId }
   const flags = process.execArgv.filter(flag => !flag.startsWith('--inspect'))
   return spawn(process.execPath, [...flags, ...process.argv.slice(1)], { env, stdio: ['ignore', 'inherit', 'inherit'] })
 }

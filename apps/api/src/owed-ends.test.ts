@@ -136,7 +136,7 @@ async function openScene() {
   }
 
   async function claim(id: string): Promise<Claimed> {
-    const result = await claimTurn(db, { turn: id, claim: 'c', worker: 'w', leaseMs: 60_000 })
+    const result = await claimTurn(db, { turnId: id, claim: 'c', worker: 'w', leaseMs: 60_000 })
     if (result.answer !== 'claimed') return expect.fail(`It was not claimed: ${result.answer}`)
     return (await announcing.announceStart(result.claimed)) ?? expect.fail('It was not started')
   }

@@ -97,10 +97,10 @@ function createFakeApi(world: TaskWorld, metrics: Metrics) {
     read: (_, from, count, to) => redis.ask(() => world.log.read(from, count, to)),
   }
   const stored: StoredTasks = {
-    base: (_, __, turn) =>
+    base: (_, __, turnNumber) =>
       postgres.ask(() => {
         const rows = world.rows()
-        return { ...rows, upTo: Math.max(turn, rows.turns.at(-1)?.number ?? 0) }
+        return { ...rows, upTo: Math.max(turnNumber, rows.turns.at(-1)?.number ?? 0) }
       }),
     version: () => postgres.ask(world.version),
   }

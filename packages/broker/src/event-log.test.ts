@@ -40,7 +40,7 @@ describe('reading', () => {
   test('begins at a cursor, inclusive, and returns at most the requested count', async () => {
     const logs = openLogs()
     const id = newTask()
-    await logs.announcer.announce({ task: id, epoch: 1, running: false, entries: [1, 2, 3, 4].map(turn => queued(id, turn)) })
+    await logs.announcer.announce({ task: id, epoch: 1, running: false, entries: [1, 2, 3, 4].map(turnNumber => queued(id, turnNumber)) })
     const cursors = async (from: `${number}-${number}`, count: number) =>
       (await logs.reader.read(id, from, count)).map(({ cursor }) => cursor)
     expect(await cursors('0-0', 10)).toEqual(['1-1', '1-2', '1-3', '1-4'])

@@ -101,7 +101,7 @@ export function createLogWriter({ redis, keys, maxBytes }: { redis: RedisConnect
 /** For the server. */
 export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: RedisConnection; keys: Keys; retentionMs: number }) {
   const script = createScript(redis, 'announce')
-  return { announce, remove, ping, tellWorker: (worker: string, turn: TurnId) => tellWorker(redis, keys, worker, turn) }
+  return { announce, remove, ping, tellWorker: (worker: string, turnId: TurnId) => tellWorker(redis, keys, worker, turnId) }
 
   async function announce(announcement: Announcement): Promise<{ answer: AnnounceAnswer; cursor: Cursor }> {
     const { task, epoch, opens = true, whole, first, running, entries } = announcement

@@ -10,9 +10,9 @@ test('[input 50] a turn reaches a consumer of its agent, once for each dispatch'
   await queue.enqueue([one, two, one])
   await queue.enqueue([one])
   const { taken } = consume('a')
-  await expect.poll(() => taken).toEqual([one.turn])
+  await expect.poll(() => taken).toEqual([one.turnId])
   await queue.enqueue([{ ...one, dispatch: 2 }])
-  await expect.poll(() => taken).toEqual([one.turn, one.turn])
+  await expect.poll(() => taken).toEqual([one.turnId, one.turnId])
   expect(await queue.find([two])).toEqual([true])
 })
 
@@ -22,7 +22,7 @@ test('turns of higher priority run first, and those of equal priority in order o
   for (const turn of turns) await queue.enqueue([turn])
   const { taken } = consume('a', 1)
   await expect.poll(() => taken.length).toBe(5)
-  expect(taken.map(id => turns.findIndex(({ turn }) => turn === id))).toEqual([2, 1, 3, 0, 4])
+  expect(taken.map(id => turns.findIndex(({ turnId }) => turnId === id))).toEqual([2, 1, 3, 0, 4])
 })
 
 test('a delayed turn reaches a consumer after its delay', async () => {
@@ -31,7 +31,7 @@ test('a delayed turn reaches a consumer after its delay', async () => {
   const begun = performance.now()
   const [later, now] = [dispatch({ delayMs: 400 }), dispatch({})]
   await queue.enqueue([later, now])
-  await expect.poll(() => taken).toEqual([now.turn, later.turn])
+  await expect.poll(() => taken).toEqual([now.turnId, later.turnId])
   expect(performance.now() - begun).toBeGreaterThanOrEqual(400)
 })
 
@@ -56,10 +56,10 @@ test('a turn whose worker died reaches another worker within seconds', async () 
   let end = () => {}
   const { taken: dying } = consume('a', 1, () => new Promise<void>(resolve => (end = resolve)))
   onTestFinished(() => end())
-  await expect.poll(() => dying).toEqual([turn.turn])
+  await expect.poll(() => dying).toEqual([turn.turnId])
   for (const connection of connections) connection.disconnect()
   const { taken: next } = consume('a', 1)
-  await expect.poll(() => next, { timeout: 20_000 }).toEqual([turn.turn])
+  await expect.poll(() => next, { timeout: 20_000 }).toEqual([turn.turnId])
 })
 
 test('a turn that a worker has no capacity for returns to the queue and reaches another worker', async () => {
@@ -70,12 +70,12 @@ test('a turn that a worker has no capacity for returns to the queue and reaches 
   })
   const turn = dispatch({})
   await queue.enqueue([turn])
-  await expect.poll(() => crowded.taken).toEqual([turn.turn])
+  await expect.poll(() => crowded.taken).toEqual([turn.turnId])
   expect(await queue.find([turn])).toEqual([true])
   const roomy = consume('a', 1)
-  await expect.poll(() => roomy.taken).toEqual([turn.turn])
+  await expect.poll(() => roomy.taken).toEqual([turn.turnId])
   await expect.poll(() => queue.find([turn])).toEqual([false])
-  expect(crowded.taken).toEqual([turn.turn])
+  expect(crowded.taken).toEqual([turn.turnId])
 })
 
 test('a turn that goes back for a while comes again after it, also to the consumer that gave it back', async () => {
@@ -85,7 +85,7 @@ test('a turn that goes back for a while comes again after it, also to the consum
   const begun = performance.now()
   let times = 0
   const { taken } = consume('a', 1, async () => (times++ === 0 ? 300 : 'done'))
-  await expect.poll(() => taken).toEqual([turn.turn, turn.turn])
+  await expect.poll(() => taken).toEqual([turn.turnId, turn.turnId])
   expect(performance.now() - begun).toBeGreaterThanOrEqual(299)
 })
 
@@ -95,7 +95,7 @@ test('a delay can be ended, and the caller learns which jobs had one', async () 
   await queue.enqueue([delayed, waiting])
   const { taken } = consume('a')
   expect(await queue.endDelay([delayed, waiting, { ...delayed, dispatch: 2 }])).toEqual([true, false, false])
-  await expect.poll(() => taken).toEqual([delayed.turn])
+  await expect.poll(() => taken).toEqual([delayed.turnId])
   expect(await queue.endDelay([delayed])).toEqual([false])
 })
 
@@ -105,7 +105,7 @@ test('a delay counts from the time of Redis, whatever the clock of the process t
   vi.useFakeTimers({ now: Date.now() + 3_600_000, toFake: ['Date'] })
   const turn = dispatch({ delayMs: 100 })
   await queue.enqueue([turn]).finally(() => vi.useRealTimers())
-  await expect.poll(() => taken).toEqual([turn.turn])
+  await expect.poll(() => taken).toEqual([turn.turnId])
 })
 
 test('a limit that is raised counts at once, also from nothing', async () => {
@@ -135,7 +135,7 @@ test('a job that fails is removed from the queue, because the queue does not ret
 })
 
 function dispatch(fields: Partial<Dispatch>): Dispatch {
-  return { turn: newTask(), agent: 'a', dispatch: 1, delayMs: 0, priority: 0, ...fields }
+  return { turnId: newTask(), agent: 'a', dispatch: 1, delayMs: 0, priority: 0, ...fields }
 }
 
 function openQueue() {
@@ -148,8 +148,8 @@ function openQueue() {
 
   function consume(agent: string, concurrency = 10, work: () => Promise<unknown> = async () => {}) {
     const taken: string[] = []
-    const run = async (turn: string) => {
-      taken.push(turn)
+    const run = async (turnId: string) => {
+      taken.push(turnId)
       const end = await work()
       return typeof end === 'number' ? { backInMs: end } : ('done' as const)
     }

@@ -10,7 +10,7 @@ import type { RedisConnection } from './connections.ts'
 import type { Keys } from './keys.ts'
 
 export type Dispatch = {
-  turn: TurnId
+  turnId: TurnId
   agent: string
   /** How often the turn was dispatched before; a new dispatch is a new job. */
   dispatch: number
@@ -19,7 +19,7 @@ export type Dispatch = {
   priority: number
 }
 
-export type DispatchName = Pick<Dispatch, 'turn' | 'agent' | 'dispatch'>
+export type DispatchName = Pick<Dispatch, 'turnId' | 'agent' | 'dispatch'>
 
 /** What becomes of a job: it is done, or it goes back to the queue for so long. */
 export type JobEnd = 'done' | { backInMs: number }
@@ -35,7 +35,8 @@ export type TurnQueue = {
 
 export type TurnConsumer = { setConcurrency(turns: number): void; pause(): Promise<void>; close(): Promise<void> }
 
-type JobData = { turn: TurnId }
+/** The id of a job names its turn. Jobs that 0.1 enqueued are found by it, too. */
+type JobData = Record<string, never>
 
 /** How long a silent worker keeps its job. If the job returns to the queue too early, the next worker finds its turn claimed. */
 const jobLockMs = 5_000
@@ -113,7 +114,7 @@ export function createTurnConsumer({
   redis: RedisConnection
   keys: Keys
   concurrency: number
-  run: (turn: TurnId) => Promise<JobEnd>
+  run: (turnId: TurnId) => Promise<JobEnd>
   onError: (error: Error) => void
 }): TurnConsumer {
   let active = 0
@@ -133,7 +134,7 @@ export function createTurnConsumer({
   async function process(job: Job<JobData>, token?: string): Promise<void> {
     active += 1
     try {
-      const end = await run(job.data.turn)
+      const end = await run(turnIdOf(job))
       if (end === 'done') return
       // To the delayed ones also for a millisecond: among those that wait it would wake no worker up. By the clock of this process, because that
       // is what BullMQ compares it with: a clock that is ahead would otherwise bring the job back at once, again and again.
@@ -158,11 +159,11 @@ export function createTurnConsumer({
 }
 
 function jobOf(dispatch: Dispatch, timestamp: number | undefined): { name: string; data: JobData; opts: NonNullable<Job['opts']> } {
-  const { turn, delayMs, priority } = dispatch
+  const { delayMs, priority } = dispatch
   const when = { delay: Math.ceil(delayMs), ...(timestamp !== undefined && { timestamp }) }
   return {
     name: 'turn',
-    data: { turn },
+    data: {},
     opts: { jobId: jobId(dispatch), ...when, priority: 101 - priority, attempts: 1, removeOnComplete: true, removeOnFail: true },
   }
 }
@@ -170,6 +171,10 @@ function jobOf(dispatch: Dispatch, timestamp: number | undefined): { name: strin
 const yes = () => true
 const no = () => false
 
-function jobId({ turn, dispatch }: Pick<Dispatch, 'turn' | 'dispatch'>): string {
-  return `${turn}_${dispatch}`
+function jobId({ turnId, dispatch }: Pick<Dispatch, 'turnId' | 'dispatch'>): string {
+  return `${turnId}_${dispatch}`
+}
+
+function turnIdOf({ id = '' }: Job<JobData>): TurnId {
+  return id.slice(0, id.lastIndexOf('_')) as TurnId
 }

@@ -8,7 +8,7 @@ export async function tellWorker(redis: RedisConnection, keys: Keys, worker: str
 }
 
 /** `redis` is a `subscriber` connection. The caller closes it. */
-export function hearServer(redis: RedisConnection, keys: Keys, worker: string, onOver: (turn: TurnId) => void): void {
-  redis.on('message', (_, turn: TurnId) => onOver(turn))
+export function hearServer(redis: RedisConnection, keys: Keys, worker: string, onOver: (turnId: TurnId) => void): void {
+  redis.on('message', (_, turnId: TurnId) => onOver(turnId))
   redis.on('ready', () => void redis.subscribe(keys.workerChannel(worker)).catch(() => {}))
 }

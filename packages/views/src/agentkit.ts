@@ -75,12 +75,12 @@ export function createDeltas(from: TaskState = emptyState): (event: Event) => De
 
 /** The stored transcript: committed parts only. Consecutive parts of one kind and turn are one item. */
 export function itemsOf(messages: readonly Message[]): Item[] {
-  const items: (Item & { turn: number })[] = []
+  const items: (Item & { turnNumber: number })[] = []
   for (const message of messages.filter(isCommitted)) {
     const kind = itemKind(message)
     const last = items.at(-1)
-    if (last?.kind === kind && last.turn === message.turn) last.parts.push(partOf(message))
-    else items.push({ kind, turn: message.turn, parts: [partOf(message)] })
+    if (last?.kind === kind && last.turnNumber === message.turn) last.parts.push(partOf(message))
+    else items.push({ kind, turnNumber: message.turn, parts: [partOf(message)] })
   }
   return items.map(({ kind, parts }) => ({ kind, parts }))
 }

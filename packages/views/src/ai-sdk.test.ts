@@ -91,8 +91,8 @@ test.each<[string, Update[], object]>([
 })
 
 test('calls of other turns may have the same id', () => {
-  const [first, second] = [1, 2].map(turn =>
-    messagesOf(turn, turn * 2, [full(0, toolRequest('c', 'f')), full(1, toolResponse('c', 'f', turn))]),
+  const [first, second] = [1, 2].map(turnNumber =>
+    messagesOf(turnNumber, turnNumber * 2, [full(0, toolRequest('c', 'f')), full(1, toolResponse('c', 'f', turnNumber))]),
   )
   const parts = toUiMessages([...(first ?? []), ...(second ?? [])]).flatMap(message => message.parts)
   expect(parts).toMatchObject([
@@ -101,8 +101,8 @@ test('calls of other turns may have the same id', () => {
   ])
 })
 
-function messagesOf(turn: number, firstIndex: number, updates: Update[], author: Message['author'] = 'agent'): Message[] {
-  const composer = createTurnComposer({ task, turn, attempt: 1, firstIndex })
+function messagesOf(turnNumber: number, firstIndex: number, updates: Update[], author: Message['author'] = 'agent'): Message[] {
+  const composer = createTurnComposer({ task, turn: turnNumber, attempt: 1, firstIndex })
   for (const update of updates) composer.compose(update)
   return composer.messages().map(message => ({ ...message, author }))
 }

@@ -22,12 +22,12 @@ export function toUiMessages(messages: readonly Message[]): UiMessage[] {
   const uiMessages: UiMessage[] = []
   let calls = createCalls()
   for (const message of messages) {
-    const { task, turn, index, author } = message
+    const { task, turn: turnNumber, index, author } = message
     const isAssistant = author !== 'user'
-    const id = isAssistant ? `${task}:${turn}` : `${task}:${turn}:${index}`
+    const id = isAssistant ? `${task}:${turnNumber}` : `${task}:${turnNumber}:${index}`
     let last = uiMessages.at(-1)
     if (last?.id !== id) {
-      last = { id, role: isAssistant ? 'assistant' : 'user', metadata: { task, turn }, parts: [] }
+      last = { id, role: isAssistant ? 'assistant' : 'user', metadata: { task, turn: turnNumber }, parts: [] }
       uiMessages.push(last)
       calls = createCalls()
     }

@@ -119,9 +119,9 @@ describe('beyond the union of the book', () => {
       ...turnOf({}),
       queued(2),
       queued(3),
-      ...turnOf({ turn: 3, end: { status: 'canceled', stopReason: 'aborted' } }).slice(-1),
+      ...turnOf({ turnNumber: 3, end: { status: 'canceled', stopReason: 'aborted' } }).slice(-1),
       ...turnOf({ end: completed }).slice(-1),
-      ...turnOf({ turn: 2 }),
+      ...turnOf({ turnNumber: 2 }),
     ]
     expect(log.flatMap(createAgentEvents())).toEqual([
       { type: 'queue_updated', waiting: [2] },

@@ -166,9 +166,9 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
     return ids.map(id => ({ type: 'tool_execution_finished', id, isError: true }))
   }
 
-  function leaveQueue(turn: number): AgentEvent[] {
-    if (!waiting.includes(turn)) return []
-    waiting = waiting.filter(number => number !== turn)
+  function leaveQueue(turnNumber: number): AgentEvent[] {
+    if (!waiting.includes(turnNumber)) return []
+    waiting = waiting.filter(number => number !== turnNumber)
     return [{ type: 'queue_updated', waiting }]
   }
 }

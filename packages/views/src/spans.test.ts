@@ -37,7 +37,7 @@ describe('spans of a log', () => {
     const log = [
       ...turnOf({ updates: [full(0, toolRequest('a', 'read'))], end: completed }),
       queued(2),
-      ...turnOf({ turn: 2, firstIndex: 1 }),
+      ...turnOf({ turnNumber: 2, firstIndex: 1 }),
     ]
     const [turn, call] = spansOf(log.map((event, i) => ({ ...event, at: i })))
     expect(call).toMatchObject({ name: 'read', status: 'incomplete', endedAt: turn?.endedAt })

@@ -106,8 +106,8 @@ export function spansOf(events: Iterable<Event>, { traceId, parentId = null }: T
   }
 }
 
-function turnKey({ turn, attempt }: Event): string {
-  return `turn-${turn}-${attempt}`
+function turnKey({ turn: turnNumber, attempt }: Event): string {
+  return `turn-${turnNumber}-${attempt}`
 }
 
 function callKey(event: Event, callId: string): string {

@@ -10,7 +10,7 @@ export function updatesToEvents(...updates: Update[]): Event[] {
 }
 
 export type TurnScript = {
-  turn?: number
+  turnNumber?: number
   attempt?: number
   firstIndex?: number
   updates?: Update[]
@@ -19,24 +19,24 @@ export type TurnScript = {
 }
 
 /** A turn from its start to its end. */
-export function turnOf({ turn = 1, attempt = 1, firstIndex = 0, updates = [], end }: TurnScript): Event[] {
-  const { events, composer } = attemptOf(turn, attempt, firstIndex, updates)
-  const started: Event = { type: 'turn.started', ...stamp(turn, attempt), firstIndex }
+export function turnOf({ turnNumber = 1, attempt = 1, firstIndex = 0, updates = [], end }: TurnScript): Event[] {
+  const { events, composer } = attemptOf(turnNumber, attempt, firstIndex, updates)
+  const started: Event = { type: 'turn.started', ...stamp(turnNumber, attempt), firstIndex }
   if (!end) return [started, ...events]
   const closing = { completed: 'complete', canceled: 'aborted', failed: 'failed' } as const satisfies Record<OutcomeStatus, MessageStatus>
   const closed = composer.closeAll(closing[end.status], end.error)
-  return [started, ...events, ...closed, { type: 'turn.finished', ...stamp(turn, attempt), ...end }]
+  return [started, ...events, ...closed, { type: 'turn.finished', ...stamp(turnNumber, attempt), ...end }]
 }
 
-export function queued(turn: number): Event {
-  return { type: 'turn.queued', ...stamp(turn, 0) }
+export function queued(turnNumber: number): Event {
+  return { type: 'turn.queued', ...stamp(turnNumber, 0) }
 }
 
-function stamp(turn: number, attempt: number) {
-  return { task, turn, attempt, at }
+function stamp(turnNumber: number, attempt: number) {
+  return { task, turn: turnNumber, attempt, at }
 }
 
-function attemptOf(turn: number, attempt: number, firstIndex: number, updates: Update[]) {
-  const composer = createTurnComposer({ task, turn, attempt, firstIndex }, { now: () => at })
+function attemptOf(turnNumber: number, attempt: number, firstIndex: number, updates: Update[]) {
+  const composer = createTurnComposer({ task, turn: turnNumber, attempt, firstIndex }, { now: () => at })
   return { composer, events: updates.flatMap(update => composer.compose(update)) }
 }

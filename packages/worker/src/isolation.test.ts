@@ -8,14 +8,14 @@ const never = new AbortController().signal
 
 test('so many processes run at a time; the next turn gets one when another has ended', async () => {
   const { run, started } = open(2)
-  const runs = ['a', 'b', 'c', 'd'].map(turn => run(turn))
+  const runs = ['a', 'b', 'c', 'd'].map(turnId => run(turnId))
   await until('two are started', () => started.size === 2)
   expect([...started.keys()]).toEqual(['a', 'b'])
   started.get('b')?.kill()
   expect(await runs[1]).toBe('ran')
   await until('the third is started', () => started.size === 3)
   expect([...started.keys()]).toEqual(['a', 'b', 'c'])
-  for (const turn of ['a', 'c']) started.get(turn)?.kill()
+  for (const turnId of ['a', 'c']) started.get(turnId)?.kill()
   await until('the fourth is started', () => started.size === 4)
   started.get('d')?.kill()
   expect(await Promise.all(runs)).toEqual(['ran', 'ran', 'ran', 'ran'])
@@ -46,17 +46,17 @@ test('a worker that stops ends those that run, and starts no others', async () =
 function open(maxTurns: number) {
   const started = new Map<string, ChildProcess>()
   const stopping = new AbortController()
-  const runIsolated = createIsolatedRuns({ turn: undefined, start, maxTurns }, stopping.signal)
+  const runIsolated = createIsolatedRuns({ turnId: undefined, start, maxTurns }, stopping.signal)
   return { run, started, stopping }
 
-  function run(turn: string, signal = never) {
-    return runIsolated({ turn, claimId: 'c', agent: 'x' }, { signal, onStart: () => {} })
+  function run(turnId: string, signal = never) {
+    return runIsolated({ turnId, claimId: 'c', agent: 'x' }, { signal, onStart: () => {} })
   }
 
   function start(encoded: string): ChildProcess {
     const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)'])
-    const { turn } = decodeIsolatedTurn(encoded)
-    started.set(turn, child)
+    const { turnId } = decodeIsolatedTurn(encoded)
+    started.set(turnId, child)
     onTestFinished(async () => {
       if (child.exitCode !== null || child.signalCode !== null) return
       child.kill()

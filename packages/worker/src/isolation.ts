@@ -11,14 +11,14 @@ import type { TurnId } from '@rivulet/protocol'
 
 export type Isolation = {
   /** The turn this process is there for; undefined in an ordinary worker. */
-  turn: TurnId | undefined
+  turnId: TurnId | undefined
   /** Starts this program again, as the process of one turn. */
-  start: (turn: TurnId) => ChildProcess
+  start: (turnId: TurnId) => ChildProcess
   /** Children at a time; other turns wait for one to exit. Default 2. */
   maxTurns?: number | undefined
 }
 
-export type IsolatedTurn = { turn: TurnId; claimId: string; agent: string }
+export type IsolatedTurn = { turnId: TurnId; claimId: string; agent: string }
 
 export type RunIsolated = (
   isolated: IsolatedTurn,
@@ -26,14 +26,14 @@ export type RunIsolated = (
   options: { signal: AbortSignal; onStart: () => void },
 ) => Promise<'ran' | 'not started'>
 
-function encodeIsolatedTurn({ turn, claimId, agent }: IsolatedTurn): string {
-  return [turn, claimId, agent].join('/')
+function encodeIsolatedTurn({ turnId, claimId, agent }: IsolatedTurn): string {
+  return [turnId, claimId, agent].join('/')
 }
 
 export function decodeIsolatedTurn(text: string): IsolatedTurn {
-  const [turn, claimId, agent, ...rest] = text.split('/')
-  if (!turn || !claimId || !agent || rest.length > 0) throw new Error(`Not an isolated turn: ${text}`)
-  return { turn, claimId, agent }
+  const [turnId, claimId, agent, ...rest] = text.split('/')
+  if (!turnId || !claimId || !agent || rest.length > 0) throw new Error(`Not an isolated turn: ${text}`)
+  return { turnId, claimId, agent }
 }
 
 /** When `stopping` fires, running children get SIGTERM, and no child is started. */

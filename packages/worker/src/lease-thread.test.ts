@@ -12,22 +12,22 @@ test('leases are renewed while the main thread is busy, under the epoch that eac
   const server = await startServer()
   const { leases } = open(server.url)
   const [moved, ended] = [randomUUID(), randomUUID()]
-  leases.hold({ turn: moved, epoch: 1, claimId: 'c' }, 'here', () => {}).moveTo(3)
-  leases.hold({ turn: ended, epoch: 2, claimId: 'c' }, 'here', () => {}).drop()
+  leases.hold({ turnId: moved, epoch: 1, claimId: 'c' }, 'here', () => {}).moveTo(3)
+  leases.hold({ turnId: ended, epoch: 2, claimId: 'c' }, 'here', () => {}).drop()
   // Nothing that this thread waits for can happen while it is here.
   while (server.count() < 5);
   const beats = await server.bodies('heartbeat')
-  expect(beats.at(-1)).toEqual({ worker: 'w', turns: [{ turn: moved, epoch: 3, claimId: 'c' }], fenced: 0 })
+  expect(beats.at(-1)).toEqual({ worker: 'w', turns: [{ turnId: moved, epoch: 3, claimId: 'c' }], fenced: 0 })
   expect((await server.bodies('hello')).at(-1)).toEqual({ worker: 'w', agents: [] })
 })
 
 test('a turn that the server returns as lost is lost, as of the epoch that the heartbeat named', async () => {
   const server = await startServer()
   const { leases } = open(server.url)
-  const turn = randomUUID()
+  const turnId = randomUUID()
   const lost: number[] = []
-  server.answer({ lost: [turn] })
-  leases.hold({ turn, epoch: 4, claimId: 'c' }, 'here', epoch => lost.push(epoch))
+  server.answer({ lost: [turnId] })
+  leases.hold({ turnId, epoch: 4, claimId: 'c' }, 'here', epoch => lost.push(epoch))
   await until('it is lost', () => lost.length > 0)
   expect(lost[0]).toBe(4)
 })
@@ -36,10 +36,10 @@ test('more turns than fit into one body are renewed in pieces', async () => {
   const server = await startServer()
   const { leases } = open(server.url)
   const turns = Array.from({ length: 700 }, () => randomUUID())
-  for (const turn of turns) leases.hold({ turn, epoch: 1, claimId: 'c' }, 'here', () => {})
+  for (const turnId of turns) leases.hold({ turnId, epoch: 1, claimId: 'c' }, 'here', () => {})
   const asked = await until('all have been asked about', async () => {
     const bodies = await server.bodies('heartbeat')
-    const named = new Set(bodies.flatMap(body => body.turns.map(({ turn }) => turn)))
+    const named = new Set(bodies.flatMap(body => body.turns.map(({ turnId }) => turnId)))
     return named.size === turns.length && bodies
   })
   // Five items for each, of at least 1,000 that a body may have.
@@ -76,7 +76,7 @@ function options(url: string) {
   return { url, key: undefined, worker: 'w', hello: { worker: 'w', agents: [] }, heartbeatMs, watchdogMs: null }
 }
 
-type Body = { turns: { turn: string }[]; fenced: number }
+type Body = { turns: { turnId: string }[]; fenced: number }
 
 /** Returns the same body for every call until `answer` changes it; null: 503. `answered` are the bodies of calls that got 200. */
 async function startServer() {

@@ -158,7 +158,7 @@ describe('a step', () => {
     )
     expect(asked).toEqual(['a', 'b', 'before 1', 'after 2'])
     expect(steps).toMatchObject([
-      { turn: task, claimId: 'claim', name: 'a', memory: '{"result":1,"messages":[]}' },
+      { turnId: task, claimId: 'claim', name: 'a', memory: '{"result":1,"messages":[]}' },
       { name: 'b', memory: '{"result":2,"messages":[]}' },
     ])
     expect(outcome).toMatchObject({ status: 'completed' })

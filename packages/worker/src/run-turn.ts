@@ -28,7 +28,7 @@ import { createTurnWriter, type TurnWriter } from './writer/turn-writer.ts'
 
 /** A turn that is being run: what heartbeats renew, and how to end it from outside. */
 export type RunningTurn = {
-  turn: TurnId
+  turnId: TurnId
   claimId: string
   epoch(): number
   /** False while it moves from one epoch to the next: what is answered about the old one means nothing then. */
@@ -63,14 +63,14 @@ type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how: 'lost
 /** Returns what becomes of the job that brought the turn. */
 export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnDeps, claimId: string = randomUUID()): Promise<JobEnd> {
   const { worker, server, appender, leaving } = deps
-  const claim = await server.claim({ worker, turn: id, claimId }, leaving)
+  const claim = await server.claim({ worker, turnId: id, claimId }, leaving)
   if (failpoint) await failpoint('claim answered', claim)
   if (claim.answer !== 'claimed') {
     deps.log.debug({ turnId: id, answer: claim.answer }, 'claim rejected')
     return claim.answer === 'early' ? { backInMs: claim.waitMs } : 'done'
   }
   if (claim.isolated && deps.runApart) {
-    await runApart(deps.runApart, { agent: agent.name, turn: id, claimId }, claim.epoch, deps)
+    await runApart(deps.runApart, { agent: agent.name, turnId: id, claimId }, claim.epoch, deps)
     return 'done'
   }
   const account = openTurnAccount({ agent: agent.name, claim, log: deps.log, tracer: deps.tracer, observer: deps.observer })
@@ -102,7 +102,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   })
   const lease = deps.hold(
     {
-      ...{ turn: id, claimId },
+      ...{ turnId: id, claimId },
       epoch: () => writer.position().epoch,
       isSettled: writer.isSettled,
       lose: () => interrupt({ how: 'lost' }),
@@ -118,7 +118,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   const { turn, unawaited } = createTurn({
     ...{ claim, ...steps, log, span },
     signal: abort.signal,
-    loadHistory: () => server.history({ turn: id, claimId }, abort.signal),
+    loadHistory: () => server.history({ turnId: id, claimId }, abort.signal),
   })
   try {
     const handled = inNameOf(id, () => handle(agent, turn, steps.writer)).then(
@@ -141,13 +141,13 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   }
 
   async function askReopen(epoch: number): Promise<number | null> {
-    const raised = await server.reopen({ turn: id, epoch, claimId }, leaving)
+    const raised = await server.reopen({ turnId: id, epoch, claimId }, leaving)
     if (raised !== null) lease.moveTo(raised)
     return raised
   }
 
   async function remember(name: string, memory: string): Promise<void> {
-    const answer = await server.step({ turn: id, claimId, name, memory }, abort.signal)
+    const answer = await server.step({ turnId: id, claimId, name, memory }, abort.signal)
     if (answer === 'too_large') throw tooLarge(name, limits.stepsBytes)
     if (answer === 'remembered') return
     interrupt({ how: 'lost' })
@@ -161,7 +161,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
 
   async function settle(ending: Ending): Promise<void> {
     if (ending.how === 'finished') return finish(ending.outcome)
-    if (ending.how === 'released') await server.release({ turn: id, epoch: writer.position().epoch, claimId }, leaving)
+    if (ending.how === 'released') await server.release({ turnId: id, epoch: writer.position().epoch, claimId }, leaving)
     log.info({}, `turn ${ending.how}`)
     account.end(ending.how === 'lost' ? 'lost' : 'given_back')
   }
@@ -180,7 +180,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
       while (!writer.isSuperseded()) {
         const { epoch, appended } = writer.position()
         const digest = digestOf(writer.messages())
-        const answer = await server.finish({ turn: id, epoch, claimId, outcome, n: appended, digest }, leaving)
+        const answer = await server.finish({ turnId: id, epoch, claimId, outcome, n: appended, digest }, leaving)
         if (failpoint) await failpoint('finish answered', id, epoch, answer)
         if (answer !== 'gap') return account.end(outcome.status, { answer }, outcome.error)
         await writer.reopen()
@@ -199,11 +199,11 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
 /** Holds the turn until its own process has claimed it. If that process is not started, because this worker stops, the turn is released. */
 async function runApart(run: RunIsolated, isolated: IsolatedTurn, epoch: number, { hold, server, leaving }: RunTurnDeps): Promise<void> {
   const lost = new AbortController()
-  const { turn, claimId } = isolated
-  const lease = hold({ turn, claimId, epoch: () => epoch, isSettled: () => true, lose, giveBack: () => {} }, 'waiting')
+  const { turnId, claimId } = isolated
+  const lease = hold({ turnId, claimId, epoch: () => epoch, isSettled: () => true, lose, giveBack: () => {} }, 'waiting')
   try {
     const how = await run(isolated, { signal: lost.signal, onStart: lease.leave })
-    if (how === 'not started' && !lost.signal.aborted) await server.release({ turn, epoch, claimId }, leaving)
+    if (how === 'not started' && !lost.signal.aborted) await server.release({ turnId, epoch, claimId }, leaving)
   } finally {
     lease.drop()
   }

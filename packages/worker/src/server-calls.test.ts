@@ -8,7 +8,7 @@ import { abortReason, turnOver } from './turn-over.ts'
 
 test('a question is asked until it is answered', async () => {
   const { calls, asked } = await serve(count => (count < 3 ? null : '{"answer":"settled"}'))
-  expect(await calls.claim({ worker: 'w', turn: 't', claimId: 'c' }, new AbortController().signal)).toEqual({ answer: 'settled' })
+  expect(await calls.claim({ worker: 'w', turnId: 't', claimId: 'c' }, new AbortController().signal)).toEqual({ answer: 'settled' })
   expect(asked()).toBe(3)
 })
 
@@ -18,7 +18,7 @@ test('a response of a proxy is not a response of the server', async () => {
     '',
     count => (count < 3 ? 502 : 200),
   )
-  expect(await calls.claim({ worker: 'w', turn: 't', claimId: 'c' }, new AbortController().signal)).toEqual({ answer: 'settled' })
+  expect(await calls.claim({ worker: 'w', turnId: 't', claimId: 'c' }, new AbortController().signal)).toEqual({ answer: 'settled' })
   expect(asked()).toBe(3)
   const gateway = await serve(
     () => '<html>Bad Gateway</html>',
@@ -33,7 +33,7 @@ test.each(['', '/', '/under/a/path', '/under/a/path/'])('a server at %j is asked
     (_, url) => (url === `${path.replace(/\/$/, '')}/internal/claim` ? '{"answer":"settled"}' : null),
     path,
   )
-  expect(await calls.claim({ worker: 'w', turn: 't', claimId: 'c' }, new AbortController().signal)).toEqual({ answer: 'settled' })
+  expect(await calls.claim({ worker: 'w', turnId: 't', claimId: 'c' }, new AbortController().signal)).toEqual({ answer: 'settled' })
   expect(asked()).toBe(1)
 })
 
@@ -43,7 +43,7 @@ test('a question that its turn no longer has is ended by its signal, and says wh
     if (count === 2) abort.abort(abortReason(turnOver('lost')))
     return null
   })
-  await expect(calls.history({ turn: 't', claimId: 'c' }, abort.signal)).rejects.toMatchObject({
+  await expect(calls.history({ turnId: 't', claimId: 'c' }, abort.signal)).rejects.toMatchObject({
     name: 'AbortError',
     cause: { code: 'turn_over' },
   })
@@ -58,7 +58,7 @@ test('however many turns ask, the server has a few of their questions at a time'
     await answered
     return '{"answer":"settled"}'
   })
-  const claims = Array.from({ length: 500 }, () => calls.claim({ worker: 'w', turn: 't', claimId: 'c' }, new AbortController().signal))
+  const claims = Array.from({ length: 500 }, () => calls.claim({ worker: 'w', turnId: 't', claimId: 'c' }, new AbortController().signal))
   await until('as many are asked as may be', () => asked() === 64)
   answerClaims()
   await Promise.all(claims)

@@ -48,7 +48,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     await ask('hello', body, z.object({}))
   }
 
-  async function claim(body: { worker: string; turn: TurnId; claimId: string }, signal: AbortSignal): Promise<ClaimAnswer> {
+  async function claim(body: { worker: string; turnId: TurnId; claimId: string }, signal: AbortSignal): Promise<ClaimAnswer> {
     return insist('claim', body, claimAnswer, signal)
   }
 
@@ -71,7 +71,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     return (await insist('finish', body, finishAnswer, signal)).answer
   }
 
-  async function history(held: Pick<Holding, 'turn' | 'claimId'>, signal: AbortSignal): Promise<Message[]> {
+  async function history(held: Pick<Holding, 'turnId' | 'claimId'>, signal: AbortSignal): Promise<Message[]> {
     const messages: Message[] = []
     for (let after: number | null | undefined; after !== null; ) {
       const page: z.output<typeof historyAnswer> = await insist(

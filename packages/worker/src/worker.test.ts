@@ -22,7 +22,7 @@ test('any number of turns may wait for the server together', async () => {
   const url = await serve((call, body) => {
     if (call === 'hello') return '{}'
     if (call === 'heartbeat') return '{"lost":[]}'
-    asked.set(body.turn, (asked.get(body.turn) ?? 0) + 1)
+    asked.set(body.turnId, (asked.get(body.turnId) ?? 0) + 1)
     // Away until every turn has waited twice, and so all of them have waited together.
     const areWaiting = asked.size === turnCount && [...asked.values()].every(times => times > 2)
     return areWaiting ? '{"answer":"settled"}' : null
@@ -40,7 +40,7 @@ test('a refused write is reported by one beat, also where the next begins before
   const reported: number[] = []
   const held: (() => void)[] = []
   const url = await serve(async (call, body) => {
-    if (call === 'claim') return JSON.stringify(claimOf(body.turn))
+    if (call === 'claim') return JSON.stringify(claimOf(body.turnId))
     if (call !== 'heartbeat') return '{}'
     reported.push(body.fenced)
     const isWaitedFor = body.fenced !== 0 || held.length === 1
@@ -70,7 +70,7 @@ async function raiseLog(redisPrefix: string): Promise<void> {
   redis.disconnect()
 }
 
-function claimOf(turn: string): Claim {
+function claimOf(turnId: string): Claim {
   const now = new Date().toISOString()
   const run = { attempt: 1, status: 'running', createdAt: now, updatedAt: now, queuedAt: now } as const
   return {
@@ -86,7 +86,7 @@ function claimOf(turn: string): Claim {
       steps: [],
     },
     task: { ...run, id: task, agent: 'patient', params: null, metadata: {} },
-    turn: { ...run, id: turn, task, number: 1 },
+    turn: { ...run, id: turnId, task, number: 1 },
     limits: defaultLimits,
   }
 }
@@ -94,14 +94,14 @@ function claimOf(turn: string): Claim {
 async function enqueue(redisPrefix: string, count = turnCount): Promise<void> {
   const redis = connectRedis('command', { url: inject('redisUrl'), onError: () => {} })
   const queue = createTurnQueue({ redis, keys: createKeys(redisPrefix), onError: () => {} })
-  const turns = Array.from({ length: count }, () => ({ turn: randomUUID(), agent: 'patient', dispatch: 1, delayMs: 0, priority: 0 }))
+  const turns = Array.from({ length: count }, () => ({ turnId: randomUUID(), agent: 'patient', dispatch: 1, delayMs: 0, priority: 0 }))
   await queue.enqueue(turns)
   await queue.close()
   redis.disconnect()
 }
 
 /** A server that returns these responses, or 503 for null. */
-async function serve(answer: (call: string, body: { turn: string; fenced: number }) => string | null | Promise<string>): Promise<string> {
+async function serve(answer: (call: string, body: { turnId: string; fenced: number }) => string | null | Promise<string>): Promise<string> {
   const server = createServer(async (request, response) => {
     const parts: Buffer[] = []
     for await (const part of request) parts.push(part)

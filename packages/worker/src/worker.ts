@@ -109,11 +109,11 @@ export function createWorker(options: WorkerOptions): Worker {
   setMaxListeners(0, stopping.signal, leaving.signal)
   const slots = createSlots(concurrency, shareSlots)
   hearServer(pushed, keys, id, over => {
-    for (const turn of running) if (turn.turn === over) turn.lose()
+    for (const turn of running) if (turn.turnId === over) turn.lose()
   })
   let consumers: { agent: string; consumer: TurnConsumer }[] = []
   let stopped: Promise<void> | null = null
-  const isolated = isolation?.turn ? decodeIsolatedTurn(isolation.turn) : null
+  const isolated = isolation?.turnId ? decodeIsolatedTurn(isolation.turnId) : null
   const hello = { worker: id, agents: agents.map(({ name, description }) => ({ name, description })) }
   const leases = startLeaseThread({
     ...{ url, key, worker: id, hello: isolated ? null : hello, heartbeatMs, watchdogMs },
@@ -143,10 +143,10 @@ export function createWorker(options: WorkerOptions): Worker {
 
   function consume(agent: AgentDefinition): TurnConsumer {
     // A stopping worker has no capacity either, so its jobs go to other workers.
-    const run = async (turn: TurnId): Promise<JobEnd> => {
+    const run = async (turnId: TurnId): Promise<JobEnd> => {
       let end: JobEnd = { backInMs: 1 }
       const work = async () => {
-        end = await take(agent, turn, { runApart })
+        end = await take(agent, turnId, { runApart })
       }
       if (!stopping.signal.aborted) await slots.use(agent.name, work)
       return end
@@ -155,10 +155,10 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   /** This process is there for one turn only. */
-  async function runAlone({ agent: name, turn, claimId }: IsolatedTurn): Promise<void> {
+  async function runAlone({ agent: name, turnId, claimId }: IsolatedTurn): Promise<void> {
     const agent = agents.find(known => known.name === name)
     await whenReady(redis, stopping.signal)
-    if (agent) await take(agent, turn, {}, claimId)
+    if (agent) await take(agent, turnId, {}, claimId)
     void stop()
   }
 
@@ -197,7 +197,7 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   function isHeld(turnId: TurnId): boolean {
-    return Array.from(running).some(held => held.turn === turnId)
+    return Array.from(running).some(held => held.turnId === turnId)
   }
 
   function hold(turn: RunningTurn, place: Place): Lease {
@@ -261,5 +261,5 @@ export function createWorker(options: WorkerOptions): Worker {
 
 /** How a held turn is named in heartbeats and releases. */
 function holdingOf(turn: RunningTurn): Holding {
-  return { turn: turn.turn, epoch: turn.epoch(), claimId: turn.claimId }
+  return { turnId: turn.turnId, epoch: turn.epoch(), claimId: turn.claimId }
 }

@@ -23,7 +23,7 @@ import { inputOf, type Story, textsOf } from './story.ts'
 const id = '01890000-0000-7000-8000-000000000000'
 const at = '2026-01-01T00:00:00.000Z'
 const atTheEnd = '2026-01-01T00:00:05.000Z'
-const story: Story = { label: 'a', turn: 1, words: 3, restMs: 0 }
+const story: Story = { label: 'a', turnNumber: 1, words: 3, restMs: 0 }
 const words = (textsOf(story, 1)[0] ?? '').split(/(?<= )/)
 
 test('a history in which every promise was kept has no violation', () => {
@@ -85,8 +85,8 @@ function kept(): History {
   return {
     promised: [{ task: id, story }],
     viewers: [{ task: id, connections: [connection] }],
-    looks: [{ task: id, turn: 1, detail, messages }],
-    runs: [{ pid: 1, task: id, turn: 1, attempt: 1, epoch: 2 }],
+    looks: [{ task: id, turnNumber: 1, detail, messages }],
+    runs: [{ pid: 1, task: id, turnNumber: 1, attempt: 1, epoch: 2 }],
     appends: [{ task: id, epoch: 2, first: 1, events: log.slice(2, -1).map(({ event }) => JSON.stringify(event)), answer: 'ok' }],
     stored: [{ detail, messages }],
     logs: new Map([[id, log]]),

@@ -17,7 +17,7 @@ import { faultsOfTelling } from './telling.ts'
 
 export function violationsIn(history: History): string[] {
   const stored = new Map(history.stored.map(entry => [entry.detail.task.id, entry]))
-  const stories = new Map(history.promised.map(({ task, story }) => [`${task} ${story.turn}`, story]))
+  const stories = new Map(history.promised.map(({ task, story }) => [`${task} ${story.turnNumber}`, story]))
   return [
     ...history.promised.flatMap(promised => faultsOfPromise(promised, stored.get(promised.task))),
     ...history.stored.flatMap(entry => faultsOfStored(entry, history)),
@@ -27,18 +27,18 @@ export function violationsIn(history: History): string[] {
       twoContentsIn(history.viewers.filter(journal => journal.task === task.id)).map(fault => `P4 ${task.id}: ${fault}`),
     ),
     ...history.viewers.flatMap(journal =>
-      faultsOfTelling(journal, turn => stories.get(`${journal.task} ${turn}`)).map(fault => `P4 ${fault}`),
+      faultsOfTelling(journal, turnNumber => stories.get(`${journal.task} ${turnNumber}`)).map(fault => `P4 ${fault}`),
     ),
     ...faultsOfAppends(history),
   ]
 }
 
 function faultsOfPromise({ task, story }: Promised, stored: Stored | undefined): string[] {
-  const about = `${story.label} (${task}), turn ${story.turn}`
-  const turn = stored?.detail.turns.find(({ number }) => number === story.turn)
+  const about = `${story.label} (${task}), turn ${story.turnNumber}`
+  const turn = stored?.detail.turns.find(({ number }) => number === story.turnNumber)
   if (!stored || !turn) return [`P1 ${about} was accepted and is not there`]
   if (!hasEnded(turn.status)) return [`P1 ${about} was accepted and is ${turn.status}`]
-  const rows = stored.messages.filter(message => message.turn === story.turn)
+  const rows = stored.messages.filter(message => message.turn === story.turnNumber)
   const [input, ...said] = rows
   if (!input) return turn.startedAt ? [`P2 ${about} has begun, and its input is not stored`] : []
   return [
@@ -68,21 +68,21 @@ function faultsOfStored({ detail, messages }: Stored, { logs, runs }: History): 
     ...messages.filter(({ index }, i) => index !== i).map(({ index }) => `P2 ${id}: index ${index} is out of place`),
     ...messages.filter(({ status }) => status === 'streaming').map(({ index }) => `P2 ${id}: message ${index} is stored while it streams`),
     ...completed
-      .filter(turn => !runs.some(run => run.task === id && run.turn === turn.number && run.attempt === turn.attempt))
+      .filter(turn => !runs.some(run => run.task === id && run.turnNumber === turn.number && run.attempt === turn.attempt))
       .map(({ number, attempt }) => `P6 ${id}: attempt ${attempt} of turn ${number} is stored, but no worker ran it`),
     ...(log ? [...faultsOfRows(messages, log), ...faultsOfLog(detail, log)].map(fault => `P2 ${id}: ${fault}`) : []),
   ]
 }
 
 /** A viewer that receives `turn.finished` can read the rows. */
-function faultsOfLook({ task, turn: number, detail, messages }: History['looks'][number], stored: Stored | undefined): string[] {
+function faultsOfLook({ task, turnNumber: number, detail, messages }: History['looks'][number], stored: Stored | undefined): string[] {
   const about = `P3 turn ${number} of ${task} was announced`
   const seen = detail.turns.find(turn => turn.number === number)
   const kept = stored?.detail.turns.find(turn => turn.number === number)
   if (!seen || !hasEnded(seen.status)) return [`${about}, and was ${seen?.status ?? 'not there'} when read`]
   const isSame = isDeepStrictEqual(
-    messages.filter(({ turn }) => turn === number),
-    stored?.messages.filter(({ turn }) => turn === number),
+    messages.filter(({ turn: turnNumber }) => turnNumber === number),
+    stored?.messages.filter(({ turn: turnNumber }) => turnNumber === number),
   )
   return [
     ...(kept?.status === seen.status && kept.attempt === seen.attempt ? [] : [`${about} as ${seen.status}, and is ${kept?.status} now`]),
@@ -100,8 +100,8 @@ function faultsOfViewer(journal: Journal, stored: Stored | undefined, { logs, ha
     ...faultsIn(journal, evidence).map(fault => `P4 ${fault}`),
     ...(isTold ? [] : [`P4 a viewer of ${journal.task} was never told that it is over`]),
     ...announced
-      .filter(({ turn, status }) => stored?.detail.turns.find(({ number }) => number === turn)?.status !== status)
-      .map(({ turn, status }) => `P3 a viewer of ${journal.task} received that turn ${turn} is ${status}`),
+      .filter(({ turn: turnNumber, status }) => stored?.detail.turns.find(({ number }) => number === turnNumber)?.status !== status)
+      .map(({ turn: turnNumber, status }) => `P3 a viewer of ${journal.task} received that turn ${turnNumber} is ${status}`),
     ...(hasLost ? [] : needlessGaps(journal)).map(
       ({ id }) => `P5 a viewer of ${journal.task} received a gap at ${id}, and nothing was lost`,
     ),
@@ -117,7 +117,7 @@ function owedTo({ connections }: Journal, { detail, messages }: Stored): Message
   const last = detail.turns.findLast(({ number }) => known.has(number))
   const isOwed = ({ number, queuedAt }: Turn) => known.has(number) || !last?.finishedAt || queuedAt < last.finishedAt
   const owed = new Set(detail.turns.filter(isOwed).map(({ number }) => number))
-  return messages.filter(({ turn }) => owed.has(turn))
+  return messages.filter(({ turn: turnNumber }) => owed.has(turnNumber))
 }
 
 /**

@@ -13,10 +13,10 @@ import type { Story } from './story.ts'
 export type Promised = { task: string; story: Story }
 
 /** What a client read at once when it heard `turn.finished`. */
-export type Look = { task: string; turn: number; detail: TaskDetail; messages: Message[] }
+export type Look = { task: string; turnNumber: number; detail: TaskDetail; messages: Message[] }
 
 /** A claim that a worker was given. */
-export type Run = { pid: number; task: string; turn: number; attempt: number; epoch: number }
+export type Run = { pid: number; task: string; turnNumber: number; attempt: number; epoch: number }
 
 /** One answered append. */
 export type Appended = { task: string; epoch: number; first: number; events: string[]; answer: string }
@@ -60,7 +60,7 @@ function runsIn({ pid, point, values }: WorkerLine): Run[] {
   if (point !== 'claim answered') return []
   const [claim] = values as [{ answer: string; epoch: number; attempt: number; task: { id: string }; turn: { number: number } }]
   if (claim.answer !== 'claimed') return []
-  return [{ pid, task: claim.task.id, turn: claim.turn.number, attempt: claim.attempt, epoch: claim.epoch }]
+  return [{ pid, task: claim.task.id, turnNumber: claim.turn.number, attempt: claim.attempt, epoch: claim.epoch }]
 }
 
 function appendsIn({ point, values }: WorkerLine): Appended[] {

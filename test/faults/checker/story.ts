@@ -9,7 +9,7 @@ import type { Viewer } from '../../support/viewers/viewer.ts'
 export type Story = {
   /** The task's name in this bench: its id is not known before it is asked for. */
   label: string
-  turn: number
+  turnNumber: number
   words: number
   restMs: number
   /** The attempts before this one throw at their end. Default 1: none does. */
@@ -36,8 +36,8 @@ export function textsOf(story: Story, attempt: number): string[] {
   return Array.from({ length: Math.ceil(words.length / perMessage) }, (_, m) => words.slice(m * perMessage, (m + 1) * perMessage).join(''))
 }
 
-export function inputOf({ label, turn }: Pick<Story, 'label' | 'turn'>): string {
-  return `${label}, turn ${turn}?`
+export function inputOf({ label, turnNumber }: Pick<Story, 'label' | 'turnNumber'>): string {
+  return `${label}, turn ${turnNumber}?`
 }
 
 /** Whether a viewer holds the word at this place of a first turn, of any attempt or of this one. */
@@ -53,6 +53,6 @@ function stepsOf(story: Story, attempt: number): Step[] {
   ]).flat()
 }
 
-function wordOf({ label, turn }: Story, attempt: number, i: number): string {
-  return `${label}/${turn}/${Math.min(attempt, lastAttempt)}/${i}${i % 3 === 0 ? '\u{1f30a}' : ''} `
+function wordOf({ label, turnNumber }: Story, attempt: number, i: number): string {
+  return `${label}/${turnNumber}/${Math.min(attempt, lastAttempt)}/${i}${i % 3 === 0 ? '\u{1f30a}' : ''} `
 }

@@ -8,7 +8,7 @@ import { foldFrame } from '../../support/viewers/viewer.ts'
 import type { Frame } from '../../support/viewers/viewer-connection.ts'
 import { type Story, textsOf } from './story.ts'
 
-export function faultsOfTelling({ task, connections }: Journal, storyOf: (turn: number) => Story | undefined): string[] {
+export function faultsOfTelling({ task, connections }: Journal, storyOf: (turnNumber: number) => Story | undefined): string[] {
   let state = emptyState
   const faults: string[] = []
   for (const frame of connections.flatMap(({ frames }) => frames)) {
@@ -26,13 +26,13 @@ export function faultsOfTelling({ task, connections }: Journal, storyOf: (turn: 
   return faults.slice(0, 3)
 }
 
-function whatIsWrong(messages: Message[], { data }: Frame, storyOf: (turn: number) => Story | undefined): string | null {
+function whatIsWrong(messages: Message[], { data }: Frame, storyOf: (turnNumber: number) => Story | undefined): string | null {
   const touched = data.type === 'snapshot' ? messages : 'index' in data ? messages.filter(({ index }) => index === data.index) : []
-  for (const { author, turn, attempt, index, content } of touched) {
-    const story = storyOf(turn)
+  for (const { author, turn: turnNumber, attempt, index, content } of touched) {
+    const story = storyOf(turnNumber)
     if (author !== 'agent' || !story) continue
     const texts = textsOf(story, attempt)
-    const own = messages.filter(message => message.turn === turn && message.author === 'agent')
+    const own = messages.filter(message => message.turn === turnNumber && message.author === 'agent')
     const place = own.findIndex(message => message.index === index)
     const text = content.type === 'text' ? content.text : ''
     if (!texts[place]?.startsWith(text))

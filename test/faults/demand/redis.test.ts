@@ -10,7 +10,7 @@ import { type Bench, startBench } from '../bench.ts'
 import { violationsIn } from '../checker/checker.ts'
 import { hasHeard, type Story } from '../checker/story.ts'
 
-const talk = (label: string): Story => ({ label, turn: 1, words: 60, restMs: 60 })
+const talk = (label: string): Story => ({ label, turnNumber: 1, words: 60, restMs: 60 })
 
 let bench: Bench
 

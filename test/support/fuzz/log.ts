@@ -100,7 +100,7 @@ async function spoilOne(platform: Platform, api: ApiProcess, keys: Keys, { all, 
   const client = createClient({ url: api.url, key: keys.client })
   const task = await client.tasks.create({ agent: 'idle', input: 'hello' })
   const other = randomUUID()
-  const claim = await ask<ClaimAnswer>('claim', { worker: 'played', turn: task.turn.id, claimId: randomUUID() })
+  const claim = await ask<ClaimAnswer>('claim', { worker: 'played', turnId: task.turn.id, claimId: randomUUID() })
   if (claim.answer !== 'claimed') return [`The turn of round ${at} is ${claim.answer}`]
   const { token } = await task.createToken({ can: 'read', ttlSeconds: 3_600 })
   const queries = ['', '&from=start', '&follow=true', '&format=ai-sdk']

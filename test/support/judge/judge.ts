@@ -137,7 +137,9 @@ function follows(before: Cursor, cursor: Cursor, log: readonly Cursor[] | undefi
 
 function repeatedEnds(journal: Journal): string[] {
   const finished = framesOf(journal).flatMap(({ data }) => (data.type === 'turn.finished' ? [data.turn] : []))
-  return finished.filter((turn, place) => finished.indexOf(turn) !== place).map(turn => `turn ${turn} finished twice`)
+  return finished
+    .filter((turnNumber, place) => finished.indexOf(turnNumber) !== place)
+    .map(turnNumber => `turn ${turnNumber} finished twice`)
 }
 
 function faultsOfEnd(state: TaskState, rows: Message[]): string[] {

@@ -30,7 +30,14 @@ export type TaskWorld = {
   /** Does the next thing; false when the task has come to rest. */
   step(): boolean
   /** What Postgres has, now. */
-  rows(): { task: Task; turns: Turn[]; messages: Message[]; nextIndex: number; starts: { turn: number; index: number }[]; epoch: number }
+  rows(): {
+    task: Task
+    turns: Turn[]
+    messages: Message[]
+    nextIndex: number
+    starts: { turnNumber: number; index: number }[]
+    epoch: number
+  }
   /** Their version, and the cursor behind the task's last end, once that is announced. */
   version(): { epoch: number; endCursor: Cursor | null }
   log: { state(): LogState | null; read(from: Cursor, count: number, to?: Cursor): LogEntry[] }
@@ -83,9 +90,9 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
   }
 
   /** Where messages belong. */
-  function places(): { nextIndex: number; starts: { turn: number; index: number }[] } {
-    const first = messages.filter(({ turn }, i) => turn !== messages[i - 1]?.turn)
-    return { nextIndex: messages.length, starts: first.map(({ turn, index }) => ({ turn, index })) }
+  function places(): { nextIndex: number; starts: { turnNumber: number; index: number }[] } {
+    const first = messages.filter(({ turn: turnNumber }, i) => turnNumber !== messages[i - 1]?.turn)
+    return { nextIndex: messages.length, starts: first.map(({ turn: turnNumber, index }) => ({ turnNumber, index })) }
   }
 
   function* live(): Generator<void> {
@@ -297,7 +304,9 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
   /** With every turn whose end no log has told. */
   function open(entries: Keyed[]): void {
     const unannounced = turns.filter(({ number }) => !announced.has(number))
-    const isTold = unannounced.every(({ number, status }) => !hasEnded(status) || !messages.some(({ turn }) => turn === number))
+    const isTold = unannounced.every(
+      ({ number, status }) => !hasEnded(status) || !messages.some(({ turn: turnNumber }) => turnNumber === number),
+    )
     const first = unannounced[0]?.number ?? 1
     const anew = { epoch, seq: 0, first, isStale: false }
     const begin = formatCursor(epoch, 0)
@@ -349,9 +358,9 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
 
   /** Whether the log leaves the turn to Postgres, or has its end already. */
   function isDone({ first, entries }: Log, key: string): boolean {
-    const [kind, turn] = key.split(':')
+    const [kind, turnNumber] = key.split(':')
     if (kind === 'started') return false
-    return Number(turn) < first || (kind !== 'finished' && entries.some(entry => entry.key === `finished:${turn}`))
+    return Number(turnNumber) < first || (kind !== 'finished' && entries.some(entry => entry.key === `finished:${turnNumber}`))
   }
 
   function cut(count: number): void {
@@ -381,9 +390,12 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     return turns.filter(turn => turn.number < number && hasEnded(turn.status) && !announced.has(turn.number)).flatMap(tell)
   }
 
-  function finishedEvent({ number: turn, attempt, status, stopReason = 'other' }: Turn): Keyed {
-    if (!hasEnded(status)) throw new Error(`Turn ${turn} has not ended`)
-    return { key: `finished:${turn}`, event: { type: 'turn.finished', task: id, turn, attempt, at: tick(), status, stopReason } }
+  function finishedEvent({ number: turnNumber, attempt, status, stopReason = 'other' }: Turn): Keyed {
+    if (!hasEnded(status)) throw new Error(`Turn ${turnNumber} has not ended`)
+    return {
+      key: `finished:${turnNumber}`,
+      event: { type: 'turn.finished', task: id, turn: turnNumber, attempt, at: tick(), status, stopReason },
+    }
   }
 
   function queuedEvent(number: number): Keyed {

@@ -59,18 +59,18 @@ export function openLogs({ url = inject('redisUrl'), maxBytes = 1_000_000, reten
 
 export const newTask = () => randomUUID()
 
-export function queued(task: string, turn = 1): { key: string; event: EventOf<'turn.queued'> } {
-  return { key: `queued:${turn}`, event: { type: 'turn.queued', task, turn, attempt: 0, at: 1 } }
+export function queued(task: string, turnNumber = 1): { key: string; event: EventOf<'turn.queued'> } {
+  return { key: `queued:${turnNumber}`, event: { type: 'turn.queued', task, turn: turnNumber, attempt: 0, at: 1 } }
 }
 
-export function started(task: string, epoch: number, turn = 1): { key: string; event: EventOf<'turn.started'> } {
-  return { key: `started:${epoch}`, event: { type: 'turn.started', task, turn, attempt: 1, at: 1, firstIndex: 0 } }
+export function started(task: string, epoch: number, turnNumber = 1): { key: string; event: EventOf<'turn.started'> } {
+  return { key: `started:${epoch}`, event: { type: 'turn.started', task, turn: turnNumber, attempt: 1, at: 1, firstIndex: 0 } }
 }
 
-export function finished(task: string, turn = 1): { key: string; event: EventOf<'turn.finished'> } {
+export function finished(task: string, turnNumber = 1): { key: string; event: EventOf<'turn.finished'> } {
   return {
-    key: `finished:${turn}`,
-    event: { type: 'turn.finished', task, turn, attempt: 1, at: 1, status: 'completed', stopReason: 'stop' },
+    key: `finished:${turnNumber}`,
+    event: { type: 'turn.finished', task, turn: turnNumber, attempt: 1, at: 1, status: 'completed', stopReason: 'stop' },
   }
 }
 

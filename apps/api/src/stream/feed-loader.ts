@@ -25,7 +25,7 @@ export type FeedLoaderDeps = {
   task: TaskId
   log: LogReader
   /** What Postgres says, for a reader that has heard of turns up to this one. */
-  loadBase: (turn: number) => Promise<SnapshotBase>
+  loadBase: (turnNumber: number) => Promise<SnapshotBase>
   /** The version of the task's rows. */
   loadVersion: () => Promise<TaskVersion>
   onBadEntry: () => void

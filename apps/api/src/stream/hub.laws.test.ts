@@ -31,7 +31,7 @@ async function faultsOf(seed: number, disturbance: Disturbance): Promise<string[
   return viewers.flatMap(({ journal, isDone }) => {
     // Some had heard the end before the next input came.
     const last = foldJournal(journal).state.turns.at(-1)?.number ?? 0
-    const rows = messages.filter(({ turn }) => turn <= last)
+    const rows = messages.filter(({ turn: turnNumber }) => turnNumber <= last)
     return [...(isDone ? [] : ['a viewer never came to an end']), ...faultsIn(journal, { rows, isDisturbed: disturbance.isLossy })]
   })
 }

@@ -293,10 +293,10 @@ async function openHub(seed = 4) {
     ...{ log, metrics, onError: () => {}, onSnapshots: () => {}, onCut: () => {} },
     limits: { viewerBytes: 1024 * 1024, viewerStallMs: 30_000, snapshotBytes: 1024 * 1024 },
     stored: {
-      base: async (_, __, turn) => {
+      base: async (_, __, turnNumber) => {
         if (isRemoved) throw new RivuletError('task_not_found', 'No such task')
         const rows = world.rows()
-        return { ...rows, upTo: Math.max(turn, rows.turns.at(-1)?.number ?? 0) }
+        return { ...rows, upTo: Math.max(turnNumber, rows.turns.at(-1)?.number ?? 0) }
       },
       version: async () => world.version(),
     },

@@ -115,7 +115,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     const feed = createFeed({
       ...{ task, log, kept, onError },
       snapshotBytes: limits.snapshotBytes,
-      loadBase: turn => stored.base(tenant, task, turn),
+      loadBase: turnNumber => stored.base(tenant, task, turnNumber),
       loadVersion: () => stored.version(tenant, task),
       follow: () => subscriber.follow(task),
       isAwaited: position => some(channel.viewers, viewer => viewer.blockedAt() === position),

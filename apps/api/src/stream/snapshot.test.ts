@@ -126,7 +126,7 @@ describe('what is in it', () => {
     const { turns, messages } = makeSnapshot('join', state, base, MiB)
     expect(turns.map(({ number }) => number)).toEqual([1, 2])
     expect(turns[1]?.status).toBe('queued')
-    expect(messages.map(({ turn }) => turn)).toEqual([1])
+    expect(messages.map(({ turn: turnNumber }) => turnNumber)).toEqual([1])
   })
 })
 
@@ -163,7 +163,9 @@ function conversation(lengths: number[], runningFrom = Number.POSITIVE_INFINITY)
 }
 
 function baseOf({ task, turns, messages }: Pick<SnapshotBase, 'task' | 'turns' | 'messages'>): SnapshotBase {
-  const starts = messages.filter(({ turn }, i) => turn !== messages[i - 1]?.turn).map(({ turn, index }) => ({ turn, index }))
+  const starts = messages
+    .filter(({ turn: turnNumber }, i) => turnNumber !== messages[i - 1]?.turn)
+    .map(({ turn: turnNumber, index }) => ({ turnNumber, index }))
   return { task, epoch: 2, turns, messages, nextIndex: messages.length, starts, upTo: turns.at(-1)?.number ?? 0 }
 }
 

@@ -27,16 +27,16 @@ export type SnapshotBase = StoredTask & { upTo: number }
 /** What the hub asks Postgres for. */
 export type StoredTasks = {
   /** `turn` is the last that the reader's log speaks of: a turn is committed before it is spoken of, so it is in here if it exists at all. */
-  base(tenant: Tenant, task: TaskId, turn: number): Promise<SnapshotBase>
+  base(tenant: Tenant, task: TaskId, turnNumber: number): Promise<SnapshotBase>
   /** Whether the rows are still those that were read before. Throws when the task was removed. */
   version(tenant: Tenant, task: TaskId): Promise<TaskVersion>
 }
 
 export function createStoredTasks(databaseFor: DatabaseHandle['databaseFor'], maxBytes: number): StoredTasks {
   return {
-    async base(tenant, task, turn) {
+    async base(tenant, task, turnNumber) {
       const stored = await readStoredTask(databaseFor(tenant), tenant, task, maxBytes)
-      return { ...stored, upTo: Math.max(turn, stored.turns.at(-1)?.number ?? 0) }
+      return { ...stored, upTo: Math.max(turnNumber, stored.turns.at(-1)?.number ?? 0) }
     },
     version: (tenant, task) => readTaskVersion(databaseFor(tenant), tenant, task),
   }
@@ -58,7 +58,7 @@ export function makeSnapshot(reason: SnapshotReason, state: TaskState, base: Sna
   const turns = fitTurns(turnsOf(state, base), base, maxBytes)
   const unfinished = new Set(turns.filter(turn => !hasEnded(turn.status)).map(turn => turn.number))
   const known = [...older, ...messagesOf(state)]
-  const messages = newestFitting(known, maxBytes, ({ turn }) => unfinished.has(turn))
+  const messages = newestFitting(known, maxBytes, ({ turn: turnNumber }) => unfinished.has(turnNumber))
   const status = state.turns.length > 0 ? state.status : base.task.status
   const messagesFrom = messages[0]?.index ?? lastIndex(known, base, firstOfLog) + 1
   return { type: 'snapshot', reason, task: { ...base.task, status }, turns, messages, messagesFrom }
@@ -91,5 +91,5 @@ function turnsOf(state: TaskState, base: SnapshotBase): Turn[] {
 
 /** Of everything before what is still to come, whether or not a budget let us have it. */
 function lastIndex(known: readonly Message[], { starts, nextIndex }: SnapshotBase, firstOfLog: number): number {
-  return known.at(-1)?.index ?? (starts.find(({ turn }) => turn >= firstOfLog)?.index ?? nextIndex) - 1
+  return known.at(-1)?.index ?? (starts.find(({ turnNumber }) => turnNumber >= firstOfLog)?.index ?? nextIndex) - 1
 }

@@ -2,7 +2,7 @@
 import type { SnapshotBase } from './snapshot.ts'
 
 /** `load` loads for a reader that knows the turns up to that one. */
-export function createStoredTaskCache(load: (turn: number) => Promise<SnapshotBase>) {
+export function createStoredTaskCache(load: (turnNumber: number) => Promise<SnapshotBase>) {
   let base: SnapshotBase | null = null
   let puts = 0
   let asking: Promise<void> | null = null
@@ -19,9 +19,9 @@ export function createStoredTaskCache(load: (turn: number) => Promise<SnapshotBa
   }
 
   /** Thousands who wait for the same are one question. */
-  function ask(turn: number): Promise<void> {
+  function ask(turnNumber: number): Promise<void> {
     const asked = puts
-    asking ??= load(turn)
+    asking ??= load(turnNumber)
       .then(loaded => {
         if (asked === puts) base = loaded
       })

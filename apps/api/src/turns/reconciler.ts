@@ -202,7 +202,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
       const found = await queue.find(due)
       const lost = due.filter((_, position) => !found[position])
       await endDelays(due.filter((_, position) => found[position]))
-      const turns = lost.map(({ turn }) => turn)
+      const turns = lost.map(({ turnId }) => turnId)
       if (lost.length > 0) await redispatch(db, turns)
       for (const turn of lost) repaired('job', aboutTurn(turn))
       // Turns whose jobs are there would be found again: only a page of nothing but losses promises more.

@@ -28,7 +28,7 @@ test('what lies in the outbox is sent also while new work never ends', async () 
   relay.send(fresh.shift() as Intent)
   relay.kick()
   await relay.idle()
-  expect(sent.findIndex(batch => batch.includes(forgotten?.turn ?? ''))).toBe(1)
+  expect(sent.findIndex(batch => batch.includes(forgotten?.turnId ?? ''))).toBe(1)
   expect(await left()).toEqual([])
 })
 
@@ -47,7 +47,7 @@ test('what could not be sent stays, and is sent with the next that can be', asyn
   isAway = false
   relay.send(third as Intent)
   await relay.idle()
-  expect(new Set(sent.flat())).toEqual(new Set(all.map(({ turn }) => turn)))
+  expect(new Set(sent.flat())).toEqual(new Set(all.map(({ turnId }) => turnId)))
   expect(await left()).toEqual([])
 })
 
@@ -68,7 +68,7 @@ function open(enqueue: () => void): { relay: Relay; sent: string[][] } {
   const queue = {
     async enqueue(dispatches: readonly Dispatch[]) {
       enqueue()
-      sent.push(dispatches.map(({ turn }) => turn))
+      sent.push(dispatches.map(({ turnId }) => turnId))
     },
   } as TurnQueue
   return { relay: createRelay({ db: database.db, queue, logger: pino({ level: 'silent' }), metrics: createMetrics() }), sent }

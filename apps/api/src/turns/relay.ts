@@ -115,7 +115,7 @@ export function createRelay({ db, queue, logger, metrics, tracer = plainTracer }
       const attributes = { 'rivulet.task': task, 'rivulet.turn': number, 'rivulet.agent': agent, 'rivulet.dispatch': dispatch }
       return tracer.start(`enqueue ${agent}`, { kind: 'producer', parent: traceparent, attributes })
     })
-    const dispatches = intents.map(({ turn, agent, dispatch, priority, delayMs }) => ({ turn, agent, dispatch, priority, delayMs }))
+    const dispatches = intents.map(({ turnId, agent, dispatch, priority, delayMs }) => ({ turnId, agent, dispatch, priority, delayMs }))
     if (failpoint) await failpoint('enqueuing')
     try {
       await queue.enqueue(dispatches)

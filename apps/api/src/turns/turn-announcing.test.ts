@@ -30,7 +30,7 @@ test('an end that is owed comes after the turns behind it, also one that is clai
   const first = (await announceStart(await claim(turn.id))) ?? expect.fail('It was not started')
   expect(first.turn.epoch).toBe(4)
   const next = await db.transaction(tx => createTurn(tx, tenant, task.id, createTurnBody.parse({ input: 'next' }), 10))
-  const holding = { turn: turn.id, tenant, epoch: first.turn.epoch, canceling: false }
+  const holding = { turnId: turn.id, tenant, epoch: first.turn.epoch, canceling: false }
   await finishTurn(db, holding, { outcome: { status: 'completed', stopReason: 'stop' }, messages: [] })
   const second = await claim(next.turn.id)
   const [owed] = await db.select().from(turns).where(eq(turns.id, turn.id))
@@ -44,7 +44,7 @@ test('an end that is owed comes after the turns behind it, also one that is clai
   ])
 
   async function claim(id: string) {
-    const answer = await claimTurn(db, { turn: id, claim: id, worker: 'w', leaseMs: 60_000 })
+    const answer = await claimTurn(db, { turnId: id, claim: id, worker: 'w', leaseMs: 60_000 })
     return answer.answer === 'claimed' ? answer.claimed : expect.fail(`It was not claimed: ${answer.answer}`)
   }
 })

@@ -46,7 +46,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
   }
 
   async function openForClaim({ turn: { id, epoch, claim } }: Claimed): Promise<Claimed | null> {
-    const raised = claim === null ? null : await reopenTurn(db, { turn: id, epoch, claimId: claim })
+    const raised = claim === null ? null : await reopenTurn(db, { turnId: id, epoch, claimId: claim })
     if (!raised) return null
     const opened = await open(raised.turn.task, raised.turn.epoch, raised)
     return opened === 'changed' ? openForClaim(raised) : opened && raised
@@ -90,7 +90,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
       const entries = [...[...ended, ...others].map(queuedEvent), ...closings, ...ended.map(finishedEvent)]
       const cursor = await write(first.task, entries, false)
       if (failpoint) await failpoint('announced')
-      if (cursor) await Promise.all(ended.map(({ id }) => noteAnnounced({ turn: id, cursor })))
+      if (cursor) await Promise.all(ended.map(({ id }) => noteAnnounced({ turnId: id, cursor })))
       return cursor !== null
     })
   }

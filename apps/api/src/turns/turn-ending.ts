@@ -77,7 +77,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     if (failpoint) await failpoint('folded')
     const result = await finishTurn(
       db,
-      { turn: turn.id, tenant: turn.tenant, epoch, canceling: false, claim },
+      { turnId: turn.id, tenant: turn.tenant, epoch, canceling: false, claim },
       { outcome: end, messages, ...retryRule(outcome) },
     )
     const about = aboutTurn(turn)
@@ -175,7 +175,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     if (turn.worker) announcer.tellWorker(turn.worker, turn.id).catch(() => {})
     const { state } = await foldFrom(reader, turn.task, turn.epoch)
     const closed = close(state, turn, outcome)
-    const holding = { turn: turn.id, tenant: turn.tenant, epoch: turn.epoch, canceling: true }
+    const holding = { turnId: turn.id, tenant: turn.tenant, epoch: turn.epoch, canceling: true }
     const result = await finishTurn(db, holding, { outcome, messages: agentMessages(closed.state) })
     const isOurs = result.answer === 'committed'
     if (isOurs) ended(result.turn, by)

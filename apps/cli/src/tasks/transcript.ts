@@ -74,8 +74,8 @@ export function createTranscript({ said, noted, hidesInput = false, clock }: Tra
   function goBack({ messages, attempt }: Story): void {
     const first = messages[0]?.index ?? 0
     if (place.message && isGone(messages, place)) {
-      const { turn } = place.message
-      const again = messages.find(message => message.turn === turn && message.author !== 'user')
+      const { turn: turnNumber } = place.message
+      const again = messages.find(message => message.turn === turnNumber && message.author !== 'user')
       const end = (messages.at(-1)?.index ?? -1) + 1
       note('yellow', `↻ attempt ${attempt}`)
       place = placeAt(Math.min(place.index, again?.index ?? end))

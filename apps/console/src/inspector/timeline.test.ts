@@ -28,8 +28,8 @@ test('the pace is deltas over time, and how long each attempt took to its first'
   expect(bucketMs).toBe(100)
   expect(deltas).toEqual([3, 0])
   expect(firstDeltas).toEqual([
-    { turn: 1, attempt: 1, ms: 20 },
-    { turn: 1, attempt: 2, ms: 20 },
+    { turnNumber: 1, attempt: 1, ms: 20 },
+    { turnNumber: 1, attempt: 2, ms: 20 },
   ])
 })
 

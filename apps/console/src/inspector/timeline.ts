@@ -20,7 +20,7 @@ export type Pace = {
   /** Deltas in each bucket, from the first event on. */
   deltas: number[]
   /** For each attempt: from its start to its first delta. */
-  firstDeltas: { turn: number; attempt: number; ms: number }[]
+  firstDeltas: { turnNumber: number; attempt: number; ms: number }[]
 }
 
 const mostBars = 300
@@ -32,17 +32,17 @@ export function timelineOf(entries: readonly Entry[]): Timeline {
   let to = 0
   for (const { event } of entries) {
     if (!isLogged(event)) continue
-    const { at, turn, attempt, cursor } = event
+    const { at, turn: turnNumber, attempt, cursor } = event
     from = Math.min(from, at)
     to = Math.max(to, at)
     switch (event.type) {
       case 'turn.queued':
-        begin(`turn ${turn}`, { kind: 'turn', label: `turn ${turn}`, from: at, cursor })
+        begin(`turn ${turnNumber}`, { kind: 'turn', label: `turn ${turnNumber}`, from: at, cursor })
         break
       case 'turn.started':
-        if (!open.has(`turn ${turn}`)) begin(`turn ${turn}`, { kind: 'turn', label: `turn ${turn}`, from: at, cursor })
+        if (!open.has(`turn ${turnNumber}`)) begin(`turn ${turnNumber}`, { kind: 'turn', label: `turn ${turnNumber}`, from: at, cursor })
         endAll(/^(message|attempt) /, at, 'bad')
-        begin(`attempt ${turn}`, { kind: 'attempt', label: `attempt ${attempt}`, from: at, cursor })
+        begin(`attempt ${turnNumber}`, { kind: 'attempt', label: `attempt ${attempt}`, from: at, cursor })
         break
       case 'message.started':
       case 'message.replaced': {
@@ -57,7 +57,7 @@ export function timelineOf(entries: readonly Entry[]): Timeline {
       case 'turn.finished': {
         const outcome = ({ completed: 'good', failed: 'bad', canceled: 'stopped' } as const)[event.status]
         endAll(/^(message|attempt) /, at, outcome)
-        end(`turn ${turn}`, at, outcome)
+        end(`turn ${turnNumber}`, at, outcome)
         break
       }
     }
@@ -86,17 +86,17 @@ export function timelineOf(entries: readonly Entry[]): Timeline {
 export function paceOf(entries: readonly Entry[], buckets = 60): Pace {
   const times: number[] = []
   const firstDeltas: Pace['firstDeltas'] = []
-  let started: { turn: number; attempt: number; at: number } | null = null
+  let started: { turnNumber: number; attempt: number; at: number } | null = null
   let first = Number.POSITIVE_INFINITY
   let last = 0
   for (const { event } of entries) {
     if (!isLogged(event)) continue
     first = Math.min(first, event.at)
     last = Math.max(last, event.at)
-    if (event.type === 'turn.started') started = { turn: event.turn, attempt: event.attempt, at: event.at }
+    if (event.type === 'turn.started') started = { turnNumber: event.turn, attempt: event.attempt, at: event.at }
     if (event.type !== 'message.delta') continue
     times.push(event.at)
-    if (started) firstDeltas.push({ turn: started.turn, attempt: started.attempt, ms: Math.max(0, event.at - started.at) })
+    if (started) firstDeltas.push({ turnNumber: started.turnNumber, attempt: started.attempt, ms: Math.max(0, event.at - started.at) })
     started = null
   }
   const bucketMs = Math.max(100, Math.ceil((last - first + 1) / buckets / 100) * 100)

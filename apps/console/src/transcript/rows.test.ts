@@ -41,7 +41,7 @@ describe('rows', () => {
 
   test('what earlier attempts said stands between the question and the answer', () => {
     const messages = [message(0, text('hi'), { author: 'user' }), message(1, text('hello'), { attempt: 2 })]
-    const superseded = [{ turn: 1, attempt: 1, messages: [message(1, text('hel'))] }]
+    const superseded = [{ turnNumber: 1, attempt: 1, messages: [message(1, text('hel'))] }]
     const answered = shape(rowsOf(messages, [turn(1, { attempt: 2 })], true, superseded))
     expect(answered).toEqual(['turn turn 1', 'message 0', 'superseded superseded 1 1', 'message 1'])
     const waiting = shape(rowsOf(messages.slice(0, 1), [turn(1, { attempt: 2 })], true, superseded))
@@ -58,12 +58,14 @@ describe('what another attempt makes void', () => {
 
   test('is what the attempt before it said, without the question', () => {
     const gone = supersededBy(before, [turn(1, { attempt: 2 })], before.slice(0, 1))
-    expect(gone).toEqual([{ turn: 1, attempt: 1, messages: before.slice(1) }])
+    expect(gone).toEqual([{ turnNumber: 1, attempt: 1, messages: before.slice(1) }])
   })
 
   test('is nothing while the same attempt goes on, and nothing of earlier turns', () => {
     expect(supersededBy(before, [turn(1)], [...before])).toEqual([])
     const later = [...before, message(3, text('x'), { turn: 2 })]
-    expect(supersededBy(later, [turn(1), turn(2, { attempt: 2 })], before)).toEqual([{ turn: 2, attempt: 1, messages: later.slice(3) }])
+    expect(supersededBy(later, [turn(1), turn(2, { attempt: 2 })], before)).toEqual([
+      { turnNumber: 2, attempt: 1, messages: later.slice(3) },
+    ])
   })
 })

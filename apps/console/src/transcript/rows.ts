@@ -68,7 +68,7 @@ export function rowsOf(
     if (number <= toldAttempts) return
     toldAttempts = number
     for (const group of superseded) {
-      if (group.turn === number) rows.push({ kind: 'superseded', key: `superseded ${number} ${group.attempt}`, group })
+      if (group.turnNumber === number) rows.push({ kind: 'superseded', key: `superseded ${number} ${group.attempt}`, group })
     }
   }
 
@@ -86,6 +86,6 @@ export function rowsOf(
 }
 
 /** A model may use an id again in its next turn. */
-function callOf({ turn }: Message, callId: string): string {
-  return `${turn} ${callId}`
+function callOf({ turn: turnNumber }: Message, callId: string): string {
+  return `${turnNumber} ${callId}`
 }

@@ -32,7 +32,7 @@ export function TurnOutcome({ turn, task }: { turn: FoldedTurn; task: string }) 
           <>
             {' '}
             ({error.code}): {error.message}
-            <FailureDetail task={task} turn={turn.number} />
+            <FailureDetail task={task} turnNumber={turn.number} />
           </>
         )}
         {facts && <span className="block text-xs">{facts}</span>}

@@ -72,11 +72,11 @@ export async function* streamFormat(deps: StreamDeps, request: FormatRequest): A
   }
 }
 
-function pathOf({ id, format, turn, follow }: FormatRequest, after: string | undefined): string {
+function pathOf({ id, format, turn: turnNumber, follow }: FormatRequest, after: string | undefined): string {
   const query = new URLSearchParams({
     format,
     ...(after !== undefined && { after }),
-    ...(turn !== undefined && { turn: String(turn) }),
+    ...(turnNumber !== undefined && { turn: String(turnNumber) }),
     ...(follow && { follow: 'true' }),
   })
   return `/v1/tasks/${encodeURIComponent(id)}/events?${query}`

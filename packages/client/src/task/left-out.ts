@@ -16,13 +16,13 @@ export async function readAll(messages: ReadMessages, query: MessageQuery): Prom
 }
 
 /** The state with every message from the beginning of a turn on, however much of that a snapshot has left out. */
-export async function withTurn(state: TaskState, turn: number, messages: ReadMessages): Promise<TaskState> {
+export async function withTurn(state: TaskState, turnNumber: number, messages: ReadMessages): Promise<TaskState> {
   const known = messagesOf(state)
-  const isWhole = state.messagesFrom === 0 || (known[0] !== undefined && known[0].turn < turn)
+  const isWhole = state.messagesFrom === 0 || (known[0] !== undefined && known[0].turn < turnNumber)
   if (isWhole) return state
   const found: Message[] = []
   for (const { number } of state.turns) {
-    const isLeftOut = number >= turn && number <= (known[0]?.turn ?? number)
+    const isLeftOut = number >= turnNumber && number <= (known[0]?.turn ?? number)
     if (isLeftOut) found.push(...(await readAll(messages, { turn: number })).filter(({ index }) => index < state.messagesFrom))
   }
   const messagesFrom = found[0]?.index ?? state.messagesFrom

@@ -92,13 +92,13 @@ export type CreatedTask = TaskHandle & {
   readonly turn: Turn
 }
 
-/** @param turn the latest turn that is known to be there; 0 when none is. */
-export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, turn = 0): TaskHandle {
+/** @param turnNumber the latest turn that is known to be there; 0 when none is. */
+export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, turnNumber = 0): TaskHandle {
   const { http } = deps
   const path = `/v1/tasks/${encodeURIComponent(id)}`
   const views = new Map<boolean, ReturnType<typeof createTaskView>>()
   const results = createResultWait({ view: () => view(), messages })
-  let expectedTurn = turn
+  let expectedTurn = turnNumber
   let repairs = 0
 
   return {

@@ -23,29 +23,35 @@ const appended = (index: number, piece: string, offset: number): Event => ({
 })
 const replaced = (index: number, piece: string): Event => ({ type: 'message.replaced', ...stamp, index, content: text(piece) })
 const finished = (index: number): Event => ({ type: 'message.finished', ...stamp, index, status: 'complete' })
-const queued = (turn: number): Event => ({ type: 'turn.queued', ...stamp, turn, attempt: 0, input: text(`input ${turn}`) })
-const ended = (turn: number, status: 'completed' | 'failed' | 'canceled' = 'completed'): Event => ({
+const queued = (turnNumber: number): Event => ({
+  type: 'turn.queued',
+  ...stamp,
+  turn: turnNumber,
+  attempt: 0,
+  input: text(`input ${turnNumber}`),
+})
+const ended = (turnNumber: number, status: 'completed' | 'failed' | 'canceled' = 'completed'): Event => ({
   type: 'turn.finished',
   ...stamp,
-  turn,
+  turn: turnNumber,
   status,
   stopReason: 'stop',
 })
 
-function turnStarted(turn: number, firstIndex: number, attempt = 1, withInput = false): Event {
+function turnStarted(turnNumber: number, firstIndex: number, attempt = 1, withInput = false): Event {
   const input: Message = {
-    ...stamped(turn, attempt),
+    ...stamped(turnNumber, attempt),
     index: firstIndex - 1,
     author: 'user',
-    content: text(`input ${turn}`),
+    content: text(`input ${turnNumber}`),
     metadata: {},
     status: 'complete',
   }
-  return { type: 'turn.started', ...stamp, turn, attempt, firstIndex, ...(withInput && { input }) }
+  return { type: 'turn.started', ...stamp, turn: turnNumber, attempt, firstIndex, ...(withInput && { input }) }
 }
 
-function stamped(turn: number, attempt: number) {
-  return { task, turn, attempt, createdAt: '2024-01-01T00:00:00.000Z' }
+function stamped(turnNumber: number, attempt: number) {
+  return { task, turn: turnNumber, attempt, createdAt: '2024-01-01T00:00:00.000Z' }
 }
 
 function textsOf(...events: Event[]): string[] {

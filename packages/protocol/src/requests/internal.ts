@@ -10,7 +10,7 @@ const id = z.string().min(1).max(100)
  * A turn as its worker holds it. The claim id is the worker's own secret: it proves the hold, and tells a question that is asked again, because
  * its answer was lost, from one of a worker that has lost the turn.
  */
-const holding = z.strictObject({ turn: turnIdSchema, epoch: z.int().min(1), claimId: id })
+const holding = z.strictObject({ turnId: turnIdSchema, epoch: z.int().min(1), claimId: id })
 
 /** The outcome of a durable step. Only the worker reads it: the server stores it as text, whatever its depth, up to the size limit. */
 export const stepMemorySchema = z.object({
@@ -31,7 +31,7 @@ export const helloBody = z.strictObject({
     .refine(agents => new Set(agents.map(({ name }) => name)).size === agents.length, 'Agent names must be unique'),
 })
 
-export const claimBody = z.strictObject({ worker: id, turn: turnIdSchema, claimId: id })
+export const claimBody = z.strictObject({ worker: id, turnId: turnIdSchema, claimId: id })
 
 export const claimAnswer = z.discriminatedUnion('answer', [
   z.object({
@@ -77,7 +77,7 @@ export const reopenAnswer = z.discriminatedUnion('answer', [
 ])
 
 /** By the claim, not the epoch: the same attempt may just be moving to another one. */
-export const stepBody = z.strictObject({ turn: turnIdSchema, claimId: id, ...rememberedStep.shape })
+export const stepBody = z.strictObject({ turnId: turnIdSchema, claimId: id, ...rememberedStep.shape })
 export const stepAnswer = z.object({ answer: z.enum(['remembered', 'superseded', 'too_large']) })
 
 /** `blocked`: the turn blocked the event loop of its worker, which exits because of it. Such a release counts as a death; any other does not. */
@@ -106,7 +106,7 @@ export const finishBody = z.strictObject({
 export const finishAnswer = z.object({ answer: z.enum(['committed', 'retrying', 'already', 'superseded', 'gap']) })
 
 /** The messages of the turn's task. By the claim, like a step. */
-export const historyBody = z.strictObject({ turn: turnIdSchema, claimId: id, after: z.int32().min(0).optional() })
+export const historyBody = z.strictObject({ turnId: turnIdSchema, claimId: id, after: z.int32().min(0).optional() })
 export const historyAnswer = z.object({ data: z.array(messageSchema), nextCursor: z.int().nullable() })
 
 export type Hello = z.output<typeof helloBody>

@@ -79,7 +79,7 @@ export function startBeats({ post, options, held, tell }) {
   async function renewPiece(piece, reported) {
     const answer = await post('heartbeat', { worker, turns: piece.map(({ holding }) => holding), fenced: reported })
     const ids = new Set(/** @type {string[]} */ (answer.lost))
-    const lost = piece.filter(({ holding }) => ids.has(holding.turn)).map(({ key, holding }) => ({ key, epoch: holding.epoch }))
+    const lost = piece.filter(({ holding }) => ids.has(holding.turnId)).map(({ key, holding }) => ({ key, epoch: holding.epoch }))
     if (lost.length > 0) tell({ lost })
   }
 }

@@ -58,7 +58,7 @@ export function startWatchdog({ post, watchdogMs, pulse, isHeldByDebugger, held,
       .join('\n')
       .replaceAll(/[^\n\x20-\x7e]/g, '?')
       .slice(0, maxStackChars)
-    const turns = blamed.map(({ turn }) => turn)
+    const turns = blamed.map(({ turnId }) => turnId)
     log({ blockedMs: ms, turns, givenBack: others.length, stack: text }, 'the event loop was blocked; this process ends')
     const report = [...blamed.map(holding => ({ ...holding, blocked: { ms, stack: text } })), ...others]
     await Promise.race([Promise.all(report.map(body => insist(body))), new Promise(resolve => setTimeout(resolve, reportMs))])
@@ -91,7 +91,7 @@ export function tickOf(watchdogMs) {
 function judge(held, stack) {
   const named = new Set(stack.flatMap(line => /\bturn ([\da-f-]{36})\b/.exec(line)?.[1] ?? []))
   const here = held.filter(({ place }) => place === 'here')
-  const found = here.filter(({ holding }) => named.has(holding.turn))
+  const found = here.filter(({ holding }) => named.has(holding.turnId))
   const blamed = found.length > 0 ? found : here
   const others = held.filter(one => one.place !== 'apart' && !blamed.includes(one))
   return { blamed: blamed.map(({ holding }) => holding), others: others.map(({ holding }) => holding) }

@@ -52,8 +52,8 @@ function bytesOf(unsent: readonly Unsent[]): number {
 function mergeEvents(first: Event, second: Event): EventOf<'message.delta'> | null {
   if (first.type !== 'message.delta' || second.type !== 'message.delta' || first.index !== second.index) return null
   const delta = mergeDeltas(first.delta, second.delta)
-  const { type, task, turn, attempt, at, index, offset } = first
-  return delta && { type, task, turn, attempt, at, index, delta, offset }
+  const { type, task, turn: turnNumber, attempt, at, index, offset } = first
+  return delta && { type, task, turn: turnNumber, attempt, at, index, delta, offset }
 }
 
 /** Near enough for a buffer: the text of a delta in UTF-16 units, or a whole event as JSON. */

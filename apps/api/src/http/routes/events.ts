@@ -41,7 +41,7 @@ const query = z
     path: ['follow'],
     message: 'A stream of this format ends with its turn',
   })
-  .refine(({ format, turn }) => isOfOneTurn(format) || turn === undefined, {
+  .refine(({ format, turn: turnNumber }) => isOfOneTurn(format) || turnNumber === undefined, {
     path: ['turn'],
     message: 'A stream of this format covers the whole task; use turn with format=ai-sdk',
   })
@@ -53,7 +53,7 @@ function isOfOneTurn(format: StreamFormat | undefined): boolean {
 export type EventStream = ReturnType<typeof createEventStream>
 
 /** Without a format, the stream has our own events. `turn` is for formats of one turn; default: the first that has not ended. */
-type FormatRequest = { format?: StreamFormat | undefined; turn?: number | undefined }
+type FormatRequest = { format?: StreamFormat | undefined; turnNumber?: number | undefined }
 
 /** Responds to a request with a task's event stream. */
 export function createEventStream({ databaseFor, hub, reader, streams, metrics, isDraining }: Services) {
@@ -115,8 +115,8 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
       return reply.status(204).send()
     }
     const dialect = request.format && dialects[request.format]
-    const turn = isOfOneTurn(request.format) ? request.turn : undefined
-    const translation = dialect && { dialect, stream: await openStream(reader, dialect, { task, turn, begin: place.begin }) }
+    const turnNumber = isOfOneTurn(request.format) ? request.turnNumber : undefined
+    const translation = dialect && { dialect, stream: await openStream(reader, dialect, { task, turnNumber, begin: place.begin }) }
 
     reply.hijack()
     let watching: Watching | null = null
@@ -173,11 +173,11 @@ export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
     }
     const { token, after, from, follow, format } = request.query
     const { cursor, isInside } = placeOf(request.headers['last-event-id'] ?? after, format !== undefined)
-    const turn = request.query.turn === undefined ? undefined : Number(request.query.turn)
-    if (turn !== undefined) await events.checkTurn(request, request.params.id, turn)
+    const turnNumber = request.query.turn === undefined ? undefined : Number(request.query.turn)
+    if (turnNumber !== undefined) await events.checkTurn(request, request.params.id, turnNumber)
     try {
       const start = cursor ?? (from === 'start' ? origin : null)
-      return await events.stream(request.params.id, reply, { cursor: start, isInside, isFollowing: follow === 'true', format, turn })
+      return await events.stream(request.params.id, reply, { cursor: start, isInside, isFollowing: follow === 'true', format, turnNumber })
     } catch (error) {
       if (token === undefined || !(error instanceof RivuletError) || !isCrowded.has(error.code)) throw error
       reply.errorCode = error.code

@@ -62,11 +62,11 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
 
   app.post('/claim', { config, schema: { tags, body: claimBody, response: { 200: claimAnswer } } }, async request => {
     const { body, log } = request
-    const { turn, claimId, worker } = body
-    if (!(await reaches(request, turn))) return { answer: 'settled' as const }
+    const { turnId, claimId, worker } = body
+    if (!(await reaches(request, turnId))) return { answer: 'settled' as const }
     // Nothing is claimed that cannot be begun: its lease would run out, and count as a death.
     await announcer.ping()
-    const result = await claimTurn(db, { turn, claim: claimId, worker, leaseMs })
+    const result = await claimTurn(db, { turnId, claim: claimId, worker, leaseMs })
     if (result.answer !== 'claimed') return result
     if (failpoint) await failpoint('claimed')
     const { claimed, steps, clock, isAgain } = result
@@ -83,9 +83,9 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   app.post('/heartbeat', { config, schema: { tags, body: heartbeatBody, response: { 200: heartbeatAnswer } } }, async request => {
     const { worker, turns, fenced } = request.body
     metrics.fenced.inc({ write: 'append' }, fenced)
-    const ids = turns.map(({ turn }) => turn)
+    const ids = turns.map(({ turnId }) => turnId)
     const within = await turnsWithin(leases, reachOf(request.principal), ids)
-    const held = turns.filter(({ turn }) => within.has(turn))
+    const held = turns.filter(({ turnId }) => within.has(turnId))
     const { lost, takenBack } = await askTwice(() => extendLeases(leases, worker, held, leaseMs))
     metrics.takenBack.inc(takenBack.length)
     for (const turn of takenBack) request.log.warn({ ...aboutTurn(turn), worker }, 'a late worker resumed its turn')
@@ -94,14 +94,14 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
 
   app.post('/reopen', { config, schema: { tags, body: reopenBody, response: { 200: reopenAnswer } } }, async request => {
     const { body, log } = request
-    if (!(await reaches(request, body.turn))) return { answer: 'superseded' as const }
+    if (!(await reaches(request, body.turnId))) return { answer: 'superseded' as const }
     await announcer.ping()
     const held = await reopenTurn(db, body)
     if (failpoint) await failpoint('reopened')
     const reopened = held && (await announcing.announceStart(held))
     if (!reopened) {
       metrics.fenced.inc({ write: 'reopen' })
-      const turn = await findTurn(db, body.turn)
+      const turn = await findTurn(db, body.turnId)
       log.warn({ ...(turn && aboutTurn(turn)), epoch: body.epoch }, 'a worker tried to reopen the log of a turn that it no longer holds')
       return { answer: 'superseded' as const }
     }
@@ -114,11 +114,11 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   const bodyLimit = 2 * stepsBytes + limits.bodyBytes
   app.post('/step', { bodyLimit, config, schema: { tags, body: stepBody, response: { 200: stepAnswer } } }, async request => {
     const { body, log } = request
-    if (!(await reaches(request, body.turn))) return { answer: 'superseded' as const }
+    if (!(await reaches(request, body.turnId))) return { answer: 'superseded' as const }
     const answer = await rememberStep(db, body, stepsBytes)
     if (answer === 'superseded') {
       metrics.fenced.inc({ write: 'step' })
-      const turn = await findTurn(db, body.turn)
+      const turn = await findTurn(db, body.turnId)
       log.warn({ ...(turn && aboutTurn(turn)), step: body.name }, 'a worker tried to store a step of a turn that it no longer holds')
     }
     return { answer }
@@ -126,17 +126,17 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
 
   app.post('/release', { config, schema: { tags, body: releaseBody, response: { 200: releaseAnswer } } }, async request => {
     const { body, log } = request
-    if (!(await reaches(request, body.turn))) return { answer: 'superseded' as const }
+    if (!(await reaches(request, body.turnId))) return { answer: 'superseded' as const }
     const released = await (body.blocked ? endBlocked(body, body.blocked) : releaseTurn(db, body))
     relay.kick()
-    const turn = await findTurn(db, body.turn)
+    const turn = await findTurn(db, body.turnId)
     log.info({ ...(turn && aboutTurn(turn)), epoch: body.epoch, released }, 'a worker released a turn')
     return { answer: released ? ('released' as const) : ('superseded' as const) }
   })
 
   app.post('/finish', { config, schema: { tags, body: finishBody, response: { 200: finishAnswer } } }, async request => {
     const { epoch, claimId: claim, outcome, n, digest } = request.body
-    const turn = (await reaches(request, request.body.turn)) && (await findEnding(request.body.turn))
+    const turn = (await reaches(request, request.body.turnId)) && (await findEnding(request.body.turnId))
     if (!turn) return { answer: 'superseded' as const }
     const { answer, leavesWork } = await ending.finish({ turn, epoch, claim, outcome, appended: n, digest })
     if (failpoint) await failpoint('answering')
@@ -145,8 +145,8 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   })
 
   app.post('/messages', { config, schema: { tags, body: historyBody, response: { 200: historyAnswer } } }, async request => {
-    const { turn, claimId, after } = request.body
-    const held = (await reaches(request, turn)) && (await findHeldTask(db, turn, claimId))
+    const { turnId, claimId, after } = request.body
+    const held = (await reaches(request, turnId)) && (await findHeldTask(db, turnId, claimId))
     if (!held) throw taskNotFound()
     return listMessages(db, held.tenant, held.task, { after, limit: maxPageSize }, limits.pageBytes)
   })
@@ -160,7 +160,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
 
   /** A worker is about to end because of this turn. */
   async function endBlocked(holding: Holding, { ms, stack }: NonNullable<ReleaseBody['blocked']>): Promise<boolean> {
-    const turn = await findTurn(db, holding.turn)
+    const turn = await findTurn(db, holding.turnId)
     if (!turn || !(await deaths.count(turn, 'dead', isHeldUnder(holding)))) return false
     metrics.blocked.inc()
     scope.log.error({ ...aboutTurn(turn), worker: turn.worker, blockedMs: ms, stack }, 'a turn blocked the event loop of its worker')

@@ -75,7 +75,9 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       markReplay(reply, answer.replayed)
       const { task, turn } = accepted.parse(answer.body)
       // The viewer first: it is there when the agent begins to speak.
-      return events.stream(task.id, reply, { cursor: null, isFollowing: false, format, turn: turn.number }, admission).finally(dispatch)
+      return events
+        .stream(task.id, reply, { cursor: null, isFollowing: false, format, turnNumber: turn.number }, admission)
+        .finally(dispatch)
     },
   )
 

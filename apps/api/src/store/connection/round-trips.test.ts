@@ -91,9 +91,9 @@ test('everything that waits for the queue is handed over in four', async () => {
 test('a turn is claimed in one, ended in one, and noted as announced with others', async () => {
   const { accept } = createTaskAcceptance(database.databaseFor)
   const accepted = await accept(tenant, request, null)
-  const turn = accepted?.accepted.turn.id ?? ''
+  const turnId = accepted?.accepted.turn.id ?? ''
   const count = countRoundTrips()
-  const claim = await claimTurn(database.db, { turn, claim: 'c', worker: 'w', leaseMs: 1_000 })
+  const claim = await claimTurn(database.db, { turnId, claim: 'c', worker: 'w', leaseMs: 1_000 })
   expect(count()).toBe(1)
   if (claim.answer !== 'claimed') throw new Error('It was not claimed')
   const { epoch, task, firstIndex } = claim.claimed.turn
@@ -103,10 +103,10 @@ test('a turn is claimed in one, ended in one, and noted as announced with others
     createdAt: new Date().toISOString(),
   }
   const outcome = { status: 'completed', stopReason: 'stop' } as const
-  const ended = await finishTurn(database.db, { turn, tenant, epoch, canceling: false }, { outcome, messages: [said] })
+  const ended = await finishTurn(database.db, { turnId, tenant, epoch, canceling: false }, { outcome, messages: [said] })
   expect(count()).toBe(2)
   if (ended.answer !== 'committed') throw new Error('It was not ended')
-  await markAnnounced(database.db, [{ turn, cursor: '2-3' }])
+  await markAnnounced(database.db, [{ turnId, cursor: '2-3' }])
   expect(count()).toBe(3)
   expect(ended.turn).toMatchObject({ agent: 'echo', status: 'completed', finishedAt: expect.any(Date), epoch: 2 })
   expect((await database.db.select().from(messages)).map(({ content }) => content)).toEqual([request.input, said.content])
@@ -115,12 +115,12 @@ test('a turn is claimed in one, ended in one, and noted as announced with others
 test('a turn that was given back is claimed in one, too: under its indexes, with its input and what its steps came to', async () => {
   const { accept } = createTaskAcceptance(database.databaseFor)
   const accepted = await accept(tenant, request, null)
-  const turn = accepted?.accepted.turn.id ?? ''
-  const claim = (name: string) => claimTurn(database.db, { turn, claim: name, worker: name, leaseMs: 1_000 })
+  const turnId = accepted?.accepted.turn.id ?? ''
+  const claim = (name: string) => claimTurn(database.db, { turnId, claim: name, worker: name, leaseMs: 1_000 })
   const first = await claim('a')
   if (first.answer !== 'claimed') throw new Error('It was not claimed')
-  await rememberStep(database.db, { turn, claimId: 'a', name: 'one', memory: '{"a":"\\u0000"}' }, 1_000)
-  expect(await releaseTurn(database.db, { turn, epoch: 2, claimId: 'a' })).toBe(true)
+  await rememberStep(database.db, { turnId, claimId: 'a', name: 'one', memory: '{"a":"\\u0000"}' }, 1_000)
+  expect(await releaseTurn(database.db, { turnId, epoch: 2, claimId: 'a' })).toBe(true)
   const count = countRoundTrips()
   const second = await claim('b')
   expect(count()).toBe(1)
@@ -151,7 +151,7 @@ test('a turn that is too late, or not the next of its task, is not claimed', asy
   const { task, turn } = accepted?.accepted ?? {}
   if (!task || !turn) throw new Error('It was not accepted')
   const second = await databaseFor(tenant).transaction(tx => createTurn(tx, tenant, task.id, createTurnBody.parse({ input: 'more' }), 10))
-  const claim = (id: string) => claimTurn(db, { turn: id, claim: 'c', worker: 'w', leaseMs: 1_000 })
+  const claim = (id: string) => claimTurn(db, { turnId: id, claim: 'c', worker: 'w', leaseMs: 1_000 })
   expect(await claim(second.turn.id)).toEqual({ answer: 'settled' })
   await db
     .update(turns)
@@ -166,15 +166,15 @@ test('a turn that is not due is not claimed, and the wait is what Postgres makes
   vi.useFakeTimers({ now: 0, toFake: ['Date'] })
   onTestFinished(() => void vi.useRealTimers())
   const accepted = await createTaskAcceptance(databaseFor).accept(tenant, { ...request, delayMs: 60_000, timeoutMs: 3_000 }, null)
-  const turn = accepted?.accepted.turn.id ?? ''
-  const claim = () => claimTurn(db, { turn, claim: 'c', worker: 'w', leaseMs: 1_000 })
+  const turnId = accepted?.accepted.turn.id ?? ''
+  const claim = () => claimTurn(db, { turnId, claim: 'c', worker: 'w', leaseMs: 1_000 })
   const early = await claim()
   if (early.answer !== 'early') throw new Error(`It is ${early.answer}`)
   expect([early.waitMs > 30_000, early.waitMs <= 60_000]).toEqual([true, true])
   await db
     .update(turns)
     .set({ runAt: sql`now() - interval '5 seconds'`, queuedAt: sql`now() - interval '7 seconds'` })
-    .where(eq(turns.id, turn))
+    .where(eq(turns.id, turnId))
   for (const isAgain of [false, true]) {
     const claimed = await claim()
     if (claimed.answer !== 'claimed') throw new Error(`It is ${claimed.answer}`)

@@ -160,14 +160,14 @@ export async function listMessages(
   db: Database,
   tenant: Tenant,
   task: TaskId,
-  { after = -1, limit, turn }: ListMessages,
+  { after = -1, limit, turn: turnNumber }: ListMessages,
   maxBytes: number,
 ): Promise<Page<Message, number>> {
   const values = [task, tenant, after, limit, maxBytes]
   const { rows } = await db.$client.query(
-    turn === undefined
+    turnNumber === undefined
       ? { name: 'message_page', text: messagePageText(), values }
-      : { name: 'message_page_of_turn', text: messagePageText('and turn = $6'), values: [...values, turn] },
+      : { name: 'message_page_of_turn', text: messagePageText('and turn = $6'), values: [...values, turnNumber] },
   )
   return pageOf(
     rows as PageRow[],

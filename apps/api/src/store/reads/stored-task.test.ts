@@ -49,8 +49,8 @@ test('it tells where messages belong, also where none of them fits', async () =>
   await say(task, ['a', 'b', 'c', 'd'.repeat(2 * MiB)])
   // The first turn has an input, which comes before what the agent says; the second has none.
   const starts = [
-    { turn: 1, index: 0 },
-    { turn: 2, index: 3 },
+    { turnNumber: 1, index: 0 },
+    { turnNumber: 2, index: 3 },
   ]
   expect(await stored(task, MiB)).toMatchObject({ messages: [], nextIndex: 4, starts })
 })

@@ -25,7 +25,7 @@ export type StoredTask = {
   /** The index after the last message that is stored, whether or not it is among `messages`. */
   nextIndex: number
   /** Where the messages of the latest turns begin; ascending. A turn that never ran has none. */
-  starts: { turn: number; index: number }[]
+  starts: { turnNumber: number; index: number }[]
 }
 
 export async function readStoredTask(db: Database, tenant: Tenant, task: TaskId, maxBytes: number): Promise<StoredTask> {
@@ -85,8 +85,8 @@ select task, turn_rows.rows as turns,
   (select coalesce(json_agg(to_json(messages) order by index), '[]') from messages
     where task = $1 and index >= (select min(index) from message_walk where bytes <= $3)) as messages,
   (select coalesce(max(index) + 1, 0) from messages where task = $1) as "nextIndex",
-  (select coalesce(json_agg(start order by start.turn), '[]') from (
-    select number as turn, first_index - (input is not null)::int as index
+  (select coalesce(json_agg(start order by start."turnNumber"), '[]') from (
+    select number as "turnNumber", first_index - (input is not null)::int as index
     from turns where task = $1 and first_index is not null order by number desc limit ${maxPageSize}
   ) as start) as starts
 from task_row, turn_rows`

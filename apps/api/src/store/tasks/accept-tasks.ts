@@ -60,7 +60,7 @@ export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor'])
     const { number, attempt, dispatch, traceparent: trace } = turn
     const intent = {
       id: inserted.id,
-      turn: turn.id,
+      turnId: turn.id,
       task: task.id,
       number,
       agent,

@@ -23,7 +23,7 @@ afterAll(() => database.close())
 test('a worker that has renewed its lease since it was found to be gone keeps its turn', async () => {
   const { db } = database
   const turn = await expiredTurn()
-  expect(await extendLeases(db, 'w', [{ turn: turn.id, epoch: turn.epoch ?? 0, claimId: 'c' }], 60_000)).toEqual({
+  expect(await extendLeases(db, 'w', [{ turnId: turn.id, epoch: turn.epoch ?? 0, claimId: 'c' }], 60_000)).toEqual({
     lost: [],
     takenBack: [],
   })
@@ -60,7 +60,7 @@ test('a cancel of turns with large values does not load these values', async () 
 async function expiredTurn(): Promise<TurnRow> {
   const accepted = await createTaskAcceptance(database.databaseFor).accept(tenant, createTaskBody.parse({ agent: 'echo' }), null)
   const id = accepted?.accepted.turn.id ?? ''
-  await claimTurn(database.db, { turn: id, claim: 'c', worker: 'w', leaseMs: -1 })
+  await claimTurn(database.db, { turnId: id, claim: 'c', worker: 'w', leaseMs: -1 })
   const turn = (await expiredTurns(database.db, { leaseMs: 60_000, limit: 100 })).find(row => row.id === id)
   if (!turn) throw new Error('Its lease has not ended')
   return turn

@@ -50,13 +50,13 @@ test('accepting, claiming and ending a turn, and looking for lost jobs, do not g
 async function live(): Promise<void> {
   const { accept } = createTaskAcceptance(database.databaseFor)
   const accepted = await accept(tenant, request, null)
-  const turn = accepted?.accepted.turn.id ?? ''
-  const answer = await claimTurn(database.db, { turn, claim: randomUUID(), worker: 'w', leaseMs: 60_000 })
+  const turnId = accepted?.accepted.turn.id ?? ''
+  const answer = await claimTurn(database.db, { turnId, claim: randomUUID(), worker: 'w', leaseMs: 60_000 })
   if (answer.answer !== 'claimed') throw new Error(`It was ${answer.answer}`)
   const { epoch, task } = answer.claimed.turn
   await readStoredTask(database.databaseFor(tenant), tenant, task, 1_000)
   const outcome = { status: 'completed', stopReason: 'stop' } as const
-  const ended = await finishTurn(database.db, { turn, tenant, epoch, canceling: false }, { outcome, messages: [] })
+  const ended = await finishTurn(database.db, { turnId, tenant, epoch, canceling: false }, { outcome, messages: [] })
   expect(ended.answer).toBe('committed')
 }
 

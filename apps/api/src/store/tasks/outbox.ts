@@ -12,7 +12,7 @@ import { isNext } from '../turns/turn-states.ts'
 export type SentTurn = { task: TaskId; number: number; agent: string; attempt: number; dispatch: number; traceparent: string | null }
 
 /** `turn` is its id, where `number` is what people call it. `delayMs`: until it may run, as of when Postgres was asked. */
-export type Intent = SentTurn & { id: number; turn: TurnId; delayMs: number; priority: number }
+export type Intent = SentTurn & { id: number; turnId: TurnId; delayMs: number; priority: number }
 
 export type Draining = {
   limit: number
@@ -42,7 +42,7 @@ export async function drainOutbox(
     const rows = await tx
       .select({
         ...{ id: outbox.id, task: tasks.id, number: turns.number, delayMs: sql<number>`greatest(0, ${msUntil(turns.runAt)})` },
-        ...{ turn: turns.id, agent: tasks.agent, dispatch: turns.dispatch, priority: tasks.priority },
+        ...{ turnId: turns.id, agent: tasks.agent, dispatch: turns.dispatch, priority: tasks.priority },
         ...{ attempt: turns.attempt, traceparent: turns.traceparent },
       })
       .from(outbox)
@@ -73,7 +73,7 @@ export async function dispatchedTurns(
 ): Promise<(Omit<Dispatch, 'delayMs' | 'priority'> & SentTurn)[]> {
   return db
     .select({
-      ...{ turn: turns.id, task: tasks.id, number: turns.number, attempt: turns.attempt },
+      ...{ turnId: turns.id, task: tasks.id, number: turns.number, attempt: turns.attempt },
       ...{ agent: tasks.agent, dispatch: turns.dispatch, traceparent: turns.traceparent },
     })
     .from(turns)

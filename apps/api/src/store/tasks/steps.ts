@@ -7,14 +7,14 @@ import { and, eq, inArray, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { steps, turns } from '../schema.ts'
 
-export async function rememberStep(db: Database, { turn, claimId, name, memory }: StepBody, maxBytes: number): Promise<StepAnswer> {
+export async function rememberStep(db: Database, { turnId, claimId, name, memory }: StepBody, maxBytes: number): Promise<StepAnswer> {
   return db.transaction(async tx => {
-    const held = and(eq(turns.id, turn), eq(turns.claim, claimId), eq(turns.status, 'running'), eq(turns.canceling, false))
+    const held = and(eq(turns.id, turnId), eq(turns.claim, claimId), eq(turns.status, 'running'), eq(turns.canceling, false))
     // Held until the commit: a process that takes the turn away waits for it, and the worker that claims it next finds this step.
     const [holder] = await tx.select({ id: turns.id }).from(turns).where(held).for('no key update')
     if (!holder) return 'superseded'
-    if ((await bytesWith(tx, turn, name, memory)) > maxBytes) return 'too_large'
-    await tx.insert(steps).values({ turn, name, memory }).onConflictDoNothing()
+    if ((await bytesWith(tx, turnId, name, memory)) > maxBytes) return 'too_large'
+    await tx.insert(steps).values({ turn: turnId, name, memory }).onConflictDoNothing()
     return 'remembered'
   })
 }

@@ -19,10 +19,10 @@ export function isOwed(alias: string, scope: 'of one task' | 'of all tasks' = 'o
 }
 
 /** A turn's end, and where its log stood behind it. */
-export type AnnouncedEnd = { turn: TurnId; cursor: Cursor }
+export type AnnouncedEnd = { turnId: TurnId; cursor: Cursor }
 
 export async function markAnnounced(db: Database, ends: readonly AnnouncedEnd[]): Promise<void> {
-  const [ids, cursors] = [ends.map(({ turn }) => turn), ends.map(({ cursor }) => cursor)]
+  const [ids, cursors] = [ends.map(({ turnId }) => turnId), ends.map(({ cursor }) => cursor)]
   await db.execute(sql`
     update turns set announced = true, end_cursor = ends.cursor
     from unnest(${sql.param(ids)}::uuid[], ${sql.param(cursors)}::text[]) as ends (turn, cursor)

@@ -19,7 +19,7 @@ import { type Claimed, describeClaim } from './claimed.ts'
 import { isNext, notQueuedList } from './turn-states.ts'
 
 /** What names a claim: it is the caller's own, so that one who has not heard the answer can ask again. */
-export type Claim = { turn: TurnId; claim: string; worker: string; leaseMs: number }
+export type Claim = { turnId: TurnId; claim: string; worker: string; leaseMs: number }
 
 /** How far a turn is from its times when it is claimed, by the clock of Postgres. */
 export type ClaimClock = { timeLeftMs: number; sinceQueuedMs: number; sinceDueMs: number }
@@ -34,7 +34,7 @@ export type ClaimAnswer =
 export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimAnswer> {
   const queued = await claimQueued(db, wanted)
   if (queued) return { answer: 'claimed', ...queued, isAgain: false }
-  const { turn: id, claim, worker, leaseMs } = wanted
+  const { turnId: id, claim, worker, leaseMs } = wanted
   return db.transaction(async tx => {
     const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, id))
     if (!found) return { answer: 'settled' }
@@ -84,10 +84,10 @@ const storedClaim = {
  */
 async function claimQueued(
   db: Database,
-  { turn, claim, worker, leaseMs }: Claim,
+  { turnId, claim, worker, leaseMs }: Claim,
 ): Promise<{ claimed: Claimed; steps: RememberedStep[]; clock: ClaimClock } | null> {
-  const values = [turn, claim, worker, leaseMs]
-  const { rows } = await db.$client.transact([holdTaskOf(turn), { name: 'claim_queued', text: claimText, values }])
+  const values = [turnId, claim, worker, leaseMs]
+  const { rows } = await db.$client.transact([holdTaskOf(turnId), { name: 'claim_queued', text: claimText, values }])
   const [found] = rows as {
     task: JsonRow
     turn: JsonRow
@@ -98,7 +98,7 @@ async function claimQueued(
   }[]
   if (!found) return null
   const { epoch, firstIndex, ...row } = fromJsonRow(turns, found.turn)
-  if (epoch === null || firstIndex === null) throw new Error(`Turn ${turn} was claimed, and yet has no epoch`)
+  if (epoch === null || firstIndex === null) throw new Error(`Turn ${turnId} was claimed, and yet has no epoch`)
   const claimed = {
     task: fromJsonRow(tasks, found.task),
     turn: { ...row, epoch, firstIndex },

@@ -66,15 +66,15 @@ async function run(
 ): Promise<unknown> {
   const { db, databaseFor } = database
   const accepted = await createTaskAcceptance(databaseFor).accept(tenant, createTaskBody.parse({ agent: 'echo', input: 'hello' }), null)
-  const turn = accepted?.accepted.turn.id ?? ''
-  const claim = await claimTurn(db, { turn, claim: 'this', worker: 'w', leaseMs: 60_000 })
+  const turnId = accepted?.accepted.turn.id ?? ''
+  const claim = await claimTurn(db, { turnId, claim: 'this', worker: 'w', leaseMs: 60_000 })
   if (claim.answer !== 'claimed') throw new Error('It was not claimed')
   const { task, firstIndex } = claim.claimed.turn
-  if (before) await db.update(turns).set(before).where(eq(turns.id, turn))
+  if (before) await db.update(turns).set(before).where(eq(turns.id, turnId))
   const stored = said.map((part, i) => message({ task, index: firstIndex + i, ...part }))
   const answer: FinishAnswer = await finishTurn(
     db,
-    { turn, tenant, epoch, canceling, ...(claimed && { claim: claimed }) },
+    { turnId, tenant, epoch, canceling, ...(claimed && { claim: claimed }) },
     { outcome, messages: stored },
     ways,
   )
@@ -83,7 +83,7 @@ async function run(
     tasks: await db.select().from(tasks).where(eq(tasks.id, task)),
     turns: await db.select().from(turns).where(eq(turns.task, task)),
     messages: await db.select().from(messages).where(eq(messages.task, task)).orderBy(messages.index),
-    outbox: (await db.select().from(outbox).where(eq(outbox.turn, turn))).length,
+    outbox: (await db.select().from(outbox).where(eq(outbox.turn, turnId))).length,
   })
 }
 

@@ -16,7 +16,7 @@ import { type EndedTurn, endTurn, type Outcome } from './end-turn.ts'
 import { endedList } from './turn-states.ts'
 
 /** A turn of a tenant, the epoch under which it may be ended, and the claim of the worker that ends it; the server needs none. */
-export type Holding = { turn: TurnId; tenant: string; epoch: number; canceling: boolean; claim?: string }
+export type Holding = { turnId: TurnId; tenant: string; epoch: number; canceling: boolean; claim?: string }
 
 export type FinishAnswer =
   | { answer: 'committed'; turn: EndedTurn; queued: TurnRow[] }
@@ -65,14 +65,14 @@ export async function endAtOnce(
   holding: Holding,
   { outcome, messages: said, retryAfterMs }: TurnEnd,
 ): Promise<FinishAnswer | null> {
-  const { turn, tenant, epoch, canceling, claim } = holding
+  const { turnId, tenant, epoch, canceling, claim } = holding
   const { status, stopReason, usage = null, error = null, detail = null } = outcome
   if (status === 'failed' && retryAfterMs) return null
   const rows = said.map(message => toJsonRow(messages, toMessageRow(message, tenant)))
   const json = [usage, error].map(value => value && JSON.stringify(value))
   const before: TurnStatus[] = canceling ? turnStatusesBefore(status) : ['running']
-  const values = [turn, epoch, canceling, before, status, stopReason, ...json, detail, JSON.stringify(rows), claim ?? null]
-  const result = await db.$client.transact([holdTaskOf(turn), { name: 'end_only', text: endText, values }])
+  const values = [turnId, epoch, canceling, before, status, stopReason, ...json, detail, JSON.stringify(rows), claim ?? null]
+  const result = await db.$client.transact([holdTaskOf(turnId), { name: 'end_only', text: endText, values }])
   const [found] = result.rows as { turn: JsonRow; agent: string }[]
   return found ? { answer: 'committed', turn: { ...fromJsonRow(turns, found.turn), agent: found.agent }, queued: [] } : null
 }
@@ -104,11 +104,11 @@ export async function endStepwise(
   { outcome, messages: said, retryAfterMs }: TurnEnd,
 ): Promise<FinishAnswer> {
   return db.transaction(async tx => {
-    const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, holding.turn))
+    const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, holding.turnId))
     if (!found) return { answer: 'superseded' }
     const task = await lockTask(tx, everyTenant, found.task)
     const columns = { turn: turns, timeLeftMs: msUntil(turns.deadline) }
-    const [held] = await tx.select(columns).from(turns).where(eq(turns.id, holding.turn))
+    const [held] = await tx.select(columns).from(turns).where(eq(turns.id, holding.turnId))
     if (!held) return { answer: 'superseded' }
     const { turn, timeLeftMs } = held
     if (turn.epoch !== holding.epoch || turn.canceling !== holding.canceling) return { answer: 'superseded' }

@@ -36,13 +36,13 @@ describe('a worker whose lease has ended', () => {
     expect(await found(turn)).toMatchObject({ status: 'running', deaths: 0, attempt: 1, epoch: turn.epoch, claim: turn.claim })
     expect((await getTask(database.db, everyTenant, turn.task)).status).toBe('running')
     // The job that was sent for it in between finds it taken.
-    expect(await claimTurn(database.db, { turn: turn.id, claim: 'other', worker: 'w2', leaseMs })).toEqual({ answer: 'leased' })
+    expect(await claimTurn(database.db, { turnId: turn.id, claim: 'other', worker: 'w2', leaseMs })).toEqual({ answer: 'leased' })
   })
 
   test('has lost it where another has claimed it', async () => {
     const turn = await claimed(ended)
     await countDeath(database.db, turn.id, 'silent', isExpired)
-    await claimTurn(database.db, { turn: turn.id, claim: 'other', worker: 'w2', leaseMs })
+    await claimTurn(database.db, { turnId: turn.id, claim: 'other', worker: 'w2', leaseMs })
     expect(await beat(turn)).toEqual({ lost: [turn.id], takenBack: [] })
     expect(await found(turn)).toMatchObject({ status: 'running', worker: 'w2', deaths: 1 })
   })
@@ -93,7 +93,7 @@ test('a worker that was heard of long after it last renewed a lease lives, and h
 async function claimed(lease: number, worker = 'w'): Promise<TurnRow> {
   const accepted = await createTaskAcceptance(database.databaseFor).accept('default', createTaskBody.parse({ agent: 'echo' }), null)
   const id = accepted?.accepted.turn.id ?? ''
-  await claimTurn(database.db, { turn: id, claim: 'c', worker, leaseMs: lease })
+  await claimTurn(database.db, { turnId: id, claim: 'c', worker, leaseMs: lease })
   return found({ id })
 }
 
@@ -108,5 +108,5 @@ function beat(turn: TurnRow) {
 }
 
 function holdingOf({ id, epoch, claim }: TurnRow) {
-  return { turn: id, epoch: epoch ?? 0, claimId: claim ?? '' }
+  return { turnId: id, epoch: epoch ?? 0, claimId: claim ?? '' }
 }

@@ -25,7 +25,7 @@ export type Extended = {
 export async function extendLeases(db: Database, worker: string, held: readonly Holding[], leaseMs: number): Promise<Extended> {
   if (held.length === 0) return { lost: [], takenBack: [] }
   // Three values, however many turns there are. A worker with an older epoch must not keep the lease of its successor alive.
-  const [ids, epochs, claims] = [held.map(({ turn }) => turn), held.map(({ epoch }) => epoch), held.map(({ claimId }) => claimId)]
+  const [ids, epochs, claims] = [held.map(({ turnId }) => turnId), held.map(({ epoch }) => epoch), held.map(({ claimId }) => claimId)]
   const isHeld = sql`turns.id = held.turn and turns.epoch = held.epoch and turns.claim = held.claim
     and turns.worker = ${worker} and not turns.canceling`
   // A row that is locked is being ended or claimed at this moment: it is passed over, and neither keeps the others waiting nor counts as lost.
@@ -43,25 +43,25 @@ export async function extendLeases(db: Database, worker: string, held: readonly 
     where turns.id is null or turns.status = 'queued'
   `)
   const [lost, takenBack]: [string[], TurnRow[]] = [[], []]
-  for (const { turn, epoch, claim, reclaimed } of rows) {
-    const taken = reclaimed ? await takeBack(db, worker, { turn, epoch: Number(epoch), claimId: claim }, leaseMs) : null
+  for (const { turn: turnId, epoch, claim, reclaimed } of rows) {
+    const taken = reclaimed ? await takeBack(db, worker, { turnId, epoch: Number(epoch), claimId: claim }, leaseMs) : null
     if (taken) takenBack.push(taken)
-    else lost.push(turn)
+    else lost.push(turnId)
   }
   return { lost, takenBack }
 }
 
 /** The lease ended while the worker was there, and no other worker has claimed the turn: it goes on where it is, and nothing died. */
-async function takeBack(db: Database, worker: string, { turn, epoch, claimId }: Holding, leaseMs: number): Promise<TurnRow | null> {
+async function takeBack(db: Database, worker: string, { turnId, epoch, claimId }: Holding, leaseMs: number): Promise<TurnRow | null> {
   return db.transaction(async tx => {
-    const task = await taskOf(tx, turn)
+    const task = await taskOf(tx, turnId)
     if (!task) return null
     await lockTask(tx, everyTenant, task)
     const isFree = and(eq(turns.status, 'queued'), eq(turns.canceling, false), isNull(turns.leaseUntil))
     const [taken] = await tx
       .update(turns)
       .set({ status: 'running', leaseUntil: msFromNow(leaseMs), deaths: sql`${turns.deaths} - 1` })
-      .where(and(eq(turns.id, turn), eq(turns.epoch, epoch), eq(turns.claim, claimId), eq(turns.worker, worker), isFree))
+      .where(and(eq(turns.id, turnId), eq(turns.epoch, epoch), eq(turns.claim, claimId), eq(turns.worker, worker), isFree))
       .returning()
     if (taken) await raiseEpoch(tx, task, 'running')
     return taken ?? null
@@ -80,7 +80,7 @@ const released = { claim: null, worker: null }
 const unclaimed = { ...released, attempt: sql`${turns.attempt} - 1` }
 
 export async function releaseTurn(db: Database, holding: Holding): Promise<boolean> {
-  return giveBack(db, holding.turn, isHeldUnder(holding), unclaimed)
+  return giveBack(db, holding.turnId, isHeldUnder(holding), unclaimed)
 }
 
 /** A turn whose lease has ended. */

@@ -14,7 +14,7 @@ import { type Claimed, describeClaim } from './claimed.ts'
  */
 export async function reopenTurn(
   db: Database,
-  { turn: id, epoch, claimId }: { turn: TurnId; epoch: number; claimId: string },
+  { turnId: id, epoch, claimId }: { turnId: TurnId; epoch: number; claimId: string },
 ): Promise<Claimed | null> {
   return db.transaction(async tx => {
     const found = await findTurn(tx, id)

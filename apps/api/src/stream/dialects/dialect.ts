@@ -21,7 +21,7 @@ export type Dialect<Chunk extends object = object> = {
 export type StreamOptions = {
   task: TaskId
   /** The turn to stream, for a dialect whose scope is a turn. Default: the dialect chooses. */
-  turn?: number | undefined
+  turnNumber?: number | undefined
   /** For a client that resumes: the events of the log up to its cursor. Without it, the client has nothing, or a snapshot comes first. */
   heard?: AsyncIterable<LoggedEvent> | undefined
 }

@@ -2,7 +2,7 @@
 import { useClient } from '@rivulet/client/react'
 import { useEffect, useState } from 'react'
 
-export function FailureDetail({ task, turn }: { task: string; turn: number }) {
+export function FailureDetail({ task, turnNumber }: { task: string; turnNumber: number }) {
   const client = useClient()
   const [detail, setDetail] = useState<string | null>(null)
 
@@ -11,11 +11,11 @@ export function FailureDetail({ task, turn }: { task: string; turn: number }) {
     client.tasks
       .get(task)
       .detail({ signal: leaving.signal })
-      .then(({ turns }) => setDetail(turns.find(({ number }) => number === turn)?.error?.detail ?? null))
+      .then(({ turns }) => setDetail(turns.find(({ number }) => number === turnNumber)?.error?.detail ?? null))
       // The turn's own text is there already.
       .catch(() => {})
     return () => leaving.abort()
-  }, [client, task, turn])
+  }, [client, task, turnNumber])
 
   return detail && <span className="mt-1 block whitespace-pre-wrap break-words font-mono text-xs">{detail}</span>
 }

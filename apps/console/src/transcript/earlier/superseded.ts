@@ -4,7 +4,7 @@
  */
 import type { FoldedTurn, Message } from '@rivulet/client'
 
-export type Superseded = { turn: number; attempt: number; messages: readonly Message[] }
+export type Superseded = { turnNumber: number; attempt: number; messages: readonly Message[] }
 
 /** What the step from one state to the next made void. */
 export function supersededBy(before: readonly Message[], turns: readonly FoldedTurn[], after: readonly Message[]): Superseded[] {
@@ -17,7 +17,7 @@ export function supersededBy(before: readonly Message[], turns: readonly FoldedT
     if (!message || !turn || turn.attempt <= message.attempt) break
     if (message.author === 'user') continue
     const key = `${message.turn} ${message.attempt}`
-    const group = found.get(key) ?? { turn: message.turn, attempt: message.attempt, messages: [] }
+    const group = found.get(key) ?? { turnNumber: message.turn, attempt: message.attempt, messages: [] }
     group.messages.unshift(message)
     found.set(key, group)
   }

@@ -195,7 +195,7 @@ describe('which turn', () => {
   })
 
   test('the one that was asked for', () => {
-    const stream = createAiSdkStream({ task, turn: 2 })
+    const stream = createAiSdkStream({ task, turnNumber: 2 })
     expect(readChunks(two.flatMap(({ cursor, event }) => stream.take(cursor, event)))).toMatchObject([{ text: 'two' }])
   })
 
@@ -217,8 +217,8 @@ test.each([
 })
 
 /** A turn's log, from the queue to its end. */
-function turnOf(updates: Update[], { epoch = 1, turn = 1, attempt = 1, firstIndex = 0 } = {}): Entry[] {
-  const stamp = { ...ids, turn, attempt }
+function turnOf(updates: Update[], { epoch = 1, turn: turnNumber = 1, attempt = 1, firstIndex = 0 } = {}): Entry[] {
+  const stamp = { ...ids, turn: turnNumber, attempt }
   const composer = createTurnComposer({ ...stamp, firstIndex }, { now: () => 1 })
   const events: Event[] = [
     { type: 'turn.queued', ...stamp, attempt: 0 },

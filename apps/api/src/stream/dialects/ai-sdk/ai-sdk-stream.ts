@@ -32,7 +32,7 @@ import type { DialectStream, LoggedEvent } from '../dialect.ts'
 export type AiSdkStreamOptions = {
   task: TaskId
   /** The turn to stream. */
-  turn?: number | undefined
+  turnNumber?: number | undefined
   heard?: HeardBefore | undefined
 }
 
@@ -41,12 +41,12 @@ export type HeardBefore = { state: TaskState; isAtEnd: boolean }
 
 type Outcome = Pick<EventOf<'turn.finished'>, 'status' | 'error' | 'usage'> & { stopReason?: StopReason | undefined }
 
-export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOptions): DialectStream<UiChunk> {
+export function createAiSdkStream({ task, turnNumber: wanted, heard }: AiSdkStreamOptions): DialectStream<UiChunk> {
   let state = heard?.state ?? emptyState
-  let turn = wanted ?? unfinishedTurn(state)
+  let turnNumber = wanted ?? unfinishedTurn(state)
   /** Whether the client has the start of the message. A client at the end of a turn has nothing of the next one, even if that was queued before. */
-  let hasStarted = turn !== null && heard?.isAtEnd === false
-  let mayHaveHeardPart = turn !== null && heard !== undefined
+  let hasStarted = turnNumber !== null && heard?.isAtEnd === false
+  let mayHaveHeardPart = turnNumber !== null && heard !== undefined
   let calls = createCalls()
   let isOver = false
   for (const message of messagesOf(state).filter(isTold)) calls.own(message)
@@ -72,23 +72,23 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
   }
 
   function begin(cursor: Cursor, { reason, task: { status }, turns, messages, messagesFrom }: Snapshot): UiChunk[] {
-    turn ??= unfinishedTurn({ turns }) ?? turns.at(-1)?.number ?? null
+    turnNumber ??= unfinishedTurn({ turns }) ?? turns.at(-1)?.number ?? null
     // Other turns may take a megabyte of a snapshot, and every viewer would keep it.
-    const ofTurn = messages.filter(message => message.turn === turn)
+    const ofTurn = messages.filter(message => message.turn === turnNumber)
     state = restoreState(cursor, { status, turns, messages: ofTurn, messagesFrom: ofTurn[0]?.index ?? messagesFrom + messages.length })
-    const told = turns.find(({ number }) => number === turn)
+    const told = turns.find(({ number }) => number === turnNumber)
     const chunks = [...start(), ...(reason === 'join' ? parts() : retold())]
-    hasStarted = turn !== null
+    hasStarted = turnNumber !== null
     mayHaveHeardPart = false
     return told && hasEnded(told.status) ? [...chunks, ...end({ ...told, status: told.status })] : chunks
   }
 
   function follow(cursor: Cursor, event: Event): UiChunk[] {
-    if (turn !== null && event.turn !== turn && isMessageEvent(event)) return []
+    if (turnNumber !== null && event.turn !== turnNumber && isMessageEvent(event)) return []
     const before = state
     state = applyOrSkip(before, event, cursor)
-    if (event.type === 'turn.queued' || event.type === 'turn.started') turn ??= event.turn
-    if (event.turn !== turn || state === before || state.discarded > before.discarded) return []
+    if (event.type === 'turn.queued' || event.type === 'turn.started') turnNumber ??= event.turn
+    if (event.turn !== turnNumber || state === before || state.discarded > before.discarded) return []
     const first = hasStarted ? [] : start()
     hasStarted = true
     const said = chunksOf(event, before)
@@ -142,7 +142,7 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
   }
 
   function start(): UiChunk[] {
-    return turn === null ? [] : [{ type: 'start', messageId: `${task}:${turn}`, messageMetadata: { task, turn } }]
+    return turnNumber === null ? [] : [{ type: 'start', messageId: `${task}:${turnNumber}`, messageMetadata: { task, turn: turnNumber } }]
   }
 
   /** The whole message again, for a client that has something else. */
@@ -164,7 +164,7 @@ export function createAiSdkStream({ task, turn: wanted, heard }: AiSdkStreamOpti
   }
 
   function isTold(message: Message): boolean {
-    return message.turn === turn && message.author !== 'user'
+    return message.turn === turnNumber && message.author !== 'user'
   }
 
   /** The responses to a call that came before the call was closed, because the SDK drops an output when it reads the input. */

@@ -9,8 +9,8 @@ type Opened = Awaited<ReturnType<typeof dialect.open>>
 
 test('a turn is named before its chunks, and again for a new attempt', async () => {
   const stream = await dialect.open({ task })
-  const first = attempt({ turn: 1, attempt: 1, words: 'Wrong' })
-  expect(textOf(stream, [...first, ...attempt({ turn: 1, attempt: 2, words: 'Right' })])).toBe(
+  const first = attempt({ turnNumber: 1, attempt: 1, words: 'Wrong' })
+  expect(textOf(stream, [...first, ...attempt({ turnNumber: 1, attempt: 2, words: 'Right' })])).toBe(
     [
       `id: 1-1\nevent: turn\ndata: {"task":"${task}","turn":1,"attempt":1}`,
       'id: 1-3\ndata: {"type":"TextDelta","text":"Wrong"}',
@@ -23,7 +23,7 @@ test('a turn is named before its chunks, and again for a new attempt', async () 
 
 test('only the last chunk of an event has a bare cursor', async () => {
   const stream = await dialect.open({ task })
-  const events = [...attempt({ turn: 1, attempt: 1, words: 'So' }), finished(1)].map((event, at) => ({
+  const events = [...attempt({ turnNumber: 1, attempt: 1, words: 'So' }), finished(1)].map((event, at) => ({
     cursor: `1-${at + 1}` as const,
     event,
   }))
@@ -34,10 +34,10 @@ test('only the last chunk of an event has a bare cursor', async () => {
 
 test('a gap in the second turn does not repeat the first', async () => {
   const events = [
-    ...attempt({ turn: 1, attempt: 1, words: 'one' }),
+    ...attempt({ turnNumber: 1, attempt: 1, words: 'one' }),
     ...closed(0),
     finished(1),
-    ...attempt({ turn: 2, attempt: 1, words: 'two' }),
+    ...attempt({ turnNumber: 2, attempt: 1, words: 'two' }),
   ]
   const log = events.map((event, at) => ({ cursor: `1-${at + 1}` as const, event }))
   const stream = await dialect.open({ task, heard: replay(log.slice(0, 6)) })
@@ -70,8 +70,8 @@ function textOf(stream: Opened, events: Event[]): string {
 }
 
 /** An attempt that has emitted a part of a text. */
-function attempt({ turn, attempt: number, words }: { turn: number; attempt: number; words: string }): Event[] {
-  const stamp = { task, turn, attempt: number, firstIndex: turn - 1 }
+function attempt({ turnNumber, attempt: number, words }: { turnNumber: number; attempt: number; words: string }): Event[] {
+  const stamp = { task, turn: turnNumber, attempt: number, firstIndex: turnNumber - 1 }
   const composer = createTurnComposer(stamp, { now: () => 1 })
   return [{ type: 'turn.started', ...stamp, at: 1 }, ...composer.compose(delta(0, words))]
 }
@@ -80,8 +80,8 @@ function closed(index: number): Event[] {
   return [{ type: 'message.finished', task, turn: 1, attempt: 1, at: 1, index, status: 'complete' }]
 }
 
-function finished(turn: number): Event {
-  return { type: 'turn.finished', task, turn, attempt: 1, at: 1, status: 'completed', stopReason: 'stop' }
+function finished(turnNumber: number): Event {
+  return { type: 'turn.finished', task, turn: turnNumber, attempt: 1, at: 1, status: 'completed', stopReason: 'stop' }
 }
 
 async function* replay<T>(log: T[]): AsyncGenerator<T> {

@@ -51,10 +51,10 @@ async function openView(createView: CreateView, { heard }: StreamOptions): Promi
   }
 
   function follow(event: Event): ViewChunk[] {
-    const { type, task, turn, attempt } = event
-    if (type === 'turn.started') begun.add(turn)
-    if (type === 'turn.finished') finished.add(turn)
-    const first: ViewChunk[] = type === 'turn.started' ? [{ name: 'turn', data: { task, turn, attempt } }] : []
+    const { type, task, turn: turnNumber, attempt } = event
+    if (type === 'turn.started') begun.add(turnNumber)
+    if (type === 'turn.finished') finished.add(turnNumber)
+    const first: ViewChunk[] = type === 'turn.started' ? [{ name: 'turn', data: { task, turn: turnNumber, attempt } }] : []
     return [...first, ...view(event).map((data): ViewChunk => ({ name: null, data }))]
   }
 }

@@ -37,6 +37,7 @@ const rows: Record<string, Row> = {
   'GET /v1/tasks/{id}/messages': { scope: 'tasks:read', token: 'read', answer: 200 },
   'GET /v1/tasks/{id}/events': { scope: 'tasks:read', token: 'read', answer: 200 },
   'POST /v1/tasks/{id}/turns': { scope: 'tasks:write', token: 'send', body: { input: 'more' }, answer: 202 },
+  'POST /v1/tasks/{id}/fork': { scope: 'tasks:write', body: {}, answer: 201 },
   'POST /v1/tasks/{id}/cancel': { scope: 'tasks:write', token: 'cancel', body: {}, answer: 200 },
   'POST /v1/tasks/{id}/tokens': { scope: 'tasks:read', body: { can: 'read' }, answer: 201 },
   'DELETE /v1/tasks/{id}/tokens': { scope: 'tasks:write', answer: 204 },

@@ -4,6 +4,7 @@ import { addAgentsCommand } from './commands/agents.ts'
 import { addBuildCommand } from './commands/build.ts'
 import { addCancelCommand } from './commands/cancel.ts'
 import { addDoctorCommand } from './commands/doctor.ts'
+import { addForkCommand } from './commands/fork.ts'
 import { addInitCommand } from './commands/init.ts'
 import { addKeysCommands } from './commands/keys.ts'
 import { addMigrateCommand } from './commands/migrate.ts'
@@ -35,6 +36,7 @@ const commands = [
   addTailCommand,
   addTasksCommand,
   addShowCommand,
+  addForkCommand,
   addCancelCommand,
   addAgentsCommand,
   addDoctorCommand,

@@ -1,11 +1,11 @@
 /** The entry point for callers of agents. It opens no connection by itself. */
-import type { Activity, Agent, CreateTaskInput, Json, Task, TaskStatus, Turn } from '@rivulet/protocol'
+import type { Activity, Agent, CreateTaskInput, Json, Task, TaskStatus } from '@rivulet/protocol'
 import { pageWakeUps, type WakeUps } from './http/backoff.ts'
 import { createCredentials, type TaskTokenSource, type TokenSource } from './http/credentials.ts'
 import { type CallOptions, createHttp, type Http, readEntity, readJson } from './http/http.ts'
 import { type Page, readPage } from './http/page.ts'
 import { createKeyCalls, type KeyCalls } from './keys.ts'
-import { type CreatedTask, createTaskHandle, type TaskHandle } from './task/task-handle.ts'
+import { type CreatedTask, createTaskHandle, readAccepted, type TaskHandle } from './task/task-handle.ts'
 
 export type ClientOptions = {
   /** Where the API is: `http://127.0.0.1:4000`. */
@@ -102,9 +102,7 @@ export function createClient(options: ClientOptions): RivuletClient {
     body: CreateTaskInput,
     { token: own, ...call }: HandleOptions & CallOptions & { idempotencyKey?: string } = {},
   ): Promise<CreatedTask> {
-    const read = (response: Response) =>
-      readJson(response, answer => ({ task: readEntity<Task>(answer.task, 'task'), turn: readEntity<Turn>(answer.turn, 'turn') }))
-    const accepted = await http.call({ method: 'POST', path: '/v1/tasks', body, ...call, read })
+    const accepted = await http.call({ method: 'POST', path: '/v1/tasks', body, ...call, read: readAccepted })
     return Object.assign(createTaskHandle(depsOf(accepted.task.id, { token: own }), accepted.task.id, accepted.turn.number), accepted)
   }
 

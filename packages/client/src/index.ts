@@ -20,6 +20,7 @@ export {
   emptyState,
   type Failure,
   type FoldedTurn,
+  type ForkTaskInput,
   hasEnded,
   type Json,
   type JsonObject,

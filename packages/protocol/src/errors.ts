@@ -27,6 +27,7 @@ export const errorTable = {
   not_acceptable: { status: 406, retry: false },
   request_timeout: { status: 408, retry: true },
   task_busy: { status: 409, retry: true },
+  name_taken: { status: 409, retry: false },
   in_flight: { status: 409, retry: true, afterSeconds: 1 },
   body_too_large: { status: 413, retry: false },
   url_too_long: { status: 414, retry: false },

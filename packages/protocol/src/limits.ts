@@ -57,6 +57,9 @@ export const headLimits = {
   requestsUnderWay: 8,
 } as const satisfies Record<string, number>
 
+/** Messages of an imported history. */
+export const maxHistoryMessages = 1_000
+
 /** How many faults of a request its error response lists. */
 export const maxDetails = 20
 /** Highest index of a reasoning part. */

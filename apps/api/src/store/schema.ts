@@ -85,6 +85,8 @@ export const tasks = pgTable(
     tenant: tenant(),
     agent: text().notNull(),
     name: text(),
+    /** The task that this one was forked from. It may be gone by now. */
+    parent: uuid().$type<TaskId>(),
     status: text().$type<TaskStatus>().notNull(),
     params: json().$type<Json>(),
     metadata: jsonb().$type<JsonObject>().notNull(),

@@ -38,12 +38,17 @@ async function run(context: Context, agent: string, text: string | undefined, op
     ...(options.name !== undefined && { name: options.name }),
   })
   if (options.detach) return context.out.write(options.json ? toJsonLine({ task: task.task, turn: task.turn }) : `${task.id}\n`)
-  if (!options.json) context.err.write(`${context.err.style('dim', `task ${task.id}`)}\n`)
+  return showTask(context, task, url, options.json === true)
+}
+
+/** Streams a task that this command has created. Ctrl-C cancels it. */
+export async function showTask(context: Context, task: TaskHandle, url: string, isJson: boolean): Promise<void> {
+  if (!isJson) context.err.write(`${context.err.style('dim', `task ${task.id}`)}\n`)
   // On one screen there is one pen: two could not know where the other has left the cursor.
-  const noted = context.out.isInteractive && !options.json ? context.out : context.err
+  const noted = context.out.isInteractive && !isJson ? context.out : context.err
   const { signal, dispose } = cancelOnInterrupt(context, noted, task, url)
   try {
-    await watch(context, noted, task, signal, options.json === true)
+    await watch(context, noted, task, signal, isJson)
   } finally {
     dispose()
   }

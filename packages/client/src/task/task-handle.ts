@@ -4,6 +4,7 @@ import {
   type CreateTokenInput,
   type CreateTurnInput,
   type Cursor,
+  type ForkTaskInput,
   hasEnded,
   type Message,
   messagesOf,
@@ -73,6 +74,8 @@ export type TaskHandle = {
   /** Gives the task its next input. */
   send(input?: string | Content, options?: SendOptions): Promise<Turn>
   cancel(reason?: string, options?: CallOptions & { idempotencyKey?: string }): Promise<Task>
+  /** Copies the task up to the end of a turn, by default the last that has ended; an input is the next turn of the copy. */
+  fork(request?: ForkTaskInput, options?: CallOptions & { idempotencyKey?: string }): Promise<CreatedTask>
   /** The task and its latest turns, as stored. A turn names in `omitted` what was left out of it because it is large. */
   detail(options?: CallOptions): Promise<TaskDetail>
   /** One turn by its number, whole. */
@@ -106,7 +109,7 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     get repairs() {
       return repairs
     },
-    ...{ events, chunks, text, view, send, cancel, detail, getTurn, messages, createToken, revokeTokens, remove },
+    ...{ events, chunks, text, view, send, cancel, fork, detail, getTurn, messages, createToken, revokeTokens, remove },
     result: results.wait,
   }
 
@@ -163,6 +166,11 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     return http.call({ method: 'GET', path, signal, read })
   }
 
+  async function fork(body: ForkTaskInput = {}, call: CallOptions & { idempotencyKey?: string } = {}): Promise<CreatedTask> {
+    const accepted = await http.call({ method: 'POST', path: `${path}/fork`, body, ...call, read: readAccepted })
+    return Object.assign(createTaskHandle(deps, accepted.task.id, accepted.turn.number), accepted)
+  }
+
   function getTurn(number: number, { signal }: CallOptions = {}): Promise<Turn> {
     const read = (response: Response) => readJson(response, answer => readEntity<Turn>(answer.turn, 'turn'))
     return http.call({ method: 'GET', path: `${path}/turns/${number}`, signal, read })
@@ -197,6 +205,11 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
       },
     })
   }
+}
+
+/** Reads the response to a request that creates a task. */
+export function readAccepted(response: Response): Promise<{ task: Task; turn: Turn }> {
+  return readJson(response, answer => ({ task: readEntity<Task>(answer.task, 'task'), turn: readEntity<Turn>(answer.turn, 'turn') }))
 }
 
 /** A task that is not there any more, when an earlier try may have removed it, is removed. */

@@ -57,6 +57,8 @@ export const taskSchema = z.object({
   id: taskIdSchema,
   agent: agentNameSchema,
   name: z.string().optional(),
+  /** The task that this one was forked from. */
+  parent: taskIdSchema.optional(),
   status: taskStatusSchema,
   params: jsonSchema.nullable(),
   metadata: jsonObjectSchema,

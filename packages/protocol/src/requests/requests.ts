@@ -1,9 +1,9 @@
 /** The requests of callers. Strict: an unknown field is an error, and no value is coerced. */
 import { z } from 'zod'
 import { strictContentSchema, text } from '../entities/content.ts'
-import { agentNameSchema, taskIdSchema } from '../entities/entities.ts'
+import { agentNameSchema, authorSchema, taskIdSchema } from '../entities/entities.ts'
 import { taskStatusSchema } from '../entities/status-schema.ts'
-import { maxMetadataFilters, maxPageSize, maxTokenSeconds } from '../limits.ts'
+import { maxHistoryMessages, maxMetadataFilters, maxPageSize, maxTokenSeconds } from '../limits.ts'
 import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 
 const hour = 3_600_000
@@ -21,12 +21,19 @@ export function wholeUpTo(max: number) {
 /** A string is shorthand for plain text. */
 const inputSchema = z.union([z.string().transform(value => text(value)), strictContentSchema])
 
+/** A message of a conversation that took place elsewhere. */
+const historyMessageSchema = z.strictObject({ author: authorSchema, content: inputSchema, metadata: jsonObjectSchema.optional() })
+
+const taskName = z.string().min(1).max(200)
+
 export const createTaskBody = z.strictObject({
   agent: agentNameSchema,
   input: inputSchema.optional(),
+  /** What was said before the first turn. */
+  history: z.array(historyMessageSchema).min(1).max(maxHistoryMessages).optional(),
   params: jsonSchema.optional(),
   metadata: jsonObjectSchema.optional(),
-  name: z.string().min(1).max(200).optional(),
+  name: taskName.optional(),
   /** Higher runs first among the queued turns of an agent. */
   priority: wholeUpTo(100).default(0),
   delayMs: wholeUpTo(365 * day).default(0),
@@ -42,6 +49,14 @@ export const createTurnBody = z.strictObject({
   input: inputSchema.optional(),
   params: jsonSchema.optional(),
   ifBusy: z.enum(['queue', 'reject', 'interrupt']).default('queue'),
+})
+
+/** `after`: the last turn that the copy has. */
+export const forkTaskBody = z.strictObject({
+  after: z.int().min(1).max(999_999_999).optional(),
+  name: taskName.optional(),
+  input: inputSchema.optional(),
+  params: jsonSchema.optional(),
 })
 
 export const cancelTaskBody = z.strictObject({ reason: z.string().max(1000).optional() })
@@ -101,6 +116,8 @@ export const listTasksQuery = z
 export const listMessagesQuery = z.strictObject({ after: digits.optional(), limit: pageLimit, turn: digits.optional() })
 
 export type CreateTask = z.output<typeof createTaskBody>
+export type HistoryMessage = z.output<typeof historyMessageSchema>
+export type ForkTask = z.output<typeof forkTaskBody>
 export type CreateTurn = z.output<typeof createTurnBody>
 export type TaskToken = z.output<typeof tokenAnswer>
 export type StreamFormat = z.output<typeof streamFormatSchema>
@@ -109,6 +126,7 @@ export type ListTasks = z.output<typeof listTasksQuery>
 export type ListMessages = z.output<typeof listMessagesQuery>
 
 export type CreateTaskInput = z.input<typeof createTaskBody>
+export type ForkTaskInput = z.input<typeof forkTaskBody>
 export type CreateTurnInput = z.input<typeof createTurnBody>
 export type CreateTokenInput = z.input<typeof createTokenBody>
 export type RevokeTokensInput = z.input<typeof revokeTokensQuery>

@@ -55,6 +55,7 @@ export function createAcceptWork(
   async function announce({ task, turn, isNew }: Accepted): Promise<void> {
     log.debug({ ...aboutTurn(turn), agent: task.agent }, 'turn accepted')
     if (isNew) metrics.tasks.inc()
-    await announcing.announceQueued(turn, isNew)
+    // Before the first turn of an import or a fork come others, which are in Postgres alone.
+    await announcing.announceQueued(turn, isNew && turn.number === 1)
   }
 }

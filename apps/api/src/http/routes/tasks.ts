@@ -3,6 +3,7 @@ import {
   cancelTaskBody,
   createTaskBody,
   createTurnBody,
+  forkTaskBody,
   type Json,
   listMessagesQuery,
   listTasksQuery,
@@ -21,10 +22,11 @@ import { z } from 'zod'
 import { listLiveMessages } from '../../log/live-messages.ts'
 import { latestTurns } from '../../store/reads/latest-turns.ts'
 import { getTask, getTurn, listTasks, requireTask } from '../../store/reads/read.ts'
-import { toFullTurn, toTurn } from '../../store/rows.ts'
+import { toFullTurn, toTask, toTurn } from '../../store/rows.ts'
 import type { CancelBegun } from '../../store/tasks/cancel-task.ts'
 import type { Accepted } from '../../store/tasks/create-task.ts'
 import { createTurn } from '../../store/tasks/create-turn.ts'
+import { forkTask } from '../../store/tasks/fork-task.ts'
 import { removeTask } from '../../store/tasks/remove-task.ts'
 import { createAcceptWork } from '../requests/accept-work.ts'
 import { answerBefore, answerOnce, markReplay, sendAnswer } from '../requests/idempotent.ts'
@@ -136,6 +138,25 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       if (begun) await ending.completeInterrupt(begun)
       relay.kick()
       if (work) await announce(work)
+      span.accepted(work)
+      return sendAnswer(reply, answer)
+    },
+  )
+
+  app.post(
+    '/tasks/:id/fork',
+    { config: creating, schema: { tags: ['tasks'], params, body: forkTaskBody.nullish(), response: { 201: accepted } } },
+    async (request, reply) => {
+      const { tenant } = request.principal
+      await requireShare(request)
+      const span = startRequestSpan(tracer, request)
+      let work: Accepted | undefined
+      const answer = await answerOnce(databaseFor(tenant), request, async tx => {
+        work = await forkTask(tx, tenant, request.params.id, request.body ?? {}, limits.queuedTurns, span.traceparent)
+        return { status: 201, body: toBody({ task: toTask(work.task), turn: toTurn(work.turn) }) }
+      }).catch(span.refused)
+      relay.kick()
+      if (work?.isQueued) await announce(work)
       span.accepted(work)
       return sendAnswer(reply, answer)
     },

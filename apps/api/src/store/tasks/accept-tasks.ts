@@ -1,5 +1,5 @@
 /**
- * The short way in, for tasks that have no name and so cannot exist yet: tasks of one tenant that come together share a statement, and the answer under
+ * The short way in, for tasks without a history that have no name and so cannot exist yet: tasks of one tenant that come together share a statement, and the answer under
  * an Idempotency-Key is committed with its task. Null for what has to take the long way (`createTask`).
  */
 import { randomUUID } from 'node:crypto'
@@ -34,7 +34,7 @@ export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor'])
     key: IdempotencyKey | null,
     traceparent?: string,
   ): Promise<AcceptedTask | null> {
-    if (request.name !== undefined) return null
+    if (request.name !== undefined || request.history !== undefined) return null
     const accepting = () => acceptOnce(tenant, request, key, traceparent)
     // Under a key it is safe to ask twice: each try has ids of its own, so the second cannot take the rows of the first for its own.
     return key ? askTwice(accepting) : accepting()

@@ -17,6 +17,7 @@ import { isAgentOf } from '../reads/agents.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { agents, tasks, turns } from '../schema.ts'
 import { lockTask } from './held-task.ts'
+import { importHistory } from './import-history.ts'
 import { queueTurn } from './queue-turn.ts'
 
 export type Accepted = { task: TaskRow; turn: TurnRow; isNew: boolean; isQueued: boolean }
@@ -31,14 +32,12 @@ export async function createTask(
 ): Promise<Accepted> {
   await requireAgent(tx, tenant, request.agent)
   const created = await insertTask(tx, tenant, request)
-  const { input, params, delayMs } = request
-  if (created)
-    return {
-      task: created,
-      turn: await queueTurn(tx, created, { ...(input && { input }), delayMs, maxQueued, traceparent }),
-      isNew: true,
-      isQueued: true,
-    }
+  const { input, history, params, delayMs } = request
+  if (created) {
+    if (history) await importHistory(tx, created, history)
+    const turn = await queueTurn(tx, created, { ...(input && { input }), delayMs, maxQueued, traceparent })
+    return { task: created, turn, isNew: true, isQueued: true }
+  }
 
   const task = await lockNamedTask(tx, tenant, request)
   if (!input) return { task, turn: await latestTurn(tx, task.id), isNew: false, isQueued: false }
@@ -67,6 +66,7 @@ export function newTask(tenant: Tenant, request: CreateTask): UntimedTask {
     timeoutMs,
     maxAttempts,
     name: name ?? null,
+    parent: null,
     status: 'queued',
     params: params ?? null,
     metadata: metadata ?? {},

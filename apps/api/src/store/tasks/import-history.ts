@@ -1,0 +1,45 @@
+/**
+ * Gives a new task the messages of a conversation that took place elsewhere, as turns that have ended. A turn begins where the user speaks after
+ * the agent, so that the turns of an import are those that the platform would have made.
+ */
+import type { HistoryMessage } from '@rivulet/protocol'
+import type { Transaction } from '../connection/database.ts'
+import type { MessageRow, TaskRow, TurnRow } from '../rows.ts'
+import { messages, turns } from '../schema.ts'
+import { newTurn } from './queue-turn.ts'
+
+/** Rows of one statement: Postgres takes at most 65,535 parameters. */
+const mostRows = 1_000
+
+export async function importHistory(tx: Transaction, task: TaskRow, history: readonly HistoryMessage[]): Promise<void> {
+  const rows = messageRows(task, history)
+  const ended = turnRows(task, rows)
+  for (let at = 0; at < ended.length; at += mostRows) await tx.insert(turns).values(ended.slice(at, at + mostRows))
+  for (let at = 0; at < rows.length; at += mostRows) await tx.insert(messages).values(rows.slice(at, at + mostRows))
+}
+
+function messageRows(task: TaskRow, history: readonly HistoryMessage[]): MessageRow[] {
+  let turn = 1
+  return history.map(({ author, content, metadata = {} }, index): MessageRow => {
+    if (author === 'user' && history[index - 1]?.author === 'agent') turn += 1
+    return {
+      ...{ task: task.id, tenant: task.tenant, index, turn, attempt: 1, author, content, metadata, status: 'complete' },
+      ...{ stopReason: null, usage: null, error: null, createdAt: task.createdAt, finishedAt: task.createdAt },
+    }
+  })
+}
+
+function turnRows(task: TaskRow, rows: readonly MessageRow[]): TurnRow[] {
+  const count = rows.at(-1)?.turn ?? 0
+  return Array.from({ length: count }, (_, place): TurnRow => {
+    const own = rows.filter(({ turn }) => turn === place + 1)
+    const input = own.find(({ author }) => author === 'user')
+    const at = task.createdAt
+    return {
+      ...newTurn(task, place + 1, input ? { input: input.content } : {}),
+      ...{ status: 'completed', stopReason: 'stop', attempt: 1, announced: true },
+      ...{ queuedAt: at, startedAt: at, finishedAt: at, runAt: at, deadline: at },
+      firstIndex: input ? input.index + 1 : (own[0]?.index ?? 0),
+    }
+  })
+}

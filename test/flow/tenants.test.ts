@@ -42,6 +42,7 @@ const rows: Record<string, Row> = {
   'POST /v1/tasks/{id}/tokens': { scope: 'tasks:read', body: { can: 'read' }, answer: 201 },
   'DELETE /v1/tasks/{id}/tokens': { scope: 'tasks:write', answer: 204 },
   'DELETE /v1/tasks/{id}': { scope: 'tasks:write', answer: 204 },
+  'GET /v1/feed': { scope: 'tasks:read', answer: 200 },
   'POST /v1/keys': { scope: 'admin', body: { name: 'made' }, answer: 201 },
   'GET /v1/keys': { scope: 'admin', answer: 200 },
   'DELETE /v1/keys/{id}': { scope: 'admin', answer: 200 },

@@ -14,6 +14,7 @@ import {
   type ErrorRow,
   errorTable,
   eventSchema,
+  feedEntrySchema,
   keySchema,
   type Limits,
   limitNames,
@@ -101,6 +102,7 @@ test.each([
   ['Message', messageSchema],
   ['Agent', agentSchema],
   ['Activity', activitySchema],
+  ['FeedEntry', feedEntrySchema],
   ['Key', keySchema],
 ])('%s has the fields that it has', (name, { shape }) => {
   expect(namesIn(rowsUnder(page, 'entity').find(([entity]) => entity === name)?.[1])).toEqual(fieldsOf(shape))

@@ -62,7 +62,8 @@ export const rooms: Record<string, string[]> = {
   access: ['store', 'telemetry'],
   turns: ['store', 'telemetry', 'log'],
   stream: ['store', 'telemetry', 'log'],
-  http: ['store', 'telemetry', 'log', 'access', 'turns', 'stream'],
+  feed: ['store', 'telemetry', 'stream'],
+  http: ['store', 'telemetry', 'log', 'access', 'turns', 'stream', 'feed'],
 }
 export const house = 'apps/api/src'
 

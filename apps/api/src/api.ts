@@ -24,11 +24,15 @@ import { createTokenBuckets } from './access/token-bucket.ts'
 import { createTokenRevocations } from './access/token-revocations.ts'
 import { loadSigningKeys, type SigningKeys } from './access/token-signing.ts'
 import { type Config, isLoopback } from './config.ts'
+import { createFeedFollowers } from './feed/feed-stream.ts'
+import { createFeedTail } from './feed/feed-tail.ts'
 import { createServer } from './http/server.ts'
 import type { Services } from './http/services.ts'
 import { hasLiveKey } from './store/access/keys.ts'
 import { openDatabase } from './store/connection/database.ts'
 import { requireFitSchema } from './store/connection/schema-fitness.ts'
+import { everyTenant } from './store/connection/tenant.ts'
+import { type FeedRequest, readFeed } from './store/feed/read-feed.ts'
 import { createTaskAcceptance } from './store/tasks/accept-tasks.ts'
 import { createHub, type SentSnapshots } from './stream/hub.ts'
 import { createStoredTasks } from './stream/snapshot.ts'
@@ -43,6 +47,8 @@ import { createTurnEnding } from './turns/turn-ending.ts'
 
 /** Over how long open streams are ended when this process stops. */
 const drainMs = 1_000
+/** How often this process looks for new entries of the feed while a client follows it. */
+const feedPollMs = 200
 
 export type Api = {
   app: FastifyInstance
@@ -86,6 +92,17 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     onSnapshots,
     onCut: task => logger.info({ task }, 'closed a viewer that read nothing'),
   })
+  const onFeedReadError = (error: unknown) => logger.warn({ err: error }, 'could not read the feed')
+  const feedFollowers = createFeedFollowers({
+    readFor: tenant => (request: FeedRequest) => readFeed(databaseFor(tenant), tenant, request),
+    tail: createFeedTail({
+      read: after => readFeed(db, everyTenant, { after, limit: 1_000 }),
+      pollMs: feedPollMs,
+      onError: onFeedReadError,
+    }),
+    stallMs: limits.viewerStallMs,
+    onError: onFeedReadError,
+  })
   const stopping = new AbortController()
   const capacity = watchCapacity({ readMemory: () => readRedisMemory(redis), db, limits: config.capacityLimits })
   let reconciler: Reconciler | null = null
@@ -117,6 +134,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     ending,
     deaths,
     hub,
+    feedFollowers,
     metrics,
     sampleMetrics: createMetricSamples({ metrics, db, pools: database.pools, hub, capacity, leaseMs: config.leaseMs }),
     tracer,
@@ -182,6 +200,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     logger.info('api is stopping')
     stopping.abort()
     streams.close()
+    feedFollowers.close()
     await hub.close(drainMs)
     await app.close()
     await internalApp?.close()

@@ -13,6 +13,7 @@ import { addShowCommand } from './commands/show.ts'
 import { addStartCommands } from './commands/start.ts'
 import { addTailCommand } from './commands/tail.ts'
 import { addTasksCommand } from './commands/tasks.ts'
+import { addWatchCommand } from './commands/watch.ts'
 import { addWorkerCommand } from './commands/worker.ts'
 import type { Context } from './context.ts'
 
@@ -34,6 +35,7 @@ const commands = [
   addBuildCommand,
   addRunCommand,
   addTailCommand,
+  addWatchCommand,
   addTasksCommand,
   addShowCommand,
   addForkCommand,

@@ -1,5 +1,6 @@
 /** The entry point for callers of agents. It opens no connection by itself. */
 import type { Activity, Agent, CreateTaskInput, Json, Task, TaskStatus } from '@rivulet/protocol'
+import { createFeedCalls, type FeedCalls } from './feed.ts'
 import { pageWakeUps, type WakeUps } from './http/backoff.ts'
 import { createCredentials, type TaskTokenSource, type TokenSource } from './http/credentials.ts'
 import { type CallOptions, createHttp, type Http, readEntity, readJson } from './http/http.ts'
@@ -57,6 +58,7 @@ export type RivuletClient = {
     activity(minutes?: number, options?: CallOptions): Promise<Activity>
   }
   keys: KeyCalls
+  feed: FeedCalls
   /** Whether the API is up, and whether it has what it needs: both reject where it is not, and ask once. */
   health(options?: CallOptions): Promise<{ status: string }>
   ready(options?: CallOptions): Promise<{ status: string }>
@@ -77,6 +79,7 @@ export function createClient(options: ClientOptions): RivuletClient {
     tasks: { create, get, list },
     agents: { list: listAgents, activity },
     keys: createKeyCalls(http),
+    feed: createFeedCalls({ http, wakeUps, random, silenceMs }),
     health: own => http.call({ method: 'GET', path: '/healthz', retries: 0, ...own, read: readStatus }),
     ready: own => http.call({ method: 'GET', path: '/readyz', retries: 0, ...own, read: readStatus }),
     metrics: own => http.call({ method: 'GET', path: '/metrics', ...own, read: response => response.text() }),

@@ -19,6 +19,9 @@ export {
   type EventOf,
   emptyState,
   type Failure,
+  type FeedEntry,
+  type FeedEntryType,
+  type FeedPage,
   type FoldedTurn,
   type ForkTaskInput,
   hasEnded,
@@ -48,6 +51,7 @@ export {
   type Usage,
 } from '@rivulet/protocol'
 export { type ClientOptions, createClient, type HandleOptions, type RivuletClient, type TaskQuery } from './client.ts'
+export type { FeedCalls, FeedFilter, FeedListQuery, FollowOptions } from './feed.ts'
 export type { Answered } from './http/answer.ts'
 export type { TaskTokenSource, TokenSource } from './http/credentials.ts'
 export type { KeyCalls, KeyQuery } from './keys.ts'

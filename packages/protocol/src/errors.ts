@@ -29,6 +29,7 @@ export const errorTable = {
   task_busy: { status: 409, retry: true },
   name_taken: { status: 409, retry: false },
   in_flight: { status: 409, retry: true, afterSeconds: 1 },
+  feed_expired: { status: 410, retry: false },
   body_too_large: { status: 413, retry: false },
   url_too_long: { status: 414, retry: false },
   unsupported_media_type: { status: 415, retry: false },

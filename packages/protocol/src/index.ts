@@ -68,6 +68,7 @@ export {
   turnSchema,
   type Usage,
 } from './entities/entities.ts'
+export { type FeedEntry, type FeedEntryType, feedEntrySchema, feedEntryTypeSchema } from './entities/feed-entry.ts'
 export { type Key, keyIdSchema, keySchema, type Scope, scopeSchema, scopes } from './entities/key.ts'
 export {
   closingStatus,
@@ -133,6 +134,7 @@ export { type ComposedTurn, createTurnComposer, type TurnComposer } from './fold
 
 // requests: the calls of callers and workers, and their responses.
 
+export { type FeedPage, type FeedQuery, feedPage, feedQuery } from './requests/feed-requests.ts'
 export {
   type Claim,
   type ClaimAnswer,

@@ -19,6 +19,7 @@ import { answerBrokenRequest, checkHeads } from './requests/request-head.ts'
 import { consoleRoutes } from './routes/console.ts'
 import { docsRoutes } from './routes/docs.ts'
 import { createEventStream, eventRoutes } from './routes/events.ts'
+import { feedRoutes } from './routes/feed.ts'
 import { internalRoutes } from './routes/internal.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.ts'
@@ -113,6 +114,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         tokenRoutes(scope, services)
         agentRoutes(scope, services)
         keyRoutes(scope, services)
+        feedRoutes(scope, services)
       },
       { prefix: '/v1' },
     )

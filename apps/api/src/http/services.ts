@@ -4,6 +4,7 @@ import type { Tracer } from '@rivulet/runtime/trace'
 import type { Access } from '../access/guard.ts'
 import type { OpenStreams } from '../access/open-streams.ts'
 import type { Config } from '../config.ts'
+import type { FeedFollowers } from '../feed/feed-stream.ts'
 import type { Database, DatabaseHandle } from '../store/connection/database.ts'
 import type { TaskAcceptance } from '../store/tasks/accept-tasks.ts'
 import type { Hub } from '../stream/hub.ts'
@@ -35,6 +36,7 @@ export type Services = {
   ending: TurnEnding
   deaths: TurnDeaths
   hub: Hub
+  feedFollowers: FeedFollowers
   metrics: Metrics
   /** Brings those metrics up to date that are not counted as they happen. */
   sampleMetrics(): Promise<void>

@@ -6,6 +6,7 @@ import type {
   Content,
   Cursor,
   Failure,
+  FeedEntryType,
   Json,
   JsonObject,
   MessageStatus,
@@ -251,4 +252,28 @@ export const idempotencyKeys = pgTable(
     createdAt: time().notNull().default(sql`now()`),
   },
   table => [primaryKey({ columns: [table.tenant, table.key] }), index('idempotency_keys_created_at').on(table.createdAt)],
+)
+
+/**
+ * Changes of tasks and turns. Triggers write a row in the transaction of the change, so no change is without its row and no row without its change.
+ * Readers take rows in the order of (`xid`, `seq`), and only those of transactions that are older than every running one: a row that is committed
+ * late can then not appear before one that was read.
+ */
+export const feed = pgTable(
+  'feed',
+  {
+    xid: bigint({ mode: 'number' }).notNull().default(sql`(pg_current_xact_id()::text)::bigint`),
+    seq: bigserial({ mode: 'number' }).notNull(),
+    tenant: tenant(),
+    type: text().$type<FeedEntryType>().notNull(),
+    task: uuid().$type<TaskId>().notNull(),
+    agent: text().notNull(),
+    /** The number of the turn; null for a change of the task. */
+    turn: integer(),
+    attempt: integer(),
+    status: text().$type<TaskStatus | TurnStatus>(),
+    errorCode: text(),
+    at: time().notNull().default(sql`now()`),
+  },
+  table => [primaryKey({ columns: [table.xid, table.seq] }), index('feed_tenant').on(table.tenant, table.xid, table.seq)],
 )

@@ -14,6 +14,7 @@ import type { Pool } from 'pg'
 import { forgetOldKeys } from '../store/access/idempotency.ts'
 import { forgetRevocations } from '../store/access/token-revocations.ts'
 import { type Database, isDatabaseAway, sqlStateOf } from '../store/connection/database.ts'
+import { forgetFeed } from '../store/feed/read-feed.ts'
 import { forgetWorkers } from '../store/reads/agents.ts'
 import type { TurnRow } from '../store/rows.ts'
 import type { ForcedOutcome } from '../store/tasks/cancel-task.ts'
@@ -38,6 +39,7 @@ const leasesAtOnce = 5
 const batchSize = 500
 const housekeepingMs = 60_000
 /** So many old tasks are removed at once, and so often in one round: what ended is in no hurry, what has to be mended is. */
+const feedBatch = 5_000
 const removal = { batchSize: 100, batches: 10 }
 
 export type ReconcilerDeps = {
@@ -141,6 +143,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     await forgetSteps(db)
     await forgetRevocations(db)
     await forgetWorkers(db)
+    while ((await forgetFeed(db, feedBatch)) && !stopping.signal.aborted);
   }
 
   async function mendLeases(): Promise<void> {

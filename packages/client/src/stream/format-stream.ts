@@ -4,11 +4,7 @@
  * Chunks pass as they are, because their meaning belongs to the format. A refusal that is the fault of the request is thrown.
  */
 import type { Json, StreamFormat } from '@rivulet/protocol'
-import { answeredOf, maxAskedMs, mayPass } from '../http/answer.ts'
-import { pause, retryDelayMs } from '../http/backoff.ts'
-import { linkAbort } from '../http/link-abort.ts'
-import { openStream } from './open-stream.ts'
-import { readFrames } from './sse-frames.ts'
+import { resumedFrames } from './resumed-frames.ts'
 import { parseTokenEvent } from './task-event.ts'
 import type { StreamDeps } from './task-stream.ts'
 
@@ -31,44 +27,17 @@ export type FormatRequest = {
 }
 
 export async function* streamFormat(deps: StreamDeps, request: FormatRequest): AsyncGenerator<FormatChunk, void, void> {
-  const { http, wakeUps, random, silenceMs } = deps
-  const { id, signal } = request
-  let { after } = request
-  let failures = 0
-
-  for (;;) {
-    if (signal.aborted) throw signal.reason
-    const { controller, unlink } = linkAbort(signal)
-    let askedMs = 0
-    try {
-      const response = await openStream(deps, pathOf(request, after), controller)
-      if (response.status === 204) return
-      const onRetry = (ms: number) => {
-        askedMs = Math.min(ms, maxAskedMs)
-      }
-      const options = { signal: controller.signal, silenceMs, wakeUps, onRetry }
-      for await (const { id: place = null, event = null, data } of response.body ? readFrames(response.body, options) : []) {
-        if (event === 'token') {
-          const fresh = parseTokenEvent(data)
-          if (fresh?.task === id) http.freshToken(fresh.token)
-          continue
-        }
-        if (data === '[DONE]') return
-        failures = 0
-        after = place ?? after
-        yield { id: place, event, data: JSON.parse(data) }
-        if (event === 'end') return
-      }
-    } catch (error) {
-      if (signal.aborted) throw signal.reason
-      if (!mayPass(error)) throw error
-      askedMs = Math.max(askedMs, answeredOf(error)?.retryAfterMs ?? 0)
-    } finally {
-      unlink()
-      controller.abort()
+  const { id, after, signal } = request
+  const frames = resumedFrames(deps, { pathAfter: place => pathOf(request, place), after, signal })
+  for await (const { id: place = null, event = null, data } of frames) {
+    if (event === 'token') {
+      const fresh = parseTokenEvent(data)
+      if (fresh?.task === id) deps.http.freshToken(fresh.token)
+      continue
     }
-    await pause(Math.max(askedMs, retryDelayMs(failures, random)), { signal, wakeUps })
-    failures += 1
+    if (data === '[DONE]') return
+    yield { id: place, event, data: JSON.parse(data) }
+    if (event === 'end') return
   }
 }
 

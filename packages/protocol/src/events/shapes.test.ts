@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { contentSchema } from '../entities/content.ts'
 import { activitySchema, agentSchema, messageSchema, taskSchema, turnSchema } from '../entities/entities.ts'
+import { feedEntrySchema } from '../entities/feed-entry.ts'
 import { keySchema } from '../entities/key.ts'
 import { tokenAnswer } from '../requests/requests.ts'
 import { deltaSchema } from './delta.ts'
@@ -17,6 +18,7 @@ const entities = {
   agent: agentSchema,
   activity: activitySchema,
   token: tokenAnswer,
+  feedEntry: feedEntrySchema,
   key: keySchema,
 }
 

@@ -11,7 +11,7 @@ import type { Event, WireEvent } from './event.ts'
 /** A JSON type, an entity, a union by `type`, or a list (`…[]`). `json` is any value. A field whose name ends in `?` may be absent. */
 type Kind = Single | `${Single}[]`
 type Single = 'string' | 'number' | 'boolean' | 'object' | 'json' | 'content' | 'delta' | Entity
-export type Entity = 'task' | 'turn' | 'message' | 'agent' | 'activity' | 'token' | 'key'
+export type Entity = 'task' | 'turn' | 'message' | 'agent' | 'activity' | 'token' | 'key' | 'feedEntry'
 export type Shape = Readonly<Record<string, Kind>>
 
 export const contentShapes: Record<Content['type'], Shape> = {
@@ -53,6 +53,10 @@ export const entityShapes: Record<Entity, Shape> = {
   agent: { name: 'string', description: 'string', workers: 'number', queued: 'number', running: 'number' },
   activity: { from: 'string', to: 'string', bucketMs: 'number', data: 'object[]' },
   token: { token: 'string', can: 'string[]', expiresAt: 'string' },
+  feedEntry: {
+    ...{ seq: 'string', type: 'string', at: 'string', task: 'string', agent: 'string' },
+    ...{ 'turn?': 'number', 'attempt?': 'number', 'status?': 'string', 'error?': 'object' },
+  },
   key: {
     ...{ id: 'string', tenant: 'string', name: 'string', scopes: 'string[]', createdAt: 'string', 'expiresAt?': 'string' },
     ...{ 'revokedAt?': 'string', 'lastUsedAt?': 'string', 'replacedBy?': 'string', 'allTenants?': 'boolean', 'agents?': 'string[]' },

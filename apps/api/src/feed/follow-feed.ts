@@ -1,0 +1,32 @@
+/** The feed as an endless sequence of pages: from a place to its end, and then what follows. */
+import type { Cursor } from '@rivulet/protocol'
+import type { Tenant } from '../store/connection/tenant.ts'
+import type { FeedFilter, FeedRead, FeedRequest, TenantEntry } from '../store/feed/read-feed.ts'
+import type { FeedTail, TailPage } from './feed-tail.ts'
+
+export type FollowRequest = FeedFilter & { tenant: Tenant; after: Cursor; signal: AbortSignal }
+
+const pageSize = 500
+
+export async function* followFeed(
+  { read, tail }: { read(request: FeedRequest): Promise<FeedRead>; tail: FeedTail },
+  { tenant, after, signal, agent, types }: FollowRequest,
+): AsyncGenerator<TailPage, never, void> {
+  let place = after
+  for (;;) {
+    const page = await read({ after: place, limit: pageSize, agent, types })
+    place = page.next
+    yield { entries: page.entries, place }
+    if (page.isFull) continue
+    for (;;) {
+      const live = await tail.next(tenant, place, signal)
+      if (!live) break
+      place = live.place
+      yield { entries: live.entries.filter(isWanted), place }
+    }
+  }
+
+  function isWanted(entry: TenantEntry): boolean {
+    return (agent === undefined || entry.agent === agent) && (types === undefined || types.includes(entry.type))
+  }
+}

@@ -1,0 +1,70 @@
+/** The feed of a tenant, as pages of JSON or as an event stream. */
+import { type Cursor, feedPage, feedQuery, origin, parseCursor, RivuletError } from '@rivulet/protocol'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { FeedFollower } from '../../feed/feed-stream.ts'
+import { type FeedFilter, readFeed, requireKept } from '../../store/feed/read-feed.ts'
+import { openSse } from '../../stream/sse-response.ts'
+import { countRequest } from '../http-metrics.ts'
+import type { Services } from '../services.ts'
+
+export function feedRoutes(scope: FastifyInstance, services: Services): void {
+  const { db, databaseFor, feedFollowers, streams, metrics, isDraining } = services
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+  // A HEAD would get a body: the stream is written past Node's response object.
+  const config = { access: { scope: 'tasks:read' } } as const
+  const response = { 200: feedPage.describe('A page; with `Accept: text/event-stream` the entries as they are written') }
+  const schema = { tags: ['feed'], querystring: feedQuery, response }
+  app.get('/feed', { exposeHeadRoute: false, config, schema }, async (request, reply) => {
+    const { after, limit, ...filter } = request.query
+    const isStream = (request.headers.accept ?? '').includes('text/event-stream')
+    const place = (isStream ? resumedAt(request) : null) ?? after
+    if (place !== undefined) await requireKept(db, place)
+    const { tenant } = request.principal
+    if (isStream) return follow(request, reply, place ?? (await endOf(tenant)), filter)
+    const { entries, next } = await readFeed(databaseFor(tenant), tenant, { after: place ?? origin, limit, ...filter })
+    return { data: entries.map(({ tenant: _, ...entry }) => entry), next }
+  })
+
+  /** A stream without a place begins with the next change. */
+  async function endOf(tenant: string): Promise<Cursor> {
+    const latest = await readFeed(databaseFor(tenant), tenant, { after: origin, limit: 1, types: [] })
+    return latest.next
+  }
+
+  async function follow(request: FastifyRequest, reply: FastifyReply, after: Cursor, filter: FeedFilter): Promise<FastifyReply> {
+    if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
+    const { principal } = request
+    const admission = streams.admit(principal, null)
+    let follower: FeedFollower | null = null
+    reply.hijack()
+    const headers = Object.fromEntries(Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)]))
+    const opened = await openSse(
+      reply.raw,
+      { ...headers, connection: 'close' },
+      {
+        onDrain: () => follower?.drained(),
+        onClose: () => {
+          follower?.gone()
+          admission.over()
+        },
+      },
+    )
+    if (!opened) {
+      admission.over()
+      return reply
+    }
+    countRequest(metrics, request, 200)
+    follower = feedFollowers.follow(opened, { tenant: principal.tenant, after, ...filter })
+    admission.opened({ leave: follower.leave, tell: () => false })
+    return reply
+  }
+}
+
+/** What an EventSource sends when it reconnects takes precedence over `?after=`. */
+function resumedAt({ headers: { 'last-event-id': given } }: FastifyRequest): Cursor | null {
+  if (given === undefined) return null
+  const place = typeof given === 'string' ? parseCursor(given) : null
+  if (!place) throw new RivuletError('bad_cursor', 'A place in the feed must be <number>-<number>')
+  return place
+}

@@ -1,6 +1,6 @@
 /** Steps over one writer and a server that stores them: what runs once, what is returned, and what is not allowed in a step. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type Claim, custom, defaultLimits, delta, done, type Message, start, text, toolRequest } from '@rivulet/protocol'
+import { type Claim, defaultLimits, delta, done, type Message, start, text, toolRequest } from '@rivulet/protocol'
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { createSteps } from './steps.ts'
@@ -168,18 +168,112 @@ describe('a step', () => {
   })
 })
 
-describe('misuse', () => {
-  test('steps inside each other and beside each other', async () => {
-    const { turn } = open()
-    await expect(turn.step('outer', () => turn.step('inner', () => 1))).rejects.toMatchObject({
-      code: 'bad_call',
-      message: expect.stringContaining('"outer" has ended'),
+describe('steps side by side', () => {
+  const halves = async (
+    { turn }: Pick<ReturnType<typeof open>, 'turn'>,
+    work: (name: string, half: () => Promise<void>) => Promise<string>,
+  ) => {
+    const both = [gate(), gate()]
+    return Promise.all(
+      ['a', 'b'].map((name, i) =>
+        turn.step(name, () =>
+          work(name, async () => {
+            both[i]?.resolve()
+            await Promise.all(both.map(({ promise }) => promise))
+          }),
+        ),
+      ),
+    )
+  }
+
+  test('each has its own messages, whatever order they were opened in', async () => {
+    const first = open()
+    const results = await halves(first, async (name, half) => {
+      await first.turn.send(`${name}1`)
+      await half()
+      await first.turn.send(`${name}2`)
+      return name
     })
-    const [one, two] = await Promise.allSettled([turn.step('one', async () => 1), turn.step('two', async () => 2)])
-    expect(one).toEqual({ status: 'fulfilled', value: 1 })
-    expect(two).toMatchObject({ status: 'rejected', reason: { code: 'bad_call' } })
+    await first.turn.send('after')
+    expect(results).toEqual(['a', 'b'])
+    expect(first.messages().map(textOf)).toEqual(['a1', 'b1', 'a2', 'b2', 'after'])
+    const second = open(first.memory.filter(({ name }) => name === 'b'))
+    expect(await second.turn.step('b', () => unexpected())).toBe('b')
+    expect(second.messages().map(textOf)).toEqual(['b1', 'b2'])
   })
 
+  test('a message that is opened outside them belongs to none', async () => {
+    const first = open()
+    const taken = halves(first, async (name, half) => {
+      await half()
+      await first.turn.send(name)
+      return name
+    })
+    await first.turn.send('outside')
+    await taken
+    const second = open(first.memory)
+    for (const name of ['a', 'b']) await second.turn.step(name, () => unexpected())
+    expect(second.messages().map(textOf)).toEqual(['a', 'b'])
+  })
+
+  test('one that fails leaves the other as it is', async () => {
+    const { turn, memory, messages } = open()
+    const taken = await Promise.allSettled(
+      ['bad', 'good'].map(name =>
+        turn.step(name, async () => {
+          const message = turn.message(text(name))
+          if (name === 'bad') throw new Error('bad')
+          await message.append('!')
+        }),
+      ),
+    )
+    expect(taken.map(({ status }) => status)).toEqual(['rejected', 'fulfilled'])
+    expect(memory.map(({ name }) => name)).toEqual(['good'])
+    expect(messages()).toMatchObject([{ status: 'failed' }, { status: 'complete', content: text('good!') }])
+  })
+
+  test('two of one name are refused while the first runs', async () => {
+    const { turn } = open()
+    const taken = await Promise.allSettled([turn.step('a', async () => 1), turn.step('a', async () => 2)])
+    expect(taken).toMatchObject([{ value: 1 }, { reason: { code: 'bad_call' } }])
+  })
+})
+
+describe('a step inside a step', () => {
+  test('is skipped when the outer one is not, and its messages come again with either', async () => {
+    const first = open()
+    const outer = async ({ turn }: { turn: Turn }, inner: () => Promise<number>, isBroken: boolean) => {
+      await turn.send('one')
+      const result = await turn.step('inner', inner)
+      await turn.send('three')
+      if (isBroken) throw new Error('broken')
+      return result
+    }
+    const speak = (to: Turn) => async () => {
+      await to.send('two')
+      return 2
+    }
+    await expect(first.turn.step('outer', () => outer(first, speak(first.turn), true))).rejects.toThrow('broken')
+    const second = open(first.memory)
+    expect(await second.turn.step('outer', () => outer(second, () => unexpected(), false))).toBe(2)
+    const third = open(second.memory)
+    expect(await third.turn.step('outer', () => unexpected())).toBe(2)
+    for (const { messages } of [second, third]) expect(messages().map(textOf)).toEqual(['one', 'two', 'three'])
+  })
+
+  test('names what it numbers below itself, so that a skipped step changes no name behind it', async () => {
+    const first = open()
+    const names = async (turn: Turn) => {
+      const before = turn.nameFor('run')
+      await turn.step('s', () => [turn.nameFor('run'), turn.nameFor('run')]).then(inside => expect(inside).toEqual(['s/run 1', 's/run 2']))
+      return [before, turn.nameFor('run'), turn.nameFor('other')]
+    }
+    expect(await names(first.turn)).toEqual(['run 1', 'run 2', 'other 1'])
+    expect(await names(open(first.memory).turn)).toEqual(['run 1', 'run 2', 'other 1'])
+  })
+})
+
+describe('misuse', () => {
   test('a name that is none, or was used', async () => {
     const { turn } = open([{ name: 'known', memory: '{"result":1,"messages":[]}' }])
     for (const name of ['', 'x'.repeat(201), '\0', '\ud800', 7 as never]) {
@@ -198,28 +292,37 @@ describe('misuse', () => {
     const message = turn.message(text('a'))
     await expect(turn.step('s', () => message.append('b'))).rejects.toMatchObject({
       code: 'bad_call',
-      message: expect.stringContaining('opened before it'),
+      message: expect.stringContaining('which it did not open'),
     })
     await message.append('c')
     expect(messages()).toMatchObject([{ content: text('ac') }])
   })
 
-  test('a message that code outside the step opens meanwhile, also by yielding', async () => {
+  test('a message of a step, written outside it or in another', async () => {
     const { turn, writer, messages } = open()
-    const before = turn.message(text('b'))
-    const ready = gate()
+    const [opened, refused] = [gate(), gate()]
     const taken = turn.step('s', async () => {
-      await ready.promise
-      await turn.send('inside')
+      turn.message(text('a'))
+      opened.resolve()
+      await refused.promise
     })
-    expect(() => turn.message(text())).toThrow(/outside step "s"/)
-    await expect(turn.send('x')).rejects.toMatchObject({ code: 'bad_call' })
-    await expect(writer.write(delta(1, 'yielded'))).rejects.toMatchObject({ code: 'bad_call' })
-    await before.append('efore')
-    await writer.write(custom('notice', 1))
-    ready.resolve()
+    await opened.promise
+    await expect(writer.write(delta(0, 'b'))).rejects.toMatchObject({ message: expect.stringContaining('outside step "s"') })
+    await expect(turn.step('t', () => writer.write(delta(0, 'b')))).rejects.toMatchObject({ code: 'bad_call' })
+    refused.resolve()
     await taken
-    expect(messages().map(({ content }) => content)).toEqual([text('before'), text('inside')])
+    expect(messages()).toMatchObject([{ content: text('a'), status: 'complete' }])
+  })
+
+  test('a step that ends before a step inside it', async () => {
+    const { turn } = open()
+    const ended = gate()
+    let late: Promise<unknown> = Promise.resolve()
+    await turn.step('outer', () => {
+      late = turn.step('inner', () => ended.promise.then(() => turn.send('late')))
+    })
+    ended.resolve()
+    await expect(late).rejects.toMatchObject({ message: expect.stringContaining('Step "outer" has ended') })
   })
 
   test('what a step has begun and not awaited', async () => {
@@ -264,6 +367,10 @@ function open(remembered: Claim['steps'] = [], onRemember: () => Promise<void> =
 function gate(): { promise: Promise<void>; resolve: () => void } {
   let resolve = () => {}
   return { promise: new Promise<void>(open => (resolve = open)), resolve: () => resolve() }
+}
+
+function textOf({ content }: Message): string | undefined {
+  return content.type === 'text' ? content.text : undefined
 }
 
 /** Times are those of the saying. */

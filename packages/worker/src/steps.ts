@@ -1,9 +1,9 @@
 /**
  * Durable steps: the server stores the result of a step, so that the next attempt skips the step and sends its messages again, complete.
  *
- * Steps run one at a time, each under a unique name. A step's messages are those that are opened in it, and they are closed before it is stored;
- * a step that throws, or whose turn is over, is not stored. A skipped step can only return its result and send its messages, so a step may not
- * write to earlier messages, and no other code may open a message while it runs.
+ * Steps may run side by side and inside each other, each under a unique name. A message belongs to the code that opened it: to a step and those
+ * around it, or to none. Its messages are closed before a step is stored; a step that throws, or whose turn is over, is not stored. A skipped
+ * step can only return its result and send its messages, so a step may not write to the messages of other code, nor other code to its own.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import {
@@ -51,8 +51,11 @@ export type StepsDeps = {
   maxBytes: number
 }
 
-/** A step that is being taken. Its messages begin where the turn stood. */
-type Step = { name: string; firstIndex: number; turn: symbol }
+/** A step that is being taken. `within` is the step around it, which may be another turn's. */
+type Step = Scope & { name: string; turn: symbol; within: Step | undefined; indexes: number[]; isOver: boolean }
+
+/** Where names are numbered: a step, or the turn outside all steps. */
+type Scope = { names: Map<string, number> }
 
 /**
  * The step that the running code belongs to. One storage for all turns: until Node 24 every storage that was ever used is kept, and looked at
@@ -60,38 +63,56 @@ type Step = { name: string; firstIndex: number; turn: symbol }
  */
 const speaker = new AsyncLocalStorage<Step>()
 
-/** `writer` is the turn's writer for all its output; it enforces the rules of steps. */
-export function createSteps({ writer, remembered, remember, maxBytes }: StepsDeps): { writer: TurnWriter; step: TakeStep } {
-  const memories = new Map(remembered.map(({ name, memory }) => [name, memory]))
-  const taken = new Set<string>()
-  const turn = Symbol('turn')
-  let current: Step | null = null
+export type Steps = {
+  /** The turn's writer for all its output; it enforces the rules of steps. */
+  writer: TurnWriter
+  step: TakeStep
+  nameFor: (kind: string) => string
+}
 
-  return { writer: { ...writer, say, write }, step }
+export function createSteps({ writer, remembered, remember, maxBytes }: StepsDeps): Steps {
+  const memories = new Map(remembered.map(({ name, memory }) => [name, memory]))
+  const names = new Set<string>()
+  const turn = Symbol('turn')
+  const outside: Scope = { names: new Map() }
+  /** Which step opened a message. Those that are not here were opened outside all steps. */
+  const openers = new Map<number, Step>()
+
+  return { writer: { ...writer, say, write }, step, nameFor }
 
   async function step<T>(name: string, work: () => Promise<T> | T): Promise<Stored<T>> {
     writer.checkOpen()
     checkCall(name, work)
-    const own: Step = { name, firstIndex: writer.nextIndex(), turn }
-    current = own
+    const own: Step = { name, turn, within: speaker.getStore(), indexes: [], isOver: false, names: new Map() }
+    names.add(name)
     try {
       const memory = memories.get(name)
-      const result = memory === undefined ? await take(own, work) : await replay(memory)
-      taken.add(name)
+      const result = memory === undefined ? await take(own, work) : await speaker.run(own, () => replay(memory))
       // It was a T before it was JSON.
       return result as Stored<T>
+    } catch (error) {
+      names.delete(name)
+      throw error
     } finally {
-      current = null
+      own.isOver = true
     }
+  }
+
+  /** Numbered within the step around it, so that a skipped step does not change the names of what follows it. */
+  function nameFor(kind: string): string {
+    const around = stepWithin()
+    const { names } = around ?? outside
+    const number = (names.get(kind) ?? 0) + 1
+    names.set(kind, number)
+    return `${around ? `${around.name}/` : ''}${kind} ${number}`
   }
 
   function checkCall(name: unknown, work: unknown): void {
     if (typeof name !== 'string' || name === '' || name.length > maxStepName || toStorableText(name) !== name)
       throw new RivuletError('bad_call', `The name of a step must have 1 to ${maxStepName} characters`)
     if (typeof work !== 'function') throw new RivuletError('bad_call', `Step "${name}" needs a function`)
-    if (current)
-      throw new RivuletError('bad_call', `Step "${name}" begins before step "${current.name}" has ended: await each step before the next`)
-    if (taken.has(name)) throw new RivuletError('bad_call', `Two steps are named "${name}", but a step is stored by its name`)
+    checkOngoing(stepWithin())
+    if (names.has(name)) throw new RivuletError('bad_call', `Two steps are named "${name}", but a step is stored by its name`)
   }
 
   async function take(own: Step, work: () => unknown): Promise<Json | undefined> {
@@ -105,6 +126,7 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
   async function attempt(own: Step, work: () => unknown): Promise<StepMemory> {
     try {
       const result = resultOf(own.name, await speaker.run(own, work))
+      own.isOver = true
       writer.checkOpen()
       return { ...result, messages: await close(own) }
     } catch (error) {
@@ -114,9 +136,9 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
     }
   }
 
-  async function close({ firstIndex }: Step, error?: Failure): Promise<StepMemory['messages']> {
+  async function close({ indexes }: Step, error?: Failure): Promise<StepMemory['messages']> {
     const messages: StepMemory['messages'] = []
-    for (let index = firstIndex; index < writer.nextIndex(); index += 1) {
+    for (const index of indexes) {
       await closeMessage(writer, index, error)
       const message = writer.messageAt(index)
       if (message) messages.push(withoutPlace(message))
@@ -129,42 +151,64 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
     const { result, messages } = stepMemorySchema.parse(JSON.parse(memory))
     for (const { content, metadata, status, ...how } of messages) {
       const index = writer.nextIndex()
-      await writer.write(start(index, content, metadata), { strict: true })
-      await writer.write(done(index, { ...how, ...(status !== 'streaming' && { status }) }), { strict: true })
+      await write(start(index, content, metadata), { strict: true })
+      await write(done(index, { ...how, ...(status !== 'streaming' && { status }) }), { strict: true })
     }
     return result
   }
 
   function say(update: Update, options?: { strict?: boolean }): void {
-    const misplaced = misplacementOf(update)
-    if (misplaced) throw misplaced
+    const within = placed(update)
+    const next = writer.nextIndex()
     writer.say(update, options)
+    adopt(next, within)
   }
 
   function write(update: Update, options?: { strict?: boolean }): Promise<void> {
-    const misplaced = misplacementOf(update)
-    return misplaced ? Promise.reject(misplaced) : writer.write(update, options)
+    try {
+      const within = placed(update)
+      const next = writer.nextIndex()
+      const written = writer.write(update, options)
+      adopt(next, within)
+      return written
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
-  function misplacementOf(update: Update): RivuletError | null {
+  /** The step that writes this, if it may. */
+  function placed(update: Update): Step | undefined {
     const within = stepWithin()
-    if (!current && !within) return null
     // What is no update, or comes when the turn is over, is for the writer to refuse.
-    if (typeof update?.index !== 'number' || update.type === 'custom' || writer.isOver()) return null
-    if (within && within !== current)
-      return new RivuletError('bad_call', `Step "${within.name}" has ended: await all output inside the step`)
-    if (!current || (within === current) === update.index >= current.firstIndex) return null
-    const { name } = current
+    if (typeof update?.index !== 'number' || update.type === 'custom' || writer.isOver()) return within
+    checkOngoing(within)
+    if (update.index >= writer.nextIndex()) return within
+    const opener = openers.get(update.index)
+    if (opener === within) return within
     const reason = within
-      ? `Step "${name}" writes to message ${update.index}, which was opened before it; a skipped step could not do that`
-      : `Message ${update.index} is written outside step "${name}" while that is being taken: await the step first`
-    return new RivuletError('bad_call', reason)
+      ? `Step "${within.name}" writes to message ${update.index}, which it did not open; a skipped step could not do that`
+      : `Message ${update.index} is written outside step "${opener?.name}", which opened it`
+    throw new RivuletError('bad_call', reason)
   }
 
-  /** Code in a step of another turn is outside the steps of this one. */
+  function checkOngoing(within: Step | undefined): void {
+    for (let step = within; step; step = step.within)
+      if (step.isOver && step.turn === turn)
+        throw new RivuletError('bad_call', `Step "${step.name}" has ended: await all that it does inside the step`)
+  }
+
+  /** Gives the message that an update has opened, if it has, to the step that wrote it and to those around it. */
+  function adopt(next: number, within: Step | undefined): void {
+    if (!within || writer.nextIndex() === next) return
+    openers.set(next, within)
+    for (let step: Step | undefined = within; step; step = step.within) if (step.turn === turn) step.indexes.push(next)
+  }
+
+  /** A step of another turn is not one of this turn, but may be inside one. */
   function stepWithin(): Step | undefined {
-    const step = speaker.getStore()
-    return step?.turn === turn ? step : undefined
+    let step = speaker.getStore()
+    while (step && step.turn !== turn) step = step.within
+    return step
   }
 }
 

@@ -252,6 +252,7 @@ function open(past: Message[] = []): { turn: Turn; writer: TurnWriter; messages:
     claim,
     writer,
     step,
+    nameFor: kind => kind,
     signal: new AbortController().signal,
     log: silent,
     span: plainSpan(newTraceparent()),

@@ -48,6 +48,11 @@ export type Turn = {
    * next attempt gets the one and says the others again, without calling `work`. A `work` that throws is not remembered.
    */
   step: TakeStep
+  /**
+   * A name for steps that need one of their own: `run 1`, `run 2` … in the order of the calls, below the step that calls it. A name must be the
+   * same in every attempt, so it may come from a number or from stored data, and never from a model's call ids or the time.
+   */
+  nameFor(kind: string): string
   /** A notice of the agent's own to the viewers. It changes no message. */
   custom(name: string, data: Json): Promise<void>
 }
@@ -56,6 +61,7 @@ export type TurnDeps = {
   claim: Claim
   writer: TurnWriter
   step: TakeStep
+  nameFor: (kind: string) => string
   signal: AbortSignal
   log: Logger
   span: Span
@@ -63,11 +69,14 @@ export type TurnDeps = {
 }
 
 /** `unawaited` names what a handler has begun and not waited for: it would be cut where it stands. */
-export function createTurn({ claim, writer, step, signal, log, span, loadHistory }: TurnDeps): { turn: Turn; unawaited: () => string[] } {
+export function createTurn({ claim, writer, step, nameFor, signal, log, span, loadHistory }: TurnDeps): {
+  turn: Turn
+  unawaited: () => string[]
+} {
   const { task, turn, attempt } = claim
   const begun = new Map<symbol, string>()
   const speaking: Turn = {
-    ...{ task, attempt, signal, log, span, history, message },
+    ...{ task, attempt, signal, log, span, history, message, nameFor },
     number: turn.number,
     input: turn.input ?? null,
     params: turn.params ?? task.params,

@@ -68,4 +68,5 @@ export const faults: readonly Fault[] = [
   { name: 'Redis restarts or is wiped between the commit of an end and its announcement', tests: ['apps/api/src/owed-ends.test.ts'] },
   { name: 'a task is deleted while it is watched', tests: flow('stream') },
   { name: 'Redis is wiped after a task has ended', tests: flow('stream-loss') },
+  { name: 'a worker is killed between a model and its tools', tests: always('durable-loop') },
 ]

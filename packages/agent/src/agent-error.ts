@@ -1,12 +1,12 @@
 /** How a model or a run fails: once, with what was said until then. */
-import { agentFailed, type Failure, RivuletError, toStorableText } from '@rivulet/protocol'
+import { agentFailed, type ErrorCode, type Failure, RivuletError, toStorableText } from '@rivulet/protocol'
 import type { ModelResult } from './model/model.ts'
 
 const maxMessageLength = 2_000
 
 export type AgentErrorOptions = {
-  /** The platform retries `agent_error` and none of the others. Default `agent_error`. */
-  code?: 'agent_error' | 'model_refused' | 'too_many_steps'
+  /** The platform retries `agent_error`; docs/writing-agents.md lists the others. Default `agent_error`. */
+  code?: ErrorCode
   cause?: unknown
   /** For viewers, where the message repeats another program's text. Default: the message. */
   publicMessage?: string | undefined
@@ -20,7 +20,6 @@ export type AgentErrorOptions = {
 }
 
 export class AgentError extends RivuletError {
-  declare readonly code: NonNullable<AgentErrorOptions['code']>
   readonly status: number | undefined
   readonly isRetryable: boolean
   readonly retryAfterMs: number | undefined
@@ -41,10 +40,8 @@ export class AgentError extends RivuletError {
 
   static of(error: unknown): AgentError {
     if (error instanceof AgentError) return error
-    return new AgentError(messageOf(error), {
-      cause: error,
-      publicMessage: error instanceof RivuletError ? error.publicMessage : agentFailed,
-    })
+    const { code, publicMessage } = error instanceof RivuletError ? error : { code: undefined, publicMessage: agentFailed }
+    return new AgentError(messageOf(error), { cause: error, publicMessage, ...(code && { code }) })
   }
 
   withPartial(partial: ModelResult): AgentError {

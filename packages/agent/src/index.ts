@@ -1,6 +1,7 @@
 /** Models, tools and the agent loop. They emit the protocol's updates and do not need the platform: they run in a worker, a terminal, a test or a browser. */
 export { AgentError } from './agent-error.ts'
 export { type ChannelReporter, channelReporter } from './loop/channel-reporter.ts'
+export type { AgentTurn } from './loop/durable.ts'
 export type { Observer, ObserverFailurePolicy } from './loop/observers.ts'
 export { type RunOptions, type RunResult, type RunStream, runAgent } from './loop/run-agent.ts'
 export { system, user } from './model/conversation.ts'

@@ -3,7 +3,8 @@
  *
  * It emits the protocol's updates, with one numbering for the whole run. A tool runs only when the response that requests it is complete and
  * its arguments are valid. Every call gets exactly one response: a result, or an error that the next request shows to the model. Requests are
- * built from whole messages, never from deltas. No state outlives a run, so concurrent runs can share a model and tools.
+ * built from whole messages, never from deltas. No state outlives a run, so concurrent runs can share a model and tools. In a turn, each
+ * response and each result is a step of it.
  */
 import { done, RivuletError, type StopReason, start, sumUsage, text, type Update, type Usage } from '@rivulet/protocol'
 import type { Span } from '@rivulet/runtime/trace'
@@ -14,11 +15,14 @@ import { resultOf } from '../model/response-writer.ts'
 import type { Tool } from '../tools/tool.ts'
 import { requestsIn, runCalls } from '../tools/tool-batch.ts'
 import { createToolbox, type Toolbox } from '../tools/toolbox.ts'
-import { relayModel } from './model-relay.ts'
+import { type AgentTurn, directly, durably, type TakeDurably } from './durable.ts'
+import { respond } from './model-response.ts'
 import type { Observer, ObserverFailurePolicy } from './observers.ts'
 import { createRunEmitter } from './run-emitter.ts'
 
-export type RunOptions = Omit<ModelRequest, 'tools'> & {
+export type RunOptions = RunSettings & RunPlace
+
+type RunSettings = Omit<ModelRequest, 'tools' | 'messages'> & {
   model: Model
   tools?: readonly Tool[]
   /** A run that still requests tools after this many requests to the model fails. Default 20. */
@@ -32,6 +36,18 @@ export type RunOptions = Omit<ModelRequest, 'tools'> & {
   span?: Span | undefined
 }
 
+/** In a turn, or anywhere. */
+type RunPlace =
+  | { turn?: undefined; messages: readonly HistoryMessage[] }
+  | {
+      /** Makes the run durable: an attempt after a crash repeats no response that was complete and no tool that had a result. */
+      turn: AgentTurn
+      /** Default: the turn's history. */
+      messages?: readonly HistoryMessage[]
+      /** What the names of its steps begin with; for a run that not every attempt makes. Default `run`. */
+      name?: string
+    }
+
 export type RunResult = ModelResult & {
   /** How many requests the run made to the model. */
   steps: number
@@ -43,27 +59,37 @@ export type RunResult = ModelResult & {
 export type RunStream = EventStream<Update, RunResult>
 
 export function runAgent(options: RunOptions): RunStream {
-  const { maxSteps = 20, signal } = options
+  const { maxSteps = 20, turn } = options
   if (!Number.isInteger(maxSteps) || maxSteps < 1) throw new RivuletError('validation_failed', 'maxSteps must be an integer of at least 1')
   const toolbox = createToolbox(options.tools ?? [])
-  return createEventStream(sink => run({ ...options, maxSteps, toolbox }, sink), { signal })
+  // Named here, because the number of a run is that of its call.
+  const name = turn?.nameFor(options.name ?? 'run')
+  const produce = (sink: EventSink<Update>) =>
+    run({ ...options, maxSteps, toolbox, take: turn ? durably(turn, `${name}`, sink.settled) : directly }, sink)
+  return createEventStream(produce, { signal: signalOf(options) })
 }
 
-async function run(options: RunOptions & { maxSteps: number; toolbox: Toolbox }, sink: EventSink<Update>): Promise<RunResult> {
-  const { model, toolbox, maxSteps, observers = [], onObserverError: policy = 'ignore', span } = options
+function signalOf({ signal, turn }: RunOptions): AbortSignal | undefined {
+  return signal && turn ? AbortSignal.any([signal, turn.signal]) : (signal ?? turn?.signal)
+}
+
+type Run = RunOptions & { maxSteps: number; toolbox: Toolbox; take: TakeDurably }
+
+async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
+  const { model, toolbox, maxSteps, observers = [], onObserverError: policy = 'ignore', turn, span = turn?.span, take } = options
   const abort = new AbortController()
   const { signal } = abort
   const forwardAbort = () => abort.abort(sink.signal.reason)
   if (sink.signal.aborted) forwardAbort()
   else sink.signal.addEventListener('abort', forwardAbort, { once: true })
-  const emitter = createRunEmitter({ sink, observers, policy, onFatal: () => abort.abort() })
+  const emitter = createRunEmitter({ sink, observers, policy, onFatal: () => abort.abort(), holdsEnds: turn !== undefined })
   let usage: Usage | undefined
   let steps = 0
   /** Where the messages of the latest step begin. */
   let stepFrom = 0
 
   try {
-    const stopReason = await loop()
+    const stopReason = await loop(options.messages ?? (await turn?.history()) ?? [])
     const fatal = emitter.fatal()
     if (fatal) throw fatal.error
     if (stopReason === 'aborted') emitAborted()
@@ -74,16 +100,25 @@ async function run(options: RunOptions & { maxSteps: number; toolbox: Toolbox },
     throw failed.withPartial(summarize('error'))
   } finally {
     sink.signal.removeEventListener('abort', forwardAbort)
+    emitter.release()
     emitter.end()
   }
 
-  async function loop(): Promise<StopReason> {
+  async function loop(history: readonly HistoryMessage[]): Promise<StopReason> {
     while (!signal.aborted) {
       if (steps === maxSteps)
         throw new AgentError(`The model still requested tools after ${maxSteps} steps (maxSteps)`, { code: 'too_many_steps' })
-      const { stopReason, failure } = await step()
+      steps += 1
+      stepFrom = emitter.nextIndex()
+      const request = requestAfter(history)
+      const {
+        stopReason,
+        failure,
+        usage: own,
+      } = await respond(`model ${steps}`, request, { model, emitter, signal, ready: sink.ready, take, span })
+      usage = sumUsage([usage, own])
       const calls = requestsIn(emitter.messages().slice(stepFrom))
-      await runCalls(calls, stopReason, { toolbox, signal, emit: emitter.emit, nextIndex: emitter.nextIndex, span })
+      await runCalls(calls, stopReason, { toolbox, emitter, signal, take, round: steps, span })
       if (failure) throw failure
       // Only calls can continue the run, and only after these two stop reasons. After `length` the model may repeat a call that was cut off.
       if (calls.length === 0 || (stopReason !== 'tool_use' && stopReason !== 'length')) return stopReason
@@ -91,13 +126,10 @@ async function run(options: RunOptions & { maxSteps: number; toolbox: Toolbox },
     return 'aborted'
   }
 
-  async function step() {
+  function requestAfter(history: readonly HistoryMessage[]): ModelRequest {
     const { system, toolChoice, maxOutputTokens, temperature } = options
-    steps += 1
-    stepFrom = emitter.nextIndex()
-    const from = stepFrom
-    const request: ModelRequest = {
-      messages: [...options.messages, ...emitter.messages().map(asHistory)],
+    return {
+      messages: [...history, ...emitter.messages().map(asHistory)],
       ...(system !== undefined && { system }),
       ...(maxOutputTokens !== undefined && { maxOutputTokens }),
       ...(temperature !== undefined && { temperature }),
@@ -105,15 +137,6 @@ async function run(options: RunOptions & { maxSteps: number; toolbox: Toolbox },
       // Only in the first request: with a required tool in every request, the run would never end.
       ...(toolChoice && steps === 1 && { toolChoice }),
     }
-    const relayed = await relayModel(model, request, {
-      signal,
-      onUpdate: update => emitter.emit(shift(update, from)),
-      ready: sink.ready,
-      span,
-    })
-    usage = sumUsage([usage, relayed.usage])
-    emitter.closeOpen(relayed.failure ? 'failed' : signal.aborted ? 'aborted' : 'complete', relayed.failure?.failure)
-    return relayed
   }
 
   /** An aborted run ends with a message whose stop reason is `aborted`, even when no message was open. */
@@ -130,10 +153,6 @@ async function run(options: RunOptions & { maxSteps: number; toolbox: Toolbox },
     const latest = resultOf(messages.slice(stepFrom), stopReason, usage)
     return { ...resultOf(messages, stopReason, usage), text: latest.text, steps, ...(errors.length > 0 && { observerErrors: errors }) }
   }
-}
-
-function shift(update: Update, by: number): Update {
-  return update.index === undefined ? update : { ...update, index: update.index + by }
 }
 
 /** The model sees a call with invalid JSON arguments without its arguments; the error response to that call quotes them. */

@@ -3,8 +3,11 @@
  *
  * `emit` never throws. An update that the transcript rejects (too much output, a wrong index) and an observer's error under the policy `fail`
  * are fatal: the emitter calls `onFatal`, and from then on emits only the closing of open messages.
+ *
+ * With `holdsEnds`, the update that ends a message goes no further than the transcript until it is released: viewers see the end of a response or
+ * a result only when it is stored, so that what they saw is never made again.
  */
-import { done, type Failure, type Update } from '@rivulet/protocol'
+import { done, type Failure, type Update, type UpdateOf } from '@rivulet/protocol'
 import type { EventSink } from '../model/event-stream.ts'
 import type { SpokenMessage } from '../model/model.ts'
 import { createTranscript } from '../model/transcript.ts'
@@ -12,6 +15,8 @@ import { createObservers, type Observer, type ObserverFailurePolicy } from './ob
 
 export type RunEmitter = {
   emit(update: Update): void
+  /** Passes on the held ends, or that of one message. */
+  release(index?: number): void
   messages(): SpokenMessage[]
   nextIndex(): number
   /** Closes the open messages, in index order. */
@@ -26,17 +31,20 @@ export type RunEmitterOptions = {
   observers: readonly (Observer | ((update: Update) => void))[]
   policy: ObserverFailurePolicy
   onFatal: () => void
+  holdsEnds: boolean
 }
 
-export function createRunEmitter({ sink, observers: watching, policy, onFatal }: RunEmitterOptions): RunEmitter {
+export function createRunEmitter({ sink, observers: watching, policy, onFatal, holdsEnds }: RunEmitterOptions): RunEmitter {
   const transcript = createTranscript()
   const observers = createObservers(watching, policy, fail)
   let fatal: { error: unknown } | null = null
+  let held: Update[] = []
 
   return {
     emit: update => {
       if (!fatal) send(update)
     },
+    release,
     messages: transcript.messages,
     nextIndex: transcript.nextIndex,
     closeOpen,
@@ -52,11 +60,21 @@ export function createRunEmitter({ sink, observers: watching, policy, onFatal }:
       fail(error)
       return
     }
+    if (holdsEnds && isEnd(update)) held.push(update)
+    else pass(update)
+  }
+
+  function pass(update: Update): void {
     observers.update(update)
     sink.emit(update)
-    if (update.type !== 'done' && update.type !== 'full') return
-    const message = transcript.messageAt(update.index)
+    const message = isEnd(update) ? transcript.messageAt(update.index) : undefined
     if (message) observers.message(message)
+  }
+
+  function release(index?: number): void {
+    const released = held.filter(update => index === undefined || update.index === index)
+    held = held.filter(update => !released.includes(update))
+    for (const update of released) pass(update)
   }
 
   function closeOpen(status: 'complete' | 'aborted' | 'failed', error?: Failure): void {
@@ -68,4 +86,8 @@ export function createRunEmitter({ sink, observers: watching, policy, onFatal }:
     fatal ??= { error }
     onFatal()
   }
+}
+
+function isEnd(update: Update): update is UpdateOf<'done' | 'full'> {
+  return update.type === 'done' || update.type === 'full'
 }

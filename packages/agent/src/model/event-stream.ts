@@ -14,6 +14,8 @@ export type EventSink<E> = {
   emit(event: E): void
   /** Resolves when the slowest reader is at most `maxUnread` events behind. */
   ready(): Promise<void>
+  /** Resolves when every reader has read everything and asks for more, so that what the producer does next comes after it. */
+  settled(): Promise<void>
   /** Fires when the caller aborts, and when the last reader stops early without a request for the result. */
   readonly signal: AbortSignal
 }
@@ -31,7 +33,7 @@ export function createEventStream<E, R>(
   { signal, maxUnread = 256 }: EventStreamOptions = {},
 ): EventStream<E, R> {
   const abort = new AbortController()
-  const readers = new Set<{ position: number }>()
+  const readers = new Set<{ position: number; isIdle: boolean }>()
   const news = createBell()
   const progress = createBell()
   // Positions count from the first event of the stream: `kept[0]` has position `keptFrom`, and all readers have read those before `oldest`.
@@ -58,7 +60,7 @@ export function createEventStream<E, R>(
 
   async function run(): Promise<R> {
     try {
-      const result = await produce({ emit, ready, signal: abort.signal })
+      const result = await produce({ emit, ready, settled, signal: abort.signal })
       ending = {}
       return result
     } catch (error) {
@@ -80,8 +82,13 @@ export function createEventStream<E, R>(
     while (readers.size > 0 && endOfKept() - oldest > maxUnread && !isResultWanted && !abort.signal.aborted) await progress.wait()
   }
 
+  async function settled(): Promise<void> {
+    const isBusy = () => Array.from(readers).some(({ position, isIdle }) => position < endOfKept() || !isIdle)
+    while (isBusy() && !isResultWanted && !abort.signal.aborted) await progress.wait()
+  }
+
   function iterate(): AsyncIterator<E, undefined> {
-    const reader = { position: keptFrom }
+    const reader = { position: keptFrom, isIdle: false }
     readers.add(reader)
     oldest = keptFrom
     return { next, return: leave }
@@ -90,7 +97,10 @@ export function createEventStream<E, R>(
       while (readers.has(reader)) {
         if (reader.position < endOfKept()) return { done: false, value: take() }
         if (!ending) {
+          reader.isIdle = true
+          progress.ring()
           await news.wait()
+          reader.isIdle = false
           continue
         }
         readers.delete(reader)

@@ -3,20 +3,24 @@
  *
  * The messages start in the order of the calls. The calls run in parallel, or one by one when one of the tools is sequential.
  */
-import type { ContentOf, StopReason, Update } from '@rivulet/protocol'
+import type { ContentOf, StopReason } from '@rivulet/protocol'
 import type { Span } from '@rivulet/runtime/trace'
+import type { TakeDurably } from '../loop/durable.ts'
+import type { RunEmitter } from '../loop/run-emitter.ts'
 import type { SpokenMessage } from '../model/model.ts'
 import type { Tool } from './tool.ts'
-import { abortedCall, executeCall, type NumberedCall, rejectCall } from './tool-execution.ts'
+import { abortedCall, executeCall, type OpenResponse, openResponse, type ToolOutcome } from './tool-execution.ts'
 import type { Toolbox } from './toolbox.ts'
 
 export type RequestedCall = { request: ContentOf<'tool_request'>; isComplete: boolean }
 
 export type BatchContext = {
   toolbox: Toolbox
+  emitter: Pick<RunEmitter, 'emit' | 'nextIndex' | 'release'>
   signal: AbortSignal
-  emit: (update: Update) => void
-  nextIndex: () => number
+  take: TakeDurably
+  /** The number of the response. */
+  round: number
   /** The parent of the spans of these calls. */
   span?: Span | undefined
 }
@@ -28,7 +32,7 @@ export function requestsIn(messages: readonly SpokenMessage[]): RequestedCall[] 
 }
 
 export async function runCalls(calls: readonly RequestedCall[], stopReason: StopReason, context: BatchContext): Promise<void> {
-  const { toolbox, signal, emit, nextIndex, span } = context
+  const { toolbox, emitter, signal, take, round, span } = context
   // One signal per call, because the listeners of a hundred tools on one signal would cause a leak warning.
   const running = new Set<AbortController>()
   const abortAll = () => running.forEach(abort => void abort.abort(signal.reason))
@@ -36,30 +40,41 @@ export async function runCalls(calls: readonly RequestedCall[], stopReason: Stop
   try {
     const isOneByOne = calls.some(({ request }) => toolbox.get(request.name)?.sequential)
     if (!isOneByOne) await Promise.all(calls.map(runCall))
-    else for (const call of calls) await runCall(call)
+    else for (const [i, call] of calls.entries()) await runCall(call, i)
   } finally {
     signal.removeEventListener('abort', abortAll)
   }
 
-  async function runCall({ request, isComplete }: RequestedCall): Promise<void> {
-    const call = { request, index: nextIndex(), emit }
+  async function runCall({ request, isComplete }: RequestedCall, position: number): Promise<void> {
+    const index = emitter.nextIndex()
+    const response = openResponse(request, index, emitter.emit)
     const tool = toolbox.get(request.name)
-    if (stopReason !== 'tool_use') rejectCall(call, reasonNotToRun(stopReason))
-    else if (!isComplete) rejectCall(call, `Not run: the arguments are not valid JSON: ${(request.raw ?? '').slice(0, 500)}`)
-    else if (!tool) rejectCall(call, `Unknown tool: ${request.name}. Available tools: ${toolbox.names().join(', ') || 'none'}.`)
-    else await execute(call, tool)
+    if (stopReason !== 'tool_use') response.fail(reasonNotToRun(stopReason))
+    else if (!isComplete) response.fail(`Not run: the arguments are not valid JSON: ${(request.raw ?? '').slice(0, 500)}`)
+    else if (!tool) response.fail(`Unknown tool: ${request.name}. Available tools: ${toolbox.names().join(', ') || 'none'}.`)
+    else await take(`tool ${round}.${position + 1}`, { work: () => execute(response, request, tool), ...keeping(response) })
+    emitter.release(index)
   }
 
-  async function execute(call: NumberedCall, tool: Tool): Promise<void> {
+  async function execute(response: OpenResponse, request: ContentOf<'tool_request'>, tool: Tool): Promise<ToolOutcome> {
     const abort = new AbortController()
     if (signal.aborted) abort.abort(signal.reason)
     running.add(abort)
-    const { name, callId } = call.request
+    const { name, callId } = request
     const attributes = { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': name, 'gen_ai.tool.call.id': callId }
     const calling = span?.start(`execute_tool ${name}`, { attributes })
-    const isError = await executeCall(call, tool, abort.signal, calling?.traceparent)
-    calling?.end(isError ? { failure: { code: 'tool_failed' } } : {})
+    const outcome = await executeCall(response, request, tool, { signal: abort.signal, traceparent: calling?.traceparent })
+    calling?.end(outcome.isError ? { failure: { code: 'tool_failed' } } : {})
     running.delete(abort)
+    return outcome
+  }
+
+  /** An error is a result too, because the model has seen it. A call that was aborted has none. */
+  function keeping(response: OpenResponse) {
+    return {
+      toMemory: (outcome: ToolOutcome) => (signal.aborted ? null : outcome),
+      fromMemory: ({ content, isError }: ToolOutcome) => response.close(content, isError),
+    }
   }
 }
 

@@ -17,24 +17,17 @@ import {
 import { messageOf } from '../agent-error.ts'
 import type { Tool } from './tool.ts'
 
-export type NumberedCall = {
-  request: ContentOf<'tool_request'>
-  /** The index of its `tool_response` message. */
-  index: number
-  emit: (update: Update) => void
-}
+export type ToolOutcome = { content: Json; isError: boolean }
 
-/** Runs the tool and emits its response. Returns whether that is an error. Never throws for what the tool does. */
+/** Runs the tool and closes its response. Never throws for what the tool does. */
 export async function executeCall(
-  { request, index, emit }: NumberedCall,
+  response: OpenResponse,
+  { callId, name, arguments: given }: ContentOf<'tool_request'>,
   tool: Tool,
-  signal: AbortSignal,
-  traceparent?: string,
-): Promise<boolean> {
-  const { callId, name } = request
-  const response = openResponse({ request, index, emit })
+  { signal, traceparent }: { signal: AbortSignal; traceparent?: string | undefined },
+): Promise<ToolOutcome> {
   try {
-    const checked = await untilAborted(tool.check(request.arguments), signal)
+    const checked = await untilAborted(tool.check(given), signal)
     if (!checked.isValid) return response.fail(`Invalid arguments for ${name}:\n${checked.reason}`)
     const running = async () => checked.run({ signal, callId, progress: response.progress, traceparent })
     return response.succeed(await untilAborted(running(), signal))
@@ -43,18 +36,16 @@ export async function executeCall(
   }
 }
 
-/** Emits an error response for a call that does not run. */
-export function rejectCall(call: NumberedCall, reason: string): void {
-  openResponse(call).fail(reason)
-}
-
 export const abortedCall = 'The call was aborted before it had a result.'
 
-function openResponse({ request: { callId, name }, index, emit }: NumberedCall) {
+export type OpenResponse = ReturnType<typeof openResponse>
+
+/** Starts the response of a call, at its index. */
+export function openResponse({ callId, name }: ContentOf<'tool_request'>, index: number, emit: (update: Update) => void) {
   let isOpen = true
   let shown: Json = null
   emit(start(index, toolResponse(callId, name)))
-  return { progress, succeed, fail }
+  return { progress, succeed, fail, close }
 
   function progress(given: Json): void {
     if (!isOpen) return
@@ -66,17 +57,17 @@ function openResponse({ request: { callId, name }, index, emit }: NumberedCall) 
   }
 
   /** Throws, and leaves the call open, when the result is not JSON. */
-  function succeed(result: unknown): boolean {
+  function succeed(result: unknown): ToolOutcome {
     return close(toStorableJson(result === undefined ? null : result, defaultLimits.jsonDepth), false)
   }
 
-  function fail(reason: string): boolean {
+  function fail(reason: string): ToolOutcome {
     return close(reason, true)
   }
 
-  function close(value: Json, isError: boolean): boolean {
+  function close(content: Json, isError: boolean): ToolOutcome {
     isOpen = false
-    emit(full(index, toolResponse(callId, name, value, isError)))
-    return isError
+    emit(full(index, toolResponse(callId, name, content, isError)))
+    return { content, isError }
   }
 }

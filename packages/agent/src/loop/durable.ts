@@ -1,0 +1,53 @@
+/**
+ * The durable loop: takes each response of the model and each result of a tool as a step of a turn, so that the next attempt after a crash gets
+ * them from memory. Steps are named by their numbers, because an attempt must find them again: a model's call ids are new in every response.
+ */
+import type { Span } from '@rivulet/runtime/trace'
+import type { HistoryMessage } from '../model/model.ts'
+
+/** What the loop needs of a turn of the platform. A `Turn` of @rivulet/worker fits. */
+export type AgentTurn = {
+  readonly signal: AbortSignal
+  readonly span: Span
+  history(): Promise<readonly HistoryMessage[]>
+  /** Numbers what has the same kind: `run 1`, `run 2` … */
+  nameFor(kind: string): string
+  /** Does the work, or returns its stored result. */
+  step(name: string, work: () => Promise<unknown>): Promise<unknown>
+}
+
+export type DurableWork<T, M> = {
+  work(): Promise<T>
+  /** What to store of a result, as JSON, or null where the next attempt has to do it again. */
+  toMemory(result: T): M | null
+  fromMemory(memory: M): T
+}
+
+export type TakeDurably = <T, M>(name: string, work: DurableWork<T, M>) => Promise<T>
+
+/** Outside a turn: does the work, and stores nothing. */
+export const directly: TakeDurably = (_, { work }) => work()
+
+/**
+ * @param name What the names of the steps begin with.
+ * @param settled Resolves when the readers have all that was emitted, so that what a tool sends to its turn comes after it, in every attempt.
+ */
+export function durably(turn: AgentTurn, name: string, settled: () => Promise<void>): TakeDurably {
+  return async function take<T, M>(step: string, { work, toMemory, fromMemory }: DurableWork<T, M>): Promise<T> {
+    let fresh: { result: T } | undefined
+    await settled()
+    const unkept = new Error('Not stored, because it has no whole result')
+    try {
+      const memory = await turn.step(`${name}/${step}`, async () => {
+        fresh = { result: await work() }
+        const kept = toMemory(fresh.result)
+        if (kept === null) throw unkept
+        return kept
+      })
+      return fresh ? fresh.result : fromMemory(memory as M)
+    } catch (error) {
+      if (fresh && error === unkept) return fresh.result
+      throw error
+    }
+  }
+}

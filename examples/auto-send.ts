@@ -8,7 +8,7 @@ const model = scriptedModel(() => [think('A greeting is asked for.'), say('Good 
 export default defineAgent(
   'auto-send',
   async turn => {
-    const stream = model.stream({ messages: await turn.history() }, { signal: turn.signal })
+    const stream = model.stream({ messages: await turn.history() }, { turn })
     const { text, usage, stopReason } = await turn.autoSend(stream)
     turn.log.info({ characters: text.length, usage, stopReason }, 'sent the whole answer')
   },

@@ -5,7 +5,7 @@ import { data, defineAgent, text } from '@rivulet/worker'
 export default defineAgent(
   'by-hand',
   async turn => {
-    const words = turn.input?.type === 'text' ? turn.input.text.split(/\s+/) : []
+    const words = turn.text.split(/\s+/)
     // Two messages are open at the same time: the progress, and the text.
     await turn.message(data({ done: 0, of: words.length }), async progress => {
       await turn.message(text('', 'markdown'), async message => {

@@ -1,5 +1,5 @@
 /** A model with a tool: the loop asks the model, runs the tools that it calls, and asks again, until the model returns its answer. */
-import { call, defineTool, runAgent, say, scriptedModel } from '@rivulet/agent'
+import { call, defineTool, say, scriptedModel } from '@rivulet/agent'
 import { defineAgent } from '@rivulet/worker'
 import { z } from 'zod'
 
@@ -23,7 +23,7 @@ const model = scriptedModel(({ messages }) => {
 export default defineAgent(
   'tools',
   async turn => {
-    await turn.autoSend(runAgent({ model, tools: [countWords], messages: await turn.history(), signal: turn.signal }))
+    await turn.run({ model, tools: [countWords] })
   },
   { description: 'Counts words, with a tool' },
 )

@@ -41,7 +41,8 @@ export const mayKnow: Record<string, string[]> = {
   'packages/client': ['packages/protocol'],
   'packages/engines': [],
   'packages/views': ['packages/protocol'],
-  'packages/worker': ['packages/protocol', 'packages/runtime', 'packages/broker'],
+  // For `turn.run`: the loop stays free of the platform, and an agent needs one import.
+  'packages/worker': ['packages/protocol', 'packages/runtime', 'packages/broker', 'packages/agent'],
   'apps/api': ['packages/protocol', 'packages/runtime', 'packages/broker', 'packages/views'],
   'apps/agents': ['packages/protocol', 'packages/runtime', 'packages/worker', 'packages/agent'],
   'apps/console': ['packages/client'],

@@ -44,7 +44,7 @@ describe('who may know whom', () => {
     ['packages/client', '@rivulet/runtime'],
     ['packages/engines', '@rivulet/protocol'],
     ['packages/views', '@rivulet/agent'],
-    ['packages/worker', '@rivulet/agent'],
+    ['packages/worker', '@rivulet/views'],
     ['packages/worker', '@rivulet/api'],
     ['apps/api', '@rivulet/worker'],
     ['apps/api', '@rivulet/agents'],

@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { JobEnd } from '@rivulet/broker'
-import { closingStatus, digestOf, type FinishBody, RivuletError, type TurnId, type Update } from '@rivulet/protocol'
+import { closingStatus, digestOf, type FinishBody, RivuletError, sumUsage, type TurnId, type Update } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { Tracer } from '@rivulet/runtime/trace'
 import type { AgentDefinition } from './define-agent.ts'
@@ -126,7 +126,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
         const [forgotten] = unawaited()
         if (forgotten) return failed(new RivuletError('bad_call', `The handler ended before its ${forgotten} ended: await it`))
         writer.end('complete')
-        return finished({ status: 'completed', ...endOf(writer.messages()) })
+        return finished(completed())
       },
       error => failed(error),
     )
@@ -138,6 +138,12 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   } finally {
     clearTimeout(deadline)
     lease.drop()
+  }
+
+  function completed(): FinishBody['outcome'] {
+    const { stopReason, usage } = endOf(writer.messages())
+    const all = sumUsage([usage, steps.usage()])
+    return { status: 'completed', stopReason, ...(all && { usage: all }) }
   }
 
   async function askReopen(epoch: number): Promise<number | null> {

@@ -1,8 +1,10 @@
 /** Steps over one writer and a server that stores them: what runs once, what is returned, and what is not allowed in a step. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type Claim, defaultLimits, delta, done, type Message, start, text, toolRequest } from '@rivulet/protocol'
+import { type AgentTurn, call, defineTool, runAgent, say, scriptedModel, user } from '@rivulet/agent'
+import { type Claim, defaultLimits, delta, done, type Message, RivuletError, start, text, toolRequest } from '@rivulet/protocol'
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
+import { z } from 'zod'
 import { createSteps } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
 import { createTurnWriter } from './writer/turn-writer.ts'
@@ -273,6 +275,79 @@ describe('a step inside a step', () => {
   })
 })
 
+describe('turn.run', () => {
+  const look = defineTool({ name: 'look', description: 'Looks', input: z.object({}), run: () => 'a cat' })
+
+  test('runs the loop on the history, sends its output, and returns the text of the last response', async () => {
+    const asked: unknown[] = []
+    const model = scriptedModel(({ system, messages }) => {
+      asked.push([system, messages.map(({ content }) => content.type)])
+      return asked.length === 1 ? [say('Let me see. '), call('look', {})] : 'A cat.'
+    })
+    const first = open([], undefined, [message('What is it?')])
+    expect(await first.turn.run({ model, tools: [look], system: 'Be brief.' })).toMatchObject({
+      text: 'A cat.',
+      steps: 2,
+      stopReason: 'stop',
+    })
+    expect(asked).toEqual([
+      ['Be brief.', ['text']],
+      ['Be brief.', ['text', 'text', 'tool_request', 'tool_response']],
+    ])
+    expect(first.memory.map(({ name }) => name)).toEqual(['run 1/model 1', 'run 1/tool 1.1', 'run 1/model 2'])
+    const second = open(first.memory)
+    expect(await second.turn.run({ model, tools: [look] })).toMatchObject({ text: 'A cat.', steps: 2 })
+    expect(asked).toHaveLength(2)
+    expect(second.messages().map(comparable)).toEqual(first.messages().map(comparable))
+  })
+
+  test('twice in a turn, and in a tool of a run, is stored under names of its own', async () => {
+    const model = scriptedModel(({ messages }) => {
+      const { content } = messages.at(-1) ?? {}
+      return content?.type === 'text' && content.text === 'delegate' ? [call('ask', {}), call('ask', {})] : 'Fine.'
+    })
+    const ask = defineTool({
+      name: 'ask',
+      description: 'Asks another model',
+      input: z.object({}),
+      run: async (_, { turn }) => (await runAgent({ turn: turn as AgentTurn, model, messages: [user('inner')] }).result).text,
+    })
+    const first = open([], undefined, [message('delegate')])
+    const handle = async ({ turn }: { turn: Turn }) => {
+      await turn.run({ model, tools: [ask] })
+      await turn.run({ model, messages: [user('again')] })
+    }
+    await handle(first)
+    expect(first.memory.map(({ name }) => name).sort()).toEqual([
+      'run 1/model 1',
+      'run 1/model 2',
+      'run 1/tool 1.1',
+      'run 1/tool 1.1/run 1/model 1',
+      'run 1/tool 1.2',
+      'run 1/tool 1.2/run 1/model 1',
+      'run 2/model 1',
+    ])
+    const calls = model.calls
+    await handle(open(first.memory, undefined, [message('delegate')]))
+    expect(model.calls).toBe(calls)
+  })
+
+  test('fails with the code of its cause when a step cannot be stored', async () => {
+    const refused = open([], () => Promise.reject(new RivuletError('step_too_large', 'Too large')))
+    await expect(refused.turn.run({ model: scriptedModel(['Hello.']) })).rejects.toMatchObject({ code: 'step_too_large' })
+  })
+})
+
+test('usage that is counted in a step is counted again when the step is skipped', async () => {
+  const first = open()
+  first.turn.usage.add({ inputTokens: 1 })
+  await first.turn.step('outer', () => first.turn.step('inner', () => first.turn.usage.add({ inputTokens: 2, outputTokens: 3 })))
+  expect(first.usage()).toEqual({ inputTokens: 3, outputTokens: 3 })
+  const second = open(first.memory)
+  await second.turn.step('outer', () => unexpected())
+  expect(second.usage()).toEqual({ inputTokens: 2, outputTokens: 3 })
+})
+
 describe('misuse', () => {
   test('a name that is none, or was used', async () => {
     const { turn } = open([{ name: 'known', memory: '{"result":1,"messages":[]}' }])
@@ -337,7 +412,7 @@ describe('misuse', () => {
   })
 })
 
-function open(remembered: Claim['steps'] = [], onRemember: () => Promise<void> = async () => {}) {
+function open(remembered: Claim['steps'] = [], onRemember: () => Promise<void> = async () => {}, past: Message[] = []) {
   const writing = createTurnWriter({
     turn: { task, turn: 1, attempt: 1, firstIndex: 0 },
     epoch: 2,
@@ -359,14 +434,19 @@ function open(remembered: Claim['steps'] = [], onRemember: () => Promise<void> =
     signal: new AbortController().signal,
     log: silent,
     span: plainSpan(newTraceparent()),
-    loadHistory: async () => [],
+    loadHistory: async () => past,
   })
-  return { turn, memory, writer: steps.writer, messages: writing.messages }
+  return { turn, memory, usage: steps.usage, writer: steps.writer, messages: writing.messages }
 }
 
 function gate(): { promise: Promise<void>; resolve: () => void } {
   let resolve = () => {}
   return { promise: new Promise<void>(open => (resolve = open)), resolve: () => resolve() }
+}
+
+function message(words: string): Message {
+  const place = { task, index: 0, turn: 1, attempt: 1, createdAt: '2026-01-01T00:00:00.000Z' }
+  return { ...place, author: 'user', content: text(words), metadata: {}, status: 'complete' }
 }
 
 function textOf({ content }: Message): string | undefined {

@@ -19,9 +19,11 @@ import {
   type StepMemory,
   start,
   stepMemorySchema,
+  sumUsage,
   toStorableJson,
   toStorableText,
   type Update,
+  type Usage,
 } from '@rivulet/protocol'
 import { failureOf } from './failure.ts'
 import { closeMessage } from './writer/message-handle.ts'
@@ -52,7 +54,7 @@ export type StepsDeps = {
 }
 
 /** A step that is being taken. `within` is the step around it, which may be another turn's. */
-type Step = Scope & { name: string; turn: symbol; within: Step | undefined; indexes: number[]; isOver: boolean }
+type Step = Scope & { name: string; turn: symbol; within: Step | undefined; indexes: number[]; usage: Usage | undefined; isOver: boolean }
 
 /** Where names are numbered: a step, or the turn outside all steps. */
 type Scope = { names: Map<string, number> }
@@ -68,6 +70,10 @@ export type Steps = {
   writer: TurnWriter
   step: TakeStep
   nameFor: (kind: string) => string
+  /** Counts usage that no message carries. A skipped step counts again what was counted in it. */
+  addUsage: (usage: Usage) => void
+  /** What `addUsage` has counted. */
+  usage: () => Usage | undefined
 }
 
 export function createSteps({ writer, remembered, remember, maxBytes }: StepsDeps): Steps {
@@ -77,13 +83,14 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
   const outside: Scope = { names: new Map() }
   /** Which step opened a message. Those that are not here were opened outside all steps. */
   const openers = new Map<number, Step>()
+  let counted: Usage | undefined
 
-  return { writer: { ...writer, say, write }, step, nameFor }
+  return { writer: { ...writer, say, write }, step, nameFor, addUsage, usage: () => counted }
 
   async function step<T>(name: string, work: () => Promise<T> | T): Promise<Stored<T>> {
     writer.checkOpen()
     checkCall(name, work)
-    const own: Step = { name, turn, within: speaker.getStore(), indexes: [], isOver: false, names: new Map() }
+    const own: Step = { name, turn, within: speaker.getStore(), indexes: [], usage: undefined, isOver: false, names: new Map() }
     names.add(name)
     try {
       const memory = memories.get(name)
@@ -107,6 +114,11 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
     return `${around ? `${around.name}/` : ''}${kind} ${number}`
   }
 
+  function addUsage(usage: Usage): void {
+    counted = sumUsage([counted, usage])
+    for (let step = speaker.getStore(); step; step = step.within) if (step.turn === turn) step.usage = sumUsage([step.usage, usage])
+  }
+
   function checkCall(name: unknown, work: unknown): void {
     if (typeof name !== 'string' || name === '' || name.length > maxStepName || toStorableText(name) !== name)
       throw new RivuletError('bad_call', `The name of a step must have 1 to ${maxStepName} characters`)
@@ -128,7 +140,7 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
       const result = resultOf(own.name, await speaker.run(own, work))
       own.isOver = true
       writer.checkOpen()
-      return { ...result, messages: await close(own) }
+      return { ...result, messages: await close(own), ...(own.usage && { usage: own.usage }) }
     } catch (error) {
       // The error that ends the step is the one to tell, not that nothing more could be written.
       await close(own, failureOf(error)).catch(() => {})
@@ -148,7 +160,8 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
 
   /** Started and finished, rather than replaced: this keeps what did not complete, and the usage. */
   async function replay(memory: string): Promise<Json | undefined> {
-    const { result, messages } = stepMemorySchema.parse(JSON.parse(memory))
+    const { result, messages, usage } = stepMemorySchema.parse(JSON.parse(memory))
+    if (usage) addUsage(usage)
     for (const { content, metadata, status, ...how } of messages) {
       const index = writer.nextIndex()
       await write(start(index, content, metadata), { strict: true })

@@ -121,6 +121,13 @@ describe('a message by hand', () => {
     expect(message.current().content).toEqual(text('a'))
   })
 
+  test('may have metadata and a scope', async () => {
+    const { turn, messages } = open()
+    const result = await turn.message(text('a'), { metadata: { kind: 'x' } }, async message => message.append('b').then(() => 7))
+    expect(result).toBe(7)
+    expect(messages()).toMatchObject([{ content: text('ab'), metadata: { kind: 'x' }, status: 'complete' }])
+  })
+
   test('leaving its scope closes it once: complete, or failed with what was thrown', async () => {
     const { turn, messages } = open()
     expect(await turn.message(text(), async message => message.append('well').then(() => 'result'))).toBe('result')
@@ -253,6 +260,7 @@ function open(past: Message[] = []): { turn: Turn; writer: TurnWriter; messages:
     writer,
     step,
     nameFor: kind => kind,
+    addUsage: () => {},
     signal: new AbortController().signal,
     log: silent,
     span: plainSpan(newTraceparent()),

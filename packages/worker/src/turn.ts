@@ -1,4 +1,5 @@
 /** The argument of an agent's handler: its input, its history, and the ways to send output. */
+import { type HistoryMessage, type RunSettings, runAgent } from '@rivulet/agent'
 import {
   type Claim,
   type Content,
@@ -11,14 +12,14 @@ import {
   type Task,
   text,
   type Update,
+  type Usage,
 } from '@rivulet/protocol'
 import type { Span } from '@rivulet/runtime/trace'
 import { failureOf } from './failure.ts'
 import type { Logger } from './logger.ts'
-import type { TakeStep } from './steps.ts'
+import type { Steps, TakeStep } from './steps.ts'
 import { type AutoSent, autoSend } from './writer/auto-send.ts'
 import { closeMessage, createMessageHandle, type MessageHandle } from './writer/message-handle.ts'
-import type { TurnWriter } from './writer/turn-writer.ts'
 
 export type Turn = {
   readonly task: Task
@@ -26,6 +27,8 @@ export type Turn = {
   /** From 1; above 1 an earlier try failed or its worker died. */
   readonly attempt: number
   readonly input: Content | null
+  /** The text of the input; empty if it has none. */
+  readonly text: string
   /** The turn's parameters, else the task's. */
   readonly params: Json
   /** Fires when the turn is canceled, lost, out of time or given back. Hand it to everything that waits. */
@@ -35,12 +38,18 @@ export type Turn = {
   readonly span: Span
   /** The task's messages so far, this turn's input last. Aborted and failed ones are left out unless asked for. */
   history(options?: { includeUnfinished?: boolean }): Promise<Message[]>
+  /**
+   * Runs a model with tools on the history, and sends all that they say. Each response and each result is a step: an attempt after a crash repeats
+   * neither.
+   */
+  run(options: TurnRunOptions): Promise<TurnRun>
   /** Sends a stream of updates, and returns the finished messages. */
   autoSend(updates: AsyncIterable<Update> | Iterable<Update>): Promise<AutoSent>
   /** Opens a message to write by hand. Disposing of it closes it. */
-  message(content?: Content, options?: { metadata?: JsonObject }): MessageHandle
+  message(content?: Content, options?: MessageOptions): MessageHandle
   /** Opens a message for as long as `write` runs: closed complete after it, failed when it throws. */
-  message<T>(content: Content, write: (message: MessageHandle) => Promise<T>): Promise<T>
+  message<T>(content: Content, write: WriteMessage<T>): Promise<T>
+  message<T>(content: Content, options: MessageOptions, write: WriteMessage<T>): Promise<T>
   /** Sends a whole message at once; its handle tells what was sent. */
   send(content: string | Content, metadata?: JsonObject): Promise<MessageHandle>
   /**
@@ -53,15 +62,26 @@ export type Turn = {
    * same in every attempt, so it may come from a number or from stored data, and never from a model's call ids or the time.
    */
   nameFor(kind: string): string
+  /** Counts the usage of calls whose output is not sent by `run` or `autoSend`. */
+  readonly usage: { add(usage: Usage): void }
   /** A notice of the agent's own to the viewers. It changes no message. */
   custom(name: string, data: Json): Promise<void>
 }
 
-export type TurnDeps = {
+export type TurnRunOptions = RunSettings & { messages?: readonly HistoryMessage[]; name?: string }
+
+export type TurnRun = AutoSent & {
+  /** The text of the last response. */
+  text: string
+  /** How many responses the model gave. */
+  steps: number
+}
+
+type MessageOptions = { metadata?: JsonObject }
+type WriteMessage<T> = (message: MessageHandle) => Promise<T>
+
+export type TurnDeps = Omit<Steps, 'usage'> & {
   claim: Claim
-  writer: TurnWriter
-  step: TakeStep
-  nameFor: (kind: string) => string
   signal: AbortSignal
   log: Logger
   span: Span
@@ -69,7 +89,7 @@ export type TurnDeps = {
 }
 
 /** `unawaited` names what a handler has begun and not waited for: it would be cut where it stands. */
-export function createTurn({ claim, writer, step, nameFor, signal, log, span, loadHistory }: TurnDeps): {
+export function createTurn({ claim, writer, step, nameFor, addUsage, signal, log, span, loadHistory }: TurnDeps): {
   turn: Turn
   unawaited: () => string[]
 } {
@@ -79,10 +99,13 @@ export function createTurn({ claim, writer, step, nameFor, signal, log, span, lo
     ...{ task, attempt, signal, log, span, history, message, nameFor },
     number: turn.number,
     input: turn.input ?? null,
+    text: turn.input?.type === 'text' ? turn.input.text : '',
     params: turn.params ?? task.params,
+    run: options => track('turn.run', run(options)),
     autoSend: updates => track('turn.autoSend', autoSend(writer, updates)),
     send,
     step: (name, work) => track(`turn.step "${name}"`, step(name, work)),
+    usage: { add: addUsage },
     custom: (name, data) => writer.write(custom(name, data)),
   }
   return { turn: speaking, unawaited: () => [...begun.values()] }
@@ -102,19 +125,29 @@ export function createTurn({ claim, writer, step, nameFor, signal, log, span, lo
     return messages.filter(({ status }) => includeUnfinished || status === 'complete')
   }
 
-  function message(content?: Content, options?: { metadata?: JsonObject }): MessageHandle
-  function message<T>(content: Content, write: (handle: MessageHandle) => Promise<T>): Promise<T>
-  function message<T>(
-    content: Content = text(),
-    rest: { metadata?: JsonObject } | ((handle: MessageHandle) => Promise<T>) = {},
-  ): MessageHandle | Promise<T> {
-    const index = writer.nextIndex()
-    writer.say(start(index, content, 'metadata' in rest ? rest.metadata : undefined), { strict: true })
-    const handle = createMessageHandle(writer, index)
-    return typeof rest === 'function' ? track('turn.message', writeWithin(handle, rest)) : handle
+  async function run(options: TurnRunOptions): Promise<TurnRun> {
+    const running = runAgent({ ...options, turn: speaking })
+    const sent = await autoSend(writer, running)
+    const { text, steps } = await running.result
+    return { ...sent, text, steps }
   }
 
-  async function writeWithin<T>(handle: MessageHandle, write: (handle: MessageHandle) => Promise<T>): Promise<T> {
+  function message(content?: Content, options?: MessageOptions): MessageHandle
+  function message<T>(content: Content, write: WriteMessage<T>): Promise<T>
+  function message<T>(content: Content, options: MessageOptions, write: WriteMessage<T>): Promise<T>
+  function message<T>(
+    content: Content = text(),
+    given: MessageOptions | WriteMessage<T> = {},
+    write = typeof given === 'function' ? given : undefined,
+  ): MessageHandle | Promise<T> {
+    const { metadata } = typeof given === 'function' ? {} : given
+    const index = writer.nextIndex()
+    writer.say(start(index, content, metadata), { strict: true })
+    const handle = createMessageHandle(writer, index)
+    return write ? track('turn.message', writeWithin(handle, write)) : handle
+  }
+
+  async function writeWithin<T>(handle: MessageHandle, write: WriteMessage<T>): Promise<T> {
     try {
       const result = await write(handle)
       await closeMessage(writer, handle.index)

@@ -1,5 +1,5 @@
 /** An agent with a model and a tool that both live outside its process, at `params.url`, so that a test counts what they are asked. */
-import { defineTool, openaiModel, runAgent } from '@rivulet/agent'
+import { defineTool, openaiModel } from '@rivulet/agent'
 import { defineAgent } from '@rivulet/worker'
 import { z } from 'zod'
 
@@ -16,5 +16,5 @@ export default defineAgent('looper', async turn => {
       return response.text()
     },
   })
-  await turn.autoSend(runAgent({ turn, model, tools: [look] }))
+  await turn.run({ model, tools: [look] })
 })

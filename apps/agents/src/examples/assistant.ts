@@ -1,5 +1,4 @@
 /** A model with two tools, like most agents. Without a key or URL of a provider, a scripted model replaces it. */
-import { runAgent } from '@rivulet/agent'
 import { type AgentDefinition, defineAgent } from '@rivulet/worker'
 import { createAssistantTools } from './assistant-tools.ts'
 import { chooseModel, type ProviderSettings } from './model-choice.ts'
@@ -13,8 +12,7 @@ export function createAssistant(provider: ProviderSettings): AgentDefinition {
   return defineAgent(
     'assistant',
     async turn => {
-      const messages = await turn.history()
-      await turn.autoSend(runAgent({ model, tools, system: instructions, messages, signal: turn.signal, span: turn.span }))
+      await turn.run({ model, tools, system: instructions })
     },
     { description: 'Replies with a model that can tell the time and calculate' },
   )

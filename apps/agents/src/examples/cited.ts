@@ -18,10 +18,7 @@ export function createCited(provider: ProviderSettings): AgentDefinition {
       const notes = findNotes(latestQuestion(messages).question)
       await turn.message(text('', 'markdown'), async message => {
         let answer = ''
-        for await (const update of model.stream(
-          { system: instructionsFor(notes), messages },
-          { signal: turn.signal, traceparent: turn.span.traceparent },
-        )) {
+        for await (const update of model.stream({ system: instructionsFor(notes), messages }, { turn })) {
           if (update.type !== 'delta' || update.delta.type !== 'text') continue
           answer += update.delta.text
           await message.append(update.delta)

@@ -1,5 +1,4 @@
 /** An agent that thinks and uses several tools at once: viewers see the reasoning, and each call with its progress. */
-import { runAgent } from '@rivulet/agent'
 import { type AgentDefinition, defineAgent } from '@rivulet/worker'
 import { chooseModel, type ProviderSettings } from './model-choice.ts'
 import { researchOffline } from './offline-research.ts'
@@ -14,8 +13,7 @@ export function createResearcher(provider: ProviderSettings): AgentDefinition {
   return defineAgent(
     'researcher',
     async turn => {
-      const messages = await turn.history()
-      await turn.autoSend(runAgent({ model, tools, system: instructions, messages, signal: turn.signal, span: turn.span }))
+      await turn.run({ model, tools, system: instructions })
     },
     { description: 'Researches a question about Rivulet with several tools at once' },
   )

@@ -22,7 +22,7 @@ import { createRunEmitter } from './run-emitter.ts'
 
 export type RunOptions = RunSettings & RunPlace
 
-type RunSettings = Omit<ModelRequest, 'tools' | 'messages'> & {
+export type RunSettings = Omit<ModelRequest, 'tools' | 'messages'> & {
   model: Model
   tools?: readonly Tool[]
   /** A run that still requests tools after this many requests to the model fails. Default 20. */
@@ -118,7 +118,7 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
       } = await respond(`model ${steps}`, request, { model, emitter, signal, ready: sink.ready, take, span })
       usage = sumUsage([usage, own])
       const calls = requestsIn(emitter.messages().slice(stepFrom))
-      await runCalls(calls, stopReason, { toolbox, emitter, signal, take, round: steps, span })
+      await runCalls(calls, stopReason, { toolbox, emitter, signal, take, round: steps, span, turn })
       if (failure) throw failure
       // Only calls can continue the run, and only after these two stop reasons. After `length` the model may repeat a call that was cut off.
       if (calls.length === 0 || (stopReason !== 'tool_use' && stopReason !== 'length')) return stopReason

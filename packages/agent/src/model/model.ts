@@ -14,10 +14,15 @@ export type Model = {
 }
 
 export type ModelOptions = {
+  /** In place of `signal` and `traceparent`: the turn's. */
+  turn?: CallingTurn | undefined
   signal?: AbortSignal | undefined
   /** The trace of the call. Models over HTTP send it in the header `traceparent`. */
   traceparent?: string | undefined
 }
+
+/** What a call needs of a turn. A `Turn` of @rivulet/worker fits. */
+export type CallingTurn = { readonly signal: AbortSignal; readonly span: { readonly traceparent: string } }
 
 export type ModelStream = EventStream<Update, ModelResult>
 

@@ -17,7 +17,7 @@ export function anthropicModel(options: AnthropicOptions): Model {
   const settings = streamSettings(options)
   return {
     name: model,
-    stream: (request, { signal, traceparent } = {}) =>
+    stream: (request, { turn, signal = turn?.signal, traceparent = turn?.span.traceparent } = {}) =>
       streamResponse({
         ...settings,
         signal,

@@ -14,7 +14,7 @@ export function openaiModel(options: OpenaiOptions): Model {
   const settings = streamSettings(options)
   return {
     name: model,
-    stream: (request, { signal, traceparent } = {}) =>
+    stream: (request, { turn, signal = turn?.signal, traceparent = turn?.span.traceparent } = {}) =>
       streamResponse({
         ...settings,
         signal,

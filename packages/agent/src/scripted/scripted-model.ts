@@ -35,7 +35,7 @@ export function scriptedModel(script: Script, options: ScriptedModelOptions = {}
     get calls() {
       return calls
     },
-    stream: (request, { signal } = {}) => {
+    stream: (request, { turn, signal = turn?.signal } = {}) => {
       if (signal?.aborted) return createEventStream(async ({ emit }) => aborted(createResponseWriter(emit)), { signal })
       calls += 1
       const call = calls

@@ -5,7 +5,7 @@
  */
 import type { ContentOf, StopReason } from '@rivulet/protocol'
 import type { Span } from '@rivulet/runtime/trace'
-import type { TakeDurably } from '../loop/durable.ts'
+import type { AgentTurn, TakeDurably } from '../loop/durable.ts'
 import type { RunEmitter } from '../loop/run-emitter.ts'
 import type { SpokenMessage } from '../model/model.ts'
 import type { Tool } from './tool.ts'
@@ -23,6 +23,7 @@ export type BatchContext = {
   round: number
   /** The parent of the spans of these calls. */
   span?: Span | undefined
+  turn?: AgentTurn | undefined
 }
 
 export function requestsIn(messages: readonly SpokenMessage[]): RequestedCall[] {
@@ -32,7 +33,7 @@ export function requestsIn(messages: readonly SpokenMessage[]): RequestedCall[] 
 }
 
 export async function runCalls(calls: readonly RequestedCall[], stopReason: StopReason, context: BatchContext): Promise<void> {
-  const { toolbox, emitter, signal, take, round, span } = context
+  const { toolbox, emitter, signal, take, round, span, turn } = context
   // One signal per call, because the listeners of a hundred tools on one signal would cause a leak warning.
   const running = new Set<AbortController>()
   const abortAll = () => running.forEach(abort => void abort.abort(signal.reason))
@@ -63,7 +64,7 @@ export async function runCalls(calls: readonly RequestedCall[], stopReason: Stop
     const { name, callId } = request
     const attributes = { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': name, 'gen_ai.tool.call.id': callId }
     const calling = span?.start(`execute_tool ${name}`, { attributes })
-    const outcome = await executeCall(response, request, tool, { signal: abort.signal, traceparent: calling?.traceparent })
+    const outcome = await executeCall(response, request, tool, { signal: abort.signal, traceparent: calling?.traceparent, turn })
     calling?.end(outcome.isError ? { failure: { code: 'tool_failed' } } : {})
     running.delete(abort)
     return outcome

@@ -15,21 +15,22 @@ import {
   untilAborted,
 } from '@rivulet/protocol'
 import { messageOf } from '../agent-error.ts'
-import type { Tool } from './tool.ts'
+import type { Tool, ToolContext } from './tool.ts'
 
 export type ToolOutcome = { content: Json; isError: boolean }
 
 /** Runs the tool and closes its response. Never throws for what the tool does. */
 export async function executeCall(
   response: OpenResponse,
-  { callId, name, arguments: given }: ContentOf<'tool_request'>,
+  { callId, name, arguments: args }: ContentOf<'tool_request'>,
   tool: Tool,
-  { signal, traceparent }: { signal: AbortSignal; traceparent?: string | undefined },
+  given: Pick<ToolContext, 'signal' | 'traceparent' | 'turn'>,
 ): Promise<ToolOutcome> {
+  const { signal } = given
   try {
-    const checked = await untilAborted(tool.check(given), signal)
+    const checked = await untilAborted(tool.check(args), signal)
     if (!checked.isValid) return response.fail(`Invalid arguments for ${name}:\n${checked.reason}`)
-    const running = async () => checked.run({ signal, callId, progress: response.progress, traceparent })
+    const running = async () => checked.run({ ...given, callId, progress: response.progress })
     return response.succeed(await untilAborted(running(), signal))
   } catch (error) {
     return response.fail(signal.aborted ? abortedCall : messageOf(error))

@@ -2,6 +2,7 @@
 import { type Json, type JsonObject, RivuletError } from '@rivulet/protocol'
 import { z } from 'zod'
 import { messageOf } from '../agent-error.ts'
+import type { AgentTurn } from '../loop/durable.ts'
 import type { ToolDefinition } from '../model/model.ts'
 
 export type ToolContext = {
@@ -12,6 +13,8 @@ export type ToolContext = {
   progress(update: Json): void
   /** The trace of the call. Send it as the header `traceparent` of the tool's own requests. */
   traceparent?: string | undefined
+  /** The turn of the run, if it has one: for a run inside the tool, whose responses and results are steps of their own. */
+  turn?: AgentTurn | undefined
 }
 
 export type ToolOptions<S extends z.ZodType> = {

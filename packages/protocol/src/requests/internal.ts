@@ -17,6 +17,8 @@ export const stepMemorySchema = z.object({
   /** Absent when the step returned nothing. */
   result: jsonSchema.optional(),
   messages: z.array(messageSchema.pick({ content: true, metadata: true, status: true, stopReason: true, usage: true, error: true })),
+  /** Usage that was counted in the step and that no message carries. */
+  usage: usageSchema.optional(),
 })
 
 const rememberedStep = z.object({ name: z.string().min(1).max(maxStepName), memory: z.string() })

@@ -35,6 +35,7 @@ const rows: Record<string, Row> = {
   'GET /v1/tasks/{id}': { scope: 'tasks:read', token: 'read', answer: 200 },
   'GET /v1/tasks/{id}/turns/{number}': { scope: 'tasks:read', token: 'read', answer: 200 },
   'GET /v1/tasks/{id}/messages': { scope: 'tasks:read', token: 'read', answer: 200 },
+  'GET /v1/tasks/{id}/messages/{index}': { scope: 'tasks:read', token: 'read', answer: 200 },
   'GET /v1/tasks/{id}/events': { scope: 'tasks:read', token: 'read', answer: 200 },
   'POST /v1/tasks/{id}/turns': { scope: 'tasks:write', token: 'send', body: { input: 'more' }, answer: 202 },
   'POST /v1/tasks/{id}/fork': { scope: 'tasks:write', body: {}, answer: 201 },
@@ -102,7 +103,7 @@ type Reply = { status: number; headers: Record<string, string>; body: string }
 async function ask(route: string, { id = '', key, body, query = '', url = platform.url }: AskOptions = {}): Promise<Reply> {
   const [method = '', path = ''] = route.split(' ')
   const leaving = new AbortController()
-  const response = await fetch(`${url}${path.replace('{id}', id).replace('{number}', '1')}${query}`, {
+  const response = await fetch(`${url}${path.replace('{id}', id).replace('{number}', '1').replace('{index}', '0')}${query}`, {
     method,
     headers: {
       ...(key !== undefined && { authorization: `Bearer ${key}` }),

@@ -6,7 +6,8 @@ import { createCredentials, type TaskTokenSource, type TokenSource } from './htt
 import { type CallOptions, createHttp, type Http, readEntity, readJson } from './http/http.ts'
 import { type Page, readPage } from './http/page.ts'
 import { createKeyCalls, type KeyCalls } from './keys.ts'
-import { type CreatedTask, createTaskHandle, readAccepted, type TaskHandle } from './task/task-handle.ts'
+import { type RunResult, runTask } from './task/run-task.ts'
+import { type CreatedTask, createTaskHandle, readCreated, type TaskHandle, type UnstartedTask } from './task/task-handle.ts'
 
 export type ClientOptions = {
   /** Where the API is: `http://127.0.0.1:4000`. */
@@ -43,11 +44,19 @@ export type HandleOptions = {
   token?: TaskTokenSource | undefined
 }
 
+export type CreateOptions = HandleOptions & CallOptions & { idempotencyKey?: string }
+
 export type RivuletClient = {
   readonly url: string
+  /**
+   * Creates a task, or adds an input to the one of its `name`, and resolves with the result of that turn. Rejects if the turn failed or was canceled, with
+   * the result so far as `cause`. It opens no event stream: each request waits for the end for up to 20 s, and the next one goes on waiting.
+   */
+  run(body: CreateTaskInput & { start?: true }, options?: CreateOptions): Promise<RunResult>
   tasks: {
     /** Resolves when the task is stored. */
-    create(body: CreateTaskInput, options?: HandleOptions & CallOptions & { idempotencyKey?: string }): Promise<CreatedTask>
+    create(body: CreateTaskInput & { start?: true }, options?: CreateOptions): Promise<CreatedTask>
+    create(body: CreateTaskInput, options?: CreateOptions): Promise<UnstartedTask>
     /** A handle; asks nothing. */
     get(id: string, options?: HandleOptions): TaskHandle
     list(query?: TaskQuery, options?: CallOptions): Promise<Page<Task>>
@@ -76,6 +85,7 @@ export function createClient(options: ClientOptions): RivuletClient {
 
   return {
     url,
+    run,
     tasks: { create, get, list },
     agents: { list: listAgents, activity },
     keys: createKeyCalls(http),
@@ -101,12 +111,18 @@ export function createClient(options: ClientOptions): RivuletClient {
     return { http: ownHttp, wakeUps, random, silenceMs }
   }
 
-  async function create(
-    body: CreateTaskInput,
-    { token: own, ...call }: HandleOptions & CallOptions & { idempotencyKey?: string } = {},
-  ): Promise<CreatedTask> {
-    const accepted = await http.call({ method: 'POST', path: '/v1/tasks', body, ...call, read: readAccepted })
-    return Object.assign(createTaskHandle(depsOf(accepted.task.id, { token: own }), accepted.task.id, accepted.turn.number), accepted)
+  function create(body: CreateTaskInput & { start?: true }, options?: CreateOptions): Promise<CreatedTask>
+  function create(body: CreateTaskInput, options?: CreateOptions): Promise<UnstartedTask>
+  async function create(body: CreateTaskInput, { token: own, ...call }: CreateOptions = {}): Promise<UnstartedTask> {
+    const accepted = await http.call({ method: 'POST', path: '/v1/tasks', body, ...call, read: readCreated })
+    const { task, turn } = accepted
+    return Object.assign(createTaskHandle(depsOf(task.id, { token: own }), task.id, turn?.number), accepted)
+  }
+
+  function run(body: CreateTaskInput & { start?: true }, { token: own, ...call }: CreateOptions = {}): Promise<RunResult> {
+    // A wait that is as long as a try may take would be taken for a dead connection.
+    const waitMs = Math.min(20_000, Math.floor(timeoutMs * 0.8))
+    return runTask(http, body, { ...call, waitMs, httpOf: id => depsOf(id, { token: own }).http })
   }
 
   function list({ metadata = {}, ...filters }: TaskQuery = {}, own: CallOptions = {}): Promise<Page<Task>> {

@@ -50,7 +50,7 @@ export {
   type TurnStatus,
   type Usage,
 } from '@rivulet/protocol'
-export { type ClientOptions, createClient, type HandleOptions, type RivuletClient, type TaskQuery } from './client.ts'
+export { type ClientOptions, type CreateOptions, createClient, type HandleOptions, type RivuletClient, type TaskQuery } from './client.ts'
 export type { FeedCalls, FeedFilter, FeedListQuery, FollowOptions } from './feed.ts'
 export type { Answered } from './http/answer.ts'
 export type { TaskTokenSource, TokenSource } from './http/credentials.ts'
@@ -58,6 +58,7 @@ export type { KeyCalls, KeyQuery } from './keys.ts'
 export type { ConnectionStatus } from './stream/connection-status.ts'
 export type { FormatChunk } from './stream/format-stream.ts'
 export { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent } from './stream/task-event.ts'
+export type { RunResult } from './task/run-task.ts'
 export type {
   ChunksOptions,
   CreatedTask,
@@ -67,6 +68,7 @@ export type {
   SendOptions,
   TaskDetail,
   TaskHandle,
+  UnstartedTask,
 } from './task/task-handle.ts'
 export { type TaskResult, textOf } from './task/task-result.ts'
 export type { TaskView, ViewOptions, ViewState } from './task/task-view.ts'

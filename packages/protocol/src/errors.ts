@@ -103,6 +103,11 @@ export class RivuletError extends Error {
   get row(): ErrorRow {
     return errorTable[this.code]
   }
+
+  /** Whether the same request, or the same turn, may succeed later. */
+  get retryable(): boolean {
+    return this.row.retry
+  }
 }
 
 // An error of another copy of this package is an instance, too: a bundle has a copy of its own. Subclasses keep the usual rule.

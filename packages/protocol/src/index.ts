@@ -20,6 +20,7 @@ export {
   maxReasoningIndex,
   maxStepName,
   maxTokenSeconds,
+  maxWaitMs,
 } from './limits.ts'
 
 // values: JSON that can be streamed and stored.
@@ -197,6 +198,7 @@ export {
   type ListTasks,
   listMessagesQuery,
   listTasksQuery,
+  messageIndexSchema,
   type RevokeTokensInput,
   revokeTokensQuery,
   type StreamFormat,
@@ -206,5 +208,6 @@ export {
   tokenAnswer,
   tokenRightSchema,
   turnNumberSchema,
+  waitSchema,
 } from './requests/requests.ts'
 export { detailsOf } from './requests/validation-details.ts'

@@ -68,6 +68,8 @@ export const maxReasoningIndex = 255
 export const maxPageSize = 100
 /** The input in `turn.queued`, as JSON. Longer ones are left out: a log tells of every waiting turn, and may have to tell of all of them at once. */
 export const maxQueuedInputBytes = 64 * KiB
+/** Longest wait of a request for the end of a turn (`?wait=`): below the idle timeout that most proxies have. */
+export const maxWaitMs = 60_000
 /** `metadata.<key>` in one listing: each is looked for in every task of the tenant. */
 export const maxMetadataFilters = 10
 /** UTF-16 units in the name of a step. */

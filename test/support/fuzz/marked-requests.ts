@@ -30,14 +30,22 @@ export function markedRequests({ paths }: OpenApi, keys: Keys): FuzzedRequest[] 
 
 function markRoute(method: string, path: string, { parameters = [], requestBody }: Operation, keys: Keys): FuzzedRequest[] {
   const authorization = `Bearer ${path.startsWith('/internal') ? keys.worker : keys.client}`
-  const good = path.replace('{id}', placeholders[0] ?? '').replace('{number}', '1')
+  const good = path
+    .replace('{id}', placeholders[0] ?? '')
+    .replace('{number}', '1')
+    .replace('{index}', '0')
   const schema = requestBody?.content['application/json'].schema
   // The largest of some, to have most of its fields.
   const [body] = schema ? fc.sample(valuesOf(schema, words), { seed: 1, numRuns: 30 }).sort((a, b) => size(b) - size(a)) : []
   const names = [...parameters.filter(each => each.in === 'query').map(({ name }) => name), `${marker}!`, `metadata.${marker}!`]
   return [
-    request(path.replace('{id}', encodeURIComponent(marked)).replace('{number}', '1')),
-    request(path.replace('{id}', placeholders[0] ?? '').replace('{number}', encodeURIComponent(marked))),
+    request(path.replace('{id}', encodeURIComponent(marked)).replace('{number}', '1').replace('{index}', '0')),
+    request(
+      path
+        .replace('{id}', placeholders[0] ?? '')
+        .replace('{number}', encodeURIComponent(marked))
+        .replace('{index}', encodeURIComponent(marked)),
+    ),
     request(`${good}/${encodeURIComponent(marked)}`),
     ...names.map(name => request(`${good}?${encodeURIComponent(name)}=${encodeURIComponent(marked)}`)),
     ...deciding.map(name => request(good, { [name]: marker })),

@@ -93,7 +93,9 @@ function pathOf(path: string): fc.Arbitrary<string> {
     { weight: 1, arbitrary: odd },
     { weight: 1, arbitrary: oddNumber },
   )
-  return fc.tuple(id, number, tail).map(([given, turnNumber, end]) => path.replace('{id}', given).replace('{number}', turnNumber) + end)
+  return fc
+    .tuple(id, number, tail)
+    .map(([given, turnNumber, end]) => path.replace('{id}', given).replace('{number}', turnNumber).replace('{index}', turnNumber) + end)
 }
 
 function queryOf(parameters: { name: string; schema: JsonSchema }[]): fc.Arbitrary<string> {

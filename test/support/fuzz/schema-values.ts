@@ -68,6 +68,7 @@ function stringsOf({ format, pattern = '', maxLength }: JsonSchema, { text, id, 
   if (format === 'byte' || format === 'base64') return fc.base64String({ maxLength: 40 })
   if (format === 'date-time') return fc.constant('2026-01-01T00:00:00.000Z')
   if (pattern.startsWith('^[a-z0-9_-]')) return name
+  if (pattern.includes('(ms|s)')) return fc.nat({ max: 50 }).map(ms => `${ms}ms`)
   if (/\\d/.test(pattern)) return fc.nat({ max: 200 }).map(String)
   return maxLength === undefined ? text : text.map(value => value.slice(0, maxLength))
 }

@@ -1,4 +1,5 @@
 /** Which tokens are revoked, against a real database. */
+import { createTaskBody } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openStore } from '../../test/open-store.ts'
 import { beginTokenSession, forgetRevocations } from '../store/access/token-revocations.ts'
@@ -16,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => store.close())
 
 async function newTask(tenant = 'acme'): Promise<string> {
-  const request = { agent: 'echo', priority: 0, delayMs: 0, timeoutMs: 1_000, maxAttempts: 1 }
+  const request = createTaskBody.parse({ agent: 'echo' })
   return (await store.databaseFor(tenant).transaction(tx => createTask(tx, tenant, request, 10))).task.id
 }
 

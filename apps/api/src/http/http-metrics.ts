@@ -7,13 +7,15 @@ declare module 'fastify' {
   interface FastifyReply {
     /** Why the request was refused or has failed. */
     errorCode?: ErrorCode
+    /** Whether the response waited for the end of a turn, which says nothing about the speed of the API. */
+    hasWaited?: boolean
   }
 }
 
 export function countRequests(app: FastifyInstance, metrics: Metrics): void {
   app.addHook('onResponse', (request, reply, done) => {
     countRequest(metrics, request, reply.statusCode)
-    metrics.requestSeconds.observe({ method: request.method, route: routeOf(request) }, reply.elapsedTime / 1_000)
+    if (!reply.hasWaited) metrics.requestSeconds.observe({ method: request.method, route: routeOf(request) }, reply.elapsedTime / 1_000)
     if (reply.errorCode) metrics.errors.inc({ code: reply.errorCode })
     done()
   })

@@ -11,6 +11,7 @@ import {
   type Cursor,
   compareCursors,
   emptyState,
+  hasEnded,
   origin,
   type SnapshotReason,
   type TaskId,
@@ -54,6 +55,8 @@ export type Feed = {
   runningTurn(): number | null
   /** Whether nothing is left to come. */
   isSettled(): boolean
+  /** Whether the end of a turn is in the log, and so in Postgres, too. False for a turn that neither the log nor the latest rows have. */
+  hasEnded(turn: number): boolean
   /** Makes sure that a snapshot can be made at once; also before `status` and `isSettled` are asked for the first time. */
   ready(): Promise<void>
   isReady(): boolean
@@ -136,6 +139,7 @@ export function createFeed(deps: FeedDeps): Feed {
     status: () => (state.turns.length > 0 ? state.status : base.require().task.status),
     runningTurn: () => knownTurns().find(({ status }) => status === 'running')?.number ?? null,
     isSettled: () => settledAt === position,
+    hasEnded: turn => knownTurns().some(({ number, status }) => number === turn && hasEnded(status)),
     ready,
     isReady,
     placeOf,

@@ -44,12 +44,19 @@ type Channel = {
   feed: Feed
   tenant: Tenant
   viewers: Set<Viewer>
+  waits: Set<TurnWait>
   fedTo: Cursor
   isDirty: boolean
   idleSince: number
   /** Snapshots of this tick. */
   snapshots: Map<SnapshotReason, number>
 }
+
+/** A caller that waits for the end of one turn, without events. */
+type TurnWait = { turn: number; settle(how: WaitOutcome): void }
+
+/** `left`: this process is stopping, or it can no longer follow the task. */
+export type WaitOutcome = 'ended' | 'deleted' | 'left'
 
 export type Watching = Pick<Viewer, 'drained' | 'leave' | 'tell'> & { gone(): void }
 
@@ -64,7 +71,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   let lagSampledAt = 0
   let isClosing = false
   const clock = setInterval(tick, 1_000)
-  return { open, watch, close, isRunning, viewerCount: () => slots.size, pressure }
+  return { open, watch, untilEnded, close, isRunning, viewerCount: () => slots.size, pressure }
 
   /** Whether a turn of this tenant's task is known not to have ended: such a task cannot have been removed. */
   function isRunning(tenant: Tenant, task: TaskId): boolean {
@@ -83,7 +90,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
       await feed.loaded
       await feed.ready()
     } catch (error) {
-      if (channels.get(task)?.feed === feed && channels.get(task)?.viewers.size === 0) drop(task)
+      if (channels.get(task)?.feed === feed && !isWatched(channel)) drop(task)
       throw error
     }
     if (failpoint) await failpoint('feed opened')
@@ -102,6 +109,33 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     metrics.viewers.set(slots.size)
     if (isClosing) viewer.leave()
     return { drained: viewer.drained, leave: viewer.leave, tell: viewer.tell, gone: () => forget(channel, viewer) }
+  }
+
+  /** Resolves when the turn has ended, or when the signal fires (`left`). The feed is followed meanwhile, as for a viewer, but nothing is encoded. */
+  function untilEnded(feed: Feed, turn: number, signal: AbortSignal): Promise<WaitOutcome> {
+    const channel = channels.get(feed.task)
+    if (channel?.feed !== feed || isClosing || signal.aborted) return Promise.resolve('left')
+    return new Promise(resolve => {
+      const wait: TurnWait = { turn, settle }
+      channel.waits.add(wait)
+      signal.addEventListener('abort', leave)
+      settleWaits(channel)
+
+      function settle(how: WaitOutcome): void {
+        channel?.waits.delete(wait)
+        signal.removeEventListener('abort', leave)
+        if (channel) channel.idleSince = performance.now()
+        resolve(how)
+      }
+
+      function leave(): void {
+        settle('left')
+      }
+    })
+  }
+
+  function settleWaits({ feed, waits }: Channel): void {
+    for (const wait of waits) if (feed.hasEnded(wait.turn)) wait.settle('ended')
   }
 
   function forget(channel: Channel, viewer: Viewer): void {
@@ -124,7 +158,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
       onBadEntry: () => metrics.badEntries.inc(),
     })
     const channel: Channel = {
-      ...{ feed, tenant, viewers: new Set(), fedTo: feed.position(), isDirty: false },
+      ...{ feed, tenant, viewers: new Set(), waits: new Set(), fedTo: feed.position(), isDirty: false },
       ...{ idleSince: performance.now(), snapshots: new Map() },
     }
     channels.set(task, channel)
@@ -150,6 +184,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   function flush(channel: Channel): void {
     const { feed, viewers } = channel
     channel.isDirty = false
+    settleWaits(channel)
     const from = channel.fedTo
     const frames = feed.ring.after(from) ?? []
     channel.fedTo = feed.position()
@@ -220,7 +255,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
       if (viewer.cutIfStalled(limits.viewerStallMs)) noteCut(viewer)
     }
     for (const [task, channel] of channels) {
-      if (channel.viewers.size === 0 && now - channel.idleSince > idleMs) drop(task)
+      if (!isWatched(channel) && now - channel.idleSince > idleMs) drop(task)
       else if (now - channel.feed.lastHeardAt() > silenceMs) check(channel)
     }
   }
@@ -242,6 +277,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     const channel = channels.get(task)
     if (!channel) return
     for (const viewer of channel.viewers) viewer.remove()
+    for (const wait of channel.waits) wait.settle('deleted')
     drop(task)
   }
 
@@ -253,6 +289,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   /** Ends every response over a little while, so that clients do not come back in step. Who does not take its end is cut. */
   async function close(drainMs: number): Promise<void> {
     isClosing = true
+    for (const { waits } of channels.values()) for (const wait of waits) wait.settle('left')
     const leaving = [...slots.keys()]
     for (const [position, viewer] of leaving.entries()) {
       viewer.leave()
@@ -263,6 +300,10 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     for (const viewer of slots.keys()) viewer.cut()
     clearInterval(clock)
   }
+}
+
+function isWatched({ viewers, waits }: Channel): boolean {
+  return viewers.size > 0 || waits.size > 0
 }
 
 function some<T>(values: Iterable<T>, condition: (value: T) => boolean): boolean {

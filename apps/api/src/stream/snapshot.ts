@@ -46,10 +46,10 @@ export function covers(base: SnapshotBase, state: TaskState): boolean {
   return base.upTo >= (state.turns.at(-1)?.number ?? 0)
 }
 
-/** Whether nothing is left to come. The log decides; where it knows of no turn, Postgres does. */
+/** Whether nothing is left to come. The log decides; where it knows of no turn, Postgres does. A task without a turn has yet to start. */
 export function isTaskSettled(state: TaskState, base: SnapshotBase): boolean {
   const turns = state.turns.length > 0 ? state.turns : base.turns
-  return turns.every(turn => hasEnded(turn.status))
+  return turns.length > 0 && turns.every(turn => hasEnded(turn.status))
 }
 
 export function makeSnapshot(reason: SnapshotReason, state: TaskState, base: SnapshotBase, maxBytes: number): Snapshot {

@@ -64,6 +64,7 @@ export function createMetrics() {
     digestMismatches: counter('digest_mismatches', 'Turns that worker and server folded differently'),
 
     viewers: gauge('viewers', 'Open event streams'),
+    waits: gauge('turn_waits', 'Requests that wait for the end of a turn (`?wait=`)'),
     blockedViewers: gauge('viewers_blocked', 'Open event streams whose socket is full'),
     unsentBytes: gauge('viewer_unsent_bytes', 'Bytes in this process that wait for the sockets of viewers'),
     cutViewers: counter('viewers_cut', 'Viewers closed because they read nothing for too long'),
@@ -71,7 +72,7 @@ export function createMetrics() {
     deltaLag: histogram('delta_lag_seconds', "Time from an agent's output to its write to viewers, sampled", short),
 
     requests: counter('http_requests', 'Responses, by route and status; a stream counts when it opens', ['method', 'route', 'status']),
-    requestSeconds: histogram('http_request_seconds', 'Duration of requests, without streams', short, ['method', 'route']),
+    requestSeconds: histogram('http_request_seconds', 'Duration of requests, without streams and waits', short, ['method', 'route']),
     errors: counter('http_errors', 'Rejected and failed requests, by error code', ['code']),
 
     cutConnections: counter(

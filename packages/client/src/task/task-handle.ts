@@ -8,6 +8,7 @@ import {
   hasEnded,
   type Message,
   messagesOf,
+  parseCursor,
   type RevokeTokensInput,
   RivuletError,
   type StreamFormat,
@@ -34,8 +35,8 @@ export type { MessageQuery, Page } from '../http/page.ts'
 export type TaskDetail = { task: Task; turns: Turn[] }
 
 export type EventsOptions = CallOptions & {
-  /** Only events after this cursor. */
-  after?: Cursor
+  /** Only events after this cursor: the `cursor` of an event, or the `id:` of a frame. */
+  after?: Cursor | (string & {})
   /** Without `after`: every event from the first (default), or a snapshot and every later event. */
   from?: 'start' | 'snapshot'
   /** Stay when the task has ended. Default false. */
@@ -81,6 +82,8 @@ export type TaskHandle = {
   /** One turn by its number, whole. */
   getTurn(number: number, options?: CallOptions): Promise<Turn>
   messages(query?: MessageQuery, options?: CallOptions): Promise<Page<Message, number>>
+  /** One message by its index, also of a running turn. */
+  getMessage(index: number, options?: CallOptions): Promise<Message>
   /** A token for this task alone, for a browser: pass it to a client there as `token`. */
   createToken(wish: CreateTokenInput, options?: CallOptions): Promise<TaskToken>
   /** Ends the tokens of this task that were made before now: those of one subject, or all of them. Open streams follow within 30 s. */
@@ -94,6 +97,9 @@ export type CreatedTask = TaskHandle & {
   readonly task: Task
   readonly turn: Turn
 }
+
+/** A task that was created with `start: false`. One of the same name may have a turn. */
+export type UnstartedTask = TaskHandle & { readonly task: Task; readonly turn?: Turn }
 
 /** @param turnNumber the latest turn that is known to be there; 0 when none is. */
 export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, turnNumber = 0): TaskHandle {
@@ -109,12 +115,12 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     get repairs() {
       return repairs
     },
-    ...{ events, chunks, text, view, send, cancel, fork, detail, getTurn, messages, createToken, revokeTokens, remove },
+    ...{ events, chunks, text, view, send, cancel, fork, detail, getTurn, messages, getMessage, createToken, revokeTokens, remove },
     result: results.wait,
   }
 
   function events({ after, from = 'start', follow = false, signal }: EventsOptions = {}): AsyncIterableIterator<TaskEvent, void, void> {
-    const place: Place = after === undefined ? nowhere : placeAfter(after)
+    const place: Place = after === undefined ? nowhere : placeAfter(requireCursor(after))
     return leavable(signal, async function* (own) {
       for await (const { event } of stream({ place, from, follow, isForgetful: true, signal: own })) yield event
     })
@@ -181,6 +187,11 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     return http.call({ method: 'GET', path: `${path}/messages`, query, signal, read })
   }
 
+  function getMessage(index: number, { signal }: CallOptions = {}): Promise<Message> {
+    const read = (response: Response) => readJson(response, answer => readEntity<Message>(answer.message, 'message'))
+    return http.call({ method: 'GET', path: `${path}/messages/${index}`, signal, read })
+  }
+
   function createToken(body: CreateTokenInput, { signal }: CallOptions = {}): Promise<TaskToken> {
     const read = (response: Response) => readJson(response, answer => readEntity<TaskToken>(answer, 'token'))
     return http.call({ method: 'POST', path: `${path}/tokens`, body, signal, read })
@@ -207,9 +218,23 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
   }
 }
 
-/** Reads the response to a request that creates a task. */
+/** Reads the response to a request that creates a task, whose turn is there. */
 export function readAccepted(response: Response): Promise<{ task: Task; turn: Turn }> {
   return readJson(response, answer => ({ task: readEntity<Task>(answer.task, 'task'), turn: readEntity<Turn>(answer.turn, 'turn') }))
+}
+
+/** The same of a task that may have no turn yet. */
+export function readCreated(response: Response): Promise<{ task: Task; turn?: Turn }> {
+  return readJson(response, ({ task, turn }) => ({
+    task: readEntity<Task>(task, 'task'),
+    ...(turn !== undefined && { turn: readEntity<Turn>(turn, 'turn') }),
+  }))
+}
+
+function requireCursor(given: string): Cursor {
+  const cursor = parseCursor(given)
+  if (cursor === null) throw new RivuletError('bad_cursor', 'A cursor must be <epoch>-<seq>, two whole numbers')
+  return cursor
 }
 
 /** A task that is not there any more, when an earlier try may have removed it, is removed. */

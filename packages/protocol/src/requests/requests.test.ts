@@ -13,6 +13,7 @@ function faults(schema: z.ZodType, value: unknown): string[] {
 describe('a new task', () => {
   test('only the agent is required; the other fields have defaults', () => {
     expect(createTaskBody.parse({ agent: 'writer' })).toEqual({
+      start: true,
       agent: 'writer',
       priority: 0,
       delayMs: 0,

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { strictContentSchema, text } from '../entities/content.ts'
 import { agentNameSchema, authorSchema, taskIdSchema } from '../entities/entities.ts'
 import { taskStatusSchema } from '../entities/status-schema.ts'
-import { maxHistoryMessages, maxMetadataFilters, maxPageSize, maxTokenSeconds } from '../limits.ts'
+import { maxHistoryMessages, maxMetadataFilters, maxPageSize, maxTokenSeconds, maxWaitMs } from '../limits.ts'
 import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 
 const hour = 3_600_000
@@ -26,11 +26,13 @@ const historyMessageSchema = z.strictObject({ author: authorSchema, content: inp
 
 const taskName = z.string().min(1).max(200)
 
-export const createTaskBody = z.strictObject({
+const taskFields = z.strictObject({
   agent: agentNameSchema,
   input: inputSchema.optional(),
   /** What was said before the first turn. */
   history: z.array(historyMessageSchema).min(1).max(maxHistoryMessages).optional(),
+  /** False: the task has no turn until one is sent to it. */
+  start: z.boolean().default(true),
   params: jsonSchema.optional(),
   metadata: jsonObjectSchema.optional(),
   name: taskName.optional(),
@@ -44,6 +46,10 @@ export const createTaskBody = z.strictObject({
     .default(hour),
   maxAttempts: z.int().min(1).max(100).default(3),
 })
+
+export const createTaskBody = taskFields
+  .refine(({ start, input }) => start || input === undefined, { path: ['input'], message: 'A task that does not start takes no input' })
+  .refine(({ start, delayMs }) => start || delayMs === 0, { path: ['delayMs'], message: 'A task that does not start takes no delay' })
 
 export const createTurnBody = z.strictObject({
   input: inputSchema.optional(),
@@ -85,11 +91,19 @@ const digits = z
   .string()
   .regex(/^\d{1,9}$/, 'Use 1 to 9 digits')
   .transform(Number)
+/** The index of a message, in an address. */
+export const messageIndexSchema = digits
 /** The number of a turn, in an address. */
 export const turnNumberSchema = z
   .string()
   .regex(/^[1-9]\d{0,8}$/, 'A turn has a number, from 1')
   .transform(Number)
+/** How long a request may wait for the end of a turn, in milliseconds: `500ms`, `30s`. */
+export const waitSchema = z
+  .string()
+  .regex(/^\d{1,5}(ms|s)$/, 'Use a time such as 500ms or 30s')
+  .transform(given => Number.parseInt(given, 10) * (given.endsWith('ms') ? 1 : 1_000))
+  .pipe(z.int().min(1).max(maxWaitMs))
 /** `limit` of a list. */
 export const pageLimit = digits.pipe(z.int().min(1).max(maxPageSize)).default(maxPageSize)
 

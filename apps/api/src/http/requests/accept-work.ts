@@ -47,14 +47,16 @@ export function createAcceptWork(
     let work: Accepted | undefined
     const answer = await answerOnce(databaseFor(tenant), request, async tx => {
       work = await createTask(tx, tenant, body, limits.queuedTurns, traceparent)
-      return { status: work.isNew ? 201 : 200, body: { task: toTask(work.task), turn: toTurn(work.turn) } as Json }
+      const { task, turn, isNew } = work
+      return { status: isNew ? 201 : 200, body: { task: toTask(task), ...(turn && { turn: toTurn(turn) }) } as Json }
     })
     return { answer, ...(work && { work }), dispatch: relay.kick }
   }
 
-  async function announce({ task, turn, isNew }: Accepted): Promise<void> {
-    log.debug({ ...aboutTurn(turn), agent: task.agent }, 'turn accepted')
+  async function announce({ task, turn, isNew, isQueued }: Accepted): Promise<void> {
     if (isNew) metrics.tasks.inc()
+    if (!isQueued) return
+    log.debug({ ...aboutTurn(turn), agent: task.agent }, 'turn accepted')
     // Before the first turn of an import or a fork come others, which are in Postgres alone.
     await announcing.announceQueued(turn, isNew && turn.number === 1)
   }

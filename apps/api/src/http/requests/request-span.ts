@@ -17,7 +17,8 @@ export function startRequestSpan(tracer: Tracer, { method, headers, routeOptions
   const span: Span = tracer.start(`${method} ${url}`, { kind: 'server', parent: parseTraceparent(headers.traceparent), attributes })
   return {
     traceparent: span.traceparent,
-    accepted: work => span.end(work && { attributes: { 'rivulet.task': work.task.id, 'rivulet.turn': work.turn.number } }),
+    accepted: work =>
+      span.end(work && { attributes: { 'rivulet.task': work.task.id, ...(work.turn && { 'rivulet.turn': work.turn.number }) } }),
     refused(error) {
       span.end({ failure: toRivuletError(error) })
       throw error

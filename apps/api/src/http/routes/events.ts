@@ -13,7 +13,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import type { Admission } from '../../access/open-streams.ts'
-import { holds } from '../../access/principal.ts'
+import { mayRead } from '../../access/principal.ts'
 import type { Tenant } from '../../store/connection/tenant.ts'
 import { hasTurn, requireTask } from '../../store/reads/read.ts'
 import { type DialectResponse, respondIn } from '../../stream/dialects/dialect-response.ts'
@@ -81,7 +81,7 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
   /** A place for the stream, before anything is done that could not be taken back. `tasks:write` alone does not allow a stream. */
   function reserve({ principal }: FastifyRequest, task: TaskId | null): Admission {
     if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
-    if (!holds(principal, 'tasks:read')) throw new RivuletError('forbidden', 'This key or token does not have the required scope')
+    if (!mayRead(principal)) throw new RivuletError('forbidden', 'This key or token does not have the required scope')
     return streams.admit(principal, task)
   }
 

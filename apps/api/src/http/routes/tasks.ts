@@ -7,6 +7,7 @@ import {
   type Json,
   listMessagesQuery,
   listTasksQuery,
+  messageIndexSchema,
   messageSchema,
   RivuletError,
   streamFormatSchema,
@@ -14,6 +15,7 @@ import {
   taskSchema,
   turnNumberSchema,
   turnSchema,
+  waitSchema,
 } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance } from 'fastify'
@@ -24,18 +26,23 @@ import { latestTurns } from '../../store/reads/latest-turns.ts'
 import { getTask, getTurn, listTasks, requireTask } from '../../store/reads/read.ts'
 import { toFullTurn, toTask, toTurn } from '../../store/rows.ts'
 import type { CancelBegun } from '../../store/tasks/cancel-task.ts'
-import type { Accepted } from '../../store/tasks/create-task.ts'
+import type { AcceptedTurn } from '../../store/tasks/create-task.ts'
 import { createTurn } from '../../store/tasks/create-turn.ts'
 import { forkTask } from '../../store/tasks/fork-task.ts'
 import { removeTask } from '../../store/tasks/remove-task.ts'
 import { createAcceptWork } from '../requests/accept-work.ts'
 import { answerBefore, answerOnce, markReplay, sendAnswer } from '../requests/idempotent.ts'
 import { startRequestSpan } from '../requests/request-span.ts'
+import { createTurnWaits } from '../requests/turn-waits.ts'
 import type { Services } from '../services.ts'
 import type { EventStream } from './events.ts'
 
 const params = z.object({ id: taskIdSchema })
-const accepted = z.object({ task: taskSchema, turn: turnSchema })
+const accepted = z.object({ task: taskSchema, turn: turnSchema.optional() })
+/** What a response has besides if it waited for the end of a turn, and what it has if that did not come in time. */
+const finished = { messages: z.array(messageSchema).optional(), nextCursor: z.int().nullish() }
+const underWay = z.object({ task: taskSchema, turn: turnSchema, cursor: z.string() })
+const waiting = z.strictObject({ wait: waitSchema.optional() })
 const reading = { access: { scope: 'tasks:read' } } as const
 const writing = { access: { scope: 'tasks:write' } } as const
 const readingOne = { access: { scope: 'tasks:read', token: 'read' } } as const
@@ -47,6 +54,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
   const { databaseFor, ending, relay, announcer, reader, tracer } = services
   const { limits } = services.config
   const { requireShare, acceptTask, announce } = createAcceptWork(services, scope.log)
+  const waits = createTurnWaits(services)
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   app.post(
@@ -55,30 +63,44 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       config: creating,
       schema: {
         tags: ['tasks'],
-        querystring: z.strictObject({ format: streamFormatSchema.optional() }),
+        querystring: z.strictObject({ format: streamFormatSchema.optional(), wait: waitSchema.optional() }),
         body: createTaskBody,
-        response: { 200: accepted, 201: accepted },
+        response: { 200: accepted.extend(finished), 201: accepted.extend(finished), 202: underWay },
       },
     },
     async (request, reply) => {
-      const { format } = request.query
+      const { format, wait } = request.query
+      const isStream = events.wants(request) || format !== undefined
+      if (wait !== undefined && isStream)
+        throw new RivuletError(
+          'bad_request',
+          'A response cannot both stream and wait: leave out wait, or format and text/event-stream in Accept',
+        )
       await requireShare(request)
-      const admission = events.wants(request) || format ? events.reserve(request, null) : null
+      const admission = isStream || wait !== undefined ? events.reserve(request, null) : null
       const span = startRequestSpan(tracer, request)
       const { answer, work, dispatch } = await acceptTask(request, span.traceparent).catch(error => {
         admission?.over()
         return span.refused(error)
       })
       if (failpoint) await failpoint('accepted')
-      if (!admission) dispatch()
-      if (work?.isQueued) await announce(work)
+      if (!isStream) dispatch()
+      if (work) await announce(work)
       span.accepted(work)
       if (!admission) return sendAnswer(reply, answer)
-      markReplay(reply, answer.replayed)
       const { task, turn } = accepted.parse(answer.body)
+      if (wait !== undefined && !turn) {
+        admission.over()
+        return sendAnswer(reply, answer)
+      }
+      markReplay(reply, answer.replayed)
+      if (wait !== undefined && turn) {
+        const wanted = { task: task.id, turn: turn.number, waitMs: wait, status: answer.status, accepted: { task, turn } }
+        return waits.respond(reply, wanted, admission)
+      }
       // The viewer first: it is there when the agent begins to speak.
       return events
-        .stream(task.id, reply, { cursor: null, isFollowing: false, format, turnNumber: turn.number }, admission)
+        .stream(task.id, reply, { cursor: null, isFollowing: false, format, turnNumber: turn?.number }, admission)
         .finally(dispatch)
     },
   )
@@ -119,27 +141,41 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
   const turnAccepted = z.object({ turn: turnSchema })
   app.post(
     '/tasks/:id/turns',
-    { config: sending, schema: { tags: ['tasks'], params, body: createTurnBody, response: { 202: turnAccepted } } },
+    {
+      config: sending,
+      schema: {
+        ...{ tags: ['tasks'], params, querystring: waiting, body: createTurnBody },
+        response: { 200: accepted.extend(finished), 202: turnAccepted.extend(underWay.partial().shape) },
+      },
+    },
     async (request, reply) => {
       const { tenant, token } = request.principal
+      const { wait } = request.query
+      const { id } = request.params
       // To interrupt is to cancel, too.
       if (request.body.ifBusy === 'interrupt' && token && !token.can.includes('cancel'))
         throw new RivuletError('forbidden', 'This token does not have the right to cancel')
       if (request.body.ifBusy !== 'interrupt') await requireShare(request)
+      const admission = wait === undefined ? null : events.reserve(request, id)
       const span = startRequestSpan(tracer, request)
-      let work: Accepted | undefined
+      let work: AcceptedTurn | undefined
       let begun: CancelBegun | undefined
       const answer = await answerOnce(databaseFor(tenant), request, async tx => {
-        const { id } = request.params
         if (request.body.ifBusy === 'interrupt') begun = await ending.beginInterrupt(tx, tenant, id)
         work = await createTurn(tx, tenant, id, request.body, limits.queuedTurns, span.traceparent)
         return { status: 202, body: toBody({ turn: toTurn(work.turn) }) }
-      }).catch(span.refused)
+      }).catch(error => {
+        admission?.over()
+        return span.refused(error)
+      })
       if (begun) await ending.completeInterrupt(begun)
       relay.kick()
       if (work) await announce(work)
       span.accepted(work)
-      return sendAnswer(reply, answer)
+      if (!admission || wait === undefined) return sendAnswer(reply, answer)
+      markReplay(reply, answer.replayed)
+      const { turn } = turnAccepted.parse(answer.body)
+      return waits.respond(reply, { task: id, turn: turn.number, waitMs: wait, status: 200, accepted: { turn } }, admission)
     },
   )
 
@@ -150,7 +186,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       const { tenant } = request.principal
       await requireShare(request)
       const span = startRequestSpan(tracer, request)
-      let work: Accepted | undefined
+      let work: AcceptedTurn | undefined
       const answer = await answerOnce(databaseFor(tenant), request, async tx => {
         work = await forkTask(tx, tenant, request.params.id, request.body ?? {}, limits.queuedTurns, span.traceparent)
         return { status: 201, body: toBody({ task: toTask(work.task), turn: toTurn(work.turn) }) }
@@ -166,11 +202,19 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
     '/tasks/:id/turns/:number',
     {
       config: readingOne,
-      schema: { tags: ['tasks'], params: params.extend({ number: turnNumberSchema }), response: { 200: z.object({ turn: turnSchema }) } },
+      schema: {
+        ...{ tags: ['tasks'], params: params.extend({ number: turnNumberSchema }), querystring: waiting },
+        response: { 200: turnAccepted.extend({ task: taskSchema.optional(), ...finished }), 202: underWay },
+      },
     },
-    async ({ params: { id, number }, principal: { tenant, token } }) => ({
-      turn: await getTurn(databaseFor(tenant), tenant, id, number, token ? toTurn : toFullTurn),
-    }),
+    async (request, reply) => {
+      const { id, number } = request.params
+      const { tenant, token } = request.principal
+      const { wait } = request.query
+      const turn = await getTurn(databaseFor(tenant), tenant, id, number, token ? toTurn : toFullTurn)
+      if (wait === undefined) return { turn }
+      return waits.respond(reply, { task: id, turn: number, waitMs: wait, status: 200 }, events.reserve(request, id))
+    },
   )
 
   app.post(
@@ -206,6 +250,25 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       const db = databaseFor(tenant)
       await requireTask(db, tenant, id)
       return listLiveMessages(db, reader, tenant, id, request.query, limits.pageBytes)
+    },
+  )
+
+  app.get(
+    '/tasks/:id/messages/:index',
+    {
+      config: readingOne,
+      schema: {
+        ...{ tags: ['tasks'], params: params.extend({ index: messageIndexSchema }) },
+        response: { 200: z.object({ message: messageSchema }) },
+      },
+    },
+    async ({ params: { id, index }, principal: { tenant } }) => {
+      const db = databaseFor(tenant)
+      await requireTask(db, tenant, id)
+      const { data } = await listLiveMessages(db, reader, tenant, id, { after: index - 1, limit: 1 }, limits.pageBytes)
+      const message = data.find(found => found.index === index)
+      if (!message) throw new RivuletError('not_found', 'No such message in this task')
+      return { message }
     },
   )
 }

@@ -3,6 +3,7 @@
  * out on purpose.
  */
 import { randomUUID } from 'node:crypto'
+import { createTaskBody } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import { Client } from 'pg'
 import { beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'
@@ -32,11 +33,11 @@ function open(at = url): DatabaseHandle {
 
 /** A task with a row in every table that is about it. */
 async function addTask(database: DatabaseHandle, tenant: string): Promise<string> {
-  const request = { agent: 'echo', name: 'same', priority: 0, delayMs: 0, timeoutMs: 1_000, maxAttempts: 1 }
+  const request = createTaskBody.parse({ agent: 'echo', name: 'same' })
   const { task, turn } = await database.databaseFor(tenant).transaction(tx => createTask(tx, tenant, request, 10))
   const message = { task: task.id, tenant, index: 0, turn: 1, attempt: 1, author: 'user' as const, metadata: {}, createdAt: new Date() }
   await database.db.insert(messages).values({ ...message, content: { type: 'text', text: tenant, format: 'plain' }, status: 'complete' })
-  await database.db.insert(steps).values({ turn: turn.id, name: 'one', memory: '{}' })
+  await database.db.insert(steps).values({ turn: turn?.id ?? '', name: 'one', memory: '{}' })
   await database.db.insert(keys).values({ id: tenant, tenant, name: '', scopes: ['admin'], digest: '' })
   await database.databaseFor(tenant).insert(idempotencyKeys).values({ tenant, key: 'same', fingerprint: tenant })
   await database.databaseFor(tenant).insert(tokenRevocations).values({ tenant, task: task.id, subject: '', revokedAt: new Date() })

@@ -1,6 +1,6 @@
 /**
- * The short way in, for tasks without a history that have no name and so cannot exist yet: tasks of one tenant that come together share a statement, and the answer under
- * an Idempotency-Key is committed with its task. Null for what has to take the long way (`createTask`).
+ * The short way in, for tasks that start at once, without a history, and that have no name and so cannot exist yet: tasks of one tenant that come together
+ * share a statement, and the answer under an Idempotency-Key is committed with its task. Null for what has to take the long way (`createTask`).
  */
 import { randomUUID } from 'node:crypto'
 import type { CreateTask, Json } from '@rivulet/protocol'
@@ -12,14 +12,14 @@ import { toJsonRow } from '../connection/json-rows.ts'
 import type { Tenant } from '../connection/tenant.ts'
 import { type TaskRow, type TurnRow, toTask, toTurn } from '../rows.ts'
 import { tasks, turns } from '../schema.ts'
-import { type Accepted, type Inserted, insertTasks, newTask, type UntimedTask, type WantedTask } from './create-task.ts'
+import { type AcceptedTurn, type Inserted, insertTasks, newTask, type UntimedTask, type WantedTask } from './create-task.ts'
 import type { Intent } from './outbox.ts'
 import { newTurn, type UntimedTurn } from './queue-turn.ts'
 
 /** Of one statement. */
 const mostTasks = 100
 
-type AcceptedTask = { accepted: Accepted; answer: Answer; intent: Intent }
+type AcceptedTask = { accepted: AcceptedTurn; answer: Answer; intent: Intent }
 
 export type TaskAcceptance = ReturnType<typeof createTaskAcceptance>
 
@@ -34,7 +34,7 @@ export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor'])
     key: IdempotencyKey | null,
     traceparent?: string,
   ): Promise<AcceptedTask | null> {
-    if (request.name !== undefined || request.history !== undefined) return null
+    if (request.name !== undefined || request.history !== undefined || !request.start) return null
     const accepting = () => acceptOnce(tenant, request, key, traceparent)
     // Under a key it is safe to ask twice: each try has ids of its own, so the second cannot take the rows of the first for its own.
     return key ? askTwice(accepting) : accepting()

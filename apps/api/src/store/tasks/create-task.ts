@@ -16,11 +16,13 @@ import { isOf, type Tenant } from '../connection/tenant.ts'
 import { isAgentOf } from '../reads/agents.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { agents, tasks, turns } from '../schema.ts'
-import { lockTask } from './held-task.ts'
+import { lockTask, raiseEpoch } from './held-task.ts'
 import { importHistory } from './import-history.ts'
 import { queueTurn } from './queue-turn.ts'
 
-export type Accepted = { task: TaskRow; turn: TurnRow; isNew: boolean; isQueued: boolean }
+/** `turn` is null for a task that was created without one. `isQueued`: this request has added the turn. */
+export type Accepted = { task: TaskRow; isNew: boolean } & ({ turn: TurnRow; isQueued: boolean } | { turn: null; isQueued: false })
+export type AcceptedTurn = Extract<Accepted, { turn: TurnRow }>
 
 /** With a name that a task of this tenant and agent already has, it is that task which goes on: an input becomes its next turn. */
 export async function createTask(
@@ -32,16 +34,21 @@ export async function createTask(
 ): Promise<Accepted> {
   await requireAgent(tx, tenant, request.agent)
   const created = await insertTask(tx, tenant, request)
-  const { input, history, params, delayMs } = request
+  const { input, history, params, delayMs, start } = request
+  const said = { ...(input && { input }), delayMs, maxQueued, traceparent }
   if (created) {
     if (history) await importHistory(tx, created, history)
-    const turn = await queueTurn(tx, created, { ...(input && { input }), delayMs, maxQueued, traceparent })
-    return { task: created, turn, isNew: true, isQueued: true }
+    if (start) return { task: created, turn: await queueTurn(tx, created, { ...said, isFirst: !history }), isNew: true, isQueued: true }
+    const imported = history ? await latestTurn(tx, created.id) : null
+    if (!imported) return { task: created, turn: null, isNew: true, isQueued: false }
+    return { task: await raiseEpoch(tx, created.id, imported.status), turn: imported, isNew: true, isQueued: false }
   }
 
   const task = await lockNamedTask(tx, tenant, request)
-  if (!input) return { task, turn: await latestTurn(tx, task.id), isNew: false, isQueued: false }
-  const turn = await queueTurn(tx, task, { input, ...(params !== undefined && { params }), delayMs, maxQueued, traceparent })
+  const latest = input ? null : await latestTurn(tx, task.id)
+  if (latest) return { task, turn: latest, isNew: false, isQueued: false }
+  if (!start) return { task, turn: null, isNew: false, isQueued: false }
+  const turn = await queueTurn(tx, task, { ...said, ...(params !== undefined && { params }) })
   return { task: await lockTask(tx, tenant, task.id), turn, isNew: false, isQueued: true }
 }
 
@@ -94,10 +101,10 @@ async function lockNamedTask(tx: Transaction, tenant: Tenant, { agent, name = ''
   return task
 }
 
-async function latestTurn(tx: Transaction, task: TaskId): Promise<TurnRow> {
+/** Null for a task that has not started. */
+async function latestTurn(tx: Transaction, task: TaskId): Promise<TurnRow | null> {
   const [turn] = await tx.select().from(turns).where(eq(turns.task, task)).orderBy(desc(turns.number)).limit(1)
-  if (!turn) throw new Error('A task has at least one turn')
-  return turn
+  return turn ?? null
 }
 
 /** A task to insert, with the answer to keep under its Idempotency-Key. */

@@ -3,7 +3,7 @@ import { type CreateTurn, RivuletError } from '@rivulet/protocol'
 import type { Transaction } from '../connection/database.ts'
 import type { Tenant } from '../connection/tenant.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
-import type { Accepted } from './create-task.ts'
+import type { AcceptedTurn } from './create-task.ts'
 import { lockTask } from './held-task.ts'
 import { queueTurn } from './queue-turn.ts'
 
@@ -14,7 +14,7 @@ export async function createTurn(
   request: CreateTurn,
   maxQueued: number,
   traceparent?: string,
-): Promise<Accepted> {
+): Promise<AcceptedTurn> {
   const { input, params, ifBusy } = request
   const task = await lockTask(tx, tenant, id)
   if (ifBusy === 'reject' && (await pendingTurns(tx, id)).length > 0) {

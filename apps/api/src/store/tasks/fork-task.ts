@@ -11,7 +11,7 @@ import type { Tenant } from '../connection/tenant.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { messages, tasks, turns } from '../schema.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
-import type { Accepted } from './create-task.ts'
+import type { AcceptedTurn } from './create-task.ts'
 import { lockTask } from './held-task.ts'
 import { queueTurn } from './queue-turn.ts'
 
@@ -23,7 +23,7 @@ export async function forkTask(
   request: ForkTask,
   maxQueued: number,
   traceparent?: string,
-): Promise<Accepted> {
+): Promise<AcceptedTurn> {
   const source = await lockTask(tx, tenant, id)
   const last = await lastTurn(tx, source, request.after)
   const copy = await insertCopy(tx, source, last, request.name)

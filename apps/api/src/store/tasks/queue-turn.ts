@@ -17,8 +17,17 @@ export async function queueTurn(
     params,
     delayMs = 0,
     maxQueued,
+    isFirst = false,
     traceparent,
-  }: { input?: Content; params?: Json; delayMs?: number; maxQueued: number; traceparent?: string | undefined },
+  }: {
+    input?: Content
+    params?: Json
+    delayMs?: number
+    maxQueued: number
+    /** Of a task that this transaction creates, under its first epoch. */
+    isFirst?: boolean
+    traceparent?: string | undefined
+  },
 ): Promise<TurnRow> {
   const pending = await pendingTurns(tx, task.id)
   if (pending.filter(turn => turn.status === 'queued').length >= maxQueued) {
@@ -35,8 +44,8 @@ export async function queueTurn(
     .returning()
   if (!turn) throw new Error('The turn was not inserted')
   if (isDispatched) await tx.insert(outbox).values({ turn: turn.id })
-  // A task is created with its first turn, under its first epoch.
-  if (turn.number > 1) await raiseEpoch(tx, task.id, hasEnded(task.status) ? 'queued' : undefined)
+  // With its status also the time of its last change: the removal of old tasks looks at that.
+  if (!isFirst) await raiseEpoch(tx, task.id, hasEnded(task.status) || turn.number === 1 ? 'queued' : undefined)
   return turn
 }
 

@@ -26,13 +26,14 @@ export type OldTasks = {
  * Removes those of up to `limit` tasks whose last turn ended longer ago than `keptMs`, in the order of their ids, from `after` on.
  *
  * A transaction that adds work to a task holds its row and marks it as not ended; Postgres checks the row again once it is free. So a task
- * that has just been taken up again stays, as does one whose end is still to be announced.
+ * that has just been taken up again stays, as does one whose end is still to be announced. A task that never started is removed like an ended one.
  */
 export async function removeOldTasks(
   db: Database,
   { keptMs, after, limit }: { keptMs: number; after: string | null; limit: number },
 ): Promise<OldTasks> {
-  const isOld = and(taskHasEnded, lt(tasks.updatedAt, msAgo(keptMs)))
+  const hasNoTurn = notExists(db.select({ id: turns.id }).from(turns).where(eq(turns.task, tasks.id)))
+  const isOld = and(or(taskHasEnded, hasNoTurn), lt(tasks.updatedAt, msAgo(keptMs)))
   // Ids grow with time: what was made since cannot have ended before.
   const wasMadeBefore = lt(tasks.id, firstIdAfter(msAgo(keptMs)))
   const page = await db

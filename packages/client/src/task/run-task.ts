@@ -1,0 +1,57 @@
+/**
+ * A task from its input to its result, by requests that wait for the end (`?wait=`), for programs that need no events.
+ *
+ * The API stores the turn before the first wait, so a lost response costs nothing: the client repeats the POST under its Idempotency-Key.
+ */
+import { type CreateTaskInput, hasEnded, type Message, RivuletError, type Task, type Turn } from '@rivulet/protocol'
+import { type CallOptions, type Http, readEntities, readEntity, readJson } from '../http/http.ts'
+import { readPage } from '../http/page.ts'
+import { readAll } from './left-out.ts'
+import { failureOf, resultOf, type TaskResult } from './task-result.ts'
+
+/** As `TaskResult`, of the turn that the input became. */
+export type RunResult = Omit<TaskResult, 'turn'> & Readonly<{ task: Task; turn: Turn }>
+
+type RunOptions = CallOptions & {
+  idempotencyKey?: string
+  waitMs: number
+  /** For the requests about the task, once it is there. */
+  httpOf: (id: string) => Http
+}
+
+type Waited = { task: Task; turn: Turn; messages: Message[] | null; nextCursor: number | null }
+
+export async function runTask(http: Http, body: CreateTaskInput, options: RunOptions): Promise<RunResult> {
+  const { waitMs, signal, idempotencyKey, httpOf } = options
+  const query = { wait: `${waitMs}ms` }
+  const created = await http.call({ method: 'POST', path: '/v1/tasks', query, body, idempotencyKey, signal, read: readWaited })
+  const { id } = created.task
+  const own = httpOf(id)
+  const path = `/v1/tasks/${encodeURIComponent(id)}`
+  const { number } = created.turn
+  let waited = created
+  while (!waited.messages) {
+    waited = await own.call({ method: 'GET', path: `${path}/turns/${number}`, query, signal, read: readWaited })
+  }
+  const { task, turn, messages, nextCursor } = waited
+  const rest = nextCursor === null ? [] : await readRest(nextCursor)
+  if (!hasEnded(turn.status)) throw new RivuletError('internal', 'The API returned the messages of a turn that has not ended')
+  const result = { ...resultOf(turn.status, turn, [...messages, ...rest]), task, turn }
+  const failure = failureOf(turn.status, turn, result)
+  if (failure) throw failure
+  return result
+
+  function readRest(after: number): Promise<Message[]> {
+    const read = (response: Response) => readPage<Message, number>(response, 'message')
+    return readAll(asked => own.call({ method: 'GET', path: `${path}/messages`, query: asked, signal, read }), { turn: number, after })
+  }
+}
+
+function readWaited(response: Response): Promise<Waited> {
+  return readJson(response, ({ task, turn, messages, nextCursor }) => ({
+    task: readEntity<Task>(task, 'task'),
+    turn: readEntity<Turn>(turn, 'turn'),
+    messages: messages === undefined ? null : readEntities<Message>(messages, 'message'),
+    nextCursor: typeof nextCursor === 'number' ? nextCursor : null,
+  }))
+}

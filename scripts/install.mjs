@@ -5,14 +5,13 @@
  * package-lock.json. File times say nothing (git sets them anew). When all is in order this is silent and starts no process.
  * Several of these may run at once: only the holder of the lock file installs, the others wait and then look again.
  */
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { withLockFile } from './lock-file.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 // Not inside node_modules, which `npm ci` empties.
 const lockFile = `${root}.rivulet/install.lock`
-const pollMs = 100
-const patienceMs = 600_000
 
 refuseOldNode(readJson('package.json').engines.node)
 if (existsSync(lockFile) || whyInstall()) await installAlone()
@@ -44,70 +43,23 @@ function whyInstall() {
 }
 
 async function installAlone() {
-  await takeLock()
-  try {
+  await withLockFile(lockFile, 'install', async holdWith => {
     // The process that held the lock before us may have installed already.
     const reason = whyInstall()
-    if (reason) await npmCi(reason)
-  } finally {
-    rmSync(lockFile, { force: true })
-  }
+    if (reason) await npmCi(reason, holdWith)
+  }).catch(error => fail(error.message))
 }
 
-async function npmCi(reason) {
+async function npmCi(reason, holdWith) {
   const { spawn } = await import('node:child_process')
   console.log(`Running npm ci: ${reason}.`)
   // Everything, also where NODE_ENV or a setting would leave a part out: we would miss that part again at every start.
   const npm = spawn('npm', ['ci', '--include=dev', '--include=optional'], { cwd: root, stdio: 'inherit' })
-  // npm outlives us when only we are killed, so the lock is held until both are gone.
-  if (npm.pid) writeFileSync(lockFile, `${process.pid} ${npm.pid}`)
+  // npm outlives us when only we are killed.
+  if (npm.pid) holdWith(npm.pid)
   const code = await new Promise(resolve => npm.on('error', resolve).on('exit', resolve))
   if (code !== 0) process.exitCode = 1
   if (code instanceof Error) console.error(`npm could not be started: ${code.message}`)
-}
-
-async function takeLock() {
-  mkdirSync(`${root}.rivulet`, { recursive: true })
-  const givesUpAt = Date.now() + patienceMs
-  let hasSaidSo = false
-  while (!createFile(lockFile)) {
-    const holders = readText(lockFile)
-    if (holders && !holders.split(' ').some(isAlive) && dropStale(holders)) continue
-    if (Date.now() > givesUpAt) fail(`Another install did not end. If none is running, remove ${lockFile}*`)
-    if (!hasSaidSo) console.log('Waiting for another install in this checkout.')
-    hasSaidSo = true
-    await new Promise(resolve => setTimeout(resolve, pollMs))
-  }
-}
-
-/**
- * Of all processes that see the same dead holder, one may remove its lock, and only while it is still that one's: otherwise a slow second remover
- * would remove the lock that the first has just taken.
- */
-function dropStale(holders) {
-  const claim = `${lockFile}.${holders.replace(' ', '.')}`
-  if (!createFile(claim)) return false
-  if (readText(lockFile) === holders) rmSync(lockFile, { force: true })
-  rmSync(claim, { force: true })
-  return true
-}
-
-function createFile(path) {
-  try {
-    writeFileSync(path, String(process.pid), { flag: 'wx' })
-    return true
-  } catch (error) {
-    if (error.code === 'EEXIST') return false
-    throw error
-  }
-}
-
-function isAlive(pid) {
-  try {
-    return process.kill(Number(pid), 0)
-  } catch (error) {
-    return error.code === 'EPERM'
-  }
 }
 
 function readText(path) {

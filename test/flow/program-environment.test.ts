@@ -144,7 +144,7 @@ function expectNoSecret(found: Variables): void {
 function isApi(pid: string): boolean {
   try {
     const isOurs = readFileSync(`/proc/${pid}/status`, 'utf8').includes(`PPid:\t${started[0]?.pid}\n`)
-    return isOurs && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('apps/api/src/main.ts')
+    return isOurs && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('dist/api.mjs')
   } catch {
     return false
   }

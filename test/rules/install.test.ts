@@ -18,7 +18,9 @@ let running: ChildProcess[]
 beforeEach(() => {
   root = realpathSync(mkdtempSync(join(tmpdir(), 'rivulet-install-')))
   running = []
-  cpSync(fileURLToPath(new URL('../../scripts/install.mjs', import.meta.url)), join(root, 'scripts/install.mjs'))
+  for (const file of ['install.mjs', 'lock-file.mjs']) {
+    cpSync(fileURLToPath(new URL(`../../scripts/${file}`, import.meta.url)), join(root, 'scripts', file))
+  }
   write('package.json', { engines: { node: '>=20.19' } })
   writeLock({ ...zod, ...otherPlatform })
   writeNpm('cp installs.json node_modules/.package-lock.json')

@@ -1,12 +1,12 @@
 /**
  * The console as files and as a server of its own.
  *
- * A build notes what it was made of. Content counts, not file times: git sets those anew.
+ * A build notes the digest of what it was made of.
  */
-import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { digestOf } from '../../../scripts/digest.mjs'
 
 const folder = fileURLToPath(new URL('..', import.meta.url))
 const note = join(folder, 'dist', '.made-of')
@@ -14,7 +14,7 @@ const sources = ['src', 'public', 'page', 'index.html', 'package.json', '../../p
 
 /** Builds the console if the build is out of date. Returns whether it was. */
 export async function buildConsole(): Promise<boolean> {
-  const digest = digestOf(sources.map(source => join(folder, source)))
+  const digest = digestOf(folder, sources)
   if (existsSync(note) && readFileSync(note, 'utf8') === digest) return false
   const [{ build }, { viteConfig }] = await Promise.all([import('vite'), import('./vite-config.ts')])
   await build(viteConfig)
@@ -35,20 +35,4 @@ export async function serveConsole({ apiUrl, port }: { apiUrl: string; port: num
   for (const added of process.listeners('SIGTERM')) if (!listeners.includes(added)) process.off('SIGTERM', added)
   await server.listen()
   return { url: server.resolvedUrls?.local[0] ?? '', close: () => server.close() }
-}
-
-function digestOf(paths: readonly string[]): string {
-  const hash = createHash('sha256')
-  for (const path of paths.flatMap(filesIn)) hash.update(path.slice(folder.length)).update(readFileSync(path))
-  return hash.digest('hex')
-}
-
-function filesIn(path: string): string[] {
-  if (!existsSync(path)) return []
-  try {
-    const names = readdirSync(path).sort()
-    return names.flatMap(name => filesIn(join(path, name))).filter(file => !/\.test\.tsx?$/.test(file))
-  } catch {
-    return [path]
-  }
 }

@@ -18,7 +18,7 @@ import {
   type TurnConsumer,
   whenReady,
 } from '@rivulet/broker'
-import { defaultLimits, type Holding, RivuletError, type TurnId } from '@rivulet/protocol'
+import { backoffMs, defaultLimits, type Holding, RivuletError, type TurnId } from '@rivulet/protocol'
 import type { Tracer } from '@rivulet/runtime/trace'
 import type { AgentDefinition } from './define-agent.ts'
 import { fullTextOf } from './failure.ts'
@@ -71,6 +71,9 @@ export type Worker = {
   stop(): Promise<void>
 }
 
+/** A worker often starts beside its server, and should be ready when that is. */
+const greetingBackoff = { firstMs: 50, maxMs: 500 }
+
 /** What one log may hold beside what its turn says: every entry repeats who and when. */
 const maxLogBytes = 8 * defaultLimits.turnBytes
 
@@ -113,6 +116,7 @@ export function createWorker(options: WorkerOptions): Worker {
   })
   let consumers: { agent: string; consumer: TurnConsumer }[] = []
   let stopped: Promise<void> | null = null
+  let lastReason = ''
   const isolated = isolation?.turnId ? decodeIsolatedTurn(isolation.turnId) : null
   const hello = { worker: id, agents: agents.map(({ name, description }) => ({ name, description })) }
   const leases = startLeaseThread({
@@ -133,7 +137,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   async function start(): Promise<void> {
     // Register first: callers cannot create tasks for an unknown agent, and a turn that is taken before could not be claimed.
-    while (!(await greet()) && !stopping.signal.aborted) await sleep(500)
+    for (let attempt = 1; !(await greet()) && !stopping.signal.aborted; attempt += 1) await sleep(backoffMs(attempt, greetingBackoff))
     if (stopping.signal.aborted) return
     const remark = await requireFitRedis(redis, stopping.signal)
     if (remark) log.warn({}, remark)
@@ -227,9 +231,15 @@ export function createWorker(options: WorkerOptions): Worker {
     } catch (error) {
       // Its key may not serve its agents: asking again changes nothing.
       if (error instanceof RivuletError && error.code === 'forbidden') refuse(error)
-      else log.info({ reason: fullTextOf(error) }, 'the server does not respond yet; retrying')
+      else sayOnce(fullTextOf(error))
       return false
     }
+  }
+
+  /** A server that starts beside this worker is asked many times. */
+  function sayOnce(reason: string): void {
+    if (reason !== lastReason) log.info({ reason }, 'the server does not respond yet; retrying')
+    lastReason = reason
   }
 
   function stop(): Promise<void> {

@@ -1,25 +1,19 @@
-/** The web console of a checkout: built if it is out of date, or served with hot reload in development. The published package has it built already. */
-import { buildConsole, serveConsole } from '@rivulet/console/page'
+/** The web console: in a checkout with `dev` it is served with hot reload; otherwise the API serves the built one. */
+import { serveConsole } from '@rivulet/console/page'
 import { isCheckout } from './programs.ts'
 
 export type ConsolePage = { url: string; close(): Promise<void> }
 
 export type ConsolePageOptions = { apiUrl: string; isWatching: boolean; write: (line: string) => void }
 
-/** Never fails: what is wrong with the console is said, and the platform runs without it. */
+/** Never fails: if the console cannot be served, a line says why, and the platform runs without it. */
 export async function openConsole({ apiUrl, isWatching, write }: ConsolePageOptions): Promise<ConsolePage> {
-  const startedAt = performance.now()
+  const servedByApi = { url: apiUrl, close: async () => {} }
+  if (!isCheckout || !isWatching) return servedByApi
   try {
-    if (!isCheckout) return served()
-    if (isWatching) return await serveConsole({ apiUrl, port: Number(new URL(apiUrl).port) + 1 })
-    if (await buildConsole()) write(`console built in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`)
+    return await serveConsole({ apiUrl, port: Number(new URL(apiUrl).port) + 1 })
   } catch (error) {
-    write(`console could not be built: ${error instanceof Error ? error.message : error}`)
-  }
-  return served()
-
-  /** By the API itself. */
-  function served(): ConsolePage {
-    return { url: apiUrl, close: async () => {} }
+    write(`console could not be served: ${error instanceof Error ? error.message : error}`)
+    return servedByApi
   }
 }

@@ -9,12 +9,19 @@ export type RunOptions = {
   write: (line: string) => void
 }
 
-export async function openRedis(options: RunOptions): Promise<Engine> {
-  return open('redis', startRedis, options.redisUrl, options)
-}
-
 export async function openPostgres(options: RunOptions): Promise<Engine> {
   return open('postgres', startPostgres, options.databaseUrl, options)
+}
+
+/** Both start at the same time. If one cannot, the other is stopped. */
+export async function openEngines(options: RunOptions): Promise<[redis: Engine, postgres: Engine]> {
+  const opening = [open('redis', startRedis, options.redisUrl, options), openPostgres(options)] as const
+  try {
+    return await Promise.all(opening)
+  } catch (error) {
+    for (const outcome of await Promise.allSettled(opening)) if (outcome.status === 'fulfilled') await outcome.value.stop()
+    throw error
+  }
 }
 
 async function open(

@@ -5,9 +5,8 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@rivulet/client'
-import type { Engine } from '@rivulet/engines'
 import { RivuletError } from '@rivulet/protocol'
-import { openPostgres, openRedis, type RunOptions } from './engines.ts'
+import { openEngines, type RunOptions } from './engines.ts'
 import { listeningUrl } from './listening-url.ts'
 import { environmentFor } from './program-environment.ts'
 import { argumentsOf, isCheckout, type Program, programsOf, root } from './programs.ts'
@@ -48,24 +47,16 @@ function timeToThink({ LEASE_MS }: RunOptions['environment']): Record<string, st
 
 export async function startPlatform(options: PlatformOptions): Promise<Platform> {
   const { environment, host, port, key, agentFiles, isWatching, inspectPort, dataDir, write, hear } = options
-  const engines: Engine[] = []
   const stopping = new AbortController()
   let stopped: Promise<void> | null = null
-  try {
-    engines.push(await openRedis(options))
-    engines.push(await openPostgres(options))
-  } catch (error) {
-    await stopEngines()
-    throw error
-  }
-  const [redis, postgres] = engines
+  const [redis, postgres] = await openEngines(options)
   const url = listeningUrl(host, port)
   // Where clients need a key, so do workers. Theirs opens `/internal` alone, because agents can read it.
   const hasKeys = Boolean(key || environment.KEY_PEPPER)
   const workerKey = environment.RIVULET_WORKER_KEY || (hasKeys ? randomBytes(32).toString('base64url') : undefined)
   const shared = {
     ...environment,
-    ...{ REDIS_URL: redis?.url, DATABASE_URL: postgres?.url, HOST: host, PORT: String(port), RIVULET_URL: url },
+    ...{ REDIS_URL: redis.url, DATABASE_URL: postgres.url, HOST: host, PORT: String(port), RIVULET_URL: url },
     // A platform for one's own machine; files with agents come first.
     RIVULET_EXAMPLE_AGENTS: environment.RIVULET_EXAMPLE_AGENTS || 'on',
     RIVULET_WORKER_KEY: workerKey,
@@ -80,8 +71,7 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   const running: Record<Program, SupervisedProcess> = { api: supervise('api', []), worker: supervise('worker', agentFiles) }
   const unwatch = isWatching ? [...watchCheckout(), ...watchAgents()] : []
   noteRunning(dataDir, {
-    ...{ pid: process.pid, url, redisUrl: redis?.url ?? '' },
-    ...(postgres && { databaseUrl: postgres.url }),
+    ...{ pid: process.pid, url, redisUrl: redis.url, databaseUrl: postgres.url },
     ...(workerKey && { workerKey }),
   })
   return { url, ready: untilReady(), failed, stop }
@@ -120,11 +110,8 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
     forgetRunning(dataDir, process.pid)
     await running.worker.stop()
     await running.api.stop()
-    await stopEngines()
-  }
-
-  async function stopEngines(): Promise<void> {
-    for (const engine of engines.reverse()) await engine.stop()
+    await postgres.stop()
+    await redis.stop()
   }
 
   function restartTouched(files: string[]): void {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 /** The checkout or, in the published package, its folder: both have `package.json`, `migrations` and `apps/cli/template`. */
 export const root = fileURLToPath(new URL('../../../../', import.meta.url))
 
-/** A checkout runs its sources, the published package its bundles. */
+/** Run from sources, which only a checkout has. The published package and `npm start` run bundles. */
 export const isCheckout = existsSync(`${root}apps/cli/src/main.ts`)
 
 export type Program = 'api' | 'worker'

@@ -32,7 +32,7 @@ describe('an API that others could reach', () => {
 
   test('does not start without a key, and says what to do', async () => {
     const api = startProcess('api', 'open api', { ...(await address()), DATABASE_URL: platform.databaseUrl })
-    expect((await api.exited).code).toBe(1)
+    expect((await api.exited).code).toBe(78)
     expect(JSON.stringify(api.lines)).toMatch(
       /HOST: .*without a key: set RIVULET_KEY, or KEY_PEPPER and create keys with `rivulet keys create`/,
     )
@@ -275,9 +275,10 @@ describe('keys over HTTP', () => {
     const response = await post('', {}, { key: admin.key })
     expect([response.status, response.headers.get('cache-control')]).toEqual([201, 'no-store'])
     const other = (await response.json()) as { key: { id: string }; secret: string }
-    await platform.apis[0]?.said('created a key')
-    const said = JSON.stringify(platform.apis.map(({ lines }) => lines))
-    expect(said).toContain(other.key.id)
+    const said = await until('a line has the id of the key', () => {
+      const text = JSON.stringify(platform.apis.map(({ lines }) => lines))
+      return text.includes(other.key.id) && text
+    })
     for (const text of [secret, other.secret]) expect(said.includes(text.slice(-43))).toBe(false)
   })
 
@@ -365,6 +366,23 @@ describe('keys over HTTP', () => {
   test('an Idempotency-Key is rejected, because the API would have to store the secret', async () => {
     const response = await post('', {}, { 'idempotency-key': 'once' })
     expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('idempotency_key_invalid')])
+  })
+
+  test('[input 35] a tenant has so many valid keys, also when they are created at once; a rotation needs room, a revocation makes it', async () => {
+    const api = await platform.startApi({ env: { MAX_KEYS_PER_TENANT: '3' } })
+    const keys = connect({ url: api.url, key: env.RIVULET_KEY, maxRetries: 0 }).keys
+    const made = await Promise.allSettled(Array.from({ length: 8 }, () => keys.create({ tenant: 'crowded' })))
+    const created = made.flatMap(outcome => (outcome.status === 'fulfilled' ? [outcome.value.key.id] : []))
+    expect(created).toHaveLength(3)
+    const refusal = { code: 'quota_exceeded', status: 429, message: expect.stringContaining('3 keys of this tenant are valid') }
+    for (const outcome of made) if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject(refusal)
+    const [first = '', second = ''] = created
+    await expect(keys.rotate(first)).rejects.toMatchObject(refusal)
+    await keys.revoke(first)
+    await keys.rotate(second)
+    await expect(keys.create({ tenant: 'crowded' })).rejects.toMatchObject(refusal)
+    await keys.create({ tenant: 'roomy' })
+    await api.kill('SIGTERM')
   })
 
   test('an API without KEY_PEPPER names it', async () => {

@@ -70,11 +70,12 @@ test('origins are a list without a wildcard, and each limit has its name', () =>
   const limits = {
     ...{ RATE_LIMIT_PER_SECOND: '5', RATE_LIMIT_BURST: '6', MAX_STREAMS_PER_KEY: '7', MAX_STREAMS: '8' },
     ...{ MAX_STREAMS_PER_TOKEN: '11', MAX_STREAMS_PER_TASK: '12' },
-    ...{ MAX_QUEUED_TURNS: '9', MAX_TURNS_PER_TENANT: '10', MAX_REDIS_MEMORY_PERCENT: '50' },
+    ...{ MAX_QUEUED_TURNS: '9', MAX_TURNS_PER_TENANT: '10', MAX_KEYS_PER_TENANT: '13', MAX_REDIS_MEMORY_PERCENT: '50' },
   }
   expect(readConfig({ ...needed, ...limits })).toMatchObject({
     rateLimit: { perSecond: 5, burst: 6 },
     streamLimits: { perToken: 11, perTask: 12, perKey: 7, perProcess: 8 },
+    maxKeysPerTenant: 13,
     capacityLimits: { queuedTurns: 9, turnsPerTenant: 10, redisMemory: 0.5 },
   })
 })

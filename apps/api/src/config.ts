@@ -53,6 +53,9 @@ export const variables = z.object({
     .min(1)
     .optional()
     .describe('unfinished turns of one tenant; above it the API rejects new work of the tenant; unset: no limit'),
+  MAX_KEYS_PER_TENANT: wholeNumber(1_000).describe(
+    'valid keys of one tenant; above it the API creates and rotates none; a command line on the database has no limit',
+  ),
   MAX_REDIS_MEMORY_PERCENT: z.coerce
     .number()
     .min(1)
@@ -125,6 +128,7 @@ export function readConfig(environment: Environment) {
     origins: new Set(env.CORS_ORIGINS),
     /** Empty: any. */
     allowedHosts: new Set(env.ALLOWED_HOSTS),
+    maxKeysPerTenant: env.MAX_KEYS_PER_TENANT,
     rateLimit: { perSecond: env.RATE_LIMIT_PER_SECOND, burst: env.RATE_LIMIT_BURST },
     streamLimits: {
       perToken: env.MAX_STREAMS_PER_TOKEN,

@@ -25,18 +25,22 @@ export type KeyringDeps = {
   manager: Tenant
   /** Throws where there is none: only new secrets need it. */
   pepper: () => string
+  /** Live keys of one tenant; null: no limit. */
+  maxKeys: number | null
 }
 
-export function createKeyring({ db, manager, pepper }: KeyringDeps): Keyring {
+export function createKeyring({ db, manager, pepper, maxKeys }: KeyringDeps): Keyring {
   return { create, list, revoke, rotate }
 
   async function create({ tenant, name, scopes, expiresInSeconds, allTenants = false, agents }: CreateKey): Promise<NewKey> {
     const { secret, digest } = newSecret()
-    const row = await insertKey(db, digest, {
+    const terms = {
       tenant: tenant ?? (manager === everyTenant ? defaultTenant : manager),
       ...{ name, scopes: [...new Set(scopes)], allTenants, agents: agents ? [...new Set(agents)] : null },
       expiresInMs: expiresInSeconds === undefined ? null : expiresInSeconds * 1_000,
-    })
+    }
+    const row = await insertKey(db, digest, terms, maxKeys)
+    if (row === 'too many') throw tooManyKeys()
     return { key: toKey(row), secret }
   }
 
@@ -55,7 +59,7 @@ export function createKeyring({ db, manager, pepper }: KeyringDeps): Keyring {
 
   async function rotate(id: string, { overlapSeconds }: RotateKey): Promise<RotatedKey> {
     const { secret, digest } = newSecret()
-    const rotation = await rotateKey(db, manager, id, digest, overlapSeconds * 1_000)
+    const rotation = await rotateKey(db, manager, id, { ...digest, overlapMs: overlapSeconds * 1_000, maxKeys })
     switch (rotation.at) {
       case 'rotated':
         return { key: toKey(rotation.key), secret, replaced: toKey(rotation.replaced) }
@@ -65,9 +69,18 @@ export function createKeyring({ db, manager, pepper }: KeyringDeps): Keyring {
         throw new RivuletError('bad_request', 'This key is revoked or expired: create a new one')
       case 'replaced':
         throw new RivuletError('bad_request', 'This key was rotated before: rotate the key that its replacedBy names')
+      case 'too many':
+        throw tooManyKeys()
       default:
         throw rotation satisfies never
     }
+  }
+
+  function tooManyKeys(): RivuletError {
+    return new RivuletError(
+      'quota_exceeded',
+      `${maxKeys} keys of this tenant are valid, the maximum (MAX_KEYS_PER_TENANT); revoke one first`,
+    )
   }
 
   function newSecret() {
@@ -79,7 +92,7 @@ export function createKeyring({ db, manager, pepper }: KeyringDeps): Keyring {
 /** The keyring of the installation, for a program that has the database and no API. */
 export function openKeyring(databaseUrl: string, pepper: () => string): Keyring & { close(): Promise<void> } {
   const { db, close } = openDatabase({ url: databaseUrl, onError: () => {} })
-  const keyring = createKeyring({ db, manager: everyTenant, pepper })
+  const keyring = createKeyring({ db, manager: everyTenant, pepper, maxKeys: null })
   return {
     create: request => migrated(keyring.create(request)),
     list: query => migrated(keyring.list(query)),

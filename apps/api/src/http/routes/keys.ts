@@ -26,7 +26,7 @@ import type { Services } from '../services.ts'
 const config = { access: { scope: 'admin' } } as const
 const params = z.object({ id: keyIdSchema })
 
-export function keyRoutes(scope: FastifyInstance, { db, access, config: { pepper } }: Services): void {
+export function keyRoutes(scope: FastifyInstance, { db, access, config: { pepper, maxKeysPerTenant: maxKeys } }: Services): void {
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   const creation = { tags: ['keys'], body: createKeyBody, response: { 201: newKeyAnswer } }
@@ -65,7 +65,7 @@ export function keyRoutes(scope: FastifyInstance, { db, access, config: { pepper
   })
 
   function keyringOf({ isRoot, tenant }: Principal): Keyring {
-    return createKeyring({ db, manager: isRoot ? everyTenant : tenant, pepper: requirePepper })
+    return createKeyring({ db, manager: isRoot ? everyTenant : tenant, pepper: requirePepper, maxKeys })
   }
 
   function requirePepper(): string {

@@ -22,16 +22,23 @@ export type KeyTerms = {
   agents: string[] | null
 }
 
-export type Rotation = { at: 'rotated'; key: KeyRow; replaced: KeyRow } | { at: 'unknown' | 'ended' | 'replaced' }
+/** Live keys of one tenant; null: no limit. */
+export type MaxKeys = number | null
 
-export async function insertKey(db: Database, digest: KeyDigest, { expiresInMs, ...terms }: KeyTerms): Promise<KeyRow> {
-  const expiresAt = expiresInMs === null ? null : msFromNow(expiresInMs)
-  return only(
-    await db
-      .insert(keys)
-      .values({ ...digest, ...terms, expiresAt })
-      .returning(),
-  )
+export type Rotation = { at: 'rotated'; key: KeyRow; replaced: KeyRow } | { at: 'unknown' | 'ended' | 'replaced' | 'too many' }
+
+export function insertKey(db: Database, digest: KeyDigest, terms: KeyTerms, maxKeys: MaxKeys): Promise<KeyRow | 'too many'> {
+  return db.transaction(async tx => {
+    if (!(await hasRoom(tx, terms.tenant, maxKeys))) return 'too many'
+    const { expiresInMs, ...values } = terms
+    const expiresAt = expiresInMs === null ? null : msFromNow(expiresInMs)
+    return only(
+      await tx
+        .insert(keys)
+        .values({ ...digest, ...values, expiresAt })
+        .returning(),
+    )
+  })
 }
 
 /** In the order of their ids. */
@@ -72,7 +79,12 @@ export async function revokeKey(db: Database, manager: Tenant, id: string): Prom
  * Creates a key with the terms of another one, and ends that one after the overlap if it does not expire before. The new key is valid for as long
  * as the old one was when it was created. A key is rotated once, because its expiry is then the end of the overlap and no longer one of its terms.
  */
-export function rotateKey(db: Database, manager: Tenant, id: string, digest: KeyDigest, overlapMs: number): Promise<Rotation> {
+export function rotateKey(
+  db: Database,
+  manager: Tenant,
+  id: string,
+  { overlapMs, maxKeys, ...digest }: KeyDigest & { overlapMs: number; maxKeys: MaxKeys },
+): Promise<Rotation> {
   return db.transaction(async tx => {
     const [old] = await tx
       .select({ ...getTableColumns(keys), isLive: sql<boolean>`${isLive}` })
@@ -83,6 +95,8 @@ export function rotateKey(db: Database, manager: Tenant, id: string, digest: Key
     if (old.replacedBy !== null) return { at: 'replaced' }
     if (!old.isLive) return { at: 'ended' }
     const { tenant, name, scopes, allTenants, agents } = old
+    // Both keys are live during the overlap, so a rotation needs room like a new key.
+    if (!(await hasRoom(tx, tenant, maxKeys))) return { at: 'too many' }
     const expiresAt = sql`(select now() + (expires_at - created_at) from ${keys} as old_key where old_key.id = ${id})`
     const created = await tx
       .insert(keys)
@@ -120,6 +134,21 @@ export async function noteKeyUse(db: Database, id: string): Promise<void> {
 
 /** Neither revoked nor expired. */
 const isLive = and(isNull(keys.revokedAt), or(isNull(keys.expiresAt), gt(keys.expiresAt, sql`now()`)))
+
+/** Creations of keys for one tenant wait for each other until their transactions end, so together they do not pass the limit. */
+async function hasRoom(tx: Pick<Database, 'execute' | 'select'>, tenant: string, maxKeys: MaxKeys): Promise<boolean> {
+  if (maxKeys === null) return true
+  await tx.execute(sql`select pg_advisory_xact_lock(${lockClass}, hashtext(${tenant}))`)
+  const found = await tx
+    .select({ id: keys.id })
+    .from(keys)
+    .where(and(eq(keys.tenant, tenant), isLive))
+    .limit(maxKeys)
+  return found.length < maxKeys
+}
+
+/** Of advisory locks by tenant; those of migrations and of the reconciler are of one number. */
+const lockClass = 7_233_485
 
 async function findManagedKey(db: Database, manager: Tenant, id: string): Promise<KeyRow | undefined> {
   const [row] = await db

@@ -101,6 +101,19 @@ test('a worker for a platform elsewhere gets neither the root key nor the key of
   expect([code, stderr]).toEqual([1, expect.stringContaining('A worker does not get RIVULET_KEY, because its agents could read it')])
 })
 
+test.each([
+  ['start', 'LEASE_MS', 'of this API process'],
+  ['dev', 'LEASE_MS', 'of this API process'],
+  ['start', 'WATCHDOG_MS', 'of this worker process'],
+  ['worker', 'WATCHDOG_MS', 'of this worker process'],
+])('%s with an invalid %s exits with 78 before it starts anything', async (command, name, whose) => {
+  const elsewhere = { PORT: await freePort(), DATABASE_URL: '', DATA_DIR: join(folder, 'unused'), RIVULET_WORKER_KEY: 'a worker key' }
+  const env = { ...environment, ...elsewhere, [name]: 'soon' }
+  const { code, stdout, stderr } = await runCli([command, join(folder, 'other.ts')], { env })
+  expect([code, stdout, stderr]).toEqual([78, '', `Invalid environment ${whose}:\n  ${name}: must be a number\n`])
+  expect(readdirSync(folder)).not.toContain('unused')
+})
+
 test('the key of workers opens nothing else', async () => {
   const { RIVULET_WORKER_KEY: key } = await toldBy('teller')
   await expect(createClient({ url, key, maxRetries: 0 }).tasks.list()).rejects.toMatchObject({ code: 'forbidden' })

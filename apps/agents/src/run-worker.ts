@@ -1,6 +1,6 @@
 /** A worker process: its configuration, log, metrics, traces and end. `main.ts` runs it with agents of files, `rivulet build` with agents of its bundle. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { unusableFileExitCode } from '@rivulet/runtime/environment'
+import { configurationExitCode, InvalidEnvironment } from '@rivulet/runtime/environment'
 import { describeTracing, openTelemetryTracer } from '@rivulet/runtime/open-telemetry'
 import { type AgentDefinition, createWorker, type Logger, type WorkerObserver } from '@rivulet/worker'
 import { pino } from 'pino'
@@ -9,7 +9,7 @@ import { type Config, readConfig } from './config.ts'
 import { createWorkerMetrics } from './metrics.ts'
 import { serveRegistry } from './metrics-server.ts'
 
-/** Runs until SIGTERM. A process that cannot start, or whose key the API refuses, exits with 1 and the reason; with 78 if a file gives no agents. */
+/** Runs until SIGTERM. A process that cannot start, or whose key the API refuses, exits with 1 and the reason; with 78 if its environment is invalid or a file gives no agents. */
 export async function runWorker(environment: NodeJS.ProcessEnv, agentsFor: (config: Config) => Promise<AgentDefinition[]>): Promise<void> {
   let stop = (): void => process.exit(1)
   // The parent process has exited: also while this one loads its agents.
@@ -59,7 +59,8 @@ async function serveMetrics(config: Config, log: Logger): Promise<WorkerObserver
 
 function exitWith(error: unknown): never {
   console.error(error instanceof Error ? error.message : error)
-  process.exit(error instanceof UnusableFile ? unusableFileExitCode : 1)
+  const isConfiguration = error instanceof UnusableFile || error instanceof InvalidEnvironment
+  process.exit(isConfiguration ? configurationExitCode : 1)
 }
 
 /** This program once more, for one turn. Without the debugger, because its port is taken. */

@@ -1,4 +1,5 @@
 /** `npm run api`: one API process, until a signal stops it. With the argument `migrate`: migrates the database and exits. */
+import { configurationExitCode, InvalidEnvironment } from '@rivulet/runtime/environment'
 import { describeTracing, openTelemetryTracer } from '@rivulet/runtime/open-telemetry'
 import { pino } from 'pino'
 import { startApi } from './api.ts'
@@ -34,7 +35,7 @@ async function run(): Promise<void> {
 
 function exitWith(error: unknown): never {
   console.error(error instanceof Error ? error.message : error)
-  process.exit(1)
+  process.exit(error instanceof InvalidEnvironment ? configurationExitCode : 1)
 }
 
 /** Without keys and passwords. */

@@ -1,6 +1,7 @@
 /** `rivulet`: the command line, for people and for the npm scripts of this repository. */
 import { readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
+import { InvalidEnvironment } from '@rivulet/runtime/environment'
 import { CommanderError } from 'commander'
 import { urlOf } from './connection.ts'
 import type { Context } from './context.ts'
@@ -61,6 +62,7 @@ function tell(error: unknown): number {
   context.out.status(null)
   context.out.freshLine()
   context.err.write(`${context.err.style('red', sentenceOf(error, urlOf(given, process.env)))}\n`)
+  if (error instanceof InvalidEnvironment) return exitCodes.configuration
   return error instanceof UsageError ? exitCodes.usage : exitCodes.failed
 }
 

@@ -8,13 +8,16 @@ import { z } from 'zod'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
+/** A restart in the same environment fails again. */
+export class InvalidEnvironment extends Error {}
+
 /** @param reader the program, as in "Invalid environment of …" */
 export function readEnvironment<S extends z.ZodType>(reader: string, schema: S, environment: Environment): z.output<S> {
   const set = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''))
   const parsed = schema.safeParse(set)
   if (parsed.success) return parsed.data
   const lines = parsed.error.issues.map(issue => `  ${issue.path.join('.')}: ${reasonOf(issue)}`)
-  throw new Error(`Invalid environment of ${reader}:\n${lines.join('\n')}`)
+  throw new InvalidEnvironment(`Invalid environment of ${reader}:\n${lines.join('\n')}`)
 }
 
 function reasonOf({ message }: z.core.$ZodIssue): string {
@@ -24,8 +27,11 @@ function reasonOf({ message }: z.core.$ZodIssue): string {
   return message
 }
 
-/** The exit code (EX_CONFIG of sysexits.h) of a worker whose file of agents cannot be loaded: its supervisor restarts it only when a file changes. */
-export const unusableFileExitCode = 78
+/**
+ * The exit code (EX_CONFIG of sysexits.h) of a program whose environment is invalid, or whose file of agents cannot be loaded: a supervisor should not
+ * restart it before one of them changes.
+ */
+export const configurationExitCode = 78
 
 export const defaultUrl = 'http://127.0.0.1:4000'
 

@@ -5,7 +5,7 @@ import { addConnectionOptions, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { collectFile } from '../platform/agent-files.ts'
 import { createPlatformLog } from '../platform/platform-log.ts'
-import { environmentFor } from '../platform/program-environment.ts'
+import { environmentFor, requireValidEnvironment } from '../platform/program-environment.ts'
 import { argumentsOf } from '../platform/programs.ts'
 import { findRunning } from '../platform/running-note.ts'
 import { foldersOf, watchSources } from '../platform/source-watch.ts'
@@ -32,6 +32,7 @@ async function run(context: Context, files: string[], options: WorkerOptions): P
     ...whereToWork(environment, options),
     WORKER_DRAIN_MS: reloadDrainMs(environment),
   })
+  requireValidEnvironment('worker', own)
   const worker = superviseProcess({
     name: 'worker',
     args: argumentsOf('worker', files),

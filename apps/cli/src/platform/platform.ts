@@ -8,7 +8,7 @@ import { createClient } from '@rivulet/client'
 import { RivuletError } from '@rivulet/protocol'
 import { openEngines, type RunOptions } from './engines.ts'
 import { listeningUrl } from './listening-url.ts'
-import { environmentFor } from './program-environment.ts'
+import { environmentFor, requireValidEnvironment } from './program-environment.ts'
 import { argumentsOf, isCheckout, type Program, programsOf, root } from './programs.ts'
 import { forgetRunning, noteRunning } from './running-note.ts'
 import { foldersOf, watchSources } from './source-watch.ts'
@@ -38,7 +38,10 @@ export type Platform = {
   stop(): Promise<void>
 }
 
-const unusable = 'The worker cannot load its agents, for the reason above; with rivulet dev it tries again when a file changes'
+const unusable: Record<Program, string> = {
+  api: 'The API cannot start, for the reason above',
+  worker: 'The worker cannot load its agents, for the reason above; with rivulet dev it tries again when a file changes',
+}
 
 /** A turn at a breakpoint keeps its lease, and does not count as blocked. */
 function timeToThink({ LEASE_MS }: RunOptions['environment']): Record<string, string> {
@@ -49,20 +52,22 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   const { environment, host, port, key, agentFiles, isWatching, inspectPort, dataDir, write, hear } = options
   const stopping = new AbortController()
   let stopped: Promise<void> | null = null
-  const [redis, postgres] = await openEngines(options)
   const url = listeningUrl(host, port)
   // Where clients need a key, so do workers. Theirs opens `/internal` alone, because agents can read it.
   const hasKeys = Boolean(key || environment.KEY_PEPPER)
   const workerKey = environment.RIVULET_WORKER_KEY || (hasKeys ? randomBytes(32).toString('base64url') : undefined)
-  const shared = {
+  const settings = {
     ...environment,
-    ...{ REDIS_URL: redis.url, DATABASE_URL: postgres.url, HOST: host, PORT: String(port), RIVULET_URL: url },
+    ...{ HOST: host, PORT: String(port), RIVULET_URL: url },
     // A platform for one's own machine; files with agents come first.
     RIVULET_EXAMPLE_AGENTS: environment.RIVULET_EXAMPLE_AGENTS || 'on',
     RIVULET_WORKER_KEY: workerKey,
     WORKER_DRAIN_MS: isWatching ? reloadDrainMs(environment) : environment.WORKER_DRAIN_MS,
     ...(inspectPort !== null && timeToThink(environment)),
   }
+  for (const program of ['api', 'worker'] as const) requireValidEnvironment(program, settings)
+  const [redis, postgres] = await openEngines(options)
+  const shared = { ...settings, REDIS_URL: redis.url, DATABASE_URL: postgres.url }
   let fail: (error: Error) => void = () => {}
   const failed = new Promise<never>((_, reject) => {
     fail = reject
@@ -85,7 +90,7 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
       environment: own,
       write,
       hear: line => hear(name, line),
-      onUnusable: () => (isWatching ? write(waitsForChange) : fail(new Error(unusable))),
+      onUnusable: () => (isWatching && name === 'worker' ? write(waitsForChange) : fail(new Error(unusable[name]))),
       isWanted: () => !stopping.signal.aborted,
       stopMs: stopMsFor(own, inspect.length > 0),
     })

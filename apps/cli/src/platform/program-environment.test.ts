@@ -2,7 +2,7 @@ import { variables as ofWorker } from '@rivulet/agents/config'
 import { variables as ofApi } from '@rivulet/api/config'
 import { expect, test } from 'vitest'
 import { variables as ofCommandLine } from '../config.ts'
-import { environmentFor } from './program-environment.ts'
+import { environmentFor, requireValidEnvironment } from './program-environment.ts'
 
 const everything = Object.fromEntries(
   [ofApi, ofWorker, ofCommandLine].flatMap(({ shape }) => Object.keys(shape)).map(name => [name, `value of ${name}`]),
@@ -26,4 +26,15 @@ test("the user's own variables reach both, and what Postgres' clients log in by 
   const login = { PGPASSWORD: 'secret', PGUSER: 'rivulet', PGSSLMODE: 'require' }
   expect(environmentFor('worker', { ...own, ...login })).toEqual(own)
   expect(environmentFor('api', { ...own, ...login })).toEqual({ ...own, ...login })
+})
+
+test('an invalid variable is reported by the program that reads it, before engines have URLs', () => {
+  const environment = { LEASE_MS: 'soon', WORKER_CONCURRENCY: '0', REDIS_URL: '' }
+  expect(() => requireValidEnvironment('api', environment)).toThrow(
+    'Invalid environment of this API process:\n  LEASE_MS: must be a number',
+  )
+  expect(() => requireValidEnvironment('worker', environment)).toThrow(
+    /^Invalid environment of this worker process:\n {2}WORKER_CONCURRENCY: /,
+  )
+  for (const program of ['api', 'worker'] as const) requireValidEnvironment(program, {})
 })

@@ -4,8 +4,8 @@
  * A variable that a Rivulet program declares reaches only the programs that declare it. So agents, which can read the whole environment of their
  * worker, do not get the pepper, the root key or the URL of the database. Every other variable is the user's, and reaches all programs.
  */
-import { variables as ofWorker } from '@rivulet/agents/config'
-import { variables as ofApi } from '@rivulet/api/config'
+import { variables as ofWorker, readConfig as readWorkerConfig } from '@rivulet/agents/config'
+import { variables as ofApi, readConfig as readApiConfig } from '@rivulet/api/config'
 import { variables as ofCommandLine } from '../config.ts'
 import type { Environment } from '../context.ts'
 import type { Program } from './programs.ts'
@@ -18,6 +18,14 @@ const databaseLogin = /^PG[A-Z]+$/
 
 export function environmentFor(program: Program, environment: Environment): Environment {
   return Object.fromEntries(Object.entries(environment).filter(([name]) => isFor(program, name)))
+}
+
+const readers: Record<Program, (environment: Environment) => unknown> = { api: readApiConfig, worker: readWorkerConfig }
+
+/** Throws what the program would exit with, before anything is started for it. An engine that is not started yet has no URL. */
+export function requireValidEnvironment(program: Program, environment: Environment): void {
+  const engines = { REDIS_URL: environment.REDIS_URL || 'redis://later', DATABASE_URL: environment.DATABASE_URL || 'postgres://later' }
+  readers[program](environmentFor(program, { ...environment, ...engines }))
 }
 
 function isFor(program: Program, name: string): boolean {

@@ -2,12 +2,12 @@
  * A program that is kept running: restarted when it dies, with a growing delay if it dies soon, and stopped with SIGTERM. Its output is passed
  * on line by line. It has a channel to this process, and stops when that closes, so it does not outlive a supervisor that is killed.
  *
- * A program that exits because of an unusable file is not restarted by itself, because it would exit again: `restart` starts it.
+ * A program that exits because of its environment or its files is not restarted by itself, because it would exit again: `restart` starts it.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { backoffMs } from '@rivulet/protocol'
-import { unusableFileExitCode } from '@rivulet/runtime/environment'
+import { configurationExitCode } from '@rivulet/runtime/environment'
 
 export type SupervisedProcess = { restart(): void; stop(): Promise<void> }
 
@@ -22,7 +22,7 @@ export type ProcessSpec = {
   write: (line: string) => void
   /** What the program writes. */
   hear: (line: string) => void
-  /** The program has ended because of an unusable file. */
+  /** The program has ended because of its environment or its files. */
   onUnusable: () => void
   /** False once everything is being stopped: then nothing is started again. */
   isWanted: () => boolean
@@ -64,7 +64,7 @@ export function superviseProcess(spec: ProcessSpec): SupervisedProcess {
   function afterEnd(child: ChildProcess, livedMs: number, how: NodeJS.Signals | number | null): State {
     if (state.at === 'stopped' || !isWanted()) return { at: 'stopped' }
     if (state.at === 'restarting') return launch()
-    if (how === unusableFileExitCode) {
+    if (how === configurationExitCode) {
       // The reason may still be in the pipe.
       child.once('close', onUnusable)
       return { at: 'unusable' }

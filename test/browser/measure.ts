@@ -145,8 +145,8 @@ function report(what: string, { seconds, frames, late, worstFrameMs, longTasks, 
 }
 
 async function start(params: object): Promise<string> {
-  const answer = await fetch(`${platform.url}/v1/tasks`, json({ agent: 'scripted', params }))
-  return ((await answer.json()) as { task: { id: string } }).task.id
+  const reply = await fetch(`${platform.url}/v1/tasks`, json({ agent: 'scripted', params }))
+  return ((await reply.json()) as { task: { id: string } }).task.id
 }
 
 async function ended(id: string): Promise<void> {

@@ -6,7 +6,7 @@ import { startTestPlatform } from 'rivulet/testing'
 import { findChromium, launchBrowser } from '../support/browser.ts'
 
 const folder = fileURLToPath(new URL('../../docs/images/', import.meta.url))
-const answer = `Rivers bend because a straight one does not stay straight.
+const reply = `Rivers bend because a straight one does not stay straight.
 
 1. **Any disturbance** turns the current a little to one side.
 2. On the outside of the bend the water is *faster*, and takes soil away.
@@ -46,7 +46,7 @@ const script = {
     { delta: { index: 2, delta: { type: 'data', value: { found: 3, best: 'Leopold & Wolman, 1960', score: 0.93 } } } },
     { done: { index: 2 } },
     { start: { index: 3, content: { type: 'text', text: '', format: 'markdown' } } },
-    ...(answer.match(/\S+\s*/g) ?? []).flatMap(word => [say(3, word), { sleep: 15 }]),
+    ...(reply.match(/\S+\s*/g) ?? []).flatMap(word => [say(3, word), { sleep: 15 }]),
     { sleep: 120_000 },
   ],
 }
@@ -85,6 +85,6 @@ async function open(colorScheme: 'light' | 'dark', width: number, height: number
 
 async function create(body: object): Promise<string> {
   const headers = { 'content-type': 'application/json' }
-  const answer = await fetch(`${platform.url}/v1/tasks`, { method: 'POST', headers, body: JSON.stringify(body) })
-  return ((await answer.json()) as { task: { id: string } }).task.id
+  const reply = await fetch(`${platform.url}/v1/tasks`, { method: 'POST', headers, body: JSON.stringify(body) })
+  return ((await reply.json()) as { task: { id: string } }).task.id
 }

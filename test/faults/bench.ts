@@ -53,7 +53,7 @@ export type Bench = {
   /** Redis has lost something: from now on, logs prove nothing. */
   noteLoss(): void
   /** How the appends of a task were answered so far. */
-  answers(task: string): string[]
+  results(task: string): string[]
   /** Waits until nothing is left to come, and reads everything. Never fails for what the platform did: that is the checker's to say. */
   rest(): Promise<History>
   /** The end of what each process wrote. */
@@ -86,7 +86,7 @@ export async function startBench({ apis = 2, workers = 2, changes = [], env = {}
   await Promise.all([...urls.map(url => startApi(url)), ...Array.from({ length: workers }, () => startWorker())])
   const bench: Bench = {
     ...{ platform, server, redis, postgres, tree, crowd: newCrowd(), urls, begin, startApi, startWorker, arm, revive, rest, tails, close },
-    answers: task => readWorkers(journals, new Set([task])).appends.map(({ answer }) => answer),
+    results: task => readWorkers(journals, new Set([task])).appends.map(({ result }) => result),
     apis: () => alive(platform.apis),
     workers: () => alive(platform.workers),
     noteLoss: () => {

@@ -48,7 +48,7 @@ test('an API is slow at each of its steps, and a worker at each of its own, whil
 test('a worker whose appends are made and yet fail says everything once, and dies when its end is stored: nothing is run again', async () => {
   const { task, history } = await tellThrough(bench, ['appended=throw%0.3', 'finish answered=kill'])
   expect(history.runs).toHaveLength(1)
-  expect(history.appends.some(({ answer }) => answer === 'duplicate')).toBe(true)
+  expect(history.appends.some(({ result }) => result === 'duplicate')).toBe(true)
   // Its job comes back: the next worker finds that there is nothing to do, and is free for another.
   const next = await tellThrough(bench, ['appending=throw%0.3'])
   expect(next.history.runs).toHaveLength(1)

@@ -92,12 +92,12 @@ export function createCrowd({ urls, file }: { urls: readonly string[]; file: str
     return until(
       `${path} is answered`,
       async () => {
-        const answer = await next()
+        const reply = await next()
           .post<T>(path, body, headers)
           .catch(() => null)
-        if (answer && answer.status < 300) return answer.body
-        if (answer && !comeBack.includes(answer.status))
-          throw new Error(`${path} was answered ${answer.status}: ${JSON.stringify(answer.body)}`)
+        if (reply && reply.status < 300) return reply.body
+        if (reply && !comeBack.includes(reply.status))
+          throw new Error(`${path} was answered ${reply.status}: ${JSON.stringify(reply.body)}`)
         return null
       },
       patience,

@@ -21,7 +21,7 @@ export const mutations: Mutation[] = [
     name: 'the fence: a worker that has lost its turn is refused',
     changes: [
       { rule: 'fence', becomes: 'elseif tonumber(logEpoch) < tonumber(epoch) then' },
-      { rule: 'accept', becomes: "answer = 'ok'; epoch = logEpoch" },
+      { rule: 'accept', becomes: "result = 'ok'; epoch = logEpoch" },
     ],
     workers: 2,
     happen: wakeZombie,
@@ -114,7 +114,7 @@ async function loseEnd(bench: Bench): Promise<void> {
   for (const [error] of (await restore.exec()) ?? []) if (error) throw error
   await until('the log has passed the last received entry, or no worker continues it', async () => {
     const [last] = await server.client.xrevrange(platform.keys.stream(task), '+', '-', 'COUNT', 1)
-    return compareCursors(parseCursor(last?.[0] ?? '') ?? origin, heard) > 0 || bench.answers(task).includes('gap')
+    return compareCursors(parseCursor(last?.[0] ?? '') ?? origin, heard) > 0 || bench.results(task).includes('gap')
   })
   await bench.revive()
 }
@@ -122,7 +122,7 @@ async function loseEnd(bench: Bench): Promise<void> {
 async function dump(redis: Bench['server']['client'], keys: Keys, task: string): Promise<[string, Buffer][]> {
   const names = [keys.stream(task), keys.state(task)]
   const [stream, state] = (await redis.multi().dumpBuffer(keys.stream(task)).dumpBuffer(keys.state(task)).exec()) ?? []
-  return [stream, state].map((answer, i) => [names[i] ?? '', answer?.[1] as Buffer])
+  return [stream, state].map((reply, i) => [names[i] ?? '', reply?.[1] as Buffer])
 }
 
 /** The replies to some appends are lost. */

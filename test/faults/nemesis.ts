@@ -36,7 +36,7 @@ export const strikes: Strike[] = [
   { name: 'Redis far away', strike: ({ redis }, random) => during(() => redis.slow(pace(random)), redis.up, random) },
   { name: 'Postgres out of reach', strike: ({ postgres }, random) => during(postgres.down, postgres.up, random) },
   { name: 'Postgres silent', strike: ({ postgres }, random) => during(postgres.blackhole, postgres.up, random) },
-  { name: 'Postgres loses commits', strike: ({ postgres }, random) => loseReplies(() => postgres.dropAnswer('COMMIT', 'commit'), random) },
+  { name: 'Postgres loses commits', strike: ({ postgres }, random) => loseReplies(() => postgres.dropOnReply('COMMIT', 'commit'), random) },
   { name: 'Postgres connections reset', strike: async ({ postgres }) => postgres.reset() },
   { name: 'Postgres far away', strike: ({ postgres }, random) => during(() => postgres.slow(pace(random)), postgres.up, random) },
 ]

@@ -14,7 +14,7 @@ export type SwarmReport = {
   /** Viewers that received the end. */
   ended: number
   /** How often a viewer was asked to reconnect later. */
-  refusals: number
+  rejections: number
   /** How many words the one knows who knows least. */
   words: number
   /** From when a word was said to when it was heard, since the last `forget`, in milliseconds. */
@@ -28,7 +28,7 @@ type SwarmViewer = { task: string; cursor: string | null; words: number; retryMs
 const wave = 250
 const viewers: SwarmViewer[] = []
 const faults: string[] = []
-let refusals = 0
+let rejections = 0
 let latencies: number[] = []
 
 process.on('message', (message: SwarmOrder | 'report' | 'forget') => {
@@ -82,7 +82,7 @@ function visit(viewer: SwarmViewer, urls: readonly string[]): void {
     if (end < 0) return false
     const status = Number(/^HTTP\/1\.\d (\d+)/.exec(rest)?.[1])
     if (status === 204) viewer.hasEnded = true
-    else if (status === 503 || status === 408) refusals += 1
+    else if (status === 503 || status === 408) rejections += 1
     else if (status !== 200) fault(viewer, `was answered ${rest.slice(0, rest.indexOf('\r\n'))}`)
     rest = rest.slice(end + 4)
     return true
@@ -131,7 +131,7 @@ function report(): SwarmReport {
   return {
     up: viewers.filter(({ isUp }) => isUp).length,
     ended: viewers.filter(({ hasEnded }) => hasEnded).length,
-    refusals,
+    rejections,
     words: viewers.reduce((least, { words }) => Math.min(least, words), Number.POSITIVE_INFINITY),
     latencies: { p50: at(0.5), p99: at(0.99), max: sorted.at(-1) ?? 0, count: sorted.length },
     faults,

@@ -120,17 +120,17 @@ describe('limits', () => {
   test('[input 35] a caller above the rate limit gets the time to retry, and no other caller is limited', async () => {
     const [busy, calm] = [await makeKey(['tasks:read']), await makeKey(['tasks:read'])]
     const ask = (key: string) => fetch(`${api.url}/v1/agents`, { headers: { authorization: `Bearer ${key}` } })
-    const answers = []
-    for (let i = 0; i < 6; i += 1) answers.push(await ask(busy.key))
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 429, 429])
-    expect(Number(answers[4]?.headers.get('retry-after'))).toBeGreaterThan(1)
-    expect(await answers[4]?.text()).toMatch(/"rate_limited".*RATE_LIMIT_PER_SECOND/)
+    const replies = []
+    for (let i = 0; i < 6; i += 1) replies.push(await ask(busy.key))
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200, 429, 429])
+    expect(Number(replies[4]?.headers.get('retry-after'))).toBeGreaterThan(1)
+    expect(await replies[4]?.text()).toMatch(/"rate_limited".*RATE_LIMIT_PER_SECOND/)
     expect((await ask(calm.key)).status).toBe(200)
   })
 
   test('the key of the environment is the installation’s own, and has no such limit', async () => {
-    const answers = await Promise.all(Array.from({ length: 20 }, () => fetch(`${api.url}/v1/agents`, { headers: root })))
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+    const replies = await Promise.all(Array.from({ length: 20 }, () => fetch(`${api.url}/v1/agents`, { headers: root })))
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]))
   })
 
   test('[input 41] a key has so many streams, a process so many in all, and an EventSource is asked to come back', async () => {

@@ -2,7 +2,7 @@
 import type { Activity } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
 import { withPlatform } from '../support/platform/platform.ts'
-import type { ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { ErrorReply } from '../support/platform/platform-client.ts'
 
 test('activity counts the turns that ended, for each agent and for all of them', () =>
   withPlatform({}, async ({ client }) => {
@@ -23,6 +23,6 @@ test('activity counts the turns that ended, for each agent and for all of them',
       expect(Number(slowRunMs)).toBeGreaterThanOrEqual(Number(runMs))
       expect(Number(waitMs)).toBeGreaterThanOrEqual(0)
     }
-    const refused = await client.get<ErrorAnswer>('/v1/agents/activity?minutes=0')
+    const refused = await client.get<ErrorReply>('/v1/agents/activity?minutes=0')
     expect([refused.status, refused.body.error.code]).toEqual([400, 'validation_failed'])
   }))

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { done, repeat, rest, say, scripted } from '../support/agents/scripts.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { ErrorReply } from '../support/platform/platform-client.ts'
 import { type ReadOptions, readFormat } from '../support/viewers/format-reader.ts'
 import { watch } from '../support/viewers/viewer.ts'
 
@@ -72,7 +72,7 @@ test('a turn that was added by its own call is the streamed one', async () => {
   const earlier = listen(`${platform.url}/v1/tasks/${task.id}/events?format=ai-sdk&turn=1`)
   await earlier.closed
   expect(earlier.text()).toBe('first')
-  const none = await platform.client.get<ErrorAnswer>(`/v1/tasks/${task.id}/events?format=ai-sdk&turn=3`)
+  const none = await platform.client.get<ErrorReply>(`/v1/tasks/${task.id}/events?format=ai-sdk&turn=3`)
   expect([none.status, none.body.error.code]).toEqual([404, 'not_found'])
 })
 
@@ -100,11 +100,11 @@ test.each([
 ])('%s is refused', async request => {
   const [method, query] = request.split(' ')
   const { task } = await platform.client.createTask(scripted([]))
-  const answer =
+  const reply =
     method === 'POST'
-      ? await platform.client.post<ErrorAnswer>(`/v1/tasks?${query}`, scripted([]))
-      : await platform.client.get<ErrorAnswer>(`/v1/tasks/${task.id}/events?${query}`)
-  expect([answer.status, answer.body.error.code]).toEqual([400, 'validation_failed'])
+      ? await platform.client.post<ErrorReply>(`/v1/tasks?${query}`, scripted([]))
+      : await platform.client.get<ErrorReply>(`/v1/tasks/${task.id}/events?${query}`)
+  expect([reply.status, reply.body.error.code]).toEqual([400, 'validation_failed'])
 })
 
 test('the description of the API names the format', async () => {

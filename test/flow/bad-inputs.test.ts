@@ -64,19 +64,19 @@ describe.each([...new Set(badInputs.map(({ row }) => row))])('row %i', row => {
     '%s',
     async (_, input) => {
       const outcome = await sendRaw(platform.url, input.send(world), { untilClosed: true })
-      expectAnswer(outcome, input)
+      expectReply(outcome, input)
     },
   )
 })
 
-function expectAnswer({ answers, isClosed }: RawOutcome, { status, code, closes, headers = {}, says }: BadInput): void {
-  expect(answers.map(answer => [answer.status, codeIn(answer.body)])).toEqual([[status, code]])
-  const [answer] = answers
-  if (!answer) return
-  if (closes) expect([isClosed, answer.headers.connection]).toEqual([true, 'close'])
-  for (const [name, value] of Object.entries(headers)) expect(answer.headers[name]).toMatch(value)
-  if (says) expect(answer.body).toMatch(says)
-  if (code !== null) expect(shapeFaults(answer)).toEqual([])
+function expectReply({ replies, isClosed }: RawOutcome, { status, code, closes, headers = {}, says }: BadInput): void {
+  expect(replies.map(reply => [reply.status, codeIn(reply.body)])).toEqual([[status, code]])
+  const [reply] = replies
+  if (!reply) return
+  if (closes) expect([isClosed, reply.headers.connection]).toEqual([true, 'close'])
+  for (const [name, value] of Object.entries(headers)) expect(reply.headers[name]).toMatch(value)
+  if (says) expect(reply.body).toMatch(says)
+  if (code !== null) expect(shapeFaults(reply)).toEqual([])
 }
 
 function codeIn(body: string): string | null {
@@ -116,10 +116,10 @@ describe('random input', () => {
 })
 
 test.each(['headers', 'body'] as const)('[input 5] a request whose %s do not come is given up on after ten seconds', async part => {
-  const { answers, isClosed, ms } = await slow[part]
-  expect([answers.map(({ status, body }) => [status, codeIn(body)]), isClosed]).toEqual([[[408, 'request_timeout']], true])
-  expect(answers.flatMap(shapeFaults)).toEqual([])
-  expect(answers[0]?.body).toContain('did not arrive within 10000 ms')
+  const { replies, isClosed, ms } = await slow[part]
+  expect([replies.map(({ status, body }) => [status, codeIn(body)]), isClosed]).toEqual([[[408, 'request_timeout']], true])
+  expect(replies.flatMap(shapeFaults)).toEqual([])
+  expect(replies[0]?.body).toContain('did not arrive within 10000 ms')
   expect(ms).toBeGreaterThan(9_000)
   expect(ms).toBeLessThan(20_000)
 })

@@ -101,7 +101,7 @@ test('a turn that blocks its worker counts a death, the others are given back, a
   const { task } = await platform.client.createTask({ agent: 'spinner' })
   expect(await first.exited).toEqual({ code: 70, signal: null })
   const said = first.lines.find(({ msg }) => msg === 'the event loop was blocked; this process ends')
-  expect(said).toMatchObject({ givenBack: 1, stack: expect.stringMatching(/think \(.*agents\.mjs/) })
+  expect(said).toMatchObject({ released: 1, stack: expect.stringMatching(/think \(.*agents\.mjs/) })
 
   const second = await platform.startWorker(env)
   expect(await second.exited).toEqual({ code: 70, signal: null })

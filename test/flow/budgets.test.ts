@@ -7,7 +7,7 @@ import { defaultLimits, type Message, type Snapshot, type Task, type Turn } from
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { collectingOptions, heldMemory } from '../support/platform/collect-garbage.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { ErrorAnswer, Page } from '../support/platform/platform-client.ts'
+import type { ErrorReply, Page } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 import { type Viewer, watch } from '../support/viewers/viewer.ts'
 
@@ -137,13 +137,13 @@ describe('messages of 1.9 MB', () => {
 describe('a turn by its number', () => {
   test.each(['0', '-1', '1.5', 'one', '01', '1e1', '%20', '1000000000'])('that is none (%s) is refused', async number => {
     const { task } = await platform.client.createTask({ agent: 'idle' })
-    const { status, body } = await platform.client.get<ErrorAnswer>(`/v1/tasks/${task.id}/turns/${number}`)
+    const { status, body } = await platform.client.get<ErrorReply>(`/v1/tasks/${task.id}/turns/${number}`)
     expect([status, body.error.code, body.error.details?.[0]?.path]).toEqual([400, 'validation_failed', '/number'])
   })
 
   test('that the task does not have is not found', async () => {
     const { task } = await platform.client.createTask({ agent: 'idle' })
-    const { status, body } = await platform.client.get<ErrorAnswer>(`/v1/tasks/${task.id}/turns/2`)
+    const { status, body } = await platform.client.get<ErrorReply>(`/v1/tasks/${task.id}/turns/2`)
     expect([status, body.error.code]).toEqual([404, 'not_found'])
   })
 })
@@ -179,9 +179,9 @@ async function read<T>(path: string): Promise<{ bytes: number; body: T }> {
 }
 
 async function post<T>(path: string, body: object): Promise<{ bytes: number; body: T }> {
-  const answer = await platform.client.post<T>(path, body)
-  expect(answer.status).toBe(200)
-  return { bytes: byteLength(answer.body), body: answer.body }
+  const reply = await platform.client.post<T>(path, body)
+  expect(reply.status).toBe(200)
+  return { bytes: byteLength(reply.body), body: reply.body }
 }
 
 async function join(task: string, url = platform.url): Promise<{ snapshot: Snapshot; viewer: Viewer }> {

@@ -11,7 +11,7 @@ import { faultsOf } from '../support/judge/task-laws.ts'
 import { metric } from '../support/platform/metrics.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { Client, ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { Client, ErrorReply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 import { type FaultyProxy, startProxy } from '../support/viewers/proxy.ts'
 import { type Viewer, watch } from '../support/viewers/viewer.ts'
@@ -77,8 +77,8 @@ describe('a turn that', () => {
     expect(turns.map(({ status, stopReason, error }) => [status, stopReason, error?.message])).toEqual(
       Array.from({ length: 3 }, () => ['canceled', 'aborted', 'enough']),
     )
-    const [, answer] = await platform.client.messages(task.id)
-    expect(answer).toMatchObject({ status: 'aborted', stopReason: 'aborted', content: { text: 'so far' } })
+    const [, reply] = await platform.client.messages(task.id)
+    expect(reply).toMatchObject({ status: 'aborted', stopReason: 'aborted', content: { text: 'so far' } })
     expect(await faultsSeenBy(viewer, task.id)).toEqual([])
     expect(await metric(platform.url, 'rivulet_turns_canceled_total', { by: 'call' })).toBe(before + 3)
     const lines = platform.apis[0]?.lines.filter(({ msg, task: about }) => msg === 'turn ended' && about === task.id)
@@ -311,7 +311,7 @@ describe('with Redis out of reach', () => {
       ['cancel', {}],
       ['turns', { input: 'now', ifBusy: 'interrupt' }],
     ] as const) {
-      const refused = await otherClient.post<ErrorAnswer>(`/v1/tasks/${task.id}/${path}`, body)
+      const refused = await otherClient.post<ErrorReply>(`/v1/tasks/${task.id}/${path}`, body)
       expect([refused.status, refused.body.error.code]).toEqual([503, 'dependency_unavailable'])
       expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
     }

@@ -53,8 +53,8 @@ describe('[input 41] requests whose responses are not read', () => {
 
 test('a client that sends its requests at once and reads is answered', async () => {
   const requests = Array.from({ length: 8 }, () => rawRequest('GET /openapi.json', { headers: { connection: '' } }))
-  const { answers } = await sendRaw(platform.url, [Buffer.concat(requests)], { answers: 8 })
-  expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200))
+  const { replies } = await sendRaw(platform.url, [Buffer.concat(requests)], { replies: 8 })
+  expect(replies.map(({ status }) => status)).toEqual(Array(8).fill(200))
 })
 
 describe('[input 5] a connection', () => {
@@ -75,8 +75,8 @@ describe('[input 5] a connection', () => {
 
   test('that is kept for later and not used is closed after a while', async () => {
     const request = rawRequest('GET /healthz', { headers: { connection: '' } })
-    const { answers, isClosed } = await sendRaw(platform.url, [request], { untilClosed: true })
-    expect([answers.map(({ status }) => status), isClosed]).toEqual([[200], true])
+    const { replies, isClosed } = await sendRaw(platform.url, [request], { untilClosed: true })
+    expect([replies.map(({ status }) => status), isClosed]).toEqual([[200], true])
     expect(await cutBy(platform.apis[0] as ApiProcess, 'unread')).toBe(0)
   })
 
@@ -114,11 +114,11 @@ async function attack(
   const bytes = `GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`.repeat(requests)
   const sockets = Array.from({ length: connections }, () => open(api))
   for (const socket of sockets) socket.write(bytes)
-  await Promise.all(sockets.map(untilAnswered))
+  await Promise.all(sockets.map(untilReplied))
   return sockets
 }
 
-function untilAnswered(socket: Socket): Promise<void> {
+function untilReplied(socket: Socket): Promise<void> {
   return new Promise(resolve => {
     socket.once('close', () => resolve())
     socket.once('data', () => {

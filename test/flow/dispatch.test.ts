@@ -145,8 +145,8 @@ test('an API that is restarted again and again under load takes each request onc
     return until(
       'the request is answered',
       async () => {
-        const answer = await platform.client.post<Accepted>('/v1/tasks', body, { 'idempotency-key': `restart-${i}` }).catch(() => null)
-        return answer?.status === 201 && answer.body.task.id
+        const reply = await platform.client.post<Accepted>('/v1/tasks', body, { 'idempotency-key': `restart-${i}` }).catch(() => null)
+        return reply?.status === 201 && reply.body.task.id
       },
       { timeoutMs: 100_000, intervalMs: 200 },
     )

@@ -3,7 +3,7 @@ import { createClient } from '@rivulet/client'
 import type { FeedEntry } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { ErrorReply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 
 let platform: Platform
@@ -89,14 +89,14 @@ test('pages lead from the oldest entry to the newest, and a filter chooses', asy
 
 describe('a request that makes no sense is refused', () => {
   test.each(['after=x', 'after=1', 'types=none', 'types=', 'agent=NO', 'limit=0', 'surprise=1'])('%s', async query => {
-    const { status, body } = await platform.client.get<ErrorAnswer>(`/v1/feed?${query}`)
+    const { status, body } = await platform.client.get<ErrorReply>(`/v1/feed?${query}`)
     expect([status, body.error.code]).toEqual([400, 'validation_failed'])
   })
 
   test('a Last-Event-ID that is not a place', async () => {
     const headers = { accept: 'text/event-stream', 'last-event-id': 'x' }
     const response = await fetch(`${platform.url}/v1/feed`, { headers })
-    const { error } = (await response.json()) as ErrorAnswer
+    const { error } = (await response.json()) as ErrorReply
     expect([response.status, error.code]).toEqual([400, 'bad_cursor'])
   })
 })

@@ -7,7 +7,7 @@ import { rest, say, scripted } from '../support/agents/scripts.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { Accepted, ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { Accepted, ErrorReply } from '../support/platform/platform-client.ts'
 import { runCli } from '../support/terminal.ts'
 import { watch } from '../support/viewers/viewer.ts'
 
@@ -88,8 +88,8 @@ describe('an imported history', () => {
     ['no content', [{ author: 'user' }]],
   ])('%s is refused, and leaves nothing behind', async (_, wrong) => {
     const name = crypto.randomUUID()
-    const answer = await platform.client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo', name, history: wrong })
-    expect([answer.status, answer.body.error.code]).toEqual([400, 'validation_failed'])
+    const reply = await platform.client.post<ErrorReply>('/v1/tasks', { agent: 'echo', name, history: wrong })
+    expect([reply.status, reply.body.error.code]).toEqual([400, 'validation_failed'])
     expect((await platform.client.get<{ data: [] }>(`/v1/tasks?name=${name}`)).body.data).toEqual([])
   })
 })
@@ -129,26 +129,26 @@ describe('a fork', () => {
     await platform.client.waitForEnd(task.id)
     await platform.client.addTurn(task.id, { input: 'two', params: { steps: [say(0, 'half'), rest(60_000)] } })
     expect(await fork(task.id, {})).toMatchObject({ turn: { number: 1 } })
-    expect(await refusal(task.id, { after: 2 })).toEqual([409, 'task_busy'])
+    expect(await rejection(task.id, { after: 2 })).toEqual([409, 'task_busy'])
     await platform.client.cancel(task.id)
     expect(await fork(task.id, {})).toMatchObject({ turn: { number: 2, status: 'canceled' }, task: { status: 'canceled' } })
-    expect(await refusal(task.id, { after: 3 })).toEqual([404, 'not_found'])
-    expect(await refusal(task.id, { after: 0 })).toEqual([400, 'validation_failed'])
-    expect(await refusal(crypto.randomUUID(), {})).toEqual([404, 'task_not_found'])
+    expect(await rejection(task.id, { after: 3 })).toEqual([404, 'not_found'])
+    expect(await rejection(task.id, { after: 0 })).toEqual([400, 'validation_failed'])
+    expect(await rejection(crypto.randomUUID(), {})).toEqual([404, 'task_not_found'])
     const fresh = await platform.client.createTask(scripted([rest(60_000)]))
-    expect(await refusal(fresh.task.id, {})).toEqual([409, 'task_busy'])
+    expect(await rejection(fresh.task.id, {})).toEqual([409, 'task_busy'])
     await platform.client.cancel(fresh.task.id)
   })
 
   test('under a name that is taken is refused; under one Idempotency-Key there is one copy', async () => {
     const { task } = await platform.client.createTask(scripted([say(0, 'first')], { name: 'source' }))
     await platform.client.waitForEnd(task.id)
-    expect(await refusal(task.id, { name: 'source' })).toEqual([409, 'name_taken'])
+    expect(await rejection(task.id, { name: 'source' })).toEqual([409, 'name_taken'])
     const key = { 'idempotency-key': crypto.randomUUID() }
     const asked = await Promise.all(
       [1, 2].map(async () => {
-        const answer = await platform.client.post<Accepted>(`/v1/tasks/${task.id}/fork`, { name: 'copy' }, key)
-        return answer.status === 409 ? 'in flight' : answer.body.task.id
+        const reply = await platform.client.post<Accepted>(`/v1/tasks/${task.id}/fork`, { name: 'copy' }, key)
+        return reply.status === 409 ? 'in flight' : reply.body.task.id
       }),
     )
     expect(new Set(asked.filter(id => id !== 'in flight')).size).toBe(1)
@@ -168,14 +168,14 @@ describe('a fork', () => {
 })
 
 async function fork(task: string, body: object | undefined): Promise<Accepted> {
-  const answer = await platform.client.post<Accepted>(`/v1/tasks/${task}/fork`, body ?? {})
-  expect([answer.status, answer.body]).toEqual([201, expect.anything()])
-  return answer.body
+  const reply = await platform.client.post<Accepted>(`/v1/tasks/${task}/fork`, body ?? {})
+  expect([reply.status, reply.body]).toEqual([201, expect.anything()])
+  return reply.body
 }
 
-async function refusal(task: string, body: object): Promise<[number, string]> {
-  const { status, body: answer } = await platform.client.post<ErrorAnswer>(`/v1/tasks/${task}/fork`, body)
-  return [status, answer.error.code]
+async function rejection(task: string, body: object): Promise<[number, string]> {
+  const { status, body: reply } = await platform.client.post<ErrorReply>(`/v1/tasks/${task}/fork`, body)
+  return [status, reply.error.code]
 }
 
 function textOf(message: { content: { type: string } } | undefined): string {

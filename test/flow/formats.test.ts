@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { done, full, repeat, rest, say, scripted } from '../support/agents/scripts.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { ErrorReply } from '../support/platform/platform-client.ts'
 import { type FormatFrame, type ReadOptions, readFormat } from '../support/viewers/format-reader.ts'
 
 let platform: Platform
@@ -99,8 +99,8 @@ describe.each(['agentex', 'agentkit', 'coding-agent', 'mini-claw-code'] as const
 
   test('a turn in a query is rejected, because the format covers the task', async () => {
     const { task } = await platform.client.createTask(scripted([]))
-    const answer = await platform.client.get<ErrorAnswer>(`/v1/tasks/${task.id}/events?format=${format}&turn=1`)
-    expect([answer.status, answer.body.error.code]).toEqual([400, 'validation_failed'])
+    const reply = await platform.client.get<ErrorReply>(`/v1/tasks/${task.id}/events?format=${format}&turn=1`)
+    expect([reply.status, reply.body.error.code]).toEqual([400, 'validation_failed'])
   })
 
   function listen(path: string, options?: ReadOptions) {
@@ -122,7 +122,7 @@ test.each(['format=agentex2', 'format=', 'format=agentex&format=agentkit', 'form
   'GET with %s is rejected',
   async query => {
     const { task } = await platform.client.createTask(scripted([]))
-    const { status, body } = await platform.client.get<ErrorAnswer>(`/v1/tasks/${task.id}/events?${query}`)
+    const { status, body } = await platform.client.get<ErrorReply>(`/v1/tasks/${task.id}/events?${query}`)
     expect([status, body.error.code]).toEqual([400, query.includes('after') ? 'bad_cursor' : 'validation_failed'])
   },
 )

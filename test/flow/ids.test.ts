@@ -129,8 +129,8 @@ async function capitalising(asked: Set<string>): Promise<string> {
     asked.add(request.url ?? '')
     const body = text.replaceAll(/"(?:turn|task)":"[\da-f-]{36}"/g, field => field.replace(/[\da-f-]{36}/, id => id.toUpperCase()))
     const headers = { 'content-type': 'application/json' }
-    const answer = await fetch(`${platform.url}${request.url}`, { method: 'POST', headers, body })
-    response.writeHead(answer.status, headers).end(await answer.text())
+    const reply = await fetch(`${platform.url}${request.url}`, { method: 'POST', headers, body })
+    response.writeHead(reply.status, headers).end(await reply.text())
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close().closeAllConnections())

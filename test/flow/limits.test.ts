@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { modes, repeat, say, scripted, start } from '../support/agents/scripts.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { Accepted, Answer, ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { Accepted, ErrorReply, Reply } from '../support/platform/platform-client.ts'
 
 const KiB = 1024
 const MiB = 1024 * KiB
@@ -106,8 +106,8 @@ describe('a request', () => {
   })
 
   test.each(['text/plain', 'application/xml', 'application/json\ta'])('of type %s is refused', async type => {
-    const answer = await platform.client.send('POST', '/v1/tasks', { body: '{"agent":"idle"}', headers: { 'content-type': type } })
-    expectError(answer, 415, 'unsupported_media_type')
+    const reply = await platform.client.send('POST', '/v1/tasks', { body: '{"agent":"idle"}', headers: { 'content-type': type } })
+    expectError(reply, 415, 'unsupported_media_type')
   })
 
   test('without a type is refused', async () => {
@@ -127,11 +127,11 @@ describe('a request', () => {
   })
 
   test.each(['', ' ', 'ä', 'x'.repeat(256)])('under a key that is none (%j) is refused', async key => {
-    const answer = await platform.client.send('POST', '/v1/tasks', {
+    const reply = await platform.client.send('POST', '/v1/tasks', {
       body: '{"agent":"idle"}',
       headers: rawHeaders({ ...json, 'idempotency-key': key }),
     })
-    expectError(answer, 400, 'idempotency_key_invalid')
+    expectError(reply, 400, 'idempotency_key_invalid')
   })
 })
 
@@ -149,9 +149,9 @@ describe('an address', () => {
     expectError(await platform.client.get('/v1/nothing'), 404, 'not_found')
     expectError(await platform.client.get('/v1/tasks/%zz'), 400, 'bad_url')
     for (const path of ['/v1/tasks', '/v1/tasks/01890000-0000-7000-8000-000000000000']) {
-      const answer = await platform.client.send('PUT', path)
-      expectError(answer, 405, 'method_not_allowed')
-      expect(answer.headers.get('allow')).toMatch(path === '/v1/tasks' ? /GET.*POST/ : /GET.*DELETE/)
+      const reply = await platform.client.send('PUT', path)
+      expectError(reply, 405, 'method_not_allowed')
+      expect(reply.headers.get('allow')).toMatch(path === '/v1/tasks' ? /GET.*POST/ : /GET.*DELETE/)
     }
   })
 })
@@ -185,7 +185,7 @@ test('every limit has its configured value, its error names it, and workers rece
   const refused = expectError(await client.post(`/v1/tasks/${body.task.id}/turns`, {}), 429, 'too_many_turns')
   expect(refused.message).toMatch(/at most 1 waiting turns \(MAX_QUEUED_TURNS_PER_TASK\)/)
   const claim = await client.post('/internal/claim', { worker: 'none', turnId: body.turn?.id, claimId: 'one' })
-  expect(claim.body).toMatchObject({ answer: 'claimed', limits: { deltaBytes: 2_048, turnBytes: 4_096, stepsBytes: 8_192 } })
+  expect(claim.body).toMatchObject({ result: 'claimed', limits: { deltaBytes: 2_048, turnBytes: 4_096, stepsBytes: 8_192 } })
   await client.cancel(body.task.id)
 })
 
@@ -214,7 +214,7 @@ describe.each(modes)('what an agent says (%s)', mode => {
   })
 })
 
-function post<T = unknown>(body: unknown): Promise<Answer<T>> {
+function post<T = unknown>(body: unknown): Promise<Reply<T>> {
   return platform.client.post<T>('/v1/tasks', body)
 }
 
@@ -223,9 +223,9 @@ function rawHeaders(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Buffer.from(value).toString('latin1')]))
 }
 
-function expectError({ status, headers, body }: Answer, expected: number, code: string): ErrorAnswer['error'] {
+function expectError({ status, headers, body }: Reply, expected: number, code: string): ErrorReply['error'] {
   expect({ status, body }).toMatchObject({ status: expected, body: { error: { code } } })
-  const { error } = body as ErrorAnswer
+  const { error } = body as ErrorReply
   expect(Object.keys(body as object)).toEqual(['error'])
   expect(error.message).toMatch(/\S/)
   expect(error.requestId).toMatch(/\S/)

@@ -2,7 +2,7 @@
 import type { Agent, Message, Task } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { ErrorAnswer, Page } from '../support/platform/platform-client.ts'
+import type { ErrorReply, Page } from '../support/platform/platform-client.ts'
 
 let platform: Platform
 
@@ -48,7 +48,7 @@ describe('paging through tasks', () => {
     'surprise=1',
     'metadata.=1',
   ])('a query that makes no sense (%s) is refused', async query => {
-    const { status, body } = await platform.client.get<ErrorAnswer>(`/v1/tasks?${query}`)
+    const { status, body } = await platform.client.get<ErrorReply>(`/v1/tasks?${query}`)
     expect([status, body.error.code]).toEqual([400, 'validation_failed'])
   })
 })

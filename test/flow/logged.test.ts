@@ -2,7 +2,7 @@
  * What goes wrong leaves one line in the log of the API that saw it, with the task and the turn, and is counted. The worker here is played by
  * the test, so that each thing happens when it is meant to.
  */
-import type { Claim, ClaimAnswer, Task } from '@rivulet/protocol'
+import type { Claim, ClaimResult, Task } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { metric } from '../support/platform/metrics.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
@@ -30,8 +30,8 @@ test('a viewer that joins, at level debug; a log that is reopened; and the gap t
   for (const line of linesAbout(task, 'sent a snapshot to viewers')) expect(line).toMatchObject({ level: debug, turn: 1 })
 
   await platform.redis.del(platform.keys.stream(task.id), platform.keys.state(task.id))
-  const reopened = (await ask('reopen', { turnId: claim.turn.id, epoch: claim.epoch, claimId })) as { answer: string; epoch: number }
-  expect(reopened).toEqual({ answer: 'reopened', epoch: expect.any(Number) })
+  const reopened = (await ask('reopen', { turnId: claim.turn.id, epoch: claim.epoch, claimId })) as { result: string; epoch: number }
+  expect(reopened).toEqual({ result: 'reopened', epoch: expect.any(Number) })
   expect(reopened.epoch).toBeGreaterThan(claim.epoch)
   expect(await logged(task, 'log reopened after it lost entries')).toMatchObject([{ turn: 1, epoch: reopened.epoch }])
   expect(await metric(platform.url, 'rivulet_logs_reopened_total')).toBe(before.reopened + 1)
@@ -48,7 +48,7 @@ test('a viewer that joins, at level debug; a log that is reopened; and the gap t
 test('an attempt that fails and is tried again', async () => {
   const before = await metric(platform.url, 'rivulet_turn_retries_total')
   const { task, claim } = await claimed()
-  expect(await finish(claim, { status: 'failed', error: { code: 'agent_failed', message: 'once' } })).toEqual({ answer: 'retrying' })
+  expect(await finish(claim, { status: 'failed', error: { code: 'agent_failed', message: 'once' } })).toEqual({ result: 'retrying' })
   expect(await logged(task, 'attempt failed; the turn will be retried')).toMatchObject([
     { turn: 1, attempt: 1, error: { message: 'once' } },
   ])
@@ -67,9 +67,9 @@ test('a worker that dies, and what it still wants when it wakes', async () => {
   expect(await logged(task, 'reconciler repaired', { kind: 'lease' })).toMatchObject([{ level: info, turn: 1 }])
   expect(await metric(platform.url, 'rivulet_worker_deaths_total')).toBeGreaterThan(before.deaths)
 
-  expect(await finish(claim, { status: 'completed' })).toEqual({ answer: 'superseded' })
+  expect(await finish(claim, { status: 'completed' })).toEqual({ result: 'superseded' })
   expect(await logged(task, 'a worker tried to finish a turn that it no longer holds')).toMatchObject([{ turn: 1, epoch: claim.epoch }])
-  expect(await ask('reopen', { turnId: claim.turn.id, epoch: claim.epoch, claimId })).toEqual({ answer: 'superseded' })
+  expect(await ask('reopen', { turnId: claim.turn.id, epoch: claim.epoch, claimId })).toEqual({ result: 'superseded' })
   expect(await logged(task, 'a worker tried to reopen the log of a turn that it no longer holds')).toMatchObject([
     { turn: 1, epoch: claim.epoch },
   ])
@@ -100,8 +100,8 @@ test('a turn that was never sent to the queue, and one whose job is lost', async
 async function claimed(): Promise<{ task: Task; claim: HeldClaim; claimId: string }> {
   const { task, turn } = await platform.client.createTask({ agent: 'played', input: 'go' })
   const claimId = crypto.randomUUID()
-  const claim = await ask<ClaimAnswer>('claim', { worker: 'played', turnId: turn.id, claimId })
-  if (claim.answer !== 'claimed') throw new Error(`The turn is ${claim.answer}`)
+  const claim = await ask<ClaimResult>('claim', { worker: 'played', turnId: turn.id, claimId })
+  if (claim.result !== 'claimed') throw new Error(`The turn is ${claim.result}`)
   return { task, claim: { ...claim, claimId }, claimId }
 }
 

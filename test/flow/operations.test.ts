@@ -2,13 +2,13 @@
 import { createWorkerMetrics } from '@rivulet/agents/metrics'
 import { createMetrics } from '@rivulet/api/metrics'
 import { createLogWriter } from '@rivulet/broker'
-import { type Claim, type ClaimAnswer, headLimits, type Task } from '@rivulet/protocol'
+import { type Claim, type ClaimResult, headLimits, type Task } from '@rivulet/protocol'
 import { newTraceparent, traceIdOf } from '@rivulet/runtime/trace'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { type ModelServer, startModelServer } from '../support/platform/model-server.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { Accepted, ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { Accepted, ErrorReply } from '../support/platform/platform-client.ts'
 import type { LogLine } from '../support/platform/platform-process.ts'
 import { until } from '../support/until.ts'
 import { startProxy } from '../support/viewers/proxy.ts'
@@ -50,7 +50,7 @@ describe('readiness', () => {
     const client = platform.clientOf(api)
     expect(await client.get('/healthz')).toMatchObject({ status: 200, body: { status: 'ok' } })
     for (const path of ['/readyz', '/v1/tasks', '/v1/agents']) {
-      const { status, body, headers } = await client.get<ErrorAnswer>(path)
+      const { status, body, headers } = await client.get<ErrorReply>(path)
       expect([path, status, body.error.code]).toEqual([path, 503, 'dependency_unavailable'])
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
     }
@@ -73,8 +73,8 @@ describe('readiness', () => {
     ] as const) {
       proxy.down()
       const { body } = await until(`${name} is missed`, async () => {
-        const answer = await client.get<ErrorAnswer>('/readyz')
-        return answer.status === 503 && answer
+        const reply = await client.get<ErrorReply>('/readyz')
+        return reply.status === 503 && reply
       })
       expect(body.error.message).toContain(name)
       expect((await client.get('/healthz')).status).toBe(200)
@@ -91,7 +91,7 @@ describe('readiness', () => {
     const client = platform.clientOf(api)
     expect(await scrape(api.url)).toContain('rivulet_workers{agent="echo"}')
     postgres.down()
-    const refused = await client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo', input: secrets.input, metadata: { refused: true } })
+    const refused = await client.post<ErrorReply>('/v1/tasks', { agent: 'echo', input: secrets.input, metadata: { refused: true } })
     expect([refused.status, refused.body.error.code]).toEqual([503, 'dependency_unavailable'])
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
     const told = await until('its figures are gone', async () => {
@@ -221,7 +221,7 @@ describe('the logs show why a task took long', () => {
     const beganAt = Date.now()
     await until('it has waited', () => Date.now() - beganAt > 300)
     const claim = await claimTurn(turn.id)
-    expect(await finish(claim, { status: 'completed' })).toEqual({ answer: 'committed' })
+    expect(await finish(claim, { status: 'completed' })).toEqual({ result: 'committed' })
     const { waitedMs, ranMs, agent, status } = await logged(task, 'turn ended')
     expect([agent, status]).toEqual(['played', 'completed'])
     expect(waitedMs).toBeGreaterThan(300)
@@ -386,8 +386,8 @@ async function dieAndRetry(): Promise<Task> {
   const { task, claim } = await claimed()
   await logged(task, 'reconciler repaired', { kind: 'lease' })
   const failed = { status: 'failed', error: { code: 'agent_error', message: 'once' } }
-  expect(await finish(await claimTurn(claim.turn.id), failed)).toEqual({ answer: 'retrying' })
-  expect(await finish(await claimTurn(claim.turn.id), { status: 'completed' })).toEqual({ answer: 'committed' })
+  expect(await finish(await claimTurn(claim.turn.id), failed)).toEqual({ result: 'retrying' })
+  expect(await finish(await claimTurn(claim.turn.id), { status: 'completed' })).toEqual({ result: 'committed' })
   return task
 }
 
@@ -408,8 +408,8 @@ async function claimed(): Promise<{ task: Task; claim: HeldClaim; claimId: strin
 /** Once it may be claimed: a turn that failed waits a little. */
 function claimTurn(turnId: string, claimId: string = crypto.randomUUID()): Promise<HeldClaim> {
   return until('the turn is ours', async () => {
-    const answer = await ask<ClaimAnswer>('claim', { worker: 'played', turnId, claimId })
-    return answer.answer === 'claimed' && { ...answer, claimId }
+    const claim = await ask<ClaimResult>('claim', { worker: 'played', turnId, claimId })
+    return claim.result === 'claimed' && { ...claim, claimId }
   })
 }
 

@@ -140,7 +140,7 @@ test('a request under a key whose commit was not answered is carried out once: t
   const other = await startOther()
   const headers = { 'idempotency-key': crypto.randomUUID() }
   const body = { agent: 'echo', input: 'once' }
-  const dropped = postgres.dropAnswer('COMMIT', 'accept_tasks')
+  const dropped = postgres.dropOnReply('COMMIT', 'accept_tasks')
   const [first] = await Promise.all([platform.clientOf(other).post<Accepted>('/v1/tasks', body, headers), dropped])
   expect([first.status, first.headers.get('idempotent-replayed')]).toEqual([201, 'true'])
   const again = await platform.client.post<Accepted>('/v1/tasks', body, headers)

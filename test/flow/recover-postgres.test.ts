@@ -6,7 +6,7 @@ import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { metric } from '../support/platform/metrics.ts'
 import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { Accepted, Client, ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { Accepted, Client, ErrorReply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 import { type FaultyProxy, startProxy } from '../support/viewers/proxy.ts'
 import { watch } from '../support/viewers/viewer.ts'
@@ -37,7 +37,7 @@ test('Postgres away for twenty seconds, while turns end: callers hear 503, viewe
   await viewer.until('a few words', ({ text }) => text().length > 3)
   postgres.down()
   const outage = performance.now()
-  const refused = await client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo', input: 'now' })
+  const refused = await client.post<ErrorReply>('/v1/tasks', { agent: 'echo', input: 'now' })
   expect([refused.status, refused.body.error.code]).toEqual([503, 'dependency_unavailable'])
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
   expect((await client.get('/healthz')).status).toBe(200)
@@ -62,7 +62,7 @@ test('a Postgres that does not answer: a request fails within seconds, and every
   await viewer.until('a few words', ({ text }) => text().length > 3)
   postgres.blackhole()
   const asked = performance.now()
-  const refused = await client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo', input: 'now' })
+  const refused = await client.post<ErrorReply>('/v1/tasks', { agent: 'echo', input: 'now' })
   expect([refused.status, refused.body.error.code]).toEqual([503, 'dependency_unavailable'])
   expect(performance.now() - asked).toBeLessThan(15_000)
   postgres.up()
@@ -97,7 +97,7 @@ test('connections that break under a question: reads and requests under a key ar
   expect(again.body).toEqual(first.body)
 
   const unkeyed = postgres.dropReply('accept_tasks')
-  const refused = await client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo', input: 'unsure' })
+  const refused = await client.post<ErrorReply>('/v1/tasks', { agent: 'echo', input: 'unsure' })
   await unkeyed
   expect([refused.status, refused.body.error.code]).toEqual([503, 'dependency_unavailable'])
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
@@ -121,7 +121,7 @@ test('connections that break again and again under load: no caller gets 500', as
 })
 
 test('a commit that was not answered: the worker asks again, and hears that it is done', async () => {
-  const dropped = postgres.dropAnswer('COMMIT', 'end_only')
+  const dropped = postgres.dropOnReply('COMMIT', 'end_only')
   const { task, turns } = await client.finishedTask({ agent: 'echo', params: {}, input: 'once' })
   await dropped
   expect(turns).toMatchObject([{ status: 'completed', attempt: 1 }])

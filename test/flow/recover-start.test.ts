@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { ErrorReply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 import { type FaultyProxy, startProxy } from '../support/viewers/proxy.ts'
 
@@ -30,7 +30,7 @@ test('a worker first, then an API, then Postgres, then Redis', async () => {
   const api = await platform.startApi({ port, env: { REDIS_URL: redis.url, DATABASE_URL: postgres.url }, untilReady: false })
   const client = platform.clientOf(api)
   expect((await client.get('/healthz')).status).toBe(200)
-  const early = await client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo', input: 'x' })
+  const early = await client.post<ErrorReply>('/v1/tasks', { agent: 'echo', input: 'x' })
   expect([early.status, early.body.error.code, early.headers.get('retry-after') !== null]).toEqual([503, 'dependency_unavailable', true])
 
   postgres.up()
@@ -38,7 +38,7 @@ test('a worker first, then an API, then Postgres, then Redis', async () => {
   await until('a task is accepted', async () => (await client.post('/v1/tasks', { agent: 'echo', input: 'x' })).status === 201)
   expect((await client.get('/readyz')).status).toBe(503)
   const { body: accepted } = await client.get<{ data: { id: string }[] }>('/v1/tasks')
-  const events = await client.get<ErrorAnswer>(`/v1/tasks/${accepted.data[0]?.id}/events`)
+  const events = await client.get<ErrorReply>(`/v1/tasks/${accepted.data[0]?.id}/events`)
   expect([events.status, events.body.error.code]).toEqual([503, 'dependency_unavailable'])
   redis.up()
   await isWorking

@@ -4,7 +4,7 @@ import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
 import { type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { ErrorReply } from '../support/platform/platform-client.ts'
 import { startProcess } from '../support/platform/platform-process.ts'
 import { until } from '../support/until.ts'
 
@@ -27,12 +27,12 @@ test('nearly full: new work is refused and asked to come back, what runs goes on
   const used = Number(/used_memory:(\d+)/.exec(await redis.client.info('memory'))?.[1])
   await redis.client.config('SET', 'maxmemory', String(Math.floor(used * 1.15)))
   const refused = await until('a task is refused', async () => {
-    const answer = await client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo', input: 'x' })
-    return answer.status === 503 && answer
+    const reply = await client.post<ErrorReply>('/v1/tasks', { agent: 'echo', input: 'x' })
+    return reply.status === 503 && reply
   })
   expect(refused.body.error).toMatchObject({ code: 'overloaded', message: expect.stringContaining('MAX_REDIS_MEMORY_PERCENT') })
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
-  const input = await client.post<ErrorAnswer>(`/v1/tasks/${task.id}/turns`, { input: 'more' })
+  const input = await client.post<ErrorReply>(`/v1/tasks/${task.id}/turns`, { input: 'more' })
   expect([input.status, input.body.error.code]).toEqual([503, 'overloaded'])
   expect((await client.waitForEnd(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
   const [, said] = await client.messages(task.id)
@@ -42,8 +42,8 @@ test('nearly full: new work is refused and asked to come back, what runs goes on
 
   await redis.client.config('SET', 'maxmemory', '0')
   const accepted = await until('a task is accepted', async () => {
-    const answer = await client.post<{ task: { id: string } }>('/v1/tasks', { agent: 'echo', input: 'x' })
-    return answer.status === 201 && answer.body.task.id
+    const reply = await client.post<{ task: { id: string } }>('/v1/tasks', { agent: 'echo', input: 'x' })
+    return reply.status === 201 && reply.body.task.id
   })
   expect((await client.waitForEnd(accepted)).task.status).toBe('completed')
 })
@@ -58,7 +58,7 @@ test('may evict: an API and a worker end with 1 and say what to set; those that 
     expect(process.lines.map(({ msg }) => msg)).toContainEqual(expect.stringMatching(/set its maxmemory-policy to noeviction/))
   }
   expect(worker.lines.map(({ msg }) => msg)).not.toContain('worker is ready')
-  const { status, body } = await platform.client.get<ErrorAnswer>('/readyz')
+  const { status, body } = await platform.client.get<ErrorReply>('/readyz')
   expect([status, body.error.message]).toEqual([503, expect.stringContaining('noeviction')])
   await redis.client.config('SET', 'maxmemory-policy', 'noeviction')
   expect((await platform.client.get('/readyz')).status).toBe(200)

@@ -3,7 +3,7 @@ import type { Message, Task } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { Accepted, ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { Accepted, ErrorReply } from '../support/platform/platform-client.ts'
 import { watch } from '../support/viewers/viewer.ts'
 
 let platform: Platform
@@ -80,7 +80,7 @@ describe('a task that has not started', () => {
     ['input', { input: 'a' }],
     ['delayMs', { delayMs: 5 }],
   ])('takes no %s', async (field, body) => {
-    const refused = await platform.client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo', start: false, ...body })
+    const refused = await platform.client.post<ErrorReply>('/v1/tasks', { agent: 'echo', start: false, ...body })
     expect([refused.status, refused.body.error.details?.[0]?.path]).toEqual([400, `/${field}`])
   })
 })

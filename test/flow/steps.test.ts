@@ -187,16 +187,16 @@ describe('an attempt', () => {
 describe('the server', () => {
   test('stores a step for the worker that holds the turn, once, and returns it to the worker that claims the turn next', async () => {
     const { claim, remember, release, turnId, task } = await openTurn()
-    expect(await claim('one')).toMatchObject({ answer: 'claimed', steps: [] })
+    expect(await claim('one')).toMatchObject({ result: 'claimed', steps: [] })
     expect(await remember('one', 'a', '1')).toBe('remembered')
     expect(await remember('one', 'a', '2')).toBe('remembered')
     expect(await remember('other', 'b', '3')).toBe('superseded')
-    expect(await claim('one')).toMatchObject({ answer: 'claimed', steps: [{ name: 'a', memory: '1' }] })
+    expect(await claim('one')).toMatchObject({ result: 'claimed', steps: [{ name: 'a', memory: '1' }] })
     const fenced = await metric(platform.url, 'rivulet_fenced_writes_total', { write: 'step' })
     await release()
     expect(await remember('one', 'b', '3')).toBe('superseded')
     expect(await metric(platform.url, 'rivulet_fenced_writes_total', { write: 'step' })).toBe(fenced + 1)
-    expect(await claim('two')).toMatchObject({ answer: 'claimed', attempt: 1, steps: [{ name: 'a', memory: '1' }] })
+    expect(await claim('two')).toMatchObject({ result: 'claimed', attempt: 1, steps: [{ name: 'a', memory: '1' }] })
     expect(await remember('two', 'b', '4')).toBe('remembered')
     expect(await stored()).toEqual([
       { name: 'a', memory: '1' },
@@ -236,13 +236,13 @@ describe('the server', () => {
       turnId: turn.id,
       claim: async (claimId: string) => {
         const claimed = await ask('claim', { worker: 'test', turnId: turn.id, claimId })
-        if (claimed.answer === 'claimed') [epoch, held] = [Number(claimed.epoch), claimId]
+        if (claimed.result === 'claimed') [epoch, held] = [Number(claimed.epoch), claimId]
         return claimed
       },
       remember: async (claimId: string, name: string, memory: string) => {
         // Megabytes take a busy machine longer than a lease lasts here.
         await ask('heartbeat', { worker: 'test', turns: [{ turnId: turn.id, epoch: Math.max(1, epoch), claimId: held }] })
-        return (await ask('step', { turnId: turn.id, claimId, name, memory })).answer
+        return (await ask('step', { turnId: turn.id, claimId, name, memory })).result
       },
       release: () => ask('release', { turnId: turn.id, epoch, claimId: held }),
     }
@@ -250,24 +250,24 @@ describe('the server', () => {
 
   /** Again while the server has no time for it, as a worker does. */
   async function ask(call: string, body: object): Promise<Record<string, unknown>> {
-    const { status, body: answer } = await until(`an answer to ${call}`, async () => {
+    const { status, body: reply } = await until(`an answer to ${call}`, async () => {
       const given = await platform.client.post<Record<string, unknown>>(`/internal/${call}`, body)
       return given.status !== 503 && given
     })
-    expect([status, answer.error]).toEqual([200, undefined])
-    return answer
+    expect([status, reply.error]).toEqual([200, undefined])
+    return reply
   }
 })
 
 /** An external system that counts its calls; `answer` decides whether and when the caller gets a response. */
-async function listen(answer: (what: string, count: number, pid: number) => Promise<boolean>) {
+async function listen(respond: (what: string, count: number, pid: number) => Promise<boolean>) {
   const told: string[] = []
   const count = (what: string) => told.filter(each => each === what).length
   const server = createServer(async (request, response) => {
     const [, what = '', pid = ''] = request.url?.split('/') ?? []
     told.push(what)
     const times = count(what)
-    if (await answer(what, times, Number(pid))) response.end(String(times))
+    if (await respond(what, times, Number(pid))) response.end(String(times))
     else request.socket.destroy()
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))

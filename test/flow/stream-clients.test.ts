@@ -24,8 +24,8 @@ const steps = [repeat(15, say(0, 'w\u00f6rd \u{1f30a}\n'), rest(20))]
 
 test('HTTP/1.0 gets the bare bytes, and their end is the end of the connection', async () => {
   const { task } = await platform.client.createTask(scripted(steps))
-  const answer = await rawRequest(`GET /v1/tasks/${task.id}/events?from=start HTTP/1.0\r\n\r\n`)
-  const [head = '', ...body] = answer.split('\r\n\r\n')
+  const reply = await rawRequest(`GET /v1/tasks/${task.id}/events?from=start HTTP/1.0\r\n\r\n`)
+  const [head = '', ...body] = reply.split('\r\n\r\n')
   expect(head).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
   expect(head.toLowerCase()).toContain('connection: close')
   expect(head.toLowerCase()).not.toContain('transfer-encoding')
@@ -36,11 +36,11 @@ test('HTTP/1.0 gets the bare bytes, and their end is the end of the connection',
 
 test('HTTP/1.1 gets whole chunks, and the last one closes the body', async () => {
   const { task } = await platform.client.createTask(scripted(steps))
-  const answer = await rawRequest(`GET /v1/tasks/${task.id}/events?from=start HTTP/1.1\r\nHost: x\r\n\r\n`)
-  const [head = ''] = answer.split('\r\n\r\n', 1)
+  const reply = await rawRequest(`GET /v1/tasks/${task.id}/events?from=start HTTP/1.1\r\nHost: x\r\n\r\n`)
+  const [head = ''] = reply.split('\r\n\r\n', 1)
   expect(head.toLowerCase()).toContain('transfer-encoding: chunked')
-  expect(answer.endsWith('\r\n0\r\n\r\n')).toBe(true)
-  const events = parse(unchunk(Buffer.from(answer.slice(head.length + 4))))
+  expect(reply.endsWith('\r\n0\r\n\r\n')).toBe(true)
+  const events = parse(unchunk(Buffer.from(reply.slice(head.length + 4))))
   expect(textIn(events)).toBe(expected)
 })
 

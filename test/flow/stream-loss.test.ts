@@ -4,7 +4,7 @@ import { repeat, rest, say, scripted, seededRandom } from '../support/agents/scr
 import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { ErrorReply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 import { isLogged, resumeAtEvery, textsOf, type Viewer, watch } from '../support/viewers/viewer.ts'
 import type { Frame } from '../support/viewers/viewer-connection.ts'
@@ -240,11 +240,11 @@ describe.skipIf(!hasNativeRedis)('a Redis that loses the end of its file', () =>
     const viewers = platform.urls.map(url => watch(task.id, { urls: [url] }))
     await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text() !== '')))
     await redis.kill()
-    const answer = await until('it is refused', async () => {
-      const { status, body } = await platform.client.get<ErrorAnswer>(`/v1/tasks/${quiet.task.id}/events`)
+    const reply = await until('it is refused', async () => {
+      const { status, body } = await platform.client.get<ErrorReply>(`/v1/tasks/${quiet.task.id}/events`)
       return status !== 200 && { status, code: body.error.code }
     })
-    expect(answer).toEqual({ status: 503, code: 'dependency_unavailable' })
+    expect(reply).toEqual({ status: 503, code: 'dependency_unavailable' })
     await redis.restart()
     viewers.push(watch(quiet.task.id, { urls: platform.urls }))
     expect(await judged(viewers)).toEqual([])

@@ -6,7 +6,7 @@ import { done, extend, fail, full, repeat, rest, say, scripted, start } from '..
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { ErrorReply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 import { isLogged, type Viewer, watch } from '../support/viewers/viewer.ts'
 import { type Frame, openConnection } from '../support/viewers/viewer-connection.ts'
@@ -195,8 +195,8 @@ describe('a cursor', () => {
     'that is none is refused: %j',
     async cursor => {
       const path = `/v1/tasks/${crypto.randomUUID()}/events`
-      const byHeader = await platform.client.send<ErrorAnswer>('GET', path, { headers: { 'last-event-id': cursor } })
-      const byQuery = await platform.client.send<ErrorAnswer>('GET', `${path}?after=${encodeURIComponent(cursor)}`)
+      const byHeader = await platform.client.send<ErrorReply>('GET', path, { headers: { 'last-event-id': cursor } })
+      const byQuery = await platform.client.send<ErrorReply>('GET', `${path}?after=${encodeURIComponent(cursor)}`)
       for (const { status, body } of [byHeader, byQuery]) expect([status, body.error.code]).toEqual([400, 'bad_cursor'])
     },
   )
@@ -204,7 +204,7 @@ describe('a cursor', () => {
 
 describe('a request', () => {
   test('for a task that is unknown is answered 404', async () => {
-    const { status, body } = await platform.client.get<ErrorAnswer>(`/v1/tasks/${crypto.randomUUID()}/events`)
+    const { status, body } = await platform.client.get<ErrorReply>(`/v1/tasks/${crypto.randomUUID()}/events`)
     expect([status, body.error.code]).toEqual([404, 'task_not_found'])
   })
 
@@ -239,8 +239,7 @@ describe('a request', () => {
 
   test('that does not take an event stream is answered 406', async () => {
     const { task } = await ended([say(0, 'x')])
-    const accept = (value: string) =>
-      platform.client.send<ErrorAnswer>('GET', `/v1/tasks/${task.id}/events`, { headers: { accept: value } })
+    const accept = (value: string) => platform.client.send<ErrorReply>('GET', `/v1/tasks/${task.id}/events`, { headers: { accept: value } })
     const { status, body } = await accept('application/json')
     expect([status, body.error.code]).toEqual([406, 'not_acceptable'])
     for (const value of ['*/*', 'text/*', 'text/event-stream', 'application/json, text/event-stream;q=0.5']) {
@@ -251,14 +250,14 @@ describe('a request', () => {
   test('by another method is refused, and gets no stream for a body', async () => {
     const { task } = await platform.client.createTask(scripted(slowly))
     for (const method of ['HEAD', 'POST']) {
-      const answer = await fetch(`${platform.url}/v1/tasks/${task.id}/events`, { method })
-      expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET'])
+      const reply = await fetch(`${platform.url}/v1/tasks/${task.id}/events`, { method })
+      expect([reply.status, reply.headers.get('allow')]).toEqual([405, 'GET'])
     }
   })
 
   test('that asks for something that is not there is refused', async () => {
     for (const query of ['?from=middle', '?follow=maybe', '?unknown=1']) {
-      const { status, body } = await platform.client.get<ErrorAnswer>(`/v1/tasks/${crypto.randomUUID()}/events${query}`)
+      const { status, body } = await platform.client.get<ErrorReply>(`/v1/tasks/${crypto.randomUUID()}/events${query}`)
       expect([status, body.error.code]).toEqual([400, 'validation_failed'])
     }
   })
@@ -290,13 +289,13 @@ describe('creating and streaming in one request', () => {
     expect(new Set(all.map(({ frames }) => taskOf(frames))).size).toBe(1)
     expect(all.map(({ connection }) => connection.headers['idempotent-replayed'])).toEqual([undefined, 'true', 'true'])
     for (const { frames } of all) expect(frames.at(-1)?.data.type).toBe('end')
-    const other = await platform.client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo' }, { ...headers, accept: 'text/event-stream' })
+    const other = await platform.client.post<ErrorReply>('/v1/tasks', { agent: 'echo' }, { ...headers, accept: 'text/event-stream' })
     expect([other.status, other.body.error.code]).toEqual([422, 'idempotency_key_reused'])
   })
 
   test('a request that is refused is refused as ever', async () => {
-    const answer = await platform.client.post<ErrorAnswer>('/v1/tasks', { agent: 'unknown' }, { accept: 'text/event-stream' })
-    expect([answer.status, answer.body.error.code]).toEqual([422, 'unknown_agent'])
+    const reply = await platform.client.post<ErrorReply>('/v1/tasks', { agent: 'unknown' }, { accept: 'text/event-stream' })
+    expect([reply.status, reply.body.error.code]).toEqual([422, 'unknown_agent'])
   })
 })
 

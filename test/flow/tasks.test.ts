@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { rest, say, scripted } from '../support/agents/scripts.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { Accepted, ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { Accepted, ErrorReply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 
 let platform: Platform
@@ -68,12 +68,12 @@ test('a turn can do without input, and its own params count before those of its 
 describe('Idempotency-Key', () => {
   test('[input 34] fifty parallel requests under one key make one task, and all get the same answer', async () => {
     const body = { agent: 'echo', input: 'only once', metadata: { mark: 'parallel' } }
-    const answers = await Promise.all(
+    const replies = await Promise.all(
       Array.from({ length: 50 }, () => platform.client.post<Accepted>('/v1/tasks', body, { 'idempotency-key': 'fifty' })),
     )
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
-    expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1)
-    expect(answers.filter(({ headers }) => headers.get('idempotent-replayed') === 'true')).toHaveLength(49)
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([201]))
+    expect(new Set(replies.map(({ body }) => JSON.stringify(body))).size).toBe(1)
+    expect(replies.filter(({ headers }) => headers.get('idempotent-replayed') === 'true')).toHaveLength(49)
     const { rows } = await platform.pg.query('select count(*)::int from tasks where metadata @> \'{"mark":"parallel"}\'')
     expect(rows[0].count).toBe(1)
   })
@@ -81,26 +81,26 @@ describe('Idempotency-Key', () => {
   test('[input 34] the same key with another body, or at another address, is refused', async () => {
     const headers = { 'idempotency-key': 'twice' }
     const first = await platform.client.post<Accepted>('/v1/tasks', { agent: 'echo', input: 'a' }, headers)
-    const other = await platform.client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo', input: 'b' }, headers)
+    const other = await platform.client.post<ErrorReply>('/v1/tasks', { agent: 'echo', input: 'b' }, headers)
     expect([other.status, other.body.error.code]).toEqual([422, 'idempotency_key_reused'])
-    const elsewhere = await platform.client.post<ErrorAnswer>(`/v1/tasks/${first.body.task.id}/turns`, { input: 'a' }, headers)
+    const elsewhere = await platform.client.post<ErrorReply>(`/v1/tasks/${first.body.task.id}/turns`, { input: 'a' }, headers)
     expect([elsewhere.status, elsewhere.body.error.code]).toEqual([422, 'idempotency_key_reused'])
   })
 
   test('a turn under a key is queued once', async () => {
     const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'one' })
     const headers = { 'idempotency-key': 'a-turn' }
-    const answers = await Promise.all(
+    const replies = await Promise.all(
       Array.from({ length: 5 }, () => platform.client.post(`/v1/tasks/${task.id}/turns`, { input: 'two' }, headers)),
     )
-    expect(answers.map(({ status }) => status)).toEqual([202, 202, 202, 202, 202])
+    expect(replies.map(({ status }) => status)).toEqual([202, 202, 202, 202, 202])
     expect((await platform.client.waitForEnd(task.id)).turns).toHaveLength(2)
   })
 
   test('a cancel whose key was used for something else cancels nothing', async () => {
     const headers = { 'idempotency-key': 'spent' }
     const { body } = await platform.client.post<Accepted>('/v1/tasks', scripted(long), headers)
-    const refused = await platform.client.post<ErrorAnswer>(`/v1/tasks/${body.task.id}/cancel`, {}, headers)
+    const refused = await platform.client.post<ErrorReply>(`/v1/tasks/${body.task.id}/cancel`, {}, headers)
     expect([refused.status, refused.body.error.code]).toEqual([422, 'idempotency_key_reused'])
     await platform.client.waitForTask(body.task.id, ({ task }) => task.status === 'running')
     await platform.client.cancel(body.task.id)
@@ -123,7 +123,7 @@ describe('Idempotency-Key', () => {
     try {
       await first.query('begin')
       await first.query("insert into idempotency_keys (key, fingerprint) values ('key:none in-flight', 'x')")
-      const second = await platform.client.post<ErrorAnswer>('/v1/tasks', { agent: 'echo' }, { 'idempotency-key': 'in-flight' })
+      const second = await platform.client.post<ErrorReply>('/v1/tasks', { agent: 'echo' }, { 'idempotency-key': 'in-flight' })
       expect([second.status, second.body.error.code]).toEqual([409, 'in_flight'])
       expect(Number(second.headers.get('retry-after'))).toBeGreaterThan(0)
     } finally {
@@ -157,14 +157,14 @@ describe('get or create by name', () => {
   })
 
   test('fifty at once make one task with fifty turns', async () => {
-    const answers = await Promise.all(
+    const replies = await Promise.all(
       Array.from({ length: 50 }, (_, i) => platform.client.post<Accepted>('/v1/tasks', { agent: 'echo', name: 'crowd', input: `${i}` })),
     )
-    expect(answers.map(({ status }) => status).sort()).toEqual([...Array(49).fill(200), 201])
-    expect(new Set(answers.map(({ body }) => body.task.id)).size).toBe(1)
-    const numbers = answers.map(({ body }) => body.turn.number).sort((a, b) => a - b)
+    expect(replies.map(({ status }) => status).sort()).toEqual([...Array(49).fill(200), 201])
+    expect(new Set(replies.map(({ body }) => body.task.id)).size).toBe(1)
+    const numbers = replies.map(({ body }) => body.turn.number).sort((a, b) => a - b)
     expect(numbers).toEqual(Array.from({ length: 50 }, (_, i) => i + 1))
-    const id = answers[0]?.body.task.id ?? ''
+    const id = replies[0]?.body.task.id ?? ''
     expect((await platform.client.waitForEnd(id)).turns.every(({ status }) => status === 'completed')).toBe(true)
     expect(await faultsOf(platform, id)).toEqual([])
   })
@@ -182,7 +182,7 @@ describe('input to a task that is busy', () => {
 
   test('reject: it is refused, and taken when the task is idle', async () => {
     const { task } = await platform.client.createTask(scripted(long))
-    const refused = await platform.client.post<ErrorAnswer>(`/v1/tasks/${task.id}/turns`, { input: 'x', ifBusy: 'reject' })
+    const refused = await platform.client.post<ErrorReply>(`/v1/tasks/${task.id}/turns`, { input: 'x', ifBusy: 'reject' })
     expect([refused.status, refused.body.error.code]).toEqual([409, 'task_busy'])
     await platform.client.cancel(task.id)
     const params = { steps: [say(0, 'now')] }
@@ -214,8 +214,8 @@ describe('cancel', () => {
     expect((await platform.client.cancel(task.id, 'enough')).status).toBe('canceled')
     const { turns } = await platform.client.detail(task.id)
     expect(turns).toMatchObject([{ status: 'canceled', stopReason: 'aborted', error: { code: 'canceled', message: 'enough' } }])
-    const [, answer] = await platform.client.messages(task.id)
-    expect(answer).toMatchObject({ status: 'aborted', stopReason: 'aborted', content: { text: 'so far' } })
+    const [, reply] = await platform.client.messages(task.id)
+    expect(reply).toMatchObject({ status: 'aborted', stopReason: 'aborted', content: { text: 'so far' } })
     expect(await faultsOf(platform, task.id)).toEqual([])
   })
 
@@ -230,7 +230,7 @@ describe('cancel', () => {
     const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'done' })
     expect((await platform.client.cancel(task.id)).status).toBe('completed')
     expect((await platform.client.cancel(task.id)).status).toBe('completed')
-    const unknown = await platform.client.post<ErrorAnswer>(`/v1/tasks/${crypto.randomUUID()}/cancel`, {})
+    const unknown = await platform.client.post<ErrorReply>(`/v1/tasks/${crypto.randomUUID()}/cancel`, {})
     expect([unknown.status, unknown.body.error.code]).toEqual([404, 'task_not_found'])
   })
 
@@ -251,13 +251,13 @@ describe('removing a task', () => {
     }
     expect(await platform.redis.exists(platform.keys.stream(task.id), platform.keys.state(task.id))).toBe(0)
     const again = await platform.client.remove(task.id)
-    expect([again.status, (again.body as ErrorAnswer).error.code]).toEqual([404, 'task_not_found'])
+    expect([again.status, (again.body as ErrorReply).error.code]).toEqual([404, 'task_not_found'])
   })
 
   test('is refused while a turn has not ended', async () => {
     const { task } = await platform.client.createTask(scripted(long))
     const busy = await platform.client.remove(task.id)
-    expect([busy.status, (busy.body as ErrorAnswer).error.code]).toEqual([409, 'task_busy'])
+    expect([busy.status, (busy.body as ErrorReply).error.code]).toEqual([409, 'task_busy'])
     await platform.client.cancel(task.id)
     expect((await platform.client.remove(task.id)).status).toBe(204)
   })

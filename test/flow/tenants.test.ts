@@ -7,7 +7,7 @@ import type { Scope, TokenRight } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTestKeyring, pepper, type TestKey, type TestKeyring } from '../support/platform/keyring.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import { createClient, type ErrorAnswer } from '../support/platform/platform-client.ts'
+import { createClient, type ErrorReply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 
 const root = 'the-root-key-of-this-test'
@@ -19,43 +19,43 @@ type Row = {
   token?: TokenRight
   body?: unknown
   /** What the right caller gets. */
-  answer: number
+  status: number
 }
 
 const turnId = randomUUID()
 const holding = { turnId, epoch: 1, claimId: 'c' }
 const rows: Record<string, Row> = {
-  'GET /healthz': { scope: null, answer: 200 },
-  'GET /readyz': { scope: null, answer: 200 },
-  'GET /metrics': { scope: 'admin', answer: 200 },
-  'GET /v1/agents': { scope: 'tasks:read', answer: 200 },
-  'GET /v1/agents/activity': { scope: 'tasks:read', answer: 200 },
-  'GET /v1/tasks': { scope: 'tasks:read', answer: 200 },
-  'POST /v1/tasks': { scope: 'tasks:write', body: { agent: 'echo', input: 'hello' }, answer: 201 },
-  'GET /v1/tasks/{id}': { scope: 'tasks:read', token: 'read', answer: 200 },
-  'GET /v1/tasks/{id}/turns/{number}': { scope: 'tasks:read', token: 'read', answer: 200 },
-  'GET /v1/tasks/{id}/messages': { scope: 'tasks:read', token: 'read', answer: 200 },
-  'GET /v1/tasks/{id}/messages/{index}': { scope: 'tasks:read', token: 'read', answer: 200 },
-  'GET /v1/tasks/{id}/events': { scope: 'tasks:read', token: 'read', answer: 200 },
-  'POST /v1/tasks/{id}/turns': { scope: 'tasks:write', token: 'send', body: { input: 'more' }, answer: 202 },
-  'POST /v1/tasks/{id}/fork': { scope: 'tasks:write', body: {}, answer: 201 },
-  'POST /v1/tasks/{id}/cancel': { scope: 'tasks:write', token: 'cancel', body: {}, answer: 200 },
-  'POST /v1/tasks/{id}/tokens': { scope: 'tasks:read', body: { can: 'read' }, answer: 201 },
-  'DELETE /v1/tasks/{id}/tokens': { scope: 'tasks:write', answer: 204 },
-  'DELETE /v1/tasks/{id}': { scope: 'tasks:write', answer: 204 },
-  'GET /v1/feed': { scope: 'tasks:read', answer: 200 },
-  'POST /v1/keys': { scope: 'admin', body: { name: 'made' }, answer: 201 },
-  'GET /v1/keys': { scope: 'admin', answer: 200 },
-  'DELETE /v1/keys/{id}': { scope: 'admin', answer: 200 },
-  'POST /v1/keys/{id}/rotate': { scope: 'admin', body: {}, answer: 201 },
-  'POST /internal/hello': { scope: 'worker', body: { worker: 'w', agents: [] }, answer: 200 },
-  'POST /internal/claim': { scope: 'worker', body: { worker: 'w', turnId, claimId: 'c' }, answer: 200 },
-  'POST /internal/heartbeat': { scope: 'worker', body: { worker: 'w', turns: [] }, answer: 200 },
-  'POST /internal/reopen': { scope: 'worker', body: holding, answer: 200 },
-  'POST /internal/step': { scope: 'worker', body: { turnId, claimId: 'c', name: 'one', memory: '{}' }, answer: 200 },
-  'POST /internal/release': { scope: 'worker', body: holding, answer: 200 },
-  'POST /internal/finish': { scope: 'worker', body: { ...holding, outcome: { status: 'completed' }, n: 0, digest: '' }, answer: 200 },
-  'POST /internal/messages': { scope: 'worker', body: { turnId, claimId: 'c' }, answer: 404 },
+  'GET /healthz': { scope: null, status: 200 },
+  'GET /readyz': { scope: null, status: 200 },
+  'GET /metrics': { scope: 'admin', status: 200 },
+  'GET /v1/agents': { scope: 'tasks:read', status: 200 },
+  'GET /v1/agents/activity': { scope: 'tasks:read', status: 200 },
+  'GET /v1/tasks': { scope: 'tasks:read', status: 200 },
+  'POST /v1/tasks': { scope: 'tasks:write', body: { agent: 'echo', input: 'hello' }, status: 201 },
+  'GET /v1/tasks/{id}': { scope: 'tasks:read', token: 'read', status: 200 },
+  'GET /v1/tasks/{id}/turns/{number}': { scope: 'tasks:read', token: 'read', status: 200 },
+  'GET /v1/tasks/{id}/messages': { scope: 'tasks:read', token: 'read', status: 200 },
+  'GET /v1/tasks/{id}/messages/{index}': { scope: 'tasks:read', token: 'read', status: 200 },
+  'GET /v1/tasks/{id}/events': { scope: 'tasks:read', token: 'read', status: 200 },
+  'POST /v1/tasks/{id}/turns': { scope: 'tasks:write', token: 'send', body: { input: 'more' }, status: 202 },
+  'POST /v1/tasks/{id}/fork': { scope: 'tasks:write', body: {}, status: 201 },
+  'POST /v1/tasks/{id}/cancel': { scope: 'tasks:write', token: 'cancel', body: {}, status: 200 },
+  'POST /v1/tasks/{id}/tokens': { scope: 'tasks:read', body: { can: 'read' }, status: 201 },
+  'DELETE /v1/tasks/{id}/tokens': { scope: 'tasks:write', status: 204 },
+  'DELETE /v1/tasks/{id}': { scope: 'tasks:write', status: 204 },
+  'GET /v1/feed': { scope: 'tasks:read', status: 200 },
+  'POST /v1/keys': { scope: 'admin', body: { name: 'made' }, status: 201 },
+  'GET /v1/keys': { scope: 'admin', status: 200 },
+  'DELETE /v1/keys/{id}': { scope: 'admin', status: 200 },
+  'POST /v1/keys/{id}/rotate': { scope: 'admin', body: {}, status: 201 },
+  'POST /internal/hello': { scope: 'worker', body: { worker: 'w', agents: [] }, status: 200 },
+  'POST /internal/claim': { scope: 'worker', body: { worker: 'w', turnId, claimId: 'c' }, status: 200 },
+  'POST /internal/heartbeat': { scope: 'worker', body: { worker: 'w', turns: [] }, status: 200 },
+  'POST /internal/reopen': { scope: 'worker', body: holding, status: 200 },
+  'POST /internal/step': { scope: 'worker', body: { turnId, claimId: 'c', name: 'one', memory: '{}' }, status: 200 },
+  'POST /internal/release': { scope: 'worker', body: holding, status: 200 },
+  'POST /internal/finish': { scope: 'worker', body: { ...holding, outcome: { status: 'completed' }, n: 0, digest: '' }, status: 200 },
+  'POST /internal/messages': { scope: 'worker', body: { turnId, claimId: 'c' }, status: 404 },
 }
 
 const allScopes: Scope[] = ['tasks:read', 'tasks:write', 'admin', 'worker']
@@ -141,7 +141,7 @@ async function tokenFor(id: string, can: TokenRight[], ttlSeconds = 60, key = ow
   return JSON.parse(body).token
 }
 
-const codeOf = ({ status, body }: Reply) => [status, (JSON.parse(body) as ErrorAnswer).error.code]
+const codeOf = ({ status, body }: Reply) => [status, (JSON.parse(body) as ErrorReply).error.code]
 
 test('every route that the API has is in the table, and no other', async () => {
   const { body } = await createClient(() => platform.url).get<{ paths: Record<string, object> }>('/openapi.json')
@@ -155,7 +155,7 @@ const guarded = Object.entries(rows).filter(([, { scope }]) => scope !== null)
 const ofOneTask = guarded.filter(([route]) => route.includes('/tasks/{id}'))
 const ofOneKey = guarded.filter(([route]) => route.includes('/keys/{id}'))
 
-describe.each(guarded)('%s', (route, { scope, token, body, answer }) => {
+describe.each(guarded)('%s', (route, { scope, token, body, status }) => {
   const holders = allScopes.filter(held => held === scope || (held === 'admin' && scope !== 'worker'))
 
   test('[input 29] refuses who has no key, and every kind of wrong one, with one and the same answer', async () => {
@@ -184,25 +184,25 @@ describe.each(guarded)('%s', (route, { scope, token, body, answer }) => {
     expect(codeOf(elsewhere)).toEqual([403, 'forbidden'])
     expect(await ask(route, { id: randomUUID(), body, key: await tokenFor(another, rights) })).toEqual(elsewhere)
     const itself = await ask(route, { id, body, key: await tokenFor(id, token ? [token] : rights) })
-    expect(itself.status).toBe(token ? answer : 403)
+    expect(itself.status).toBe(token ? status : 403)
   })
 
   test('serves an allowed caller', async () => {
     for (const held of holders) {
-      expect([held, (await ask(route, { id: await idFor(route), body, key: narrow.get(held)?.key })).status]).toEqual([held, answer])
+      expect([held, (await ask(route, { id: await idFor(route), body, key: narrow.get(held)?.key })).status]).toEqual([held, status])
     }
-    expect((await ask(route, { id: await idFor(route, root), body, key: root })).status).toBe(answer)
+    expect((await ask(route, { id: await idFor(route, root), body, key: root })).status).toBe(status)
   })
 })
 
-describe.each(ofOneTask)('%s', (route, { body, token, answer }) => {
+describe.each(ofOneTask)('%s', (route, { body, token, status }) => {
   test('[input 7] means the same task by capitals, for a key and for a token, and takes no other spelling', async () => {
     for (const key of token ? [own.key, null] : [own.key]) {
       const id = await newTask()
       const held = key ?? (await tokenFor(id, [token ?? 'read']))
       for (const spelling of [`{${id}}`, id.replaceAll('-', '')])
         expect([spelling, (await ask(route, { id: spelling, body, key: held })).status]).toEqual([spelling, key ? 400 : 403])
-      expect((await ask(route, { id: id.toUpperCase(), body, key: held })).status).toBe(answer)
+      expect((await ask(route, { id: id.toUpperCase(), body, key: held })).status).toBe(status)
     }
   })
 

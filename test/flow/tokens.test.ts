@@ -5,7 +5,7 @@ import type { CreateTokenInput, Task, Turn } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { Answer, ErrorAnswer } from '../support/platform/platform-client.ts'
+import type { ErrorReply, Reply } from '../support/platform/platform-client.ts'
 import { createClient } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 
@@ -27,7 +27,7 @@ afterAll(async () => {
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 const owner = (given = key) => connect({ url: platform.url, key: given }).tasks
 const tokenFor = async (id: string, wish: CreateTokenInput, given = key) => (await owner(given).get(id).createToken(wish)).token
-const codeOf = ({ status, body }: Answer) => [status, (body as ErrorAnswer).error?.code]
+const codeOf = ({ status, body }: Reply) => [status, (body as ErrorReply).error?.code]
 
 async function newTask(given = key): Promise<string> {
   const task = await owner(given).create({
@@ -41,12 +41,7 @@ async function newTask(given = key): Promise<string> {
   return task.id
 }
 
-function ask<T = unknown>(
-  method: string,
-  path: string,
-  token: string,
-  { body, headers, url = platform.url }: Ask = {},
-): Promise<Answer<T>> {
+function ask<T = unknown>(method: string, path: string, token: string, { body, headers, url = platform.url }: Ask = {}): Promise<Reply<T>> {
   const json = body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
   return createClient(() => url).send<T>(method, path, { ...json, headers: { ...json.headers, ...bearer(token), ...headers } })
 }
@@ -137,7 +132,7 @@ describe('revoking tokens', () => {
 describe('an Idempotency-Key', () => {
   const send = (id: string, token: string, input: string, idempotencyKey: string) =>
     ask<{ turn: Turn }>('POST', `/v1/tasks/${id}/turns`, token, { body: { input }, headers: { 'idempotency-key': idempotencyKey } })
-  const isReplay = ({ headers }: Answer) => headers.get('idempotent-replayed') === 'true'
+  const isReplay = ({ headers }: Reply) => headers.get('idempotent-replayed') === 'true'
 
   test('[input 34] that the holder of a token has used is free for its back end, and for another subject', async () => {
     const id = await newTask()
@@ -145,12 +140,12 @@ describe('an Idempotency-Key', () => {
     const anna = await tokenFor(id, { can: 'send', subject: 'anna' })
     const ben = await tokenFor(id, { can: 'send', subject: 'ben' })
     const other = (await keyring.create({ tenant: 'acme', scopes: ['tasks:write'] })).key
-    const answers = []
+    const replies = []
     for (const token of [anna, ben, await tokenFor(id, { can: 'send' }), key, other])
-      answers.push(await send(id, token, token.slice(-8), once))
-    expect(answers.map(answer => [answer.status, isReplay(answer)])).toEqual(Array(5).fill([202, false]))
+      replies.push(await send(id, token, token.slice(-8), once))
+    expect(replies.map(reply => [reply.status, isReplay(reply)])).toEqual(Array(5).fill([202, false]))
     const again = await send(id, key, key.slice(-8), once)
-    expect([again.body.turn.id, isReplay(again)]).toEqual([answers[3]?.body.turn.id, true])
+    expect([again.body.turn.id, isReplay(again)]).toEqual([replies[3]?.body.turn.id, true])
   })
 
   test('is the same for the token that follows, of the same task and subject', async () => {

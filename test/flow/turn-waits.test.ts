@@ -6,7 +6,7 @@ import { rest, say, scripted } from '../support/agents/scripts.ts'
 import { openTestKeyring, pepper } from '../support/platform/keyring.ts'
 import { metric } from '../support/platform/metrics.ts'
 import { type Platform, startPlatform, withPlatform } from '../support/platform/platform.ts'
-import { type Answer, createClient, type ErrorAnswer } from '../support/platform/platform-client.ts'
+import { createClient, type ErrorReply, type Reply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 
 type Finished = { task: Task; turn: Turn; messages: Message[]; nextCursor: number | null }
@@ -107,7 +107,7 @@ describe('a request that waits', () => {
     const path = `${platform.url}/v1/tasks/${task.id}/turns/1?wait=60s`
     const waiting = Array.from({ length: 3 }, () => fetch(path, { signal: leaving.signal }).catch(() => {}))
     await until('they wait', async () => (await waits()) === 3)
-    const refused: Answer<ErrorAnswer>[] = [
+    const refused: Reply<ErrorReply>[] = [
       await platform.client.post('/v1/tasks?wait=1s', { agent: 'idle', name: 'never' }),
       await platform.client.post(`/v1/tasks/${task.id}/turns?wait=1s`, {}),
     ]
@@ -129,15 +129,15 @@ describe('a request that waits', () => {
   })
 
   test.each(['', '0s', '61s', '30', '1m', '-1s', '1.5s', 'true'])('for %s is refused', async time => {
-    const refused = await platform.client.post<ErrorAnswer>(`/v1/tasks?wait=${time}`, { agent: 'echo' })
+    const refused = await platform.client.post<ErrorReply>(`/v1/tasks?wait=${time}`, { agent: 'echo' })
     expect([refused.status, refused.body.error.code, refused.body.error.details?.[0]?.path]).toEqual([400, 'validation_failed', '/wait'])
   })
 
   test('cannot stream as well', async () => {
     const accepting = { accept: 'text/event-stream' }
     for (const refused of [
-      await platform.client.post<ErrorAnswer>('/v1/tasks?wait=1s', { agent: 'echo' }, accepting),
-      await platform.client.post<ErrorAnswer>('/v1/tasks?wait=1s&format=ai-sdk', { agent: 'echo' }),
+      await platform.client.post<ErrorReply>('/v1/tasks?wait=1s', { agent: 'echo' }, accepting),
+      await platform.client.post<ErrorReply>('/v1/tasks?wait=1s&format=ai-sdk', { agent: 'echo' }),
     ])
       expect([refused.status, refused.body.error.code]).toEqual([400, 'bad_request'])
   })
@@ -205,7 +205,7 @@ test('a caller that may not read may not wait, and a token may with the right to
       const writer = await keyring.create({ tenant: 'acme', scopes: ['tasks:write'] })
       const full = await keyring.create({ tenant: 'acme', scopes: ['tasks:read', 'tasks:write'] })
       const as = (key: string) => ({ authorization: `Bearer ${key}` })
-      const refused = await keyed.client.post<ErrorAnswer>('/v1/tasks?wait=1s', { agent: 'echo' }, as(writer.key))
+      const refused = await keyed.client.post<ErrorReply>('/v1/tasks?wait=1s', { agent: 'echo' }, as(writer.key))
       expect([refused.status, refused.body.error.code]).toEqual([403, 'forbidden'])
       const { body } = await keyed.client.post<Finished>('/v1/tasks?wait=30s', { agent: 'echo', input: 'a' }, as(full.key))
       const tokenFor = async (can: string[]) =>

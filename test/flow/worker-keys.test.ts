@@ -5,12 +5,12 @@
  */
 import { randomUUID } from 'node:crypto'
 import { connectRedis, createTurnConsumer, type JobEnd } from '@rivulet/broker'
-import type { ClaimAnswer, CreateKey } from '@rivulet/protocol'
+import type { ClaimResult, CreateKey } from '@rivulet/protocol'
 import { createWorker, defineAgent, type Logger } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import { type Accepted, type Answer, createClient, type ErrorAnswer } from '../support/platform/platform-client.ts'
+import { type Accepted, createClient, type ErrorReply, type Reply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 
 const env = { RIVULET_KEY: 'the-root-key-of-this-test', RIVULET_WORKER_KEY: 'the-worker-key-of-this-test', KEY_PEPPER: pepper }
@@ -33,14 +33,14 @@ const finish = { outcome: { status: 'completed' }, n: 0, digest: '' }
 const rows: Record<string, Row> = {
   claim: {
     ask: ({ turnId, claimId }) => ({ worker: 'w', turnId, claimId }),
-    holder: () => ({ answer: 'claimed' }),
+    holder: () => ({ result: 'claimed' }),
     isBeforeClaim: true,
   },
   heartbeat: { ask: held => ({ worker: 'w', turns: [holding(held)] }), holder: () => ({ lost: [] }) },
-  reopen: { ask: holding, holder: ({ epoch }) => ({ answer: 'reopened', epoch: epoch + 2 }) },
-  step: { ask: ({ turnId, claimId }) => ({ turnId, claimId, name: 'one', memory: '{}' }), holder: () => ({ answer: 'remembered' }) },
-  release: { ask: holding, holder: () => ({ answer: 'released' }) },
-  finish: { ask: held => ({ ...holding(held), ...finish }), holder: () => ({ answer: 'committed' }) },
+  reopen: { ask: holding, holder: ({ epoch }) => ({ result: 'reopened', epoch: epoch + 2 }) },
+  step: { ask: ({ turnId, claimId }) => ({ turnId, claimId, name: 'one', memory: '{}' }), holder: () => ({ result: 'remembered' }) },
+  release: { ask: holding, holder: () => ({ result: 'released' }) },
+  finish: { ask: held => ({ ...holding(held), ...finish }), holder: () => ({ result: 'committed' }) },
   messages: {
     ask: ({ turnId, claimId }) => ({ turnId, claimId }),
     holder: ({ task }) => ({ data: [{ task, content: { text: 'secret' } }] }),
@@ -74,7 +74,7 @@ async function makeKey(request: Partial<CreateKey>): Promise<string> {
   return (await keyring.create({ tenant: 'default', scopes: ['worker'], ...request })).key
 }
 
-function ask<T = unknown>(call: string, body: unknown, key?: string): Promise<Answer<T>> {
+function ask<T = unknown>(call: string, body: unknown, key?: string): Promise<Reply<T>> {
   return createClient(() => platform.url).post<T>(`/internal/${call}`, body, key ? { authorization: `Bearer ${key}` } : {})
 }
 
@@ -91,7 +91,7 @@ async function said(call: string, row: Row, held: Held, key?: string): Promise<u
   ]
 }
 
-function post<T>(path: string, body: object, key: string): Promise<Answer<T>> {
+function post<T>(path: string, body: object, key: string): Promise<Reply<T>> {
   return createClient(() => platform.url).post<T>(path, body, { authorization: `Bearer ${key}` })
 }
 
@@ -102,8 +102,8 @@ async function newTurn(agent = 'played'): Promise<Held> {
 
 async function claimed(): Promise<Held> {
   const held = await newTurn()
-  const { body } = await ask<ClaimAnswer>('claim', rows.claim?.ask(held), keys.everywhere)
-  if (body.answer !== 'claimed') throw new Error(`The turn is ${body.answer}`)
+  const { body } = await ask<ClaimResult>('claim', rows.claim?.ask(held), keys.everywhere)
+  if (body.result !== 'claimed') throw new Error(`The turn is ${body.result}`)
   return { ...held, epoch: body.epoch }
 }
 
@@ -148,7 +148,7 @@ describe.each(Object.entries(rows))('POST /internal/%s', (call, row) => {
     const unknown = await said(call, row, { ...held, turnId: randomUUID() }, keys.everywhere)
     expect(await said(call, row, { ...held, claimId: randomUUID() }, keys.everywhere)).toEqual(unknown)
     const { claimId: _, ...claimless } = held
-    expect((await ask<ErrorAnswer>(call, row.ask(claimless as Held), keys.everywhere)).body.error.code).toBe('validation_failed')
+    expect((await ask<ErrorReply>(call, row.ask(claimless as Held), keys.everywhere)).body.error.code).toBe('validation_failed')
     expect(await stored(held)).toEqual(before)
   })
 
@@ -162,7 +162,7 @@ describe.each(Object.entries(rows))('POST /internal/%s', (call, row) => {
 
 describe('POST /internal/hello', () => {
   const hello = (key: string, ...names: string[]) =>
-    ask<ErrorAnswer>('hello', { worker: randomUUID(), agents: names.map(name => ({ name, description: 'mine' })) }, key)
+    ask<ErrorReply>('hello', { worker: randomUUID(), agents: names.map(name => ({ name, description: 'mine' })) }, key)
   const agentsOf = async (key: string): Promise<{ name: string; description: string }[]> =>
     JSON.parse(await (await fetch(`${platform.url}/v1/agents`, { headers: { authorization: `Bearer ${key}` } })).text()).data
 
@@ -206,11 +206,11 @@ describe('POST /internal/hello', () => {
 })
 
 test('a turn whose job went to a worker that may not run it is sent again, and runs elsewhere', async () => {
-  const taken: [key: string, answer: string][] = []
+  const taken: [key: string, result: string][] = []
   const consume = (key: string) => {
     const run = async (turnId: string): Promise<JobEnd> => {
-      const { body } = await ask<ClaimAnswer>('claim', { worker: 'w', turnId, claimId: randomUUID() }, key)
-      taken.push([key, body.answer])
+      const { body } = await ask<ClaimResult>('claim', { worker: 'w', turnId, claimId: randomUUID() }, key)
+      taken.push([key, body.result])
       return 'done'
     }
     const redis = connectRedis('blocking', { url: inject('redisUrl'), onError: () => {} })
@@ -227,7 +227,7 @@ test('a turn whose job went to a worker that may not run it is sent again, and r
   await leave()
   const stop = consume(keys.ofAcme)
   onTestFinished(stop)
-  await until('it runs elsewhere', () => taken.some(([key, answer]) => key === keys.ofAcme && answer === 'claimed'))
+  await until('it runs elsewhere', () => taken.some(([key, result]) => key === keys.ofAcme && result === 'claimed'))
 })
 
 describe('a worker process', () => {

@@ -11,7 +11,7 @@ import { blocksOf } from '../rules/fenced-blocks.ts'
 import { namesIn, tablesOf } from '../rules/markdown-table.ts'
 import { freePort } from '../support/free-port.ts'
 import { wordsIn } from './event-text.ts'
-import { answersOf, hasCurl, type RunningCommand, shownIn, startCommand } from './shell.ts'
+import { hasCurl, type RunningCommand, repliesOf, shownIn, startCommand } from './shell.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const curls = shownIn('README.md').filter(command => command.includes('curl '))
@@ -41,8 +41,8 @@ test('npm start says which engines it uses, and how to try it', () => {
 
 test.skipIf(!hasCurl)('each curl of the README does what it says (skipped where there is no curl)', async () => {
   expect(curls.length).toBeGreaterThan(7)
-  const answers = await answersOf(curls, url)
-  const [streamed, , fromStart, afterCursor, messages, turn, canceled, retried] = answers
+  const replies = await repliesOf(curls, url)
+  const [streamed, , fromStart, afterCursor, messages, turn, canceled, retried] = replies
   expect(wordsIn(streamed)).toBe('hello, wide world')
   expect(fromStart).toMatch(/event: turn.queued[\s\S]*event: turn.finished[\s\S]*event: end/)
   expect(afterCursor).not.toContain('id: 2-1\n')
@@ -57,7 +57,7 @@ test.skipIf(!hasCurl)('each curl of the README does what it says (skipped where 
 })
 
 test('each call of the command line does what it says', async () => {
-  const [said, tasks, agents] = await answersOf(calls, url)
+  const [said, tasks, agents] = await repliesOf(calls, url)
   expect(said?.trim().length).toBeGreaterThan(20)
   expect(tasks).toMatch(/^id +agent +status +changed +name\n[0-9a-f-]{36} +researcher +completed /)
   expect(JSON.parse(agents ?? '').data).toContainEqual(expect.objectContaining({ name: 'researcher', workers: 1 }))
@@ -81,8 +81,8 @@ describe.skipIf(!hasCurl)('skipped where there is no curl:', () => {
 
     const runs = commands.filter(command => command.startsWith('npx rivulet run'))
     const [said, [, , rest = '']] = await Promise.all([
-      answersOf(runs, url),
-      answersOf(
+      repliesOf(runs, url),
+      repliesOf(
         commands.filter(command => command.includes('curl ')),
         url,
       ),
@@ -94,9 +94,9 @@ describe.skipIf(!hasCurl)('skipped where there is no curl:', () => {
   })
 
   test('each curl of the page about calling agents does what it says', async () => {
-    const answers = await answersOf(shownIn('docs/calling-agents.md'), url)
-    const [streamed, created, named, , rejected, interrupting, canceled, first, again, aiSdk, codingAgent, , , byToken, refused] = answers
-    expect(answers).toHaveLength(15)
+    const replies = await repliesOf(shownIn('docs/calling-agents.md'), url)
+    const [streamed, created, named, , rejected, interrupting, canceled, first, again, aiSdk, codingAgent, , , byToken, refused] = replies
+    expect(replies).toHaveLength(15)
     expect(wordsIn(streamed)).toBe('all in one request')
     expect(read(named).task.id).toBe(read(created).task.id)
     expect([read(created).turn.number, read(named).turn.number]).toEqual([1, 2])
@@ -104,7 +104,7 @@ describe.skipIf(!hasCurl)('skipped where there is no curl:', () => {
     expect(read(interrupting).turn.number).toBe(2)
     expect(read(canceled).task.status).toBe('canceled')
     expect(bodyOf(again)).toBe(bodyOf(first))
-    expect([first, again].map(answer => answer?.includes('idempotent-replayed: true'))).toEqual([false, true])
+    expect([first, again].map(reply => reply?.includes('idempotent-replayed: true'))).toEqual([false, true])
     expect(aiSdk).toMatch(/"type":"text-delta"[\s\S]*data: \[DONE\]/)
     expect(codingAgent).toMatch(/event: turn\n[\s\S]*"type":"assistant_text_delta"[\s\S]*"type":"turn_finished"[\s\S]*event: end\n/)
     expect(wordsIn(byToken)).toBe('for your eyes only')
@@ -170,13 +170,13 @@ function fieldsIn(section: string): string[] {
   return names.filter(name => !name.includes('<')).toSorted()
 }
 
-type Answer = { task: { id: string; status: string }; turn: { number: number }; error: { code: string } }
+type Reply = { task: { id: string; status: string }; turn: { number: number }; error: { code: string } }
 
-function read(answer = ''): Answer {
-  return JSON.parse(answer) as Answer
+function read(reply = ''): Reply {
+  return JSON.parse(reply) as Reply
 }
 
 /** Of what `curl -i` writes. */
-function bodyOf(answer = ''): string {
-  return answer.split('\r\n\r\n')[1] ?? ''
+function bodyOf(reply = ''): string {
+  return reply.split('\r\n\r\n')[1] ?? ''
 }

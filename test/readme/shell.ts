@@ -59,7 +59,7 @@ export function startCommand(command: string, env: Record<string, string>, folde
 }
 
 /** What each of these commands writes, typed one after the other against the API at `url`. */
-export async function answersOf(commands: readonly string[], url: string): Promise<string[]> {
+export async function repliesOf(commands: readonly string[], url: string): Promise<string[]> {
   const mark = '\n=====\n'
   const script = commands.map(command => `${command.replaceAll(documentedUrl, url)}\nprintf '${mark.replaceAll('\n', '\\n')}'`).join('\n')
   const env = { ...process.env, RIVULET_URL: url }

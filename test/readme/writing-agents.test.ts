@@ -6,7 +6,7 @@ import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { keyPrefix } from '../support/engines/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { messagesIn, wordsIn } from './event-text.ts'
-import { answersOf, hasCurl, type RunningCommand, shownIn, startCommand } from './shell.ts'
+import { hasCurl, type RunningCommand, repliesOf, shownIn, startCommand } from './shell.ts'
 
 /** What is answered to the curls of a page, in order, and who the workers of its `npm run worker` are. */
 const pages = {
@@ -23,9 +23,9 @@ describe.each(Object.entries(pages))('%s', (document, { says, agents }) => {
   test.skipIf(!hasCurl)('does what it says (skipped where there is no curl)', async () => {
     expect([...others, ...more]).toEqual([])
     const { url, env } = await startPlatform(npmStart)
-    const answers = await answersOf(curls, url)
-    expect(answers.map(wordsIn)).toEqual(says.map(words => expect.stringMatching(words)))
-    for (const answer of answers) expect(messagesIn(answer).map(({ status }) => status)).not.toContain('streaming')
+    const replies = await repliesOf(curls, url)
+    expect(replies.map(wordsIn)).toEqual(says.map(words => expect.stringMatching(words)))
+    for (const reply of replies) expect(messagesIn(reply).map(({ status }) => status)).not.toContain('streaming')
 
     const worker = start(npmRunWorker, { ...env, RIVULET_URL: url })
     await worker.says('worker is ready')

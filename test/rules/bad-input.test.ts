@@ -18,7 +18,7 @@ function rowsNamedIn(source: string): number[] {
 }
 
 const filesIn = (cell: string) => Array.from(cell.matchAll(/\]\(\.\.\/([^)]+)\)/g), ([, path = '']) => path)
-const answersIn = (cell: string) =>
+const repliesIn = (cell: string) =>
   Array.from(cell.matchAll(/\b([1-5]\d\d)(?: `([a-z_\d]+)`)?/g), ([, status, code]) => `${status} ${code ?? ''}`.trim())
 
 test('rows 1 to 50 are there, in order', () => {
@@ -36,12 +36,12 @@ describe.each(rows)('row $number', ({ number, gets, shownBy }) => {
   })
 
   test('says what is answered', () => {
-    const answered = new Set(sent.map(({ status, code }) => `${status} ${code ?? ''}`.trim()))
-    const told = answersIn(gets)
-    expect([...answered].filter(answer => !told.includes(answer))).toEqual([])
+    const received = new Set(sent.map(({ status, code }) => `${status} ${code ?? ''}`.trim()))
+    const told = repliesIn(gets)
+    expect([...received].filter(reply => !told.includes(reply))).toEqual([])
     // Where requests are all there is, nothing else is promised.
-    if (filesIn(shownBy).length === 0) expect(told.filter(answer => !answered.has(answer))).toEqual([])
-    for (const [status = '', code] of told.map(answer => answer.split(' ')))
+    if (filesIn(shownBy).length === 0) expect(told.filter(reply => !received.has(reply))).toEqual([])
+    for (const [status = '', code] of told.map(reply => reply.split(' ')))
       if (code) expect([code, statusOf(code)]).toEqual([code, Number(status)])
   })
 })
@@ -73,7 +73,7 @@ describe('every limit', () => {
 
   test('has a code that the table of errors has', () => {
     for (const [, , , beyond = ''] of rowsUnder(page, 'limit'))
-      for (const [status = '', code] of answersIn(beyond).map(answer => answer.split(' ')))
+      for (const [status = '', code] of repliesIn(beyond).map(reply => reply.split(' ')))
         expect([code, statusOf(code ?? '')]).toEqual([code, Number(status)])
   })
 })

@@ -37,17 +37,17 @@ const page = readText('docs/http-reference.md')
 describe('calls', () => {
   const known = Array.from(
     readText('test/flow/tenants.test.ts').matchAll(
-      /^ {2}'(\w+ \/\S+)': \{ scope: (?:null|'([\w:]+)')(?:, token: '(\w+)')?.*?answer: (\d+) \},$/gm,
+      /^ {2}'(\w+ \/\S+)': \{ scope: (?:null|'([\w:]+)')(?:, token: '(\w+)')?.*?status: (\d+) \},$/gm,
     ),
     ([, call = '', scope = '–', token = '–', status = '']) => ({ call: call.replace(/\{(\w+)\}/g, ':$1'), scope, token, status }),
   )
 
   test('are those that the API has, with the scope, the right and the status of each', () => {
-    const told = rowsUnder(page, 'call').map(([call, scope, token, answers = '']) => ({
+    const told = rowsUnder(page, 'call').map(([call, scope, token, replies = '']) => ({
       call: bare(call),
       scope: bare(scope),
       token: bare(token),
-      status: /^\d+/.exec(answers)?.[0],
+      status: /^\d+/.exec(replies)?.[0],
     }))
     expect(told.length).toBeGreaterThan(10)
     expect(sorted(told)).toEqual(sorted(known.filter(({ scope }) => scope !== 'worker')))

@@ -84,17 +84,17 @@ describe('useChat', () => {
     await chat.sendMessage({ text: 'go' })
     expect(chat.error).toBeUndefined()
     expect(chat.status).toBe('ready')
-    const [question, answer] = chat.messages
+    const [question, reply] = chat.messages
     expect(question).toMatchObject({ role: 'user', parts: [{ type: 'text', text: 'go' }] })
-    expect(answer).toMatchObject({ role: 'assistant', parts })
+    expect(reply).toMatchObject({ role: 'assistant', parts })
     expect(seen.size).toBeGreaterThan(3)
 
     await chat.sendMessage({ text: 'and again' })
     const [, , , second] = chat.messages
     expect(chat.messages).toHaveLength(4)
     expect(second).toMatchObject({ role: 'assistant', parts })
-    const task = taskOf(answer)
-    expect(answer?.id).toBe(`${task}:1`)
+    const task = taskOf(reply)
+    expect(reply?.id).toBe(`${task}:1`)
     expect(second?.id).toBe(`${task}:2`)
     const stored = await platform.client.messages(task)
     expect(stored.map(({ content }) => content).filter(({ type }) => type === 'text')).toMatchObject([
@@ -224,8 +224,8 @@ function createChat(script: Step[], fetching: typeof fetch = fetch, options: Cha
       body: { agent: 'scripted', name: id, input: textOf(all.at(-1)), params, maxAttempts },
     }),
     prepareReconnectToStreamRequest: async ({ id }) => {
-      const answer = await fetch(`${url}/v1/tasks?agent=scripted&name=${encodeURIComponent(id)}`)
-      const { data } = (await answer.json()) as { data: { id: string }[] }
+      const reply = await fetch(`${url}/v1/tasks?agent=scripted&name=${encodeURIComponent(id)}`)
+      const { data } = (await reply.json()) as { data: { id: string }[] }
       return { api: `${url}/v1/tasks/${data[0]?.id}/events?format=ai-sdk` }
     },
   })

@@ -126,8 +126,8 @@ test('turns that run side by side with one runner do not hear each other', async
   const model = await startModelServer(request => {
     const asked = JSON.stringify(request.messages)
     const name = /"I am (\w+)"/.exec(asked)?.[1] ?? ''
-    const isAnswered = asked.includes('"tool"')
-    if (isAnswered) return { say: ['Hello ', `${name}`] }
+    const hasResponse = asked.includes('"tool"')
+    if (hasResponse) return { say: ['Hello ', `${name}`] }
     return {
       say: Array.from({ length: 20 }, () => `${name} `),
       call: { id: `c-${name}`, name: 'weather', arguments: [`{"city":"${name}"}`] },

@@ -87,8 +87,8 @@ test('a deploy: new processes start beside the old ones, which stop while turns 
     }
     let asked = 0
     return until('a task is accepted', async () => {
-      const answer = await fetch(`${urls[asked++ % urls.length]}/v1/tasks`, request).catch(() => null)
-      return answer?.ok && ((await answer.json()) as { task: { id: string } }).task.id
+      const reply = await fetch(`${urls[asked++ % urls.length]}/v1/tasks`, request).catch(() => null)
+      return reply?.ok && ((await reply.json()) as { task: { id: string } }).task.id
     })
   }
 })

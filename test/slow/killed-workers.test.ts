@@ -43,9 +43,9 @@ test.each([1, 2, 3, 4, 5])(
     for (const { status, deaths, failures } of rows)
       expect({ status, failures }).toEqual({ status: deaths < 3 ? 'completed' : 'failed', failures: 0 })
     for (const [i, id] of tasks.entries()) {
-      const [input, answer] = await platform.client.messages(id)
+      const [input, reply] = await platform.client.messages(id)
       expect(input?.content).toMatchObject({ text: `task ${i}` })
-      if (answer?.status === 'complete') expect(answer.content).toMatchObject({ text: `${i}.`.repeat(10) })
+      if (reply?.status === 'complete') expect(reply.content).toMatchObject({ text: `${i}.`.repeat(10) })
     }
   },
 )

@@ -15,8 +15,8 @@ export async function until<T>(
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs
   for (;;) {
-    const answer = await ask()
-    if (answer !== undefined && answer !== null && answer !== false) return answer
+    const result = await ask()
+    if (result !== undefined && result !== null && result !== false) return result
     if (performance.now() > deadline) throw new Error(`Waited ${timeoutMs} ms in vain: ${what}`)
     await sleep(intervalMs)
   }

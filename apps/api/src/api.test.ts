@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createTestDatabase } from '../../../test/support/engines/database.ts'
 import { type PrivateRedis, startPrivateRedis } from '../../../test/support/engines/private-redis.ts'
-import { type Accepted, createClient, type ErrorAnswer } from '../../../test/support/platform/platform-client.ts'
+import { type Accepted, createClient, type ErrorReply } from '../../../test/support/platform/platform-client.ts'
 import { until } from '../../../test/support/until.ts'
 import { startProxy } from '../../../test/support/viewers/proxy.ts'
 import { startApi } from './api.ts'
@@ -33,7 +33,7 @@ describe('starting', () => {
     onTestFinished(() => void redis.client.config('SET', 'maxmemory-policy', 'noeviction'))
     const { client, refused } = await start({ REDIS_URL: proxy.url })
     expect((await client.get('/healthz')).status).toBe(200)
-    expect((await client.get<ErrorAnswer>('/readyz')).body.error.message).toMatch(/Redis is unavailable|is starting/)
+    expect((await client.get<ErrorReply>('/readyz')).body.error.message).toMatch(/Redis is unavailable|is starting/)
     proxy.up()
     await expect(refused).rejects.toThrow(/noeviction/)
   })
@@ -65,11 +65,11 @@ describe('too much work', () => {
     const { client } = await startWithAgent({ MAX_QUEUED_TURNS: '2' })
     await client.createTask({ ...idle, delayMs: 60_000 })
     const [first] = [await client.createTask(idle), await client.createTask(idle)]
-    const refusal = await until('a task is refused', async () => {
-      const answer = await client.post<ErrorAnswer>('/v1/tasks', { ...idle, delayMs: 60_000 })
-      return answer.status === 503 && answer
+    const rejection = await until('a task is refused', async () => {
+      const reply = await client.post<ErrorReply>('/v1/tasks', { ...idle, delayMs: 60_000 })
+      return reply.status === 503 && reply
     })
-    expect(refusal.body.error).toMatchObject({ code: 'overloaded', message: expect.stringContaining('MAX_QUEUED_TURNS') })
+    expect(rejection.body.error).toMatchObject({ code: 'overloaded', message: expect.stringContaining('MAX_QUEUED_TURNS') })
     await client.cancel(first.task.id)
     await until('a task is accepted', async () => (await client.post('/v1/tasks', idle)).status === 201)
   })
@@ -79,11 +79,11 @@ describe('too much work', () => {
     await client.createTask({ ...idle, delayMs: 60_000 })
     const key = { 'idempotency-key': 'again' }
     const { body: accepted } = await client.post<Accepted>('/v1/tasks', idle, key)
-    const refusal = await until('a task is refused', async () => {
-      const answer = await client.post<ErrorAnswer>('/v1/tasks', idle)
-      return answer.status === 429 && answer
+    const rejection = await until('a task is refused', async () => {
+      const reply = await client.post<ErrorReply>('/v1/tasks', idle)
+      return reply.status === 429 && reply
     })
-    expect(refusal.body.error).toMatchObject({ code: 'quota_exceeded', message: expect.stringContaining('MAX_TURNS_PER_TENANT') })
+    expect(rejection.body.error).toMatchObject({ code: 'quota_exceeded', message: expect.stringContaining('MAX_TURNS_PER_TENANT') })
     const again = await client.post('/v1/tasks', idle, key)
     expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([201, 'true'])
     const interrupt = await client.post(`/v1/tasks/${accepted.task.id}/turns`, { input: 'instead', ifBusy: 'interrupt' })
@@ -104,18 +104,18 @@ describe('ended tasks', () => {
     await client.addTurn(takenUp.task.id, { input: 'more' })
     expect(await redis.client.exists(...keysOf(ended))).toBe(2)
     const gone = await until('it is removed', async () => {
-      const answer = await client.get<ErrorAnswer>(`/v1/tasks/${ended}`)
-      return answer.status === 404 && answer
+      const reply = await client.get<ErrorReply>(`/v1/tasks/${ended}`)
+      return reply.status === 404 && reply
     })
     expect(gone.body.error.code).toBe('task_not_found')
-    const events = await client.get<ErrorAnswer>(`/v1/tasks/${ended}/events`)
+    const events = await client.get<ErrorReply>(`/v1/tasks/${ended}/events`)
     expect([events.status, events.body.error.code]).toEqual([404, 'task_not_found'])
     await until('its log is gone', async () => (await redis.client.exists(...keysOf(ended))) === 0)
     for (const { task } of [waiting, takenUp]) expect((await client.get(`/v1/tasks/${task.id}`)).status).toBe(200)
     // What was answered under its key holds the input: that is forgotten, too.
     await until('its key is forgotten', async () => {
-      const answer = await client.post<{ task: { id: string } }>('/v1/tasks', idle, { 'idempotency-key': 'once' })
-      return answer.body.task.id !== ended
+      const reply = await client.post<{ task: { id: string } }>('/v1/tasks', idle, { 'idempotency-key': 'once' })
+      return reply.body.task.id !== ended
     })
   })
 

@@ -111,7 +111,7 @@ export function readDatabaseUrl(environment: Environment): string {
 }
 
 export function readConfig(environment: Environment) {
-  const env = parse(variables.superRefine(refuseOpenDoors).superRefine(refuseFewConnections), environment)
+  const env = parse(variables.superRefine(rejectOpenDoors).superRefine(rejectFewConnections), environment)
   return {
     host: env.HOST,
     port: env.PORT,
@@ -188,7 +188,7 @@ export function isLoopback(host: string): boolean {
 }
 
 /** Without a key, only this machine may ask. */
-function refuseOpenDoors(env: z.output<typeof variables>, context: z.RefinementCtx): void {
+function rejectOpenDoors(env: z.output<typeof variables>, context: z.RefinementCtx): void {
   const { HOST, INTERNAL_HOST = HOST, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER } = env
   if (!isLoopback(HOST) && !RIVULET_KEY && !KEY_PEPPER) {
     const how = `set RIVULET_KEY, or KEY_PEPPER and create keys with \`rivulet keys create\` (${howToMakeOne})`
@@ -209,7 +209,7 @@ function refuseOpenDoors(env: z.output<typeof variables>, context: z.RefinementC
 }
 
 /** Streams alone must not be able to use up every connection: health checks and callers need some, too. */
-function refuseFewConnections({ MAX_CONNECTIONS, MAX_STREAMS }: z.output<typeof variables>, context: z.RefinementCtx): void {
+function rejectFewConnections({ MAX_CONNECTIONS, MAX_STREAMS }: z.output<typeof variables>, context: z.RefinementCtx): void {
   if (MAX_CONNECTIONS > MAX_STREAMS) return
   context.addIssue({ code: 'custom', path: ['MAX_CONNECTIONS'], message: `must be more than MAX_STREAMS, which is ${MAX_STREAMS}` })
 }

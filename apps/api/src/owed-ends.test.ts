@@ -136,9 +136,9 @@ async function openScene() {
   }
 
   async function claim(id: string): Promise<Claimed> {
-    const result = await claimTurn(db, { turnId: id, claim: 'c', worker: 'w', leaseMs: 60_000 })
-    if (result.answer !== 'claimed') return expect.fail(`It was not claimed: ${result.answer}`)
-    return (await announcing.announceStart(result.claimed)) ?? expect.fail('It was not started')
+    const claim = await claimTurn(db, { turnId: id, claim: 'c', worker: 'w', leaseMs: 60_000 })
+    if (claim.result !== 'claimed') return expect.fail(`It was not claimed: ${claim.result}`)
+    return (await announcing.announceStart(claim.claimed)) ?? expect.fail('It was not started')
   }
 
   async function write({ turn: { number, epoch, firstIndex } }: Claimed, text: string): Promise<void> {

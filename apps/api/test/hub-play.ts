@@ -226,12 +226,12 @@ function createFakeViewer({ task, open, isFromStart }: { task: string; open: Fak
 
 /** Questions that wait for their answer, which is made when it is given. */
 function createPending() {
-  const waiting: { answer: () => void; fail: () => void }[] = []
-  return { ask, next: () => waiting.shift()?.answer(), fail: () => waiting.shift()?.fail() }
+  const waiting: { resolve: () => void; fail: () => void }[] = []
+  return { ask, next: () => waiting.shift()?.resolve(), fail: () => waiting.shift()?.fail() }
 
   function ask<T>(make: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
-      waiting.push({ answer: () => resolve(make()), fail: () => reject(new Error('Connection is closed.')) })
+      waiting.push({ resolve: () => resolve(make()), fail: () => reject(new Error('Connection is closed.')) })
     })
   }
 }

@@ -11,11 +11,11 @@ describe('an announcement', () => {
     const outcomes = await Promise.all(
       Array.from({ length: 50 }, () => logs.announcer.announce({ task, epoch: 1, whole: true, running: false, entries: [queued(task)] })),
     )
-    expect(new Set(outcomes.map(({ answer, cursor }) => `${answer} ${cursor}`))).toEqual(new Set(['ok 1-1']))
+    expect(new Set(outcomes.map(({ result, cursor }) => `${result} ${cursor}`))).toEqual(new Set(['ok 1-1']))
     const ends = await Promise.all(
       Array.from({ length: 50 }, () => logs.announcer.announce({ task, running: false, entries: [finished(task)] })),
     )
-    expect(new Set(ends.map(({ answer, cursor }) => `${answer} ${cursor}`))).toEqual(new Set(['ok 1-2']))
+    expect(new Set(ends.map(({ result, cursor }) => `${result} ${cursor}`))).toEqual(new Set(['ok 1-2']))
     expect(await logs.ids(task)).toEqual(['1-1', '1-2'])
     await received(2)
     expect(pushes.map(({ previous }) => previous)).toEqual(['0-0', '1-1'])
@@ -25,15 +25,15 @@ describe('an announcement', () => {
     const logs = openLogs()
     const task = newTask()
     await logs.announcer.announce({ task, epoch: 1, running: false, entries: [queued(task)] })
-    const { answer, cursor } = await logs.announcer.announce({ task, entries: [queued(task), queued(task, 2)] })
-    expect([answer, cursor]).toEqual(['ok', '1-2'])
+    const { result, cursor } = await logs.announcer.announce({ task, entries: [queued(task), queued(task, 2)] })
+    expect([result, cursor]).toEqual(['ok', '1-2'])
     expect((await logs.reader.read(task, '0-0', 10)).map(({ json }) => JSON.parse(json).turn)).toEqual([1, 2])
   })
 
   test('without an epoch does not open a log', async () => {
     const logs = openLogs()
     const task = newTask()
-    expect(await logs.announcer.announce({ task, entries: [finished(task)] })).toEqual({ answer: 'missing', cursor: '0-0' })
+    expect(await logs.announcer.announce({ task, entries: [finished(task)] })).toEqual({ result: 'missing', cursor: '0-0' })
     expect(await logs.redis.exists(logs.keys.stream(task), logs.keys.state(task))).toBe(0)
   })
 
@@ -42,7 +42,7 @@ describe('an announcement', () => {
     const task = newTask()
     await logs.announcer.announce({ task, epoch: 2, running: false, entries: [finished(task)] })
     const closing = { key: 'closed:1:1:0', event: note(task) }
-    expect(await logs.announcer.announce({ task, entries: [queued(task), closing] })).toEqual({ answer: 'ok', cursor: '2-1' })
+    expect(await logs.announcer.announce({ task, entries: [queued(task), closing] })).toEqual({ result: 'ok', cursor: '2-1' })
   })
 
   test('under an older epoch is fenced and writes nothing', async () => {
@@ -50,7 +50,7 @@ describe('an announcement', () => {
     const task = newTask()
     await logs.announcer.announce({ task, epoch: 5, running: true, entries: [started(task, 5)] })
     expect(await logs.announcer.announce({ task, epoch: 4, running: true, entries: [started(task, 4)] })).toEqual({
-      answer: 'fenced',
+      result: 'fenced',
       cursor: '5-1',
     })
     expect(await logs.ids(task)).toEqual(['5-1'])
@@ -62,7 +62,7 @@ describe('an announcement', () => {
     const claim = { task, epoch: 2, running: true, entries: [queued(task), started(task, 2)] }
     await logs.announcer.announce(claim)
     await logs.writer.append([notes(task, 2, 1, 'a')])
-    expect(await logs.announcer.announce(claim)).toEqual({ answer: 'ok', cursor: '2-3' })
+    expect(await logs.announcer.announce(claim)).toEqual({ result: 'ok', cursor: '2-3' })
     expect(await logs.writer.append([notes(task, 2, 2, 'b')])).toEqual(['ok'])
   })
 })
@@ -82,7 +82,7 @@ describe('raising an epoch', () => {
     const logs = openLogs()
     const task = newTask()
     await logs.announcer.announce({ task, epoch: 2, running: true, entries: [started(task, 2)] })
-    expect(await logs.announcer.announce({ task, epoch: 3, running: false, entries: [] })).toEqual({ answer: 'ok', cursor: '2-1' })
+    expect(await logs.announcer.announce({ task, epoch: 3, running: false, entries: [] })).toEqual({ result: 'ok', cursor: '2-1' })
     expect(await logs.reader.state(task)).toMatchObject({ cursor: '2-1', epoch: 3, number: 0 })
     const { heard: received } = await logs.listen(task)
     await logs.announcer.announce({ task, running: false, entries: [finished(task)] })
@@ -106,7 +106,7 @@ describe('a late announcement of the end of a turn', () => {
     const task = newTask()
     await logs.announcer.announce({ task, epoch: 2, running: true, entries: [queued(task), started(task, 2)] })
     await logs.announcer.announce({ task, epoch: 3, running: true, entries: [queued(task, 2), started(task, 3, 2)] })
-    expect((await logs.announcer.announce({ task, running: false, entries: [finished(task, 1)] })).answer).toBe('ok')
+    expect((await logs.announcer.announce({ task, running: false, entries: [finished(task, 1)] })).result).toBe('ok')
     expect(await logs.writer.append([notes(task, 3, 1, 'still here')])).toEqual(['ok'])
     expect(await logs.redis.pttl(logs.keys.state(task))).toBe(-1)
   })
@@ -129,7 +129,7 @@ describe('retention', () => {
     await logs.announcer.announce({ task: idle, running: false, entries: [finished(idle)] })
     await expect.poll(() => logs.redis.exists(logs.keys.stream(idle), logs.keys.state(idle)), { timeout: 5_000 }).toBe(0)
     expect(await logs.redis.exists(logs.keys.stream(busy), logs.keys.state(busy))).toBe(2)
-    expect(await logs.announcer.announce({ task: idle, entries: [queued(idle, 2)] })).toMatchObject({ answer: 'missing' })
+    expect(await logs.announcer.announce({ task: idle, entries: [queued(idle, 2)] })).toMatchObject({ result: 'missing' })
   })
 
   test('entries and keys of turns that ended long ago are trimmed when the log is raised', async () => {

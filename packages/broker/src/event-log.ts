@@ -11,8 +11,8 @@ import type { Keys } from './keys.ts'
 import { createScript } from './script.ts'
 import { tellWorker } from './worker-channel.ts'
 
-export type AppendAnswer = 'ok' | 'duplicate' | 'gap' | 'missing' | 'fenced' | 'closed' | 'full'
-export type AnnounceAnswer = 'ok' | 'missing' | 'fenced' | 'gap'
+export type AppendResult = 'ok' | 'duplicate' | 'gap' | 'missing' | 'fenced' | 'closed' | 'full'
+export type AnnounceResult = 'ok' | 'missing' | 'fenced' | 'gap'
 
 /** One worker's entries for one log; `first` is the number of the first of them, counted from 1 in each epoch. */
 export type Append = { task: TaskId; epoch: number; first: number; entries: readonly EncodedEvent[] }
@@ -73,20 +73,20 @@ export function createLogWriter({ redis, keys, maxBytes }: { redis: RedisConnect
   return { append }
 
   /** In a cluster, one call for each shard, because a script runs on one server. */
-  async function append(appends: readonly Append[]): Promise<AppendAnswer[]> {
+  async function append(appends: readonly Append[]): Promise<AppendResult[]> {
     if (!redis.isCluster) return appendTogether(appends)
-    const answers = new Map<Append, AppendAnswer>()
+    const results = new Map<Append, AppendResult>()
     const shards = new Set(appends.map(({ task }) => keys.shardOf(task)))
     await Promise.all(
       Array.from(shards, async shard => {
         const own = appends.filter(({ task }) => keys.shardOf(task) === shard)
-        for (const [i, answer] of (await appendTogether(own)).entries()) answers.set(own[i] as Append, answer)
+        for (const [i, result] of (await appendTogether(own)).entries()) results.set(own[i] as Append, result)
       }),
     )
-    return appends.map(one => answers.get(one) ?? 'gap')
+    return appends.map(one => results.get(one) ?? 'gap')
   }
 
-  async function appendTogether(appends: readonly Append[]): Promise<AppendAnswer[]> {
+  async function appendTogether(appends: readonly Append[]): Promise<AppendResult[]> {
     const names: string[] = []
     const args: (string | number)[] = []
     for (const { task, epoch, first, entries } of appends) {
@@ -94,7 +94,7 @@ export function createLogWriter({ redis, keys, maxBytes }: { redis: RedisConnect
       args.push(keys.channel(task), epoch, first, entries.length)
       for (const { index, json } of entries) args.push(index ?? '', json)
     }
-    return (await script.run(names, args)) as AppendAnswer[]
+    return (await script.run(names, args)) as AppendResult[]
   }
 }
 
@@ -103,7 +103,7 @@ export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: RedisC
   const script = createScript(redis, 'announce')
   return { announce, remove, ping, tellWorker: (worker: string, turnId: TurnId) => tellWorker(redis, keys, worker, turnId) }
 
-  async function announce(announcement: Announcement): Promise<{ answer: AnnounceAnswer; cursor: Cursor }> {
+  async function announce(announcement: Announcement): Promise<{ result: AnnounceResult; cursor: Cursor }> {
     const { task, epoch, opens = true, whole, first, running, entries } = announcement
     const closed = running === undefined ? '' : running ? '0' : '1'
     const open = !opens ? '0' : whole ? 'whole' : '1'
@@ -111,11 +111,11 @@ export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: RedisC
       const { index, json } = encodeEvent(event)
       return [key, index ?? '', json]
     })
-    const [answer, cursor] = (await script.run(
+    const [result, cursor] = (await script.run(
       [keys.stream(task), keys.state(task)],
       [keys.channel(task), epoch ?? '', open, first ?? '', closed, retentionMs, ...args],
-    )) as [AnnounceAnswer, string]
-    return { answer, cursor: parseCursor(cursor) ?? origin }
+    )) as [AnnounceResult, string]
+    return { result, cursor: parseCursor(cursor) ?? origin }
   }
 
   /** Throws when Redis is unavailable. Called before work that needs it. */

@@ -2,7 +2,7 @@
 export { connectRedis, type RedisConnection, whenReady } from './connections.ts'
 export {
   type Append,
-  type AppendAnswer,
+  type AppendResult,
   createLogAnnouncer,
   createLogReader,
   createLogSubscriber,

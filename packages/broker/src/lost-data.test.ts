@@ -30,10 +30,10 @@ describe.skipIf(!hasNativeRedis)(
       await redis.restart()
       expect(await logs.writer.append([notes(task, 2, 2, 'b')])).toEqual(['gap'])
       expect(await logs.writer.append([notes(task, 2, 1, 'a')])).toEqual(['gap'])
-      expect((await logs.announcer.announce({ task, running: false, entries: [finished(task)] })).answer).toBe('gap')
+      expect((await logs.announcer.announce({ task, running: false, entries: [finished(task)] })).result).toBe('gap')
       await logs.announcer.announce({ task, epoch: 3, running: true, entries: [started(task, 3)] })
       expect(await logs.writer.append([notes(task, 3, 1, 'a', 'b')])).toEqual(['ok'])
-      expect((await logs.announcer.announce({ task, running: false, entries: [finished(task)] })).answer).toBe('ok')
+      expect((await logs.announcer.announce({ task, running: false, entries: [finished(task)] })).result).toBe('ok')
       expect(await logs.ids(task)).toEqual(['1-1', '2-1', '2-2', '3-1', '3-2', '3-3', '3-4'])
     })
 
@@ -43,7 +43,7 @@ describe.skipIf(!hasNativeRedis)(
       await redis.kill()
       await redis.restart()
       expect(await logs.announcer.announce({ task, epoch: 2, running: true, entries: [queued(task), started(task, 2)] })).toEqual({
-        answer: 'gap',
+        result: 'gap',
         cursor: '2-1',
       })
       expect(await logs.ids(task)).toEqual(['1-1', '2-1'])
@@ -58,16 +58,16 @@ describe.skipIf(!hasNativeRedis)(
       await redis.kill()
       await redis.restart()
       const claim = { task, epoch: 4, running: true, entries: [queued(task, 2), started(task, 4, 2)] }
-      expect((await logs.announcer.announce({ ...claim, opens: false })).answer).toBe('gap')
-      expect((await logs.announcer.announce({ ...claim, first: 2 })).answer).toBe('ok')
+      expect((await logs.announcer.announce({ ...claim, opens: false })).result).toBe('gap')
+      expect((await logs.announcer.announce({ ...claim, first: 2 })).result).toBe('ok')
       // Turn 1 is left to Postgres: a process that announces it late writes nothing.
       const late = { task, running: false, entries: [queued(task), finished(task)] }
-      expect(await logs.announcer.announce(late)).toEqual({ answer: 'ok', cursor: '4-2' })
+      expect(await logs.announcer.announce(late)).toEqual({ result: 'ok', cursor: '4-2' })
       await logs.announcer.announce({ task, running: false, entries: [finished(task, 2)] })
       // The turn that ran before the restart does not keep the log open.
       expect(await logs.redis.pttl(logs.keys.state(task))).toBeGreaterThan(0)
       await redis.client.flushall()
-      expect((await logs.announcer.announce({ ...claim, epoch: 6, opens: false })).answer).toBe('missing')
+      expect((await logs.announcer.announce({ ...claim, epoch: 6, opens: false })).result).toBe('missing')
     })
 
     test('a cursor that was lost is never given to another entry', async () => {
@@ -116,7 +116,7 @@ describe.skipIf(!hasNativeRedis)(
       await redis.kill()
       await redis.restart(saved)
       expect(await logs.writer.append([notes(task, 2, 1, 'a')])).toEqual(['missing'])
-      expect((await logs.announcer.announce({ task, running: false, entries: [finished(task)] })).answer).toBe('missing')
+      expect((await logs.announcer.announce({ task, running: false, entries: [finished(task)] })).result).toBe('missing')
       expect(await logs.redis.dbsize()).toBe(0)
     })
   },

@@ -131,7 +131,7 @@ export function createClient(options: ClientOptions): RivuletClient {
   }
 
   function activity(minutes = 10, own: CallOptions = {}): Promise<Activity> {
-    const read = (response: Response) => readJson(response, answer => readEntity<Activity>(answer, 'activity'))
+    const read = (response: Response) => readJson(response, body => readEntity<Activity>(body, 'activity'))
     return http.call({ method: 'GET', path: '/v1/agents/activity', query: { minutes }, ...own, read })
   }
 

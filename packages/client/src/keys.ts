@@ -27,7 +27,7 @@ export function createKeyCalls({ call }: Http): KeyCalls {
     rotate: (id, body = {}, own) =>
       call({
         ...{ ...once, path: `${pathOf(id)}/rotate`, body, ...own },
-        read: response => readJson(response, answer => ({ ...readNew(answer), replaced: readKey(answer.replaced) })),
+        read: response => readJson(response, body => ({ ...readNew(body), replaced: readKey(body.replaced) })),
       }),
   }
 }

@@ -21,7 +21,7 @@ export type FakeStream = {
 export type FakeApi = ReturnType<typeof createFakeApi>
 
 export function createFakeApi(
-  answer: (request: FakeRequest, api: { requests: FakeRequest[] }) => Response | Promise<Response> | FakeStream,
+  respond: (request: FakeRequest, api: { requests: FakeRequest[] }) => Response | Promise<Response> | FakeStream,
 ) {
   const requests: FakeRequest[] = []
   const streams: FakeStream[] = []
@@ -38,11 +38,11 @@ export function createFakeApi(
     }
     if (init.signal?.aborted) throw init.signal.reason
     requests.push(request)
-    const answered = answer(request, { requests })
-    if (!('response' in answered)) return answered
-    answered.request = request
-    streams.push(answered)
-    return answered.response
+    const made = respond(request, { requests })
+    if (!('response' in made)) return made
+    made.request = request
+    streams.push(made)
+    return made.response
   }
 
   /** The n-th stream that was opened, from 0; waits for it. */
@@ -85,6 +85,6 @@ export function json(status: number, body: unknown, headers: Record<string, stri
   return new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json', ...headers } })
 }
 
-export function refusal(status: number, code: string, headers: Record<string, string> = {}): Response {
+export function rejection(status: number, code: string, headers: Record<string, string> = {}): Response {
   return json(status, { error: { code, message: `It is ${code}`, requestId: 'r-1' } }, headers)
 }

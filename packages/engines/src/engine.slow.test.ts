@@ -29,8 +29,8 @@ for (const { name, kind, isMissing, label } of kinds) {
       const port = await freePort()
       const first = await start(name, { dataDir, port, prefer: kind })
       expect(new URL(first.url).port).toBe(String(port))
-      const refusal = `The data folder ${join(dataDir, name)} is in use by process ${process.pid}`
-      await expect(start(name, { dataDir, prefer: kind })).rejects.toThrow(refusal)
+      const rejection = `The data folder ${join(dataDir, name)} is in use by process ${process.pid}`
+      await expect(start(name, { dataDir, prefer: kind })).rejects.toThrow(rejection)
       expect(await keeper.list(first)).toEqual(['one'])
     })
 
@@ -41,8 +41,8 @@ for (const { name, kind, isMissing, label } of kinds) {
       await once(server.listen(0, '127.0.0.1'), 'listening')
       onTestFinished(() => void server.close())
       const { port } = server.address() as { port: number }
-      const refusal = `Port ${port} on 127.0.0.1 is taken by another program`
-      await expect(start(name, { dataDir, port, prefer: kind })).rejects.toThrow(refusal)
+      const rejection = `Port ${port} on 127.0.0.1 is taken by another program`
+      await expect(start(name, { dataDir, port, prefer: kind })).rejects.toThrow(rejection)
       expect(server.listening).toBe(true)
       expect(connections).toBe(0)
     })
@@ -52,7 +52,7 @@ for (const { name, kind, isMissing, label } of kinds) {
       chmodSync(home, 0o777)
       const env = { PATH: process.env.PATH, HOME: home, TMPDIR: home }
       const caller = await startCaller(name, { dataDir: join(home, 'data'), prefer: kind }, { uid: 65534, gid: 65534, env })
-      expect(caller.answer).toMatchObject({ started: { kind } })
+      expect(caller.reply).toMatchObject({ started: { kind } })
     })
   })
 }
@@ -89,7 +89,7 @@ describe('a data folder that cannot be written', () => {
     chmodSync(scratch, 0o777)
     mkdirSync(join(folder, 'postgres'))
     const caller = await startCaller('postgres', { dataDir: folder }, { uid: 65534, gid: 65534, env: { TMPDIR: scratch } })
-    expect(caller.answer).toEqual({ failed: `Cannot write to the data folder ${folder}/postgres (EACCES: permission denied)` })
+    expect(caller.reply).toEqual({ failed: `Cannot write to the data folder ${folder}/postgres (EACCES: permission denied)` })
   })
 })
 

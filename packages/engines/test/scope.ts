@@ -75,7 +75,7 @@ export async function query<Row extends pg.QueryResultRow>(engine: { url: string
   }
 }
 
-export type Caller = { process: ChildProcess; answer: { started: Omit<Engine, 'stop'> } | { failed: string } }
+export type Caller = { process: ChildProcess; reply: { started: Omit<Engine, 'stop'> } | { failed: string } }
 
 /** Starts an engine from another process. */
 export async function startCaller(
@@ -92,9 +92,9 @@ export async function startCaller(
     if (guardian) await untilGone(guardian)
   })
   for await (const line of createInterface({ input: caller.stdout })) {
-    const answer = JSON.parse(line) as Caller['answer']
-    if ('started' in answer) guardian = guardianOf(options.dataDir, name)
-    return { process: caller, answer }
+    const reply = JSON.parse(line) as Caller['reply']
+    if ('started' in reply) guardian = guardianOf(options.dataDir, name)
+    return { process: caller, reply }
   }
   throw new Error('The caller printed nothing')
 }
@@ -104,10 +104,10 @@ type CallerOptions = { file?: string; uid?: number; gid?: number; env?: NodeJS.P
 const callerFile = fileURLToPath(new URL('./caller.ts', import.meta.url))
 
 export function startedBy(caller: Caller): Omit<Engine, 'stop'> & { pid: number } {
-  if ('failed' in caller.answer) throw new Error(caller.answer.failed)
-  const { pid } = caller.answer.started
+  if ('failed' in caller.reply) throw new Error(caller.reply.failed)
+  const { pid } = caller.reply.started
   if (pid === null) throw new Error('The engine has no process')
-  return { ...caller.answer.started, pid }
+  return { ...caller.reply.started, pid }
 }
 
 /** The latest guardian of an engine's folder, alive or dead; null when the folder never had one. */

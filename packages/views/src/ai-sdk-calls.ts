@@ -13,7 +13,7 @@ export type Calls = {
   isUnasked(message: Message): boolean
 }
 
-type Call = { callId: string; id: string; isAnswered: boolean; madeAt: number | null }
+type Call = { callId: string; id: string; hasResponse: boolean; madeAt: number | null }
 
 export function createCalls(): Calls {
   const calls: Call[] = []
@@ -38,15 +38,15 @@ export function createCalls(): Calls {
 
   function find(index: number, { type, callId }: ContentOf<'tool_request' | 'tool_response'>): Call {
     if (type === 'tool_request') return make(index, callId, null)
-    const call = calls.find(asked => asked.callId === callId && !asked.isAnswered) ?? make(index, callId, index)
-    call.isAnswered = true
+    const call = calls.find(asked => asked.callId === callId && !asked.hasResponse) ?? make(index, callId, index)
+    call.hasResponse = true
     return call
   }
 
   function make(index: number, callId: string, madeAt: number | null): Call {
     let id = callId || `call-${index}`
     while (calls.some(call => call.id === id)) id = `${id}-${index}`
-    const call = { callId, id, isAnswered: false, madeAt }
+    const call = { callId, id, hasResponse: false, madeAt }
     calls.push(call)
     return call
   }

@@ -55,10 +55,10 @@ test('a call and its response are one part; the sources of a text follow it', ()
       { mediaType: 'text/plain', filename: 'b' },
     ],
   })
-  const [answer] = toUiMessages(
+  const [reply] = toUiMessages(
     messagesOf(1, 0, [full(0, toolRequest('c', 'weather', { city: 'Oslo' })), full(1, toolResponse('c', 'weather', 'rain')), cited]),
   )
-  expect(answer?.parts).toEqual([
+  expect(reply?.parts).toEqual([
     {
       ...{ type: 'dynamic-tool', toolCallId: 'c', toolName: 'weather', providerExecuted: true },
       ...{ state: 'output-available', input: { city: 'Oslo' }, output: 'rain' },

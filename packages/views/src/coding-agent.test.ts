@@ -55,11 +55,11 @@ describe('a turn that reads a file', () => {
 
   test('gives the same events from a log with turn events, and from the updates of a run', () => {
     const log = [queued(1), ...turnOf({ updates: [...reading, delta(3, 'Done.'), done(3, { stopReason: 'stop' })], end: completed })]
-    const answer = [
+    const reply = [
       { type: 'assistant_text_delta', text: 'Done.' },
       { type: 'turn_finished', message: { text: 'Done.', toolCalls: [], stopReason: 'stop' } },
     ]
-    expect(log.flatMap(createAgentEvents())).toEqual([...trace, ...answer])
+    expect(log.flatMap(createAgentEvents())).toEqual([...trace, ...reply])
     expect(reading.flatMap(createRunEvents())).toEqual(trace)
   })
 

@@ -121,8 +121,8 @@ describe('a line of a stream', () => {
   })
 
   test('of a whole response', () => {
-    const answer = [chunk({ content: 'Hello' }), '', chunk({ content: ' world' }), '', chunk({}, 'stop'), '', 'data: [DONE]']
-    expect(collected(...answer.flatMap(each => parseSseLine(each) ?? []))).toEqual({
+    const reply = [chunk({ content: 'Hello' }), '', chunk({ content: ' world' }), '', chunk({}, 'stop'), '', 'data: [DONE]']
+    expect(collected(...reply.flatMap(each => parseSseLine(each) ?? []))).toEqual({
       text: 'Hello world',
       tool_calls: [],
       stop_reason: 'Stop',

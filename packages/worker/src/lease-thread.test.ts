@@ -26,7 +26,7 @@ test('a turn that the server returns as lost is lost, as of the epoch that the h
   const { leases } = open(server.url)
   const turnId = randomUUID()
   const lost: number[] = []
-  server.answer({ lost: [turnId] })
+  server.respond({ lost: [turnId] })
   leases.hold({ turnId, epoch: 4, claimId: 'c' }, 'here', epoch => lost.push(epoch))
   await until('it is lost', () => lost.length > 0)
   expect(lost[0]).toBe(4)
@@ -49,15 +49,15 @@ test('more turns than fit into one body are renewed in pieces', async () => {
 test('a beat that fails is retried, and its count of refused writes is reported once', async () => {
   const server = await startServer()
   const { leases, failures } = open(server.url)
-  server.answer(null)
+  server.respond(null)
   leases.noteFenced()
   await until('it has failed', () => failures.length > 1)
   expect(failures[0]).toBe('not now')
-  server.answer({ lost: [] })
-  await until('the server has its report', async () => (await server.answered('heartbeat')).some(body => body.fenced === 1))
+  server.respond({ lost: [] })
+  await until('the server has its report', async () => (await server.replied('heartbeat')).some(body => body.fenced === 1))
   const before = server.count()
   await until('others have followed', () => server.count() > before + 4)
-  expect((await server.answered('heartbeat')).reduce((sum, { fenced }) => sum + fenced, 0)).toBe(1)
+  expect((await server.replied('heartbeat')).reduce((sum, { fenced }) => sum + fenced, 0)).toBe(1)
 })
 
 test('a lease thread that exits by itself rejects `failed`', async () => {
@@ -78,7 +78,7 @@ function options(url: string) {
 
 type Body = { turns: { turnId: string }[]; fenced: number }
 
-/** Returns the same body for every call until `answer` changes it; null: 503. `answered` are the bodies of calls that got 200. */
+/** Returns the same body for every call until `respond` changes it; null: 503. `replied` are the bodies of calls that got 200. */
 async function startServer() {
   const counter = new Int32Array(new SharedArrayBuffer(4))
   const thread = new Thread(serverCode, { eval: true, workerData: counter })
@@ -87,12 +87,12 @@ async function startServer() {
   return {
     url: `http://127.0.0.1:${port}`,
     count: () => Atomics.load(counter, 0),
-    answer: (given: { lost: string[] } | null) => thread.postMessage({ answer: given }),
+    respond: (given: { lost: string[] } | null) => thread.postMessage({ reply: given }),
     bodies: (call: string) => ask(call, 'bodies'),
-    answered: (call: string) => ask(call, 'answered'),
+    replied: (call: string) => ask(call, 'replied'),
   }
 
-  async function ask(call: string, list: 'bodies' | 'answered'): Promise<Body[]> {
+  async function ask(call: string, list: 'bodies' | 'replied'): Promise<Body[]> {
     const heard = once(thread, 'message')
     thread.postMessage({ list })
     const [all] = (await heard) as [{ call: string; body: Body }[]]
@@ -103,16 +103,16 @@ async function startServer() {
 const serverCode = `
 const { parentPort, workerData: counter } = require('node:worker_threads')
 const { createServer } = require('node:http')
-const lists = { bodies: [], answered: [] }
-let answer = { lost: [] }
-parentPort.on('message', message => (message.list ? parentPort.postMessage(lists[message.list]) : (answer = message.answer)))
+const lists = { bodies: [], replied: [] }
+let reply = { lost: [] }
+parentPort.on('message', message => (message.list ? parentPort.postMessage(lists[message.list]) : (reply = message.reply)))
 const server = createServer(async (request, response) => {
   let text = ''
   for await (const part of request) text += part
   const heard = { call: request.url.split('/').at(-1), body: JSON.parse(text) }
   lists.bodies.push(heard)
-  if (answer) lists.answered.push(heard)
-  response.writeHead(answer ? 200 : 503).end(JSON.stringify(answer ?? { error: { code: 'dependency_unavailable', message: 'not now' } }))
+  if (reply) lists.replied.push(heard)
+  response.writeHead(reply ? 200 : 503).end(JSON.stringify(reply ?? { error: { code: 'dependency_unavailable', message: 'not now' } }))
   Atomics.add(counter, 0, 1)
 }).listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port))
 `

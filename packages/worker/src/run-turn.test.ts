@@ -107,7 +107,7 @@ describe('a handler', () => {
       beforeAppend: () => isTaken,
     })
     await new Promise(setImmediate)
-    running?.giveBack()
+    running?.release()
     takeIt()
     expect(await ended).toMatchObject({ outcome: { status: 'completed' }, appended: 2, released: false })
   })
@@ -202,7 +202,7 @@ async function run(
   const seen: Run = { outcome: null, events: [], steps: [], aborted: false, released: false, appended: 0 }
   const claim = {
     ...{
-      answer: 'claimed',
+      result: 'claimed',
       epoch: 2,
       attempt: 1,
       firstIndex: 0,

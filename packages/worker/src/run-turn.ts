@@ -34,7 +34,7 @@ export type RunningTurn = {
   /** False while it moves from one epoch to the next: what is answered about the old one means nothing then. */
   isSettled(): boolean
   lose(): void
-  giveBack(): void
+  release(): void
 }
 
 export type RunTurnDeps = {
@@ -65,9 +65,9 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   const { worker, server, appender, leaving } = deps
   const claim = await server.claim({ worker, turnId: id, claimId }, leaving)
   if (failpoint) await failpoint('claim answered', claim)
-  if (claim.answer !== 'claimed') {
-    deps.log.debug({ turnId: id, answer: claim.answer }, 'claim rejected')
-    return claim.answer === 'early' ? { backInMs: claim.waitMs } : 'done'
+  if (claim.result !== 'claimed') {
+    deps.log.debug({ turnId: id, result: claim.result }, 'claim rejected')
+    return claim.result === 'early' ? { backInMs: claim.waitMs } : 'done'
   }
   if (claim.isolated && deps.runApart) {
     await runApart(deps.runApart, { agent: agent.name, turnId: id, claimId }, claim.epoch, deps)
@@ -107,7 +107,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
       isSettled: writer.isSettled,
       lose: () => interrupt({ how: 'lost' }),
       // A handler that has ended is finished here, so that no other worker runs the turn again.
-      giveBack: () => (isEnding ? undefined : interrupt({ how: 'released' })),
+      release: () => (isEnding ? undefined : interrupt({ how: 'released' })),
     },
     'here',
   )
@@ -153,9 +153,9 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   }
 
   async function remember(name: string, memory: string): Promise<void> {
-    const answer = await server.step({ turnId: id, claimId, name, memory }, abort.signal)
-    if (answer === 'too_large') throw tooLarge(name, limits.stepsBytes)
-    if (answer === 'remembered') return
+    const result = await server.step({ turnId: id, claimId, name, memory }, abort.signal)
+    if (result === 'too_large') throw tooLarge(name, limits.stepsBytes)
+    if (result === 'remembered') return
     interrupt({ how: 'lost' })
     throw turnOver('lost')
   }
@@ -169,7 +169,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     if (ending.how === 'finished') return finish(ending.outcome)
     if (ending.how === 'released') await server.release({ turnId: id, epoch: writer.position().epoch, claimId }, leaving)
     log.info({}, `turn ${ending.how}`)
-    account.end(ending.how === 'lost' ? 'lost' : 'given_back')
+    account.end(ending.how === 'lost' ? 'lost' : 'released')
   }
 
   function onFenced(): void {
@@ -186,9 +186,9 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
       while (!writer.isSuperseded()) {
         const { epoch, appended } = writer.position()
         const digest = digestOf(writer.messages())
-        const answer = await server.finish({ turnId: id, epoch, claimId, outcome, n: appended, digest }, leaving)
-        if (failpoint) await failpoint('finish answered', id, epoch, answer)
-        if (answer !== 'gap') return account.end(outcome.status, { answer }, outcome.error)
+        const result = await server.finish({ turnId: id, epoch, claimId, outcome, n: appended, digest }, leaving)
+        if (failpoint) await failpoint('finish answered', id, epoch, result)
+        if (result !== 'gap') return account.end(outcome.status, { result }, outcome.error)
         await writer.reopen()
       }
       log.info({}, 'turn lost while finishing')
@@ -206,7 +206,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
 async function runApart(run: RunIsolated, isolated: IsolatedTurn, epoch: number, { hold, server, leaving }: RunTurnDeps): Promise<void> {
   const lost = new AbortController()
   const { turnId, claimId } = isolated
-  const lease = hold({ turnId, claimId, epoch: () => epoch, isSettled: () => true, lose, giveBack: () => {} }, 'waiting')
+  const lease = hold({ turnId, claimId, epoch: () => epoch, isSettled: () => true, lose, release: () => {} }, 'waiting')
   try {
     const how = await run(isolated, { signal: lost.signal, onStart: lease.leave })
     if (how === 'not started' && !lost.signal.aborted) await server.release({ turnId, epoch, claimId }, leaving)

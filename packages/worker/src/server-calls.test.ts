@@ -7,18 +7,18 @@ import { createServerCalls } from './server-calls.ts'
 import { abortReason, turnOver } from './turn-over.ts'
 
 test('a question is asked until it is answered', async () => {
-  const { calls, asked } = await serve(count => (count < 3 ? null : '{"answer":"settled"}'))
-  expect(await calls.claim({ worker: 'w', turnId: 't', claimId: 'c' }, new AbortController().signal)).toEqual({ answer: 'settled' })
+  const { calls, asked } = await serve(count => (count < 3 ? null : '{"result":"settled"}'))
+  expect(await calls.claim({ worker: 'w', turnId: 't', claimId: 'c' }, new AbortController().signal)).toEqual({ result: 'settled' })
   expect(asked()).toBe(3)
 })
 
 test('a response of a proxy is not a response of the server', async () => {
   const { calls, asked } = await serve(
-    count => (count < 3 ? '<html>Bad Gateway</html>' : '{"answer":"settled"}'),
+    count => (count < 3 ? '<html>Bad Gateway</html>' : '{"result":"settled"}'),
     '',
     count => (count < 3 ? 502 : 200),
   )
-  expect(await calls.claim({ worker: 'w', turnId: 't', claimId: 'c' }, new AbortController().signal)).toEqual({ answer: 'settled' })
+  expect(await calls.claim({ worker: 'w', turnId: 't', claimId: 'c' }, new AbortController().signal)).toEqual({ result: 'settled' })
   expect(asked()).toBe(3)
   const gateway = await serve(
     () => '<html>Bad Gateway</html>',
@@ -30,10 +30,10 @@ test('a response of a proxy is not a response of the server', async () => {
 
 test.each(['', '/', '/under/a/path', '/under/a/path/'])('a server at %j is asked there', async path => {
   const { calls, asked } = await serve(
-    (_, url) => (url === `${path.replace(/\/$/, '')}/internal/claim` ? '{"answer":"settled"}' : null),
+    (_, url) => (url === `${path.replace(/\/$/, '')}/internal/claim` ? '{"result":"settled"}' : null),
     path,
   )
-  expect(await calls.claim({ worker: 'w', turnId: 't', claimId: 'c' }, new AbortController().signal)).toEqual({ answer: 'settled' })
+  expect(await calls.claim({ worker: 'w', turnId: 't', claimId: 'c' }, new AbortController().signal)).toEqual({ result: 'settled' })
   expect(asked()).toBe(1)
 })
 
@@ -50,30 +50,30 @@ test('a question that its turn no longer has is ended by its signal, and says wh
 })
 
 test('however many turns ask, the server has a few of their questions at a time', async () => {
-  let answerClaims = () => {}
-  const answered = new Promise<void>(resolve => {
-    answerClaims = resolve
+  let respondToClaims = () => {}
+  const replied = new Promise<void>(resolve => {
+    respondToClaims = resolve
   })
   const { calls, asked } = await serve(async () => {
-    await answered
-    return '{"answer":"settled"}'
+    await replied
+    return '{"result":"settled"}'
   })
   const claims = Array.from({ length: 500 }, () => calls.claim({ worker: 'w', turnId: 't', claimId: 'c' }, new AbortController().signal))
   await until('as many are asked as may be', () => asked() === 64)
-  answerClaims()
+  respondToClaims()
   await Promise.all(claims)
   expect(asked()).toBe(500)
 })
 
-type Answering = (count: number, path?: string) => string | null | Promise<string>
+type Respond = (count: number, path?: string) => string | null | Promise<string>
 
 /** A server that returns these responses, or 503 for null. */
-async function serve(answer: Answering, path = '', statusOf: (count: number) => number = () => 200) {
+async function serve(respond: Respond, path = '', statusOf: (count: number) => number = () => 200) {
   let count = 0
   const server = createServer(async (request, response) => {
     request.resume()
     count += 1
-    const given = await answer(count, request.url)
+    const given = await respond(count, request.url)
     response.writeHead(given === null ? 503 : statusOf(count))
     response.end(given ?? '{"error":{"code":"dependency_unavailable","message":"not now"}}')
   })

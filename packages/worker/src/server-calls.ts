@@ -8,22 +8,22 @@ import { json } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   backoffMs,
-  type ClaimAnswer,
-  claimAnswer,
-  type FinishAnswer,
+  type ClaimResult,
+  claimResult,
   type FinishBody,
-  finishAnswer,
+  type FinishResult,
+  finishResult,
   type Hello,
   type Holding,
-  historyAnswer,
+  historyResult,
   isErrorCode,
   type Message,
   RivuletError,
-  releaseAnswer,
-  reopenAnswer,
-  type StepAnswer,
+  releaseResult,
+  reopenResult,
   type StepBody,
-  stepAnswer,
+  type StepResult,
+  stepResult,
   type TurnId,
 } from '@rivulet/protocol'
 import pLimit from 'p-limit'
@@ -48,36 +48,36 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     await ask('hello', body, z.object({}))
   }
 
-  async function claim(body: { worker: string; turnId: TurnId; claimId: string }, signal: AbortSignal): Promise<ClaimAnswer> {
-    return insist('claim', body, claimAnswer, signal)
+  async function claim(body: { worker: string; turnId: TurnId; claimId: string }, signal: AbortSignal): Promise<ClaimResult> {
+    return insist('claim', body, claimResult, signal)
   }
 
   /** The new epoch, or null when the turn is no longer ours. */
   async function reopen(body: Holding, signal: AbortSignal): Promise<number | null> {
-    const answer = await insist('reopen', body, reopenAnswer, signal)
-    return answer.answer === 'reopened' ? answer.epoch : null
+    const reopened = await insist('reopen', body, reopenResult, signal)
+    return reopened.result === 'reopened' ? reopened.epoch : null
   }
 
-  async function step(body: StepBody, signal: AbortSignal): Promise<StepAnswer> {
-    return (await insist('step', body, stepAnswer, signal)).answer
+  async function step(body: StepBody, signal: AbortSignal): Promise<StepResult> {
+    return (await insist('step', body, stepResult, signal)).result
   }
 
   /** Past those that wait: who leaves has little time. */
   async function release(body: Holding, signal: AbortSignal): Promise<void> {
-    await insist('release', body, releaseAnswer, signal, ask => ask())
+    await insist('release', body, releaseResult, signal, ask => ask())
   }
 
-  async function finish(body: FinishBody, signal: AbortSignal): Promise<FinishAnswer> {
-    return (await insist('finish', body, finishAnswer, signal)).answer
+  async function finish(body: FinishBody, signal: AbortSignal): Promise<FinishResult> {
+    return (await insist('finish', body, finishResult, signal)).result
   }
 
   async function history(held: Pick<Holding, 'turnId' | 'claimId'>, signal: AbortSignal): Promise<Message[]> {
     const messages: Message[] = []
     for (let after: number | null | undefined; after !== null; ) {
-      const page: z.output<typeof historyAnswer> = await insist(
+      const page: z.output<typeof historyResult> = await insist(
         'messages',
         { ...held, ...(after !== undefined && { after }) },
-        historyAnswer,
+        historyResult,
         signal,
       )
       messages.push(...page.data)
@@ -111,10 +111,10 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
   async function ask<S extends z.ZodType>(call: string, body: object, schema: S): Promise<z.output<S>> {
     const response = await post(`${base}/internal/${call}`, JSON.stringify(body))
     if (response.statusCode === 200) return schema.parse(await json(response))
-    const refusal = errorShape.safeParse(await json(response).catch(() => null))
+    const rejection = errorShape.safeParse(await json(response).catch(() => null))
     // A proxy may have responded instead of the server.
-    if (!refusal.success) throw new Error(`${call} returned ${response.statusCode}`)
-    const { code, message } = refusal.data.error
+    if (!rejection.success) throw new Error(`${call} returned ${response.statusCode}`)
+    const { code, message } = rejection.data.error
     throw new RivuletError(isErrorCode(code) ? code : 'internal', message)
   }
 

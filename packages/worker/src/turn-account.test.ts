@@ -18,7 +18,7 @@ test('spans distinguish a model from a tool, and their times are summed when the
   const tool = account.span.start('execute_tool t', { attributes: { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': 't' } })
   wait(10)
   tool.end({ failure: { code: 'tool_failed' } })
-  account.end('completed', { answer: 'committed' })
+  account.end('completed', { result: 'committed' })
   expect(calls).toMatchObject([
     { call: 'model', name: 'm', isError: false },
     { call: 'tool', name: 't', isError: true },
@@ -27,7 +27,7 @@ test('spans distinguish a model from a tool, and their times are summed when the
   expect(modelMs).toBeGreaterThanOrEqual(20)
   expect(toolMs).toBeGreaterThanOrEqual(10)
   expect(ends).toEqual(['completed'])
-  expect(lines.at(-1)).toMatchObject({ msg: 'attempt ended', end: 'completed', modelMs, toolMs, answer: 'committed' })
+  expect(lines.at(-1)).toMatchObject({ msg: 'attempt ended', end: 'completed', modelMs, toolMs, result: 'committed' })
 })
 
 test('its span says why it failed', () => {
@@ -57,7 +57,7 @@ test('every line names task, turn, attempt and trace', () => {
 
 test('a turn of before there were traces begins one', () => {
   const { account, lines } = open({ traceparent: undefined })
-  account.end('given_back')
+  account.end('released')
   expect(lines[0]).toMatchObject({ traceId: traceIdOf(account.span.traceparent) })
 })
 

@@ -237,10 +237,10 @@ describe('how messages ended', () => {
 
   test('else in a tool that was asked for and not answered, or simply', () => {
     const asked = message(0, { content: toolRequest('c', 'add') })
-    const answered = message(1, { content: { type: 'tool_response', callId: 'c', name: 'add', content: 3, isError: false } })
+    const response = message(1, { content: { type: 'tool_response', callId: 'c', name: 'add', content: 3, isError: false } })
     expect(endOf([])).toEqual({ stopReason: 'stop' })
     expect(endOf([asked])).toEqual({ stopReason: 'tool_use' })
-    expect(endOf([asked, answered])).toEqual({ stopReason: 'stop' })
+    expect(endOf([asked, response])).toEqual({ stopReason: 'stop' })
   })
 })
 

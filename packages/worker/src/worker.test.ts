@@ -25,7 +25,7 @@ test('any number of turns may wait for the server together', async () => {
     asked.set(body.turnId, (asked.get(body.turnId) ?? 0) + 1)
     // Away until every turn has waited twice, and so all of them have waited together.
     const areWaiting = asked.size === turnCount && [...asked.values()].every(times => times > 2)
-    return areWaiting ? '{"answer":"settled"}' : null
+    return areWaiting ? '{"result":"settled"}' : null
   })
   const redisPrefix = `worker-test-${randomUUID().slice(0, 8)}`
   const agent = defineAgent('patient', async () => {})
@@ -54,9 +54,9 @@ test('a refused write is reported by one beat, also where the next begins before
   await raiseLog(redisPrefix)
   await enqueue(redisPrefix, 1)
   await until('two beats wait for their answer', () => held.length === 2)
-  for (const answer of held) answer()
-  const answered = reported.length
-  await until('others have followed', () => reported.length > answered + 2)
+  for (const respond of held) respond()
+  const replied = reported.length
+  await until('others have followed', () => reported.length > replied + 2)
   expect(reported.filter(fenced => fenced !== 0)).toEqual([1])
 })
 
@@ -75,7 +75,7 @@ function claimOf(turnId: string): Claim {
   const run = { attempt: 1, status: 'running', createdAt: now, updatedAt: now, queuedAt: now } as const
   return {
     ...{
-      answer: 'claimed',
+      result: 'claimed',
       epoch: 2,
       attempt: 1,
       input: null,
@@ -101,11 +101,13 @@ async function enqueue(redisPrefix: string, count = turnCount): Promise<void> {
 }
 
 /** A server that returns these responses, or 503 for null. */
-async function serve(answer: (call: string, body: { turnId: string; fenced: number }) => string | null | Promise<string>): Promise<string> {
+async function serve(
+  respond: (call: string, body: { turnId: string; fenced: number }) => string | null | Promise<string>,
+): Promise<string> {
   const server = createServer(async (request, response) => {
     const parts: Buffer[] = []
     for await (const part of request) parts.push(part)
-    const given = await answer(request.url?.split('/').at(-1) ?? '', JSON.parse(Buffer.concat(parts).toString()))
+    const given = await respond(request.url?.split('/').at(-1) ?? '', JSON.parse(Buffer.concat(parts).toString()))
     response.writeHead(given === null ? 503 : 200)
     response.end(given ?? '{"error":{"code":"dependency_unavailable","message":"not now"}}')
   })

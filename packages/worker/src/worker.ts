@@ -256,7 +256,7 @@ export function createWorker(options: WorkerOptions): Worker {
   async function windDown(): Promise<void> {
     stopping.abort()
     const grace = setTimeout(() => {
-      for (const turn of running) turn.giveBack()
+      for (const turn of running) turn.release()
     }, drainMs)
     const impatience = setTimeout(() => leaving.abort(new RivuletError('draining', 'This worker is stopping')), drainMs + 5_000)
     // An unavailable Redis must not prevent a process from stopping.

@@ -87,7 +87,7 @@ function kept(): History {
     viewers: [{ task: id, connections: [connection] }],
     looks: [{ task: id, turnNumber: 1, detail, messages }],
     runs: [{ pid: 1, task: id, turnNumber: 1, attempt: 1, epoch: 2 }],
-    appends: [{ task: id, epoch: 2, first: 1, events: log.slice(2, -1).map(({ event }) => JSON.stringify(event)), answer: 'ok' }],
+    appends: [{ task: id, epoch: 2, first: 1, events: log.slice(2, -1).map(({ event }) => JSON.stringify(event)), result: 'ok' }],
     stored: [{ detail, messages }],
     logs: new Map([[id, log]]),
     hasLost: false,

@@ -135,15 +135,15 @@ function needlessGaps({ connections }: Journal): Frame[] {
 
 /** Every acknowledged entry of a worker is in the log, once, under the epoch that it wrote in. */
 function faultsOfAppends({ appends, logs }: History): string[] {
-  return appends.flatMap(({ task, epoch, events, answer }) => {
+  return appends.flatMap(({ task, epoch, events, result }) => {
     const log = logs.get(task)
-    if (!log || (answer !== 'ok' && answer !== 'duplicate')) return []
+    if (!log || (result !== 'ok' && result !== 'duplicate')) return []
     const own = log.filter(({ cursor }) => cursor.startsWith(`${epoch}-`)).map(({ event }) => event)
     return events.flatMap(json => {
       const count = own.filter(event => isDeepStrictEqual(event, JSON.parse(json))).length
       return count === 1
         ? []
-        : [`P6 ${task}: an append of epoch ${epoch} was answered ${answer}, and stands ${count} times in the log: ${json}`]
+        : [`P6 ${task}: an append of epoch ${epoch} was answered ${result}, and stands ${count} times in the log: ${json}`]
     })
   })
 }

@@ -17,7 +17,7 @@ export type Figures = {
 
 export function figuresOf(history: History, struck: readonly string[], violations: readonly string[]): Figures {
   const frames = history.viewers.flatMap(({ connections }) => connections.flatMap(connection => connection.frames))
-  const accepted = history.appends.filter(({ answer }) => answer === 'ok').flatMap(({ events }) => events)
+  const accepted = history.appends.filter(({ result }) => result === 'ok').flatMap(({ events }) => events)
   const sent = (reason: SnapshotReason) => frames.filter(({ data }) => data.type === 'snapshot' && data.reason === reason).length
   return {
     tasks: history.stored.length,
@@ -27,7 +27,7 @@ export function figuresOf(history: History, struck: readonly string[], violation
     faults: struck.length,
     viewers: history.viewers.length,
     reconnects: history.viewers.reduce((sum, { connections }) => sum + connections.length - 1, 0),
-    fencedWrites: history.appends.filter(({ answer }) => answer === 'fenced').length,
+    fencedWrites: history.appends.filter(({ result }) => result === 'fenced').length,
     snapshots: { join: sent('join'), gap: sent('gap'), slow: sent('slow') },
     violations: violations.length,
   }

@@ -19,7 +19,7 @@ export type Look = { task: string; turnNumber: number; detail: TaskDetail; messa
 export type Run = { pid: number; task: string; turnNumber: number; attempt: number; epoch: number }
 
 /** One answered append. */
-export type Appended = { task: string; epoch: number; first: number; events: string[]; answer: string }
+export type Appended = { task: string; epoch: number; first: number; events: string[]; result: string }
 
 export type Stored = { detail: TaskDetail; messages: Message[] }
 
@@ -58,16 +58,16 @@ export function readWorkers(folder: string, tasks: ReadonlySet<string>): Pick<Hi
 
 function runsIn({ pid, point, values }: WorkerLine): Run[] {
   if (point !== 'claim answered') return []
-  const [claim] = values as [{ answer: string; epoch: number; attempt: number; task: { id: string }; turn: { number: number } }]
-  if (claim.answer !== 'claimed') return []
+  const [claim] = values as [{ reply: string; epoch: number; attempt: number; task: { id: string }; turn: { number: number } }]
+  if (claim.reply !== 'claimed') return []
   return [{ pid, task: claim.task.id, turnNumber: claim.turn.number, attempt: claim.attempt, epoch: claim.epoch }]
 }
 
 function appendsIn({ point, values }: WorkerLine): Appended[] {
   if (point !== 'appended') return []
-  const [batch, answers] = values as [{ append: { task: string; epoch: number; first: number; entries: { json: string }[] } }[], string[]]
+  const [batch, results] = values as [{ append: { task: string; epoch: number; first: number; entries: { json: string }[] } }[], string[]]
   return batch.map(({ append: { task, epoch, first, entries } }, i) => ({
-    ...{ task, epoch, first, answer: answers[i] ?? 'none' },
+    ...{ task, epoch, first, result: results[i] ?? 'none' },
     events: entries.map(({ json }) => json),
   }))
 }

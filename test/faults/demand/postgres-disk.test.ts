@@ -8,7 +8,7 @@ import { migrate } from '@rivulet/api/migrate'
 import pg from 'pg'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { startPlatform } from '../../support/platform/platform.ts'
-import type { Accepted, ErrorAnswer } from '../../support/platform/platform-client.ts'
+import type { Accepted, ErrorReply } from '../../support/platform/platform-client.ts'
 import { until } from '../../support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'rivulet-disk-'))
@@ -26,9 +26,9 @@ test.skipIf(!isMounted)('the disk of Postgres is full', { timeout: 180_000 }, as
   const accepted: string[] = []
   const refused = await until('a task is refused', async () => {
     const body = { agent: 'echo', input: randomBytes(700_000).toString('base64') }
-    const answer = await client.post<ErrorAnswer & Accepted>('/v1/tasks', body)
-    if (answer.status !== 201) return answer
-    accepted.push(answer.body.task.id)
+    const reply = await client.post<ErrorReply & Accepted>('/v1/tasks', body)
+    if (reply.status !== 201) return reply
+    accepted.push(reply.body.task.id)
     return null
   })
   expect([refused.status, refused.body.error.code]).toEqual([503, 'dependency_unavailable'])

@@ -89,9 +89,9 @@ describe.skipIf(!hasNativeRedis)('Redis', { timeout: 180_000 }, () => {
 
   test('may evict keys: an API that uses it is not ready', async () => {
     await bench.server.client.config('SET', 'maxmemory-policy', 'allkeys-lru')
-    const answer = await fetch(`${bench.urls[0]}/readyz`)
-    expect(answer.status).toBe(503)
-    expect(await answer.text()).toContain('noeviction')
+    const reply = await fetch(`${bench.urls[0]}/readyz`)
+    expect(reply.status).toBe(503)
+    expect(await reply.text()).toContain('noeviction')
     await bench.server.client.config('SET', 'maxmemory-policy', 'noeviction')
     expect((await fetch(`${bench.urls[0]}/readyz`)).status).toBe(200)
   })

@@ -49,7 +49,7 @@ test.skipIf(isTooLow)('ten thousand viewers come back at once', { timeout: 600_0
     const tasks = await createTasks(platform, 20, { agent: 'counter' })
     const swarm = startSwarm({ tasks, urls: [dying, survivor], count })
     await until('all of them listen', async () => (await swarm.report()).up === count, patience)
-    const { refusals: refusedBefore } = await swarm.report()
+    const { rejections: refusedBefore } = await swarm.report()
     const before = await transactions(platform)
     const killedAt = performance.now()
     await platform.apis.find(({ url }) => url === dying)?.kill()
@@ -59,14 +59,14 @@ test.skipIf(isTooLow)('ten thousand viewers come back at once', { timeout: 600_0
     const queries = (await transactions(platform)) - before
     swarm.forget()
     const { words: known } = await swarm.report()
-    const { latencies, refusals } = await until(
+    const { latencies, rejections } = await until(
       'each of them has heard more',
       async () => swarm.report().then(report => report.words >= known + 5 && report),
       patience,
     )
     const rss = await metric(survivor, 'process_resident_memory_bytes')
     console.log(
-      `${count} viewers were back after ${(backMs / 1_000).toFixed(1)} s, which took ${queries} transactions and ${refusals - refusedBefore} refusals; then ${latencies.count} words, ` +
+      `${count} viewers were back after ${(backMs / 1_000).toFixed(1)} s, which took ${queries} transactions and ${rejections - refusedBefore} refusals; then ${latencies.count} words, ` +
         `p50 ${latencies.p50} ms, p99 ${latencies.p99} ms, at most ${latencies.max} ms; the API has ${Math.round(rss / 2 ** 20)} MB`,
     )
     for (const task of tasks) await platform.client.post(`/v1/tasks/${task}/cancel`, {})
@@ -97,8 +97,8 @@ function startSwarm(order: SwarmOrder) {
 
   async function report(): Promise<SwarmReport> {
     swarm.send('report')
-    const [answer] = (await once(swarm, 'message')) as [SwarmReport]
-    return answer
+    const [reply] = (await once(swarm, 'message')) as [SwarmReport]
+    return reply
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import { createClient, type RivuletClient } from '@rivulet/client'
 import { shapeFaults } from '../texts/error-shape.ts'
-import { type RawAnswer, sendRaw } from '../viewers/raw-http.ts'
+import { type RawReply, sendRaw } from '../viewers/raw-http.ts'
 import { type FuzzedRequest, type Keys, type OpenApi, placeholders, requestsTo } from './requests.ts'
 import { sampled } from './seed.ts'
 import { marker } from './spoiling.ts'
@@ -51,12 +51,12 @@ export async function tryRequests(url: string, keys: Keys, requests: readonly Fu
     const pieces = request.pieces.map(piece => withIds(piece, ids))
     const told = (what: string) => faults.push(`${what}\n${Buffer.concat(pieces).toString('latin1').slice(0, 3_000)}`)
     try {
-      const options = { answers: request.count, leavesAtOnce: request.isCut, timeoutMs: patienceMs }
-      const { answers } = await sendRaw(url, pieces, options)
-      if (answers.length === 0 && !request.isCut) told('There was no answer')
-      for (const answer of answers) {
-        statuses[answer.status] = (statuses[answer.status] ?? 0) + 1
-        for (const fault of faultsOf(answer, request.isHead)) told(fault)
+      const options = { replies: request.count, leavesAtOnce: request.isCut, timeoutMs: patienceMs }
+      const { replies } = await sendRaw(url, pieces, options)
+      if (replies.length === 0 && !request.isCut) told('There was no answer')
+      for (const reply of replies) {
+        statuses[reply.status] = (statuses[reply.status] ?? 0) + 1
+        for (const fault of faultsOf(reply, request.isHead)) told(fault)
       }
     } catch (error) {
       told(String(error))
@@ -64,13 +64,13 @@ export async function tryRequests(url: string, keys: Keys, requests: readonly Fu
   }
 }
 
-function faultsOf(answer: RawAnswer, isHead: boolean): string[] {
-  const { status, headers, body } = answer
+function faultsOf(reply: RawReply, isHead: boolean): string[] {
+  const { status, headers, body } = reply
   const described = `${status} ${body.slice(0, 1_000)}`
   if (status < 400) return status < 200 ? [`It was answered ${described}`] : []
   return [
     ...(status >= 500 ? [`It was answered ${described}`] : []),
-    ...(isHead ? [] : shapeFaults(answer).map(fault => `${fault}: ${described}`)),
+    ...(isHead ? [] : shapeFaults(reply).map(fault => `${fault}: ${described}`)),
     ...((JSON.stringify(headers) + body).toLowerCase().includes(marker) ? [`It is echoed: ${JSON.stringify(headers)} ${body}`] : []),
   ]
 }

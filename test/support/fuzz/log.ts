@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { createLogWriter, encodeEvent } from '@rivulet/broker'
 import { createClient } from '@rivulet/client'
-import { type ClaimAnswer, type Event, eventSchema, parseEvent } from '@rivulet/protocol'
+import { type ClaimResult, type Event, eventSchema, parseEvent } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { z } from 'zod'
 import type { ApiProcess, Platform } from '../platform/platform.ts'
@@ -100,8 +100,8 @@ async function spoilOne(platform: Platform, api: ApiProcess, keys: Keys, { all, 
   const client = createClient({ url: api.url, key: keys.client })
   const task = await client.tasks.create({ agent: 'idle', input: 'hello' })
   const other = randomUUID()
-  const claim = await ask<ClaimAnswer>('claim', { worker: 'played', turnId: task.turn.id, claimId: randomUUID() })
-  if (claim.answer !== 'claimed') return [`The turn of round ${at} is ${claim.answer}`]
+  const claim = await ask<ClaimResult>('claim', { worker: 'played', turnId: task.turn.id, claimId: randomUUID() })
+  if (claim.result !== 'claimed') return [`The turn of round ${at} is ${claim.result}`]
   const { token } = await task.createToken({ can: 'read', ttlSeconds: 3_600 })
   const queries = ['', '&from=start', '&follow=true', '&format=ai-sdk']
   const viewers = queries.slice(0, 3).map(query => watch(task.id, { urls: [api.url], query: `?token=${token}${query}` }))
@@ -138,7 +138,7 @@ async function spoilOne(platform: Platform, api: ApiProcess, keys: Keys, { all, 
 
   /** What a worker of ours says: refused where the log was spoiled too much. */
   async function say(words: string): Promise<void> {
-    const { epoch } = claim as Extract<ClaimAnswer, { answer: 'claimed' }>
+    const { epoch } = claim as Extract<ClaimResult, { result: 'claimed' }>
     const event: Event = { type: 'custom', task: task.id, turn: 1, attempt: 1, at: Date.now(), name: 'note', data: words }
     await writer.append([{ task: task.id, epoch, first: ++number, entries: [encodeEvent(event)] }])
   }

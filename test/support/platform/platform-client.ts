@@ -2,9 +2,9 @@
 import type { Message, Task, Turn } from '@rivulet/protocol'
 import { type Patience, until } from '../until.ts'
 
-export type Answer<T = unknown> = { status: number; headers: Headers; body: T }
+export type Reply<T = unknown> = { status: number; headers: Headers; body: T }
 
-export type ErrorAnswer = { error: { code: string; message: string; requestId: string; details?: { path: string; reason: string }[] } }
+export type ErrorReply = { error: { code: string; message: string; requestId: string; details?: { path: string; reason: string }[] } }
 
 export type Accepted = { task: Task; turn: Turn }
 export type TaskDetail = { task: Task; turns: Turn[] }
@@ -17,23 +17,23 @@ const ended = ['completed', 'failed', 'canceled']
 export function createClient(url: () => string) {
   return { post, get, remove, send, createTask, addTurn, cancel, detail, waitForTask, waitForEnd, messages, finishedTask }
 
-  async function send<T = unknown>(method: string, path: string, init: Omit<RequestInit, 'method'> = {}): Promise<Answer<T>> {
+  async function send<T = unknown>(method: string, path: string, init: Omit<RequestInit, 'method'> = {}): Promise<Reply<T>> {
     const response = await fetch(new URL(path, url()), { method, ...init })
     const text = await response.text()
     const isJson = response.headers.get('content-type')?.startsWith('application/json')
     return { status: response.status, headers: response.headers, body: (isJson ? JSON.parse(text) : text) as T }
   }
 
-  function post<T = unknown>(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer<T>> {
+  function post<T = unknown>(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Reply<T>> {
     const text = typeof body === 'string' ? body : JSON.stringify(body)
     return send('POST', path, { body: text, headers: { 'content-type': 'application/json', ...headers } })
   }
 
-  function get<T = unknown>(path: string): Promise<Answer<T>> {
+  function get<T = unknown>(path: string): Promise<Reply<T>> {
     return send('GET', path)
   }
 
-  function remove(id: string): Promise<Answer> {
+  function remove(id: string): Promise<Reply> {
     return send('DELETE', `/v1/tasks/${id}`)
   }
 
@@ -44,11 +44,11 @@ export function createClient(url: () => string) {
   /** Again, under its key, while an API has more to do than its database: two hundred at once on a busy machine are that. */
   async function addTurn(task: string, body: object): Promise<Turn> {
     const headers = { 'idempotency-key': crypto.randomUUID() }
-    const answer = await until(`a turn of ${task} is answered`, async () => {
+    const reply = await until(`a turn of ${task} is answered`, async () => {
       const given = await post<{ turn: Turn }>(`/v1/tasks/${task}/turns`, body, headers)
       return given.status !== 503 && given
     })
-    return expectStatus(answer, 202).turn
+    return expectStatus(reply, 202).turn
   }
 
   async function cancel(task: string, reason?: string): Promise<Task> {
@@ -104,7 +104,7 @@ export function createClient(url: () => string) {
   }
 }
 
-function expectStatus<T>({ status, body }: Answer<T>, ...expected: number[]): T {
+function expectStatus<T>({ status, body }: Reply<T>, ...expected: number[]): T {
   if (!expected.includes(status)) throw new Error(`Answered ${status} instead of ${expected.join(' or ')}: ${JSON.stringify(body)}`)
   return body
 }

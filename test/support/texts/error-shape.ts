@@ -1,8 +1,8 @@
 /** What is wrong with an answer that is an error, against the one shape that all of them have. Sentences; none when it is right. */
 import { type ErrorRow, errorTable, isErrorCode } from '@rivulet/protocol'
-import type { RawAnswer } from '../viewers/raw-http.ts'
+import type { RawReply } from '../viewers/raw-http.ts'
 
-export function shapeFaults({ status, headers, body }: RawAnswer): string[] {
+export function shapeFaults({ status, headers, body }: RawReply): string[] {
   if (!headers['content-type']?.startsWith('application/json')) return [`Its type is ${headers['content-type']}`]
   const error = parse(body)
   if (!error) return ['It is not { "error": … } and nothing else']

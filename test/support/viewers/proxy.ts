@@ -31,7 +31,7 @@ export type FaultyProxy = {
    */
   dropReply(text: string, after?: string): Promise<void>
   /** The same, by the reply: for commands that are sent at once, where the first word back is not yet the answer to the last. */
-  dropAnswer(text: string, after: string): Promise<void>
+  dropOnReply(text: string, after: string): Promise<void>
   close(): Promise<void>
 }
 
@@ -55,12 +55,12 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
   let muted: string | null = null
   let holding: Trap | null = null
   let dropping: Trap | null = null
-  let answering: Trap | null = null
+  let replying: Trap | null = null
   const listener = createServer(accept).listen(0, '127.0.0.1')
   await once(listener, 'listening')
   const { port } = listener.address() as AddressInfo
   const url = Object.assign(new URL(serverUrl), { host: `127.0.0.1:${port}` }).toString()
-  return { port, url, down, up, blackhole, reset, slow, repoint, mute, hold, dropReply, dropAnswer, close }
+  return { port, url, down, up, blackhole, reset, slow, repoint, mute, hold, dropReply, dropOnReply, close }
 
   function accept(client: Socket): void {
     if (fault === 'down') {
@@ -97,7 +97,7 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
       link.held.push(chunk)
       return
     }
-    const mark = dropping?.after ?? answering?.after
+    const mark = dropping?.after ?? replying?.after
     link.isMarked ||= mark !== undefined && chunk.includes(mark)
     if (dropping && chunk.includes(dropping.text) && (dropping.after === undefined || link.isMarked)) {
       link.losesReply = true
@@ -108,9 +108,9 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
   }
 
   function passBack(link: Link, chunk: Buffer): void {
-    if (answering && link.isMarked && chunk.includes(answering.text)) {
-      answering.sprung()
-      answering = null
+    if (replying && link.isMarked && chunk.includes(replying.text)) {
+      replying.sprung()
+      replying = null
       cut(link)
     } else if (link.losesReply) cut(link)
     else if (fault !== 'blackhole' && !(muted !== null && chunk.includes(muted))) link.toClient(chunk)
@@ -173,9 +173,9 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
     })
   }
 
-  function dropAnswer(text: string, after: string): Promise<void> {
+  function dropOnReply(text: string, after: string): Promise<void> {
     return new Promise(sprung => {
-      answering = { text, after, sprung }
+      replying = { text, after, sprung }
     })
   }
 

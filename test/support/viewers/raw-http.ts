@@ -5,18 +5,18 @@
  */
 import { connect } from 'node:net'
 
-export type RawAnswer = { status: number; headers: Record<string, string>; body: string }
+export type RawReply = { status: number; headers: Record<string, string>; body: string }
 
 export type RawOutcome = {
   /** In the order in which they came. Informational ones (1xx) are left out. */
-  answers: RawAnswer[]
+  replies: RawReply[]
   /** Whether the server ended the connection. */
   isClosed: boolean
 }
 
 export type RawOptions = {
   /** How many responses to wait for. Default 1. */
-  answers?: number
+  replies?: number
   /** Wait until the server has ended the connection, too. */
   untilClosed?: boolean
   /** Leave as soon as everything is written. */
@@ -26,7 +26,7 @@ export type RawOptions = {
 
 /** Sends the pieces one after the other, each in a write of its own, and leaves when it has heard what it waited for. */
 export function sendRaw(url: string, pieces: readonly (string | Buffer)[], options: RawOptions = {}): Promise<RawOutcome> {
-  const { answers: wanted = 1, untilClosed = false, leavesAtOnce = false, timeoutMs = 30_000 } = options
+  const { replies: wanted = 1, untilClosed = false, leavesAtOnce = false, timeoutMs = 30_000 } = options
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname)
@@ -59,15 +59,15 @@ export function sendRaw(url: string, pieces: readonly (string | Buffer)[], optio
     }
 
     function look(): void {
-      const answers = parseAnswers(received, isClosed)
-      if (isClosed || answers.some(isStream) || (answers.length >= wanted && !untilClosed)) settle()
+      const replies = parseReplies(received, isClosed)
+      if (isClosed || replies.some(isStream) || (replies.length >= wanted && !untilClosed)) settle()
     }
 
     function settle(error?: Error): void {
       clearTimeout(impatience)
       socket.destroy()
       if (error) reject(error)
-      else resolve({ answers: parseAnswers(received, isClosed), isClosed })
+      else resolve({ replies: parseReplies(received, isClosed), isClosed })
     }
   })
 }
@@ -86,11 +86,11 @@ export function rawRequest(route: string, { headers = {}, body }: RawRequest = {
   return Buffer.concat([Buffer.from([`${route} HTTP/1.1`, ...lines, '', ''].join('\r\n'), 'latin1'), Buffer.from(body ?? '')])
 }
 
-function parseAnswers(bytes: Buffer, hasEnded: boolean): RawAnswer[] {
-  const answers: RawAnswer[] = []
+function parseReplies(bytes: Buffer, hasEnded: boolean): RawReply[] {
+  const replies: RawReply[] = []
   for (let rest = bytes; ; ) {
     const end = rest.indexOf('\r\n\r\n')
-    if (end < 0) return answers
+    if (end < 0) return replies
     const [statusLine = '', ...lines] = rest.subarray(0, end).toString('latin1').split('\r\n')
     const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(statusLine)?.[1] ?? 0)
     const headers = Object.fromEntries(
@@ -99,13 +99,13 @@ function parseAnswers(bytes: Buffer, hasEnded: boolean): RawAnswer[] {
     rest = rest.subarray(end + 4)
     if (status >= 100 && status < 200) continue
     const taken = takeBody(rest, status, headers, hasEnded)
-    if (!taken) return answers
-    answers.push({ status, headers, body: taken.body })
+    if (!taken) return replies
+    replies.push({ status, headers, body: taken.body })
     rest = rest.subarray(taken.length)
   }
 }
 
-function isStream({ headers }: Pick<RawAnswer, 'headers'>): boolean {
+function isStream({ headers }: Pick<RawReply, 'headers'>): boolean {
   return headers['content-type']?.startsWith('text/event-stream') ?? false
 }
 

@@ -60,14 +60,14 @@ export function openConnection({ url, after = null, method = 'GET', headers, bod
     })
   })
   sent.on('error', () => {})
-  sent.once('response', answer => {
-    response = answer
-    connection.status = answer.statusCode ?? 0
-    connection.headers = answer.headers
-    answer.on('error', () => {})
-    answer.setEncoding('utf8')
-    answer.on('data', listen)
-    if (isPaused) answer.pause()
+  sent.once('response', reply => {
+    response = reply
+    connection.status = reply.statusCode ?? 0
+    connection.headers = reply.headers
+    reply.on('error', () => {})
+    reply.setEncoding('utf8')
+    reply.on('data', listen)
+    if (isPaused) reply.pause()
   })
   sent.end(text ?? undefined)
   return { connection, closed, pause, resume, cut }

@@ -1,12 +1,12 @@
 import fastify from 'fastify'
 import { expect, test } from 'vitest'
 import { handleErrors } from '../http/errors.ts'
-import { refuseForeignPages } from './foreign-pages.ts'
+import { rejectForeignPages } from './foreign-pages.ts'
 
 async function ask(headers: Record<string, string>, method: 'GET' | 'POST' | 'DELETE' = 'POST') {
   const app = fastify()
   handleErrors(app)
-  refuseForeignPages(app, new Set(['https://app.example']))
+  rejectForeignPages(app, new Set(['https://app.example']))
   app.route({ method: ['GET', 'POST', 'DELETE'], url: '/', handler: async () => 'done' })
   const { statusCode, body } = await app.inject({ method, url: '/', headers: { host: 'localhost:4000', ...headers } })
   return statusCode === 200 ? 'done' : (JSON.parse(body) as { error: { code: string } }).error.code

@@ -9,7 +9,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 const changesNothing: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-export function refuseForeignPages(scope: FastifyInstance, origins: ReadonlySet<string>): void {
+export function rejectForeignPages(scope: FastifyInstance, origins: ReadonlySet<string>): void {
   scope.addHook('onRequest', async ({ method, headers }) => {
     if (changesNothing.has(method) || !isForeign(headers) || origins.has(headers.origin ?? '')) return
     throw new RivuletError(

@@ -83,9 +83,9 @@ test('a token counts for its task by capitals too, only while its key would do, 
 test('each key, and each task of a key’s tokens, has a rate of its own; workers have none', async () => {
   const app = serve({ config: { access: { scope: 'tasks:read', token: 'read' } } }, { burst: 2 })
   const token = sign()
-  const answers = []
-  for (const bearer of ['tasks:read', 'tasks:read', 'tasks:read', token, token, token, 'tasks:write']) answers.push(await ask(app, bearer))
-  expect(answers).toEqual([200, 200, 429, 200, 200, 429, 403])
+  const replies = []
+  for (const bearer of ['tasks:read', 'tasks:read', 'tasks:read', token, token, token, 'tasks:write']) replies.push(await ask(app, bearer))
+  expect(replies).toEqual([200, 200, 429, 200, 200, 429, 403])
   const internal = serve({ config: { access: { scope: 'worker' } } }, { burst: 1 })
   for (let i = 0; i < 5; i += 1) expect(await ask(internal, 'worker')).toBe(200)
 })

@@ -83,12 +83,12 @@ export function createOpenStreams({ keys, tokens, revocations, limits, onCut, on
   }
 
   function requireRoom({ key, token }: Principal, task: TaskId | null): void {
-    refuseBeyond(token && tokenName(token), limits.perToken, 'A token', 'MAX_STREAMS_PER_TOKEN')
-    refuseBeyond(task && taskName(task), limits.perTask, 'A task', 'MAX_STREAMS_PER_TASK')
-    refuseBeyond(keyName(key), limits.perKey, 'A key', 'MAX_STREAMS_PER_KEY')
+    rejectBeyond(token && tokenName(token), limits.perToken, 'A token', 'MAX_STREAMS_PER_TOKEN')
+    rejectBeyond(task && taskName(task), limits.perTask, 'A task', 'MAX_STREAMS_PER_TASK')
+    rejectBeyond(keyName(key), limits.perKey, 'A key', 'MAX_STREAMS_PER_KEY')
   }
 
-  function refuseBeyond(name: string | null | undefined, limit: number, what: string, setting: string): void {
+  function rejectBeyond(name: string | null | undefined, limit: number, what: string, setting: string): void {
     if (name && counts.countOf(name) >= limit)
       throw new RivuletError('too_many_streams', `${what} may have at most ${limit} open streams in a process (${setting})`)
   }

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
 import { fastify } from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
-import { refuseWhenClosing, servesWhileClosing } from './draining.ts'
+import { rejectWhenClosing, servesWhileClosing } from './draining.ts'
 import { handleErrors, notFound } from './errors.ts'
 
 test.each(['/v1/tasks', '/nowhere'])(
@@ -11,7 +11,7 @@ test.each(['/v1/tasks', '/nowhere'])(
   async path => {
     const app = fastify({ ...servesWhileClosing })
     handleErrors(app)
-    refuseWhenClosing(app)
+    rejectWhenClosing(app)
     app.setNotFoundHandler(notFound)
     app.get('/v1/tasks', async () => 'too late')
     let complete: (text: string) => void = () => {}
@@ -38,11 +38,11 @@ test.each(['/v1/tasks', '/nowhere'])(
     complete('in time')
     await once(client, 'close')
     await closed
-    const [before = '', refusal = ''] = received.split(/(?=HTTP\/1\.1 503)/)
+    const [before = '', rejection = ''] = received.split(/(?=HTTP\/1\.1 503)/)
     expect(before).toMatch(/^HTTP\/1\.1 200 OK\r\n.*in time$/s)
-    expect(refusal.toLowerCase()).toContain('\r\nretry-after: 1\r\n')
-    expect(refusal.toLowerCase()).toContain('\r\nconnection: close\r\n')
-    expect(JSON.parse(refusal.split('\r\n\r\n')[1] ?? '')).toEqual({
+    expect(rejection.toLowerCase()).toContain('\r\nretry-after: 1\r\n')
+    expect(rejection.toLowerCase()).toContain('\r\nconnection: close\r\n')
+    expect(JSON.parse(rejection.split('\r\n\r\n')[1] ?? '')).toEqual({
       error: { code: 'draining', message: expect.any(String), requestId: expect.any(String) },
     })
   },

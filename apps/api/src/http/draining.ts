@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify'
 /** For Fastify's options: its own refusal has another shape, and does not say when to ask again. */
 export const servesWhileClosing = { return503OnClosing: false } as const
 
-export function refuseWhenClosing(app: FastifyInstance): void {
+export function rejectWhenClosing(app: FastifyInstance): void {
   let isClosing = false
   app.addHook('preClose', async () => {
     isClosing = true

@@ -33,14 +33,14 @@ export function toRivuletError(error: unknown, bodyLimit?: number): RivuletError
     return new RivuletError(code, `The body may have at most ${bodyLimit} bytes (${limitNames.bodyBytes})`, { cause: error })
   if (code) return new RivuletError(code, messageOf[code] ?? 'Malformed request', { cause: error })
   // Before the databases: a client that leaves in the midst of its body resets a connection, too.
-  if (isRefusal(error)) return new RivuletError('bad_request', 'Malformed request', { cause: error })
+  if (isRejection(error)) return new RivuletError('bad_request', 'Malformed request', { cause: error })
   if (isDatabaseAway(error) || isRedisAway(error)) {
     return new RivuletError('dependency_unavailable', 'A required database is unavailable; retry', { cause: error })
   }
   return internal(error)
 }
 
-function isRefusal(error: unknown): boolean {
+function isRejection(error: unknown): boolean {
   const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500
   return status >= 400 && status < 500
 }
@@ -56,9 +56,9 @@ export function validate(schema: z.ZodType, value: unknown): { value: unknown } 
 /** Whether Redis could not be asked, as opposed to having refused. */
 function isRedisAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  const refusals = /^(OOM|MISCONF|LOADING|READONLY|MASTERDOWN|CLUSTERDOWN)/
+  const rejections = /^(OOM|MISCONF|LOADING|READONLY|MASTERDOWN|CLUSTERDOWN)/
   return (
-    refusals.test(error.message) ||
+    rejections.test(error.message) ||
     /Command timed out|Connection is closed|Stream isn't writeable|max retries per request|Cluster isn't ready|refresh slots/i.test(
       error.message,
     )

@@ -15,7 +15,7 @@ export function openApiOptions({ isOpen }: { isOpen: boolean }): FastifyDynamicS
       const { schema, url } = jsonSchemaTransform(given as Parameters<typeof jsonSchemaTransform>[0])
       const access = given.route.config?.access
       const security = access ? callersOf(access, isOpen) : []
-      const response = { ...(schema.response as object | undefined), ...refusals(given.schema, access) }
+      const response = { ...(schema.response as object | undefined), ...rejections(given.schema, access) }
       return { url, schema: { ...schema, security, response } as FastifySchema }
     },
   }
@@ -32,7 +32,7 @@ function callersOf({ scope, token, tokenInQuery }: RouteAccess, isOpen: boolean)
 }
 
 /** By status, with the codes that it can come with; `default` is for what can be wrong with any request. */
-function refusals(schema: FastifySchema | undefined, access: RouteAccess | undefined): Record<string, object> {
+function rejections(schema: FastifySchema | undefined, access: RouteAccess | undefined): Record<string, object> {
   const codes: ErrorCode[] = [
     'bad_request',
     ...asCodes(schema?.querystring || schema?.params || schema?.body, 'validation_failed', 'invalid_characters'),
@@ -43,8 +43,8 @@ function refusals(schema: FastifySchema | undefined, access: RouteAccess | undef
     ...asCodes(access && access.scope !== 'worker', 'rate_limited'),
   ]
   const statuses = new Set(codes.map(statusOf))
-  const answers = Array.from(statuses, status => [status, refusal(codes.filter(code => statusOf(code) === status).join(', '))])
-  return { ...Object.fromEntries(answers), default: refusal('Any other error of the table') }
+  const responses = Array.from(statuses, status => [status, rejection(codes.filter(code => statusOf(code) === status).join(', '))])
+  return { ...Object.fromEntries(responses), default: rejection('Any other error of the table') }
 }
 
 function statusOf(code: ErrorCode): number {
@@ -56,7 +56,7 @@ function asCodes<C extends ErrorCode>(isSo: unknown, ...codes: C[]): C[] {
   return isSo ? codes : []
 }
 
-function refusal(description: string): object {
+function rejection(description: string): object {
   return { description, content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } } }
 }
 

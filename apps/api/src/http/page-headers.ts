@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 
 /** Of every response: an error or a file can be opened in a frame like a page. */
-export function refuseFrames(app: FastifyInstance): void {
+export function rejectFrames(app: FastifyInstance): void {
   app.addHook('onRequest', async (_request, reply) => {
     reply.header('x-content-type-options', 'nosniff').header('x-frame-options', 'DENY')
   })

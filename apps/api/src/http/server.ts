@@ -5,17 +5,17 @@ import { headLimits, RivuletError } from '@rivulet/protocol'
 import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import type { z } from 'zod'
 import { checkHosts } from '../access/allowed-hosts.ts'
-import { refuseForeignPages } from '../access/foreign-pages.ts'
+import { rejectForeignPages } from '../access/foreign-pages.ts'
 import { guardRoutes, isGuarded } from '../access/guard.ts'
 import { limitConnections } from './connections.ts'
-import { refuseWhenClosing, servesWhileClosing } from './draining.ts'
+import { rejectWhenClosing, servesWhileClosing } from './draining.ts'
 import { handleErrors, notFound, sendError, toRivuletError, validate } from './errors.ts'
 import { countRequests } from './http-metrics.ts'
 import { openApiOptions } from './openapi.ts'
-import { refuseFrames } from './page-headers.ts'
+import { rejectFrames } from './page-headers.ts'
 import { allowOrigins } from './requests/cors.ts'
 import { acceptJsonOnly } from './requests/json-body.ts'
-import { answerBrokenRequest, checkHeads } from './requests/request-head.ts'
+import { checkHeads, rejectBrokenRequest } from './requests/request-head.ts'
 import { consoleRoutes } from './routes/console.ts'
 import { docsRoutes } from './routes/docs.ts'
 import { createEventStream, eventRoutes } from './routes/events.ts'
@@ -63,7 +63,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
       services.metrics.errors.inc({ code: known.code })
       return sendError(reply, known)
     },
-    clientErrorHandler: answerBrokenRequest,
+    clientErrorHandler: rejectBrokenRequest,
   })
   app.setValidatorCompiler<z.ZodType>(
     ({ schema }) =>
@@ -78,9 +78,9 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
   limitConnections(app, { maxConnections: config.maxConnections, stallMs: config.limits.viewerStallMs }, reason =>
     services.metrics.cutConnections.inc({ reason }),
   )
-  refuseWhenClosing(app)
+  rejectWhenClosing(app)
   checkHeads(app)
-  refuseFrames(app)
+  rejectFrames(app)
   if (audience.clients) checkHosts(app, config.allowedHosts)
   if (audience.clients) allowOrigins(app, config.origins)
   acceptJsonOnly(app, config.limits)
@@ -105,10 +105,10 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
     consoleRoutes(app)
     await app.register(
       async scope => {
-        refuseUntilStarted(scope)
+        rejectUntilStarted(scope)
         guardRoutes(scope, services.access, config.isOpen)
-        if (config.isOpen) refuseForeignPages(scope, config.origins)
-        refuseBeyondCapacity(scope)
+        if (config.isOpen) rejectForeignPages(scope, config.origins)
+        rejectBeyondCapacity(scope)
         taskRoutes(scope, services, events)
         eventRoutes(scope, events)
         tokenRoutes(scope, services)
@@ -121,21 +121,21 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
   }
 
   async function serveWorkers(scope: FastifyInstance): Promise<void> {
-    refuseUntilStarted(scope)
+    rejectUntilStarted(scope)
     guardRoutes(scope, services.access, config.isInternalOpen)
-    if (config.isInternalOpen) refuseForeignPages(scope, config.origins)
+    if (config.isInternalOpen) rejectForeignPages(scope, config.origins)
     internalRoutes(scope, services)
   }
 
   /** Before the body is read, so that an overloaded API rejects an authorized caller at once. */
-  function refuseBeyondCapacity(scope: FastifyInstance): void {
+  function rejectBeyondCapacity(scope: FastifyInstance): void {
     scope.addHook('onRequest', async ({ routeOptions }) => {
-      const refusal = routeOptions.config.addsWork ? services.capacity.refusal() : null
-      if (refusal) throw refusal
+      const rejection = routeOptions.config.addsWork ? services.capacity.rejection() : null
+      if (rejection) throw rejection
     })
   }
 
-  function refuseUntilStarted(scope: FastifyInstance): void {
+  function rejectUntilStarted(scope: FastifyInstance): void {
     scope.addHook('onRequest', async () => {
       if (!services.hasStarted()) throw new RivuletError('dependency_unavailable', 'This process is starting; retry')
     })

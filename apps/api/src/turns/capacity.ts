@@ -24,9 +24,9 @@ export type CapacityLimits = {
 
 export type Capacity = {
   /** Why no new work is taken, or null. */
-  refusal(): RivuletError | null
+  rejection(): RivuletError | null
   /** Why no more work of this tenant is taken, or null. */
-  refusalOf(tenant: string): RivuletError | null
+  rejectionOf(tenant: string): RivuletError | null
   /** The part of its memory that Redis uses; null where it has no limit, or where that is not known. */
   redisMemory(): number | null
   /** Turns that are due and wait, counted up to the limit; null where that is not known. */
@@ -47,9 +47,9 @@ export function watchCapacity({ readMemory, db, limits }: CapacityDeps): Capacit
   let full: ReadonlySet<string> = new Set()
   const watching = watch()
 
-  return { refusal, refusalOf, redisMemory: () => memory, waiting: () => waiting, close }
+  return { rejection, rejectionOf, redisMemory: () => memory, waiting: () => waiting, close }
 
-  function refusal(): RivuletError | null {
+  function rejection(): RivuletError | null {
     if (memory !== null && memory >= limits.redisMemory) {
       const percent = Math.round(limits.redisMemory * 100)
       return new RivuletError(
@@ -62,7 +62,7 @@ export function watchCapacity({ readMemory, db, limits }: CapacityDeps): Capacit
     return null
   }
 
-  function refusalOf(tenant: string): RivuletError | null {
+  function rejectionOf(tenant: string): RivuletError | null {
     if (!full.has(tenant)) return null
     return new RivuletError(
       'quota_exceeded',

@@ -44,7 +44,7 @@ test('an end that is owed comes after the turns behind it, also one that is clai
   ])
 
   async function claim(id: string) {
-    const answer = await claimTurn(db, { turnId: id, claim: id, worker: 'w', leaseMs: 60_000 })
-    return answer.answer === 'claimed' ? answer.claimed : expect.fail(`It was not claimed: ${answer.answer}`)
+    const claim = await claimTurn(db, { turnId: id, claim: id, worker: 'w', leaseMs: 60_000 })
+    return claim.result === 'claimed' ? claim.claimed : expect.fail(`It was not claimed: ${claim.result}`)
   }
 })

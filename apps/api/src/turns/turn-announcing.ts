@@ -40,9 +40,9 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
    */
   async function announceStart(claimed: Claimed): Promise<Claimed | null> {
     const { task, epoch } = claimed.turn
-    const { answer } = await announcer.announce({ task, epoch, opens: false, running: true, entries: await beginning(claimed) })
-    if (answer === 'ok') return claimed
-    return answer === 'fenced' ? null : openForClaim(claimed)
+    const { result } = await announcer.announce({ task, epoch, opens: false, running: true, entries: await beginning(claimed) })
+    if (result === 'ok') return claimed
+    return result === 'fenced' ? null : openForClaim(claimed)
   }
 
   async function openForClaim({ turn: { id, epoch, claim } }: Claimed): Promise<Claimed | null> {
@@ -72,8 +72,8 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
       const entries = [queuedEvent(turn)]
       if (!isNew) return (await write(turn.task, entries)) !== null
       // Epoch 1 is the task's own: a log that is opened by it has missed nothing.
-      const { answer } = await announcer.announce({ task: turn.task, epoch: 1, whole: true, running: false, entries })
-      return answer === 'ok'
+      const { result } = await announcer.announce({ task: turn.task, epoch: 1, whole: true, running: false, entries })
+      return result === 'ok'
     })
   }
 
@@ -123,8 +123,8 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
 
   /** The cursor behind the entries. Null where the log has to be opened anew and a turn is running: then its worker does that. */
   async function write(task: TaskId, entries: KeyedEvent[], running?: boolean): Promise<Cursor | null> {
-    const { answer, cursor } = await announcer.announce({ task, entries, ...(running !== undefined && { running }) })
-    return answer === 'ok' ? cursor : openIdle(task)
+    const { result, cursor } = await announcer.announce({ task, entries, ...(running !== undefined && { running }) })
+    return result === 'ok' ? cursor : openIdle(task)
   }
 
   async function openIdle(task: TaskId): Promise<Cursor | null> {
@@ -140,7 +140,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
   async function open(task: TaskId, epoch: number, started?: Claimed): Promise<Cursor | 'changed' | null> {
     const opened = await whileUnchanged(db, { task, epoch }, async unannounced => {
       const [oldest] = unannounced
-      if (!oldest) return { answer: 'fenced' as const }
+      if (!oldest) return { result: 'fenced' as const }
       const told = unannounced.flatMap(turn => [queuedEvent(turn), ...(hasEnded(turn.status) ? [finishedEvent(turn)] : [])])
       const first = oldest.number
       // What an ended turn wrote is in Postgres alone.
@@ -149,6 +149,6 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
       return announcer.announce({ task, epoch, whole, first, running: started !== undefined, entries })
     })
     if (!opened) return 'changed'
-    return opened.answer === 'ok' ? opened.cursor : null
+    return opened.result === 'ok' ? opened.cursor : null
   }
 }

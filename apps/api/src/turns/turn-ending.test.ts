@@ -57,5 +57,5 @@ async function finish(reader: LogReader, appended: number): Promise<string> {
   )
   const ending = createTurnEnding({ db, reader } as unknown as TurnEndingDeps)
   const request = { turn, epoch: turn.epoch, outcome: { status: 'completed' }, appended }
-  return (await ending.finish(request as Parameters<typeof ending.finish>[0])).answer
+  return (await ending.finish(request as Parameters<typeof ending.finish>[0])).result
 }

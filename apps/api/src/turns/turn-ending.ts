@@ -30,7 +30,7 @@ import type { Tenant } from '../store/connection/tenant.ts'
 import type { TurnRow } from '../store/rows.ts'
 import { beginCancel, type CancelBegun, endUnstarted, type ForcedOutcome, type Seized, seizeTurn } from '../store/tasks/cancel-task.ts'
 import type { EndedTurn, Outcome } from '../store/turns/end-turn.ts'
-import { type FinishAnswer, finishTurn } from '../store/turns/finish-turn.ts'
+import { type FinishResult, finishTurn } from '../store/turns/finish-turn.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { aboutTurn } from './about-turn.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
@@ -55,7 +55,7 @@ export type TurnEndingDeps = {
 }
 
 /** `leavesWork`: this turn or the one behind it may wait in the outbox. */
-type Finish = { answer: FinishAnswer['answer'] | 'gap'; leavesWork: boolean }
+type Finish = { result: FinishResult['result'] | 'gap'; leavesWork: boolean }
 
 export type TurnEnding = ReturnType<typeof createTurnEnding>
 
@@ -70,49 +70,49 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     // Asked after the fold: a log that was lost before or meanwhile, and looked like one that says nothing, shows now.
     const log = await reader.state(turn.task)
     if (!isWhole || !log || log.isStale || log.epoch < epoch || (log.epoch === epoch && log.number < appended))
-      return { answer: 'gap', leavesWork: false }
+      return { result: 'gap', leavesWork: false }
     const end = outcomeOf(outcome)
     const closed = close(state, turn, end)
     const messages = agentMessages(closed.state)
     if (failpoint) await failpoint('folded')
-    const result = await finishTurn(
+    const finished = await finishTurn(
       db,
       { turnId: turn.id, tenant: turn.tenant, epoch, canceling: false, claim },
       { outcome: end, messages, ...retryRule(outcome) },
     )
     const about = aboutTurn(turn)
-    switch (result.answer) {
+    switch (finished.result) {
       case 'committed':
         if (digest && digestOf(messages) !== digest) {
           metrics.digestMismatches.inc()
           logger.warn(about, 'worker and server folded the turn differently; the log is stored')
         }
-        ended(result.turn)
+        ended(finished.turn)
         if (failpoint) await failpoint('committed')
-        await announcing.announceEnds([result.turn], closed.events, result.queued)
+        await announcing.announceEnds([finished.turn], closed.events, finished.queued)
         break
       case 'already':
-        await announcing.announceOwed(result.turn)
+        await announcing.announceOwed(finished.turn)
         break
       case 'retrying':
         metrics.retries.inc()
         logger.info(
-          { ...about, error: logged(outcome.error, outcome.detail), runAt: result.turn.runAt },
+          { ...about, error: logged(outcome.error, outcome.detail), runAt: finished.turn.runAt },
           'attempt failed; the turn will be retried',
         )
         break
       case 'superseded':
         return superseded(turn, epoch)
       default:
-        result satisfies never
+        finished satisfies never
     }
-    return { answer: result.answer, leavesWork: result.answer !== 'committed' || result.queued.length > 0 }
+    return { result: finished.result, leavesWork: finished.result !== 'committed' || finished.queued.length > 0 }
   }
 
   function superseded(turn: TurnRow, epoch: number): Finish {
     metrics.fenced.inc({ write: 'finish' })
     logger.warn({ ...aboutTurn(turn), epoch }, 'a worker tried to finish a turn that it no longer holds')
-    return { answer: 'superseded', leavesWork: true }
+    return { result: 'superseded', leavesWork: true }
   }
 
   /** Ends every turn of a task that has not ended. */
@@ -176,10 +176,10 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     const { state } = await foldFrom(reader, turn.task, turn.epoch)
     const closed = close(state, turn, outcome)
     const holding = { turnId: turn.id, tenant: turn.tenant, epoch: turn.epoch, canceling: true }
-    const result = await finishTurn(db, holding, { outcome, messages: agentMessages(closed.state) })
-    const isOurs = result.answer === 'committed'
-    if (isOurs) ended(result.turn, by)
-    if (isOurs) await announcing.announceEnds([result.turn, ...alsoEnded], closed.events, result.queued)
+    const finished = await finishTurn(db, holding, { outcome, messages: agentMessages(closed.state) })
+    const isOurs = finished.result === 'committed'
+    if (isOurs) ended(finished.turn, by)
+    if (isOurs) await announcing.announceEnds([finished.turn, ...alsoEnded], closed.events, finished.queued)
     else await announcing.announceEnds(alsoEnded, [])
     return isOurs
   }

@@ -27,12 +27,12 @@ test('no server and a server that closes the connection give different reasons; 
   expect(error).toMatch(/^127\.0\.0\.1:\d+ refuses connections$/)
 })
 
-async function listening(answer: string): Promise<string> {
+async function listening(reply: string): Promise<string> {
   const server = createServer(socket =>
     socket
       .on('error', () => {})
       .resume()
-      .end(answer),
+      .end(reply),
   ).listen(0, '127.0.0.1')
   servers.push(server)
   await once(server, 'listening')

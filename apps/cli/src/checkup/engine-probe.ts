@@ -6,14 +6,14 @@ const patienceMs = 5_000
 
 /** Rejects with a sentence about what is wrong. */
 export async function probeRedis(url: string): Promise<void> {
-  const answer = await ask(url, 6379, Buffer.from('PING\r\n'))
-  if (!/^(\+PONG|-NOAUTH|-NOPERM)/.test(answer)) throw new Error(`${placeOf(url, 6379)} does not answer as Redis does`)
+  const reply = await ask(url, 6379, Buffer.from('PING\r\n'))
+  if (!/^(\+PONG|-NOAUTH|-NOPERM)/.test(reply)) throw new Error(`${placeOf(url, 6379)} does not answer as Redis does`)
 }
 
 export async function probePostgres(url: string): Promise<void> {
   // SSLRequest: length 8, code 80877103. The answer is one letter.
-  const answer = await ask(url, 5432, Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]))
-  if (!/^[SN]/.test(answer)) throw new Error(`${placeOf(url, 5432)} does not answer as Postgres does`)
+  const reply = await ask(url, 5432, Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]))
+  if (!/^[SN]/.test(reply)) throw new Error(`${placeOf(url, 5432)} does not answer as Postgres does`)
 }
 
 function ask(url: string, defaultPort: number, question: Buffer): Promise<string> {

@@ -3,11 +3,11 @@ import { RivuletError } from '@rivulet/client'
 import { cleanLine } from './clean-text.ts'
 
 export function sentenceOf(error: unknown, url: string): string {
-  if (error instanceof RivuletError) return cleanLine(sentenceOfAnswer(error, url))
+  if (error instanceof RivuletError) return cleanLine(sentenceOfRejection(error, url))
   return error instanceof Error ? error.message : String(error)
 }
 
-function sentenceOfAnswer(error: RivuletError, url: string): string {
+function sentenceOfRejection(error: RivuletError, url: string): string {
   const details = error.details?.map(({ path, reason }) => (path ? `${path}: ${reason}` : reason)).join('; ')
   switch (error.code) {
     case 'unreachable':

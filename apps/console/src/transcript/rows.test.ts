@@ -42,8 +42,8 @@ describe('rows', () => {
   test('what earlier attempts said stands between the question and the answer', () => {
     const messages = [message(0, text('hi'), { author: 'user' }), message(1, text('hello'), { attempt: 2 })]
     const superseded = [{ turnNumber: 1, attempt: 1, messages: [message(1, text('hel'))] }]
-    const answered = shape(rowsOf(messages, [turn(1, { attempt: 2 })], true, superseded))
-    expect(answered).toEqual(['turn turn 1', 'message 0', 'superseded superseded 1 1', 'message 1'])
+    const retried = shape(rowsOf(messages, [turn(1, { attempt: 2 })], true, superseded))
+    expect(retried).toEqual(['turn turn 1', 'message 0', 'superseded superseded 1 1', 'message 1'])
     const waiting = shape(rowsOf(messages.slice(0, 1), [turn(1, { attempt: 2 })], true, superseded))
     expect(waiting).toEqual(['turn turn 1', 'message 0', 'superseded superseded 1 1'])
   })

@@ -10,7 +10,7 @@ const lost = 'The call was interrupted before it had a result.'
 
 describe('every call is followed by exactly one result', () => {
   test('in the order of the history', () => {
-    const history = [user('go'), agent(text('ok')), ask('a'), ask('b'), answer('a', 1), answer('b', { x: 2 }), agent(text('done'))]
+    const history = [user('go'), agent(text('ok')), ask('a'), ask('b'), response('a', 1), response('b', { x: 2 }), agent(text('done'))]
     expect(openai(history)).toEqual([
       { role: 'user', content: 'go' },
       { role: 'assistant', content: 'ok', tool_calls: [call('a'), call('b')] },
@@ -56,7 +56,7 @@ describe('every call is followed by exactly one result', () => {
   })
 
   test('a result without a call is dropped, and so is the second of two results', () => {
-    expect(openai([answer('x', 'orphan'), user('go'), ask('a'), answer('a', 'one'), answer('a', 'two')])).toEqual([
+    expect(openai([response('x', 'orphan'), user('go'), ask('a'), response('a', 'one'), response('a', 'two')])).toEqual([
       { role: 'user', content: 'go' },
       { role: 'assistant', content: null, tool_calls: [call('a')] },
       { role: 'tool', tool_call_id: 'a', content: 'one' },
@@ -64,11 +64,11 @@ describe('every call is followed by exactly one result', () => {
   })
 
   test('a late result is moved behind its call', () => {
-    expect(openai([ask('a'), user('well?'), answer('a', 'late')]).map(({ role }) => role)).toEqual(['assistant', 'tool', 'user'])
+    expect(openai([ask('a'), user('well?'), response('a', 'late')]).map(({ role }) => role)).toEqual(['assistant', 'tool', 'user'])
   })
 
   test('a reused id pairs with the next result', () => {
-    const results = openai([ask('a'), answer('a', 'one'), ask('a'), answer('a', 'two')]).filter(({ role }) => role === 'tool')
+    const results = openai([ask('a'), response('a', 'one'), ask('a'), response('a', 'two')]).filter(({ role }) => role === 'tool')
     expect(results.map(({ content }) => content)).toEqual(['one', 'two'])
   })
 })
@@ -76,7 +76,7 @@ describe('every call is followed by exactly one result', () => {
 describe('a request leaves out', () => {
   test('messages that were aborted, failed or are not finished', () => {
     const unfinished = (['aborted', 'failed', 'streaming'] as const).map(status => ({ ...agent(text('half')), status }))
-    expect(openai([user('go'), ...unfinished, { ...ask('a'), status: 'aborted' }, answer('a', 'x'), user('again')])).toEqual([
+    expect(openai([user('go'), ...unfinished, { ...ask('a'), status: 'aborted' }, response('a', 'x'), user('again')])).toEqual([
       {
         role: 'user',
         content: [
@@ -165,7 +165,7 @@ function ask(callId: string): HistoryMessage {
   return agent(toolRequest(callId, 'f', { n: 1 }))
 }
 
-function answer(callId: string, value: Parameters<typeof toolResponse>[2]): HistoryMessage {
+function response(callId: string, value: Parameters<typeof toolResponse>[2]): HistoryMessage {
   return agent(toolResponse(callId, 'f', value))
 }
 

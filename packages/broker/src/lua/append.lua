@@ -13,7 +13,7 @@
 --   full       the turn has written more than maxBytes
 -- The fault bench finds the rules that it switches off by their names.
 local maxBytes = tonumber('@MAX_BYTES@')
-local answers = {}
+local results = {}
 local at = 1
 for log = 1, #KEYS / 2 do
   local stream, state = KEYS[log * 2 - 1], KEYS[log * 2]
@@ -22,21 +22,21 @@ for log = 1, #KEYS / 2 do
   at = entries + count * 2
   local last = first + count - 1
   local logEpoch, seq, number, bytes, closed, life = readPosition(state)
-  local answer
+  local result
   if not logEpoch then
-    answer = 'missing'
+    result = 'missing'
   elseif logEpoch ~= epoch then -- rule: fence
-    answer = tonumber(logEpoch) > tonumber(epoch) and 'fenced' or 'gap'
+    result = tonumber(logEpoch) > tonumber(epoch) and 'fenced' or 'gap'
   elseif life ~= run or first > number + 1 then -- rule: gap
-    answer = 'gap'
+    result = 'gap'
   elseif closed == '1' then
-    answer = 'closed'
+    result = 'closed'
   elseif last <= tonumber(number) then -- rule: duplicate
-    answer = 'duplicate'
+    result = 'duplicate'
   elseif tonumber(bytes) > maxBytes then
-    answer = 'full'
+    result = 'full'
   else
-    answer = 'ok' -- rule: accept
+    result = 'ok' -- rule: accept
     local published = { epoch .. '-' .. seq }
     for entry = number - first + 1, count - 1 do -- rule: new entries
       local index, event = ARGV[entries + entry * 2], ARGV[entries + entry * 2 + 1]
@@ -46,18 +46,18 @@ for log = 1, #KEYS / 2 do
       if type(added) == 'table' and added.err then
         -- Another program's entry blocks this id. Only this log fails, not the others in this call.
         if not string.find(added.err, 'equal or smaller', 1, true) then return added end
-        answer = 'gap'
+        result = 'gap'
         break
       end
       bytes = bytes + #event
       published[#published + 1] = id
       published[#published + 1] = event
     end
-    if answer == 'ok' then
+    if result == 'ok' then
       writePosition(state, epoch, seq, last, bytes, '0', run)
       redis.call('PUBLISH', channel, table.concat(published, '\n'))
     end
   end
-  answers[log] = answer
+  results[log] = result
 end
-return answers
+return results

@@ -5,7 +5,7 @@
  * Concurrent rejected requests cause one call: a request that was rejected with an older token uses the newer one.
  */
 import { RivuletError } from '@rivulet/protocol'
-import { unreachable } from './answer.ts'
+import { unreachable } from './rejection.ts'
 
 /** A token, or how to get one: asked before the first request, and once more when the server refuses what it gave. */
 export type TokenSource = string | (() => string | Promise<string>)

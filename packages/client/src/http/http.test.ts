@@ -1,19 +1,19 @@
 import { createServer, type Server } from 'node:http'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createFakeApi, type FakeRequest, json, refusal } from '../../test/fake-api.ts'
+import { createFakeApi, type FakeRequest, json, rejection } from '../../test/fake-api.ts'
 import { task, taskId, turn } from '../../test/sample-task.ts'
 import { type ClientOptions, createClient } from '../client.ts'
-import { answeredOf } from './answer.ts'
 import type { WakeUps } from './backoff.ts'
+import { rejectionOf } from './rejection.ts'
 
 const accepted = () => json(201, { task, turn: turn(1) })
 
 /** A client whose requests are answered by these, one after the other; the last one stays. Its retries do not wait. */
-function clientOf(answers: ((request: FakeRequest) => Response | Promise<Response>)[], options: Partial<ClientOptions> = {}) {
+function clientOf(responses: ((request: FakeRequest) => Response | Promise<Response>)[], options: Partial<ClientOptions> = {}) {
   let asked = 0
   const api = createFakeApi(request => {
     asked += 1
-    return (answers[Math.min(asked, answers.length) - 1] ?? accepted)(request)
+    return (responses[Math.min(asked, responses.length) - 1] ?? accepted)(request)
   })
   const client = createClient({ url: 'http://api.test/', fetch: api.fetch as typeof fetch, wakeUps: at, ...options })
   return { client, api }
@@ -47,7 +47,7 @@ describe('a call', () => {
   })
 
   test('every public route has its call', async () => {
-    const answers: Record<string, () => Response> = {
+    const responses: Record<string, () => Response> = {
       'GET /v1/agents': () => json(200, { data: [{ name: 'a', description: '', workers: 1, queued: 0, running: 0 }] }),
       [`GET /v1/tasks/${taskId}`]: () => json(200, { task, turns: [turn(1)] }),
       [`DELETE /v1/tasks/${taskId}`]: () => new Response(null, { status: 204 }),
@@ -59,7 +59,7 @@ describe('a call', () => {
       'GET /metrics': () => new Response('up 1\n'),
       'GET /openapi.json': () => json(200, { openapi: '3.1.0' }),
     }
-    const { client } = clientOf([({ method, path }) => answers[`${method} ${path}`]?.() ?? refusal(404, 'not_found')])
+    const { client } = clientOf([({ method, path }) => responses[`${method} ${path}`]?.() ?? rejection(404, 'not_found')])
     const handle = client.tasks.get(taskId)
     expect(await client.agents.list()).toHaveLength(1)
     expect(await handle.detail()).toEqual({ task, turns: [turn(1)] })
@@ -76,13 +76,13 @@ describe('a call', () => {
 describe('what goes wrong', () => {
   test.each([
     ['there is no response', broken],
-    ['503', () => refusal(503, 'draining')],
-    ['429', () => refusal(429, 'too_many_turns')],
-    ['the first try is still in flight', () => refusal(409, 'in_flight', { 'retry-after': '1' })],
+    ['503', () => rejection(503, 'draining')],
+    ['429', () => rejection(429, 'too_many_turns')],
+    ['the first try is still in flight', () => rejection(409, 'in_flight', { 'retry-after': '1' })],
     ['a page of a proxy', () => new Response('<h1>Bad gateway</h1>', { status: 502 })],
     ['half an answer', () => new Response('{"task": {"id"', { headers: { 'content-type': 'application/json' } })],
-  ])('%s: is asked again under the same key', async (_, answer) => {
-    const { client, api } = clientOf([answer, answer, accepted])
+  ])('%s: is asked again under the same key', async (_, respond) => {
+    const { client, api } = clientOf([respond, respond, accepted])
     await client.tasks.create(body)
     const keys = api.requests.map(({ headers }) => headers.get('idempotency-key'))
     expect(keys).toHaveLength(3)
@@ -105,15 +105,15 @@ describe('what goes wrong', () => {
     [409, 'task_busy'],
     [422, 'unknown_agent'],
   ])('%i %s is final, and one error', async (status, code) => {
-    const { client, api } = clientOf([() => refusal(status, code)])
+    const { client, api } = clientOf([() => rejection(status, code)])
     const error = await client.tasks.create(body).catch((reason: unknown) => reason)
     expect(error).toMatchObject({ name: 'RivuletError', code, message: `It is ${code}` })
-    expect(answeredOf(error)).toEqual({ status, code, requestId: 'r-1' })
+    expect(rejectionOf(error)).toEqual({ status, code, requestId: 'r-1' })
     expect(api.requests).toHaveLength(1)
   })
 
   test('an unknown code is mapped by its status', async () => {
-    const { client } = clientOf([() => refusal(422, 'moon_phase')])
+    const { client } = clientOf([() => rejection(422, 'moon_phase')])
     await expect(client.tasks.create(body)).rejects.toMatchObject({ code: 'unknown_agent', cause: { code: 'moon_phase', status: 422 } })
   })
 
@@ -134,7 +134,7 @@ describe('what goes wrong', () => {
   test('Retry-After is kept', async () => {
     const timers = vi.spyOn(globalThis, 'setTimeout')
     onTestFinished(() => timers.mockRestore())
-    const { client } = clientOf([() => refusal(503, 'draining', { 'retry-after': '7' }), accepted])
+    const { client } = clientOf([() => rejection(503, 'draining', { 'retry-after': '7' }), accepted])
     await client.tasks.create(body)
     expect(timers.mock.calls.map(([, ms]) => ms)).toContain(7_000)
   })
@@ -158,7 +158,7 @@ describe('what goes wrong', () => {
   })
 
   test('a task that is gone after a try to remove it is removed; one that never was is an error', async () => {
-    const gone = () => refusal(404, 'task_not_found')
+    const gone = () => rejection(404, 'task_not_found')
     await clientOf([broken, gone]).client.tasks.get(taskId).remove()
     await expect(clientOf([gone]).client.tasks.get(taskId).remove()).rejects.toMatchObject({ code: 'task_not_found' })
   })
@@ -166,7 +166,7 @@ describe('what goes wrong', () => {
 
 describe('a token', () => {
   const guarded = (valid: () => string) => (request: FakeRequest) =>
-    request.headers.get('authorization') === `Bearer ${valid()}` ? accepted() : refusal(401, 'unauthorized')
+    request.headers.get('authorization') === `Bearer ${valid()}` ? accepted() : rejection(401, 'unauthorized')
 
   test('is asked for once, and again when it is refused', async () => {
     let valid = 'one'

@@ -3,10 +3,10 @@
  * limited number of times, and not after the caller has aborted. A rejected token is renewed once.
  */
 import { type Entity, isEntity, untilAborted } from '@rivulet/protocol'
-import { answeredOf, errorOf, mayPass, unreachable } from './answer.ts'
 import { pause, retryDelayMs, type WakeUps } from './backoff.ts'
 import type { Credentials } from './credentials.ts'
 import { linkAbort } from './link-abort.ts'
+import { errorOf, mayPass, rejectionOf, unreachable } from './rejection.ts'
 
 export type CallOptions = { signal?: AbortSignal | undefined }
 
@@ -82,7 +82,7 @@ export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetrie
           if (refused) return refused(error, retries)
           throw error
         }
-        const asked = answeredOf(error)?.retryAfterMs
+        const asked = rejectionOf(error)?.retryAfterMs
         await pause(asked ?? retryDelayMs(retries, random), { signal, wakeUps })
       }
     }
@@ -140,7 +140,7 @@ export function readEntities<T>(values: unknown, entity: Entity): T[] {
   return values.map(value => readEntity<T>(value, entity))
 }
 
-/** Work that ends with the caller's signal, or is given up as unanswered after a time. */
+/** Work that ends with the caller's signal, or is given up after a time. */
 async function within<T>(ms: number, signal: AbortSignal | undefined, work: (limited: AbortSignal) => Promise<T>): Promise<T> {
   const { controller, unlink } = linkAbort(signal)
   const timer = setTimeout(() => controller.abort(unreachable(`No answer within ${ms} ms`)), ms)

@@ -4,7 +4,7 @@ import type { Document, HTMLElement } from 'happy-dom'
 import { act, createElement, memo, type ReactNode, StrictMode } from 'react'
 import { createRoot, type Root } from 'react-dom/client'
 import { afterEach, describe, expect, test } from 'vitest'
-import { createFakeApi, type FakeRequest, json, openStream, refusal } from '../../test/fake-api.ts'
+import { createFakeApi, type FakeRequest, json, openStream, rejection } from '../../test/fake-api.ts'
 import { type Entry, snapshotOf, task, taskId, turn, turnLog } from '../../test/sample-task.ts'
 import { createClient } from '../client.ts'
 import { RivuletProvider } from './client-context.ts'
@@ -33,9 +33,9 @@ async function mount(node: ReactNode): Promise<{ element: HTMLElement; root: Roo
   return { element, root }
 }
 
-function clientOf(answer: (request: FakeRequest) => Response | null = () => null) {
+function clientOf(respond: (request: FakeRequest) => Response | null = () => null) {
   const api = createFakeApi(request => {
-    const own = answer(request)
+    const own = respond(request)
     if (own) return own
     if (request.path.includes('/events')) return openStream()
     return request.path.endsWith('/turns') ? json(202, { turn: turn(2) }) : json(201, { task, turn: turn(1) })
@@ -172,7 +172,7 @@ describe('a task in a component', () => {
   })
 
   test('that is not there is an error', async () => {
-    const { client } = clientOf(() => refusal(404, 'task_not_found'))
+    const { client } = clientOf(() => rejection(404, 'task_not_found'))
     const { Transcript, last } = transcript(taskId, { client })
     await mount(createElement(Transcript))
     await drawn(() => last().connection === 'failed')
@@ -211,7 +211,7 @@ describe('a task that a component creates', () => {
   })
 
   test('that is refused is an error', async () => {
-    const { client } = clientOf(() => refusal(422, 'unknown_agent'))
+    const { client } = clientOf(() => rejection(422, 'unknown_agent'))
     const { Transcript, last } = transcript(body, { client })
     await mount(createElement(Transcript))
     await drawn(() => last().error !== null)
@@ -241,7 +241,7 @@ describe('a component that has a token', () => {
   test('uses it for all it does, over one connection however often it renders, and asks the latest source when it is refused', async () => {
     let valid = 'first'
     const { api, client } = clientOf(({ headers }) =>
-      headers.get('authorization') === `Bearer ${valid}` ? null : refusal(401, 'unauthorized'),
+      headers.get('authorization') === `Bearer ${valid}` ? null : rejection(401, 'unauthorized'),
     )
     const { Holder, asked } = holder(taskId, client)
     const { root } = await mount(createElement(Holder, { word: 'first' }))

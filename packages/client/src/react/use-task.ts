@@ -38,14 +38,14 @@ export type UsedTask = {
 
 /** @param source the id of a task, what to create, a handle that another component has as well, or null. */
 export function useTask(source: TaskSource, { client: given, token, follow = false }: UseTaskOptions = {}): UsedTask {
-  const { task, error: refusal } = useHandle(useClient(given), source, token)
+  const { task, error: rejection } = useHandle(useClient(given), source, token)
   const store = useMemo(() => (task ? createFrameStore(task.view({ follow })) : nothing), [task, follow])
   const state = useSyncExternalStore(store.subscribe, store.current, store.current)
   const actions = useMemo(() => actionsOf(task), [task])
   return useMemo(() => {
     const { messages, messagesFrom, turns, status, connection } = state
-    return { task, messages, messagesFrom, turns, status, connection, error: refusal ?? state.error ?? failureIn(state), ...actions }
-  }, [task, state, refusal, actions])
+    return { task, messages, messagesFrom, turns, status, connection, error: rejection ?? state.error ?? failureIn(state), ...actions }
+  }, [task, state, rejection, actions])
 }
 
 function actionsOf(task: TaskHandle | null): Pick<UsedTask, 'send' | 'cancel'> {

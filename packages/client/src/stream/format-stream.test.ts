@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createFakeApi, openStream, refusal } from '../../test/fake-api.ts'
+import { createFakeApi, openStream, rejection } from '../../test/fake-api.ts'
 import { taskId } from '../../test/sample-task.ts'
 import { createClient } from '../client.ts'
 import type { FormatChunk } from './format-stream.ts'
@@ -57,6 +57,6 @@ test('a format of one turn ends with its own ending', async () => {
 test('nothing comes where nothing is left, and a refusal is thrown', async () => {
   const over = createFakeApi(() => new Response(null, { status: 204 }))
   expect(await allOf(handleOf(over).chunks('agentkit', { after: '1-9' }))).toEqual([])
-  const refused = createFakeApi(() => refusal(400, 'validation_failed'))
+  const refused = createFakeApi(() => rejection(400, 'validation_failed'))
   await expect(allOf(handleOf(refused).chunks('agentkit', { turn: 1 }))).rejects.toMatchObject({ code: 'validation_failed' })
 })

@@ -1,6 +1,7 @@
 /** Opens an event stream. The head of the response has to arrive as soon as any other byte. */
-import { unreachable } from '../http/answer.ts'
+
 import type { Http } from '../http/http.ts'
+import { unreachable } from '../http/rejection.ts'
 
 export async function openStream(
   { http, silenceMs }: { http: Http; silenceMs: number },

@@ -3,9 +3,9 @@
  * is the fault of the request is thrown.
  */
 import type { EventSourceMessage } from 'eventsource-parser'
-import { answeredOf, maxAskedMs, mayPass } from '../http/answer.ts'
 import { pause, retryDelayMs } from '../http/backoff.ts'
 import { linkAbort } from '../http/link-abort.ts'
+import { maxAskedMs, mayPass, rejectionOf } from '../http/rejection.ts'
 import { openStream } from './open-stream.ts'
 import { readFrames } from './sse-frames.ts'
 import type { StreamDeps } from './task-stream.ts'
@@ -43,7 +43,7 @@ export async function* resumedFrames(
     } catch (error) {
       if (signal.aborted) throw signal.reason
       if (!mayPass(error)) throw error
-      askedMs = Math.max(askedMs, answeredOf(error)?.retryAfterMs ?? 0)
+      askedMs = Math.max(askedMs, rejectionOf(error)?.retryAfterMs ?? 0)
     } finally {
       unlink()
       controller.abort()

@@ -4,8 +4,8 @@
  */
 import { RivuletError } from '@rivulet/protocol'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
-import { unreachable } from '../http/answer.ts'
 import type { WakeUps } from '../http/backoff.ts'
+import { unreachable } from '../http/rejection.ts'
 
 export type FrameOptions = {
   signal: AbortSignal

@@ -1,6 +1,6 @@
 import type { Cursor, RivuletError } from '@rivulet/protocol'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createFakeApi, type FakeRequest, type FakeStream, json, openStream, refusal } from '../../test/fake-api.ts'
+import { createFakeApi, type FakeRequest, type FakeStream, json, openStream, rejection } from '../../test/fake-api.ts'
 import { type Entry, snapshotOf, taskId, turnLog } from '../../test/sample-task.ts'
 import { type ClientOptions, createClient } from '../client.ts'
 import type { WakeUps } from '../http/backoff.ts'
@@ -18,12 +18,15 @@ const atOnce: WakeUps = wake => {
   return () => {}
 }
 
-function watched(answers: (((request: FakeRequest) => Response | Promise<Response>) | null)[] = [], options: Partial<ClientOptions> = {}) {
+function watched(
+  responses: (((request: FakeRequest) => Response | Promise<Response>) | null)[] = [],
+  options: Partial<ClientOptions> = {},
+) {
   let asked = 0
   const api = createFakeApi(request => {
-    const answer = answers[asked]
+    const respond = responses[asked]
     asked += 1
-    return answer ? answer(request) : openStream()
+    return respond ? respond(request) : openStream()
   })
   const client = createClient({ url: 'http://api.test', fetch: api.fetch as typeof fetch, wakeUps: atOnce, ...options })
   return { api, client, handle: client.tasks.get(taskId) }
@@ -147,19 +150,19 @@ describe('a refusal', () => {
     [404, 'task_not_found'],
     [422, 'validation_failed'],
   ])('of %i %s is final', async (status, code) => {
-    const { api, handle } = watched([() => refusal(status, code)])
+    const { api, handle } = watched([() => rejection(status, code)])
     await expect(allOf(handle.events())).rejects.toMatchObject({ code })
     expect(api.requests).toHaveLength(1)
   })
 
   test.each([
-    ['503', () => refusal(503, 'draining')],
-    ['429', () => refusal(429, 'too_many_turns')],
-    ['500', () => refusal(500, 'internal')],
+    ['503', () => rejection(503, 'draining')],
+    ['429', () => rejection(429, 'too_many_turns')],
+    ['500', () => rejection(500, 'internal')],
     ['no answer', () => Promise.reject(new TypeError('fetch failed'))],
     ['a response that is not from Rivulet', () => new Response('<html>')],
-  ])('by %s is not', async (_, answer) => {
-    const { api, handle } = watched([answer, answer, answer, null])
+  ])('by %s is not', async (_, respond) => {
+    const { api, handle } = watched([respond, respond, respond, null])
     const heard = allOf(handle.events())
     const stream = await api.stream(0)
     tell(stream, log)
@@ -171,7 +174,7 @@ describe('a refusal', () => {
   test('of a token has it renewed, once for each connection', async () => {
     const tokens = ['one', 'two']
     const { api, handle } = watched(
-      [() => refusal(401, 'unauthorized'), null, () => refusal(401, 'unauthorized'), () => refusal(401, 'unauthorized')],
+      [() => rejection(401, 'unauthorized'), null, () => rejection(401, 'unauthorized'), () => rejection(401, 'unauthorized')],
       {
         token: () => tokens.shift() ?? 'three',
       },
@@ -278,7 +281,7 @@ describe('coming back', () => {
 
   test('waits as long as the server asks for: by retry when it says goodbye, by Retry-After when it refuses', async () => {
     const asked = delays()
-    const { api, handle } = watched([null, () => refusal(503, 'draining', { 'retry-after': '3' }), null], { random: () => 1 })
+    const { api, handle } = watched([null, () => rejection(503, 'draining', { 'retry-after': '3' }), null], { random: () => 1 })
     const events = handle.events()
     const heard = allOf(events)
     const stream = await api.stream(0)
@@ -336,7 +339,7 @@ describe('coming back', () => {
     vi.stubGlobal('removeEventListener', page.removeEventListener.bind(page))
     vi.stubGlobal('document', document)
     onTestFinished(() => void vi.unstubAllGlobals())
-    const refused = () => refusal(503, 'draining', { 'retry-after': '25' })
+    const refused = () => rejection(503, 'draining', { 'retry-after': '25' })
     const api = createFakeApi((_, { requests }) => (requests.length < 3 ? refused() : openStream()))
     const view = createClient({ url: 'http://api.test', fetch: api.fetch as typeof fetch })
       .tasks.get(taskId)

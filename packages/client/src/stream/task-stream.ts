@@ -6,10 +6,10 @@
  * The stream ends with the task, unless it follows, and closes its connection however the reader stops.
  */
 import { origin, RivuletError } from '@rivulet/protocol'
-import { answeredOf, maxAskedMs, mayPass } from '../http/answer.ts'
 import { pause, retryDelayMs, type WakeUps } from '../http/backoff.ts'
 import type { Http } from '../http/http.ts'
 import { linkAbort } from '../http/link-abort.ts'
+import { maxAskedMs, mayPass, rejectionOf } from '../http/rejection.ts'
 import type { ConnectionStatus } from './connection-status.ts'
 import { openStream } from './open-stream.ts'
 import { readFrames } from './sse-frames.ts'
@@ -96,7 +96,7 @@ export async function* streamTask(deps: StreamDeps, request: StreamRequest): Asy
         repairs += 1
       }
       // A server that loses things may go on to do so, whatever else is heard of it.
-      pauseMs = Math.max(answeredOf(error)?.retryAfterMs ?? 0, retryDelayMs(isLost ? Math.max(failures, repairs) : failures, random))
+      pauseMs = Math.max(rejectionOf(error)?.retryAfterMs ?? 0, retryDelayMs(isLost ? Math.max(failures, repairs) : failures, random))
     } finally {
       unlink()
       controller.abort()

@@ -7,9 +7,9 @@ import { createClient } from '../client.ts'
 const log = turnLog(1, [['one ', 'two ', 'three']])
 const path = `/v1/tasks/${taskId}/events`
 
-function begin(answer: (request: FakeRequest) => Response | null = () => null) {
+function begin(respond: (request: FakeRequest) => Response | null = () => null) {
   const api = createFakeApi(request => {
-    const own = answer(request)
+    const own = respond(request)
     if (own) return own
     if (request.path.startsWith(path)) return openStream()
     return request.path.endsWith('/turns') ? json(202, { turn: turn(2) }) : json(201, { task, turn: turn(1) })

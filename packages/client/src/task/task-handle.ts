@@ -152,7 +152,7 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
 
   async function send(input?: string | Content, { params, ifBusy, idempotencyKey, signal }: SendOptions = {}): Promise<Turn> {
     const body = { ...(input !== undefined && { input }), ...(params !== undefined && { params }), ...(ifBusy && { ifBusy }) }
-    const read = (response: Response) => readJson(response, answer => readEntity<Turn>(answer.turn, 'turn'))
+    const read = (response: Response) => readJson(response, body => readEntity<Turn>(body.turn, 'turn'))
     const sent = await http.call({ method: 'POST', path: `${path}/turns`, body, idempotencyKey, signal, read })
     expectedTurn = Math.max(expectedTurn, sent.number)
     results.renew()
@@ -162,13 +162,13 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
 
   function cancel(reason?: string, { idempotencyKey, signal }: CallOptions & { idempotencyKey?: string } = {}): Promise<Task> {
     const body = reason === undefined ? {} : { reason }
-    const read = (response: Response) => readJson(response, answer => readEntity<Task>(answer.task, 'task'))
+    const read = (response: Response) => readJson(response, body => readEntity<Task>(body.task, 'task'))
     return http.call({ method: 'POST', path: `${path}/cancel`, body, idempotencyKey, signal, read })
   }
 
   function detail({ signal }: CallOptions = {}): Promise<TaskDetail> {
     const read = (response: Response) =>
-      readJson(response, answer => ({ task: readEntity<Task>(answer.task, 'task'), turns: readEntities<Turn>(answer.turns, 'turn') }))
+      readJson(response, body => ({ task: readEntity<Task>(body.task, 'task'), turns: readEntities<Turn>(body.turns, 'turn') }))
     return http.call({ method: 'GET', path, signal, read })
   }
 
@@ -178,7 +178,7 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
   }
 
   function getTurn(number: number, { signal }: CallOptions = {}): Promise<Turn> {
-    const read = (response: Response) => readJson(response, answer => readEntity<Turn>(answer.turn, 'turn'))
+    const read = (response: Response) => readJson(response, body => readEntity<Turn>(body.turn, 'turn'))
     return http.call({ method: 'GET', path: `${path}/turns/${number}`, signal, read })
   }
 
@@ -193,7 +193,7 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
   }
 
   function createToken(body: CreateTokenInput, { signal }: CallOptions = {}): Promise<TaskToken> {
-    const read = (response: Response) => readJson(response, answer => readEntity<TaskToken>(answer, 'token'))
+    const read = (response: Response) => readJson(response, body => readEntity<TaskToken>(body, 'token'))
     return http.call({ method: 'POST', path: `${path}/tokens`, body, signal, read })
   }
 
@@ -220,7 +220,7 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
 
 /** Reads the response to a request that creates a task, whose turn is there. */
 export function readAccepted(response: Response): Promise<{ task: Task; turn: Turn }> {
-  return readJson(response, answer => ({ task: readEntity<Task>(answer.task, 'task'), turn: readEntity<Turn>(answer.turn, 'turn') }))
+  return readJson(response, body => ({ task: readEntity<Task>(body.task, 'task'), turn: readEntity<Turn>(body.turn, 'turn') }))
 }
 
 /** The same of a task that may have no turn yet. */

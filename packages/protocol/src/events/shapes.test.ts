@@ -5,7 +5,7 @@ import { contentSchema } from '../entities/content.ts'
 import { activitySchema, agentSchema, messageSchema, taskSchema, turnSchema } from '../entities/entities.ts'
 import { feedEntrySchema } from '../entities/feed-entry.ts'
 import { keySchema } from '../entities/key.ts'
-import { tokenAnswer } from '../requests/requests.ts'
+import { tokenResponse } from '../requests/requests.ts'
 import { deltaSchema } from './delta.ts'
 import { eventSchema, wireEventSchema } from './event.ts'
 import { contentShapes, deltaShapes, entityShapes, eventShapes, isEntity, readEvent, wireEventShapes } from './shapes.ts'
@@ -17,7 +17,7 @@ const entities = {
   message: messageSchema,
   agent: agentSchema,
   activity: activitySchema,
-  token: tokenAnswer,
+  token: tokenResponse,
   feedEntry: feedEntrySchema,
   key: keySchema,
 }

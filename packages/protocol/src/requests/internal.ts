@@ -35,9 +35,9 @@ export const helloBody = z.strictObject({
 
 export const claimBody = z.strictObject({ worker: id, turnId: turnIdSchema, claimId: id })
 
-export const claimAnswer = z.discriminatedUnion('answer', [
+export const claimResult = z.discriminatedUnion('result', [
   z.object({
-    answer: z.literal('claimed'),
+    result: z.literal('claimed'),
     epoch: z.int(),
     attempt: z.int(),
     task: taskSchema,
@@ -59,8 +59,8 @@ export const claimAnswer = z.discriminatedUnion('answer', [
     traceparent: z.string().optional(),
   }),
   /** Its time has not come by the clock of Postgres: the job goes back to the queue for so long. */
-  z.object({ answer: z.literal('early'), waitMs: z.int().min(1) }),
-  z.object({ answer: z.enum(['leased', 'settled']) }),
+  z.object({ result: z.literal('early'), waitMs: z.int().min(1) }),
+  z.object({ result: z.enum(['leased', 'settled']) }),
 ])
 
 export const heartbeatBody = z.strictObject({
@@ -70,24 +70,24 @@ export const heartbeatBody = z.strictObject({
   fenced: z.int().min(0).default(0),
 })
 /** Turns that this worker no longer holds: canceled, ended or given to another. */
-export const heartbeatAnswer = z.object({ lost: z.array(turnIdSchema) })
+export const heartbeatResult = z.object({ lost: z.array(turnIdSchema) })
 
 export const reopenBody = holding
-export const reopenAnswer = z.discriminatedUnion('answer', [
-  z.object({ answer: z.literal('reopened'), epoch: z.int() }),
-  z.object({ answer: z.literal('superseded') }),
+export const reopenResult = z.discriminatedUnion('result', [
+  z.object({ result: z.literal('reopened'), epoch: z.int() }),
+  z.object({ result: z.literal('superseded') }),
 ])
 
 /** By the claim, not the epoch: the same attempt may just be moving to another one. */
 export const stepBody = z.strictObject({ turnId: turnIdSchema, claimId: id, ...rememberedStep.shape })
-export const stepAnswer = z.object({ answer: z.enum(['remembered', 'superseded', 'too_large']) })
+export const stepResult = z.object({ result: z.enum(['remembered', 'superseded', 'too_large']) })
 
 /** `blocked`: the turn blocked the event loop of its worker, which exits because of it. Such a release counts as a death; any other does not. */
 export const releaseBody = z.strictObject({
   ...holding.shape,
   blocked: z.strictObject({ ms: z.int().min(0), stack: z.string().max(4_000) }).optional(),
 })
-export const releaseAnswer = z.object({ answer: z.enum(['released', 'superseded']) })
+export const releaseResult = z.object({ result: z.enum(['released', 'superseded']) })
 
 export const finishBody = z.strictObject({
   ...holding.shape,
@@ -105,20 +105,20 @@ export const finishBody = z.strictObject({
   /** The digest of the worker's own fold of its messages. */
   digest: z.string().max(64),
 })
-export const finishAnswer = z.object({ answer: z.enum(['committed', 'retrying', 'already', 'superseded', 'gap']) })
+export const finishResult = z.object({ result: z.enum(['committed', 'retrying', 'already', 'superseded', 'gap']) })
 
 /** The messages of the turn's task. By the claim, like a step. */
 export const historyBody = z.strictObject({ turnId: turnIdSchema, claimId: id, after: z.int32().min(0).optional() })
-export const historyAnswer = z.object({ data: z.array(messageSchema), nextCursor: z.int().nullable() })
+export const historyResult = z.object({ data: z.array(messageSchema), nextCursor: z.int().nullable() })
 
 export type Hello = z.output<typeof helloBody>
-export type ClaimAnswer = z.output<typeof claimAnswer>
-export type Claim = Extract<ClaimAnswer, { answer: 'claimed' }>
+export type ClaimResult = z.output<typeof claimResult>
+export type Claim = Extract<ClaimResult, { result: 'claimed' }>
 export type Holding = z.output<typeof holding>
 export type ReleaseBody = z.output<typeof releaseBody>
 export type RememberedStep = z.output<typeof rememberedStep>
 export type StepMemory = z.output<typeof stepMemorySchema>
 export type StepBody = z.output<typeof stepBody>
-export type StepAnswer = z.output<typeof stepAnswer>['answer']
+export type StepResult = z.output<typeof stepResult>['result']
 export type FinishBody = z.output<typeof finishBody>
-export type FinishAnswer = z.output<typeof finishAnswer>['answer']
+export type FinishResult = z.output<typeof finishResult>['result']

@@ -31,15 +31,15 @@ export const rotateKeyBody = z.strictObject({ overlapSeconds: wholeUpTo(30 * day
 
 export const listKeysQuery = z.strictObject({ tenant: nameSchema.optional(), limit: pageLimit, cursor: keyIdSchema.optional() })
 
-export const keyAnswer = z.object({ key: keySchema })
-export const newKeyAnswer = z.object({ key: keySchema, secret: z.string() })
-export const rotatedKeyAnswer = newKeyAnswer.extend({ replaced: keySchema })
+export const keyResponse = z.object({ key: keySchema })
+export const newKeyResponse = z.object({ key: keySchema, secret: z.string() })
+export const rotatedKeyResponse = newKeyResponse.extend({ replaced: keySchema })
 
 export type CreateKey = z.output<typeof createKeyBody>
 export type RotateKey = z.output<typeof rotateKeyBody>
 export type ListKeys = z.output<typeof listKeysQuery>
-export type NewKey = z.output<typeof newKeyAnswer>
-export type RotatedKey = z.output<typeof rotatedKeyAnswer>
+export type NewKey = z.output<typeof newKeyResponse>
+export type RotatedKey = z.output<typeof rotatedKeyResponse>
 
 export type CreateKeyInput = z.input<typeof createKeyBody>
 export type RotateKeyInput = z.input<typeof rotateKeyBody>

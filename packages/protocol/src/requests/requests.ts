@@ -81,7 +81,7 @@ export const createTokenBody = z.strictObject({
 
 export const revokeTokensQuery = z.strictObject({ subject: tokenSubject.optional() })
 
-export const tokenAnswer = z.object({ token: z.string(), can: z.array(tokenRightSchema), expiresAt: z.iso.datetime() })
+export const tokenResponse = z.object({ token: z.string(), can: z.array(tokenRightSchema), expiresAt: z.iso.datetime() })
 
 /** The formats that an event stream has beside our own events. docs/http-reference.md describes each. */
 export const streamFormatSchema = z.enum(['ai-sdk', 'agentex', 'agentkit', 'coding-agent', 'mini-claw-code'])
@@ -133,7 +133,7 @@ export type CreateTask = z.output<typeof createTaskBody>
 export type HistoryMessage = z.output<typeof historyMessageSchema>
 export type ForkTask = z.output<typeof forkTaskBody>
 export type CreateTurn = z.output<typeof createTurnBody>
-export type TaskToken = z.output<typeof tokenAnswer>
+export type TaskToken = z.output<typeof tokenResponse>
 export type StreamFormat = z.output<typeof streamFormatSchema>
 export type TokenRight = z.output<typeof tokenRightSchema>
 export type ListTasks = z.output<typeof listTasksQuery>

@@ -8,7 +8,7 @@
 const turnsPerBeat = 150
 
 /** Beats in flight. */
-const maxUnanswered = 3
+const maxFailedBeats = 3
 
 /**
  * @typedef {import('./messages.ts').Held} Held
@@ -22,7 +22,7 @@ const maxUnanswered = 3
 export function startBeats({ post, options, held, tell }) {
   const { worker, hello, heartbeatMs } = options
   let fenced = 0
-  let unanswered = 0
+  let failedBeats = 0
   let isStopped = false
   /** @type {NodeJS.Timeout | undefined} */
   let again
@@ -41,8 +41,8 @@ export function startBeats({ post, options, held, tell }) {
   }
 
   async function beat() {
-    if (isStopped || unanswered >= maxUnanswered) return
-    unanswered += 1
+    if (isStopped || failedBeats >= maxFailedBeats) return
+    failedBeats += 1
     try {
       await renew()
       if (hello) await post('hello', hello)
@@ -53,7 +53,7 @@ export function startBeats({ post, options, held, tell }) {
       clearTimeout(again)
       again = setTimeout(() => void beat(), heartbeatMs / 5)
     } finally {
-      unanswered -= 1
+      failedBeats -= 1
     }
   }
 
@@ -77,8 +77,8 @@ export function startBeats({ post, options, held, tell }) {
 
   /** @type {(piece: { key: number, holding: Held['holding'] }[], reported: number) => Promise<void>} */
   async function renewPiece(piece, reported) {
-    const answer = await post('heartbeat', { worker, turns: piece.map(({ holding }) => holding), fenced: reported })
-    const ids = new Set(/** @type {string[]} */ (answer.lost))
+    const reply = await post('heartbeat', { worker, turns: piece.map(({ holding }) => holding), fenced: reported })
+    const ids = new Set(/** @type {string[]} */ (reply.lost))
     const lost = piece.filter(({ holding }) => ids.has(holding.turnId)).map(({ key, holding }) => ({ key, epoch: holding.epoch }))
     if (lost.length > 0) tell({ lost })
   }

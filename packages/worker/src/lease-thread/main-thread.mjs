@@ -5,7 +5,7 @@
  */
 import { Session } from 'node:inspector'
 
-const answerMs = 2_000
+const replyMs = 2_000
 
 /** The call stack, innermost first, with the async functions that await it. */
 const stackExpression = `(() => {
@@ -46,8 +46,8 @@ async function evaluate(expression) {
   try {
     session.connectToMainThread()
     return await new Promise(resolve => {
-      patience = setTimeout(resolve, answerMs)
-      session.post('Runtime.evaluate', { expression, returnByValue: true }, (_, answer) => resolve(answer?.result.value))
+      patience = setTimeout(resolve, replyMs)
+      session.post('Runtime.evaluate', { expression, returnByValue: true }, (_, reply) => resolve(reply?.result.value))
     })
   } catch {
     return undefined

@@ -7,9 +7,9 @@ import { json } from 'node:stream/consumers'
 const timeoutMs = 10_000
 
 /**
- * @typedef {Record<string, unknown> & { error?: { code?: string, message?: string } }} Answer
+ * @typedef {Record<string, unknown> & { error?: { code?: string, message?: string } }} Reply
  * @param {{ url: string, key: string | undefined }} server
- * @returns {(call: string, body: object) => Promise<Answer>} Throws unless the status is 200.
+ * @returns {(call: string, body: object) => Promise<Reply>} Throws unless the status is 200.
  */
 export function createPost({ url, key }) {
   const base = url.replace(/\/$/, '')
@@ -19,9 +19,9 @@ export function createPost({ url, key }) {
 
   return async (call, body) => {
     const response = await send(`${base}/internal/${call}`, JSON.stringify(body))
-    const answer = /** @type {Answer | null} */ (await json(response).catch(() => null))
-    if (response.statusCode === 200 && answer) return answer
-    const { code, message = `${call}: the server returned ${response.statusCode}` } = answer?.error ?? {}
+    const reply = /** @type {Reply | null} */ (await json(response).catch(() => null))
+    if (response.statusCode === 200 && reply) return reply
+    const { code, message = `${call}: the server returned ${response.statusCode}` } = reply?.error ?? {}
     throw Object.assign(new Error(message), { code })
   }
 

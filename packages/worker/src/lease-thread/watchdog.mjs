@@ -59,7 +59,7 @@ export function startWatchdog({ post, watchdogMs, pulse, isHeldByDebugger, held,
       .replaceAll(/[^\n\x20-\x7e]/g, '?')
       .slice(0, maxStackChars)
     const turns = blamed.map(({ turnId }) => turnId)
-    log({ blockedMs: ms, turns, givenBack: others.length, stack: text }, 'the event loop was blocked; this process ends')
+    log({ blockedMs: ms, turns, released: others.length, stack: text }, 'the event loop was blocked; this process ends')
     const report = [...blamed.map(holding => ({ ...holding, blocked: { ms, stack: text } })), ...others]
     await Promise.race([Promise.all(report.map(body => insist(body))), new Promise(resolve => setTimeout(resolve, reportMs))])
     await endProcess(exitCode)

@@ -1,4 +1,4 @@
-import type { Append, AppendAnswer } from '@rivulet/broker'
+import type { Append, AppendResult } from '@rivulet/broker'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { createAppender } from './appender.ts'
 
@@ -92,13 +92,13 @@ test('a call that fails fails its appends, and the next ones are sent', async ()
   expect(await appender.append(append('a'), 1)).toBe('ok')
 })
 
-function open(answer: (batch: readonly Append[]) => AppendAnswer[]) {
+function open(result: (batch: readonly Append[]) => AppendResult[]) {
   const calls: string[][] = []
   const appender = createAppender({
     append: async batch => {
       calls.push(batch.map(({ task }) => task))
       await new Promise(resolve => setImmediate(resolve))
-      return answer(batch)
+      return result(batch)
     },
   })
   return { appender, calls }

@@ -5,7 +5,7 @@
  * after: an entry costs Redis and every API the same, whether it holds one word or ten.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Append, AppendAnswer, LogWriter } from '@rivulet/broker'
+import type { Append, AppendResult, LogWriter } from '@rivulet/broker'
 import { failpoint } from '@rivulet/runtime/failpoint'
 
 const maxEntriesPerCall = 1_000
@@ -14,18 +14,18 @@ const gatherMs = 10
 
 export type Appender = {
   /** `said` is how many events were merged into its entries. */
-  append(append: Append, said: number): Promise<AppendAnswer>
+  append(append: Append, said: number): Promise<AppendResult>
 }
 
-type Waiting = { append: Append; said: number; resolve: (answer: AppendAnswer) => void; reject: (error: unknown) => void }
+type Waiting = { append: Append; said: number; resolve: (result: AppendResult) => void; reject: (error: unknown) => void }
 
 export function createAppender(log: LogWriter): Appender {
   let waiting: Waiting[] = []
   let isSending = false
-  let answeredAt = Number.NEGATIVE_INFINITY
+  let repliedAt = Number.NEGATIVE_INFINITY
   return { append }
 
-  function append(wanted: Append, said: number): Promise<AppendAnswer> {
+  function append(wanted: Append, said: number): Promise<AppendResult> {
     return new Promise((resolve, reject) => {
       waiting.push({ append: wanted, said, resolve, reject })
       if (!isSending) void send()
@@ -41,20 +41,20 @@ export function createAppender(log: LogWriter): Appender {
       const batch = takeBatch()
       try {
         if (failpoint) await failpoint('appending')
-        const answers = await log.append(batch.map(({ append }) => append))
-        if (failpoint) await failpoint('appended', batch, answers)
-        for (const [i, { resolve }] of batch.entries()) resolve(answers[i] ?? 'gap')
+        const results = await log.append(batch.map(({ append }) => append))
+        if (failpoint) await failpoint('appended', batch, results)
+        for (const [i, { resolve }] of batch.entries()) resolve(results[i] ?? 'gap')
       } catch (error) {
         for (const { reject } of batch) reject(error)
       }
-      answeredAt = performance.now()
+      repliedAt = performance.now()
     }
     isSending = false
   }
 
   /** If two or more deltas already share an entry. A full call gains nothing by waiting, and after a pause no turn has more to send. */
   function isCrowded(): boolean {
-    if (waiting.length < crowdTurns || performance.now() - answeredAt > gatherMs) return false
+    if (waiting.length < crowdTurns || performance.now() - repliedAt > gatherMs) return false
     const entries = waiting.reduce((sum, { append }) => sum + append.entries.length, 0)
     const said = waiting.reduce((sum, one) => sum + one.said, 0)
     return entries < maxEntriesPerCall && said >= entries * 2

@@ -70,9 +70,9 @@ function summarize(messages: Message[]): AutoSent {
 
 /** How messages ended that were said one after the other, whichever way they were sent. */
 export function endOf(messages: readonly Message[]): { stopReason: StopReason; usage?: Usage } {
-  const answered = new Set(messages.flatMap(({ content }) => (content.type === 'tool_response' ? [content.callId] : [])))
+  const responded = new Set(messages.flatMap(({ content }) => (content.type === 'tool_response' ? [content.callId] : [])))
   const isAsking = messages.some(
-    ({ content, status }) => content.type === 'tool_request' && status === 'complete' && !answered.has(content.callId),
+    ({ content, status }) => content.type === 'tool_request' && status === 'complete' && !responded.has(content.callId),
   )
   const usage = sumUsage(messages.map(message => message.usage))
   const stopReason = messages.findLast(message => message.stopReason)?.stopReason ?? (isAsking ? 'tool_use' : 'stop')

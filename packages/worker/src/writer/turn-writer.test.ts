@@ -1,5 +1,5 @@
 /** The writer of one turn against a scripted log: order, numbers, merging, backpressure, and the effect of each outcome. */
-import type { Append, AppendAnswer } from '@rivulet/broker'
+import type { Append, AppendResult } from '@rivulet/broker'
 import {
   applyEvent,
   delta,
@@ -18,7 +18,7 @@ import { createTurnWriter, maxUnsentBytes } from './turn-writer.ts'
 
 const turn = { task: '01890000-0000-7000-8000-000000000000', turn: 1, attempt: 1, firstIndex: 4 }
 
-type Reply = AppendAnswer | Error | Promise<AppendAnswer>
+type Reply = AppendResult | Error | Promise<AppendResult>
 
 /** Returns the next of `replies` for each append, then ok. */
 function open(replies: Reply[] = [], reopenedAs: (number | null | Error)[] = [], backpressureMs?: number) {
@@ -37,9 +37,9 @@ function open(replies: Reply[] = [], reopenedAs: (number | null | Error)[] = [],
       },
     },
     askReopen: async () => {
-      const answer = reopenedAs.shift() ?? null
-      if (answer instanceof Error) throw answer
-      return answer
+      const result = reopenedAs.shift() ?? null
+      if (result instanceof Error) throw result
+      return result
     },
     onFenced,
     onLost,
@@ -50,7 +50,7 @@ function open(replies: Reply[] = [], reopenedAs: (number | null | Error)[] = [],
 
 describe('speaking', () => {
   test('the first word leaves at once; what is said while it is on its way leaves together, merged', async () => {
-    const first = promise<AppendAnswer>()
+    const first = promise<AppendResult>()
     const { writer, appends, said } = open([first.promise])
     await writer.write(delta(0, 'a'))
     expect(appends).toHaveLength(1)
@@ -92,7 +92,7 @@ describe('speaking', () => {
   })
 
   test('an agent waits only while more than a megabyte is unsent', async () => {
-    const first = promise<AppendAnswer>()
+    const first = promise<AppendResult>()
     const { writer } = open([first.promise])
     const chunk = 'x'.repeat(maxUnsentBytes / 2 - 1_000)
     for (let i = 0; i < 2; i += 1) await writer.write(delta(0, chunk))
@@ -109,7 +109,7 @@ describe('speaking', () => {
   })
 
   test('merged deltas stay within 64 KiB', async () => {
-    const first = promise<AppendAnswer>()
+    const first = promise<AppendResult>()
     const { writer, said } = open([first.promise])
     for (let i = 0; i < 100; i += 1) await writer.write(delta(0, '€'.repeat(1_000)))
     first.resolve('ok')
@@ -187,8 +187,8 @@ describe('a Redis that is out of memory', () => {
 describe('an answer of the log', () => {
   test.each(['gap', 'missing'] as const)(
     '%s: the turn moves to a new epoch, and says there what it has said, and what waited, once',
-    async answer => {
-      const { writer, appends, said, onLost } = open(['ok', answer], [5])
+    async result => {
+      const { writer, appends, said, onLost } = open(['ok', result], [5])
       await writer.write(start(0, text('a')))
       await writer.drain()
       await writer.write(delta(0, 'b'))
@@ -209,8 +209,8 @@ describe('an answer of the log', () => {
     },
   )
 
-  test.each(['fenced', 'closed'] as const)('%s: the turn is lost, and nothing more is sent', async answer => {
-    const { writer, appends, onLost } = open([answer])
+  test.each(['fenced', 'closed'] as const)('%s: the turn is lost, and nothing more is sent', async result => {
+    const { writer, appends, onLost } = open([result])
     await writer.write(delta(0, 'a'))
     await expect(writer.drain()).rejects.toThrow()
     expect(onLost).toHaveBeenCalledWith('superseded')
@@ -228,8 +228,8 @@ describe('an answer of the log', () => {
   })
 
   test('a reopening that is refused, or cannot be asked for, loses the turn and nothing else', async () => {
-    for (const refusal of [null, new RivuletError('unauthorized', 'no')]) {
-      const { writer, onLost } = open(['gap'], [refusal])
+    for (const rejection of [null, new RivuletError('unauthorized', 'no')]) {
+      const { writer, onLost } = open(['gap'], [rejection])
       await writer.write(delta(0, 'a'))
       await expect(writer.drain()).rejects.toMatchObject({ code: 'turn_over' })
       expect(onLost).toHaveBeenCalledExactlyOnceWith('superseded')

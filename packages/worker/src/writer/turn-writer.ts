@@ -6,7 +6,7 @@
  * blocked only when more than `maxUnsentBytes` wait, so a model is not read faster than Redis takes it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AppendAnswer, encodeEvent } from '@rivulet/broker'
+import { type AppendResult, encodeEvent } from '@rivulet/broker'
 import {
   backoffMs,
   type ComposedTurn,
@@ -187,25 +187,25 @@ export function createTurnWriter({
   async function sendWaiting(): Promise<void> {
     while (!unsent.isEmpty() && !stoppedOf(state)) {
       const batch = unsent.take(maxEntriesPerAppend)
-      const answer = await appendUntilAnswered(batch)
+      const result = await appendUntilAcknowledged(batch)
       // The caller of `stop` gave the reason, and this worker may still have to finish the turn.
-      if (answer === 'stopped') return
-      if (answer === 'ok' || answer === 'duplicate') {
+      if (result === 'stopped') return
+      if (result === 'ok' || result === 'duplicate') {
         place = { ...place, appended: place.appended + batch.length }
         unsent.settle(batch)
         wake()
-      } else if (answer === 'gap' || answer === 'missing') {
+      } else if (result === 'gap' || result === 'missing') {
         await moveToNewEpoch(batch)
       } else {
-        if (answer === 'fenced' || answer === 'closed') onFenced()
+        if (result === 'fenced' || result === 'closed') onFenced()
         lose(
-          answer === 'full' ? new RivuletError('output_too_large', `The output of the turn exceeds ${limitNames.turnBytes}`) : 'superseded',
+          result === 'full' ? new RivuletError('output_too_large', `The output of the turn exceeds ${limitNames.turnBytes}`) : 'superseded',
         )
       }
     }
   }
 
-  async function appendUntilAnswered(batch: readonly Unsent[]): Promise<AppendAnswer | 'stopped'> {
+  async function appendUntilAcknowledged(batch: readonly Unsent[]): Promise<AppendResult | 'stopped'> {
     const append = { task: turn.task, epoch: place.epoch, first: place.appended + 1, entries: batch.map(({ event }) => encodeEvent(event)) }
     const said = batch.reduce((sum, one) => sum + one.said, 0)
     let outOfMemorySince: number | null = null

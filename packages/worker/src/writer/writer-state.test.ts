@@ -1,5 +1,5 @@
 /** The states of a writer: on their own under any order of changes, and in a writer whose log returns any outcome at any time. */
-import type { AppendAnswer } from '@rivulet/broker'
+import type { AppendResult } from '@rivulet/broker'
 import { delta, type Event } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -39,11 +39,11 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.integer({ min: 1, max: 5 }).map(tick => ({ tick })) },
 )
 
-const anyAnswer = fc.constantFrom<AppendAnswer[]>('ok', 'ok', 'ok', 'duplicate', 'gap', 'missing', 'fenced', 'closed', 'full')
+const anyResult = fc.constantFrom<AppendResult[]>('ok', 'ok', 'ok', 'duplicate', 'gap', 'missing', 'fenced', 'closed', 'full')
 
 test('whatever the log returns, output is accepted only while open, sent only until it stops, and is in the log once when drained', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(anyStep, { maxLength: 20 }), fc.array(anyAnswer, { maxLength: 12 }), async (steps, answers) => {
+    fc.asyncProperty(fc.array(anyStep, { maxLength: 20 }), fc.array(anyResult, { maxLength: 12 }), async (steps, results) => {
       const logs = new Map<number, Event[]>()
       let epoch = 2
       let lost = 0
@@ -54,10 +54,10 @@ test('whatever the log returns, output is accepted only while open, sent only un
           append: async append => {
             expect(append.epoch).toBe(epoch)
             expect(append.first).toBe((logs.get(epoch)?.length ?? 0) + 1)
-            const answer = answers.shift() ?? 'ok'
-            if (answer !== 'ok' && answer !== 'duplicate') return answer
+            const result = results.shift() ?? 'ok'
+            if (result !== 'ok' && result !== 'duplicate') return result
             logs.set(epoch, [...(logs.get(epoch) ?? []), ...append.entries.map(({ json }): Event => JSON.parse(json))])
-            return answer
+            return result
           },
         },
         askReopen: async () => (epoch += 1),

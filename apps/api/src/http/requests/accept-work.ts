@@ -5,15 +5,15 @@
  */
 import type { CreateTask, Json } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
-import type { OnceAnswer } from '../../store/access/idempotency.ts'
+import type { OnceResponse } from '../../store/access/idempotency.ts'
 import { toTask, toTurn } from '../../store/rows.ts'
 import { type Accepted, createTask } from '../../store/tasks/create-task.ts'
 import { aboutTurn } from '../../turns/about-turn.ts'
 import type { Services } from '../services.ts'
-import { answerBefore, answerOnce, keyOf } from './idempotent.ts'
+import { earlierResponse, keyOf, respondOnce } from './idempotent.ts'
 
 export type AcceptedTask = {
-  answer: OnceAnswer
+  response: OnceResponse
   /** Absent when the answer was given before, under the same key. */
   work?: Accepted
   /** Sends the turn to the queue. */
@@ -31,8 +31,8 @@ export function createAcceptWork(
   /** A request that is repeated under its key has its share already. */
   async function requireShare(request: FastifyRequest): Promise<void> {
     const { tenant } = request.principal
-    const refusal = capacity.refusalOf(tenant)
-    if (refusal && !(await answerBefore(databaseFor(tenant), request))) throw refusal
+    const rejection = capacity.rejectionOf(tenant)
+    if (rejection && !(await earlierResponse(databaseFor(tenant), request))) throw rejection
   }
 
   /** By the short way in one round trip where that is possible, else by the long one. */
@@ -42,15 +42,15 @@ export function createAcceptWork(
     const fresh = await acceptance.accept(tenant, body, keyOf(request), traceparent)
     if (fresh) {
       const { accepted: work, intent } = fresh
-      return { answer: { ...fresh.answer, replayed: false }, work, dispatch: () => relay.send(intent) }
+      return { response: { ...fresh.response, replayed: false }, work, dispatch: () => relay.send(intent) }
     }
     let work: Accepted | undefined
-    const answer = await answerOnce(databaseFor(tenant), request, async tx => {
+    const response = await respondOnce(databaseFor(tenant), request, async tx => {
       work = await createTask(tx, tenant, body, limits.queuedTurns, traceparent)
       const { task, turn, isNew } = work
       return { status: isNew ? 201 : 200, body: { task: toTask(task), ...(turn && { turn: toTurn(turn) }) } as Json }
     })
-    return { answer, ...(work && { work }), dispatch: relay.kick }
+    return { response, ...(work && { work }), dispatch: relay.kick }
   }
 
   async function announce({ task, turn, isNew, isQueued }: Accepted): Promise<void> {

@@ -3,24 +3,28 @@ import { createHash } from 'node:crypto'
 import { type Json, RivuletError } from '@rivulet/protocol'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { namespaceOf } from '../../access/principal.ts'
-import { type Answer, findAnswer, type IdempotencyKey, type OnceAnswer, runOnce } from '../../store/access/idempotency.ts'
+import { findResponse, type IdempotencyKey, type OnceResponse, runOnce, type StoredResponse } from '../../store/access/idempotency.ts'
 import type { Database, Transaction } from '../../store/connection/database.ts'
 import { visibleBody } from './visible-body.ts'
 
 /** Carries a request out once; a repeated one gets the same answer again. */
-export function answerOnce(db: Database, request: FastifyRequest, work: (tx: Transaction) => Promise<Answer>): Promise<OnceAnswer> {
+export function respondOnce(
+  db: Database,
+  request: FastifyRequest,
+  work: (tx: Transaction) => Promise<StoredResponse>,
+): Promise<OnceResponse> {
   return runOnce(db, keyOf(request), work)
 }
 
-/** The answer that was given under this request's key before. For work that is not one transaction: look, do it, then `answerOnce`. */
-export async function answerBefore(db: Database, request: FastifyRequest): Promise<OnceAnswer | null> {
+/** The answer that was given under this request's key before. For work that is not one transaction: look, do it, then `respondOnce`. */
+export async function earlierResponse(db: Database, request: FastifyRequest): Promise<OnceResponse | null> {
   const key = keyOf(request)
-  return key && findAnswer(db, key)
+  return key && findResponse(db, key)
 }
 
-export function sendAnswer(reply: FastifyReply, answer: OnceAnswer): FastifyReply {
-  markReplay(reply, answer.replayed)
-  return reply.status(answer.status).send(visibleBody(answer, reply.request.principal))
+export function sendResponse(reply: FastifyReply, response: OnceResponse): FastifyReply {
+  markReplay(reply, response.replayed)
+  return reply.status(response.status).send(visibleBody(response, reply.request.principal))
 }
 
 export function markReplay(reply: FastifyReply, replayed: boolean): void {

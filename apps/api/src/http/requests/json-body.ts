@@ -16,17 +16,17 @@ export function acceptJsonOnly(app: FastifyInstance, limits: Limits): void {
       throw new RivuletError('unsupported_media_type', sendPlainJson)
     }
   })
-  app.addHook('preValidation', async ({ query }) => refuseFaults(query))
+  app.addHook('preValidation', async ({ query }) => rejectFaults(query))
   const options = { parseAs: 'buffer', bodyLimit: limits.bodyBytes } as const
   app.addContentTypeParser('application/json', options, async (_request: FastifyRequest, body: Buffer) => parse(body))
 
   function parse(body: Buffer): unknown {
     const value = parseText(decode(body))
-    refuseFaults(value)
+    rejectFaults(value)
     return value
   }
 
-  function refuseFaults(value: unknown): void {
+  function rejectFaults(value: unknown): void {
     const fault = findJsonFault(value, limits)
     if (!fault) return
     throw new RivuletError(fault.code, messages[fault.code], { details: [{ path: fault.path || '/', reason: messages[fault.code] }] })

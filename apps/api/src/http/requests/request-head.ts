@@ -13,8 +13,8 @@ import { errorBody } from '../errors.ts'
 export function checkHeads(app: FastifyInstance): void {
   // One more, to see that there was one more.
   app.server.maxHeadersCount = headLimits.headerCount + 1
-  app.server.on('checkExpectation', refuseExpectation)
-  app.server.on('connect', (_request, socket) => refuseTunnel(socket as Socket))
+  app.server.on('checkExpectation', rejectExpectation)
+  app.server.on('connect', (_request, socket) => rejectTunnel(socket as Socket))
   app.addHook('onRequest', async (request, reply) => {
     const { rawHeaders, headers, httpVersion } = request.raw
     if (rawHeaders.length / 2 > headLimits.headerCount) {
@@ -29,22 +29,22 @@ export function checkHeads(app: FastifyInstance): void {
 }
 
 /** Fastify's `clientErrorHandler`. */
-export function answerBrokenRequest(error: ConnectionError, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) {
+export function rejectBrokenRequest(error: ConnectionError, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable || isResponding(socket)) {
     socket.destroy()
     return
   }
-  refuse(socket, parserCodes[error.code] ?? 'bad_request')
+  reject(socket, parserCodes[error.code] ?? 'bad_request')
 }
 
 /** Without a listener Node closes the connection without a word; with one, the socket is ours alone, and so are its errors. */
-function refuseTunnel(socket: Socket): void {
+function rejectTunnel(socket: Socket): void {
   socket.on('error', () => socket.destroy())
-  refuse(socket, 'bad_request')
+  reject(socket, 'bad_request')
   socket.destroySoon()
 }
 
-function refuse(socket: Socket, code: BrokenCode): void {
+function reject(socket: Socket, code: BrokenCode): void {
   const body = describe(code)
   const head = [
     `HTTP/1.1 ${errorTable[code].status} ${code}`,
@@ -55,7 +55,7 @@ function refuse(socket: Socket, code: BrokenCode): void {
   socket.end([...head, '', body].join('\r\n'))
 }
 
-function refuseExpectation(_request: IncomingMessage, response: ServerResponse): void {
+function rejectExpectation(_request: IncomingMessage, response: ServerResponse): void {
   const body = describe('expectation_failed')
   response
     .writeHead(417, { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body), connection: 'close' })
@@ -63,7 +63,7 @@ function refuseExpectation(_request: IncomingMessage, response: ServerResponse):
 }
 
 /** Whether an answer is under way on this connection, such as a stream: another one must not be written into its midst. */
-function isAnswering(socket: Socket & { _httpMessage?: ServerResponse | null }): boolean {
+function isResponding(socket: Socket & { _httpMessage?: ServerResponse | null }): boolean {
   return socket._httpMessage?.headersSent ?? false
 }
 

@@ -5,9 +5,9 @@
  */
 import type { Json, JsonObject } from '@rivulet/protocol'
 import { mayRead, type Principal } from '../../access/principal.ts'
-import type { Answer } from '../../store/access/idempotency.ts'
+import type { StoredResponse } from '../../store/access/idempotency.ts'
 
-export function visibleBody({ status, body }: Answer, principal: Principal): Json {
+export function visibleBody({ status, body }: StoredResponse, principal: Principal): Json {
   if (mayRead(principal) || status === 201 || !isObject(body)) return body
   const { task, turn } = body
   return { ...body, ...(isObject(task) && { task: withoutContents(task) }), ...(isObject(turn) && { turn: withoutInput(turn) }) }

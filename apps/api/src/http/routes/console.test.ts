@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import fastify from 'fastify'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { handleErrors, notFound } from '../errors.ts'
-import { refuseFrames } from '../page-headers.ts'
+import { rejectFrames } from '../page-headers.ts'
 import { consoleRoutes } from './console.ts'
 
 function serve({ isBuilt }: { isBuilt: boolean }) {
@@ -21,7 +21,7 @@ function serve({ isBuilt }: { isBuilt: boolean }) {
   }
   const app = fastify()
   handleErrors(app)
-  refuseFrames(app)
+  rejectFrames(app)
   app.setNotFoundHandler(notFound)
   consoleRoutes(app, dist)
   return app

@@ -1,24 +1,24 @@
 /** The calls of workers. The lease in Postgres decides which worker runs a turn; the log follows. */
 import {
-  claimAnswer,
   claimBody,
-  finishAnswer,
+  claimResult,
   finishBody,
+  finishResult,
   type Holding,
-  heartbeatAnswer,
   heartbeatBody,
+  heartbeatResult,
   helloBody,
-  historyAnswer,
   historyBody,
+  historyResult,
   maxPageSize,
   type ReleaseBody,
   type RememberedStep,
-  releaseAnswer,
   releaseBody,
-  reopenAnswer,
+  releaseResult,
   reopenBody,
-  stepAnswer,
+  reopenResult,
   stepBody,
+  stepResult,
   type TurnId,
 } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
@@ -60,16 +60,16 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     return {}
   })
 
-  app.post('/claim', { config, schema: { tags, body: claimBody, response: { 200: claimAnswer } } }, async request => {
+  app.post('/claim', { config, schema: { tags, body: claimBody, response: { 200: claimResult } } }, async request => {
     const { body, log } = request
     const { turnId, claimId, worker } = body
-    if (!(await reaches(request, turnId))) return { answer: 'settled' as const }
+    if (!(await reaches(request, turnId))) return { result: 'settled' as const }
     // Nothing is claimed that cannot be begun: its lease would run out, and count as a death.
     await announcer.ping()
-    const result = await claimTurn(db, { turnId, claim: claimId, worker, leaseMs })
-    if (result.answer !== 'claimed') return result
+    const claim = await claimTurn(db, { turnId, claim: claimId, worker, leaseMs })
+    if (claim.result !== 'claimed') return claim
     if (failpoint) await failpoint('claimed')
-    const { claimed, steps, clock, isAgain } = result
+    const { claimed, steps, clock, isAgain } = claim
     const waitedMs = clock.sinceDueMs
     if (!isAgain) metrics.turnWait.observe({ agent: metrics.agentLabel(claimed.task.agent) }, waitedMs / 1_000)
     log.debug({ ...aboutTurn(claimed.turn), agent: claimed.task.agent, worker, waitedMs, isAgain }, 'turn claimed')
@@ -77,10 +77,10 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const started = await announcing.announceStart(claimed)
     return started
       ? { ...describeClaim(started, steps, clock), limits: { deltaBytes, turnBytes, stepsBytes } }
-      : { answer: 'settled' as const }
+      : { result: 'settled' as const }
   })
 
-  app.post('/heartbeat', { config, schema: { tags, body: heartbeatBody, response: { 200: heartbeatAnswer } } }, async request => {
+  app.post('/heartbeat', { config, schema: { tags, body: heartbeatBody, response: { 200: heartbeatResult } } }, async request => {
     const { worker, turns, fenced } = request.body
     metrics.fenced.inc({ write: 'append' }, fenced)
     const ids = turns.map(({ turnId }) => turnId)
@@ -92,9 +92,9 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     return { lost: [...ids.filter(id => !within.has(id)), ...lost] }
   })
 
-  app.post('/reopen', { config, schema: { tags, body: reopenBody, response: { 200: reopenAnswer } } }, async request => {
+  app.post('/reopen', { config, schema: { tags, body: reopenBody, response: { 200: reopenResult } } }, async request => {
     const { body, log } = request
-    if (!(await reaches(request, body.turnId))) return { answer: 'superseded' as const }
+    if (!(await reaches(request, body.turnId))) return { result: 'superseded' as const }
     await announcer.ping()
     const held = await reopenTurn(db, body)
     if (failpoint) await failpoint('reopened')
@@ -103,48 +103,48 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
       metrics.fenced.inc({ write: 'reopen' })
       const turn = await findTurn(db, body.turnId)
       log.warn({ ...(turn && aboutTurn(turn)), epoch: body.epoch }, 'a worker tried to reopen the log of a turn that it no longer holds')
-      return { answer: 'superseded' as const }
+      return { result: 'superseded' as const }
     }
     metrics.reopened.inc()
     log.warn({ ...aboutTurn(reopened.turn), epoch: reopened.turn.epoch }, 'log reopened after it lost entries')
-    return { answer: 'reopened' as const, epoch: reopened.turn.epoch }
+    return { result: 'reopened' as const, epoch: reopened.turn.epoch }
   })
 
   // Its memory is JSON within JSON: every quote in it takes a second byte.
   const bodyLimit = 2 * stepsBytes + limits.bodyBytes
-  app.post('/step', { bodyLimit, config, schema: { tags, body: stepBody, response: { 200: stepAnswer } } }, async request => {
+  app.post('/step', { bodyLimit, config, schema: { tags, body: stepBody, response: { 200: stepResult } } }, async request => {
     const { body, log } = request
-    if (!(await reaches(request, body.turnId))) return { answer: 'superseded' as const }
-    const answer = await rememberStep(db, body, stepsBytes)
-    if (answer === 'superseded') {
+    if (!(await reaches(request, body.turnId))) return { result: 'superseded' as const }
+    const result = await rememberStep(db, body, stepsBytes)
+    if (result === 'superseded') {
       metrics.fenced.inc({ write: 'step' })
       const turn = await findTurn(db, body.turnId)
       log.warn({ ...(turn && aboutTurn(turn)), step: body.name }, 'a worker tried to store a step of a turn that it no longer holds')
     }
-    return { answer }
+    return { result }
   })
 
-  app.post('/release', { config, schema: { tags, body: releaseBody, response: { 200: releaseAnswer } } }, async request => {
+  app.post('/release', { config, schema: { tags, body: releaseBody, response: { 200: releaseResult } } }, async request => {
     const { body, log } = request
-    if (!(await reaches(request, body.turnId))) return { answer: 'superseded' as const }
+    if (!(await reaches(request, body.turnId))) return { result: 'superseded' as const }
     const released = await (body.blocked ? endBlocked(body, body.blocked) : releaseTurn(db, body))
     relay.kick()
     const turn = await findTurn(db, body.turnId)
     log.info({ ...(turn && aboutTurn(turn)), epoch: body.epoch, released }, 'a worker released a turn')
-    return { answer: released ? ('released' as const) : ('superseded' as const) }
+    return { result: released ? ('released' as const) : ('superseded' as const) }
   })
 
-  app.post('/finish', { config, schema: { tags, body: finishBody, response: { 200: finishAnswer } } }, async request => {
+  app.post('/finish', { config, schema: { tags, body: finishBody, response: { 200: finishResult } } }, async request => {
     const { epoch, claimId: claim, outcome, n, digest } = request.body
     const turn = (await reaches(request, request.body.turnId)) && (await findEnding(request.body.turnId))
-    if (!turn) return { answer: 'superseded' as const }
-    const { answer, leavesWork } = await ending.finish({ turn, epoch, claim, outcome, appended: n, digest })
+    if (!turn) return { result: 'superseded' as const }
+    const { result, leavesWork } = await ending.finish({ turn, epoch, claim, outcome, appended: n, digest })
     if (failpoint) await failpoint('answering')
     if (leavesWork) relay.kick()
-    return { answer }
+    return { result }
   })
 
-  app.post('/messages', { config, schema: { tags, body: historyBody, response: { 200: historyAnswer } } }, async request => {
+  app.post('/messages', { config, schema: { tags, body: historyBody, response: { 200: historyResult } } }, async request => {
     const { turnId, claimId, after } = request.body
     const held = (await reaches(request, turnId)) && (await findHeldTask(db, turnId, claimId))
     if (!held) throw taskNotFound()
@@ -170,7 +170,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
 
 function describeClaim({ task, turn, input }: Claimed, steps: RememberedStep[], { timeLeftMs, sinceQueuedMs }: ClaimClock) {
   return {
-    answer: 'claimed' as const,
+    result: 'claimed' as const,
     epoch: turn.epoch,
     attempt: turn.attempt,
     task: toTask(task),

@@ -6,13 +6,13 @@
  */
 import {
   createKeyBody,
-  keyAnswer,
   keyIdSchema,
+  keyResponse,
   keySchema,
   listKeysQuery,
-  newKeyAnswer,
+  newKeyResponse,
   RivuletError,
-  rotatedKeyAnswer,
+  rotatedKeyResponse,
   rotateKeyBody,
 } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -29,10 +29,10 @@ const params = z.object({ id: keyIdSchema })
 export function keyRoutes(scope: FastifyInstance, { db, access, config: { pepper, maxKeysPerTenant: maxKeys } }: Services): void {
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
-  const creation = { tags: ['keys'], body: createKeyBody, response: { 201: newKeyAnswer } }
+  const creation = { tags: ['keys'], body: createKeyBody, response: { 201: newKeyResponse } }
   app.post('/keys', { config, schema: creation }, async (request, reply) => {
     const { body, principal } = request
-    refuseIdempotencyKey(request)
+    rejectIdempotencyKey(request)
     requireTenant(principal, body.tenant)
     if (body.allTenants && !principal.isRoot) throw new RivuletError('forbidden', 'Only the root key can create a key for all tenants')
     const created = await keyringOf(principal).create(body)
@@ -47,7 +47,7 @@ export function keyRoutes(scope: FastifyInstance, { db, access, config: { pepper
     return keyringOf(principal).list(query)
   })
 
-  const revocation = { tags: ['keys'], params, response: { 200: keyAnswer } }
+  const revocation = { tags: ['keys'], params, response: { 200: keyResponse } }
   app.delete('/keys/:id', { config, schema: revocation }, async request => {
     const key = await keyringOf(request.principal).revoke(request.params.id)
     access.keys.forget(key.id)
@@ -55,9 +55,9 @@ export function keyRoutes(scope: FastifyInstance, { db, access, config: { pepper
     return { key }
   })
 
-  const rotation = { tags: ['keys'], params, body: rotateKeyBody.nullish(), response: { 201: rotatedKeyAnswer } }
+  const rotation = { tags: ['keys'], params, body: rotateKeyBody.nullish(), response: { 201: rotatedKeyResponse } }
   app.post('/keys/:id/rotate', { config, schema: rotation }, async (request, reply) => {
-    refuseIdempotencyKey(request)
+    rejectIdempotencyKey(request)
     const rotated = await keyringOf(request.principal).rotate(request.params.id, request.body ?? rotateKeyBody.parse({}))
     access.keys.forget(rotated.replaced.id)
     logChange(request, rotated.replaced.id, 'rotated a key')
@@ -79,7 +79,7 @@ function requireTenant({ isRoot, tenant }: Principal, named: string | undefined)
     throw new RivuletError('forbidden', 'Only the root key can manage the keys of another tenant')
 }
 
-function refuseIdempotencyKey({ headers }: FastifyRequest): void {
+function rejectIdempotencyKey({ headers }: FastifyRequest): void {
   if (headers['idempotency-key'] !== undefined)
     throw new RivuletError('idempotency_key_invalid', 'This call takes no Idempotency-Key, because the API never stores a secret')
 }

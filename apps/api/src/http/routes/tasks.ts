@@ -31,7 +31,7 @@ import { createTurn } from '../../store/tasks/create-turn.ts'
 import { forkTask } from '../../store/tasks/fork-task.ts'
 import { removeTask } from '../../store/tasks/remove-task.ts'
 import { createAcceptWork } from '../requests/accept-work.ts'
-import { answerBefore, answerOnce, markReplay, sendAnswer } from '../requests/idempotent.ts'
+import { earlierResponse, markReplay, respondOnce, sendResponse } from '../requests/idempotent.ts'
 import { startRequestSpan } from '../requests/request-span.ts'
 import { createTurnWaits } from '../requests/turn-waits.ts'
 import type { Services } from '../services.ts'
@@ -79,7 +79,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       await requireShare(request)
       const admission = isStream || wait !== undefined ? events.reserve(request, null) : null
       const span = startRequestSpan(tracer, request)
-      const { answer, work, dispatch } = await acceptTask(request, span.traceparent).catch(error => {
+      const { response, work, dispatch } = await acceptTask(request, span.traceparent).catch(error => {
         admission?.over()
         return span.refused(error)
       })
@@ -87,15 +87,15 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       if (!isStream) dispatch()
       if (work) await announce(work)
       span.accepted(work)
-      if (!admission) return sendAnswer(reply, answer)
-      const { task, turn } = accepted.parse(answer.body)
+      if (!admission) return sendResponse(reply, response)
+      const { task, turn } = accepted.parse(response.body)
       if (wait !== undefined && !turn) {
         admission.over()
-        return sendAnswer(reply, answer)
+        return sendResponse(reply, response)
       }
-      markReplay(reply, answer.replayed)
+      markReplay(reply, response.replayed)
       if (wait !== undefined && turn) {
-        const wanted = { task: task.id, turn: turn.number, waitMs: wait, status: answer.status, accepted: { task, turn } }
+        const wanted = { task: task.id, turn: turn.number, waitMs: wait, status: response.status, accepted: { task, turn } }
         return waits.respond(reply, wanted, admission)
       }
       // The viewer first: it is there when the agent begins to speak.
@@ -160,7 +160,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       const span = startRequestSpan(tracer, request)
       let work: AcceptedTurn | undefined
       let begun: CancelBegun | undefined
-      const answer = await answerOnce(databaseFor(tenant), request, async tx => {
+      const answer = await respondOnce(databaseFor(tenant), request, async tx => {
         if (request.body.ifBusy === 'interrupt') begun = await ending.beginInterrupt(tx, tenant, id)
         work = await createTurn(tx, tenant, id, request.body, limits.queuedTurns, span.traceparent)
         return { status: 202, body: toBody({ turn: toTurn(work.turn) }) }
@@ -172,7 +172,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       relay.kick()
       if (work) await announce(work)
       span.accepted(work)
-      if (!admission || wait === undefined) return sendAnswer(reply, answer)
+      if (!admission || wait === undefined) return sendResponse(reply, answer)
       markReplay(reply, answer.replayed)
       const { turn } = turnAccepted.parse(answer.body)
       return waits.respond(reply, { task: id, turn: turn.number, waitMs: wait, status: 200, accepted: { turn } }, admission)
@@ -187,14 +187,14 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       await requireShare(request)
       const span = startRequestSpan(tracer, request)
       let work: AcceptedTurn | undefined
-      const answer = await answerOnce(databaseFor(tenant), request, async tx => {
+      const response = await respondOnce(databaseFor(tenant), request, async tx => {
         work = await forkTask(tx, tenant, request.params.id, request.body ?? {}, limits.queuedTurns, span.traceparent)
         return { status: 201, body: toBody({ task: toTask(work.task), turn: toTurn(work.turn) }) }
       }).catch(span.refused)
       relay.kick()
       if (work?.isQueued) await announce(work)
       span.accepted(work)
-      return sendAnswer(reply, answer)
+      return sendResponse(reply, response)
     },
   )
 
@@ -227,13 +227,13 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       const { id } = request.params
       const { tenant } = request.principal
       const db = databaseFor(tenant)
-      const before = await answerBefore(db, request)
-      if (before) return sendAnswer(reply, before)
+      const before = await earlierResponse(db, request)
+      if (before) return sendResponse(reply, before)
       await ending.cancel(tenant, id, request.body?.reason)
       relay.kick()
-      return sendAnswer(
+      return sendResponse(
         reply,
-        await answerOnce(db, request, async tx => ({ status: 200, body: toBody({ task: await getTask(tx, tenant, id) }) })),
+        await respondOnce(db, request, async tx => ({ status: 200, body: toBody({ task: await getTask(tx, tenant, id) }) })),
       )
     },
   )

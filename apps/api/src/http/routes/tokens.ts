@@ -1,5 +1,5 @@
 /** Creates and revokes tokens for one task, for browsers. A key can grant only rights that it has itself, and a token cannot create another. */
-import { createTokenBody, RivuletError, revokeTokensQuery, taskIdSchema, tokenAnswer } from '@rivulet/protocol'
+import { createTokenBody, RivuletError, revokeTokensQuery, taskIdSchema, tokenResponse } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
@@ -11,7 +11,7 @@ export function tokenRoutes(scope: FastifyInstance, { databaseFor, access }: Ser
   const app = scope.withTypeProvider<ZodTypeProvider>()
   const params = z.object({ id: taskIdSchema })
   const making = { access: { scope: 'tasks:read' } } as const
-  const schema = { tags: ['tasks'], params, body: createTokenBody, response: { 201: tokenAnswer } }
+  const schema = { tags: ['tasks'], params, body: createTokenBody, response: { 201: tokenResponse } }
   app.post('/tasks/:id/tokens', { config: making, schema }, async ({ params: { id: task }, body, principal }, reply) => {
     const { tenant, key, expiresAt: until } = principal
     const { ttlSeconds, subject = null } = body

@@ -9,8 +9,8 @@ import { msAgo } from '../connection/moments.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
 import { idempotencyKeys } from '../schema.ts'
 
-export type Answer = { status: number; body: Json }
-export type OnceAnswer = Answer & { replayed: boolean }
+export type StoredResponse = { status: number; body: Json }
+export type OnceResponse = StoredResponse & { replayed: boolean }
 /** Each tenant has its own, and in it each caller: `key` begins with the caller's namespace. */
 export type IdempotencyKey = { tenant: Tenant; key: string; fingerprint: string }
 
@@ -21,45 +21,45 @@ export type IdempotencyKey = { tenant: Tenant; key: string; fingerprint: string 
 export async function runOnce(
   db: Database,
   request: IdempotencyKey | null,
-  work: (tx: Transaction) => Promise<Answer>,
-): Promise<OnceAnswer> {
+  work: (tx: Transaction) => Promise<StoredResponse>,
+): Promise<OnceResponse> {
   // Under a key, a second try finds what the first has committed.
   return request ? askTwice(run) : run()
 
-  function run(): Promise<OnceAnswer> {
+  function run(): Promise<OnceResponse> {
     return db.transaction(carryOut)
   }
 
-  async function carryOut(tx: Transaction): Promise<OnceAnswer> {
+  async function carryOut(tx: Transaction): Promise<OnceResponse> {
     const earlier = request && (await reserve(tx, request))
     if (earlier) return { ...earlier, replayed: true }
-    const answer = await work(tx)
-    if (request) await tx.update(idempotencyKeys).set(answer).where(isKey(request))
+    const response = await work(tx)
+    if (request) await tx.update(idempotencyKeys).set(response).where(isKey(request))
     if (failpoint) await failpoint('accepting')
-    return { ...answer, replayed: false }
+    return { ...response, replayed: false }
   }
 }
 
 /** What was answered before, without reserving the key: for work that cannot be part of one transaction and may be done twice. */
-export async function findAnswer(db: Database, request: IdempotencyKey): Promise<OnceAnswer | null> {
+export async function findResponse(db: Database, request: IdempotencyKey): Promise<OnceResponse | null> {
   const [earlier] = await db
     .select()
     .from(idempotencyKeys)
     .where(and(isKey(request), sql`not (${sql.raw(isFree)})`))
-  return earlier ? { ...answerOf(earlier, request.fingerprint), replayed: true } : null
+  return earlier ? { ...responseOf(earlier, request.fingerprint), replayed: true } : null
 }
 
 /** What was answered before, or null when this request is the first under its key. */
-async function reserve(tx: Transaction, request: IdempotencyKey): Promise<Answer | null> {
+async function reserve(tx: Transaction, request: IdempotencyKey): Promise<StoredResponse | null> {
   await tx.delete(idempotencyKeys).where(and(isKey(request), sql.raw(isFree)))
   const inserted = await insertKey(tx, request)
   if (inserted) return null
   const [earlier] = await tx.select().from(idempotencyKeys).where(isKey(request))
   if (!earlier) throw inFlight()
-  return answerOf(earlier, request.fingerprint)
+  return responseOf(earlier, request.fingerprint)
 }
 
-function answerOf(earlier: typeof idempotencyKeys.$inferSelect, fingerprint: string): Answer {
+function responseOf(earlier: typeof idempotencyKeys.$inferSelect, fingerprint: string): StoredResponse {
   if (earlier.status === null) throw inFlight()
   if (earlier.fingerprint !== fingerprint)
     throw new RivuletError('idempotency_key_reused', 'This Idempotency-Key was used for another request')

@@ -21,8 +21,8 @@ export function createBatcher<T, R>(most: number, ask: (items: readonly T[]) => 
     while (waiting.length > 0) {
       const batch = waiting.splice(0, most)
       try {
-        const answers = await ask(batch.map(({ item }) => item))
-        for (const [i, { resolve }] of batch.entries()) resolve(answers[i] as R)
+        const results = await ask(batch.map(({ item }) => item))
+        for (const [i, { resolve }] of batch.entries()) resolve(results[i] as R)
       } catch (error) {
         for (const { reject } of batch) reject(error)
       }
@@ -31,4 +31,4 @@ export function createBatcher<T, R>(most: number, ask: (items: readonly T[]) => 
   }
 }
 
-type Waiting<T, R> = { item: T; resolve: (answer: R) => void; reject: (error: unknown) => void }
+type Waiting<T, R> = { item: T; resolve: (result: R) => void; reject: (error: unknown) => void }

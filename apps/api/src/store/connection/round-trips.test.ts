@@ -35,7 +35,7 @@ test('a task is accepted in one round trip, with its answer under its key', asyn
   const accepted = await accept(tenant, request, key)
   expect(count()).toBe(1)
   const [kept] = await database.db.select().from(idempotencyKeys)
-  expect([kept?.status, kept?.body]).toEqual([201, accepted?.answer.body])
+  expect([kept?.status, kept?.body]).toEqual([201, accepted?.response.body])
   const [task] = await database.db.select().from(tasks)
   expect(task).toEqual(accepted?.accepted.task)
 })
@@ -95,7 +95,7 @@ test('a turn is claimed in one, ended in one, and noted as announced with others
   const count = countRoundTrips()
   const claim = await claimTurn(database.db, { turnId, claim: 'c', worker: 'w', leaseMs: 1_000 })
   expect(count()).toBe(1)
-  if (claim.answer !== 'claimed') throw new Error('It was not claimed')
+  if (claim.result !== 'claimed') throw new Error('It was not claimed')
   const { epoch, task, firstIndex } = claim.claimed.turn
   const said: Message = {
     ...{ task, index: firstIndex, turn: 1, attempt: 1, author: 'agent', metadata: {}, status: 'complete' },
@@ -105,7 +105,7 @@ test('a turn is claimed in one, ended in one, and noted as announced with others
   const outcome = { status: 'completed', stopReason: 'stop' } as const
   const ended = await finishTurn(database.db, { turnId, tenant, epoch, canceling: false }, { outcome, messages: [said] })
   expect(count()).toBe(2)
-  if (ended.answer !== 'committed') throw new Error('It was not ended')
+  if (ended.result !== 'committed') throw new Error('It was not ended')
   await markAnnounced(database.db, [{ turnId, cursor: '2-3' }])
   expect(count()).toBe(3)
   expect(ended.turn).toMatchObject({ agent: 'echo', status: 'completed', finishedAt: expect.any(Date), epoch: 2 })
@@ -118,20 +118,20 @@ test('a turn that was given back is claimed in one, too: under its indexes, with
   const turnId = accepted?.accepted.turn.id ?? ''
   const claim = (name: string) => claimTurn(database.db, { turnId, claim: name, worker: name, leaseMs: 1_000 })
   const first = await claim('a')
-  if (first.answer !== 'claimed') throw new Error('It was not claimed')
+  if (first.result !== 'claimed') throw new Error('It was not claimed')
   await rememberStep(database.db, { turnId, claimId: 'a', name: 'one', memory: '{"a":"\\u0000"}' }, 1_000)
   expect(await releaseTurn(database.db, { turnId, epoch: 2, claimId: 'a' })).toBe(true)
   const count = countRoundTrips()
   const second = await claim('b')
   expect(count()).toBe(1)
-  if (second.answer !== 'claimed') throw new Error('It was not claimed')
+  if (second.result !== 'claimed') throw new Error('It was not claimed')
   expect(second.steps).toEqual([{ name: 'one', memory: '{"a":"\\u0000"}' }])
   expect(second.claimed.input).toEqual(first.claimed.input)
   const { firstIndex, startedAt } = first.claimed.turn
   expect(second.claimed.turn).toMatchObject({ attempt: 1, epoch: 6, firstIndex, startedAt, worker: 'b' })
   expect([second.claimed.task.epoch, second.isAgain]).toEqual([6, false])
 
-  expect(await claim('a')).toEqual({ answer: 'leased' })
+  expect(await claim('a')).toEqual({ result: 'leased' })
   const { turn: held } = second.claimed
   const again = { claimed: { ...second.claimed, turn: { ...held, leaseUntil: expect.any(Date) } }, isAgain: true }
   expect(await claim('b')).toMatchObject(again)
@@ -152,12 +152,12 @@ test('a turn that is too late, or not the next of its task, is not claimed', asy
   if (!task || !turn) throw new Error('It was not accepted')
   const second = await databaseFor(tenant).transaction(tx => createTurn(tx, tenant, task.id, createTurnBody.parse({ input: 'more' }), 10))
   const claim = (id: string) => claimTurn(db, { turnId: id, claim: 'c', worker: 'w', leaseMs: 1_000 })
-  expect(await claim(second.turn.id)).toEqual({ answer: 'settled' })
+  expect(await claim(second.turn.id)).toEqual({ result: 'settled' })
   await db
     .update(turns)
     .set({ deadline: new Date(0) })
     .where(eq(turns.id, turn.id))
-  expect(await claim(turn.id)).toEqual({ answer: 'settled' })
+  expect(await claim(turn.id)).toEqual({ result: 'settled' })
   expect(await db.select().from(messages).where(eq(messages.task, task.id))).toEqual([])
 })
 
@@ -169,7 +169,7 @@ test('a turn that is not due is not claimed, and the wait is what Postgres makes
   const turnId = accepted?.accepted.turn.id ?? ''
   const claim = () => claimTurn(db, { turnId, claim: 'c', worker: 'w', leaseMs: 1_000 })
   const early = await claim()
-  if (early.answer !== 'early') throw new Error(`It is ${early.answer}`)
+  if (early.result !== 'early') throw new Error(`It is ${early.result}`)
   expect([early.waitMs > 30_000, early.waitMs <= 60_000]).toEqual([true, true])
   await db
     .update(turns)
@@ -177,7 +177,7 @@ test('a turn that is not due is not claimed, and the wait is what Postgres makes
     .where(eq(turns.id, turnId))
   for (const isAgain of [false, true]) {
     const claimed = await claim()
-    if (claimed.answer !== 'claimed') throw new Error(`It is ${claimed.answer}`)
+    if (claimed.result !== 'claimed') throw new Error(`It is ${claimed.result}`)
     const { sinceDueMs, sinceQueuedMs, timeLeftMs } = claimed.clock
     expect([claimed.isAgain, sinceDueMs >= 5_000, sinceQueuedMs - sinceDueMs]).toEqual([isAgain, true, 2_000])
     expect([timeLeftMs > 30_000, timeLeftMs <= 63_000]).toEqual([true, true])
@@ -200,7 +200,7 @@ test('times are those of Postgres, in the rows and in the answer that is kept un
   expect(queuedAt?.getTime()).toBeGreaterThan(1_700_000_000_000)
   expect([Number(runAt) - Number(queuedAt), Number(deadline) - Number(runAt)]).toEqual([4_000, 3_000])
   const [kept] = await database.db.select().from(idempotencyKeys).where(eq(idempotencyKeys.key, key.key))
-  expect(kept?.body).toEqual(accepted?.answer.body)
+  expect(kept?.body).toEqual(accepted?.response.body)
   expect(kept?.body).toMatchObject({ task: { createdAt: queuedAt?.toISOString(), metadata: asked.metadata } })
 })
 

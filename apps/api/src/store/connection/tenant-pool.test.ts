@@ -15,14 +15,14 @@ beforeAll(async () => {
 test('each of many who ask at once gets its own answer', async () => {
   const { pool } = open(url)
   const asked = Array.from({ length: 50 }, (_, i) => i)
-  expect(await Promise.all(asked.map(i => answerOf(pool, i)))).toEqual(asked)
+  expect(await Promise.all(asked.map(i => rowOf(pool, i)))).toEqual(asked)
 })
 
 test('a statement that takes too long fails alone, and the next ones get their own results on another connection', async () => {
   const { pool, processId } = open(url, { query_timeout: 300 })
   const before = await processId()
   const late = pool.transact([number(1), sleep(3), number(2)])
-  const next = [3, 4, 5].map(i => answerOf(pool, i))
+  const next = [3, 4, 5].map(i => rowOf(pool, i))
   await expect(late).rejects.toThrow(/timeout|terminated/i)
   expect(await Promise.all(next)).toEqual([3, 4, 5])
   expect(await processId()).not.toBe(before)
@@ -39,7 +39,7 @@ test('one that Postgres cancels or refuses has changed nothing, tells why, and l
   for (const [statement, state] of refused) {
     const failed = await pool.transact([addAgent(state), statement, number(2)]).catch(error => error)
     expect(sqlStateOf(failed)).toBe(state)
-    expect(await answerOf(pool, 7)).toBe(7)
+    expect(await rowOf(pool, 7)).toBe(7)
   }
   expect(await processId()).toBe(before)
   expect((await pool.query({ text: 'select from agents' })).rowCount).toBe(0)
@@ -49,11 +49,11 @@ test('one whose answer is lost is not answered with anything else', async () => 
   const proxy = await startProxy(url)
   onTestFinished(proxy.close)
   const { pool } = open(proxy.url)
-  await answerOf(pool, 1)
+  await rowOf(pool, 1)
   const lost = proxy.dropReply('lost_agent')
   await expect(pool.transact([addAgent('lost_agent'), number(2)])).rejects.toThrow(/terminated|ECONNRESET/i)
   await lost
-  expect(await Promise.all([3, 4].map(i => answerOf(pool, i)))).toEqual([3, 4])
+  expect(await Promise.all([3, 4].map(i => rowOf(pool, i)))).toEqual([3, 4])
 })
 
 test('a read whose connection breaks is asked once more on another, a write is not', async () => {
@@ -83,7 +83,7 @@ function open(at: string, options: { query_timeout?: number; statement_timeout?:
   return { pool, processId: async () => (await pool.query({ text: 'select pg_backend_pid() as id' })).rows[0].id as number }
 }
 
-async function answerOf(pool: TenantPool, i: number): Promise<number> {
+async function rowOf(pool: TenantPool, i: number): Promise<number> {
   const { rows } = await pool.transact([number(-1), number(i)])
   return rows[0].number
 }

@@ -20,7 +20,7 @@ export class TenantPool {
   }
 
   async connect(): Promise<PoolClient> {
-    const client = givenBackAtItsEnd(await this.#pool.connect())
+    const client = releasedAtItsEnd(await this.#pool.connect())
     if (told.get(client) === this.#tenant) return client
     try {
       await client.query("select set_config('rivulet.tenant', $1, false)", [this.#tenant])
@@ -76,7 +76,7 @@ const begin = { text: 'begin' }
 const commit = { text: 'commit' }
 
 /** Drizzle does not give a connection back on which `begin` has failed: then that happens when the connection ends. */
-function givenBackAtItsEnd(client: PoolClient): PoolClient {
+function releasedAtItsEnd(client: PoolClient): PoolClient {
   const release = client.release.bind(client)
   const onEnd = () => client.release(true)
   let isLent = true

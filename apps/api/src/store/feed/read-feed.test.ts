@@ -30,10 +30,10 @@ test('a task that is accepted, claimed, released, claimed again, ended and remov
   if (!task || !turn) throw new Error('It was not accepted')
   const claim = (claimId: string) => claimTurn(database.db, { turnId: turn.id, claim: claimId, worker: 'w', leaseMs: 60_000 })
   const first = await claim('a')
-  if (first.answer !== 'claimed') throw new Error('It was not claimed')
+  if (first.result !== 'claimed') throw new Error('It was not claimed')
   await releaseTurn(database.db, { turnId: turn.id, epoch: first.claimed.turn.epoch, claimId: 'a' })
   const second = await claim('b')
-  if (second.answer !== 'claimed') throw new Error('It was not claimed')
+  if (second.result !== 'claimed') throw new Error('It was not claimed')
   const error = { code: 'agent_error', message: 'no' }
   const outcome = { status: 'failed', stopReason: 'error', error } as const
   await finishTurn(database.db, { turnId: turn.id, tenant, epoch: second.claimed.turn.epoch, canceling: false }, { outcome, messages: [] })

@@ -150,13 +150,13 @@ describe('what does not fit stays in Postgres', () => {
     const { task, turn } = await createTask({ params: large, metadata: { large } })
     await addTurns(turn, 10, () => ({ input: { type: 'text', text: large, format: 'plain' }, params: large }))
     await say(task, [...Array.from({ length: 5 }, () => large), ...Array.from({ length: 101 }, () => 'small')])
-    const answered = spyOnAnswers()
+    const rows = spyOnRows()
     expect((await newest(task, MiB)).map(({ index }) => index)[0]).toBe(5)
     await latestTurns(database.databaseFor(tenant), tenant, task, MiB)
     const query = { agent: undefined, status: undefined, name: undefined, cursor: undefined, limit: 10, metadata: {} }
     const page = await listTasks(database.databaseFor(tenant), tenant, query, MiB)
     expect([page.data.map(({ id }) => id), page.nextCursor]).toEqual([[task], task])
-    expect(JSON.stringify(answered()).length).toBeLessThan(4.5 * MiB)
+    expect(JSON.stringify(rows()).length).toBeLessThan(4.5 * MiB)
   })
 })
 
@@ -213,7 +213,7 @@ function sizeOf(value: unknown): number {
 }
 
 /** The rows that Postgres has sent since. */
-function spyOnAnswers(): () => unknown[] {
+function spyOnRows(): () => unknown[] {
   const rows: unknown[] = []
   const query = Client.prototype.query as (...args: unknown[]) => Promise<{ rows: unknown[] }>
   const spy = vi.spyOn(Client.prototype, 'query').mockImplementation(function (this: Client, ...args: unknown[]) {

@@ -1,10 +1,10 @@
 /**
  * The short way in, for tasks that start at once, without a history, and that have no name and so cannot exist yet: tasks of one tenant that come together
- * share a statement, and the answer under an Idempotency-Key is committed with its task. Null for what has to take the long way (`createTask`).
+ * share a statement, and the response under an Idempotency-Key is committed with its task. Null for what has to take the long way (`createTask`).
  */
 import { randomUUID } from 'node:crypto'
 import type { CreateTask, Json } from '@rivulet/protocol'
-import type { Answer, IdempotencyKey } from '../access/idempotency.ts'
+import type { IdempotencyKey, StoredResponse } from '../access/idempotency.ts'
 import { type Batcher, createBatcher } from '../connection/batcher.ts'
 import type { DatabaseHandle } from '../connection/database.ts'
 import { askTwice } from '../connection/database-errors.ts'
@@ -19,7 +19,7 @@ import { newTurn, type UntimedTurn } from './queue-turn.ts'
 /** Of one statement. */
 const mostTasks = 100
 
-type AcceptedTask = { accepted: AcceptedTurn; answer: Answer; intent: Intent }
+type AcceptedTask = { accepted: AcceptedTurn; response: StoredResponse; intent: Intent }
 
 export type TaskAcceptance = ReturnType<typeof createTaskAcceptance>
 
@@ -55,7 +55,7 @@ export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor'])
     const inserted = key ? (await insert(tenant, [wanted]))[0] : await batcherFor(tenant)(wanted)
     if (!inserted) return null
     const { task, turn } = timed(untimed, untimedTurn, { delayMs, at: inserted.at })
-    const answer: Answer = { status: 201, body: { task: toTask(task), turn: toTurn(turn) } as Json }
+    const response: StoredResponse = { status: 201, body: { task: toTask(task), turn: toTurn(turn) } as Json }
     const { agent, priority } = task
     const { number, attempt, dispatch, traceparent: trace } = turn
     const intent = {
@@ -70,7 +70,7 @@ export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor'])
       priority,
       traceparent: trace,
     }
-    return { accepted: { task, turn, isNew: true, isQueued: true }, answer, intent }
+    return { accepted: { task, turn, isNew: true, isQueued: true }, response, intent }
   }
 
   function insert(tenant: Tenant, wanted: readonly WantedTask[]): Promise<(Inserted | null)[]> {
@@ -91,7 +91,7 @@ function timed(task: UntimedTask, turn: UntimedTurn, { delayMs, at }: { delayMs:
   return { task: { ...task, createdAt: at, updatedAt: at }, turn: { ...turn, queuedAt: at, runAt, deadline } }
 }
 
-/** Stands in a stored answer for the moment of its commit, which Postgres puts in. Random: no caller can have it in what it sends. */
+/** Stands in a stored response for the moment of its commit, which Postgres puts in. Random: no caller can have it in what it sends. */
 const momentMark = randomUUID()
 
 function bodyAtMoment(task: UntimedTask, turn: UntimedTurn): Json {

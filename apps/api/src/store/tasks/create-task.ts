@@ -9,7 +9,7 @@ import { type CreateTask, RivuletError, type TaskId } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import { and, desc, eq, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
-import { type Answer, type IdempotencyKey, inFlight, isFree } from '../access/idempotency.ts'
+import { type IdempotencyKey, inFlight, isFree, type StoredResponse } from '../access/idempotency.ts'
 import { type Database, sqlStateOf, type Transaction } from '../connection/database.ts'
 import { columnsOf, type JsonRow } from '../connection/json-rows.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
@@ -108,7 +108,7 @@ async function latestTurn(tx: Transaction, task: TaskId): Promise<TurnRow | null
 }
 
 /** A task to insert, with the answer to keep under its Idempotency-Key. */
-export type WantedTask = { task: JsonRow; turn: JsonRow; delayMs: number; key?: IdempotencyKey & Answer }
+export type WantedTask = { task: JsonRow; turn: JsonRow; delayMs: number; key?: IdempotencyKey & StoredResponse }
 /** The id of the intent to dispatch a turn, and when Postgres accepted it. */
 export type Inserted = { id: number; at: Date }
 

@@ -51,13 +51,13 @@ async function live(): Promise<void> {
   const { accept } = createTaskAcceptance(database.databaseFor)
   const accepted = await accept(tenant, request, null)
   const turnId = accepted?.accepted.turn.id ?? ''
-  const answer = await claimTurn(database.db, { turnId, claim: randomUUID(), worker: 'w', leaseMs: 60_000 })
-  if (answer.answer !== 'claimed') throw new Error(`It was ${answer.answer}`)
-  const { epoch, task } = answer.claimed.turn
+  const claim = await claimTurn(database.db, { turnId, claim: randomUUID(), worker: 'w', leaseMs: 60_000 })
+  if (claim.result !== 'claimed') throw new Error(`It was ${claim.result}`)
+  const { epoch, task } = claim.claimed.turn
   await readStoredTask(database.databaseFor(tenant), tenant, task, 1_000)
   const outcome = { status: 'completed', stopReason: 'stop' } as const
   const ended = await finishTurn(database.db, { turnId, tenant, epoch, canceling: false }, { outcome, messages: [] })
-  expect(ended.answer).toBe('committed')
+  expect(ended.result).toBe('committed')
 }
 
 async function check(asked: readonly Statement[], plan: (statement: Statement) => Promise<Plan>): Promise<void> {

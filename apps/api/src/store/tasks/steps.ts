@@ -2,12 +2,12 @@
  * What the steps of a turn have come to. Only who holds the turn may add to it, and what is remembered never changes: a question that is asked
  * again, because its answer was lost, is answered the same.
  */
-import { outcomeStatusSchema, type RememberedStep, type StepAnswer, type StepBody, type TurnId } from '@rivulet/protocol'
+import { outcomeStatusSchema, type RememberedStep, type StepBody, type StepResult, type TurnId } from '@rivulet/protocol'
 import { and, eq, inArray, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { steps, turns } from '../schema.ts'
 
-export async function rememberStep(db: Database, { turnId, claimId, name, memory }: StepBody, maxBytes: number): Promise<StepAnswer> {
+export async function rememberStep(db: Database, { turnId, claimId, name, memory }: StepBody, maxBytes: number): Promise<StepResult> {
   return db.transaction(async tx => {
     const held = and(eq(turns.id, turnId), eq(turns.claim, claimId), eq(turns.status, 'running'), eq(turns.canceling, false))
     // Held until the commit: a process that takes the turn away waits for it, and the worker that claims it next finds this step.

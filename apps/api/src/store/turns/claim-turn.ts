@@ -24,31 +24,31 @@ export type Claim = { turnId: TurnId; claim: string; worker: string; leaseMs: nu
 /** How far a turn is from its times when it is claimed, by the clock of Postgres. */
 export type ClaimClock = { timeLeftMs: number; sinceQueuedMs: number; sinceDueMs: number }
 
-export type ClaimAnswer =
+export type ClaimResult =
   /** `isAgain`: the same claim was answered before. */
-  | { answer: 'claimed'; claimed: Claimed; steps: RememberedStep[]; clock: ClaimClock; isAgain: boolean }
+  | { result: 'claimed'; claimed: Claimed; steps: RememberedStep[]; clock: ClaimClock; isAgain: boolean }
   /** Its time has not come: its job is early. */
-  | { answer: 'early'; waitMs: number }
-  | { answer: 'leased' | 'settled' }
+  | { result: 'early'; waitMs: number }
+  | { result: 'leased' | 'settled' }
 
-export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimAnswer> {
+export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimResult> {
   const queued = await claimQueued(db, wanted)
-  if (queued) return { answer: 'claimed', ...queued, isAgain: false }
+  if (queued) return { result: 'claimed', ...queued, isAgain: false }
   const { turnId: id, claim, worker, leaseMs } = wanted
   return db.transaction(async tx => {
     const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, id))
-    if (!found) return { answer: 'settled' }
+    if (!found) return { result: 'settled' }
     const task = await lockTask(tx, everyTenant, found.task)
     const [stored] = await tx.select(storedClaim).from(turns).where(eq(turns.id, id))
-    if (!stored) return { answer: 'settled' }
+    if (!stored) return { result: 'settled' }
     const { turn, clock } = stored
     // One whose time came between the two looks is asked for again at once.
-    if (stored.isClaimable) return { answer: 'early', waitMs: Math.max(1, -clock.sinceDueMs) }
-    if (turn.status !== 'running') return { answer: 'settled' }
-    if (turn.claim !== claim || turn.canceling) return { answer: 'leased' }
+    if (stored.isClaimable) return { result: 'early', waitMs: Math.max(1, -clock.sinceDueMs) }
+    if (turn.status !== 'running') return { result: 'settled' }
+    if (turn.claim !== claim || turn.canceling) return { result: 'leased' }
     const handed = await handOver(tx, turn, worker, leaseMs)
     const claimed = await describeClaim(tx, task, handed)
-    return { answer: 'claimed', claimed, steps: await rememberedSteps(tx, id), clock, isAgain: true }
+    return { result: 'claimed', claimed, steps: await rememberedSteps(tx, id), clock, isAgain: true }
   })
 }
 

@@ -8,7 +8,7 @@ import { messages, outbox, tasks, turns } from '../schema.ts'
 import { createTaskAcceptance } from '../tasks/accept-tasks.ts'
 import { claimTurn } from './claim-turn.ts'
 import type { Outcome } from './end-turn.ts'
-import { endAtOnce, endStepwise, type FinishAnswer, finishTurn } from './finish-turn.ts'
+import { endAtOnce, endStepwise, type FinishResult, finishTurn } from './finish-turn.ts'
 
 const tenant = 'default'
 let database: DatabaseHandle
@@ -52,9 +52,9 @@ test.each<[string, History, { isShort: boolean }]>([
 ])('a turn that %s ends the same both ways', async (_, history, { isShort }) => {
   let taken = 0
   const counted: typeof endAtOnce = async (...args) => {
-    const answer = await endAtOnce(...args)
-    if (answer) taken += 1
-    return answer
+    const result = await endAtOnce(...args)
+    if (result) taken += 1
+    return result
   }
   expect(await run(history, [counted, endStepwise])).toEqual(await run(history, [endStepwise]))
   expect(taken).toBe(isShort ? 1 : 0)
@@ -68,18 +68,18 @@ async function run(
   const accepted = await createTaskAcceptance(databaseFor).accept(tenant, createTaskBody.parse({ agent: 'echo', input: 'hello' }), null)
   const turnId = accepted?.accepted.turn.id ?? ''
   const claim = await claimTurn(db, { turnId, claim: 'this', worker: 'w', leaseMs: 60_000 })
-  if (claim.answer !== 'claimed') throw new Error('It was not claimed')
+  if (claim.result !== 'claimed') throw new Error('It was not claimed')
   const { task, firstIndex } = claim.claimed.turn
   if (before) await db.update(turns).set(before).where(eq(turns.id, turnId))
   const stored = said.map((part, i) => message({ task, index: firstIndex + i, ...part }))
-  const answer: FinishAnswer = await finishTurn(
+  const result: FinishResult = await finishTurn(
     db,
     { turnId, tenant, epoch, canceling, ...(claimed && { claim: claimed }) },
     { outcome, messages: stored },
     ways,
   )
   return anonymous({
-    answer,
+    result,
     tasks: await db.select().from(tasks).where(eq(tasks.id, task)),
     turns: await db.select().from(turns).where(eq(turns.task, task)),
     messages: await db.select().from(messages).where(eq(messages.task, task)).orderBy(messages.index),

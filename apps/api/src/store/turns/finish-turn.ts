@@ -18,17 +18,17 @@ import { endedList } from './turn-states.ts'
 /** A turn of a tenant, the epoch under which it may be ended, and the claim of the worker that ends it; the server needs none. */
 export type Holding = { turnId: TurnId; tenant: string; epoch: number; canceling: boolean; claim?: string }
 
-export type FinishAnswer =
-  | { answer: 'committed'; turn: EndedTurn; queued: TurnRow[] }
-  | { answer: 'retrying'; turn: TurnRow }
-  | { answer: 'already'; turn: TurnRow }
-  | { answer: 'superseded' }
+export type FinishResult =
+  | { result: 'committed'; turn: EndedTurn; queued: TurnRow[] }
+  | { result: 'retrying'; turn: TurnRow }
+  | { result: 'already'; turn: TurnRow }
+  | { result: 'superseded' }
 
 /** `retryAfterMs` gives a failed attempt another try instead, when the turn has one left. */
 export type TurnEnd = { outcome: Outcome; messages: Message[]; retryAfterMs?: (failures: number) => number }
 
 /** Null where this way does not lead to an end. */
-type Way = (db: Database, holding: Holding, end: TurnEnd) => Promise<FinishAnswer | null>
+type Way = (db: Database, holding: Holding, end: TurnEnd) => Promise<FinishResult | null>
 
 /** Takes the first of `ways` that leads to an end. A test takes one at a time, and holds both to the same result. */
 export async function finishTurn(
@@ -36,7 +36,7 @@ export async function finishTurn(
   holding: Holding,
   end: TurnEnd,
   ways: readonly Way[] = [endAtOnce, endStepwise],
-): Promise<FinishAnswer> {
+): Promise<FinishResult> {
   try {
     return await commit(end)
   } catch (error) {
@@ -47,10 +47,10 @@ export async function finishTurn(
     return commit({ ...end, messages: [], outcome: { status: 'failed', stopReason: 'error', error: rejected } })
   }
 
-  async function commit(end: TurnEnd): Promise<FinishAnswer> {
+  async function commit(end: TurnEnd): Promise<FinishResult> {
     for (const way of ways) {
-      const answer = await way(db, holding, end)
-      if (answer) return answer
+      const result = await way(db, holding, end)
+      if (result) return result
     }
     throw new RivuletError('internal', 'No way led to an end')
   }
@@ -64,7 +64,7 @@ export async function endAtOnce(
   db: Database,
   holding: Holding,
   { outcome, messages: said, retryAfterMs }: TurnEnd,
-): Promise<FinishAnswer | null> {
+): Promise<FinishResult | null> {
   const { turnId, tenant, epoch, canceling, claim } = holding
   const { status, stopReason, usage = null, error = null, detail = null } = outcome
   if (status === 'failed' && retryAfterMs) return null
@@ -74,7 +74,7 @@ export async function endAtOnce(
   const values = [turnId, epoch, canceling, before, status, stopReason, ...json, detail, JSON.stringify(rows), claim ?? null]
   const result = await db.$client.transact([holdTaskOf(turnId), { name: 'end_only', text: endText, values }])
   const [found] = result.rows as { turn: JsonRow; agent: string }[]
-  return found ? { answer: 'committed', turn: { ...fromJsonRow(turns, found.turn), agent: found.agent }, queued: [] } : null
+  return found ? { result: 'committed', turn: { ...fromJsonRow(turns, found.turn), agent: found.agent }, queued: [] } : null
 }
 
 /**
@@ -102,26 +102,26 @@ export async function endStepwise(
   db: Database,
   holding: Holding,
   { outcome, messages: said, retryAfterMs }: TurnEnd,
-): Promise<FinishAnswer> {
+): Promise<FinishResult> {
   return db.transaction(async tx => {
     const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, holding.turnId))
-    if (!found) return { answer: 'superseded' }
+    if (!found) return { result: 'superseded' }
     const task = await lockTask(tx, everyTenant, found.task)
     const columns = { turn: turns, timeLeftMs: msUntil(turns.deadline) }
     const [held] = await tx.select(columns).from(turns).where(eq(turns.id, holding.turnId))
-    if (!held) return { answer: 'superseded' }
+    if (!held) return { result: 'superseded' }
     const { turn, timeLeftMs } = held
-    if (turn.epoch !== holding.epoch || turn.canceling !== holding.canceling) return { answer: 'superseded' }
-    if (holding.claim !== undefined && turn.claim !== holding.claim) return { answer: 'superseded' }
-    if (hasEnded(turn.status)) return { answer: 'already', turn }
-    if (turn.status !== 'running' && !holding.canceling) return { answer: 'superseded' }
+    if (turn.epoch !== holding.epoch || turn.canceling !== holding.canceling) return { result: 'superseded' }
+    if (holding.claim !== undefined && turn.claim !== holding.claim) return { result: 'superseded' }
+    if (hasEnded(turn.status)) return { result: 'already', turn }
+    if (turn.status !== 'running' && !holding.canceling) return { result: 'superseded' }
     const delay =
       outcome.status === 'failed' &&
       retryAfterMs &&
       retryDelay({ failures: turn.failures + 1, maxAttempts: task.maxAttempts, timeLeftMs }, retryAfterMs)
-    if (typeof delay === 'number') return { answer: 'retrying', turn: await retry(tx, turn, delay) }
+    if (typeof delay === 'number') return { result: 'retrying', turn: await retry(tx, turn, delay) }
     if (said.length > 0) await tx.insert(messages).values(said.map(message => toMessageRow(message, turn.tenant)))
-    return { answer: 'committed', ...(await endTurn(tx, turn, outcome)) }
+    return { result: 'committed', ...(await endTurn(tx, turn, outcome)) }
   })
 }
 

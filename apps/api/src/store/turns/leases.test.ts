@@ -36,7 +36,7 @@ describe('a worker whose lease has ended', () => {
     expect(await found(turn)).toMatchObject({ status: 'running', deaths: 0, attempt: 1, epoch: turn.epoch, claim: turn.claim })
     expect((await getTask(database.db, everyTenant, turn.task)).status).toBe('running')
     // The job that was sent for it in between finds it taken.
-    expect(await claimTurn(database.db, { turnId: turn.id, claim: 'other', worker: 'w2', leaseMs })).toEqual({ answer: 'leased' })
+    expect(await claimTurn(database.db, { turnId: turn.id, claim: 'other', worker: 'w2', leaseMs })).toEqual({ result: 'leased' })
   })
 
   test('has lost it where another has claimed it', async () => {
@@ -50,9 +50,9 @@ describe('a worker whose lease has ended', () => {
   test.each([
     ['that it gave back', (turn: TurnRow) => releaseTurn(database.db, holdingOf(turn))],
     ['that blocked it', (turn: TurnRow) => countDeath(database.db, turn.id, 'dead', isHeldUnder(holdingOf(turn)))],
-  ])('does not take back a turn %s', async (_, giveBack) => {
+  ])('does not take back a turn %s', async (_, release) => {
     const turn = await claimed(leaseMs)
-    expect(await giveBack(turn)).toBe(true)
+    expect(await release(turn)).toBe(true)
     expect(await beat(turn)).toEqual({ lost: [turn.id], takenBack: [] })
     expect((await found(turn)).status).toBe('queued')
   })

@@ -80,7 +80,7 @@ const released = { claim: null, worker: null }
 const unclaimed = { ...released, attempt: sql`${turns.attempt} - 1` }
 
 export async function releaseTurn(db: Database, holding: Holding): Promise<boolean> {
-  return giveBack(db, holding.turnId, isHeldUnder(holding), unclaimed)
+  return release(db, holding.turnId, isHeldUnder(holding), unclaimed)
 }
 
 /** A turn whose lease has ended. */
@@ -109,17 +109,17 @@ export async function hasExpiredTurns(db: Database): Promise<boolean> {
 
 /** Reclaims a turn from a worker that lives and does not run it, because it never received the claim's response. */
 export async function releaseForgotten(db: Database, turnId: TurnId): Promise<boolean> {
-  return giveBack(db, turnId, isExpired, unclaimed)
+  return release(db, turnId, isExpired, unclaimed)
 }
 
 /** Reclaims a turn and counts a death. A `silent` worker, whose lease expired, can take the turn back; a `dead` one cannot. */
 export async function countDeath(db: Database, turnId: TurnId, worker: 'dead' | 'silent', condition: SQL | undefined): Promise<boolean> {
-  return giveBack(db, turnId, condition, { ...(worker === 'dead' && released), deaths: sql`${turns.deaths} + 1` })
+  return release(db, turnId, condition, { ...(worker === 'dead' && released), deaths: sql`${turns.deaths} + 1` })
 }
 
 type Change = Partial<typeof released & Record<'attempt' | 'deaths', SQL>>
 
-async function giveBack(db: Database, id: string, condition: SQL | undefined, change: Change): Promise<boolean> {
+async function release(db: Database, id: string, condition: SQL | undefined, change: Change): Promise<boolean> {
   return db.transaction(async tx => {
     const task = await taskOf(tx, id)
     if (!task) return false

@@ -11,11 +11,11 @@ import { type CallState, callStateOf } from './tool-call.ts'
 
 export const ToolCard = memo(({ request, response }: { request: Message | null; response: Message | null }) => {
   const asked = request?.content.type === 'tool_request' ? request.content : null
-  const answered = response?.content.type === 'tool_response' ? response.content : null
+  const responded = response?.content.type === 'tool_response' ? response.content : null
   const state = callStateOf(request, response)
   const [choice, setChoice] = useState<boolean | null>(null)
   const isOpen = choice ?? state.phase !== 'done'
-  const name = asked?.name || answered?.name || 'tool'
+  const name = asked?.name || responded?.name || 'tool'
   return (
     <section aria-label={`Tool ${name}`} className="overflow-hidden rounded-lg border border-line bg-panel text-[13px]">
       <button
@@ -37,7 +37,7 @@ export const ToolCard = memo(({ request, response }: { request: Message | null; 
       {isOpen && (
         <div className="space-y-3 border-t border-line px-3 py-2.5">
           {asked && <Arguments content={asked} />}
-          {answered && <Answer content={answered} isOpen={response?.status === 'streaming'} />}
+          {responded && <ToolResult content={responded} isOpen={response?.status === 'streaming'} />}
           {state.problem && <p className="text-bad">{state.problem}</p>}
         </div>
       )}
@@ -73,7 +73,7 @@ function Arguments({ content: { raw, arguments: args } }: { content: ContentOf<'
   )
 }
 
-function Answer({ content: { content, isError }, isOpen }: { content: ContentOf<'tool_response'>; isOpen: boolean }) {
+function ToolResult({ content: { content, isError }, isOpen }: { content: ContentOf<'tool_response'>; isOpen: boolean }) {
   if (content === null && isOpen) return null
   return (
     <Part title={isOpen ? 'Progress' : isError ? 'Error' : 'Result'} look={isError ? 'text-bad' : ''}>

@@ -135,12 +135,12 @@ describe('content that is no longer true', () => {
 })
 
 describe('calls', () => {
-  const [ask, answer] = [toolRequest('c', 'now'), toolResponse('c', 'now', 'noon')]
+  const [ask, response] = [toolRequest('c', 'now'), toolResponse('c', 'now', 'noon')]
 
   test.each<[string, Update[], object[]]>([
     [
       'that use an id again are two',
-      [full(0, ask), full(1, answer), full(2, ask), full(3, toolResponse('c', 'now', 'one'))],
+      [full(0, ask), full(1, response), full(2, ask), full(3, toolResponse('c', 'now', 'one'))],
       [
         { toolCallId: 'c', output: 'noon' },
         { toolCallId: 'c-2', output: 'one' },
@@ -148,7 +148,7 @@ describe('calls', () => {
     ],
     [
       'that use it side by side are answered in order',
-      [start(0, ask), start(1, ask), full(2, answer), full(3, toolResponse('c', 'now', 'one'))],
+      [start(0, ask), start(1, ask), full(2, response), full(3, toolResponse('c', 'now', 'one'))],
       [
         { toolCallId: 'c', output: 'noon' },
         { toolCallId: 'c-1', output: 'one' },

@@ -133,9 +133,9 @@ export function createAiSdkStream({ task, turnNumber: wanted, heard }: AiSdkStre
         return before ? (growthOf(before, after, event.delta) ?? retold()) : []
       case 'message.replaced':
         if (!before) return [...placeFor(after), ...wholeOf(after)]
-        return [...(replacementOf(before, after) ?? retold()), ...answersTo(after)]
+        return [...(replacementOf(before, after) ?? retold()), ...responseTo(after)]
       case 'message.finished':
-        return [...closingOf(after), ...answersTo(after)]
+        return [...closingOf(after), ...responseTo(after)]
       default:
         return event satisfies never
     }
@@ -168,7 +168,7 @@ export function createAiSdkStream({ task, turnNumber: wanted, heard }: AiSdkStre
   }
 
   /** The responses to a call that came before the call was closed, because the SDK drops an output when it reads the input. */
-  function answersTo({ index, content: call }: Message): UiChunk[] {
+  function responseTo({ index, content: call }: Message): UiChunk[] {
     if (call.type !== 'tool_request') return []
     return messagesOf(state)
       .filter(message => message.index > index && isTold(message))

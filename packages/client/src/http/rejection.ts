@@ -2,7 +2,7 @@
 import { type ErrorCode, type ErrorDetail, errorTable, isErrorCode, RivuletError } from '@rivulet/protocol'
 
 /** The `cause` of an error that the server answered. */
-export type Answered = { status: number; code?: string; requestId?: string; retryAfterMs?: number }
+export type Rejection = { status: number; code?: string; requestId?: string; retryAfterMs?: number }
 
 /** Longest wait that a server may ask for, whichever way it does. */
 export const maxAskedMs = 30_000
@@ -10,7 +10,7 @@ export const maxAskedMs = 30_000
 export async function errorOf(response: Response): Promise<RivuletError> {
   const { code, message, requestId, details } = await readError(response)
   const retryAfterMs = retryAfterOf(response.headers)
-  const cause: Answered = {
+  const cause: Rejection = {
     status: response.status,
     ...(code !== undefined && { code }),
     ...(requestId !== undefined && { requestId }),
@@ -25,17 +25,17 @@ export function unreachable(message: string, cause?: unknown): RivuletError {
   return new RivuletError('unreachable', message, { cause, publicMessage: 'A service did not answer' })
 }
 
-export function answeredOf(error: unknown): Answered | null {
+export function rejectionOf(error: unknown): Rejection | null {
   const cause: unknown = error instanceof RivuletError ? error.cause : null
-  return typeof cause === 'object' && cause !== null && 'status' in cause && typeof cause.status === 'number' ? (cause as Answered) : null
+  return typeof cause === 'object' && cause !== null && 'status' in cause && typeof cause.status === 'number' ? (cause as Rejection) : null
 }
 
 /** Whether a retry may succeed: there was no response, or the error is not the request's fault. */
 export function mayPass(error: unknown): boolean {
   if (!(error instanceof RivuletError)) return false
-  const answered = answeredOf(error)
-  if (!answered) return error.code === 'unreachable' || error.code === 'offset_mismatch'
-  const { status } = answered
+  const rejection = rejectionOf(error)
+  if (!rejection) return error.code === 'unreachable' || error.code === 'offset_mismatch'
+  const { status } = rejection
   return status >= 500 || status === 408 || status === 425 || status === 429 || error.code === 'in_flight'
 }
 

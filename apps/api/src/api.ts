@@ -170,7 +170,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   /** An API that other machines can reach needs at least one key that is good. */
   async function requireSomeKey(): Promise<void> {
     if (key || isLoopback(config.host) || (await hasLiveKey(db).catch(() => true))) return
-    throw new Error('This API requires a key, and there is none: create one with `rivulet keys create`, or set RIVULET_KEY')
+    throw new Error('This API requires a key, and the database has none: create one with `rivulet keys create`, or set RIVULET_KEY')
   }
 
   function hasStarted(): boolean {

@@ -31,7 +31,7 @@ export async function serveConsole({ apiUrl, port }: { apiUrl: string; port: num
   const proxy = Object.fromEntries(['/v1', '/docs', '/openapi.json', '/metrics', '/healthz', '/readyz'].map(path => [path, passedOn]))
   const listeners = process.listeners('SIGTERM')
   const server = await createServer({ ...viteConfig, server: { host: '127.0.0.1', port, proxy } })
-  // Vite would end the process at once, and whatever it has started would stay behind: when it ends is not for a page to say.
+  // Remove Vite's signal handlers: it would exit at once and leave child processes behind. The CLI decides when this process exits.
   for (const added of process.listeners('SIGTERM')) if (!listeners.includes(added)) process.off('SIGTERM', added)
   await server.listen()
   return { url: server.resolvedUrls?.local[0] ?? '', close: () => server.close() }

@@ -11,6 +11,6 @@ export const viteConfig: InlineConfig = {
   configFile: false,
   logLevel: 'warn',
   plugins: [react(), tailwind()],
-  // No data: URLs but those that we make: everything else is a file of its own.
+  // Vite inlines nothing as a data: URL, so every asset is a file.
   build: { outDir: 'dist', emptyOutDir: true, assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 1_000 },
 }

@@ -21,7 +21,7 @@ export function closeFolder(folder: string, gid: number | null): void {
     if (gid !== null) chownSync(folder, -1, gid)
     chmodSync(folder, gid === null ? 0o700 : 0o710)
   } catch (error) {
-    // It belongs to another user, or its disk knows no modes: the files in it are closed by themselves.
+    // The folder belongs to another user, or its file system has no modes. The files in it have their own modes.
     if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error
   }
 }

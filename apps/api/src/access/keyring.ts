@@ -23,7 +23,7 @@ export type KeyringDeps = {
   /** Acts for all tenants. */
   db: Database
   manager: Tenant
-  /** Throws where there is none: only new secrets need it. */
+  /** Throws if no key is known, because only new secrets need one. */
   pepper: () => string
   /** Live keys of one tenant; null: no limit. */
   maxKeys: number | null

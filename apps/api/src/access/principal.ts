@@ -7,7 +7,7 @@ import type { TokenClaims } from './token-claims.ts'
 export type Principal = {
   tenant: string
   scopes: readonly Scope[]
-  /** The key behind the request; null where none is asked for. */
+  /** The key of the request; null if the API requires no keys. */
   key: string | null
   /** When that key's time is up. */
   expiresAt: Date | null

@@ -1,6 +1,6 @@
 /**
- * A feed's first look at its task, and every look after something was lost: the log, folded from its beginning; and where there is none, or one
- * that lacks something, the rows of Postgres.
+ * Loads a feed, at first and after every loss: it folds the log from its beginning. If Redis has no log of the task, or one that lacks something, it
+ * reads the rows of Postgres.
  */
 import type { LogEntry, LogReader, LogState } from '@rivulet/broker'
 import { type Cursor, emptyState, formatCursor, hasEnded, origin, type TaskId, type TaskState } from '@rivulet/protocol'

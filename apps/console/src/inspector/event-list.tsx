@@ -23,7 +23,7 @@ export function EventList({ log, chosen, onChoose }: { log: EventLog; chosen: nu
     if (!element || !list) return
     let lastTop = element.scrollTop
     const note = () => {
-      // Events may have come since the list was scrolled to its end: only going up leaves it.
+      // Only scrolling up stops following, because new events also move the end away.
       const isThere = element.scrollHeight - element.scrollTop - element.clientHeight < rowPx
       if (isThere || element.scrollTop < lastTop - 1) isAtEnd.current = isThere
       lastTop = element.scrollTop

@@ -12,9 +12,9 @@ export type Entry = {
   event: TaskEvent
   /** As JSON, in UTF-16 units. */
   size: number
-  /** When it was written; null for what only the wire says. */
+  /** When it was written; null for frames that are not in the log. */
   at: number | null
-  /** Since the event before it; null where that cannot be known. */
+  /** Time since the previous event; null if unknown. */
   sinceMs: number | null
 }
 
@@ -62,7 +62,7 @@ function fold(from: TaskState, entries: readonly Entry[]): TaskState {
       return restoreState(event.cursor, { status: task.status, turns, messages, messagesFrom })
     }
     if (!isLogged(event)) return state
-    // Where something was lost, the client has requested a snapshot, which follows.
+    // If events were lost, the client has requested a snapshot, which follows.
     return applyOrSkip(state, event, event.cursor)
   }, from)
 }

@@ -56,7 +56,7 @@ export function Inspector({ log, id, onClose }: { log: EventLog; id: string; onC
 
   function move(by: 1 | -1): void {
     const target = position < 0 ? (by > 0 ? 0 : log.entries.length - 1) : position + by
-    // Snapshots and marks of the wire share their cursor with an event.
+    // Snapshots and `caught_up` have the cursor of an event, so the cursor alone is not unique.
     for (let place = target; place >= 0 && place < log.entries.length; place += by) {
       const cursor = log.entries[place]?.event.cursor
       if (cursor !== undefined && cursor !== at) {

@@ -6,7 +6,7 @@ export type Bar = {
   kind: 'turn' | 'attempt' | 'message' | 'tool'
   label: string
   from: number
-  /** Null while it goes on. */
+  /** Null while it is running. */
   to: number | null
   outcome: 'open' | 'good' | 'bad' | 'stopped'
   /** The event that began it. */

@@ -10,7 +10,7 @@ export function usePast(log: EventLog): Past | null {
   const [cursor, setCursor] = useQuery('at')
   const position = useMemo(() => (cursor === null ? -1 : positionOf(log, cursor)), [log, cursor])
   const number = log.entries[position]?.number
-  // A log that grows at its end is the same before it.
+  // A log only grows at its end, so the fold of a prefix does not change.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the entry's number stands for the log up to it
   const state = useMemo(() => (number === undefined ? null : stateAt(log, position)), [number, cursor])
   return useMemo(

@@ -37,7 +37,7 @@ export function growBlocks(before: Blocks | null, source: string): Blocks {
   const known = before && source.length >= before.source.length && source.startsWith(before.source) ? before : nothing
   if (known.source === source && known !== nothing) return known
   const { closed, tail, resume } = cut(source, known.resume)
-  // A part of a string keeps all of it alive, and each delta makes another: what is kept has to be a string of its own.
+  // Copy the piece, because a slice keeps the whole string in memory, and each delta creates a new whole string.
   for (const block of closed) block.text = structuredClone(block.text)
   let { pages } = known
   let rest = closed.length > 0 ? [...known.rest, ...closed] : known.rest
@@ -55,7 +55,7 @@ function cut(source: string, from: Resume): { closed: Block[]; tail: Block[]; re
   let { at, fence } = from
   let position = at
   let isAfterBlank = false
-  /** A fence inside a list or a quote: part of its block. */
+  /** A fence inside a list or a quote, which is part of that block. */
   let innerFence: string | null = null
 
   while (position < source.length) {
@@ -100,7 +100,7 @@ function cut(source: string, from: Resume): { closed: Block[]; tail: Block[]; re
     settle(isSure)
   }
 
-  /** What was found so far stays so, unless it was decided on an unfinished line. */
+  /** Keeps the blocks found so far, except those that end on an unfinished line. */
   function settle(isSure: boolean): void {
     isAfterBlank = false
     innerFence = null
@@ -114,7 +114,7 @@ function cut(source: string, from: Resume): { closed: Block[]; tail: Block[]; re
     return fence ? { at, text, fence: { at: fence.at, language: fence.language, isFirst: fence.isFirst, isLast } } : { at, text }
   }
 
-  /** Whether a line after a blank one is the beginning of something else than what stands before it. */
+  /** Whether a line after a blank line begins a new block. */
   function beginsBlock(line: string, isWhole: boolean): boolean {
     if (/^(\s{2,}|\t|\s*$)/.test(line)) return false
     if (!isListItem(source.slice(at, at + 16))) return true

@@ -1,6 +1,6 @@
 /**
- * Whom the server takes this tab for. A key is asked for when the server wants one, and kept for as long as the tab lives. It goes with single
- * calls only: what stays open, and all that is done to a task, has a token for that task.
+ * The credentials of this tab. The page asks for a key when the server requires one, and keeps it until the tab closes. Only single calls carry the
+ * key: streams, and changes of a task, use a token for that task.
  */
 import { createClient, type RivuletClient, RivuletError, type TaskTokenSource } from '@rivulet/client'
 import { RivuletProvider } from '@rivulet/client/react'
@@ -11,7 +11,7 @@ const place = 'rivulet.key'
 
 type SessionValue = {
   hasKey: boolean
-  /** For a page about one task; none where the server asks for no key. */
+  /** A token for the page of one task; undefined if the server requires no key. */
   taskToken: TaskTokenSource | undefined
 }
 
@@ -30,7 +30,7 @@ export function Session({ children }: { children: ReactNode }) {
   useEffect(() => {
     const leaving = new AbortController()
     setGate('asking')
-    // Whatever else may be wrong with the server is for the pages to show.
+    // The pages show every other error.
     const open = () => setGate(gate => (leaving.signal.aborted || gate === 'refused' ? gate : 'open'))
     client.agents.list({ signal: leaving.signal }).then(open, open)
     return () => leaving.abort()

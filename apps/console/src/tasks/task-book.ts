@@ -1,12 +1,12 @@
 /**
- * The tasks that are known, newest first, put together from pages that were asked for at different times. Ids grow with time, so a page speaks for
- * everything between its ends: what it does not name there is gone.
+ * The known tasks, newest first, merged from pages that were loaded at different times. Ids grow with time, so a page is complete between its first
+ * and its last id: a known task in that range that the page does not contain was deleted.
  */
 import type { Page, Task } from '@rivulet/client'
 
 export type TaskBook = Readonly<{
   tasks: readonly Task[]
-  /** Where older ones begin; null when all are known. */
+  /** The cursor of the next older page; null when all tasks are known. */
   nextCursor: string | null
 }>
 
@@ -19,7 +19,7 @@ export function mergePage(book: TaskBook, page: Page<Task>, after: string | null
   const newer = book.tasks.filter(({ id }) => after !== null && id >= after)
   const older = book.tasks.filter(({ id }) => lowest !== null && id < lowest)
   const isHole = after === null && older.length > 0 && !book.tasks.some(({ id }) => lowest !== null && id >= lowest)
-  // More is new than one page holds: what lies between is not known, so the rest is asked for again.
+  // More tasks are new than one page holds. The tasks between that page and the known ones are missing, so load the rest again.
   if (isHole) return { tasks: data, nextCursor }
   return {
     tasks: [...newer, ...data.map(task => known(book, task)), ...older],

@@ -1,5 +1,5 @@
 /**
- * The list of tasks, kept up to date by asking now and then: for the newest, and for those in sight. A hidden page sends no requests.
+ * The list of tasks. It polls the newest tasks and those in sight. A hidden page sends no requests.
  */
 import { RivuletError, type TaskStatus } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
@@ -16,7 +16,7 @@ export type TaskList = {
   isLoading: boolean
   error: string | null
   loadMore(): void
-  /** Says which rows are being looked at. */
+  /** Reports which rows are visible. */
   look(from: number): void
 }
 

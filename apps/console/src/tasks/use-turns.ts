@@ -22,7 +22,7 @@ export function useTurns(tasks: readonly Task[]): (id: string) => readonly Turn[
     if (wanted === '') return
     const leaving = new AbortController()
     const queue = wanted.split(',').map(pair => pair.split(' ') as [string, string])
-    // Rows that only fly by are not asked about.
+    // Do not load rows that scroll past.
     const timer = setTimeout(() => {
       for (let lane = 0; lane < atOnce; lane += 1) void work()
     }, settleMs)
@@ -38,7 +38,7 @@ export function useTurns(tasks: readonly Task[]): (id: string) => readonly Turn[
           const { turns } = await client.tasks.get(id).detail({ signal: leaving.signal })
           keep(id, { updatedAt, turns })
         } catch {
-          // Gone, or not now: the list says so in its own time.
+          // The task was deleted, or the server is unavailable. The list shows either at its next poll.
         }
       }
     }

@@ -1,5 +1,5 @@
 /**
- * A transcript as the rows that a reader sees: each turn's beginning and end, its messages, and a tool's call and answer as one.
+ * A transcript as the rows that a reader sees: each turn's beginning and end, its messages, and a tool's call and response as one.
  */
 import { type FoldedTurn, hasEnded, type Message } from '@rivulet/client'
 import type { Superseded } from './earlier/superseded.ts'
@@ -38,7 +38,7 @@ export function rowsOf(
       begin(message)
     }
     const row = rowOf(message)
-    // After the question, before the answer that counts.
+    // Superseded attempts are shown after the input and before the messages of the current attempt.
     if (message.author !== 'user') tellAttempts(message.turn)
     if (row) rows.push(row)
   }

@@ -17,7 +17,7 @@ export type TranscriptProps = {
   turns: readonly FoldedTurn[]
   earlier: Earlier
   superseded: readonly Superseded[]
-  /** Shown where there is nothing yet. */
+  /** Shown while the task has no messages. */
   placeholder: ReactNode
 }
 
@@ -30,7 +30,7 @@ export function Transcript({ task, messages, turns, earlier, superseded, placeho
     end,
     loadEarlier: earlier.load,
   })
-  // What is left out of the live view is asked for until there is something to scroll to.
+  // Load earlier messages until the page is long enough to scroll.
   useEffect(() => {
     const element = scroller.current
     if (element && earlier.hasMore && element.scrollHeight <= element.clientHeight) earlier.load()

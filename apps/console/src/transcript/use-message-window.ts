@@ -1,8 +1,8 @@
 /**
- * Which of a task's messages are in the page. However many there are, a few hundred are, around what is being looked at.
+ * Which of a task's messages are in the page: a few hundred around the visible ones, however many the task has.
  *
- * While it follows, the window holds the latest messages and stays at the end, whatever grows. Scrolling up lets go of the end; scrolling back down,
- * or `follow()`, takes hold of it again. Near either edge the window moves on; the browser keeps in place what is being read.
+ * While it follows, the window holds the latest messages and stays at the end, whatever grows. Scrolling up stops following; scrolling back down,
+ * or `follow()`, starts it again. Near either edge the window moves on; the browser keeps in place what is being read.
  */
 import { type RefObject, useEffect, useRef, useState } from 'react'
 
@@ -92,7 +92,7 @@ export function useMessageWindow({ first, end, loadEarlier }: WindowOptions): Me
         setPlace({ from: Math.max(from, to + step - mostShown), to: to + step >= end ? Number.MAX_SAFE_INTEGER : to + step })
         return
       }
-      // At the very top a browser keeps the top in place, not what is being read.
+      // At scroll position 0 a browser keeps the top in place, and not the message that is being read.
       if (root?.scrollTop === 0) root.scrollTop = 1
       if (from - step < first) loadEarlier()
       setPlace({ from: Math.max(0, from - step), to: Math.min(to, from - step + mostShown) })

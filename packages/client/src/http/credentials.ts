@@ -17,7 +17,7 @@ export type Purpose = 'read' | 'change'
 
 export type Credentials = {
   token(purpose: Purpose): Promise<string | null>
-  /** Another token than the one that was refused, or null when there is none to be had. */
+  /** Another token than the one that was refused, or null if the caller has no other. */
   renewed(refused: string | null, purpose: Purpose): Promise<string | null>
   /** A stream was handed the token that follows its own. */
   succeed(token: string): void

@@ -21,7 +21,7 @@ export type UseTaskOptions = ViewOptions & {
 }
 
 export type UsedTask = {
-  /** Null until it is created, and where there is none. */
+  /** Null until the task is created, and if the hook got neither a task nor an id. */
   task: TaskHandle | null
   /** From `messagesFrom` on; earlier ones are had by `task.messages()`. Those that did not change are the same objects as before. */
   messages: readonly Message[]

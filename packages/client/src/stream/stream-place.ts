@@ -56,7 +56,7 @@ export function withoutEnded(place: Place): Place {
  */
 export function hear(place: Place, frame: { id?: string | undefined; data: string }): { place: Place; event: TaskEvent | null } {
   const parsed = parseFrame(frame.id, frame.data)
-  if (!parsed) throw lost('A frame came that is none')
+  if (!parsed) throw lost('Malformed SSE frame')
   const { cursor, event } = parsed
   if (event?.type === 'snapshot') return { place: restored(place, cursor, event), event: { ...event, cursor } }
   if (event?.type === 'deleted') throw new RivuletError('task_not_found', 'The task was deleted')

@@ -36,7 +36,7 @@ type ServerCommand = {
 export function spawnServer({ folder, file, args, input = '', stopSignal, user }: ServerCommand): ServerProcess {
   const child = spawn(file, args, { cwd: '/', env: serverEnvironment, stdio: ['pipe', 'inherit', 'inherit'], ...user })
   child.once('error', error => console.error(error))
-  // One that ends before it has read is noticed by its end.
+  // Ignore write errors, because a server that exits before it has read stdin is reported by its exit.
   child.stdin.on('error', () => {}).end(input)
   const ended = new Promise<string>(resolve => {
     child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))

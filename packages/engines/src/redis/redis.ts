@@ -1,7 +1,7 @@
 /**
  * Runs Redis for one data folder: valkey-server or redis-server from PATH, else Valkey as WebAssembly.
  *
- * The two write different files, and neither reads the other's: the folder stays with the one that began it.
+ * Each writes files that the other cannot read, so a folder stays with the one that created it.
  * It listens on 127.0.0.1 only, and asks for a password.
  */
 import { existsSync, readFileSync } from 'node:fs'

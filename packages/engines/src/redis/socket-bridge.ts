@@ -22,7 +22,7 @@ export type SocketBridge = {
   host: Record<string, (...args: number[]) => number>
   /** The server runs, for `execute` alone. */
   attach(reactor: Reactor): void
-  /** Lets clients in, those first that have been waiting. */
+  /** Accepts clients, starting with those that have been waiting. */
   serve(): void
   /** Runs a command that does not block, as a separate client, and returns the raw reply. */
   execute(...command: string[]): string
@@ -79,7 +79,7 @@ export async function createSocketBridge(wantedPort: number, onCrash: (error: un
     tick()
   }
 
-  /** The server also has work by time: expired keys, timeouts of blocked clients. */
+  /** Steps the server at intervals, because it also has timed work: expired keys, timeouts of blocked clients. */
   function tick(): void {
     pass()
     if (reactor) timer = setTimeout(tick, Math.min(100, Math.max(1, reactor.rk_next_timeout_ms())))

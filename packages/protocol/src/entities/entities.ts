@@ -32,7 +32,7 @@ export const usageSchema = z.record(z.string(), z.number())
 const time = z.iso.datetime()
 
 /**
- * Names of values that were left out because they are large: absent, or as if there were none where a value has to be. A task alone, and a turn
+ * Names of values that were left out because they are large: absent, or empty if the field is required. A task alone, and a turn
  * alone, is whole.
  */
 export const omittedSchema = z.array(z.string()).optional()

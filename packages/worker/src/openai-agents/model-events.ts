@@ -33,7 +33,7 @@ export type Piece =
   | { type: 'call'; key: string; callId?: string; name?: string; text: string }
   | { type: 'stop'; reason: string }
 
-/** The pieces in an event of OpenAI's Responses or Chat Completions; of any other there are none. */
+/** The pieces in an event of OpenAI's Responses or Chat Completions; other events have no pieces. */
 export function piecesOf(raw: unknown): Piece[] {
   const event = fieldsOf(raw)
   switch (event.type) {

@@ -26,7 +26,7 @@ export function CopyButton({ label, text, children }: { label: string; text: () 
       await copyText(text())
       setCopied(true)
     } catch {
-      // The browser does not let us: then it does not say that it did.
+      // The browser denied access to the clipboard, so the button does not show "copied".
     }
   }
 }

@@ -12,7 +12,7 @@ export function FailureDetail({ task, turnNumber }: { task: string; turnNumber: 
       .get(task)
       .detail({ signal: leaving.signal })
       .then(({ turns }) => setDetail(turns.find(({ number }) => number === turnNumber)?.error?.detail ?? null))
-      // The turn's own text is there already.
+      // The page already shows the public text of the error.
       .catch(() => {})
     return () => leaving.abort()
   }, [client, task, turnNumber])

@@ -15,7 +15,7 @@ export function growPieces(before: Pieces | null, source: string): Pieces {
   for (;;) {
     const end = endOf(source, at)
     if (end === null) return { source, whole, last: { at, text: source.slice(at) } }
-    // A part of a string keeps all of it alive, and each delta makes another: what is kept has to be a string of its own.
+    // Copy the piece, because a slice keeps the whole string in memory, and each delta creates a new whole string.
     whole.push({ at, text: structuredClone(source.slice(at, end)) })
     at = end
   }

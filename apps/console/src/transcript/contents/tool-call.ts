@@ -2,7 +2,7 @@
 import type { Message } from '@rivulet/client'
 
 export type CallState = {
-  /** `asking`: the model is writing the arguments. `waiting`: it was asked for, and has not begun. */
+  /** `asking`: the model is writing the arguments. `waiting`: the model requested the call, and it has not started. */
   phase: 'asking' | 'waiting' | 'running' | 'done' | 'failed' | 'stopped'
   startedAt: number | null
   tookMs: number | null

@@ -1,6 +1,5 @@
 /**
- * What earlier attempts said, as far as this page has seen it. When a turn is tried again its messages are gone from the task; here they stay
- * for a reader that was watching.
+ * The messages of earlier attempts that this page has received. A retry removes them from the task; the page keeps them for its reader.
  */
 import type { FoldedTurn, Message } from '@rivulet/client'
 
@@ -10,7 +9,7 @@ export type Superseded = { turnNumber: number; attempt: number; messages: readon
 export function supersededBy(before: readonly Message[], turns: readonly FoldedTurn[], after: readonly Message[]): Superseded[] {
   if (before === after) return []
   const found = new Map<string, Superseded & { messages: Message[] }>()
-  // From the end: only the latest turns can be tried again, and a task may have thousands of messages.
+  // Search from the end, because only the latest turns can be retried and a task may have thousands of messages.
   for (let place = before.length - 1; place >= 0; place -= 1) {
     const message = before[place]
     const turn = message && turns.find(({ number }) => number === message.turn)

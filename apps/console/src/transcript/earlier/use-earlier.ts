@@ -18,7 +18,7 @@ export function useEarlier(task: TaskHandle | null, first: number): Earlier {
     readEarlier(task, start)
       .then(
         found => setLoaded(known => [...found.filter(({ index }) => index < start), ...known.filter(({ index }) => index >= start)]),
-        // It is asked for again when it comes into sight again.
+        // The page loads it again when it becomes visible again.
         () => {},
       )
       .finally(() => {

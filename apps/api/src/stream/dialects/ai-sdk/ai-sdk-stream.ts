@@ -177,7 +177,7 @@ export function createAiSdkStream({ task, turnNumber: wanted, heard }: AiSdkStre
       .flatMap(wholeOf)
   }
 
-  /** A response needs a call that the client has; where there was none, one is made up. */
+  /** The client needs the call of a response: if the log has no such call, this creates one. */
   function placeFor(message: Message): UiChunk[] {
     return message.content.type === 'tool_response' && calls.isUnasked(message) ? [madeUpCall(message.content)] : []
   }

@@ -40,7 +40,7 @@ const times = { queuedAt: 'string', 'startedAt?': 'string', 'finishedAt?': 'stri
 export const entityShapes: Record<Entity, Shape> = {
   task: {
     ...{ id: 'string', agent: 'string', 'name?': 'string', status: 'string', params: 'json', metadata: 'object', 'omitted?': 'string[]' },
-    ...{ createdAt: 'string', updatedAt: 'string' },
+    ...{ 'parent?': 'string', createdAt: 'string', updatedAt: 'string' },
   },
   turn: {
     ...{ id: 'string', task: 'string', number: 'number', status: 'string', attempt: 'number', 'input?': 'content', 'params?': 'json' },

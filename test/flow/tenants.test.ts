@@ -44,6 +44,13 @@ const rows: Record<string, Row> = {
   'DELETE /v1/tasks/{id}/tokens': { scope: 'tasks:write', status: 204 },
   'DELETE /v1/tasks/{id}': { scope: 'tasks:write', status: 204 },
   'GET /v1/feed': { scope: 'tasks:read', status: 200 },
+  'POST /v1/webhooks': { scope: 'tasks:write', body: { url: 'https://example.com/hook', events: ['turn.finished'] }, status: 201 },
+  'GET /v1/webhooks': { scope: 'tasks:read', status: 200 },
+  'GET /v1/webhooks/{id}': { scope: 'tasks:read', status: 200 },
+  'PATCH /v1/webhooks/{id}': { scope: 'tasks:write', body: { status: 'disabled' }, status: 200 },
+  'DELETE /v1/webhooks/{id}': { scope: 'tasks:write', status: 204 },
+  'GET /v1/webhooks/{id}/deliveries': { scope: 'tasks:read', status: 200 },
+  'POST /v1/webhooks/{id}/deliveries/{delivery}/retry': { scope: 'tasks:write', status: 202 },
   'POST /v1/keys': { scope: 'admin', body: { name: 'made' }, status: 201 },
   'GET /v1/keys': { scope: 'admin', status: 200 },
   'DELETE /v1/keys/{id}': { scope: 'admin', status: 200 },
@@ -103,7 +110,9 @@ type Reply = { status: number; headers: Record<string, string>; body: string }
 async function ask(route: string, { id = '', key, body, query = '', url = platform.url }: AskOptions = {}): Promise<Reply> {
   const [method = '', path = ''] = route.split(' ')
   const leaving = new AbortController()
-  const response = await fetch(`${url}${path.replace('{id}', id).replace('{number}', '1').replace('{index}', '0')}${query}`, {
+  const places = { '{id}': id, '{number}': '1', '{index}': '0', '{delivery}': id }
+  const filled = Object.entries(places).reduce((text, [place, value]) => text.replace(place, value), path)
+  const response = await fetch(`${url}${filled}${query}`, {
     method,
     headers: {
       ...(key !== undefined && { authorization: `Bearer ${key}` }),
@@ -130,9 +139,20 @@ async function newTask(key = own.key): Promise<string> {
   return id
 }
 
+async function newWebhook(key = own.key): Promise<string> {
+  const body = { url: 'https://example.com/hook', events: ['task.created'] }
+  const { id } = JSON.parse((await ask('POST /v1/webhooks', { key, body })).body).webhook
+  const tenant = key === root ? 'default' : 'acme'
+  // A delivery under the same id, so that each route finds what it is about.
+  const delivery = `insert into deliveries (id, tenant, webhook, task, type, payload, status) values ($1, $2, $1, $1, 'task.created', '{}', 'failed')`
+  await platform.pg.query(delivery, [id, tenant])
+  return id
+}
+
 /** Of what the route is about, which the holder of the key may change. */
 async function idFor(route: string, key?: string): Promise<string> {
-  return route.includes('/keys/') ? (await makeKey('acme', ['tasks:read'])).id : newTask(key)
+  if (route.includes('/keys/')) return (await makeKey('acme', ['tasks:read'])).id
+  return route.includes('/webhooks/') ? newWebhook(key) : newTask(key)
 }
 
 async function tokenFor(id: string, can: TokenRight[], ttlSeconds = 60, key = own.key): Promise<string> {
@@ -153,6 +173,7 @@ test('every route that the API has is in the table, and no other', async () => {
 
 const guarded = Object.entries(rows).filter(([, { scope }]) => scope !== null)
 const ofOneTask = guarded.filter(([route]) => route.includes('/tasks/{id}'))
+const ofOneWebhook = guarded.filter(([route]) => route.includes('/webhooks/{id}'))
 const ofOneKey = guarded.filter(([route]) => route.includes('/keys/{id}'))
 
 describe.each(guarded)('%s', (route, { scope, token, body, status }) => {
@@ -223,6 +244,17 @@ describe.each(ofOneKey)('%s', (route, { body }) => {
     expect(codeOf(unknown)).toEqual([404, 'not_found'])
     for (const { id } of [made, shared]) expect(await ask(route, { id, body, key: other.key })).toEqual(unknown)
     expect((await ask('GET /v1/tasks', { key: made.key })).status).toBe(200)
+  })
+})
+
+describe.each(ofOneWebhook)('%s', (route, { body }) => {
+  test('[input 32] responds to another tenant as if the webhook did not exist', async () => {
+    const id = await newWebhook()
+    const unknown = await ask(route, { id: randomUUID(), body, key: other.key })
+    expect(codeOf(unknown)).toEqual([404, 'not_found'])
+    expect(await ask(route, { id, body, key: other.key })).toEqual(unknown)
+    const kept = await ask('GET /v1/webhooks/{id}', { id, key: own.key })
+    expect([kept.status, JSON.parse(kept.body).webhook.status]).toEqual([200, 'active'])
   })
 })
 

@@ -10,6 +10,7 @@ import {
   authorSchema,
   contentSchema,
   defaultLimits,
+  deliverySchema,
   deltaSchema,
   type ErrorRow,
   errorTable,
@@ -26,6 +27,7 @@ import {
   taskStatusSchema,
   tokenEventSchema,
   turnSchema,
+  webhookSchema,
   wireEventSchema,
 } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
@@ -103,6 +105,8 @@ test.each([
   ['Agent', agentSchema],
   ['Activity', activitySchema],
   ['FeedEntry', feedEntrySchema],
+  ['Webhook', webhookSchema],
+  ['Delivery', deliverySchema],
   ['Key', keySchema],
 ])('%s has the fields that it has', (name, { shape }) => {
   expect(namesIn(rowsUnder(page, 'entity').find(([entity]) => entity === name)?.[1])).toEqual(fieldsOf(shape))

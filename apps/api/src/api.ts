@@ -26,6 +26,7 @@ import { loadSigningKeys, type SigningKeys } from './access/token-signing.ts'
 import { type Config, isLoopback } from './config.ts'
 import { createFeedFollowers } from './feed/feed-stream.ts'
 import { createFeedTail } from './feed/feed-tail.ts'
+import { startWebhooks, type Webhooks } from './feed/webhooks.ts'
 import { createServer } from './http/server.ts'
 import type { Services } from './http/services.ts'
 import { hasLiveKey } from './store/access/keys.ts'
@@ -106,6 +107,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const stopping = new AbortController()
   const capacity = watchCapacity({ readMemory: () => readRedisMemory(redis), db, limits: config.capacityLimits })
   let reconciler: Reconciler | null = null
+  let webhooks: Webhooks | null = null
   let closed: Promise<void> | null = null
 
   const { key, workerKey, pepper } = config
@@ -164,6 +166,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     if (!signingKeys) return
     const { leaseMs, reconcileMs, taskRetentionMs } = config
     const parts = { pool, db, leases: database.leases, queue, relay, announcer, announcing, ending, deaths, logger, metrics }
+    webhooks = startWebhooks({ db, logger, metrics, allowPrivate: config.webhooks.allowPrivate })
     reconciler = startReconciler({ ...parts, leaseMs, reconcileMs, taskRetentionMs })
   }
 
@@ -205,7 +208,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     await app.close()
     await internalApp?.close()
     await started.catch(() => {})
-    await reconciler?.stop()
+    await Promise.all([reconciler?.stop(), webhooks?.stop()])
     await capacity.close()
     await relay.idle()
     await queue.close()

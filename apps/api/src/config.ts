@@ -92,6 +92,11 @@ export const variables = z.object({
     .enum(['on', 'off'])
     .default('off')
     .describe('allows an API to start on the schema of a newer version, to go back to the previous version'),
+  WEBHOOK_ALLOW_PRIVATE: z
+    .enum(['on', 'off'])
+    .default('off')
+    .describe('allows webhooks to addresses that are not on the public internet, such as 127.0.0.1'),
+  MAX_WEBHOOKS_PER_TENANT: wholeNumber(100).describe('webhooks of one tenant'),
   LEASE_MS: wholeNumber(30_000).describe('how long a silent worker keeps its turn'),
   RECONCILE_MS: wholeNumber(5_000).describe('how often the reconciler looks for work to repair'),
   LOG_RETENTION_MS: wholeNumber(600_000).describe('how long the log of an ended turn stays in Redis; Postgres keeps the messages'),
@@ -158,6 +163,7 @@ export function readConfig(environment: Environment) {
     },
     migrate: env.MIGRATE === 'on',
     allowNewerSchema: env.ALLOW_NEWER_SCHEMA === 'on',
+    webhooks: { allowPrivate: env.WEBHOOK_ALLOW_PRIVATE === 'on', perTenant: env.MAX_WEBHOOKS_PER_TENANT },
     leaseMs: env.LEASE_MS,
     reconcileMs: env.RECONCILE_MS,
     logRetentionMs: env.LOG_RETENTION_MS,

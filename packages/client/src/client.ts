@@ -8,6 +8,7 @@ import { type Page, readPage } from './http/page.ts'
 import { createKeyCalls, type KeyCalls } from './keys.ts'
 import { type RunResult, runTask } from './task/run-task.ts'
 import { type CreatedTask, createTaskHandle, readCreated, type TaskHandle, type UnstartedTask } from './task/task-handle.ts'
+import { createWebhookCalls, type WebhookCalls } from './webhooks.ts'
 
 export type ClientOptions = {
   /** Where the API is: `http://127.0.0.1:4000`. */
@@ -68,6 +69,7 @@ export type RivuletClient = {
   }
   keys: KeyCalls
   feed: FeedCalls
+  webhooks: WebhookCalls
   /** Whether the API is up, and whether it has what it needs: both reject where it is not, and ask once. */
   health(options?: CallOptions): Promise<{ status: string }>
   ready(options?: CallOptions): Promise<{ status: string }>
@@ -89,6 +91,7 @@ export function createClient(options: ClientOptions): RivuletClient {
     tasks: { create, get, list },
     agents: { list: listAgents, activity },
     keys: createKeyCalls(http),
+    webhooks: createWebhookCalls(http),
     feed: createFeedCalls({ http, wakeUps, random, silenceMs }),
     health: own => http.call({ method: 'GET', path: '/healthz', retries: 0, ...own, read: readStatus }),
     ready: own => http.call({ method: 'GET', path: '/readyz', retries: 0, ...own, read: readStatus }),

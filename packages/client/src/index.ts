@@ -5,13 +5,17 @@ export {
   type Author,
   applyEvent,
   applyOrSkip,
+  type ChangedWebhook,
+  type ChangeWebhookInput,
   type Content,
   type ContentOf,
   type CreateKeyInput,
   type CreateTaskInput,
   type CreateTurnInput,
+  type CreateWebhookInput,
   type Cursor,
   compareCursors,
+  type Delivery,
   type Delta,
   type ErrorCode,
   type ErrorDetail,
@@ -31,6 +35,7 @@ export {
   type Message,
   messagesOf,
   type NewKey,
+  type NewWebhook,
   type OutcomeStatus,
   origin,
   parseCursor,
@@ -49,6 +54,7 @@ export {
   type Turn,
   type TurnStatus,
   type Usage,
+  type Webhook,
 } from '@rivulet/protocol'
 export { type ClientOptions, type CreateOptions, createClient, type HandleOptions, type RivuletClient, type TaskQuery } from './client.ts'
 export type { FeedCalls, FeedFilter, FeedListQuery, FollowOptions } from './feed.ts'
@@ -72,3 +78,4 @@ export type {
 } from './task/task-handle.ts'
 export { type TaskResult, textOf } from './task/task-result.ts'
 export type { TaskView, ViewOptions, ViewState } from './task/task-view.ts'
+export type { DeliveryQuery, WebhookCalls, WebhookQuery } from './webhooks.ts'

@@ -83,6 +83,7 @@ export {
 } from './entities/status.ts'
 export { messageStatusSchema, outcomeStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSchema } from './entities/status-schema.ts'
 export { sumUsage } from './entities/usage.ts'
+export { type Delivery, deliverySchema, type OnEnd, type Webhook, webhookSchema } from './entities/webhook.ts'
 
 // events: a task's log, and an agent's updates.
 
@@ -211,3 +212,21 @@ export {
   waitSchema,
 } from './requests/requests.ts'
 export { detailsOf } from './requests/validation-details.ts'
+export {
+  type ChangedWebhook,
+  type ChangeWebhook,
+  type ChangeWebhookInput,
+  type CreateWebhook,
+  type CreateWebhookInput,
+  changedWebhookResponse,
+  changeWebhookBody,
+  createWebhookBody,
+  deliveryResponse,
+  type ListDeliveries,
+  type ListWebhooks,
+  listDeliveriesQuery,
+  listWebhooksQuery,
+  type NewWebhook,
+  newWebhookResponse,
+  webhookResponse,
+} from './requests/webhook-requests.ts'

@@ -25,6 +25,7 @@ import { keyRoutes } from './routes/keys.ts'
 import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.ts'
 import { taskRoutes } from './routes/tasks.ts'
 import { tokenRoutes } from './routes/tokens.ts'
+import { webhookRoutes } from './routes/webhooks.ts'
 import type { Services } from './services.ts'
 
 declare module 'fastify' {
@@ -115,6 +116,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         agentRoutes(scope, services)
         keyRoutes(scope, services)
         feedRoutes(scope, services)
+        webhookRoutes(scope, services)
       },
       { prefix: '/v1' },
     )

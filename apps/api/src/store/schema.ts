@@ -5,11 +5,13 @@
 import type {
   Content,
   Cursor,
+  Delivery,
   Failure,
   FeedEntryType,
   Json,
   JsonObject,
   MessageStatus,
+  OnEnd,
   Scope,
   StopReason,
   TaskId,
@@ -17,6 +19,7 @@ import type {
   TurnId,
   TurnStatus,
   Usage,
+  Webhook,
 } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import {
@@ -99,6 +102,8 @@ export const tasks = pgTable(
     priority: integer().notNull(),
     timeoutMs: bigint({ mode: 'number' }).notNull(),
     maxAttempts: integer().notNull(),
+    /** Where the server reports the end of each turn. */
+    onEnd: json().$type<OnEnd>(),
     createdAt: time().notNull(),
     updatedAt: time().notNull(),
   },
@@ -277,3 +282,57 @@ export const feed = pgTable(
   },
   table => [primaryKey({ columns: [table.xid, table.seq] }), index('feed_tenant').on(table.tenant, table.xid, table.seq)],
 )
+
+export const webhooks = pgTable(
+  'webhooks',
+  {
+    id: uuid().primaryKey(),
+    tenant: tenant(),
+    url: text().notNull(),
+    events: text().array().$type<FeedEntryType[]>().notNull(),
+    /** Null: all agents. */
+    agent: text(),
+    status: text().$type<Webhook['status']>().notNull(),
+    /** In the clear, because the server signs with it. */
+    secret: text().notNull(),
+    oldSecret: text(),
+    oldSecretUntil: time(),
+    createdAt: time().notNull().default(sql`now()`),
+  },
+  table => [index('webhooks_tenant').on(table.tenant, table.id)],
+)
+
+/** Entries of the feed on their way to an address. Made in the transaction that moves the place of their reader, so that each is made once. */
+export const deliveries = pgTable(
+  'deliveries',
+  {
+    id: uuid().primaryKey(),
+    tenant: tenant(),
+    /** Null for the `onEnd` of a task, whose address and secret are in the task. */
+    webhook: uuid().references(() => webhooks.id, { onDelete: 'cascade' }),
+    task: uuid().$type<TaskId>().notNull(),
+    type: text().$type<FeedEntryType>().notNull(),
+    /** The body, the same for all attempts. */
+    payload: text().notNull(),
+    onEnd: json().$type<OnEnd>(),
+    status: text().$type<Delivery['status']>().notNull().default('pending'),
+    attempts: integer().notNull().default(0),
+    lastStatus: integer(),
+    lastError: text(),
+    createdAt: time().notNull().default(sql`now()`),
+    /** When the next attempt is due. An attempt that is under way moves it, so that another process repeats it if this one dies. */
+    nextAt: time(),
+    deliveredAt: time(),
+  },
+  table => [
+    index('deliveries_due').on(table.nextAt).where(sql`${table.status} = 'pending'`),
+    index('deliveries_webhook').on(table.webhook, table.id),
+    index('deliveries_created').on(table.createdAt),
+  ],
+)
+
+/** How far a part of the server has read the feed. */
+export const feedReaders = pgTable('feed_readers', {
+  name: text().primaryKey(),
+  place: text().$type<Cursor>().notNull(),
+})

@@ -81,6 +81,8 @@ export function createMetrics() {
       ['reason'],
     ),
 
+    webhookAttempts: counter('webhook_attempts', 'Attempts to deliver a webhook, by result', ['result']),
+
     redisMemory: gauge('redis_memory_ratio', 'Share of its maxmemory that Redis uses; absent without a limit'),
     pool: gauge('postgres_connections', 'Connections to Postgres and requests that wait for one, by pool and state', ['pool', 'state']),
   }
@@ -88,6 +90,7 @@ export function createMetrics() {
   for (const reason of ['join', 'gap', 'slow']) metrics.snapshots.inc({ reason }, 0)
   for (const reason of cutReasons) metrics.cutConnections.inc({ reason }, 0)
   for (const kind of repairKinds) metrics.repairs.inc({ kind }, 0)
+  for (const result of ['delivered', 'failed']) metrics.webhookAttempts.inc({ result }, 0)
   for (const write of ['append', 'reopen', 'step', 'finish']) metrics.fenced.inc({ write }, 0)
   return metrics
 }

@@ -14,6 +14,7 @@ import type { Pool } from 'pg'
 import { forgetOldKeys } from '../store/access/idempotency.ts'
 import { forgetRevocations } from '../store/access/token-revocations.ts'
 import { type Database, isDatabaseAway, sqlStateOf } from '../store/connection/database.ts'
+import { forgetDeliveries } from '../store/feed/deliveries.ts'
 import { forgetFeed } from '../store/feed/read-feed.ts'
 import { forgetWorkers } from '../store/reads/agents.ts'
 import type { TurnRow } from '../store/rows.ts'
@@ -144,6 +145,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     await forgetRevocations(db)
     await forgetWorkers(db)
     while ((await forgetFeed(db, feedBatch)) && !stopping.signal.aborted);
+    while ((await forgetDeliveries(db, feedBatch)) && !stopping.signal.aborted);
   }
 
   async function mendLeases(): Promise<void> {

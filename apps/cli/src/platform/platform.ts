@@ -2,8 +2,10 @@
  * Everything in one terminal: engines, API and a worker with the example agents, or with those of the given files. A program that dies is restarted;
  * what is stopped is stopped in order, the engines last.
  */
+
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isLoopback } from '@rivulet/api/config'
 import { createClient } from '@rivulet/client'
 import { RivuletError } from '@rivulet/protocol'
 import { openEngines, type RunOptions } from './engines.ts'
@@ -61,6 +63,8 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
     ...{ HOST: host, PORT: String(port), RIVULET_URL: url },
     // A platform for one's own machine; files with agents come first.
     RIVULET_EXAMPLE_AGENTS: environment.RIVULET_EXAMPLE_AGENTS || 'on',
+    // So is the receiver of a webhook, where other machines cannot call.
+    WEBHOOK_ALLOW_PRIVATE: environment.WEBHOOK_ALLOW_PRIVATE || (isLoopback(host) ? 'on' : 'off'),
     RIVULET_WORKER_KEY: workerKey,
     WORKER_DRAIN_MS: isWatching ? reloadDrainMs(environment) : environment.WORKER_DRAIN_MS,
     ...(inspectPort !== null && timeToThink(environment)),

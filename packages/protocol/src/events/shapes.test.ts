@@ -5,6 +5,7 @@ import { contentSchema } from '../entities/content.ts'
 import { activitySchema, agentSchema, messageSchema, taskSchema, turnSchema } from '../entities/entities.ts'
 import { feedEntrySchema } from '../entities/feed-entry.ts'
 import { keySchema } from '../entities/key.ts'
+import { deliverySchema, webhookSchema } from '../entities/webhook.ts'
 import { tokenResponse } from '../requests/requests.ts'
 import { deltaSchema } from './delta.ts'
 import { eventSchema, wireEventSchema } from './event.ts'
@@ -19,6 +20,8 @@ const entities = {
   activity: activitySchema,
   token: tokenResponse,
   feedEntry: feedEntrySchema,
+  webhook: webhookSchema,
+  delivery: deliverySchema,
   key: keySchema,
 }
 

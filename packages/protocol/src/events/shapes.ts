@@ -11,7 +11,7 @@ import type { Event, WireEvent } from './event.ts'
 /** A JSON type, an entity, a union by `type`, or a list (`…[]`). `json` is any value. A field whose name ends in `?` may be absent. */
 type Kind = Single | `${Single}[]`
 type Single = 'string' | 'number' | 'boolean' | 'object' | 'json' | 'content' | 'delta' | Entity
-export type Entity = 'task' | 'turn' | 'message' | 'agent' | 'activity' | 'token' | 'key' | 'feedEntry'
+export type Entity = 'task' | 'turn' | 'message' | 'agent' | 'activity' | 'token' | 'key' | 'feedEntry' | 'webhook' | 'delivery'
 export type Shape = Readonly<Record<string, Kind>>
 
 export const contentShapes: Record<Content['type'], Shape> = {
@@ -56,6 +56,14 @@ export const entityShapes: Record<Entity, Shape> = {
   feedEntry: {
     ...{ seq: 'string', type: 'string', at: 'string', task: 'string', agent: 'string' },
     ...{ 'turn?': 'number', 'attempt?': 'number', 'status?': 'string', 'error?': 'object' },
+  },
+  webhook: {
+    ...{ id: 'string', url: 'string', events: 'string[]', 'agent?': 'string', status: 'string', createdAt: 'string' },
+    'oldSecretUntil?': 'string',
+  },
+  delivery: {
+    ...{ id: 'string', type: 'string', task: 'string', status: 'string', attempts: 'number', 'lastStatus?': 'number' },
+    ...{ 'lastError?': 'string', createdAt: 'string', 'nextAt?': 'string', 'deliveredAt?': 'string' },
   },
   key: {
     ...{ id: 'string', tenant: 'string', name: 'string', scopes: 'string[]', createdAt: 'string', 'expiresAt?': 'string' },

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { strictContentSchema, text } from '../entities/content.ts'
 import { agentNameSchema, authorSchema, taskIdSchema } from '../entities/entities.ts'
 import { taskStatusSchema } from '../entities/status-schema.ts'
+import { onEndSchema } from '../entities/webhook.ts'
 import { maxHistoryMessages, maxMetadataFilters, maxPageSize, maxTokenSeconds, maxWaitMs } from '../limits.ts'
 import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 
@@ -45,6 +46,8 @@ const taskFields = z.strictObject({
     .max(30 * day)
     .default(hour),
   maxAttempts: z.int().min(1).max(100).default(3),
+  /** An address that the server calls when a turn has ended; with the secret to sign with. */
+  onEnd: onEndSchema.optional(),
 })
 
 export const createTaskBody = taskFields

@@ -45,3 +45,9 @@ export function keyOf(request: FastifyRequest): IdempotencyKey | null {
   // A key has no spaces, so no two callers can come to the same text.
   return { tenant: principal.tenant, key: `${namespaceOf(principal)} ${key}`, fingerprint }
 }
+
+/** For a call whose response has a secret. */
+export function rejectIdempotencyKey({ headers }: FastifyRequest): void {
+  if (headers['idempotency-key'] !== undefined)
+    throw new RivuletError('idempotency_key_invalid', 'This call takes no Idempotency-Key, because the API never stores a secret')
+}

@@ -21,6 +21,7 @@ import { z } from 'zod'
 import { createKeyring, type Keyring } from '../../access/keyring.ts'
 import type { Principal } from '../../access/principal.ts'
 import { everyTenant } from '../../store/connection/tenant.ts'
+import { rejectIdempotencyKey } from '../requests/idempotent.ts'
 import type { Services } from '../services.ts'
 
 const config = { access: { scope: 'admin' } } as const
@@ -77,11 +78,6 @@ export function keyRoutes(scope: FastifyInstance, { db, access, config: { pepper
 function requireTenant({ isRoot, tenant }: Principal, named: string | undefined): void {
   if (named !== undefined && named !== tenant && !isRoot)
     throw new RivuletError('forbidden', 'Only the root key can manage the keys of another tenant')
-}
-
-function rejectIdempotencyKey({ headers }: FastifyRequest): void {
-  if (headers['idempotency-key'] !== undefined)
-    throw new RivuletError('idempotency_key_invalid', 'This call takes no Idempotency-Key, because the API never stores a secret')
 }
 
 /** The ids of both keys: a log line has no secret. */

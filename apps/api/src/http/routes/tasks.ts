@@ -21,6 +21,7 @@ import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
+import { requirePublicHost } from '../../feed/private-addresses.ts'
 import { listLiveMessages } from '../../log/live-messages.ts'
 import { latestTurns } from '../../store/reads/latest-turns.ts'
 import { getTask, getTurn, listTasks, requireTask } from '../../store/reads/read.ts'
@@ -52,7 +53,7 @@ const canceling = { access: { scope: 'tasks:write', token: 'cancel' } } as const
 
 export function taskRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
   const { databaseFor, ending, relay, announcer, reader, tracer } = services
-  const { limits } = services.config
+  const { limits, webhooks } = services.config
   const { requireShare, acceptTask, announce } = createAcceptWork(services, scope.log)
   const waits = createTurnWaits(services)
   const app = scope.withTypeProvider<ZodTypeProvider>()
@@ -76,6 +77,8 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
           'bad_request',
           'A response cannot both stream and wait: leave out wait, or format and text/event-stream in Accept',
         )
+      const { onEnd } = request.body
+      if (onEnd && !webhooks.allowPrivate) requirePublicHost(onEnd.url, '/onEnd')
       await requireShare(request)
       const admission = isStream || wait !== undefined ? events.reserve(request, null) : null
       const span = startRequestSpan(tracer, request)

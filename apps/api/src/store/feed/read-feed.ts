@@ -4,7 +4,7 @@
  */
 import { type Cursor, epochOf, type FeedEntry, type FeedEntryType, formatCursor, origin, RivuletError, seqOf } from '@rivulet/protocol'
 import { and, asc, eq, inArray, lt, type SQL, sql } from 'drizzle-orm'
-import type { Database } from '../connection/database.ts'
+import type { Database, Transaction } from '../connection/database.ts'
 import { fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
 import { msAgo } from '../connection/moments.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
@@ -30,7 +30,7 @@ export const feedRetentionMs = 7 * 24 * 3_600_000
 const horizon = sql`(pg_snapshot_xmin(pg_current_snapshot())::text)::bigint`
 
 /** @param tenant `everyTenant` reads the entries of all tenants. */
-export async function readFeed(db: Database, tenant: Tenant, { after, limit, agent, types }: FeedRequest): Promise<FeedRead> {
+export async function readFeed(db: Database | Transaction, tenant: Tenant, { after, limit, agent, types }: FeedRequest): Promise<FeedRead> {
   const isVisible = and(isOf(tenant, feed.tenant), isBehind(after), sql`${feed.xid} < ${horizon}`)
   const isWanted = and(agent === undefined ? sql`true` : eq(feed.agent, agent), types && inArray(feed.type, [...types]))
   // One statement, so that the entries and the place behind them are of the same moment.

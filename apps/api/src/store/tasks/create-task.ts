@@ -64,7 +64,7 @@ async function requireAgent(tx: Transaction, tenant: Tenant, name: string): Prom
 export type UntimedTask = Omit<TaskRow, 'createdAt' | 'updatedAt'>
 
 export function newTask(tenant: Tenant, request: CreateTask): UntimedTask {
-  const { agent, name, params, metadata, priority, timeoutMs, maxAttempts } = request
+  const { agent, name, params, metadata, priority, timeoutMs, maxAttempts, onEnd } = request
   return {
     id: uuidv7(),
     tenant,
@@ -77,6 +77,7 @@ export function newTask(tenant: Tenant, request: CreateTask): UntimedTask {
     status: 'queued',
     params: params ?? null,
     metadata: metadata ?? {},
+    onEnd: onEnd ?? null,
     // The log of a new task is opened under this epoch.
     epoch: 1,
   }

@@ -1,0 +1,74 @@
+/** A webhook cannot reach what is not on the public internet. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { isPrivateAddress, requirePublicHost } from './private-addresses.ts'
+import { callWebhook, type Resolve } from './webhook-request.ts'
+import { resultOf, retryDelaysMs } from './webhooks.ts'
+
+describe('an address', () => {
+  test.each([
+    ...['127.0.0.1', '127.9.9.9', '10.1.2.3', '172.16.0.1', '172.31.255.255', '192.168.1.1', '169.254.169.254', '100.64.0.1', '0.0.0.0'],
+    ...[
+      '255.255.255.255',
+      '224.0.0.1',
+      '::1',
+      '::',
+      'fe80::1',
+      'fc00::1',
+      'fd12::1',
+      '::ffff:127.0.0.1',
+      '::ffff:a00:1',
+      '64:ff9b::7f00:1',
+      '2002:7f00:1::',
+    ],
+    ...['not an address', ''],
+  ])('%s is private', address => {
+    expect(isPrivateAddress(address)).toBe(true)
+  })
+
+  test.each(['1.1.1.1', '93.184.216.34', '172.32.0.1', '2606:4700::1111'])('%s is public', address => {
+    expect(isPrivateAddress(address)).toBe(false)
+  })
+
+  test.each([
+    ...[
+      'http://127.0.0.1',
+      'http://2130706433',
+      'http://0x7f.1',
+      'http://[::1]:80',
+      'http://localhost',
+      'http://LOCALHOST.',
+      'http://a.localhost',
+    ],
+    ...['http://[::ffff:10.0.0.1]', 'http://metadata.google.internal', 'http://printer.local'],
+  ])('%s is rejected when it is given, however it is spelled', url => {
+    expect(() => requirePublicHost(url, '/url')).toThrow('Request validation failed')
+  })
+})
+
+test('a name that means a private address is rejected where the connection is made, whatever it meant before', async () => {
+  let calls = 0
+  const server = createServer((_, response) => {
+    calls += 1
+    response.end()
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const resolve: Resolve = (_name, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }])
+  const call = { url: `http://rebound.example:${port}/`, headers: {}, body: '{}', timeoutMs: 5_000, resolve }
+  expect(await callWebhook({ ...call, allowPrivate: false })).toEqual({ error: expect.stringContaining('private') })
+  expect(calls).toBe(0)
+})
+
+test('attempts are spread over three days, and then end', () => {
+  const delays = Array.from({ length: 10 }, (_, i) => resultOf({ status: 500 }, i + 1)).map(result =>
+    result.at === 'failed' ? result.retryInMs : 0,
+  )
+  expect(delays.at(-1)).toBeNull()
+  const total = retryDelaysMs.reduce((sum, ms) => sum + ms, 0)
+  expect(total / 3_600_000).toBeGreaterThan(72)
+  expect(resultOf({ status: 410 }, 1)).toMatchObject({ at: 'failed', retryInMs: null })
+  expect(resultOf({ error: 'no' }, 1)).toMatchObject({ lastStatus: null, lastError: 'no' })
+})

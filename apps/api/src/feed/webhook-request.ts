@@ -1,0 +1,76 @@
+/**
+ * One attempt to deliver a webhook. It follows no redirect, reads little of the response, and ends after a time. The address is checked where the
+ * connection is made, after its name was resolved, so that a name cannot mean a public address for the check and a private one for the connection.
+ */
+import { lookup } from 'node:dns'
+import { request as overHttp } from 'node:http'
+import { request as overHttps } from 'node:https'
+import type { LookupFunction } from 'node:net'
+import { isPrivateAddress, isPrivateHost } from './private-addresses.ts'
+
+export type WebhookResponse = { status: number } | { error: string }
+
+export type WebhookCall = {
+  url: string
+  headers: Record<string, string>
+  body: string
+  allowPrivate: boolean
+  timeoutMs: number
+  /** Default: as the machine resolves names. */
+  resolve?: Resolve
+}
+
+type Address = { address: string; family: number }
+export type Resolve = (hostname: string, options: { all: true }, callback: (error: Error | null, addresses: Address[]) => void) => void
+
+/** Of a response, only its status counts. */
+const maxResponseBytes = 64 * 1024
+const privateError = 'The address is private (WEBHOOK_ALLOW_PRIVATE)'
+
+export function callWebhook({ url, headers, body, allowPrivate, timeoutMs, resolve = lookup }: WebhookCall): Promise<WebhookResponse> {
+  const target = new URL(url)
+  if (!allowPrivate && isPrivateHost(target)) return Promise.resolve({ error: privateError })
+  const send = target.protocol === 'https:' ? overHttps : overHttp
+  return new Promise(settle => {
+    const request = send(target, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+        'user-agent': 'rivulet-webhooks',
+        ...headers,
+      },
+      // A connection of its own: a kept one was checked for another name.
+      agent: false,
+      signal: AbortSignal.timeout(timeoutMs),
+      ...(!allowPrivate && { lookup: publicLookup(resolve) }),
+    })
+    request.on('error', error => settle({ error: error.name === 'TimeoutError' ? `No response within ${timeoutMs} ms` : error.message }))
+    request.on('response', response => {
+      const { statusCode: status = 0 } = response
+      let received = 0
+      const finish = () => {
+        response.destroy()
+        settle({ status })
+      }
+      response.on('data', (chunk: Buffer) => {
+        received += chunk.length
+        if (received > maxResponseBytes) finish()
+      })
+      response.on('end', finish)
+      response.on('error', finish)
+    })
+    request.end(body)
+  })
+}
+
+/** As Node's own lookup, except that one private address among those of a name rejects the name. */
+function publicLookup(resolve: Resolve): LookupFunction {
+  return (hostname, options, callback) =>
+    resolve(hostname, { ...options, all: true }, (error, addresses) => {
+      const [first] = addresses ?? []
+      if (error || !first) return callback(error ?? new Error('The name has no address'), [])
+      if (addresses.some(({ address }) => isPrivateAddress(address))) return callback(new Error(privateError), [])
+      return options.all ? callback(null, addresses) : callback(null, first.address, first.family)
+    })
+}

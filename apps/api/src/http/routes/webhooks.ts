@@ -1,0 +1,120 @@
+/** Manages the webhooks of a tenant, and shows their deliveries. */
+import {
+  changedWebhookResponse,
+  changeWebhookBody,
+  createWebhookBody,
+  deliveryResponse,
+  deliverySchema,
+  idSchema,
+  listDeliveriesQuery,
+  listWebhooksQuery,
+  newWebhookResponse,
+  RivuletError,
+  type Webhook,
+  webhookResponse,
+  webhookSchema,
+} from '@rivulet/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { requirePublicHost } from '../../feed/private-addresses.ts'
+import { createWebhookSecret } from '../../feed/webhook-signature.ts'
+import { listDeliveries, retryDelivery, toDelivery } from '../../store/feed/deliveries.ts'
+import { deleteWebhook, findWebhook, insertWebhook, listWebhooks, updateWebhook, type WebhookRow } from '../../store/feed/webhooks.ts'
+import { rejectIdempotencyKey } from '../requests/idempotent.ts'
+import type { Services } from '../services.ts'
+
+const reading = { access: { scope: 'tasks:read' } } as const
+const writing = { access: { scope: 'tasks:write' } } as const
+const params = z.object({ id: idSchema })
+const deliveryParams = params.extend({ delivery: idSchema })
+const tags = ['webhooks']
+
+export function webhookRoutes(scope: FastifyInstance, { databaseFor, config }: Services): void {
+  const { allowPrivate, perTenant } = config.webhooks
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+
+  const creation = { tags, body: createWebhookBody, response: { 201: newWebhookResponse } }
+  app.post('/webhooks', { config: writing, schema: creation }, async (request, reply) => {
+    const { tenant } = request.principal
+    const { url, events, agent = null, secret = createWebhookSecret() } = request.body
+    rejectIdempotencyKey(request)
+    if (!allowPrivate) requirePublicHost(url, '/url')
+    const row = await insertWebhook(databaseFor(tenant), tenant, { url, events: [...new Set(events)], agent, secret }, perTenant)
+    if (!row) throw new RivuletError('quota_exceeded', `A tenant may have at most ${perTenant} webhooks (MAX_WEBHOOKS_PER_TENANT)`)
+    return reply
+      .header('cache-control', 'no-store')
+      .status(201)
+      .send({ webhook: toWebhook(row), secret })
+  })
+
+  const page = z.object({ data: z.array(webhookSchema), nextCursor: z.string().nullable() })
+  const listing = { tags, querystring: listWebhooksQuery, response: { 200: page } }
+  app.get('/webhooks', { config: reading, schema: listing }, async ({ query, principal: { tenant } }) => {
+    const rows = await listWebhooks(databaseFor(tenant), tenant, { ...query, limit: query.limit + 1 })
+    return pageOf(rows, query.limit, toWebhook)
+  })
+
+  const look = { tags, params, response: { 200: webhookResponse } }
+  app.get('/webhooks/:id', { config: reading, schema: look }, async ({ params: { id }, principal: { tenant } }) => ({
+    webhook: toWebhook(await requireWebhook(tenant, id)),
+  }))
+
+  const change = { tags, params, body: changeWebhookBody, response: { 200: changedWebhookResponse } }
+  app.patch('/webhooks/:id', { config: writing, schema: change }, async ({ params: { id }, body, principal: { tenant } }, reply) => {
+    if (body.url !== undefined && !allowPrivate) requirePublicHost(body.url, '/url')
+    const secret = body.secret === true ? createWebhookSecret() : body.secret
+    const row = await updateWebhook(databaseFor(tenant), tenant, id, { ...body, secret })
+    if (!row) throw noWebhook()
+    return reply.header('cache-control', 'no-store').send({ webhook: toWebhook(row), ...(secret !== undefined && { secret }) })
+  })
+
+  const removal = { tags, params, response: { 204: z.null() } }
+  app.delete('/webhooks/:id', { config: writing, schema: removal }, async ({ params: { id }, principal: { tenant } }, reply) => {
+    if (!(await deleteWebhook(databaseFor(tenant), tenant, id))) throw noWebhook()
+    return reply.status(204).send(null)
+  })
+
+  const deliveryPage = z.object({ data: z.array(deliverySchema), nextCursor: z.string().nullable() })
+  const history = { tags, params, querystring: listDeliveriesQuery, response: { 200: deliveryPage } }
+  app.get('/webhooks/:id/deliveries', { config: reading, schema: history }, async ({ params: { id }, query, principal: { tenant } }) => {
+    await requireWebhook(tenant, id)
+    const rows = await listDeliveries(databaseFor(tenant), tenant, id, { ...query, limit: query.limit + 1 })
+    return pageOf(rows, query.limit, toDelivery)
+  })
+
+  const retry = { tags, params: deliveryParams, response: { 202: deliveryResponse } }
+  app.post('/webhooks/:id/deliveries/:delivery/retry', { config: writing, schema: retry }, async (request, reply) => {
+    const { id, delivery } = request.params
+    const { tenant } = request.principal
+    await requireWebhook(tenant, id)
+    const row = await retryDelivery(databaseFor(tenant), tenant, id, delivery)
+    if (!row) throw new RivuletError('not_found', 'No such delivery of this webhook')
+    return reply.status(202).send({ delivery: toDelivery(row) })
+  })
+
+  async function requireWebhook(tenant: string, id: string): Promise<WebhookRow> {
+    const row = await findWebhook(databaseFor(tenant), tenant, id)
+    if (!row) throw noWebhook()
+    return row
+  }
+}
+
+function noWebhook(): RivuletError {
+  return new RivuletError('not_found', 'No such webhook')
+}
+
+function pageOf<R extends { id: string }, T>(rows: readonly R[], limit: number, toEntity: (row: R) => T) {
+  const shown = rows.slice(0, limit)
+  return { data: shown.map(toEntity), nextCursor: rows.length > limit ? (shown.at(-1)?.id ?? null) : null }
+}
+
+function toWebhook({ id, url, events, agent, status, createdAt, oldSecretUntil }: WebhookRow): Webhook {
+  return {
+    ...{ id, url, events },
+    ...(agent !== null && { agent }),
+    status,
+    createdAt: createdAt.toISOString(),
+    ...(oldSecretUntil !== null && { oldSecretUntil: oldSecretUntil.toISOString() }),
+  }
+}

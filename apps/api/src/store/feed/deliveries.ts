@@ -1,0 +1,182 @@
+/**
+ * Deliveries: entries of the feed on their way to an address.
+ *
+ * They are created in the transaction that moves the reader's place in the feed, so each entry becomes one delivery for each webhook, whichever process
+ * reads it. A process claims a delivery by moving its due time, so that another process repeats the attempt if this one dies: at least once, with one id.
+ */
+import type { Delivery, ListDeliveries, OnEnd } from '@rivulet/protocol'
+import { and, desc, eq, inArray, isNotNull, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import type { PgUpdateSetSource } from 'drizzle-orm/pg-core'
+import { v7 as uuidv7 } from 'uuid'
+import type { Database, Transaction } from '../connection/database.ts'
+import { msAgo, msFromNow } from '../connection/moments.ts'
+import { everyTenant, isOf, type Tenant } from '../connection/tenant.ts'
+import { deliveries, feedReaders, tasks, webhooks } from '../schema.ts'
+import { readFeed, type TenantEntry } from './read-feed.ts'
+
+export type DeliveryRow = typeof deliveries.$inferSelect
+/** With the address and the secrets to sign with, as they are now. */
+export type DueDelivery = Pick<DeliveryRow, 'id' | 'webhook' | 'payload' | 'attempts'> & { url: string; secrets: string[] }
+
+const reader = 'webhooks'
+/** An attempt ends by then, or its process is dead. */
+const attemptMs = 60_000
+/** How long deliveries can be read after their creation. */
+const keptMs = 7 * 24 * 3_600_000
+
+/** Turns the next entries of the feed into deliveries. False when there is nothing more to do, or another process does it. */
+export async function createDeliveries(db: Database, limit: number, payloadOf: (entry: TenantEntry) => string): Promise<boolean> {
+  return db.transaction(async tx => {
+    const [held] = await tx.select().from(feedReaders).where(eq(feedReaders.name, reader)).for('update', { skipLocked: true })
+    if (!held) return false
+    const { entries, next, isFull } = await readFeed(tx, everyTenant, { after: held.place, limit })
+    const created = [...(await forWebhooks(tx, entries)), ...(await forTasks(tx, entries))]
+    const rows = created.map(({ entry, ...row }) => ({
+      ...{ id: uuidv7(), tenant: entry.tenant, task: entry.task, type: entry.type, payload: payloadOf(entry) },
+      ...{ ...row, nextAt: sql`now()` },
+    }))
+    if (rows.length > 0) await tx.insert(deliveries).values(rows)
+    // Without entries nothing is written: the write would be a transaction of its own, and move `next` again.
+    if (entries.length > 0) await tx.update(feedReaders).set({ place: next }).where(eq(feedReaders.name, reader))
+    return isFull
+  })
+}
+
+type Wanted = { entry: TenantEntry; webhook?: string; onEnd?: OnEnd }
+
+async function forWebhooks(tx: Transaction, entries: readonly TenantEntry[]): Promise<Wanted[]> {
+  const tenants = [...new Set(entries.map(({ tenant }) => tenant))]
+  if (tenants.length === 0) return []
+  const active = await tx
+    .select()
+    .from(webhooks)
+    .where(and(inArray(webhooks.tenant, tenants), eq(webhooks.status, 'active')))
+  return entries.flatMap(entry =>
+    active
+      .filter(
+        ({ tenant, events, agent }) => tenant === entry.tenant && events.includes(entry.type) && (agent ?? entry.agent) === entry.agent,
+      )
+      .map(({ id }) => ({ entry, webhook: id })),
+  )
+}
+
+async function forTasks(tx: Transaction, entries: readonly TenantEntry[]): Promise<Wanted[]> {
+  const ended = entries.filter(({ type }) => type === 'turn.finished')
+  const ids = [...new Set(ended.map(({ task }) => task))]
+  if (ids.length === 0) return []
+  const rows = await tx
+    .select({ id: tasks.id, onEnd: tasks.onEnd })
+    .from(tasks)
+    .where(and(inArray(tasks.id, ids), isNotNull(tasks.onEnd)))
+  const wanted = new Map(rows.map(({ id, onEnd }) => [id, onEnd]))
+  return ended.flatMap(entry => {
+    const onEnd = wanted.get(entry.task)
+    return onEnd ? [{ entry, onEnd }] : []
+  })
+}
+
+/** @param busy webhooks that get no further delivery now, so that an address that hangs holds up no other. */
+export async function claimDeliveries(db: Database, limit: number, busy: readonly string[]): Promise<DueDelivery[]> {
+  const isFree = busy.length > 0 ? or(sql`${deliveries.webhook} is null`, notInArray(deliveries.webhook, [...busy])) : undefined
+  const due = db
+    .select({ id: deliveries.id })
+    .from(deliveries)
+    .where(and(eq(deliveries.status, 'pending'), lt(deliveries.nextAt, sql`now()`), isFree))
+    .orderBy(deliveries.nextAt)
+    .limit(limit)
+    .for('update', { skipLocked: true })
+  const claimed = await db
+    .update(deliveries)
+    .set({ attempts: sql`${deliveries.attempts} + 1`, nextAt: msFromNow(attemptMs) })
+    .where(inArray(deliveries.id, due))
+    .returning()
+  const ids = claimed.flatMap(({ webhook }) => webhook ?? [])
+  const hooks =
+    ids.length > 0
+      ? await db
+          .select({ ...addressColumns })
+          .from(webhooks)
+          .where(inArray(webhooks.id, ids))
+      : []
+  const known = new Map(hooks.map(hook => [hook.id, hook]))
+  return claimed.flatMap(({ id, webhook, payload, attempts, onEnd }) => {
+    const hook = webhook === null ? undefined : known.get(webhook)
+    if (hook)
+      return [{ id, webhook, payload, attempts, url: hook.url, secrets: [hook.secret, ...(hook.oldSecret ? [hook.oldSecret] : [])] }]
+    return onEnd ? [{ id, webhook, payload, attempts, url: onEnd.url, secrets: onEnd.secret ? [onEnd.secret] : [] }] : []
+  })
+}
+
+const addressColumns = {
+  id: webhooks.id,
+  url: webhooks.url,
+  secret: webhooks.secret,
+  oldSecret: sql<string | null>`case when ${webhooks.oldSecretUntil} > now() then ${webhooks.oldSecret} end`,
+}
+
+/** The result of one attempt. `retryInMs` null: there is no further attempt. */
+export type AttemptResult =
+  | { at: 'delivered'; lastStatus: number }
+  | { at: 'failed'; lastStatus: number | null; lastError: string | null; retryInMs: number | null }
+
+export async function settleDelivery(db: Database, id: string, result: AttemptResult): Promise<void> {
+  await db
+    .update(deliveries)
+    .set(changeOf(result))
+    .where(and(eq(deliveries.id, id), eq(deliveries.status, 'pending')))
+}
+
+function changeOf(result: AttemptResult): PgUpdateSetSource<typeof deliveries> {
+  if (result.at === 'delivered')
+    return { status: 'delivered', lastStatus: result.lastStatus, lastError: null, deliveredAt: sql`now()`, nextAt: null }
+  const { lastStatus, lastError, retryInMs } = result
+  return retryInMs === null
+    ? { status: 'failed', lastStatus, lastError, nextAt: null }
+    : { lastStatus, lastError, nextAt: msFromNow(retryInMs) }
+}
+
+/** Newest first. */
+export async function listDeliveries(
+  db: Database,
+  tenant: Tenant,
+  webhook: string,
+  { limit, cursor, status }: ListDeliveries,
+): Promise<DeliveryRow[]> {
+  const isEarlier = cursor === undefined ? undefined : lt(deliveries.id, cursor)
+  const hasStatus = status === undefined ? undefined : eq(deliveries.status, status)
+  return db
+    .select()
+    .from(deliveries)
+    .where(and(eq(deliveries.webhook, webhook), isOf(tenant, deliveries.tenant), isEarlier, hasStatus))
+    .orderBy(desc(deliveries.id))
+    .limit(limit)
+}
+
+/** Due now, with all its attempts before it again; also one that was delivered. */
+export async function retryDelivery(db: Database, tenant: Tenant, webhook: string, id: string): Promise<DeliveryRow | undefined> {
+  const [retried] = await db
+    .update(deliveries)
+    .set({ status: 'pending', attempts: 0, nextAt: sql`now()`, deliveredAt: null })
+    .where(and(eq(deliveries.id, id), eq(deliveries.webhook, webhook), isOf(tenant, deliveries.tenant)))
+    .returning()
+  return retried
+}
+
+export async function forgetDeliveries(db: Database, limit: number): Promise<boolean> {
+  const isOld: SQL | undefined = and(lt(deliveries.createdAt, msAgo(keptMs)), sql`${deliveries.status} <> 'pending'`)
+  const old = db.select({ id: deliveries.id }).from(deliveries).where(isOld).limit(limit)
+  const { rowCount } = await db.delete(deliveries).where(inArray(deliveries.id, old))
+  return rowCount === limit
+}
+
+export function toDelivery(row: DeliveryRow): Delivery {
+  const { id, type, task, status, attempts, lastStatus, lastError, createdAt, nextAt, deliveredAt } = row
+  return {
+    ...{ id, type, task, status, attempts },
+    ...(lastStatus !== null && { lastStatus }),
+    ...(lastError !== null && { lastError }),
+    createdAt: createdAt.toISOString(),
+    ...(nextAt !== null && { nextAt: nextAt.toISOString() }),
+    ...(deliveredAt !== null && { deliveredAt: deliveredAt.toISOString() }),
+  }
+}

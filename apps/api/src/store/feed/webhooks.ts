@@ -1,0 +1,77 @@
+/** Webhooks of tenants. */
+import type { ChangeWebhook, ListWebhooks } from '@rivulet/protocol'
+import { and, asc, count, eq, gt, sql } from 'drizzle-orm'
+import { v7 as uuidv7 } from 'uuid'
+import type { Database } from '../connection/database.ts'
+import { msFromNow } from '../connection/moments.ts'
+import { isOf, type Tenant } from '../connection/tenant.ts'
+import { webhooks } from '../schema.ts'
+
+export type WebhookRow = typeof webhooks.$inferSelect
+export type NewWebhookRow = Pick<WebhookRow, 'url' | 'events' | 'agent' | 'secret'>
+
+/** How long the server signs with the old secret, too, after a rotation. */
+const overlapMs = 24 * 3_600_000
+
+/** Null when the tenant has `most` webhooks already. */
+export async function insertWebhook(db: Database, tenant: Tenant, row: NewWebhookRow, most: number): Promise<WebhookRow | null> {
+  return db.transaction(async tx => {
+    const [{ had } = { had: 0 }] = await tx.select({ had: count() }).from(webhooks).where(isOf(tenant, webhooks.tenant))
+    if (had >= most) return null
+    const [created] = await tx
+      .insert(webhooks)
+      .values({ ...row, id: uuidv7(), tenant, status: 'active' })
+      .returning()
+    return created ?? null
+  })
+}
+
+/** Oldest first. */
+export async function listWebhooks(db: Database, tenant: Tenant, { limit, cursor }: ListWebhooks): Promise<WebhookRow[]> {
+  const isLater = cursor === undefined ? undefined : gt(webhooks.id, cursor)
+  return db
+    .select()
+    .from(webhooks)
+    .where(and(isOf(tenant, webhooks.tenant), isLater))
+    .orderBy(asc(webhooks.id))
+    .limit(limit)
+}
+
+export async function findWebhook(db: Database, tenant: Tenant, id: string): Promise<WebhookRow | undefined> {
+  const [found] = await db.select().from(webhooks).where(isWebhook(tenant, id))
+  return found
+}
+
+/** @param change a `secret` is a rotation: the old one stays valid for a while. */
+export async function updateWebhook(
+  db: Database,
+  tenant: Tenant,
+  id: string,
+  { secret, ...change }: Omit<ChangeWebhook, 'secret'> & { secret?: string | undefined },
+): Promise<WebhookRow | undefined> {
+  const rotation = secret === undefined ? {} : { secret, oldSecret: webhooks.secret, oldSecretUntil: msFromNow(overlapMs) }
+  const values = { ...defined(change), ...rotation }
+  if (Object.keys(values).length === 0) return findWebhook(db, tenant, id)
+  const [changed] = await db.update(webhooks).set(values).where(isWebhook(tenant, id)).returning()
+  return changed
+}
+
+export async function deleteWebhook(db: Database, tenant: Tenant, id: string): Promise<boolean> {
+  const { rowCount } = await db.delete(webhooks).where(isWebhook(tenant, id))
+  return rowCount === 1
+}
+
+export async function disableWebhook(db: Database, id: string): Promise<void> {
+  await db.update(webhooks).set({ status: 'disabled' }).where(eq(webhooks.id, id))
+}
+
+/** Those that take entries of a tenant. */
+export const isActive = sql`${webhooks.status} = 'active'`
+
+function isWebhook(tenant: Tenant, id: string) {
+  return and(eq(webhooks.id, id), isOf(tenant, webhooks.tenant))
+}
+
+function defined<T extends object>(values: T): Partial<T> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>
+}

@@ -1,0 +1,62 @@
+/** Manages webhooks: addresses that the server calls when tasks and turns change. */
+import type { ChangedWebhook, ChangeWebhookInput, CreateWebhookInput, Delivery, NewWebhook, Webhook } from '@rivulet/protocol'
+import { type CallOptions, type Http, readEntity, readJson } from './http/http.ts'
+import { type Page, readPage } from './http/page.ts'
+
+export type WebhookQuery = { limit?: number | undefined; cursor?: string | undefined }
+export type DeliveryQuery = WebhookQuery & { status?: Delivery['status'] | undefined }
+
+export type WebhookCalls = {
+  /** `secret` signs the deliveries. The API returns it once, so the client does not retry this call. */
+  create(body: CreateWebhookInput, options?: CallOptions): Promise<NewWebhook>
+  /** Oldest first. */
+  list(query?: WebhookQuery, options?: CallOptions): Promise<Page<Webhook>>
+  get(id: string, options?: CallOptions): Promise<Webhook>
+  /** With `secret`, a rotation: for a day, deliveries are signed with both secrets. Not retried either. */
+  change(id: string, body: ChangeWebhookInput, options?: CallOptions): Promise<ChangedWebhook>
+  remove(id: string, options?: CallOptions): Promise<void>
+  /** Newest first. */
+  deliveries(id: string, query?: DeliveryQuery, options?: CallOptions): Promise<Page<Delivery>>
+  /** Sends a delivery again, now. */
+  retry(id: string, delivery: string, options?: CallOptions): Promise<Delivery>
+}
+
+export function createWebhookCalls({ call }: Http): WebhookCalls {
+  const once = { idempotencyKey: null, retries: 0 } as const
+  const path = '/v1/webhooks'
+  const pathOf = (id: string) => `${path}/${encodeURIComponent(id)}`
+  const read = (response: Response) => readJson(response, ({ webhook }) => readWebhook(webhook))
+  return {
+    create: (body, own) => call({ method: 'POST', ...once, path, body, ...own, read: response => readJson(response, readNew) }),
+    list: (query = {}, own) =>
+      call({ method: 'GET', path, query, ...own, read: response => readPage<Webhook, string>(response, 'webhook') }),
+    get: (id, own) => call({ method: 'GET', path: pathOf(id), ...own, read }),
+    change: (id, body, own) =>
+      call({ method: 'PATCH', ...once, path: pathOf(id), body, ...own, read: response => readJson(response, readChanged) }),
+    remove: (id, own) => call({ method: 'DELETE', path: pathOf(id), ...own, read: async () => {} }),
+    deliveries: (id, query = {}, own) =>
+      call({
+        ...{ method: 'GET', path: `${pathOf(id)}/deliveries`, query, ...own },
+        read: response => readPage<Delivery, string>(response, 'delivery'),
+      }),
+    retry: (id, delivery, own) =>
+      call({
+        ...{ method: 'POST', path: `${pathOf(id)}/deliveries/${encodeURIComponent(delivery)}/retry`, idempotencyKey: null, ...own },
+        read: response => readJson(response, body => readEntity<Delivery>(body.delivery, 'delivery')),
+      }),
+  }
+}
+
+function readChanged({ webhook, secret }: Record<string, unknown>): ChangedWebhook {
+  return { webhook: readWebhook(webhook), ...(typeof secret === 'string' && { secret }) }
+}
+
+function readNew(body: Record<string, unknown>): NewWebhook {
+  const { webhook, secret } = readChanged(body)
+  if (secret === undefined) throw new Error('The response has no secret')
+  return { webhook, secret }
+}
+
+function readWebhook(value: unknown): Webhook {
+  return readEntity<Webhook>(value, 'webhook')
+}

@@ -1,0 +1,223 @@
+/** Webhooks over real sockets: signed, at least once with one id, after the rows, and never to an address that the tenant must not reach. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createClient, type RivuletClient, type Webhook } from '@rivulet/client'
+import { Webhook as Receiver } from 'standardwebhooks'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { until } from '../support/until.ts'
+
+let platform: Platform
+let client: RivuletClient
+
+beforeAll(async () => {
+  platform = await startPlatform({ apis: 2, env: { WEBHOOK_ALLOW_PRIVATE: 'on', MAX_WEBHOOKS_PER_TENANT: '5' } })
+  client = createClient({ url: platform.url })
+})
+afterEach(async () => {
+  for (const { id } of (await client.webhooks.list()).data) await client.webhooks.remove(id)
+})
+afterAll(() => platform.close())
+
+type Received = {
+  headers: Record<string, string>
+  body: string
+  event: { type: string; data: { task: string; turn?: number; status?: string } }
+}
+
+/** An address that records what it gets. */
+async function listen(respond: (response: ServerResponse, received: Received, request: IncomingMessage) => void = ok) {
+  const received: Received[] = []
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const body = Buffer.concat(chunks).toString()
+      const one = { headers: request.headers as Record<string, string>, body, event: JSON.parse(body) }
+      received.push(one)
+      respond(response, one, request)
+    })
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook` }
+}
+
+function ok(response: ServerResponse): void {
+  response.writeHead(204).end()
+}
+
+/** Makes the next attempt of every waiting delivery due now. */
+function hurry(): Promise<unknown> {
+  return platform.pg
+    .query(`select set_config('rivulet.tenant', '*', false)`)
+    .then(() =>
+      platform.pg.query(`update deliveries set next_at = now() where status = 'pending' and next_at > now() + interval '3 seconds'`),
+    )
+}
+
+async function echo(input = 'hello') {
+  const task = await client.tasks.create({ agent: 'echo', input })
+  await task.result()
+  return task.id
+}
+
+test('a finished turn is delivered once its rows can be read, signed so that the reference library accepts it', async () => {
+  const read: number[] = []
+  const { received, url } = await listen(async (response, { event }) => {
+    read.push((await client.tasks.get(event.data.task).messages()).data.length)
+    ok(response)
+  })
+  const { secret } = await client.webhooks.create({ url, events: ['turn.finished'] })
+  const task = await echo()
+  await until('it was delivered', () => received.length > 0)
+  const [{ headers, body, event } = { headers: {}, body: '', event: null }] = received
+  expect(new Receiver(secret).verify(body, headers)).toEqual(event)
+  expect(() => new Receiver(secret).verify(`${body} `, headers)).toThrow()
+  expect(event).toMatchObject({
+    type: 'turn.finished',
+    timestamp: expect.any(String),
+    data: { task, turn: 1, status: 'completed', agent: 'echo' },
+  })
+  expect(event).not.toHaveProperty('data.tenant')
+  await expect.poll(() => read).toEqual([2])
+})
+
+test('a failed attempt is retried under the same id, and the deliveries tell of it', async () => {
+  let failures = 2
+  const { received, url } = await listen(response => {
+    failures -= 1
+    if (failures >= 0) response.writeHead(500).end('x'.repeat(10_000_000))
+    else ok(response)
+  })
+  const { webhook } = await client.webhooks.create({ url, events: ['turn.finished'] })
+  await echo()
+  await until('it was delivered', async () => {
+    await hurry()
+    return (await deliveriesOf(webhook)).some(({ status }) => status === 'delivered')
+  })
+  expect(new Set(received.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
+  const [delivery] = await deliveriesOf(webhook)
+  expect(delivery).toMatchObject({ id: received[0]?.headers['webhook-id'], attempts: 3, lastStatus: 204 })
+  await client.webhooks.retry(webhook.id, delivery?.id ?? '')
+  await until('it was delivered again', () => received.length === 4)
+})
+
+test('an address that returns 410 is turned off, and gets nothing more until it is turned on', async () => {
+  const { received, url } = await listen(response => response.writeHead(410).end())
+  const { webhook } = await client.webhooks.create({ url, events: ['task.created'] })
+  await echo()
+  await until('it is off', async () => (await client.webhooks.get(webhook.id)).status === 'disabled')
+  const { length } = received
+  await echo()
+  expect((await deliveriesOf(webhook)).map(({ status, lastStatus }) => [status, lastStatus])).toEqual([['failed', 410]])
+  expect(received).toHaveLength(length)
+  await client.webhooks.change(webhook.id, { status: 'active' })
+  await echo()
+  await until('it is called again', () => received.length > length)
+})
+
+test('while a secret is rotated, both secrets verify', async () => {
+  const { received, url } = await listen()
+  const { webhook, secret: first } = await client.webhooks.create({ url, events: ['task.created'] })
+  const { secret: second = '', webhook: rotated } = await client.webhooks.change(webhook.id, { secret: true })
+  expect(rotated.oldSecretUntil).toBeDefined()
+  await echo()
+  await until('it was delivered', () => received.length > 0)
+  for (const secret of [first, second]) new Receiver(secret).verify(received[0]?.body ?? '', received[0]?.headers ?? {})
+})
+
+test('a redirect is not followed', async () => {
+  const inside = await listen()
+  const { received, url } = await listen(response => response.writeHead(307, { location: inside.url }).end())
+  const { webhook } = await client.webhooks.create({ url, events: ['task.created'] })
+  await echo()
+  await until('the attempt failed', async () => (await deliveriesOf(webhook))[0]?.lastStatus === 307)
+  expect([received.length, inside.received.length]).toEqual([1, 0])
+})
+
+test('a filter by agent and type chooses', async () => {
+  const { received, url } = await listen()
+  await client.webhooks.create({ url, events: ['turn.finished', 'turn.queued'], agent: 'scripted' })
+  await echo()
+  const task = await client.tasks.create({ agent: 'scripted', params: { steps: [] } })
+  await until('both were delivered', () => received.length === 2)
+  expect(received.map(({ event }) => [event.type, event.data.task]).sort()).toEqual([
+    ['turn.finished', task.id],
+    ['turn.queued', task.id],
+  ])
+})
+
+test('an address that hangs holds up no other', async () => {
+  const { url: hanging } = await listen(() => {})
+  const { received, url } = await listen()
+  for (const address of [hanging, url]) await client.webhooks.create({ url: address, events: ['task.created'] })
+  const made: string[] = []
+  for (let i = 0; i < 40; i += 1) made.push((await client.tasks.create({ agent: 'echo', input: 'x' })).id)
+  await until('all are there', () => new Set(received.map(({ event }) => event.data.task)).size === made.length)
+})
+
+test('onEnd of a task reports the end of each of its turns', async () => {
+  const { received, url } = await listen()
+  const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+  const task = await client.tasks.create({ agent: 'echo', input: 'one', onEnd: { url, secret } })
+  await task.result()
+  await task.send('two')
+  await until('both were reported', () => received.length === 2)
+  expect(received.map(({ event }) => [event.type, event.data.turn, event.data.status])).toEqual([
+    ['turn.finished', 1, 'completed'],
+    ['turn.finished', 2, 'completed'],
+  ])
+  for (const { body, headers } of received) new Receiver(secret).verify(body, headers)
+})
+
+test('a killed API leaves its deliveries to the other one', async () => {
+  const victim = await platform.startApi()
+  const { received, url } = await listen()
+  const { webhook } = await client.webhooks.create({ url, events: ['turn.finished'] })
+  const made = await Promise.all(Array.from({ length: 20 }, () => client.tasks.create({ agent: 'echo', input: 'x' })))
+  await until('some were delivered', () => received.length > 0)
+  await victim.kill()
+  await until('all were delivered', async () => {
+    await hurry()
+    return new Set(received.map(({ event }) => event.data.task)).size === made.length
+  })
+  const rows = await deliveriesOf(webhook)
+  expect(rows).toHaveLength(made.length)
+})
+
+describe('a request that makes no sense is refused', () => {
+  test.each([
+    ['no events', { url: 'https://example.com', events: [] }],
+    ['an unknown event', { url: 'https://example.com', events: ['task.exploded'] }],
+    ['another scheme', { url: 'file:///etc/passwd', events: ['task.created'] }],
+    ['a password in it', { url: 'https://a:b@example.com', events: ['task.created'] }],
+    ['no URL', { url: 'example', events: ['task.created'] }],
+    ['a short secret', { url: 'https://example.com', events: ['task.created'], secret: 'whsec_AAAA' }],
+    ['a secret without its prefix', { url: 'https://example.com', events: ['task.created'], secret: 'A'.repeat(44) }],
+    ['an unknown field', { url: 'https://example.com', events: ['task.created'], surprise: 1 }],
+  ])('%s', async (_, body) => {
+    await expect(client.webhooks.create(body as never)).rejects.toMatchObject({ code: 'validation_failed' })
+  })
+
+  test('an unknown webhook or delivery', async () => {
+    const id = '01900000-0000-7000-8000-000000000000'
+    await expect(client.webhooks.get(id)).rejects.toMatchObject({ code: 'not_found' })
+    const { webhook } = await client.webhooks.create({ url: 'https://example.com', events: ['task.created'] })
+    await expect(client.webhooks.retry(webhook.id, id)).rejects.toMatchObject({ code: 'not_found' })
+  })
+
+  test('one more than a tenant may have', async () => {
+    for (let i = 0; i < 5; i += 1) await client.webhooks.create({ url: 'https://example.com', events: ['task.created'] })
+    await expect(client.webhooks.create({ url: 'https://example.com', events: ['task.created'] })).rejects.toMatchObject({
+      code: 'quota_exceeded',
+    })
+  })
+})
+
+function deliveriesOf({ id }: Webhook) {
+  return client.webhooks.deliveries(id).then(({ data }) => data)
+}

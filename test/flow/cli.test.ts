@@ -32,6 +32,14 @@ describe('run', () => {
     expect(await rivuletWith({ input: 'from a pipe' }, 'run', 'echo', '-')).toMatchObject({ code: 0, stdout: 'from a pipe\n' })
   })
 
+  test('--name of a task that exists shows the new turn only', async () => {
+    expect(await rivulet('run', 'echo', 'one', '--name', 'twice')).toMatchObject({ code: 0, stdout: 'one\n' })
+    expect(await rivulet('run', 'echo', 'two', '--name', 'twice')).toMatchObject({ code: 0, stdout: 'two\n' })
+    const { stdout } = await rivulet('run', 'echo', 'three', '--name', 'twice', '--json')
+    expect(stdout).toContain('"three"')
+    expect(stdout).not.toMatch(/"one"|"two"/)
+  })
+
   test('reasoning and tools go to stderr', async () => {
     const { code, stdout, stderr } = await runScript([
       full(0, { type: 'reasoning', summary: [], content: ['let me look'] }),
@@ -142,6 +150,16 @@ describe('run', () => {
 })
 
 describe('tail, show, tasks, agents, cancel', () => {
+  test('retry runs the last turn again; change and export do what they say', async () => {
+    const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'again', metadata: { old: 'x' } })
+    expect(await rivulet('retry', task.id)).toMatchObject({ code: 0, stdout: 'again\n' })
+    expect((await rivulet('change', task.id, '--name', 'changed', '--metadata', 'new=y', '--metadata', 'old=')).stdout).toBe('changed\n')
+    const { stdout } = await rivulet('export', task.id)
+    const exported = lines(stdout)
+    expect(exported.map(({ type }) => type)).toEqual(['task', 'turn', 'turn', 'message', 'message', 'message', 'message', 'usage'])
+    expect(exported[0]).toMatchObject({ task: { name: 'changed', metadata: { new: 'y' } } })
+  })
+
   test('a pipe that is read late gets all of it', async () => {
     const said = 'w'.repeat(600_000)
     const { task } = await platform.client.finishedTask({ agent: 'scripted', params: { steps: [say(0, said)] } })

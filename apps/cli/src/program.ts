@@ -3,11 +3,14 @@ import { Command } from 'commander'
 import { addAgentsCommand } from './commands/agents.ts'
 import { addBuildCommand } from './commands/build.ts'
 import { addCancelCommand } from './commands/cancel.ts'
+import { addChangeCommand } from './commands/change.ts'
 import { addDoctorCommand } from './commands/doctor.ts'
+import { addExportCommand } from './commands/export.ts'
 import { addForkCommand } from './commands/fork.ts'
 import { addInitCommand } from './commands/init.ts'
 import { addKeysCommands } from './commands/keys.ts'
 import { addMigrateCommand } from './commands/migrate.ts'
+import { addRetryCommand } from './commands/retry.ts'
 import { addRunCommand } from './commands/run.ts'
 import { addShowCommand } from './commands/show.ts'
 import { addStartCommands } from './commands/start.ts'
@@ -39,6 +42,9 @@ const commands = [
   addTasksCommand,
   addShowCommand,
   addForkCommand,
+  addRetryCommand,
+  addChangeCommand,
+  addExportCommand,
   addCancelCommand,
   addAgentsCommand,
   addDoctorCommand,

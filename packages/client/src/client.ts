@@ -35,6 +35,9 @@ export type TaskQuery = {
   agent?: string
   status?: TaskStatus
   name?: string
+  /** Times in ISO 8601. */
+  createdAfter?: string
+  createdBefore?: string
   metadata?: Record<string, string>
   limit?: number
   cursor?: string

@@ -182,12 +182,15 @@ export {
   rotateKeyBody,
 } from './requests/key-requests.ts'
 export {
+  type ChangeTask,
+  type ChangeTaskInput,
   type CreateTask,
   type CreateTaskInput,
   type CreateTokenInput,
   type CreateTurn,
   type CreateTurnInput,
   cancelTaskBody,
+  changeTaskBody,
   createTaskBody,
   createTokenBody,
   createTurnBody,

@@ -74,7 +74,7 @@ export const badInputs: readonly BadInput[] = [
     row: 6,
     input: 'a method that no route takes',
     send: asked('PROPFIND /v1/tasks/01890000-0000-7000-8000-000000000000'),
-    ...{ status: 405, code: 'method_not_allowed', headers: { allow: /^GET, DELETE$/ } },
+    ...{ status: 405, code: 'method_not_allowed', headers: { allow: /^GET, PATCH, DELETE$/ } },
   },
   refused(7, 'an id of more than 100 characters', `GET /v1/tasks/${'a'.repeat(101)}`, 414, 'url_too_long', { says: /100/ }),
   refused(7, 'an escape that is none', 'GET /v1/tasks/%zz', 400, 'bad_url'),

@@ -74,7 +74,7 @@ export function notFound(request: FastifyRequest, reply: FastifyReply): FastifyR
   return sendError(reply, new RivuletError('method_not_allowed', 'This route does not support this method'))
 }
 
-const methods = ['GET', 'POST', 'DELETE'] as const
+const methods = ['GET', 'POST', 'PATCH', 'DELETE'] as const
 
 /** A path consists of field names. A name that is not plain may be text of the caller, so it is not repeated. */
 function withoutInput({ path, reason }: ErrorDetail): ErrorDetail {

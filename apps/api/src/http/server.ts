@@ -23,6 +23,7 @@ import { feedRoutes } from './routes/feed.ts'
 import { internalRoutes } from './routes/internal.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.ts'
+import { taskChangeRoutes } from './routes/task-changes.ts'
 import { taskRoutes } from './routes/tasks.ts'
 import { tokenRoutes } from './routes/tokens.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
@@ -111,6 +112,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         if (config.isOpen) rejectForeignPages(scope, config.origins)
         rejectBeyondCapacity(scope)
         taskRoutes(scope, services, events)
+        taskChangeRoutes(scope, services)
         eventRoutes(scope, events)
         tokenRoutes(scope, services)
         agentRoutes(scope, services)

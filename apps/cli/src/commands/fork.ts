@@ -29,7 +29,7 @@ async function fork(context: Context, id: string, text: string | undefined, opti
     .tasks.get(id)
     .fork({ ...(after !== undefined && { after }), ...(name !== undefined && { name }), ...(input !== undefined && { input }) })
   if (detach || input === undefined) return context.out.write(json ? toJsonLine({ task: copy.task, turn: copy.turn }) : `${copy.id}\n`)
-  return showTask(context, copy, url, json === true)
+  return showTask(context, copy, { url, isJson: json === true, fromTurn: copy.turn.number })
 }
 
 function parseTurn(text: string): number {

@@ -38,28 +38,36 @@ async function run(context: Context, agent: string, text: string | undefined, op
     ...(options.name !== undefined && { name: options.name }),
   })
   if (options.detach) return context.out.write(options.json ? toJsonLine({ task: task.task, turn: task.turn }) : `${task.id}\n`)
-  return showTask(context, task, url, options.json === true)
+  return showTask(context, task, { url, isJson: options.json === true, fromTurn: task.turn.number })
 }
 
-/** Streams a task that this command has created. Ctrl-C cancels it. */
-export async function showTask(context: Context, task: TaskHandle, url: string, isJson: boolean): Promise<void> {
+/** `fromTurn`: earlier turns are not shown. */
+export type ShowOptions = { url: string; isJson: boolean; fromTurn: number }
+
+/** Streams the turns that this command has added to a task. Ctrl-C cancels them. */
+export async function showTask(context: Context, task: TaskHandle, { url, isJson, fromTurn }: ShowOptions): Promise<void> {
   if (!isJson) context.err.write(`${context.err.style('dim', `task ${task.id}`)}\n`)
   // On one screen there is one pen: two could not know where the other has left the cursor.
   const noted = context.out.isInteractive && !isJson ? context.out : context.err
   const { signal, dispose } = cancelOnInterrupt(context, noted, task, url)
   try {
-    await watch(context, noted, task, signal, isJson)
+    await watch(context, noted, task, { signal, isJson, fromTurn })
   } finally {
     dispose()
   }
 }
 
-async function watch({ out, err, exitWith }: Context, noted: Pen, task: TaskHandle, signal: AbortSignal, isJson: boolean): Promise<void> {
+async function watch(
+  { out, err, exitWith }: Context,
+  noted: Pen,
+  task: TaskHandle,
+  { signal, isJson, fromTurn }: { signal: AbortSignal; isJson: boolean; fromTurn: number },
+): Promise<void> {
   if (isJson) {
-    const status = await printEvents(task, { out, signal })
+    const status = await printEvents(task, { out, signal, fromTurn })
     return exitWith(signal.aborted || !status ? exitCodes.canceled : exitCodeOf(status))
   }
-  const state = await watchTask(task, { said: out, noted, hidesInput: true, signal })
+  const state = await watchTask(task, { said: out, noted, hidesInput: true, signal, fromTurn })
   if (signal.aborted) return exitWith(exitCodes.canceled)
   if (hasEnded(state.status)) err.write(`${err.style(outcomeStyles[state.status], await closingLine(task, state))}\n`)
   exitWith(exitCodeOf(state.status))

@@ -8,7 +8,7 @@ import { formatAge } from '../terminal/duration.ts'
 import { toJsonLine } from '../terminal/json-line.ts'
 import { formatTable } from '../terminal/table.ts'
 
-type TasksOptions = Pick<TaskQuery, 'agent' | 'name' | 'limit' | 'cursor' | 'metadata'> & {
+type TasksOptions = Pick<TaskQuery, 'agent' | 'name' | 'createdAfter' | 'createdBefore' | 'limit' | 'cursor' | 'metadata'> & {
   url?: string
   key?: string
   status?: TaskStatus
@@ -23,6 +23,8 @@ export function addTasksCommand(program: Command, context: Context): void {
     .addOption(new Option('--status <status>', 'in this state').choices(taskStatusSchema.options))
     .option('--name <name>', 'only the task of this name')
     .option('--metadata <key=value>', 'only tasks with this metadata (repeatable)', addPair)
+    .option('--created-after <time>', 'only tasks created after this time, in ISO 8601')
+    .option('--created-before <time>', 'only tasks created before this time')
     .option('--limit <count>', 'how many tasks, at most 100', parseLimit, 20)
     .option('--cursor <cursor>', 'nextCursor of the previous page')
     .option('--json', 'print the page as JSON')
@@ -38,7 +40,7 @@ async function listTasks({ environment, out, err }: Context, { url, key, json, .
   if (page.nextCursor) err.write(`more with --cursor ${page.nextCursor}\n`)
 }
 
-function addPair(text: string, earlier: Record<string, string> = {}): Record<string, string> {
+export function addPair(text: string, earlier: Record<string, string> = {}): Record<string, string> {
   const [, key, value] = /^([^=]+)=(.*)$/s.exec(text) ?? []
   if (key === undefined || value === undefined) throw new InvalidArgumentError('Write it as key=value.')
   return { ...earlier, [key]: value }

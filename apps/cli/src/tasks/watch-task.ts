@@ -1,29 +1,34 @@
 /** Prints a task to the terminal while it runs, and its outcome. */
-import { type Cursor, compareCursors, type OutcomeStatus, type TaskHandle, type TaskStatus } from '@rivulet/client'
+import { type Cursor, compareCursors, isLogged, type OutcomeStatus, type TaskHandle, type TaskStatus } from '@rivulet/client'
 import type { Failure, StreamFormat, TaskState, TurnFailure } from '@rivulet/protocol'
 import type { Context } from '../context.ts'
 import { cleanLine } from '../terminal/clean-text.ts'
 import { formatDuration } from '../terminal/duration.ts'
 import { toJsonLine } from '../terminal/json-line.ts'
 import { storyOf, tellTask } from './task-story.ts'
-import { createTranscript, type TranscriptOptions } from './transcript.ts'
+import { createTranscript, type Story, type TranscriptOptions } from './transcript.ts'
 
 export type WatchOptions = Pick<TranscriptOptions, 'said' | 'noted' | 'hidesInput'> & {
   signal: AbortSignal
   /** What is at or before this is not told. */
   after?: Cursor | undefined
   follow?: boolean
+  /** Messages of earlier turns are not told. */
+  fromTurn?: number
 }
 
 /** The status at the end; the last known one when the signal came first. */
-export async function watchTask(task: TaskHandle, { signal, after, follow = false, ...pens }: WatchOptions): Promise<TaskState> {
+export async function watchTask(
+  task: TaskHandle,
+  { signal, after, follow = false, fromTurn = 1, ...pens }: WatchOptions,
+): Promise<TaskState> {
   const transcript = createTranscript({ ...pens, clock: () => performance.now() })
   let last: TaskState | null = null
   try {
     for await (const { event, state } of tellTask(task, { signal, follow })) {
       last = state
       if (after !== undefined && compareCursors(event.cursor, after) <= 0) transcript.skip(storyOf(state))
-      else transcript.show(storyOf(state))
+      else transcript.show(storyFrom(storyOf(state), fromTurn))
       await pens.said.flush()
     }
   } catch (error) {
@@ -35,14 +40,25 @@ export async function watchTask(task: TaskHandle, { signal, after, follow = fals
   return last
 }
 
+function storyFrom(story: Story, turn: number): Story {
+  return { ...story, messages: story.messages.filter(message => message.turn >= turn) }
+}
+
 /** The same for programs: every event as a line of JSON. */
 export async function printEvents(
   task: TaskHandle,
-  { out, signal, after, follow = false }: { out: Context['out']; signal: AbortSignal; after?: Cursor | undefined; follow?: boolean },
+  {
+    out,
+    signal,
+    after,
+    follow = false,
+    fromTurn = 1,
+  }: { out: Context['out']; signal: AbortSignal; after?: Cursor | undefined; follow?: boolean; fromTurn?: number },
 ): Promise<TaskStatus | null> {
   let status: TaskStatus | null = null
   try {
     for await (const event of task.events({ signal, follow, ...(after !== undefined && { after }) })) {
+      if (isLogged(event) && event.turn < fromTurn) continue
       out.write(toJsonLine(event))
       await out.flush()
       if (event.type === 'end') status = event.status

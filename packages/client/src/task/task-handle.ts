@@ -1,5 +1,6 @@
 /** A caller's handle of one task: its events, text, result and view, and the actions on it. */
 import {
+  type ChangeTaskInput,
   type Content,
   type CreateTokenInput,
   type CreateTurnInput,
@@ -16,8 +17,10 @@ import {
   type TaskState,
   type TaskToken,
   type Turn,
+  type Usage,
 } from '@rivulet/protocol'
 import { type CallOptions, type Http, readEntities, readEntity, readJson } from '../http/http.ts'
+import { readLines } from '../http/json-lines.ts'
 import { type MessageQuery, type Page, readPage } from '../http/page.ts'
 import { type FormatChunk, streamFormat } from '../stream/format-stream.ts'
 import { leavable } from '../stream/leavable.ts'
@@ -42,6 +45,13 @@ export type EventsOptions = CallOptions & {
   /** Stay when the task has ended. Default false. */
   follow?: boolean
 }
+
+/** A line of an export: the task first, then its turns, its messages, and the usage of all turns together. */
+export type ExportLine =
+  | { type: 'task'; task: Task }
+  | { type: 'turn'; turn: Turn }
+  | { type: 'message'; message: Message }
+  | { type: 'usage'; usage: Usage }
 
 export type ChunksOptions = CallOptions & {
   /** The id of the last chunk that the caller has. Default: the task, or the turn, as far as it has come, and then what follows. */
@@ -88,6 +98,12 @@ export type TaskHandle = {
   createToken(wish: CreateTokenInput, options?: CallOptions): Promise<TaskToken>
   /** Ends the tokens of this task that were made before now: those of one subject, or all of them. Open streams follow within 30 s. */
   revokeTokens(whose?: RevokeTokensInput, options?: CallOptions): Promise<void>
+  /** Changes the name (null removes it) and the metadata: a key with null is removed, objects are merged, other values replace. */
+  change(change: ChangeTaskInput, options?: CallOptions): Promise<Task>
+  /** Runs the last turn again, as a new turn with the same input and params. */
+  retry(options?: CallOptions & { idempotencyKey?: string }): Promise<Turn>
+  /** Everything that is stored of the task, line by line. */
+  export(options?: CallOptions): AsyncIterableIterator<ExportLine, void, void>
   /** Removes a task that has ended, with everything that belongs to it. */
   remove(options?: CallOptions): Promise<void>
 }
@@ -116,6 +132,7 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
       return repairs
     },
     ...{ events, chunks, text, view, send, cancel, fork, detail, getTurn, messages, getMessage, createToken, revokeTokens, remove },
+    ...{ change, retry, export: exportLines },
     result: results.wait,
   }
 
@@ -153,7 +170,11 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
   async function send(input?: string | Content, { params, ifBusy, idempotencyKey, signal }: SendOptions = {}): Promise<Turn> {
     const body = { ...(input !== undefined && { input }), ...(params !== undefined && { params }), ...(ifBusy && { ifBusy }) }
     const read = (response: Response) => readJson(response, body => readEntity<Turn>(body.turn, 'turn'))
-    const sent = await http.call({ method: 'POST', path: `${path}/turns`, body, idempotencyKey, signal, read })
+    return expect(await http.call({ method: 'POST', path: `${path}/turns`, body, idempotencyKey, signal, read }))
+  }
+
+  /** A turn that this handle has added: its streams, views and results go on until it has ended. */
+  function expect(sent: Turn): Turn {
     expectedTurn = Math.max(expectedTurn, sent.number)
     results.renew()
     for (const known of views.values()) known.resume()
@@ -199,6 +220,23 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
 
   function revokeTokens({ subject }: RevokeTokensInput = {}, { signal }: CallOptions = {}): Promise<void> {
     return http.call({ method: 'DELETE', path: `${path}/tokens`, query: { subject }, signal, read: async () => {} })
+  }
+
+  function change(body: ChangeTaskInput, { signal }: CallOptions = {}): Promise<Task> {
+    const read = (response: Response) => readJson(response, body => readEntity<Task>(body.task, 'task'))
+    return http.call({ method: 'PATCH', path, body, signal, read })
+  }
+
+  async function retry({ idempotencyKey, signal }: CallOptions & { idempotencyKey?: string } = {}): Promise<Turn> {
+    const read = (response: Response) => readJson(response, body => readEntity<Turn>(body.turn, 'turn'))
+    return expect(await http.call({ method: 'POST', path: `${path}/retry`, body: {}, idempotencyKey, signal, read }))
+  }
+
+  function exportLines({ signal }: CallOptions = {}): AsyncIterableIterator<ExportLine, void, void> {
+    return leavable(signal, async function* (own) {
+      const body = await http.call({ method: 'GET', path: `${path}/export`, signal: own, read: async response => response.body })
+      if (body) yield* readLines<ExportLine>(body, own)
+    })
   }
 
   function remove({ signal }: CallOptions = {}): Promise<void> {

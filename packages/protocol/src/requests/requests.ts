@@ -68,6 +68,9 @@ export const forkTaskBody = z.strictObject({
   params: jsonSchema.optional(),
 })
 
+/** `metadata` is a merge patch (RFC 7396). A name of null removes the name. */
+export const changeTaskBody = z.strictObject({ name: taskName.nullable().optional(), metadata: jsonObjectSchema.optional() })
+
 export const cancelTaskBody = z.strictObject({ reason: z.string().max(1000).optional() })
 
 /** What a token permits on its task. */
@@ -114,6 +117,8 @@ const taskFilters = {
   agent: agentNameSchema.optional(),
   status: taskStatusSchema.optional(),
   name: z.string().optional(),
+  createdAfter: z.iso.datetime({ offset: true }).optional(),
+  createdBefore: z.iso.datetime({ offset: true }).optional(),
   limit: pageLimit,
   cursor: taskIdSchema.optional(),
 }
@@ -135,6 +140,8 @@ export const listMessagesQuery = z.strictObject({ after: digits.optional(), limi
 export type CreateTask = z.output<typeof createTaskBody>
 export type HistoryMessage = z.output<typeof historyMessageSchema>
 export type ForkTask = z.output<typeof forkTaskBody>
+export type ChangeTask = z.output<typeof changeTaskBody>
+export type ChangeTaskInput = z.input<typeof changeTaskBody>
 export type CreateTurn = z.output<typeof createTurnBody>
 export type TaskToken = z.output<typeof tokenResponse>
 export type StreamFormat = z.output<typeof streamFormatSchema>

@@ -15,7 +15,7 @@ export function allowOrigins(app: FastifyInstance, origins: ReadonlySet<string>)
       reply.header('access-control-expose-headers', exposedHeaders)
       return
     }
-    reply.header('access-control-allow-methods', 'GET, POST, DELETE').header('access-control-allow-headers', allowedHeaders)
+    reply.header('access-control-allow-methods', 'GET, POST, PATCH, DELETE').header('access-control-allow-headers', allowedHeaders)
     return reply.header('access-control-max-age', '600').status(204).send()
   })
 }

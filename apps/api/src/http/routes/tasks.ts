@@ -113,9 +113,10 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
     { config: reading, schema: { tags: ['tasks'], querystring: listTasksQuery, response: { 200: pageOf(taskSchema, z.string()) } } },
     async request => {
       const { tenant } = request.principal
-      const { agent, status, name, limit, cursor, ...rest } = request.query
+      const { agent, status, name, createdAfter, createdBefore, limit, cursor, ...rest } = request.query
       const metadata = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key.slice('metadata.'.length), String(value)]))
-      return listTasks(databaseFor(tenant), tenant, { agent, status, name, limit, cursor, metadata }, limits.pageBytes)
+      const filter = { agent, status, name, createdAfter, createdBefore, limit, cursor, metadata }
+      return listTasks(databaseFor(tenant), tenant, filter, limits.pageBytes)
     },
   )
 

@@ -12,7 +12,7 @@ import {
   type TaskId,
   type Turn,
 } from '@rivulet/protocol'
-import { and, asc, eq, inArray, isNotNull, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, inArray, isNotNull, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
 import { everyTenant, isOf, type Tenant, taskNotFound } from '../connection/tenant.ts'
@@ -116,12 +116,14 @@ export async function startedTurn(db: Database, tenant: Tenant, task: TaskId): P
 
 /** Newest first: ids of tasks grow with time. The cursor is the last id of the page before. */
 export async function listTasks(db: Database, tenant: Tenant, query: TaskFilter, maxBytes: number): Promise<Page<Task, string>> {
-  const { agent, status, name, metadata, limit, cursor } = query
+  const { agent, status, name, createdAfter, createdBefore, metadata, limit, cursor } = query
   const conditions: (SQL | undefined)[] = [
     isOf(tenant, tasks.tenant),
     agent && eq(tasks.agent, agent),
     status && eq(tasks.status, status),
     name !== undefined && eq(tasks.name, name),
+    createdAfter && gt(tasks.createdAt, new Date(createdAfter)),
+    createdBefore && lt(tasks.createdAt, new Date(createdBefore)),
     cursor && lt(tasks.id, cursor),
     ...Object.entries(metadata).map(([key, value]) => or(...readings(value).map(reading => contains(key, reading)))),
   ].filter(condition => typeof condition === 'object')
@@ -150,7 +152,7 @@ function contains(key: string, value: Json): SQL {
   return sql`${tasks.metadata} @> ${JSON.stringify({ [key]: value })}::jsonb`
 }
 
-export type TaskFilter = { [K in 'agent' | 'status' | 'name' | 'cursor']: ListTasks[K] | undefined } & {
+export type TaskFilter = { [K in 'agent' | 'status' | 'name' | 'createdAfter' | 'createdBefore' | 'cursor']?: ListTasks[K] | undefined } & {
   limit: number
   metadata: Record<string, string>
 }

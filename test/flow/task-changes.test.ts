@@ -1,0 +1,150 @@
+/** What a caller does with a task besides running it: rename it, label it, find it by its age, run its last turn again, and export it. */
+import { createClient, type ExportLine, type Task, type Turn } from '@rivulet/client'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { faultsOf } from '../support/judge/task-laws.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { ErrorReply, Reply } from '../support/platform/platform-client.ts'
+
+let platform: Platform
+
+beforeAll(async () => {
+  platform = await startPlatform()
+  await platform.client.post('/internal/hello', { worker: 'none', agents: [{ name: 'idle', description: '' }] })
+})
+afterAll(() => platform.close())
+
+const json = { 'content-type': 'application/json' }
+
+function patch<T = { task: Task }>(id: string, body: unknown): Promise<Reply<T>> {
+  return platform.client.send('PATCH', `/v1/tasks/${id}`, { headers: json, body: JSON.stringify(body) })
+}
+
+describe('a change', () => {
+  test('sets the name, merges the metadata, and leaves the rest as it is', async () => {
+    const metadata = { kept: 1, gone: 'x', deep: { a: 1, b: 2 }, list: [1, 2] }
+    const { task } = await platform.client.createTask({ agent: 'echo', input: 'hello', metadata, params: { p: 1 } })
+    await platform.client.waitForEnd(task.id)
+    const { status, body } = await patch(task.id, {
+      name: 'renamed',
+      metadata: { gone: null, deep: { b: null, c: { d: null } }, list: [3] },
+    })
+    expect(status).toBe(200)
+    expect(body.task).toMatchObject({ name: 'renamed', status: 'completed', params: { p: 1 } })
+    expect(body.task.metadata).toEqual({ kept: 1, deep: { a: 1, c: {} }, list: [3] })
+    expect((await platform.client.detail(task.id)).task).toEqual(body.task)
+    // A viewer that joins sees it; the log stays as it is.
+    const response = await fetch(`${platform.url}/v1/tasks/${task.id}/events`)
+    expect(await response.text()).toContain('"name":"renamed"')
+    expect(await faultsOf(platform, task.id)).toEqual([])
+    expect((await patch(task.id, { name: null })).body.task.name).toBeUndefined()
+  })
+
+  test('while a turn runs does not disturb it', async () => {
+    const steps = [
+      { delta: { index: 0, delta: { type: 'text', text: 'one' } } },
+      { sleep: 800 },
+      { delta: { index: 0, delta: { type: 'text', text: ' two' } } },
+    ]
+    const { task } = await platform.client.createTask({ agent: 'scripted', params: { steps } })
+    await platform.client.waitForTask(task.id, ({ task: { status } }) => status === 'running')
+    expect((await patch(task.id, { metadata: { seen: true } })).status).toBe(200)
+    const { turns } = await platform.client.waitForEnd(task.id)
+    expect(turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+    expect(await platform.client.messages(task.id)).toMatchObject([{ content: { text: 'one two' } }])
+    expect(await faultsOf(platform, task.id)).toEqual([])
+  })
+
+  test('to a name that another task of the agent has is refused, and changes nothing', async () => {
+    await platform.client.createTask({ agent: 'idle', name: 'taken' })
+    const { task } = await platform.client.createTask({ agent: 'idle', metadata: { a: 1 } })
+    const refused = await patch<ErrorReply>(task.id, { name: 'taken', metadata: { a: 2 } })
+    expect([refused.status, refused.body.error.code]).toEqual([409, 'name_taken'])
+    expect((await platform.client.detail(task.id)).task).toEqual(task)
+  })
+
+  test('by change cannot grow the metadata without a limit', async () => {
+    const { task } = await platform.client.createTask({ agent: 'idle' })
+    const part = 'x'.repeat(1_500_000)
+    expect((await patch(task.id, { metadata: { a: part } })).status).toBe(200)
+    const refused = await patch<ErrorReply>(task.id, { metadata: { b: part } })
+    expect([refused.status, refused.body.error.code, refused.body.error.message]).toEqual([
+      413,
+      'body_too_large',
+      expect.stringContaining('MAX_BODY_BYTES'),
+    ])
+  })
+
+  test.each([{ name: '' }, { name: 5 }, { metadata: null }, { metadata: [] }, { params: {} }, []])('of %j is refused', async body => {
+    const { task } = await platform.client.createTask({ agent: 'idle' })
+    expect((await patch<ErrorReply>(task.id, body)).body.error.code).toBe('validation_failed')
+  })
+})
+
+describe('a retry', () => {
+  test('runs the last turn again, with its input and params, as a new turn', async () => {
+    const params = { steps: [{ throw: 'broken' }] }
+    const { task } = await platform.client.finishedTask({ agent: 'scripted', input: 'go', params, maxAttempts: 1 })
+    const { status, body } = await platform.client.post<{ turn: Turn }>(`/v1/tasks/${task.id}/retry`, {})
+    expect([status, body.turn.number, body.turn.input]).toEqual([202, 2, expect.objectContaining({ text: 'go' })])
+    await platform.client.waitForEnd(task.id)
+    expect(await platform.client.messages(task.id)).toMatchObject([
+      { turn: 1, author: 'user' },
+      { turn: 2, author: 'user', content: { text: 'go' } },
+    ])
+    expect(await faultsOf(platform, task.id)).toEqual([])
+  })
+
+  test('of a task that has not ended, or not started, is refused', async () => {
+    const { task } = await platform.client.createTask({ agent: 'idle' })
+    const busy = await platform.client.post<ErrorReply>(`/v1/tasks/${task.id}/retry`, {})
+    expect([busy.status, busy.body.error.code]).toEqual([409, 'task_busy'])
+    const { body } = await platform.client.post<{ task: Task }>('/v1/tasks', { agent: 'idle', start: false })
+    const empty = await platform.client.post<ErrorReply>(`/v1/tasks/${body.task.id}/retry`, {})
+    expect([empty.status, empty.body.error.code]).toEqual([404, 'not_found'])
+  })
+
+  test('that is repeated under its key adds one turn', async () => {
+    const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'hello' })
+    const retry = () => platform.client.post<{ turn: Turn }>(`/v1/tasks/${task.id}/retry`, {}, { 'idempotency-key': 'again' })
+    expect([(await retry()).body.turn.number, (await retry()).body.turn.number]).toEqual([2, 2])
+  })
+})
+
+test('an export has the task, its turns, its messages and its usage, whatever their number', async () => {
+  const client = createClient({ url: platform.url })
+  const steps = Array.from({ length: 250 }, (_, index) => ({
+    full: { index, content: { type: 'text', text: `${index} é`, format: 'plain' } },
+  }))
+  const task = await client.tasks.create({ agent: 'scripted', input: 'x'.repeat(300_000), params: { steps } as never })
+  await task.result()
+  await task.retry()
+  await task.result()
+  const lines: ExportLine[] = []
+  for await (const line of task.export()) lines.push(line)
+  expect(lines.map(({ type }) => type)).toEqual(['task', 'turn', 'turn', ...Array(502).fill('message'), 'usage'])
+  expect(lines.flatMap(line => (line.type === 'message' ? [line.message] : []))).toEqual(await platform.client.messages(task.id))
+  expect(lines.flatMap(line => (line.type === 'turn' ? [line.turn.input] : []))).toEqual(
+    Array(2).fill({ type: 'text', text: 'x'.repeat(300_000), format: 'plain' }),
+  )
+})
+
+test('tasks are found by when they were created', async () => {
+  const times: string[] = []
+  for (const mark of ['a', 'b', 'c']) {
+    const { task } = await platform.client.createTask({ agent: 'idle', metadata: { age: mark } })
+    times.push(task.createdAt)
+    await expect.poll(() => Date.now()).toBeGreaterThan(Date.parse(task.createdAt) + 5)
+  }
+  const [first = '', second = '', third = ''] = times
+  const marks = async (query: Record<string, string>) => {
+    const { body } = await platform.client.get<{ data: Task[] }>(`/v1/tasks?${new URLSearchParams({ agent: 'idle', ...query })}`)
+    return body.data.flatMap(({ metadata: { age } }) => age ?? [])
+  }
+  expect(await marks({ createdAfter: first })).toEqual(['c', 'b'])
+  expect(await marks({ createdAfter: first, createdBefore: third })).toEqual(['b'])
+  // The same moment in another time zone.
+  const shifted = new Date(Date.parse(second) + 3_600_000).toISOString().replace('Z', '+01:00')
+  expect(await marks({ createdAfter: shifted })).toEqual(['c'])
+  for (const odd of ['yesterday', '2026-01-01', '5'])
+    expect((await platform.client.get<ErrorReply>(`/v1/tasks?createdAfter=${odd}`)).body.error.code).toBe('validation_failed')
+})

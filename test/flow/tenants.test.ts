@@ -17,6 +17,8 @@ type Row = {
   /** Null for a public route. */
   scope: Scope | null
   token?: TokenRight
+  /** Another right that is enough. */
+  orToken?: TokenRight
   body?: unknown
   /** What the right caller gets. */
   status: number
@@ -24,6 +26,7 @@ type Row = {
 
 const turnId = randomUUID()
 const holding = { turnId, epoch: 1, claimId: 'c' }
+const wanted = { name: 'one', kind: 'approval', title: 'May I?', actions: ['accept'], metadata: {}, expires: { inMs: 1_000 } }
 const rows: Record<string, Row> = {
   'GET /healthz': { scope: null, status: 200 },
   'GET /readyz': { scope: null, status: 200 },
@@ -41,6 +44,10 @@ const rows: Record<string, Row> = {
   'POST /v1/tasks/{id}/fork': { scope: 'tasks:write', body: {}, status: 201 },
   'POST /v1/tasks/{id}/cancel': { scope: 'tasks:write', token: 'cancel', body: {}, status: 200 },
   'POST /v1/tasks/{id}/tokens': { scope: 'tasks:read', body: { can: 'read' }, status: 201 },
+  'GET /v1/waits': { scope: 'tasks:read', status: 200 },
+  'GET /v1/tasks/{id}/waits/{wait}': { scope: 'tasks:read', token: 'read', orToken: 'answer', status: 200 },
+  'POST /v1/tasks/{id}/waits/{wait}/answer': { scope: 'tasks:write', token: 'answer', body: { action: 'accept' }, status: 200 },
+  'POST /v1/tasks/{id}/signals': { scope: 'tasks:write', token: 'send', body: { name: 'paid', data: 1 }, status: 202 },
   'DELETE /v1/tasks/{id}/tokens': { scope: 'tasks:write', status: 204 },
   'PATCH /v1/tasks/{id}': { scope: 'tasks:write', body: { metadata: { a: 1 } }, status: 200 },
   'POST /v1/tasks/{id}/retry': { scope: 'tasks:write', token: 'send', body: {}, status: 202 },
@@ -65,11 +72,14 @@ const rows: Record<string, Row> = {
   'POST /internal/step': { scope: 'worker', body: { turnId, claimId: 'c', name: 'one', memory: '{}' }, status: 200 },
   'POST /internal/release': { scope: 'worker', body: holding, status: 200 },
   'POST /internal/finish': { scope: 'worker', body: { ...holding, outcome: { status: 'completed' }, n: 0, digest: '' }, status: 200 },
+  'POST /internal/ask': { scope: 'worker', body: { turnId, claimId: 'c', waits: [wanted] }, status: 200 },
+  'POST /internal/waits': { scope: 'worker', body: { turnId, claimId: 'c' }, status: 200 },
+  'POST /internal/park': { scope: 'worker', body: { ...holding, n: 0, digest: '' }, status: 200 },
   'POST /internal/messages': { scope: 'worker', body: { turnId, claimId: 'c' }, status: 404 },
 }
 
 const allScopes: Scope[] = ['tasks:read', 'tasks:write', 'admin', 'worker']
-const rights: TokenRight[] = ['read', 'send', 'cancel']
+const rights: TokenRight[] = ['read', 'send', 'cancel', 'answer']
 
 let platform: Platform
 let keyring: TestKeyring
@@ -113,7 +123,7 @@ type Reply = { status: number; headers: Record<string, string>; body: string }
 async function ask(route: string, { id = '', key, body, query = '', url = platform.url }: AskOptions = {}): Promise<Reply> {
   const [method = '', path = ''] = route.split(' ')
   const leaving = new AbortController()
-  const places = { '{id}': id, '{number}': '1', '{index}': '0', '{delivery}': id }
+  const places = { '{id}': id, '{number}': '1', '{index}': '0', '{delivery}': id, '{wait}': id }
   const filled = Object.entries(places).reduce((text, [place, value]) => text.replace(place, value), path)
   const response = await fetch(`${url}${filled}${query}`, {
     method,
@@ -139,6 +149,7 @@ async function newTask(key = own.key): Promise<string> {
   await until('the task has ended', async () =>
     (await ask('GET /v1/tasks/{id}', { id, key })).body.includes('"status":"completed","params"'),
   )
+  await addWait(id)
   return id
 }
 
@@ -150,6 +161,15 @@ async function newWebhook(key = own.key): Promise<string> {
   const delivery = `insert into deliveries (id, tenant, webhook, task, type, payload, status) values ($1, $2, $1, $1, 'task.created', '{}', 'failed')`
   await platform.pg.query(delivery, [id, tenant])
   return id
+}
+
+/** An open wait, whose id is that of its task. */
+async function addWait(id: string): Promise<void> {
+  await platform.pg.query(
+    `insert into waits (id, task, tenant, turn, number, agent, name, kind, request, metadata, status, expires_at)
+     select task, task, tenant, id, number, 'echo', 'one', 'approval', $2, '{}', 'open', now() + interval '1 hour' from turns where task = $1`,
+    [id, JSON.stringify({ title: 'May I?', actions: ['accept'] })],
+  )
 }
 
 /** Of what the route is about, which the holder of the key may change. */
@@ -179,7 +199,7 @@ const ofOneTask = guarded.filter(([route]) => route.includes('/tasks/{id}'))
 const ofOneWebhook = guarded.filter(([route]) => route.includes('/webhooks/{id}'))
 const ofOneKey = guarded.filter(([route]) => route.includes('/keys/{id}'))
 
-describe.each(guarded)('%s', (route, { scope, token, body, status }) => {
+describe.each(guarded)('%s', (route, { scope, token, orToken, body, status }) => {
   const holders = allScopes.filter(held => held === scope || (held === 'admin' && scope !== 'worker'))
 
   test('[input 29] refuses who has no key, and every kind of wrong one, with one and the same answer', async () => {
@@ -201,7 +221,7 @@ describe.each(guarded)('%s', (route, { scope, token, body, status }) => {
 
   test(token ? `takes a token of its task that may ${token}, and no other` : 'takes no token', async () => {
     const [id, another] = [await newTask(), await newTask()]
-    for (const right of rights.filter(one => one !== token)) {
+    for (const right of rights.filter(one => one !== token && one !== orToken)) {
       expect([right, codeOf(await ask(route, { id, body, key: await tokenFor(id, [right]) }))]).toEqual([right, [403, 'forbidden']])
     }
     const elsewhere = await ask(route, { id, body, key: await tokenFor(another, rights) })

@@ -33,7 +33,9 @@ test.each([...documents, ...readmes])(`%s wraps at ${width} characters, except t
 })
 
 test('what is a whole program in a document type-checks', { timeout: 60_000 }, () => {
-  const programs = ['docs/quick-start.md', 'docs/writing-agents.md', 'docs/calling-agents.md'].flatMap(path => blocksOf(readText(path)))
+  const programs = ['docs/quick-start.md', 'docs/writing-agents.md', 'docs/calling-agents.md', 'docs/waits.md'].flatMap(path =>
+    blocksOf(readText(path)),
+  )
   // What imports a neighbour is a file of examples/, and is checked where it lies.
   const typed = programs.filter(({ language, text }) => /^tsx?$/.test(language) && !text.includes(`from './`))
   expect(typed.length).toBeGreaterThan(8)

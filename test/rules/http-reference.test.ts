@@ -39,9 +39,11 @@ const page = readText('docs/http-reference.md')
 describe('calls', () => {
   const known = Array.from(
     readText('test/flow/tenants.test.ts').matchAll(
-      /^ {2}'(\w+ \/\S+)': \{ scope: (?:null|'([\w:]+)')(?:, token: '(\w+)')?.*?status: (\d+) \},$/gm,
+      /^ {2}'(\w+ \/\S+)': \{ scope: (?:null|'([\w:]+)')(?:, token: '(\w+)')?(?:, orToken: '(\w+)')?.*?status: (\d+) \},$/gm,
     ),
-    ([, call = '', scope = '–', token = '–', status = '']) => ({ call: call.replace(/\{(\w+)\}/g, ':$1'), scope, token, status }),
+    ([, call = '', scope = '–', token = '–', or, status = '']) => ({
+      ...{ call: call.replace(/\{(\w+)\}/g, ':$1'), scope, token: [token, or].filter(Boolean).join(', '), status },
+    }),
   )
 
   test('are those that the API has, with the scope, the right and the status of each', () => {

@@ -45,6 +45,7 @@ import { createRelay } from './turns/relay.ts'
 import { createTurnAnnouncing } from './turns/turn-announcing.ts'
 import { createTurnDeaths } from './turns/turn-deaths.ts'
 import { createTurnEnding } from './turns/turn-ending.ts'
+import { createTurnWaiting } from './turns/turn-waiting.ts'
 
 /** Over how long open streams are ended when this process stops. */
 const drainMs = 1_000
@@ -78,6 +79,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const announcing = createTurnAnnouncing({ db, reader, announcer, logger })
   const ending = createTurnEnding({ db, databaseFor, reader, announcer, announcing, logger, metrics })
   const deaths = createTurnDeaths({ db, ending, metrics, logger })
+  const waiting = createTurnWaiting({ db, reader, announcer, announcing, relay, logger, metrics })
   const pushed = connectRedis('subscriber', { url: config.redisUrl, onError })
   const onFeedError = (error: unknown) => logger.warn({ err: error }, 'could not read a feed')
   const subscribe = (handlers: Pick<Parameters<typeof createLogSubscriber>[0], 'onPush' | 'onRemoved' | 'onReset'>) =>
@@ -135,6 +137,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     announcing,
     ending,
     deaths,
+    waiting,
     hub,
     feedFollowers,
     metrics,
@@ -165,7 +168,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     signingKeys = await loadSigningKeys({ db, logger, key, pepper }, stopping.signal)
     if (!signingKeys) return
     const { leaseMs, reconcileMs, taskRetentionMs } = config
-    const parts = { pool, db, leases: database.leases, queue, relay, announcer, announcing, ending, deaths, logger, metrics }
+    const parts = { pool, db, leases: database.leases, queue, relay, announcer, announcing, ending, deaths, waiting, logger, metrics }
     webhooks = startWebhooks({ db, logger, metrics, allowPrivate: config.webhooks.allowPrivate })
     reconciler = startReconciler({ ...parts, leaseMs, reconcileMs, taskRetentionMs })
   }

@@ -1,4 +1,5 @@
 /** The environment of a command: its output, options and signals. */
+import type { Prompt } from './tasks/ask-person.ts'
 import type { Pen } from './terminal/pen.ts'
 
 export type Environment = Record<string, string | undefined>
@@ -10,6 +11,8 @@ export type Context = {
   /** stderr: everything about it. */
   err: Pen
   readInput(): Promise<string>
+  /** A line that the person types; null when stdin is no terminal, or the signal fires. */
+  prompt: Prompt
   /** Listens for Ctrl-C. Returns a function that stops listening; without a listener, Ctrl-C ends the program. */
   onInterrupt(listener: () => void): () => void
   /** Calls the listener once: at Ctrl-C, or at a signal to stop. The process ends when the listener's work is done. */

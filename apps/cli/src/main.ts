@@ -1,5 +1,6 @@
 /** `rivulet`: the command line, for people and for the npm scripts of this repository. */
 import { readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline/promises'
 import { text } from 'node:stream/consumers'
 import { InvalidEnvironment } from '@rivulet/runtime/environment'
 import { CommanderError } from 'commander'
@@ -18,6 +19,7 @@ const context: Context = {
   out: createPen(process.stdout, process.env),
   err: createPen(process.stderr, process.env),
   readInput: () => text(process.stdin),
+  prompt,
   onInterrupt,
   onStop(listener) {
     let hasStopped = false
@@ -64,6 +66,20 @@ function tell(error: unknown): number {
   context.err.write(`${context.err.style('red', sentenceOf(error, urlOf(given, process.env)))}\n`)
   if (error instanceof InvalidEnvironment) return exitCodes.configuration
   return error instanceof UsageError ? exitCodes.usage : exitCodes.failed
+}
+
+/** Ctrl-C reaches our own listener, as without a prompt. */
+async function prompt(question: string, signal: AbortSignal): Promise<string | null> {
+  if (!process.stdin.isTTY || signal.aborted) return null
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  lines.on('SIGINT', () => process.emit('SIGINT'))
+  try {
+    return await lines.question(question, { signal })
+  } catch {
+    return null
+  } finally {
+    lines.close()
+  }
 }
 
 function onInterrupt(listener: () => void): () => void {

@@ -72,6 +72,7 @@ async function run(args: string[], environment: Environment = {}): Promise<{ err
     out: createPen({ write: (text: string) => (said.out += text) }, {}),
     err: createPen({ write: (text: string) => (said.err += text) }, {}),
     readInput: async () => '',
+    prompt: async () => null,
     onInterrupt: () => () => {},
     onStop: () => {},
     exitWith: () => {},

@@ -16,6 +16,7 @@ import { addShowCommand } from './commands/show.ts'
 import { addStartCommands } from './commands/start.ts'
 import { addTailCommand } from './commands/tail.ts'
 import { addTasksCommand } from './commands/tasks.ts'
+import { addWaitsCommands } from './commands/waits.ts'
 import { addWatchCommand } from './commands/watch.ts'
 import { addWorkerCommand } from './commands/worker.ts'
 import type { Context } from './context.ts'
@@ -46,6 +47,7 @@ const commands = [
   addChangeCommand,
   addExportCommand,
   addCancelCommand,
+  addWaitsCommands,
   addAgentsCommand,
   addDoctorCommand,
   addInitCommand,

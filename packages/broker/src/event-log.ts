@@ -9,7 +9,7 @@ import { type Cursor, type Event, origin, parseCursor, type TaskId, type TurnId 
 import type { RedisConnection } from './connections.ts'
 import type { Keys } from './keys.ts'
 import { createScript } from './script.ts'
-import { tellWorker } from './worker-channel.ts'
+import { tellAnswered, tellWorker } from './worker-channel.ts'
 
 export type AppendResult = 'ok' | 'duplicate' | 'gap' | 'missing' | 'fenced' | 'closed' | 'full'
 export type AnnounceResult = 'ok' | 'missing' | 'fenced' | 'gap'
@@ -101,7 +101,11 @@ export function createLogWriter({ redis, keys, maxBytes }: { redis: RedisConnect
 /** For the server. */
 export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: RedisConnection; keys: Keys; retentionMs: number }) {
   const script = createScript(redis, 'announce')
-  return { announce, remove, ping, tellWorker: (worker: string, turnId: TurnId) => tellWorker(redis, keys, worker, turnId) }
+  return {
+    ...{ announce, remove, ping },
+    tellWorker: (worker: string, turnId: TurnId) => tellWorker(redis, keys, worker, turnId),
+    tellAnswered: (worker: string, turnId: TurnId) => tellAnswered(redis, keys, worker, turnId),
+  }
 
   async function announce(announcement: Announcement): Promise<{ result: AnnounceResult; cursor: Cursor }> {
     const { task, epoch, opens = true, whole, first, running, entries } = announcement

@@ -8,6 +8,7 @@ import { type Page, readPage } from './http/page.ts'
 import { createKeyCalls, type KeyCalls } from './keys.ts'
 import { type RunResult, runTask } from './task/run-task.ts'
 import { type CreatedTask, createTaskHandle, readCreated, type TaskHandle, type UnstartedTask } from './task/task-handle.ts'
+import { createWaitCalls, type WaitCalls } from './waits.ts'
 import { createWebhookCalls, type WebhookCalls } from './webhooks.ts'
 
 export type ClientOptions = {
@@ -71,6 +72,7 @@ export type RivuletClient = {
     activity(minutes?: number, options?: CallOptions): Promise<Activity>
   }
   keys: KeyCalls
+  waits: WaitCalls
   feed: FeedCalls
   webhooks: WebhookCalls
   /** Whether the API is up, and whether it has what it needs: both reject where it is not, and ask once. */
@@ -94,6 +96,7 @@ export function createClient(options: ClientOptions): RivuletClient {
     tasks: { create, get, list },
     agents: { list: listAgents, activity },
     keys: createKeyCalls(http),
+    waits: createWaitCalls(http),
     webhooks: createWebhookCalls(http),
     feed: createFeedCalls({ http, wakeUps, random, silenceMs }),
     health: own => http.call({ method: 'GET', path: '/healthz', retries: 0, ...own, read: readStatus }),

@@ -55,6 +55,11 @@ export {
   type Turn,
   type TurnStatus,
   type Usage,
+  type Wait,
+  type WaitAction,
+  type WaitAnswer,
+  type WaitKind,
+  type WaitStatus,
   type Webhook,
 } from '@rivulet/protocol'
 export { type ClientOptions, type CreateOptions, createClient, type HandleOptions, type RivuletClient, type TaskQuery } from './client.ts'
@@ -80,4 +85,5 @@ export type {
 } from './task/task-handle.ts'
 export { type TaskResult, textOf } from './task/task-result.ts'
 export type { TaskView, ViewOptions, ViewState } from './task/task-view.ts'
+export { openWaits, type TaskWaitCalls, type WaitCalls, type WaitQuery } from './waits.ts'
 export type { DeliveryQuery, WebhookCalls, WebhookQuery } from './webhooks.ts'

@@ -25,6 +25,7 @@ describe('the table', () => {
       'task_busy',
       'in_flight',
       'too_many_turns',
+      'too_many_signals',
       'too_many_streams',
       'quota_exceeded',
       'rate_limited',

@@ -12,20 +12,30 @@ export {
   headLimits,
   type Limits,
   limitNames,
+  maxAnswerBytes,
   maxDetails,
   maxHistoryMessages,
   maxMetadataFilters,
   maxPageSize,
   maxQueuedInputBytes,
   maxReasoningIndex,
+  maxSignals,
   maxStepName,
   maxTokenSeconds,
+  maxWaitDays,
   maxWaitMs,
+  maxWaitName,
+  maxWaits,
+  maxWaitsBytes,
+  signalHours,
+  waitDays,
 } from './limits.ts'
 
 // values: JSON that can be streamed and stored.
 
 export { type Backoff, backoffMs } from './values/backoff.ts'
+export { type Duration, durationMs } from './values/duration.ts'
+export { formFaults, formSchemaFault } from './values/form-schema.ts'
 export { findJsonFault, type Json, type JsonObject, toStorableJson, toStorableText } from './values/json.ts'
 export { jsonObjectSchema, jsonSchema } from './values/json-schema.ts'
 export { untilAborted } from './values/until-aborted.ts'
@@ -50,26 +60,20 @@ export {
   type Author,
   activityBucketMs,
   activitySchema,
-  agentNameSchema,
   agentSchema,
   authorSchema,
   type Failure,
-  idSchema,
   type Message,
   messageSchema,
-  nameRule,
-  nameSchema,
   type Task,
-  type TaskId,
   type Turn,
   type TurnFailure,
-  type TurnId,
-  taskIdSchema,
   taskSchema,
   turnSchema,
   type Usage,
 } from './entities/entities.ts'
 export { type FeedEntry, type FeedEntryType, feedEntrySchema, feedEntryTypeSchema } from './entities/feed-entry.ts'
+export { agentNameSchema, idSchema, nameRule, nameSchema, type TaskId, type TurnId, taskIdSchema, turnIdSchema } from './entities/ids.ts'
 export { type Key, keyIdSchema, keySchema, type Scope, scopeSchema, scopes } from './entities/key.ts'
 export {
   closingStatus,
@@ -83,6 +87,18 @@ export {
 } from './entities/status.ts'
 export { messageStatusSchema, outcomeStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSchema } from './entities/status-schema.ts'
 export { sumUsage } from './entities/usage.ts'
+export {
+  isAnsweredByRequest,
+  turnWaitSchema,
+  type Wait,
+  type WaitAction,
+  type WaitAnswer,
+  type WaitId,
+  type WaitKind,
+  type WaitStatus,
+  waitIdSchema,
+  waitKinds,
+} from './entities/wait.ts'
 export { type Delivery, deliverySchema, type OnEnd, type Webhook, webhookSchema } from './entities/webhook.ts'
 
 // events: a task's log, and an agent's updates.
@@ -138,6 +154,10 @@ export { type ComposedTurn, createTurnComposer, type TurnComposer } from './fold
 
 export { type FeedPage, type FeedQuery, feedPage, feedQuery } from './requests/feed-requests.ts'
 export {
+  type AskBody,
+  type AskResult,
+  askBody,
+  askResult,
   type Claim,
   type ClaimResult,
   claimBody,
@@ -153,6 +173,10 @@ export {
   helloBody,
   historyBody,
   historyResult,
+  type ParkBody,
+  type ParkResult,
+  parkBody,
+  parkResult,
   type ReleaseBody,
   type RememberedStep,
   releaseBody,
@@ -165,6 +189,9 @@ export {
   stepBody,
   stepMemorySchema,
   stepResult,
+  type WantedWait,
+  waitsBody,
+  waitsResult,
 } from './requests/internal.ts'
 export {
   type CreateKey,
@@ -182,6 +209,8 @@ export {
   rotateKeyBody,
 } from './requests/key-requests.ts'
 export {
+  type AnswerBody,
+  answerBody,
   type ChangeTask,
   type ChangeTaskInput,
   type CreateTask,
@@ -200,18 +229,23 @@ export {
   type HistoryMessage,
   type ListMessages,
   type ListTasks,
+  type ListWaits,
   listMessagesQuery,
   listTasksQuery,
+  listWaitsQuery,
   messageIndexSchema,
   type RevokeTokensInput,
   revokeTokensQuery,
+  type SignalBody,
   type StreamFormat,
+  signalBody,
   streamFormatSchema,
   type TaskToken,
   type TokenRight,
   tokenResponse,
   tokenRightSchema,
   turnNumberSchema,
+  waitAnswered,
   waitSchema,
 } from './requests/requests.ts'
 export { detailsOf } from './requests/validation-details.ts'

@@ -74,5 +74,18 @@ export const maxWaitMs = 60_000
 export const maxMetadataFilters = 10
 /** UTF-16 units in the name of a step. */
 export const maxStepName = 200
+/** Waits that one turn may open, and the bytes of all of them as JSON. A viewer gets them all, so they are few and small. */
+export const maxWaits = 200
+export const maxWaitsBytes = 256 * KiB
+/** UTF-16 units in the name of a wait or a signal. */
+export const maxWaitName = 100
+/** The content of an answer or a signal, as JSON. */
+export const maxAnswerBytes = 64 * KiB
+/** Signals of one task that no turn has waited for yet, and how long they are kept. */
+export const maxSignals = 100
+export const signalHours = 24
+/** How long a wait stays open unless its agent decides otherwise, and at most. */
+export const waitDays = 7
+export const maxWaitDays = 365
 /** Longest life of a token for one task, together with the fresh ones that streams hand out. */
 export const maxTokenSeconds = 3_600

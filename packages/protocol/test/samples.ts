@@ -1,5 +1,5 @@
 /** One of each kind. */
-import { type Content, type Delta, data, media, reasoning, text, toolRequest, toolResponse } from '../src/index.ts'
+import { type Content, type Delta, data, media, reasoning, text, toolRequest, toolResponse, type Wait } from '../src/index.ts'
 
 export const everyDelta: Delta[] = [
   { type: 'text', text: 'é😀' },
@@ -24,3 +24,9 @@ export const everyContent: Content[] = [
   media('audio/wav', 'AQID'),
   { type: 'media', mimeType: 'image/png', url: 'https://example.org/a.png' },
 ]
+
+export const sampleWait: Wait = {
+  ...{ id: '0192f0c1-2345-7abc-8def-0123456789ab', task: '0198c0de-0000-7000-8000-000000000001', turn: 1, agent: 'clerk', name: 'refund' },
+  ...{ kind: 'approval', title: 'May I?', actions: ['accept', 'decline'], metadata: {}, status: 'open' },
+  ...{ createdAt: '2026-01-01T00:00:00.000Z', expiresAt: '2026-01-08T00:00:00.000Z' },
+}

@@ -23,6 +23,11 @@ export const failpoints = [
   'announced',
   'answering',
   'feed opened',
+  'asked',
+  'holding',
+  'parked',
+  'park answering',
+  'answered',
 ] as const
 
 export type Failpoint = (typeof failpoints)[number]

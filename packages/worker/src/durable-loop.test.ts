@@ -7,6 +7,8 @@ import { type Claim, defaultLimits, type Event, type Message } from '@rivulet/pr
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { noWaits } from '../test/no-waits.ts'
+import { createAsk } from './ask.ts'
 import { createSteps } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
 import { createTurnWriter } from './writer/turn-writer.ts'
@@ -126,6 +128,7 @@ function createWorld() {
     const { turn } = createTurn({
       claim: { task: { id: task, params: null }, turn: { number: 1 }, attempt: 1 } as Claim,
       ...steps,
+      ask: createAsk(noWaits, steps.within),
       signal: new AbortController().signal,
       log: silent,
       span: plainSpan(newTraceparent()),

@@ -3,6 +3,7 @@ export {
   type Content,
   custom,
   type Delta,
+  type Duration,
   data,
   delta,
   done,
@@ -18,6 +19,7 @@ export {
   toolResponse,
   type Update,
 } from '@rivulet/protocol'
+export type { Answer, Ask, AskOptions, WaitForOptions } from './ask.ts'
 export { type AgentDefinition, type AgentHandler, defineAgent } from './define-agent.ts'
 export type { Isolation } from './isolation.ts'
 export type { Logger } from './logger.ts'

@@ -7,7 +7,7 @@
 import { url as debuggerUrl } from 'node:inspector'
 import { isMainThread, Worker as Thread } from 'node:worker_threads'
 import { type Hello, type Holding, RivuletError } from '@rivulet/protocol'
-import type { FromThread, Place, ThreadOptions, ToThread } from './lease-thread/messages.ts'
+import type { FromThread, Held, Place, ThreadOptions, ToThread } from './lease-thread/messages.ts'
 import { threadUrl } from './lease-thread/thread-url.ts'
 import { tickOf } from './lease-thread/watchdog.mjs'
 
@@ -17,11 +17,13 @@ export type Lease = {
   moveTo(epoch: number): void
   /** The turn's own process has been started. */
   leave(): void
+  /** How many open waits the turn holds here: the heartbeat asks whether one was closed. */
+  noteOpen(open: number): void
   drop(): void
 }
 
 export type LeaseThread = {
-  hold(holding: Holding, place: Place, onLost: (epoch: number) => void): Lease
+  hold(holding: Holding, place: Place, onLost: (epoch: number) => void, onAnswered?: () => void): Lease
   noteFenced(): void
   /** Sends a heartbeat now. */
   renew(): void
@@ -49,6 +51,7 @@ export function startLeaseThread({ onBeatFailed, ...options }: LeaseThreadOption
   // Without the flags of the process: `--import tsx`, or an SDK for traces, would cost the thread a second and 30 MB.
   const thread = new Thread(threadUrl, { workerData, execArgv: [] })
   const onLost = new Map<number, (epoch: number) => void>()
+  const onAnswered = new Map<number, () => void>()
   let lastKey = 0
   let isStopping = false
   const pulse = setInterval(showPulse, tickOf(watchdogMs ?? 10_000))
@@ -64,21 +67,24 @@ export function startLeaseThread({ onBeatFailed, ...options }: LeaseThreadOption
 
   return { hold, noteFenced: () => tell({ fenced: 1 }), renew: () => tell({ beat: 'now' }), failed, stop }
 
-  function hold(first: Holding, firstPlace: Place, lost: (epoch: number) => void): Lease {
+  function hold(first: Holding, firstPlace: Place, lost: (epoch: number) => void, answered = () => {}): Lease {
     lastKey += 1
     const key = lastKey
-    let held = { holding: first, place: firstPlace }
+    let held: Held = { holding: first, place: firstPlace }
     onLost.set(key, lost)
+    onAnswered.set(key, answered)
     tell({ hold: key, held })
     return {
       moveTo: epoch => change({ ...held, holding: { ...held.holding, epoch } }),
       leave: () => change({ ...held, place: 'apart' }),
+      noteOpen: open => change({ ...held, open }),
       drop: () => {
+        onAnswered.delete(key)
         if (onLost.delete(key)) tell({ drop: key })
       },
     }
 
-    function change(next: typeof held): void {
+    function change(next: Held): void {
       held = next
       if (onLost.has(key)) tell({ hold: key, held })
     }
@@ -86,6 +92,7 @@ export function startLeaseThread({ onBeatFailed, ...options }: LeaseThreadOption
 
   function hear(message: FromThread): void {
     if ('failed' in message) onBeatFailed(message.failed)
+    else if ('answered' in message) for (const key of message.answered) onAnswered.get(key)?.()
     else if ('lost' in message) for (const { key, epoch } of message.lost) onLost.get(key)?.(epoch)
   }
 

@@ -10,7 +10,7 @@ import { type RunningTurn, type RunTurnDeps, runTurn } from './run-turn.ts'
 import type { MessageHandle } from './writer/message-handle.ts'
 
 const task = '01890000-0000-7000-8000-000000000000'
-const noLease: Lease = { moveTo() {}, leave() {}, drop() {} }
+const noLease: Lease = { moveTo() {}, leave() {}, noteOpen() {}, drop() {} }
 
 describe('a handler', () => {
   test('that has not awaited what it wrote has said it all the same', async () => {
@@ -209,6 +209,7 @@ async function run(
       input: null,
       isolated: false,
       steps: [],
+      kept: [],
       limits,
       timeLeftMs: 60_000,
     },
@@ -243,6 +244,7 @@ async function run(
     appender: { append },
     log: silent,
     hold,
+    hasFreeSlot: () => true,
     onFenced() {},
     leaving: new AbortController().signal,
   }

@@ -1,26 +1,39 @@
 /**
  * Runs one turn in this process, from the claim to the server's confirmation that it is stored.
  *
- * Whatever the handler does (returns, throws, hangs), the turn ends in one of four ways: finished with an outcome, lost to another worker,
- * released, or never claimed. A handler that ignores its signal is abandoned: everything it writes afterwards is rejected.
+ * Whatever the handler does (returns, throws, hangs), the turn ends in one of five ways: finished with an outcome, lost to another worker,
+ * released, parked to wait, or never claimed. A handler that ignores its signal is abandoned: everything it writes afterwards is rejected.
  */
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { JobEnd } from '@rivulet/broker'
-import { closingStatus, digestOf, type FinishBody, RivuletError, sumUsage, type TurnId, type Update } from '@rivulet/protocol'
+import {
+  closingStatus,
+  digestOf,
+  type FinishBody,
+  type Message,
+  type ParkResult,
+  RivuletError,
+  sumUsage,
+  type TurnId,
+  type Update,
+} from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { Tracer } from '@rivulet/runtime/trace'
+import { createAsk } from './ask.ts'
 import type { AgentDefinition } from './define-agent.ts'
 import { fullFailureOf, fullTextOf } from './failure.ts'
 import type { IsolatedTurn, RunIsolated } from './isolation.ts'
 import type { Place } from './lease-thread/messages.ts'
 import type { Lease } from './lease-thread.ts'
 import type { Logger } from './logger.ts'
+import { createReplay } from './replay.ts'
 import type { ServerCalls } from './server-calls.ts'
 import { createSteps, tooLarge } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
 import { openTurnAccount } from './turn-account.ts'
 import { abortReason, turnOver } from './turn-over.ts'
+import { createWaits } from './waits.ts'
 import type { WorkerObserver } from './worker-observer.ts'
 import type { Appender } from './writer/appender.ts'
 import { endOf } from './writer/auto-send.ts'
@@ -35,6 +48,8 @@ export type RunningTurn = {
   isSettled(): boolean
   lose(): void
   release(): void
+  /** A wait of it may have been closed. */
+  wake(): void
 }
 
 export type RunTurnDeps = {
@@ -44,6 +59,8 @@ export type RunTurnDeps = {
   log: Logger
   /** Registers the turn for heartbeats. */
   hold: (turn: RunningTurn, place: Place) => Lease
+  /** Whether this worker could take another turn: one that is full does not hold a turn that waits. */
+  hasFreeSlot: () => boolean
   /** The log rejected a write, because another worker has the turn. */
   onFenced: () => void
   tracer?: Tracer | undefined
@@ -58,7 +75,7 @@ export type RunTurnDeps = {
 
 const longestTimerMs = 2 ** 31 - 1
 
-type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how: 'lost' } | { how: 'released' }
+type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how: 'lost' } | { how: 'released' } | { how: 'parked' }
 
 /** Returns what becomes of the job that brought the turn. */
 export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnDeps, claimId: string = randomUUID()): Promise<JobEnd> {
@@ -89,8 +106,10 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
       abort.abort(abortReason(overBy(ending)))
     }
   })
+  const { attempt, firstIndex, kept } = claim
+  const composed = { task: claim.task.id, turn: claim.turn.number, attempt, firstIndex, kept }
   const writer = createTurnWriter({
-    turn: { task: claim.task.id, turn: claim.turn.number, attempt: claim.attempt, firstIndex: claim.firstIndex },
+    turn: composed,
     epoch: claim.epoch,
     appender,
     askReopen,
@@ -108,24 +127,40 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
       lose: () => interrupt({ how: 'lost' }),
       // A handler that has ended is finished here, so that no other worker runs the turn again.
       release: () => (isEnding ? undefined : interrupt({ how: 'released' })),
+      wake: () => waits.wake(),
     },
     'here',
   )
   // Beyond what a timer can wait, the server ends it.
   const deadline = claim.timeLeftMs <= longestTimerMs ? setTimeout(() => interrupt(failed(tooLate())), claim.timeLeftMs) : undefined
 
-  const steps = createSteps({ writer, remembered: claim.steps, remember, maxBytes: limits.stepsBytes })
+  const waits = createWaits({
+    ask: wanted => server.ask({ turnId: id, claimId, waits: wanted }, abort.signal),
+    read: () => server.waits({ turnId: id, claimId }, abort.signal),
+    park,
+    reopen: writer.reopen,
+    lose: () => interrupt({ how: 'lost' }),
+    leave: () => interrupt({ how: 'parked' }),
+    noteOpen: lease.noteOpen,
+    isIdle: () => !unawaited().some(what => !isAround(what) || hasOpenMessage()),
+    hasFreeSlot: deps.hasFreeSlot,
+    signal: abort.signal,
+  })
+  const past = claim.turn.waits?.map(({ name }) => name) ?? []
+  const replay = createReplay(writer, composed, () => past.some(name => !waits.hasReturned(name)))
+  const steps = createSteps({ writer: replay.writer, remembered: claim.steps, remember, maxBytes: limits.stepsBytes })
   const { turn, unawaited } = createTurn({
     ...{ claim, ...steps, log, span },
+    ask: createAsk(waits, steps.within),
     signal: abort.signal,
-    loadHistory: () => server.history({ turnId: id, claimId }, abort.signal),
+    loadHistory,
   })
   try {
     const handled = inNameOf(id, () => handle(agent, turn, steps.writer)).then(
       () => {
-        const [forgotten] = unawaited()
+        const [forgotten] = [...unawaited(), ...waits.pending().map(name => `turn.ask "${name}"`)]
         if (forgotten) return failed(new RivuletError('bad_call', `The handler ended before its ${forgotten} ended: await it`))
-        writer.end('complete')
+        replay.writer.end('complete')
         return finished(completed())
       },
       error => failed(error),
@@ -141,7 +176,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   }
 
   function completed(): FinishBody['outcome'] {
-    const { stopReason, usage } = endOf(writer.messages())
+    const { stopReason, usage } = endOf([...kept, ...writer.messages()])
     const all = sumUsage([usage, steps.usage()])
     return { status: 'completed', stopReason, ...(all && { usage: all }) }
   }
@@ -150,6 +185,29 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     const raised = await server.reopen({ turnId: id, epoch, claimId }, leaving)
     if (raised !== null) lease.moveTo(raised)
     return raised
+  }
+
+  /** Before this turn's own output, which a park may have stored already. */
+  async function loadHistory(): Promise<Message[]> {
+    const messages = await server.history({ turnId: id, claimId }, abort.signal)
+    return messages.filter(({ index }) => index < firstIndex)
+  }
+
+  function hasOpenMessage(): Message | undefined {
+    return writer.messages().find(({ status }) => status === 'streaming')
+  }
+
+  /** Nothing is sent while the server stores what was. */
+  async function park(): Promise<ParkResult> {
+    replay.checkWhole()
+    const open = hasOpenMessage()
+    if (open) throw new RivuletError('bad_call', `Message ${open.index - firstIndex} is open while the turn waits: close it before you ask`)
+    await writer.drain()
+    writer.pause(true)
+    const { epoch, appended } = writer.position()
+    const answer = await server.park({ turnId: id, epoch, claimId, n: appended, digest: digestOf(writer.messages()) }, abort.signal)
+    if (answer !== 'parked') writer.pause(false)
+    return answer
   }
 
   async function remember(name: string, memory: string): Promise<void> {
@@ -169,7 +227,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     if (ending.how === 'finished') return finish(ending.outcome)
     if (ending.how === 'released') await server.release({ turnId: id, epoch: writer.position().epoch, claimId }, leaving)
     log.info({}, `turn ${ending.how}`)
-    account.end(ending.how === 'lost' ? 'lost' : 'released')
+    account.end(ending.how)
   }
 
   function onFenced(): void {
@@ -206,7 +264,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
 async function runApart(run: RunIsolated, isolated: IsolatedTurn, epoch: number, { hold, server, leaving }: RunTurnDeps): Promise<void> {
   const lost = new AbortController()
   const { turnId, claimId } = isolated
-  const lease = hold({ turnId, claimId, epoch: () => epoch, isSettled: () => true, lose, release: () => {} }, 'waiting')
+  const lease = hold({ turnId, claimId, epoch: () => epoch, isSettled: () => true, lose, release: () => {}, wake: () => {} }, 'waiting')
   try {
     const how = await run(isolated, { signal: lost.signal, onStart: lease.leave })
     if (how === 'not started' && !lost.signal.aborted) await server.release({ turnId, epoch, claimId }, leaving)
@@ -250,6 +308,11 @@ function isAsyncIterable(value: unknown): value is AsyncIterable<Update> {
 
 function finished(outcome: FinishBody['outcome']): Ending {
   return { how: 'finished', outcome }
+}
+
+/** Calls that may themselves wait for an answer. */
+function isAround(what: string): boolean {
+  return what === 'turn.run' || what === 'turn.autoSend'
 }
 
 function overBy({ how }: Ending): RivuletError {

@@ -7,6 +7,9 @@ import * as https from 'node:https'
 import { json } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
+  type AskBody,
+  type AskResult,
+  askResult,
   backoffMs,
   type ClaimResult,
   claimResult,
@@ -18,6 +21,9 @@ import {
   historyResult,
   isErrorCode,
   type Message,
+  type ParkBody,
+  type ParkResult,
+  parkResult,
   RivuletError,
   releaseResult,
   reopenResult,
@@ -25,6 +31,8 @@ import {
   type StepResult,
   stepResult,
   type TurnId,
+  type Wait,
+  waitsResult,
 } from '@rivulet/protocol'
 import pLimit from 'p-limit'
 import { z } from 'zod'
@@ -42,7 +50,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
   // `fetch` would take most of what a short turn costs a worker.
   const { request, Agent } = new URL(url).protocol === 'https:' ? https : http
   const agent = new Agent({ keepAlive: true })
-  return { hello, claim, reopen, step, release, finish, history }
+  return { hello, claim, reopen, step, ask: openWaits, waits, park, release, finish, history }
 
   async function hello(body: Hello): Promise<void> {
     await ask('hello', body, z.object({}))
@@ -60,6 +68,19 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
 
   async function step(body: StepBody, signal: AbortSignal): Promise<StepResult> {
     return (await insist('step', body, stepResult, signal)).result
+  }
+
+  async function openWaits(body: AskBody, signal: AbortSignal): Promise<AskResult> {
+    return insist('ask', body, askResult, signal)
+  }
+
+  /** Null when the turn is no longer ours. */
+  async function waits(body: Pick<Holding, 'turnId' | 'claimId'>, signal: AbortSignal): Promise<Wait[] | null> {
+    return (await insist('waits', body, waitsResult, signal)).waits
+  }
+
+  async function park(body: ParkBody, signal: AbortSignal): Promise<ParkResult> {
+    return (await insist('park', body, parkResult, signal)).result
   }
 
   /** Past those that wait: who leaves has little time. */

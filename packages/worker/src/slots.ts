@@ -2,13 +2,14 @@
 export type Slots = {
   /** Runs the work if there is a free slot; returns whether there was one. */
   use(agent: string, work: () => Promise<void>): Promise<boolean>
+  free(): number
 }
 
 /** `onChange` hears how many slots are free, and how many an agent uses. */
 export function createSlots(count: number, onChange: (free: number, usedBy: (agent: string) => number) => void): Slots {
   const used = new Map<string, number>()
   let free = count
-  return { use }
+  return { use, free: () => free }
 
   async function use(agent: string, work: () => Promise<void>): Promise<boolean> {
     if (free === 0) return false

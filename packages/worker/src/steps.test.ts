@@ -5,6 +5,8 @@ import { type Claim, defaultLimits, delta, done, type Message, RivuletError, sta
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
+import { noWaits } from '../test/no-waits.ts'
+import { createAsk } from './ask.ts'
 import { createSteps } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
 import { createTurnWriter } from './writer/turn-writer.ts'
@@ -431,6 +433,7 @@ function open(remembered: Claim['steps'] = [], onRemember: () => Promise<void> =
   const { turn } = createTurn({
     claim,
     ...steps,
+    ask: createAsk(noWaits, steps.within),
     signal: new AbortController().signal,
     log: silent,
     span: plainSpan(newTraceparent()),

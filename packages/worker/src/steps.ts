@@ -74,6 +74,8 @@ export type Steps = {
   addUsage: (usage: Usage) => void
   /** What `addUsage` has counted. */
   usage: () => Usage | undefined
+  /** The step that the calling code belongs to. */
+  within: () => string | undefined
 }
 
 export function createSteps({ writer, remembered, remember, maxBytes }: StepsDeps): Steps {
@@ -85,7 +87,7 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
   const openers = new Map<number, Step>()
   let counted: Usage | undefined
 
-  return { writer: { ...writer, say, write }, step, nameFor, addUsage, usage: () => counted }
+  return { writer: { ...writer, say, write }, step, nameFor, addUsage, usage: () => counted, within: () => stepWithin()?.name }
 
   async function step<T>(name: string, work: () => Promise<T> | T): Promise<Stored<T>> {
     writer.checkOpen()

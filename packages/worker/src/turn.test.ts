@@ -2,6 +2,8 @@
 import { type Claim, delta, done, type Message, start, text, toolRequest } from '@rivulet/protocol'
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, test } from 'vitest'
+import { noWaits } from '../test/no-waits.ts'
+import { createAsk } from './ask.ts'
 import { createTurn, type Turn } from './turn.ts'
 import { turnOver } from './turn-over.ts'
 import { endOf } from './writer/auto-send.ts'
@@ -261,6 +263,7 @@ function open(past: Message[] = []): { turn: Turn; writer: TurnWriter; messages:
     step,
     nameFor: kind => kind,
     addUsage: () => {},
+    ask: createAsk(noWaits, () => undefined),
     signal: new AbortController().signal,
     log: silent,
     span: plainSpan(newTraceparent()),

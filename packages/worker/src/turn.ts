@@ -15,6 +15,7 @@ import {
   type Usage,
 } from '@rivulet/protocol'
 import type { Span } from '@rivulet/runtime/trace'
+import type { Ask } from './ask.ts'
 import { failureOf } from './failure.ts'
 import type { Logger } from './logger.ts'
 import type { Steps, TakeStep } from './steps.ts'
@@ -64,6 +65,17 @@ export type Turn = {
   nameFor(kind: string): string
   /** Counts the usage of calls whose output is not sent by `run` or `autoSend`. */
   readonly usage: { add(usage: Usage): void }
+  /**
+   * Asks a person, or has the client run a tool, and returns the answer. The turn leaves its worker while it waits. When it is resumed, the handler runs
+   * from the top: steps and waits return what they returned before, and messages that were sent are not sent again.
+   */
+  ask: Ask['ask']
+  /** Asks for several at once. The turn is resumed once, when all of them are closed. */
+  askAll: Ask['askAll']
+  /** Waits for a time, without a worker. */
+  sleep: Ask['sleep']
+  /** Waits for a signal of this name, and returns its data. */
+  waitFor: Ask['waitFor']
   /** A notice of the agent's own to the viewers. It changes no message. */
   custom(name: string, data: Json): Promise<void>
 }
@@ -80,8 +92,9 @@ export type TurnRun = AutoSent & {
 type MessageOptions = { metadata?: JsonObject }
 type WriteMessage<T> = (message: MessageHandle) => Promise<T>
 
-export type TurnDeps = Omit<Steps, 'usage'> & {
+export type TurnDeps = Omit<Steps, 'usage' | 'within'> & {
   claim: Claim
+  ask: Ask
   signal: AbortSignal
   log: Logger
   span: Span
@@ -89,14 +102,14 @@ export type TurnDeps = Omit<Steps, 'usage'> & {
 }
 
 /** `unawaited` names what a handler has begun and not waited for: it would be cut where it stands. */
-export function createTurn({ claim, writer, step, nameFor, addUsage, signal, log, span, loadHistory }: TurnDeps): {
+export function createTurn({ claim, writer, step, nameFor, addUsage, ask, signal, log, span, loadHistory }: TurnDeps): {
   turn: Turn
   unawaited: () => string[]
 } {
   const { task, turn, attempt } = claim
   const begun = new Map<symbol, string>()
   const speaking: Turn = {
-    ...{ task, attempt, signal, log, span, history, message, nameFor },
+    ...{ task, attempt, signal, log, span, history, message, nameFor, ...ask },
     number: turn.number,
     input: turn.input ?? null,
     text: turn.input?.type === 'text' ? turn.input.text : '',

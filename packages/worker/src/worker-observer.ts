@@ -11,4 +11,4 @@ export type WorkerObserver = {
 export type EndedCall = { call: 'model' | 'tool'; name: string; ms: number; isError: boolean }
 
 /** `completed` and `failed` are the handler's doing: the server may give a failed attempt another try. */
-export type TurnEnd = 'completed' | 'failed' | 'lost' | 'released'
+export type TurnEnd = 'completed' | 'failed' | 'parked' | 'lost' | 'released'

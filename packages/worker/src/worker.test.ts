@@ -84,6 +84,7 @@ function claimOf(turnId: string): Claim {
       timeLeftMs: 60_000,
       isolated: false,
       steps: [],
+      kept: [],
     },
     task: { ...run, id: task, agent: 'patient', params: null, metadata: {} },
     turn: { ...run, id: turnId, task, number: 1 },

@@ -111,8 +111,13 @@ export function createWorker(options: WorkerOptions): Worker {
   // All turns of the process may wait with these at once, and each takes its listener off again: more than ten of them are no leak.
   setMaxListeners(0, stopping.signal, leaving.signal)
   const slots = createSlots(concurrency, shareSlots)
-  hearServer(pushed, keys, id, over => {
-    for (const turn of running) if (turn.turnId === over) turn.lose()
+  hearServer(pushed, keys, id, {
+    onOver: turnId => {
+      for (const turn of runningOf(turnId)) turn.lose()
+    },
+    onAnswered: turnId => {
+      for (const turn of runningOf(turnId)) turn.wake()
+    },
   })
   let consumers: { agent: string; consumer: TurnConsumer }[] = []
   let stopped: Promise<void> | null = null
@@ -181,6 +186,7 @@ export function createWorker(options: WorkerOptions): Worker {
         appender,
         log,
         hold,
+        hasFreeSlot: () => slots.free() > 0 && !stopping.signal.aborted,
         onFenced: leases.noteFenced,
         leaving: leaving.signal,
         backpressureMs,
@@ -201,15 +207,20 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   function isHeld(turnId: TurnId): boolean {
-    return Array.from(running).some(held => held.turnId === turnId)
+    return runningOf(turnId).length > 0
+  }
+
+  function runningOf(turnId: TurnId): RunningTurn[] {
+    return Array.from(running).filter(held => held.turnId === turnId)
   }
 
   function hold(turn: RunningTurn, place: Place): Lease {
     running.add(turn)
-    const lease = leases.hold(holdingOf(turn), place, epoch => {
+    const onLost = (epoch: number) => {
       // A turn that moved to a new epoch meanwhile was asked about under the old one.
       if (turn.isSettled() && turn.epoch() === epoch) turn.lose()
-    })
+    }
+    const lease = leases.hold(holdingOf(turn), place, onLost, turn.wake)
     return { ...lease, drop }
 
     function drop(): void {

@@ -5,6 +5,7 @@ import type { AgentDefinition } from '@rivulet/worker'
 import type { Config } from '../config.ts'
 import { createAssistant } from './assistant.ts'
 import { createCited } from './cited.ts'
+import { clerk } from './clerk.ts'
 import { echo } from './echo.ts'
 import { createResearcher } from './researcher.ts'
 import { createScripted } from './scripted.ts'
@@ -12,5 +13,5 @@ import { createScripted } from './scripted.ts'
 export function exampleAgents(config: Config): AgentDefinition[] {
   const provider = { baseUrl: config.OPENAI_BASE_URL, apiKey: config.OPENAI_API_KEY, model: config.OPENAI_MODEL }
   const scripted = createScripted({ allowExit: config.RIVULET_ALLOW_EXIT === '1' })
-  return [echo, scripted, createAssistant(provider), createCited(provider), createResearcher(provider)]
+  return [echo, clerk, scripted, createAssistant(provider), createCited(provider), createResearcher(provider)]
 }

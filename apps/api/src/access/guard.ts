@@ -4,7 +4,7 @@
  * A missing key and every kind of invalid key get the same 401. A valid key without the scope gets 403, which does not reveal whether the task
  * exists.
  */
-import { RivuletError, taskIdSchema } from '@rivulet/protocol'
+import { RivuletError, taskIdSchema, waitIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { hostNameOf, isOfThisMachine } from './allowed-hosts.ts'
 import type { KeyCheck } from './key-check.ts'
@@ -90,8 +90,12 @@ function local({ headers: { host } }: FastifyRequest): Principal {
 function isAllowed(principal: Principal, { scope, token: right }: RouteAccess, { params }: FastifyRequest): boolean {
   if (!holds(principal, scope)) return false
   if (!principal.token) return true
-  const { id } = params as { id?: unknown }
-  return right !== undefined && principal.token.can.includes(right) && taskIdSchema.safeParse(id).data === principal.token.task
+  const { id, wait } = params as { id?: unknown; wait?: unknown }
+  const { task, can, wait: only } = principal.token
+  const held = [right ?? []].flat().filter(one => can.includes(one))
+  // A token for one wait is for no other. Its other rights are for the whole task.
+  const isOther = only !== undefined && held.every(one => one === 'answer') && waitIdSchema.safeParse(wait).data !== only
+  return held.length > 0 && !isOther && taskIdSchema.safeParse(id).data === task
 }
 
 function nameOf({ key, token }: Principal): string {

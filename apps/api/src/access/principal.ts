@@ -25,7 +25,7 @@ export type Principal = {
 /** What a route asks of its caller. A route without `token` takes no tokens. */
 export type RouteAccess = {
   scope: Scope
-  token?: TokenRight
+  token?: TokenRight | readonly TokenRight[]
   /** The token may also come as `?token=`: an EventSource cannot send headers. */
   tokenInQuery?: boolean
 }

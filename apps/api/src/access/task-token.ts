@@ -13,7 +13,7 @@ import type { SigningKeys } from './token-signing.ts'
 export const tokenPrefix = 'rvt_'
 const tokenShape = new RegExp(`^${tokenPrefix}([\\w-]{1,4000})\\.([\\w-]{43})$`)
 
-export type TokenWish = Pick<TokenClaims, 'tenant' | 'task' | 'key' | 'subject' | 'startedAt'> & {
+export type TokenWish = Pick<TokenClaims, 'tenant' | 'task' | 'key' | 'subject' | 'startedAt' | 'wait'> & {
   can: readonly TokenRight[]
   ttlSeconds: number
   /** It does not outlive its key. */

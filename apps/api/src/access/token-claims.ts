@@ -12,6 +12,8 @@ export const claimsSchema = z.object({
   session: z.string(),
   /** Whom it was made for, in the words of the key's owner. */
   subject: z.string().nullable(),
+  /** Absent: the right `answer` is for every wait of the task. */
+  wait: z.string().optional(),
   /** When the session began, by Postgres' clock, in milliseconds since 1970: a revocation counts for what began before it. */
   startedAt: z.int(),
   /** Of this token, in seconds since 1970. */

@@ -23,10 +23,11 @@ export function openApiOptions({ isOpen }: { isOpen: boolean }): FastifyDynamicS
 
 /** The roles are scopes of a key, and rights of a token. */
 function callersOf({ scope, token, tokenInQuery }: RouteAccess, isOpen: boolean): Record<string, string[]>[] {
+  const rights = [token ?? []].flat()
   return [
     { key: [scope] },
-    ...(token ? [{ token: [token] }] : []),
-    ...(token && tokenInQuery ? [{ tokenInQuery: [token] }] : []),
+    ...rights.map(right => ({ token: [right] })),
+    ...(tokenInQuery ? rights.map(right => ({ tokenInQuery: [right] })) : []),
     ...(isOpen ? [{}] : []),
   ]
 }

@@ -26,6 +26,7 @@ import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.
 import { taskChangeRoutes } from './routes/task-changes.ts'
 import { taskRoutes } from './routes/tasks.ts'
 import { tokenRoutes } from './routes/tokens.ts'
+import { waitRoutes } from './routes/waits.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import type { Services } from './services.ts'
 
@@ -115,6 +116,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         taskChangeRoutes(scope, services)
         eventRoutes(scope, events)
         tokenRoutes(scope, services)
+        waitRoutes(scope, services)
         agentRoutes(scope, services)
         keyRoutes(scope, services)
         feedRoutes(scope, services)

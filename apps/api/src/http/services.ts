@@ -14,6 +14,7 @@ import type { Relay } from '../turns/relay.ts'
 import type { TurnAnnouncing } from '../turns/turn-announcing.ts'
 import type { TurnDeaths } from '../turns/turn-deaths.ts'
 import type { TurnEnding } from '../turns/turn-ending.ts'
+import type { TurnWaiting } from '../turns/turn-waiting.ts'
 
 export type Services = {
   config: Config
@@ -35,6 +36,7 @@ export type Services = {
   announcing: TurnAnnouncing
   ending: TurnEnding
   deaths: TurnDeaths
+  waiting: TurnWaiting
   hub: Hub
   feedFollowers: FeedFollowers
   metrics: Metrics

@@ -28,7 +28,7 @@ export async function listLiveMessages(
 
 async function liveMessages(log: LogReader, turn: TurnRow, { after = -1, turn: wanted }: ListMessages): Promise<Message[]> {
   if (!turn.epoch || (wanted !== undefined && wanted !== turn.number)) return []
-  const { state } = await foldFrom(log, turn.task, turn.epoch)
+  const { state } = await foldFrom(log, turn.task, turn.epoch, turn.keptTo)
   return messagesOf(state).filter(message => message.turn === turn.number && message.index > after)
 }
 

@@ -45,9 +45,18 @@ export function isBeforeLog(cursor: Cursor): boolean {
   return cursor === origin || cursor === formatCursor(1, 0)
 }
 
-/** The fold of everything from an epoch on, up to where the log turns out to have lost something, if it has. */
-export async function foldFrom(log: LogReader, task: TaskId, epoch: number): Promise<{ state: TaskState; isWhole: boolean }> {
-  let state = emptyState
+/**
+ * The fold of everything from an epoch on, up to where the log turns out to have lost something, if it has.
+ *
+ * @param keptTo of a turn that parked: its log may continue with the message of this index, without `turn.started`
+ */
+export async function foldFrom(
+  log: LogReader,
+  task: TaskId,
+  epoch: number,
+  keptTo: number | null,
+): Promise<{ state: TaskState; isWhole: boolean }> {
+  let state: TaskState = { ...emptyState, messagesFrom: keptTo ?? 0 }
   for await (const entry of readLog(log, task, formatCursor(epoch, 0))) {
     const event = decodeEntry(task, entry)
     let hasLost = false

@@ -19,6 +19,11 @@ import type {
   TurnId,
   TurnStatus,
   Usage,
+  Wait,
+  WaitAnswer,
+  WaitId,
+  WaitKind,
+  WaitStatus,
   Webhook,
 } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
@@ -40,6 +45,8 @@ import {
   uuid,
 } from 'drizzle-orm/pg-core'
 import { defaultTenant } from './connection/tenant.ts'
+
+export type WaitRequest = Pick<Wait, 'title' | 'detail' | 'schema' | 'callId' | 'tool' | 'arguments' | 'actions'>
 
 const time = () => timestamp({ withTimezone: true, precision: 3 })
 /** The tenant of the row. The default is for rows from before there were tenants; row-level security rejects it for other tenants. */
@@ -162,6 +169,16 @@ export const turns = pgTable(
     endCursor: text().$type<Cursor>(),
     /** The trace of the caller that created the turn, in W3C Trace Context format. */
     traceparent: text(),
+
+    /** Its waits as viewers see them, in the order in which they were asked. A copy of the rows of `waits`, so that every read of a turn has them. */
+    waits: json().$type<Wait[]>(),
+    /** How often the waits changed, or the turn parked. */
+    waitsVersion: integer().notNull().default(0),
+    /** The index after the last message that a park has stored. What the turn emits next begins with the stored ones. */
+    keptTo: integer(),
+    parkedAt: time(),
+    /** `queued`: the next claim continues the attempt that parked. `claimed`: this one does, so the log has no `turn.started` of it. */
+    resumed: text().$type<'queued' | 'claimed'>(),
   },
   table => [
     unique('turns_task_number').on(table.task, table.number),
@@ -200,6 +217,63 @@ export const messages = pgTable(
       'cascade',
     ),
   ],
+)
+
+/** What turns wait for. The first response that finds a row open decides. */
+export const waits = pgTable(
+  'waits',
+  {
+    id: uuid().$type<WaitId>().primaryKey(),
+    task: uuid()
+      .$type<TaskId>()
+      .notNull()
+      .references(() => tasks.id, { onDelete: 'cascade' }),
+    tenant: tenant(),
+    turn: uuid()
+      .$type<TurnId>()
+      .notNull()
+      .references(() => turns.id, { onDelete: 'cascade' }),
+    number: integer().notNull(),
+    agent: text().notNull(),
+    name: text().notNull(),
+    kind: text().$type<WaitKind>().notNull(),
+    /** What is asked: title, detail, schema, the call of a tool, the allowed actions. */
+    request: json().$type<WaitRequest>().notNull(),
+    assignee: text(),
+    metadata: jsonb().$type<JsonObject>().notNull(),
+    child: uuid().$type<TaskId>(),
+    status: text().$type<WaitStatus>().notNull(),
+    answer: json().$type<WaitAnswer>(),
+    /** Whether the log has the last change of the turn's waits. */
+    told: boolean().notNull().default(false),
+    createdAt: time().notNull().default(sql`now()`),
+    expiresAt: time().notNull(),
+  },
+  table => [
+    unique('waits_turn_name').on(table.turn, table.name),
+    index('waits_tenant_status_id').on(table.tenant, table.status, table.id),
+    index('waits_task').on(table.task),
+    index('waits_child').on(table.child).where(sql`${table.child} is not null`),
+    index('waits_owed').on(table.turn).where(sql`not ${table.told}`),
+    index('waits_expiry').on(table.expiresAt).where(sql`${table.status} = 'open'`),
+  ],
+)
+
+/** Signals that came before a turn waited for them. */
+export const signals = pgTable(
+  'signals',
+  {
+    id: uuid().primaryKey(),
+    task: uuid()
+      .$type<TaskId>()
+      .notNull()
+      .references(() => tasks.id, { onDelete: 'cascade' }),
+    tenant: tenant(),
+    name: text().notNull(),
+    data: json().$type<Json>().notNull(),
+    createdAt: time().notNull().default(sql`now()`),
+  },
+  table => [index('signals_task_name').on(table.task, table.name, table.id), index('signals_created_at').on(table.createdAt)],
 )
 
 /** What the steps of a turn have come to, so that its next attempt need not take them again. */

@@ -3,7 +3,17 @@
  * reads the rows of Postgres.
  */
 import type { LogEntry, LogReader, LogState } from '@rivulet/broker'
-import { type Cursor, emptyState, formatCursor, hasEnded, origin, type TaskId, type TaskState } from '@rivulet/protocol'
+import {
+  type Cursor,
+  emptyState,
+  formatCursor,
+  hasEnded,
+  nextIndexOf,
+  origin,
+  type TaskId,
+  type TaskState,
+  type Turn,
+} from '@rivulet/protocol'
 import { decodeEntry, foldEvent, readLog } from '../log/log-fold.ts'
 import type { TaskVersion } from '../store/reads/read.ts'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
@@ -97,12 +107,21 @@ export function placeBehindLostLog({ epoch }: SnapshotBase): Cursor {
  * Whether a stale log lacks the end of a turn, which it may never tell, or knows of no turn that has not ended where there is one. A turn that
  * waits behind another is sent at the end of that turn.
  */
-export function lacksSomething(folded: TaskState, { turns }: SnapshotBase): boolean {
+export function lacksSomething(folded: TaskState, base: SnapshotBase): boolean {
+  const { turns } = base
   const first = folded.turns[0]?.number ?? 0
   const told = new Map(folded.turns.map(({ number, status }) => [number, status]))
   const isOver = folded.turns.every(({ status }) => hasEnded(status))
+  // What a turn stored when it parked, and what it waits for, is in the rows: a log that knows less of it has lost its end.
+  if (turns.some(turn => turn.status === 'waiting' && lacksWait(folded, turn, base))) return true
   return turns.some(({ number, status }) => {
     const known = told.get(number)
     return number >= first && (hasEnded(status) ? !known || !hasEnded(known) : !known && isOver)
   })
+}
+
+function lacksWait(folded: TaskState, { number, waits = [] }: Turn, { nextIndex }: SnapshotBase): boolean {
+  const known = folded.turns.find(turn => turn.number === number)?.waits ?? []
+  const isTold = waits.every(({ id, status }) => known.some(wait => wait.id === id && wait.status === status))
+  return !isTold || nextIndexOf(folded) < nextIndex
 }

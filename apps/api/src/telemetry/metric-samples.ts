@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import type { Database } from '../store/connection/database.ts'
 import { readQueues } from '../store/reads/queues.ts'
+import { countOpenWaits } from '../store/waits/list-waits.ts'
 import type { Metrics } from './metrics.ts'
 
 const freshMs = 2_000
@@ -48,7 +49,9 @@ export function createMetricSamples({ metrics, db, pools, hub, capacity, leaseMs
   function sampleQueues(): void {
     if (performance.now() - askedAt < freshMs) return
     askedAt = performance.now()
-    asked = readQueues(db, leaseMs).then(set, () => set([]))
+    asked = Promise.all([readQueues(db, leaseMs).then(set, () => set([])), countOpenWaits(db).then(setWaits, () => setWaits([]))]).then(
+      () => {},
+    )
   }
 
   function set(queues: Awaited<ReturnType<typeof readQueues>>): void {
@@ -62,5 +65,17 @@ export function createMetricSamples({ metrics, db, pools, hub, capacity, leaseMs
       oldest.set(agent, Math.max(oldestMs, oldest.get(agent) ?? 0))
     }
     for (const [agent, ms] of oldest) metrics.oldestQueued.set({ agent }, ms / 1_000)
+  }
+
+  function setWaits(open: Awaited<ReturnType<typeof countOpenWaits>>): void {
+    for (const gauge of [metrics.openWaits, metrics.oldestWait]) gauge.reset()
+    const oldest = new Map<string, { agent: string; kind: string; ms: number }>()
+    for (const { agent: name, kind, count, oldestMs } of open) {
+      const agent = metrics.agentLabel(name)
+      const key = `${agent} ${kind}`
+      metrics.openWaits.inc({ agent, kind }, count)
+      oldest.set(key, { agent, kind, ms: Math.max(oldestMs, oldest.get(key)?.ms ?? 0) })
+    }
+    for (const { agent, kind, ms } of oldest.values()) metrics.oldestWait.set({ agent, kind }, ms / 1_000)
   }
 }

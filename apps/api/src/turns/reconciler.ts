@@ -22,15 +22,18 @@ import type { ForcedOutcome } from '../store/tasks/cancel-task.ts'
 import { dispatchedTurns, redispatch, type SentTurn } from '../store/tasks/outbox.ts'
 import { removeOldTasks } from '../store/tasks/remove-task.ts'
 import { forgetSteps } from '../store/tasks/steps.ts'
-import { owedTurns } from '../store/turns/announcements.ts'
+import { owedTurns, turnsWithUntoldWaits } from '../store/turns/announcements.ts'
 import { type ExpiredTurn, expiredTurns, hasExpiredTurns, isExpired, releaseForgotten } from '../store/turns/leases.ts'
 import { cancelingTurns, overdueTurns } from '../store/turns/overdue.ts'
+import { turnsWithDueWaits } from '../store/waits/close-waits.ts'
+import { forgetSignals } from '../store/waits/signals.ts'
 import type { Metrics, repairKinds } from '../telemetry/metrics.ts'
 import { type AboutTurn, aboutTurn } from './about-turn.ts'
 import type { Relay } from './relay.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
 import type { TurnDeaths } from './turn-deaths.ts'
 import type { TurnEnding } from './turn-ending.ts'
+import type { TurnWaiting } from './turn-waiting.ts'
 
 const advisoryLock = 7_233_485_002
 /** How often the reconciler looks for expired leases between two rounds, because viewers wait for a turn without a worker. */
@@ -54,6 +57,7 @@ export type ReconcilerDeps = {
   announcing: TurnAnnouncing
   ending: TurnEnding
   deaths: TurnDeaths
+  waiting: TurnWaiting
   logger: FastifyBaseLogger
   metrics: Metrics
   leaseMs: number
@@ -63,13 +67,28 @@ export type ReconcilerDeps = {
 }
 
 type RepairKind = (typeof repairKinds)[number]
-type Chore = RepairKind | 'retention'
+type Chore = RepairKind | 'retention' | 'wait'
 
 export type Reconciler = { stop(): Promise<void> }
 
 export function startReconciler(deps: ReconcilerDeps): Reconciler {
-  const { pool, db, leases, queue, relay, announcer, announcing, ending, deaths, logger, metrics, leaseMs, reconcileMs, taskRetentionMs } =
-    deps
+  const {
+    pool,
+    db,
+    leases,
+    queue,
+    relay,
+    announcer,
+    announcing,
+    ending,
+    deaths,
+    waiting,
+    logger,
+    metrics,
+    leaseMs,
+    reconcileMs,
+    taskRetentionMs,
+  } = deps
   const stopping = new AbortController()
   /** Since when this process has run, and has seen Postgres, without a break: in monotonic time. */
   let acceptingSince = performance.now()
@@ -77,6 +96,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   const pulse = setInterval(notePulse, leaseMs / 10)
   let lastHousekeeping = Number.NEGATIVE_INFINITY
   let cancelingBefore = new Set<string>()
+  let untoldBefore = new Map<string, number>()
   /** The task that was looked at last, of those that may be old. */
   let removedUpTo: string | null = null
   const running = loop()
@@ -136,12 +156,15 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     await mendEach('deadline', await overdueTurns(db, batchSize), endOverdue)
     await mendEach('cancel', await forsakenCancels(), ending.completeCancel)
     await mendEach('announcement', await owedTurns(db, { olderThanMs: reconcileMs, limit: batchSize }), announcing.announceOwed)
+    await guard('wait', expireDue)
+    await mendEach('announcement', await forsakenWaits(), turn => announcing.announceWaits(turn))
     await guard('job', findLostJobs)
     if (taskRetentionMs !== null) await guard('retention', () => removeOld(taskRetentionMs))
     if (performance.now() - lastHousekeeping < housekeepingMs) return
     lastHousekeeping = performance.now()
     await forgetOldKeys(db, taskRetentionMs)
     await forgetSteps(db)
+    await forgetSignals(db)
     await forgetRevocations(db)
     await forgetWorkers(db)
     while ((await forgetFeed(db, feedBatch)) && !stopping.signal.aborted);
@@ -197,8 +220,25 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     return forsaken
   }
 
+  /** What is still not in the log a round later has lost the process that was to write it. */
+  async function forsakenWaits(): Promise<TurnRow[]> {
+    const untold = await turnsWithUntoldWaits(db, batchSize)
+    const forsaken = untold.filter(({ id, waitsVersion }) => untoldBefore.get(id) === waitsVersion)
+    untoldBefore = new Map(untold.map(({ id, waitsVersion }) => [id, waitsVersion]))
+    return forsaken
+  }
+
   async function sendForgotten(): Promise<void> {
     for (const turn of await relay.drain(reconcileMs)) repaired('outbox', aboutTurn(turn))
+  }
+
+  /** A batch at a time: what stays open behind it is found in the next round. */
+  async function expireDue(): Promise<void> {
+    for (const due of await turnsWithDueWaits(db, batchSize)) {
+      await guard('wait', async () => {
+        if (await waiting.expire(due)) logger.info({ task: due.task, turnId: due.id }, 'a wait expired')
+      })
+    }
   }
 
   async function findLostJobs(): Promise<void> {

@@ -14,11 +14,20 @@ import { createBatcher } from '../store/connection/batcher.ts'
 import type { Database } from '../store/connection/database.ts'
 import { turnMessages } from '../store/reads/read.ts'
 import type { TurnRow } from '../store/rows.ts'
-import { type AnnouncedEnd, markAnnounced, raiseIdleTask, unannouncedTurns, whileUnchanged } from '../store/turns/announcements.ts'
+import {
+  type AnnouncedEnd,
+  epochOfTask,
+  isToldByItsEnd,
+  markAnnounced,
+  markWaitsTold,
+  raiseIdleTask,
+  unannouncedTurns,
+  whileUnchanged,
+} from '../store/turns/announcements.ts'
 import type { Claimed } from '../store/turns/claimed.ts'
 import { reopenTurn } from '../store/turns/reopen-turn.ts'
 import { aboutTurn } from './about-turn.ts'
-import { finishedEvent, type KeyedEvent, queuedEvent, startedEvent, storedClosing } from './turn-events.ts'
+import { beginningOf, finishedEvent, type KeyedEvent, queuedEvent, retoldBeginning, storedClosing, waitEvents } from './turn-events.ts'
 
 const maxNoted = 100
 
@@ -32,7 +41,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     await markAnnounced(db, ends)
     return []
   })
-  return { announceStart, fence, announceQueued, announceEnds, announceOwed }
+  return { announceStart, fence, announceQueued, announceEnds, announceOwed, announceWaits }
 
   /**
    * Writes what is owed and `turn.started` under the claim's epoch. Returns the claim; under a higher epoch where the log had to be opened anew,
@@ -62,8 +71,8 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     return [
       ...[...claimed.owed, claimed.turn].map(queuedEvent),
       ...closings.flat(),
-      ...claimed.owed.map(finishedEvent),
-      startedEvent(claimed),
+      ...claimed.owed.flatMap(turn => [...waitEvents(turn), finishedEvent(turn)]),
+      ...beginningOf(claimed),
     ]
   }
 
@@ -87,12 +96,45 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     return owing(first, async () => {
       const others = behind ?? (await unannouncedTurns(db, first.task))
       // A turn can end before the process that accepted it has written `turn.queued`.
-      const entries = [...[...ended, ...others].map(queuedEvent), ...closings, ...ended.map(finishedEvent)]
+      const entries = [
+        ...[...ended, ...others].map(queuedEvent),
+        ...closings,
+        ...ended.flatMap(turn => [...waitEvents(turn), finishedEvent(turn)]),
+      ]
       const cursor = await write(first.task, entries, false)
       if (failpoint) await failpoint('announced')
       if (cursor) await Promise.all(ended.map(({ id }) => noteAnnounced({ turnId: id, cursor })))
+      if (cursor) await Promise.all(ended.filter(({ waits }) => waits !== null).map(turn => markWaitsTold(db, turn)))
       return cursor !== null
     })
+  }
+
+  /**
+   * Announces what has become of a turn's waits. Of a turn that parked, the log is also closed, so that it expires and its worker can write no more.
+   *
+   * @param parkedUnder the epoch of the park; default: the task's
+   */
+  async function announceWaits(turn: TurnRow, parkedUnder?: number): Promise<boolean> {
+    return owing(turn, async () => {
+      const isTold = isToldByItsEnd(turn) || (turn.status === 'waiting' ? await closeParked(turn, parkedUnder) : await tellWaits(turn))
+      if (isTold) await markWaitsTold(db, turn)
+      return isTold
+    })
+  }
+
+  async function tellWaits(turn: TurnRow): Promise<boolean> {
+    return (await write(turn.task, [queuedEvent(turn), ...waitEvents(turn)])) !== null
+  }
+
+  async function closeParked(turn: TurnRow, parkedUnder: number | undefined): Promise<boolean> {
+    const { task } = turn
+    const epoch = parkedUnder ?? (await epochOfTask(db, task))
+    // The task was removed.
+    if (epoch === null) return true
+    const entries = [queuedEvent(turn), ...waitEvents(turn)]
+    const { result } = await announcer.announce({ task, epoch, opens: false, running: false, entries })
+    // A newer epoch is that of a claim, or of a log that was opened anew: both have told the waits.
+    return result === 'ok' || result === 'fenced' || (await openIdle(task)) !== null
   }
 
   /** Announces an end that is committed but may not stand in the log. */
@@ -103,7 +145,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
   /** The ends of messages that are stored but still open in the log. */
   async function missingClosings(turn: TurnRow): Promise<KeyedEvent[]> {
     if (turn.epoch === null) return []
-    const { state } = await foldFrom(reader, turn.task, turn.epoch)
+    const { state } = await foldFrom(reader, turn.task, turn.epoch, turn.keptTo)
     const open = messagesOf(state).filter(message => message.turn === turn.number && message.status === 'streaming')
     if (open.length === 0) return []
     const stored = await turnMessages(db, turn.tenant, turn.task, turn.number)
@@ -141,14 +183,25 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     const opened = await whileUnchanged(db, { task, epoch }, async unannounced => {
       const [oldest] = unannounced
       if (!oldest) return { result: 'fenced' as const }
-      const told = unannounced.flatMap(turn => [queuedEvent(turn), ...(hasEnded(turn.status) ? [finishedEvent(turn)] : [])])
+      const told = await Promise.all(unannounced.map(turn => retold(turn, started)))
       const first = oldest.number
       // What an ended turn wrote is in Postgres alone.
       const whole = first === 1 && unannounced.every(({ status, firstIndex }) => !hasEnded(status) || firstIndex === null)
-      const entries = [...told, ...(started ? [startedEvent(started)] : [])]
+      const entries = told.flat()
       return announcer.announce({ task, epoch, whole, first, running: started !== undefined, entries })
     })
     if (!opened) return 'changed'
     return opened.result === 'ok' ? opened.cursor : null
+  }
+
+  /** A turn in a log that was opened anew. What the one that runs, or that parked, has stored is written again, because the log goes on from there. */
+  async function retold(turn: TurnRow, started: Claimed | undefined): Promise<KeyedEvent[]> {
+    const claimed = started?.turn.id === turn.id ? started.turn : null
+    const { epoch, firstIndex } = claimed ?? turn
+    if (hasEnded(turn.status)) return [queuedEvent(turn), ...waitEvents(turn), finishedEvent(turn)]
+    const hasBegun = epoch !== null && firstIndex !== null && (claimed !== null || turn.keptTo !== null)
+    if (!hasBegun) return [queuedEvent(turn)]
+    const stored = await turnMessages(db, turn.tenant, turn.task, turn.number)
+    return [queuedEvent(turn), ...retoldBeginning({ ...turn, epoch, firstIndex }, stored), ...waitEvents(turn)]
   }
 }

@@ -15,6 +15,7 @@ import {
   type FinishBody,
   formatCursor,
   isErrorCode,
+  type Message,
   messagesOf,
   seqOf,
   type TaskId,
@@ -66,14 +67,11 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
   async function finish({ turn, epoch, claim, outcome, appended, digest }: FinishRequest): Promise<Finish> {
     // Before its log is read, because a caller that does not hold the turn must learn nothing of it.
     if (turn.claim !== claim) return superseded(turn, epoch)
-    const { state, isWhole } = await foldFrom(reader, turn.task, epoch)
-    // Asked after the fold: a log that was lost before or meanwhile, and looked like one that says nothing, shows now.
-    const log = await reader.state(turn.task)
-    if (!isWhole || !log || log.isStale || log.epoch < epoch || (log.epoch === epoch && log.number < appended))
-      return { result: 'gap', leavesWork: false }
+    const state = await foldWhole(reader, turn, { epoch, appended })
+    if (!state) return { result: 'gap', leavesWork: false }
     const end = outcomeOf(outcome)
     const closed = close(state, turn, end)
-    const messages = agentMessages(closed.state)
+    const messages = newMessages(closed.state, turn)
     if (failpoint) await failpoint('folded')
     const finished = await finishTurn(
       db,
@@ -173,10 +171,10 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     await announcing.fence(claimed, fence)
     if (failpoint) await failpoint('fenced')
     if (turn.worker) announcer.tellWorker(turn.worker, turn.id).catch(() => {})
-    const { state } = await foldFrom(reader, turn.task, turn.epoch)
+    const { state } = await foldFrom(reader, turn.task, turn.epoch, turn.keptTo)
     const closed = close(state, turn, outcome)
     const holding = { turnId: turn.id, tenant: turn.tenant, epoch: turn.epoch, canceling: true }
-    const finished = await finishTurn(db, holding, { outcome, messages: agentMessages(closed.state) })
+    const finished = await finishTurn(db, holding, { outcome, messages: newMessages(closed.state, turn) })
     const isOurs = finished.result === 'committed'
     if (isOurs) ended(finished.turn, by)
     if (isOurs) await announcing.announceEnds([finished.turn, ...alsoEnded], closed.events, finished.queued)
@@ -224,9 +222,22 @@ function close(state: TaskState, turn: TurnRow, outcome: Outcome): { state: Task
   return { state: closed, events: events.map(event => closingEvent(turn, event)) }
 }
 
-/** The input is stored since the first claim. */
-function agentMessages(state: TaskState) {
-  return messagesOf(state).filter(({ author }) => author !== 'user')
+/** The input is stored since the first claim, and what a park has kept since then. */
+export function newMessages(state: TaskState, { keptTo }: Pick<TurnRow, 'keptTo'>): Message[] {
+  return messagesOf(state).filter(({ author, index }) => author !== 'user' && index >= (keptTo ?? 0))
+}
+
+/** What a worker has emitted under its epoch. Null when the log does not have all that it appended. */
+export async function foldWhole(
+  reader: LogReader,
+  { task, keptTo }: Pick<TurnRow, 'task' | 'keptTo'>,
+  { epoch, appended }: { epoch: number; appended: number },
+): Promise<TaskState | null> {
+  const { state, isWhole } = await foldFrom(reader, task, epoch, keptTo)
+  // Asked after the fold: a log that was lost before or meanwhile, and looked like one that says nothing, shows now.
+  const log = await reader.state(task)
+  const isShort = !log || log.isStale || log.epoch < epoch || (log.epoch === epoch && log.number < appended)
+  return isWhole && !isShort ? state : null
 }
 
 function outcomeOf({ status, stopReason, usage, error, detail }: WorkerOutcome): Outcome {

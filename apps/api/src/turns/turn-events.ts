@@ -1,9 +1,9 @@
 /** The server's own entries in a task's log, made from committed rows. Their keys ensure that each is written once. */
-import { type Content, type EventOf, hasEnded, type Message, maxQueuedInputBytes } from '@rivulet/protocol'
+import { type Content, type Event, type EventOf, hasEnded, type Message, maxQueuedInputBytes, messageEvents } from '@rivulet/protocol'
 import { type TurnRow, toMessage } from '../store/rows.ts'
 import type { Claimed } from '../store/turns/claimed.ts'
 
-export type KeyedEvent = { key: string; event: EventOf<'turn.queued' | 'turn.started' | 'turn.finished' | 'message.finished'> }
+export type KeyedEvent = { key: string; event: Exclude<Event, EventOf<'message.delta' | 'message.replaced' | 'custom'>> }
 
 export function queuedEvent(turn: TurnRow): KeyedEvent {
   const { task, number, queuedAt } = turn
@@ -16,10 +16,47 @@ function inputOf({ input, hasLargeInput }: TurnRow): { input?: Content; omitted?
   return Buffer.byteLength(JSON.stringify(input)) <= maxQueuedInputBytes ? { input } : { omitted: ['input'] }
 }
 
-export function startedEvent({ turn, input }: Claimed): KeyedEvent {
+type StartedTurn = Pick<Claimed['turn'], 'task' | 'number' | 'attempt' | 'firstIndex' | 'epoch'>
+
+export function startedEvent(turn: StartedTurn, input: Message | null): KeyedEvent {
   const { task, number, attempt, firstIndex, epoch } = turn
   const common = { task, turn: number, attempt, at: Date.now() }
-  return { key: `started:${epoch}`, event: { type: 'turn.started', ...common, firstIndex, ...(input && { input: toMessage(input) }) } }
+  return { key: `started:${epoch}`, event: { type: 'turn.started', ...common, firstIndex, ...(input && { input }) } }
+}
+
+/**
+ * What a claim writes at its beginning to a log that goes on. An attempt that follows a park keeps what the park has stored; a claim that resumes the
+ * same attempt begins nothing.
+ */
+export function beginningOf({ turn, input }: Claimed): KeyedEvent[] {
+  const waits = waitEvents(turn)
+  if (turn.resumed === 'claimed') return waits
+  if (turn.keptTo !== null) return [startedEvent({ ...turn, firstIndex: turn.keptTo }, null), ...waits]
+  return [startedEvent(turn, input && toMessage(input)), ...waits]
+}
+
+/** The same for a log that was opened anew: with the messages that are stored, the input among them. */
+export function retoldBeginning(turn: StartedTurn, stored: readonly Message[]): KeyedEvent[] {
+  const input = stored.find(({ index }) => index < turn.firstIndex) ?? null
+  const kept = stored.filter(({ index }) => index >= turn.firstIndex)
+  const entries = kept.flatMap(message => messageEvents(message))
+  return [startedEvent(turn, input), ...entries.map(event => ({ key: `kept:${turn.epoch}:${event.index}:${event.type}`, event }))]
+}
+
+/** One for each wait that opened, and one for each that closed. */
+export function waitEvents({ task, number, attempt, waits }: TurnRow): KeyedEvent[] {
+  return (waits ?? []).flatMap((wait): KeyedEvent[] => {
+    const { id, status, answer } = wait
+    const stamp = { task, turn: number, attempt }
+    const { answer: _, ...asked } = wait
+    const at = Date.parse(wait.createdAt)
+    const opened = { type: 'turn.waiting', ...stamp, at, wait: { ...asked, status: 'open' } } as const
+    const waiting: KeyedEvent = { key: `waiting:${number}:${id}`, event: opened }
+    if (status === 'open') return [waiting]
+    const closedAt = answer ? Date.parse(answer.at) : Date.now()
+    const closed = { type: 'turn.resumed', ...stamp, at: closedAt, wait: id, status, ...(answer && { answer }) } as const
+    return [waiting, { key: `resumed:${number}:${id}`, event: closed }]
+  })
 }
 
 export function finishedEvent(turn: TurnRow): KeyedEvent {

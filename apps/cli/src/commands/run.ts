@@ -1,9 +1,10 @@
 /** `rivulet run <agent> "text"`: creates a task and streams it. Ctrl-C cancels the task; a second Ctrl-C exits at once. */
-import { hasEnded, type Json, type TaskHandle } from '@rivulet/client'
+import { hasEnded, type Json, openWaits, type TaskHandle, type TaskState } from '@rivulet/client'
 import { type Command, InvalidArgumentError } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { exitCodeOf, exitCodes } from '../exit-code.ts'
+import { createPerson } from '../tasks/ask-person.ts'
 import { closingLine, outcomeStyles, printEvents, watchTask } from '../tasks/watch-task.ts'
 import { sentenceOf } from '../terminal/failure-sentence.ts'
 import { toJsonLine } from '../terminal/json-line.ts'
@@ -51,23 +52,29 @@ export async function showTask(context: Context, task: TaskHandle, { url, isJson
   const noted = context.out.isInteractive && !isJson ? context.out : context.err
   const { signal, dispose } = cancelOnInterrupt(context, noted, task, url)
   try {
-    await watch(context, noted, task, { signal, isJson, fromTurn })
+    await watch(context, noted, task, { url, signal, isJson, fromTurn })
   } finally {
     dispose()
   }
 }
 
+type Watching = { url: string; signal: AbortSignal; isJson: boolean; fromTurn: number }
+
 async function watch(
-  { out, err, exitWith }: Context,
+  { out, err, prompt, exitWith }: Context,
   noted: Pen,
   task: TaskHandle,
-  { signal, isJson, fromTurn }: { signal: AbortSignal; isJson: boolean; fromTurn: number },
+  { url, signal, isJson, fromTurn }: Watching,
 ): Promise<void> {
   if (isJson) {
     const status = await printEvents(task, { out, signal, fromTurn })
     return exitWith(signal.aborted || !status ? exitCodes.canceled : exitCodeOf(status))
   }
-  const state = await watchTask(task, { said: out, noted, hidesInput: true, signal, fromTurn })
+  const ended = new AbortController()
+  const person = createPerson({ task, prompt, noted, url, signal: AbortSignal.any([signal, ended.signal]) })
+  const onState = ({ turns }: TaskState) => person.look(openWaits(turns))
+  const state = await watchTask(task, { said: out, noted, hidesInput: true, signal, fromTurn, onState })
+  ended.abort()
   if (signal.aborted) return exitWith(exitCodes.canceled)
   if (hasEnded(state.status)) err.write(`${err.style(outcomeStyles[state.status], await closingLine(task, state))}\n`)
   exitWith(exitCodeOf(state.status))

@@ -15,12 +15,14 @@ export type WatchOptions = Pick<TranscriptOptions, 'said' | 'noted' | 'hidesInpu
   follow?: boolean
   /** Messages of earlier turns are not told. */
   fromTurn?: number
+  /** Called after every event. */
+  onState?: (state: TaskState) => void
 }
 
 /** The status at the end; the last known one when the signal came first. */
 export async function watchTask(
   task: TaskHandle,
-  { signal, after, follow = false, fromTurn = 1, ...pens }: WatchOptions,
+  { signal, after, follow = false, fromTurn = 1, onState, ...pens }: WatchOptions,
 ): Promise<TaskState> {
   const transcript = createTranscript({ ...pens, clock: () => performance.now() })
   let last: TaskState | null = null
@@ -30,6 +32,7 @@ export async function watchTask(
       if (after !== undefined && compareCursors(event.cursor, after) <= 0) transcript.skip(storyOf(state))
       else transcript.show(storyFrom(storyOf(state), fromTurn))
       await pens.said.flush()
+      onState?.(state)
     }
   } catch (error) {
     if (!signal.aborted || !last) throw error

@@ -1,5 +1,14 @@
 /** A task in a component: its state as it streams, and the actions on it. */
-import { type Content, type FoldedTurn, type Message, RivuletError, type Task, type TaskStatus, type Turn } from '@rivulet/protocol'
+import {
+  type Content,
+  type FoldedTurn,
+  type Message,
+  RivuletError,
+  type Task,
+  type TaskStatus,
+  type Turn,
+  type Wait,
+} from '@rivulet/protocol'
 import { useMemo, useSyncExternalStore } from 'react'
 import type { RivuletClient } from '../client.ts'
 import type { TaskTokenSource } from '../http/credentials.ts'
@@ -7,6 +16,7 @@ import type { ConnectionStatus } from '../stream/connection-status.ts'
 import type { SendOptions, TaskHandle } from '../task/task-handle.ts'
 import { failureOf } from '../task/task-result.ts'
 import type { ViewOptions, ViewState } from '../task/task-view.ts'
+import { openWaits } from '../waits.ts'
 import { useClient } from './client-context.ts'
 import { createFrameStore, type FrameStore } from './frame-store.ts'
 import { type TaskSource, useHandle } from './use-handle.ts'
@@ -32,6 +42,9 @@ export type UsedTask = {
   connection: ConnectionStatus
   /** Why it could not be created or watched, or what it failed with. */
   error: RivuletError | null
+  /** The open waits, for forms. */
+  waits: readonly Wait[]
+  answer: TaskHandle['answer']
   send(input?: string | Content, options?: SendOptions): Promise<Turn>
   cancel(reason?: string): Promise<Task>
 }
@@ -44,16 +57,27 @@ export function useTask(source: TaskSource, { client: given, token, follow = fal
   const actions = useMemo(() => actionsOf(task), [task])
   return useMemo(() => {
     const { messages, messagesFrom, turns, status, connection } = state
-    return { task, messages, messagesFrom, turns, status, connection, error: rejection ?? state.error ?? failureIn(state), ...actions }
+    const waits = openWaits(turns)
+    return {
+      task,
+      messages,
+      messagesFrom,
+      turns,
+      waits,
+      status,
+      connection,
+      error: rejection ?? state.error ?? failureIn(state),
+      ...actions,
+    }
   }, [task, state, rejection, actions])
 }
 
-function actionsOf(task: TaskHandle | null): Pick<UsedTask, 'send' | 'cancel'> {
+function actionsOf(task: TaskHandle | null): Pick<UsedTask, 'send' | 'cancel' | 'answer'> {
   const missing = async (): Promise<never> => {
     throw new RivuletError('task_not_found', 'There is no task yet')
   }
-  if (!task) return { send: missing, cancel: missing }
-  return { send: (input, options) => task.send(input, options), cancel: reason => task.cancel(reason) }
+  if (!task) return { send: missing, cancel: missing, answer: missing }
+  return { send: (input, options) => task.send(input, options), cancel: reason => task.cancel(reason), answer: task.answer }
 }
 
 function failureIn({ status, turns }: ViewState): RivuletError | null {

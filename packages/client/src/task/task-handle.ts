@@ -18,6 +18,7 @@ import {
   type TaskToken,
   type Turn,
   type Usage,
+  type Wait,
 } from '@rivulet/protocol'
 import { type CallOptions, type Http, readEntities, readEntity, readJson } from '../http/http.ts'
 import { readLines } from '../http/json-lines.ts'
@@ -27,6 +28,7 @@ import { leavable } from '../stream/leavable.ts'
 import { nowhere, type Place, placeAfter } from '../stream/stream-place.ts'
 import type { TaskEvent } from '../stream/task-event.ts'
 import { type StreamDeps, type StreamRequest, streamTask } from '../stream/task-stream.ts'
+import { createTaskWaitCalls, openWaits, type TaskWaitCalls } from '../waits.ts'
 import { type ReadMessages, withTurn } from './left-out.ts'
 import { createResultWait } from './result-wait.ts'
 import { failureOf, type TaskResult } from './task-result.ts'
@@ -65,11 +67,11 @@ export type ChunksOptions = CallOptions & {
 export type SendOptions = CallOptions & {
   params?: CreateTurnInput['params']
   /** When a turn is running or queued. Default `queue`. */
-  ifBusy?: 'queue' | 'reject' | 'interrupt'
+  ifBusy?: 'queue' | 'reject' | 'interrupt' | 'decline'
   idempotencyKey?: string
 }
 
-export type TaskHandle = {
+export type TaskHandle = TaskWaitCalls & {
   readonly id: string
   /** How often a reader of this handle found that something was missing, and had it repaired by a snapshot. */
   readonly repairs: number
@@ -89,6 +91,8 @@ export type TaskHandle = {
   fork(request?: ForkTaskInput, options?: CallOptions & { idempotencyKey?: string }): Promise<CreatedTask>
   /** The task and its latest turns, as stored. A turn names in `omitted` what was left out of it because it is large. */
   detail(options?: CallOptions): Promise<TaskDetail>
+  /** The open waits of the task. */
+  waits(options?: CallOptions): Promise<Wait[]>
   /** One turn by its number, whole. */
   getTurn(number: number, options?: CallOptions): Promise<Turn>
   messages(query?: MessageQuery, options?: CallOptions): Promise<Page<Message, number>>
@@ -131,6 +135,8 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     get repairs() {
       return repairs
     },
+    ...createTaskWaitCalls(http, path),
+    waits: own => detail(own).then(({ turns }) => openWaits(turns)),
     ...{ events, chunks, text, view, send, cancel, fork, detail, getTurn, messages, getMessage, createToken, revokeTokens, remove },
     ...{ change, retry, export: exportLines },
     result: results.wait,

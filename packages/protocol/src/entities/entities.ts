@@ -2,26 +2,10 @@
 import { z } from 'zod'
 import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 import { contentSchema } from './content.ts'
+import { agentNameSchema, taskIdSchema, turnIdSchema } from './ids.ts'
 import { messageStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSchema } from './status-schema.ts'
+import { turnWaitSchema } from './wait.ts'
 
-/**
- * Ids of one kind are not accepted for those of another. A plain string is, because the edges have checked it (`idSchema`), and because users of the
- * packages hold plain strings.
- */
-export type TaskId = string & { readonly idOf?: 'task' }
-export type TurnId = string & { readonly idOf?: 'turn' }
-
-/** For the names of agents and of tenants. */
-export const nameRule = 'Use 1 to 64 characters of a-z, 0-9, _ and -'
-export const nameSchema = z.string().regex(/^[a-z0-9_-]{1,64}$/, nameRule)
-export const agentNameSchema = nameSchema
-/**
- * The id of a task or a turn, in the one form that the platform uses inside. Postgres takes several spellings for the same id, Redis and the hub
- * compare text: capitals are accepted and become small letters here, every other spelling is refused.
- */
-export const idSchema = z.uuid().toLowerCase()
-export const taskIdSchema = idSchema as unknown as z.ZodType<TaskId, string>
-export const turnIdSchema = idSchema as unknown as z.ZodType<TurnId, string>
 export const authorSchema = z.enum(['user', 'agent', 'system'])
 export const failureSchema = z.object({ code: z.string(), message: z.string() })
 /** Of a turn, as a caller with a key gets it: `detail` is what was thrown, where that is more than viewers get. */
@@ -76,6 +60,8 @@ export const turnSchema = z.object({
   input: contentSchema.optional(),
   params: jsonSchema.optional(),
   omitted: omittedSchema,
+  /** What the turn waits for and has waited for, in the order in which it asked. */
+  waits: z.array(turnWaitSchema).optional(),
   stopReason: stopReasonSchema.optional(),
   usage: usageSchema.optional(),
   error: turnFailureSchema.optional(),

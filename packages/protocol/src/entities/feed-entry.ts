@@ -1,9 +1,17 @@
 /** An entry of the feed: one change of a task or a turn, in brief. What it is about is read with the other calls. */
 import { z } from 'zod'
-import { agentNameSchema, taskIdSchema } from './entities.ts'
+import { agentNameSchema, taskIdSchema } from './ids.ts'
 import { turnStatusSchema } from './status-schema.ts'
 
-export const feedEntryTypes = ['task.created', 'turn.queued', 'turn.started', 'turn.finished', 'task.deleted'] as const
+export const feedEntryTypes = [
+  'task.created',
+  'turn.queued',
+  'turn.started',
+  'turn.waiting',
+  'turn.resumed',
+  'turn.finished',
+  'task.deleted',
+] as const
 export const feedEntryTypeSchema = z.enum(feedEntryTypes)
 
 export const feedEntrySchema = z.object({

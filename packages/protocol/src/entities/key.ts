@@ -1,6 +1,6 @@
 /** A key of the API, as it may be shown: never its secret. */
 import { z } from 'zod'
-import { agentNameSchema, nameSchema } from './entities.ts'
+import { agentNameSchema, nameSchema } from './ids.ts'
 
 /** The permissions of a key. `admin` includes both scopes of tasks; `worker` is for `/internal` alone. */
 export const scopes = ['tasks:read', 'tasks:write', 'admin', 'worker'] as const

@@ -1,7 +1,7 @@
 /** A webhook: an address that the server calls for entries of the feed. And a delivery: one entry on its way to one address. */
 import { z } from 'zod'
-import { agentNameSchema, idSchema, taskIdSchema } from './entities.ts'
 import { feedEntryTypeSchema } from './feed-entry.ts'
+import { agentNameSchema, idSchema, taskIdSchema } from './ids.ts'
 
 const time = z.iso.datetime()
 

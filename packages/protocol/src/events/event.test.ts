@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { firstTurn, stamp, task } from '../../test/logs.ts'
-import { everyContent, everyDelta } from '../../test/samples.ts'
+import { everyContent, everyDelta, sampleWait } from '../../test/samples.ts'
 import { createTurnComposer } from '../fold/turn-composer.ts'
 import { type Event, eventSchema, parseEvent, wireEventSchema } from './event.ts'
 
@@ -23,8 +23,8 @@ const events: Event[] = [
     usage: { outputTokens: 1 },
     error: { code: 'x', message: 'y' },
   },
-  { type: 'turn.waiting', ...stamp, request: { question: 'May I?' } },
-  { type: 'turn.resumed', ...stamp, response: true },
+  { type: 'turn.waiting', ...stamp, wait: sampleWait },
+  { type: 'turn.resumed', ...stamp, wait: sampleWait.id, status: 'answered', answer: { action: 'accept', at: sampleWait.createdAt } },
   { type: 'turn.finished', ...stamp, status: 'completed', stopReason: 'stop' },
   { type: 'custom', ...stamp, name: 'progress', data: 0.5, index: 0 },
 ]

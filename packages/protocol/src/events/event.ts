@@ -1,17 +1,10 @@
 /** The events of a task's log, and the events that a stream adds to them. An event's cursor is sent with it, not as one of its fields. */
 import { z } from 'zod'
 import { contentSchema } from '../entities/content.ts'
-import {
-  authorSchema,
-  failureSchema,
-  messageSchema,
-  omittedSchema,
-  taskIdSchema,
-  taskSchema,
-  turnSchema,
-  usageSchema,
-} from '../entities/entities.ts'
+import { authorSchema, failureSchema, messageSchema, omittedSchema, taskSchema, turnSchema, usageSchema } from '../entities/entities.ts'
+import { taskIdSchema } from '../entities/ids.ts'
 import { messageStatusSchema, outcomeStatusSchema, stopReasonSchema, taskStatusSchema } from '../entities/status-schema.ts'
+import { turnWaitSchema, waitAnswerSchema, waitIdSchema, waitStatusSchema } from '../entities/wait.ts'
 import { countFields, isCount, isRecord } from '../values/fields.ts'
 import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 import { deltaSchema, isPlainText } from './delta.ts'
@@ -53,8 +46,14 @@ export const eventSchema = z.discriminatedUnion('type', [
     usage: usageSchema.optional(),
     error: failureSchema.optional(),
   }),
-  z.object({ type: z.literal('turn.waiting'), ...common, request: jsonSchema }),
-  z.object({ type: z.literal('turn.resumed'), ...common, response: jsonSchema }),
+  z.object({ type: z.literal('turn.waiting'), ...common, wait: turnWaitSchema }),
+  z.object({
+    type: z.literal('turn.resumed'),
+    ...common,
+    wait: waitIdSchema,
+    status: waitStatusSchema.exclude(['open']),
+    answer: waitAnswerSchema.optional(),
+  }),
   z.object({
     type: z.literal('turn.finished'),
     ...common,

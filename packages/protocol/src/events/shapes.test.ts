@@ -5,6 +5,7 @@ import { contentSchema } from '../entities/content.ts'
 import { activitySchema, agentSchema, messageSchema, taskSchema, turnSchema } from '../entities/entities.ts'
 import { feedEntrySchema } from '../entities/feed-entry.ts'
 import { keySchema } from '../entities/key.ts'
+import { turnWaitSchema } from '../entities/wait.ts'
 import { deliverySchema, webhookSchema } from '../entities/webhook.ts'
 import { tokenResponse } from '../requests/requests.ts'
 import { deltaSchema } from './delta.ts'
@@ -23,6 +24,7 @@ const entities = {
   webhook: webhookSchema,
   delivery: deliverySchema,
   key: keySchema,
+  wait: turnWaitSchema,
 }
 
 describe('the tables are those of the schemas', () => {

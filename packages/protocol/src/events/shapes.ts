@@ -11,7 +11,7 @@ import type { Event, WireEvent } from './event.ts'
 /** A JSON type, an entity, a union by `type`, or a list (`…[]`). `json` is any value. A field whose name ends in `?` may be absent. */
 type Kind = Single | `${Single}[]`
 type Single = 'string' | 'number' | 'boolean' | 'object' | 'json' | 'content' | 'delta' | Entity
-export type Entity = 'task' | 'turn' | 'message' | 'agent' | 'activity' | 'token' | 'key' | 'feedEntry' | 'webhook' | 'delivery'
+export type Entity = 'task' | 'turn' | 'message' | 'agent' | 'activity' | 'token' | 'key' | 'feedEntry' | 'webhook' | 'delivery' | 'wait'
 export type Shape = Readonly<Record<string, Kind>>
 
 export const contentShapes: Record<Content['type'], Shape> = {
@@ -44,7 +44,7 @@ export const entityShapes: Record<Entity, Shape> = {
   },
   turn: {
     ...{ id: 'string', task: 'string', number: 'number', status: 'string', attempt: 'number', 'input?': 'content', 'params?': 'json' },
-    ...{ 'omitted?': 'string[]', 'stopReason?': 'string', 'usage?': 'object', 'error?': 'object', ...times },
+    ...{ 'omitted?': 'string[]', 'waits?': 'wait[]', 'stopReason?': 'string', 'usage?': 'object', 'error?': 'object', ...times },
   },
   message: {
     ...{ task: 'string', index: 'number', turn: 'number', attempt: 'number', author: 'string', content: 'content', metadata: 'object' },
@@ -69,6 +69,12 @@ export const entityShapes: Record<Entity, Shape> = {
     ...{ id: 'string', tenant: 'string', name: 'string', scopes: 'string[]', createdAt: 'string', 'expiresAt?': 'string' },
     ...{ 'revokedAt?': 'string', 'lastUsedAt?': 'string', 'replacedBy?': 'string', 'allTenants?': 'boolean', 'agents?': 'string[]' },
   },
+  wait: {
+    ...{ id: 'string', task: 'string', turn: 'number', agent: 'string', name: 'string', kind: 'string', title: 'string' },
+    ...{ 'detail?': 'string', 'schema?': 'object', 'callId?': 'string', 'tool?': 'string', 'arguments?': 'json', actions: 'string[]' },
+    ...{ 'assignee?': 'string', metadata: 'object', status: 'string', createdAt: 'string', expiresAt: 'string', 'child?': 'string' },
+    'answer?': 'object',
+  },
 }
 
 const common = { task: 'string', turn: 'number', attempt: 'number', at: 'number' } as const
@@ -81,8 +87,8 @@ export const eventShapes: Record<Event['type'], Shape> = {
   'message.delta': { ...common, index: 'number', delta: 'delta', offset: 'number' },
   'message.replaced': { ...common, index: 'number', content: 'content', 'metadata?': 'object' },
   'message.finished': { ...common, index: 'number', status: 'string', 'stopReason?': 'string', ...ending },
-  'turn.waiting': { ...common, request: 'json' },
-  'turn.resumed': { ...common, response: 'json' },
+  'turn.waiting': { ...common, wait: 'wait' },
+  'turn.resumed': { ...common, wait: 'string', status: 'string', 'answer?': 'object' },
   'turn.finished': { ...common, status: 'string', stopReason: 'string', ...ending },
   custom: { ...common, name: 'string', data: 'json', 'index?': 'number' },
 }

@@ -1,6 +1,7 @@
 /** What other event models have besides. The protocol expresses all of it without further events. */
 import { describe, expect, test } from 'vitest'
 import { composed, fold, logOf, stamp, typesOf } from '../../test/logs.ts'
+import { sampleWait } from '../../test/samples.ts'
 import { text, toolRequest, toolResponse } from '../entities/content.ts'
 import { messageSchema } from '../entities/entities.ts'
 import { type Event, eventSchema } from '../events/event.ts'
@@ -35,10 +36,13 @@ describe('features of other event models', () => {
   test('an approval is a turn that waits, and resumes with the response', () => {
     const asking: Event[] = [
       { type: 'turn.started', ...stamp, firstIndex: 0 },
-      { type: 'turn.waiting', ...stamp, request: { approve: 'delete', callId: 'c' } },
+      { type: 'turn.waiting', ...stamp, wait: sampleWait },
     ]
     expect(fold(logOf(asking))).toMatchObject({ status: 'waiting', turns: [{ status: 'waiting' }] })
-    const resumed: Event[] = [...asking, { type: 'turn.resumed', ...stamp, response: { approved: false } }]
+    const resumed: Event[] = [
+      ...asking,
+      { type: 'turn.resumed', ...stamp, wait: sampleWait.id, status: 'answered', answer: { action: 'decline', at: sampleWait.createdAt } },
+    ]
     expect(fold(logOf(resumed))).toMatchObject({ status: 'running', turns: [{ status: 'running' }] })
   })
 
@@ -65,8 +69,8 @@ test('the names and fields of events are a contract that this test lists', () =>
     'message.delta index delta offset',
     'message.replaced index content metadata?',
     'message.finished index status stopReason? usage? error?',
-    'turn.waiting request',
-    'turn.resumed response',
+    'turn.waiting wait',
+    'turn.resumed wait status answer?',
     'turn.finished status stopReason usage? error?',
     'custom name data index?',
   ])

@@ -1,6 +1,7 @@
 /** The fold of logs, including logs that no composer would write. */
 import { describe, expect, test } from 'vitest'
 import { type Entry, fold, joined, logOf, messagesFrom, seenOf, stamp, statesOf, task } from '../../test/logs.ts'
+import { sampleWait } from '../../test/samples.ts'
 import { data, text } from '../entities/content.ts'
 import type { Message } from '../entities/entities.ts'
 import type { Event } from '../events/event.ts'
@@ -168,11 +169,29 @@ describe('turns', () => {
   })
 
   test('a turn can wait for a person and resume', () => {
-    const waiting: Event = { type: 'turn.waiting', ...stamp, request: 'May I?' }
-    const resumed: Event = { type: 'turn.resumed', ...stamp, response: true }
+    const answer = { action: 'accept', by: 'ada', at: sampleWait.createdAt } as const
+    const waiting: Event = { type: 'turn.waiting', ...stamp, wait: sampleWait }
+    const resumed: Event = { type: 'turn.resumed', ...stamp, wait: sampleWait.id, status: 'answered', answer }
     const states = statesOf(logOf([turnStarted(1, 0), waiting, resumed]))
     expect(states.map(({ status }) => status)).toEqual(['queued', 'running', 'waiting', 'running'])
-    expect(states.at(2)?.turns).toMatchObject([{ status: 'waiting' }])
+    expect(states.at(2)?.turns).toMatchObject([{ status: 'waiting', waits: [sampleWait] }])
+    expect(states.at(3)?.turns).toMatchObject([{ status: 'running', waits: [{ id: sampleWait.id, status: 'answered', answer }] }])
+  })
+
+  test('a turn that asked twice goes on when both waits are closed, and each is closed once', () => {
+    const second = { ...sampleWait, id: sampleWait.id.replace('0192', '0193'), name: 'second' }
+    const waits = (...events: Event[]) => fold(logOf([turnStarted(1, 0), ...events])).turns[0]
+    const open = (wait: typeof sampleWait): Event => ({ type: 'turn.waiting', ...stamp, wait })
+    const close = (wait: typeof sampleWait, status: 'expired' | 'canceled' = 'expired'): Event => ({
+      ...{ type: 'turn.resumed', ...stamp, wait: wait.id, status },
+    })
+    const asked = [open(sampleWait), open(second), open(sampleWait)]
+    expect(waits(...asked)?.waits).toEqual([sampleWait, second])
+    expect(waits(...asked, close(second))).toMatchObject({ status: 'waiting', waits: [{ status: 'open' }, { status: 'expired' }] })
+    expect(waits(...asked, close(second), close(sampleWait), close(second, 'canceled'))).toMatchObject({
+      ...{ status: 'running', waits: [{ status: 'expired' }, { status: 'expired' }] },
+    })
+    expect(waits(...asked, ended(1), open(second))?.status).toBe('completed')
   })
 })
 

@@ -7,7 +7,8 @@
  */
 
 import type { Message, Turn } from '../entities/entities.ts'
-import { hasEnded, type TaskStatus } from '../entities/status.ts'
+import { hasEnded, type TaskStatus, type TurnStatus } from '../entities/status.ts'
+import type { Wait } from '../entities/wait.ts'
 import { RivuletError } from '../errors.ts'
 import { type Cursor, compareCursors, origin } from '../events/cursor.ts'
 import type { Event, EventOf, MessageEvent } from '../events/event.ts'
@@ -100,9 +101,9 @@ function change(state: TaskState, event: Exclude<Event, MessageEvent>): TaskStat
     case 'turn.started':
       return startTurn(state, event)
     case 'turn.waiting':
-      return { ...updateTurn(state, event, { status: 'waiting' }), status: 'waiting' }
+      return openWait(state, event)
     case 'turn.resumed':
-      return { ...updateTurn(state, event, { status: 'running' }), status: 'running' }
+      return closeWait(state, event)
     case 'turn.finished':
       return finishTurn(state, event)
     case 'custom':
@@ -122,15 +123,17 @@ function queueTurn(state: TaskState, event: EventOf<'turn.queued'>): TaskState {
 
 function startTurn(state: TaskState, event: EventOf<'turn.started'>): TaskState {
   const { attempt, firstIndex, input, at } = event
-  const started = state.turns.find(turn => turn.number === event.turn)?.startedAt ?? timeOf(at)
+  const known = state.turns.find(turn => turn.number === event.turn)
+  const started = known?.startedAt ?? timeOf(at)
+  const status = known?.waits?.some(wait => wait.status === 'open') ? 'waiting' : 'running'
   const turn = updateTurn(state, event, {
-    status: 'running',
+    status,
     attempt,
     firstIndex,
     startedAt: started,
     ...(input && { input: input.content }),
   })
-  return { ...turn, ...startMessages(state, firstIndex, input), status: 'running' }
+  return { ...turn, ...startMessages(state, firstIndex, input), status }
 }
 
 /** Drops the messages of an earlier attempt, then sets the input. A fold that starts with this event starts at the turn's first index. */
@@ -142,6 +145,28 @@ function startMessages(state: TaskState, firstIndex: number, input: Message | un
   return { messagesFrom, messages: input ? kept.set(input.index - messagesFrom, DeltaAccumulator.of(input)) : kept }
 }
 
+function openWait(state: TaskState, event: EventOf<'turn.waiting'>): TaskState {
+  const { status, waits } = waitsOf(state, event)
+  if (hasEnded(status) || waits.some(({ id }) => id === event.wait.id)) return state
+  return { ...updateTurn(state, event, { status: 'waiting', waits: [...waits, event.wait] }), status: 'waiting' }
+}
+
+/** A turn goes on when its last open wait is closed. */
+function closeWait(state: TaskState, { wait: id, status, answer, ...event }: EventOf<'turn.resumed'>): TaskState {
+  const before = waitsOf(state, event)
+  if (!before.waits.some(wait => wait.id === id && wait.status === 'open')) return state
+  const waits = before.waits.map(wait => (wait.id === id ? { ...wait, status, ...(answer && { answer }) } : wait))
+  const isWaiting = waits.some(wait => wait.status === 'open')
+  const next = isWaiting || before.status !== 'waiting' ? before.status : 'running'
+  const changed = updateTurn(state, event, { waits, status: next })
+  return next === 'running' ? { ...changed, status: 'running' } : changed
+}
+
+function waitsOf(state: TaskState, { turn: number }: Pick<Event, 'turn'>): { status: TurnStatus; waits: readonly Wait[] } {
+  const turn = state.turns.find(known => known.number === number)
+  return { status: turn?.status ?? 'queued', waits: turn?.waits ?? [] }
+}
+
 function finishTurn(state: TaskState, event: EventOf<'turn.finished'>): TaskState {
   const { status, attempt, stopReason, usage, error, at } = event
   const outcome = { status, attempt, stopReason, finishedAt: timeOf(at), ...(usage && { usage }), ...(error && { error }) }
@@ -150,7 +175,7 @@ function finishTurn(state: TaskState, event: EventOf<'turn.finished'>): TaskStat
   return { ...finished, status: finished.turns.find(turn => !hasEnded(turn.status))?.status ?? status }
 }
 
-function updateTurn(state: TaskState, { turn: number }: Event, fields: Partial<FoldedTurn>): TaskState {
+function updateTurn(state: TaskState, { turn: number }: Pick<Event, 'turn'>, fields: Partial<FoldedTurn>): TaskState {
   const { omitted, ...known }: Partial<FoldedTurn> = state.turns.find(turn => turn.number === number) ?? {}
   // What a snapshot has left out may be told now.
   const missing = omitted?.filter(name => !(name in fields)) ?? []

@@ -10,7 +10,7 @@ import { emptyContent } from '../entities/content.ts'
 import type { Failure, Message } from '../entities/entities.ts'
 import type { MessageStatus } from '../entities/status.ts'
 import { type ErrorCode, RivuletError } from '../errors.ts'
-import { formatCursor } from '../events/cursor.ts'
+import { formatCursor, origin } from '../events/cursor.ts'
 import { contentTypeOf, type Delta, isTextDelta } from '../events/delta.ts'
 import type { Event, EventOf } from '../events/event.ts'
 import { copyTextDelta, type Update, type UpdateOf, updateSchema } from '../events/update.ts'
@@ -21,9 +21,16 @@ import { brokenJson, closeJson, type DeltaAccumulator } from './delta-accumulato
 import { splitDelta, utf8Length } from './delta-split.ts'
 import { createHalfCharacters } from './half-characters.ts'
 import { messageEvents } from './message-events.ts'
-import { applyEvent, closingEvents, emptyState, messageAt, messagesOf, nextIndexOf, type TaskState } from './task-fold.ts'
+import { applyEvent, closingEvents, messageAt, messagesOf, nextIndexOf, restoreState } from './task-fold.ts'
 
-export type ComposedTurn = { task: string; turn: number; attempt: number; firstIndex: number }
+export type ComposedTurn = {
+  task: string
+  turn: number
+  attempt: number
+  firstIndex: number
+  /** Messages that are stored and in the log already, from `firstIndex` on. */
+  kept?: readonly Message[]
+}
 
 export type TurnComposer = {
   /**
@@ -33,10 +40,11 @@ export type TurnComposer = {
   compose(update: Update, options?: { strict?: boolean }): Event[]
   /** The events that close the open messages, in index order. */
   closeAll(status: Exclude<MessageStatus, 'streaming'>, error?: Failure): Event[]
-  /** The events after `turn.started` that restore the current messages in a log that lost them. */
+  /** The events that restore the current messages, beside the kept ones, in a log that lost them. */
   rewrite(): Event[]
   /** The agent's message at its own index. */
   messageAt(index: number): Message | undefined
+  /** Beside the kept ones. */
   messages(): Message[]
   /** The agent's own index of its next new message. */
   nextIndex(): number
@@ -47,21 +55,25 @@ export type TurnComposer = {
 export type ComposerOptions = { limits?: Pick<Limits, 'deltaBytes' | 'turnBytes' | 'jsonDepth'>; now?: () => number }
 
 export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits, now = Date.now }: ComposerOptions = {}): TurnComposer {
-  const { task, turn: number, attempt, firstIndex } = turn
+  const { task, turn: number, attempt, firstIndex, kept = [] } = turn
   const halves = createHalfCharacters()
-  let state: TaskState = { ...emptyState, messagesFrom: firstIndex }
+  let state = restoreState(origin, { status: 'running', turns: [], messages: [...kept], messagesFrom: firstIndex })
   let recorded = 0
   let discarded = 0
-  let bytes = 0
+  let bytes = kept.reduce((sum, { content, metadata }) => sum + utf8Length(JSON.stringify([content, metadata])), 0)
 
   return {
     compose,
     closeAll,
-    rewrite: () => messagesOf(state).flatMap(message => messageEvents(message, now())),
+    rewrite: () => ownMessages().flatMap(message => messageEvents(message, now())),
     messageAt: index => messageAt(state, firstIndex + index)?.message,
-    messages: () => messagesOf(state),
+    messages: ownMessages,
     nextIndex: () => nextIndexOf(state) - firstIndex,
     discarded: () => discarded,
+  }
+
+  function ownMessages(): Message[] {
+    return messagesOf(state).slice(kept.length)
   }
 
   function compose(given: Update, { strict = false } = {}): Event[] {

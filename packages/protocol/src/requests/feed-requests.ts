@@ -1,7 +1,7 @@
 /** The request that reads the feed. */
 import { z } from 'zod'
-import { agentNameSchema } from '../entities/entities.ts'
 import { feedEntrySchema, feedEntryTypeSchema } from '../entities/feed-entry.ts'
+import { agentNameSchema } from '../entities/ids.ts'
 import { parseCursor } from '../events/cursor.ts'
 import { pageLimit } from './requests.ts'
 

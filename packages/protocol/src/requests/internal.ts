@@ -1,9 +1,13 @@
 /** The calls of workers to the server, under `/internal`. Events go through Redis; claims, leases and results go through these calls to Postgres. */
 import { z } from 'zod'
-import { agentNameSchema, failureSchema, messageSchema, taskSchema, turnIdSchema, turnSchema, usageSchema } from '../entities/entities.ts'
+import { failureSchema, messageSchema, taskSchema, turnSchema, usageSchema } from '../entities/entities.ts'
+import { agentNameSchema, turnIdSchema } from '../entities/ids.ts'
 import { stopReasonSchema } from '../entities/status-schema.ts'
-import { defaultLimits, maxStepName } from '../limits.ts'
-import { jsonSchema } from '../values/json-schema.ts'
+import { turnWaitSchema, waitActionSchema, waitKindSchema } from '../entities/wait.ts'
+import { defaultLimits, maxStepName, maxWaitDays, maxWaits } from '../limits.ts'
+import { formSchemaFault } from '../values/form-schema.ts'
+import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
+import { waitName } from './requests.ts'
 
 const id = z.string().min(1).max(100)
 /**
@@ -51,6 +55,8 @@ export const claimResult = z.discriminatedUnion('result', [
     isolated: z.boolean(),
     /** The steps that earlier claims of this turn have finished. */
     steps: z.array(rememberedStep).default([]),
+    /** The messages that the turn has stored when it parked: what it emits now begins with them. */
+    kept: z.array(messageSchema).default([]),
     /** The limits of the turn's output and steps. */
     limits: turnLimits.default(defaultLimits),
     /** How long ago the turn was queued. Older servers omit this field and `traceparent`. */
@@ -68,9 +74,11 @@ export const heartbeatBody = z.strictObject({
   turns: z.array(holding).max(10_000),
   /** How many turns of this worker lost their log to a higher epoch since the last heartbeat. The server counts them in a metric. */
   fenced: z.int().min(0).default(0),
+  /** The turns that wait for an answer in this worker, and how many open waits it knows of each. */
+  waiting: z.record(turnIdSchema, z.int().min(1)).default({}),
 })
-/** Turns that this worker no longer holds: canceled, ended or given to another. */
-export const heartbeatResult = z.object({ lost: z.array(turnIdSchema) })
+/** Turns that this worker no longer holds: canceled, ended or given to another. And those of which a wait was closed. */
+export const heartbeatResult = z.object({ lost: z.array(turnIdSchema), answered: z.array(turnIdSchema).default([]) })
 
 export const reopenBody = holding
 export const reopenResult = z.discriminatedUnion('result', [
@@ -107,6 +115,50 @@ export const finishBody = z.strictObject({
 })
 export const finishResult = z.object({ result: z.enum(['committed', 'retrying', 'already', 'superseded', 'gap']) })
 
+const wantedWait = z.strictObject({
+  name: waitName,
+  kind: waitKindSchema.exclude(['task']),
+  title: z.string().min(1).max(500),
+  detail: z.string().max(20_000).optional(),
+  schema: jsonObjectSchema
+    .superRefine((schema, context) => {
+      const fault = formSchemaFault(schema)
+      if (fault) context.addIssue({ code: 'custom', path: fault.path.split('/').slice(1), message: fault.reason })
+    })
+    .optional(),
+  callId: z.string().max(200).optional(),
+  tool: z.string().max(200).optional(),
+  arguments: jsonSchema.optional(),
+  actions: z.array(waitActionSchema).max(3),
+  assignee: z.string().min(1).max(200).optional(),
+  metadata: jsonObjectSchema,
+  expires: z.union([
+    z.strictObject({
+      inMs: z
+        .int()
+        .min(0)
+        .max(maxWaitDays * 86_400_000),
+    }),
+    z.strictObject({ at: z.iso.datetime() }),
+  ]),
+})
+
+/** Opens waits of a turn, all or none. A name that the turn has asked before is the same wait. By the claim, like a step. */
+export const askBody = z.strictObject({ turnId: turnIdSchema, claimId: id, waits: z.array(wantedWait).min(1).max(maxWaits) })
+export const askResult = z.discriminatedUnion('result', [
+  /** `isTold`: they stand in the log. If not, the worker has to reopen it. */
+  z.object({ result: z.literal('asked'), waits: z.array(turnWaitSchema), isTold: z.boolean() }),
+  z.object({ result: z.enum(['superseded', 'too_many', 'too_large']) }),
+])
+
+/** The waits of a turn as they are now. By the claim, like a step. */
+export const waitsBody = z.strictObject({ turnId: turnIdSchema, claimId: id })
+export const waitsResult = z.object({ waits: z.array(turnWaitSchema).nullable() })
+
+/** Stores what the turn has emitted, and frees its worker until its waits are closed. `answered`: none of them is open any more. */
+export const parkBody = z.strictObject({ ...holding.shape, n: z.int().min(0), digest: z.string().max(64) })
+export const parkResult = z.object({ result: z.enum(['parked', 'answered', 'superseded', 'gap']) })
+
 /** The messages of the turn's task. By the claim, like a step. */
 export const historyBody = z.strictObject({ turnId: turnIdSchema, claimId: id, after: z.int32().min(0).optional() })
 export const historyResult = z.object({ data: z.array(messageSchema), nextCursor: z.int().nullable() })
@@ -120,5 +172,10 @@ export type RememberedStep = z.output<typeof rememberedStep>
 export type StepMemory = z.output<typeof stepMemorySchema>
 export type StepBody = z.output<typeof stepBody>
 export type StepResult = z.output<typeof stepResult>['result']
+export type WantedWait = z.output<typeof wantedWait>
+export type AskBody = z.output<typeof askBody>
+export type AskResult = z.output<typeof askResult>
+export type ParkBody = z.output<typeof parkBody>
+export type ParkResult = z.output<typeof parkResult>['result']
 export type FinishBody = z.output<typeof finishBody>
 export type FinishResult = z.output<typeof finishResult>['result']

@@ -1,6 +1,6 @@
 /** The requests that manage keys, and their responses. The secret is in a response once, and nowhere else. */
 import { z } from 'zod'
-import { agentNameSchema, nameSchema } from '../entities/entities.ts'
+import { agentNameSchema, nameSchema } from '../entities/ids.ts'
 import { keyIdSchema, keySchema, scopeSchema } from '../entities/key.ts'
 import { pageLimit, wholeUpTo } from './requests.ts'
 

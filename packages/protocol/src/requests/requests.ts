@@ -1,10 +1,13 @@
 /** The requests of callers. Strict: an unknown field is an error, and no value is coerced. */
 import { z } from 'zod'
 import { strictContentSchema, text } from '../entities/content.ts'
-import { agentNameSchema, authorSchema, taskIdSchema } from '../entities/entities.ts'
+import { authorSchema } from '../entities/entities.ts'
+import { agentNameSchema, taskIdSchema } from '../entities/ids.ts'
 import { taskStatusSchema } from '../entities/status-schema.ts'
+import { turnWaitSchema, waitActionSchema, waitIdSchema, waitKindSchema, waitStatusSchema } from '../entities/wait.ts'
 import { onEndSchema } from '../entities/webhook.ts'
-import { maxHistoryMessages, maxMetadataFilters, maxPageSize, maxTokenSeconds, maxWaitMs } from '../limits.ts'
+import { utf8Length } from '../fold/delta-split.ts'
+import { maxAnswerBytes, maxHistoryMessages, maxMetadataFilters, maxPageSize, maxTokenSeconds, maxWaitMs, maxWaitName } from '../limits.ts'
 import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 
 const hour = 3_600_000
@@ -57,7 +60,7 @@ export const createTaskBody = taskFields
 export const createTurnBody = z.strictObject({
   input: inputSchema.optional(),
   params: jsonSchema.optional(),
-  ifBusy: z.enum(['queue', 'reject', 'interrupt']).default('queue'),
+  ifBusy: z.enum(['queue', 'reject', 'interrupt', 'decline']).default('queue'),
 })
 
 /** `after`: the last turn that the copy has. */
@@ -74,16 +77,36 @@ export const changeTaskBody = z.strictObject({ name: taskName.nullable().optiona
 export const cancelTaskBody = z.strictObject({ reason: z.string().max(1000).optional() })
 
 /** What a token permits on its task. */
-export const tokenRightSchema = z.enum(['read', 'send', 'cancel'])
+export const tokenRightSchema = z.enum(['read', 'send', 'cancel', 'answer'])
 
 /** Whom a token is for, in the words of the application that makes it: a user's id, as a rule. */
 const tokenSubject = z.string().min(1).max(200)
 
 export const createTokenBody = z.strictObject({
-  can: z.union([tokenRightSchema.transform(right => [right]), z.array(tokenRightSchema).min(1).max(3)]),
+  can: z.union([tokenRightSchema.transform(right => [right]), z.array(tokenRightSchema).min(1).max(4)]),
   ttlSeconds: z.int().min(5).max(maxTokenSeconds).default(900),
+  /** The right `answer` is for this wait alone. */
+  wait: waitIdSchema.optional(),
   subject: tokenSubject.optional(),
 })
+
+/** JSON of a person or a program, of bounded size. */
+const answerContent = jsonSchema.refine(
+  value => utf8Length(JSON.stringify(value)) <= maxAnswerBytes,
+  `Use at most ${maxAnswerBytes} bytes of JSON`,
+)
+
+export const answerBody = z.strictObject({
+  action: waitActionSchema,
+  content: answerContent.optional(),
+  comment: z.string().max(2_000).optional(),
+})
+
+export const waitName = z.string().min(1).max(maxWaitName)
+
+export const signalBody = z.strictObject({ name: waitName, data: answerContent })
+
+export const waitAnswered = z.object({ wait: turnWaitSchema })
 
 export const revokeTokensQuery = z.strictObject({ subject: tokenSubject.optional() })
 
@@ -123,17 +146,32 @@ const taskFilters = {
   cursor: taskIdSchema.optional(),
 }
 
-/** `metadata.<key>=<value>` filters tasks by their metadata. Any other unknown name is an error. */
-export const listTasksQuery = z
-  .object(taskFilters)
-  .catchall(z.string())
-  .superRefine((query, context) => {
-    const unknown = Object.keys(query).filter(key => !Object.hasOwn(taskFilters, key) && !/^metadata\../.test(key))
-    for (const key of unknown) context.addIssue({ code: 'custom', path: [key], message: 'Unknown parameter' })
-    const filters = Object.keys(query).filter(key => key.startsWith('metadata.'))
-    if (filters.length > maxMetadataFilters)
-      context.addIssue({ code: 'custom', path: [], message: `At most ${maxMetadataFilters} metadata filters are allowed` })
-  })
+const waitFilters = {
+  status: waitStatusSchema.default('open'),
+  kind: waitKindSchema.optional(),
+  agent: agentNameSchema.optional(),
+  assignee: z.string().optional(),
+  task: taskIdSchema.optional(),
+  limit: pageLimit,
+  cursor: waitIdSchema.optional(),
+}
+
+export const listTasksQuery = withMetadata(taskFilters)
+export const listWaitsQuery = withMetadata(waitFilters)
+
+/** `metadata.<key>=<value>` filters by metadata. Any other unknown name is an error. */
+function withMetadata<T extends z.ZodRawShape>(known: T) {
+  return z
+    .object(known)
+    .catchall(z.string())
+    .superRefine((query, context) => {
+      const unknown = Object.keys(query).filter(key => !Object.hasOwn(known, key) && !/^metadata\../.test(key))
+      for (const key of unknown) context.addIssue({ code: 'custom', path: [key], message: 'Unknown parameter' })
+      const filters = Object.keys(query).filter(key => key.startsWith('metadata.'))
+      if (filters.length > maxMetadataFilters)
+        context.addIssue({ code: 'custom', path: [], message: `At most ${maxMetadataFilters} metadata filters are allowed` })
+    })
+}
 
 export const listMessagesQuery = z.strictObject({ after: digits.optional(), limit: pageLimit, turn: digits.optional() })
 
@@ -147,6 +185,9 @@ export type TaskToken = z.output<typeof tokenResponse>
 export type StreamFormat = z.output<typeof streamFormatSchema>
 export type TokenRight = z.output<typeof tokenRightSchema>
 export type ListTasks = z.output<typeof listTasksQuery>
+export type ListWaits = z.output<typeof listWaitsQuery>
+export type AnswerBody = z.output<typeof answerBody>
+export type SignalBody = z.output<typeof signalBody>
 export type ListMessages = z.output<typeof listMessagesQuery>
 
 export type CreateTaskInput = z.input<typeof createTaskBody>

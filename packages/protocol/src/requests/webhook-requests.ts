@@ -1,7 +1,7 @@
 /** The requests that manage webhooks, and their responses. A secret is in the response that creates it, and in no other. */
 import { z } from 'zod'
-import { agentNameSchema, idSchema } from '../entities/entities.ts'
 import { feedEntryTypeSchema } from '../entities/feed-entry.ts'
+import { agentNameSchema, idSchema } from '../entities/ids.ts'
 import {
   deliverySchema,
   deliveryStatuses,

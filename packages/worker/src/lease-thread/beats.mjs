@@ -4,7 +4,7 @@
  * time. A beat that hangs does not delay the next one.
  */
 
-/** A body has at most `MAX_JSON_ITEMS` items, which is 1,000 or more, and a turn takes up to five of them. */
+/** A body has at most `MAX_JSON_ITEMS` items, which is 1,000 or more, and a turn takes up to six of them. */
 const turnsPerBeat = 150
 
 /** Beats in flight. */
@@ -59,7 +59,7 @@ export function startBeats({ post, options, held, tell }) {
 
   /** Before the hello: the server takes a hello without a renewal as proof that the worker does not hold a turn. */
   async function renew() {
-    const asked = Array.from(held, ([key, { holding }]) => ({ key, holding }))
+    const asked = Array.from(held, ([key, { holding, open = 0 }]) => ({ key, holding, open }))
     // The next beat may start before this one ends, and must not report the same count.
     const reported = fenced
     fenced = 0
@@ -75,11 +75,17 @@ export function startBeats({ post, options, held, tell }) {
     }
   }
 
-  /** @type {(piece: { key: number, holding: Held['holding'] }[], reported: number) => Promise<void>} */
+  /** @type {(piece: { key: number, holding: Held['holding'], open: number }[], reported: number) => Promise<void>} */
   async function renewPiece(piece, reported) {
-    const reply = await post('heartbeat', { worker, turns: piece.map(({ holding }) => holding), fenced: reported })
+    const holding = piece.filter(({ open }) => open > 0)
+    const waiting = Object.fromEntries(holding.map(one => [one.holding.turnId, one.open]))
+    const turns = piece.map(one => one.holding)
+    const reply = await post('heartbeat', { worker, turns, fenced: reported, ...(holding.length > 0 && { waiting }) })
     const ids = new Set(/** @type {string[]} */ (reply.lost))
     const lost = piece.filter(({ holding }) => ids.has(holding.turnId)).map(({ key, holding }) => ({ key, epoch: holding.epoch }))
     if (lost.length > 0) tell({ lost })
+    const woken = new Set(/** @type {string[]} */ (reply.answered ?? []))
+    const answered = holding.filter(one => woken.has(one.holding.turnId)).map(({ key }) => key)
+    if (answered.length > 0) tell({ answered })
   }
 }

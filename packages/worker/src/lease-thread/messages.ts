@@ -4,7 +4,8 @@ import type { Hello, Holding } from '@rivulet/protocol'
 /** Where the code of a held turn runs: in this process, nowhere yet (it waits for a process of its own), or in that process. */
 export type Place = 'here' | 'waiting' | 'apart'
 
-export type Held = { holding: Holding; place: Place }
+/** `open`: how many open waits the turn holds here. */
+export type Held = { holding: Holding; place: Place; open?: number }
 
 /** `hold` and `drop` name a lease by a number of this process, because one turn can be held by two claims for a moment. */
 export type ToThread = { hold: number; held: Held } | { drop: number } | { fenced: number } | { beat: 'now' }
@@ -12,6 +13,8 @@ export type ToThread = { hold: number; held: Held } | { drop: number } | { fence
 export type FromThread =
   /** The server says that these are no longer ours, as of the epoch that it was asked about. */
   | { lost: { key: number; epoch: number }[] }
+  /** A wait of these was closed. */
+  | { answered: number[] }
   /** A beat was not accepted; another follows. */
   | { failed: string }
   /** The key may not serve these agents: no later beat will be accepted. */

@@ -46,6 +46,8 @@ export type TurnWriter = {
   drain(): Promise<void>
   /** Moves to a new epoch, and says there what was said in the old one. */
   reopen(): Promise<void>
+  /** Sends nothing until it is called again with false. What is said meanwhile waits. */
+  pause(isPaused: boolean): void
   /** Nothing is said or sent any more. */
   stop(reason: unknown): void
   /** Whether another worker has the turn now. */
@@ -98,6 +100,7 @@ export function createTurnWriter({
   let sending: Promise<void> | null = null
   let waiters: (() => void)[] = []
   let hasSpoken = false
+  let isPaused = false
 
   return {
     say,
@@ -107,6 +110,7 @@ export function createTurnWriter({
     end,
     drain,
     reopen,
+    pause,
     stop: reason => change({ to: 'stopped', reason }),
     isSuperseded: () => state.at === 'superseded',
     messageAt: composer.messageAt,
@@ -172,7 +176,7 @@ export function createTurnWriter({
   }
 
   function send(): void {
-    if (unsent.isEmpty() || sending || stoppedOf(state)) return
+    if (unsent.isEmpty() || sending || isPaused || stoppedOf(state)) return
     // A log that cannot be reopened, because the server refuses us or we are leaving, is no longer ours.
     sending = sendWaiting()
       .catch(() => lose('superseded'))
@@ -223,6 +227,11 @@ export function createTurnWriter({
       }
     }
     return 'stopped'
+  }
+
+  function pause(paused: boolean): void {
+    isPaused = paused
+    send()
   }
 
   async function reopen(): Promise<void> {

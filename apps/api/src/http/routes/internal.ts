@@ -1,5 +1,7 @@
 /** The calls of workers. The lease in Postgres decides which worker runs a turn; the log follows. */
 import {
+  askBody,
+  askResult,
   claimBody,
   claimResult,
   finishBody,
@@ -11,6 +13,8 @@ import {
   historyBody,
   historyResult,
   maxPageSize,
+  parkBody,
+  parkResult,
   type ReleaseBody,
   type RememberedStep,
   releaseBody,
@@ -20,6 +24,8 @@ import {
   stepBody,
   stepResult,
   type TurnId,
+  waitsBody,
+  waitsResult,
 } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -39,6 +45,7 @@ import { claimTurn } from '../../store/turns/claim-turn.ts'
 import type { Claimed } from '../../store/turns/claimed.ts'
 import { extendLeases, isHeldUnder, releaseTurn } from '../../store/turns/leases.ts'
 import { reopenTurn } from '../../store/turns/reopen-turn.ts'
+import { answeredTurns, keptMessages } from '../../store/waits/held-waits.ts'
 import { aboutTurn } from '../../turns/about-turn.ts'
 import { needsOwnProcess } from '../../turns/turn-deaths.ts'
 import type { Services } from '../services.ts'
@@ -47,7 +54,7 @@ import type { Services } from '../services.ts'
 const maxFound = 100
 
 export function internalRoutes(scope: FastifyInstance, services: Services): void {
-  const { db, leases, ending, deaths, announcer, announcing, relay, metrics } = services
+  const { db, leases, ending, deaths, waiting, announcer, announcing, relay, metrics } = services
   const { leaseMs, limits } = services.config
   const { deltaBytes, turnBytes, stepsBytes } = limits
   const config = { access: { scope: 'worker' } } as const
@@ -75,13 +82,16 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     log.debug({ ...aboutTurn(claimed.turn), agent: claimed.task.agent, worker, waitedMs, isAgain }, 'turn claimed')
     // Keyed and raised to this claim's epoch: a claim that is asked again, because its answer was lost, changes nothing.
     const started = await announcing.announceStart(claimed)
-    return started
-      ? { ...describeClaim(started, steps, clock), limits: { deltaBytes, turnBytes, stepsBytes } }
-      : { result: 'settled' as const }
+    if (!started) return { result: 'settled' as const }
+    return {
+      ...describeClaim(started, steps, clock),
+      kept: await keptMessages(db, started.turn),
+      limits: { deltaBytes, turnBytes, stepsBytes },
+    }
   })
 
   app.post('/heartbeat', { config, schema: { tags, body: heartbeatBody, response: { 200: heartbeatResult } } }, async request => {
-    const { worker, turns, fenced } = request.body
+    const { worker, turns, fenced, waiting: known } = request.body
     metrics.fenced.inc({ write: 'append' }, fenced)
     const ids = turns.map(({ turnId }) => turnId)
     const within = await turnsWithin(leases, reachOf(request.principal), ids)
@@ -89,7 +99,8 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const { lost, takenBack } = await askTwice(() => extendLeases(leases, worker, held, leaseMs))
     metrics.takenBack.inc(takenBack.length)
     for (const turn of takenBack) request.log.warn({ ...aboutTurn(turn), worker }, 'a late worker resumed its turn')
-    return { lost: [...ids.filter(id => !within.has(id)), ...lost] }
+    const answered = await answeredTurns(leases, known, within)
+    return { lost: [...ids.filter(id => !within.has(id)), ...lost], answered }
   })
 
   app.post('/reopen', { config, schema: { tags, body: reopenBody, response: { 200: reopenResult } } }, async request => {
@@ -141,6 +152,27 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const { result, leavesWork } = await ending.finish({ turn, epoch, claim, outcome, appended: n, digest })
     if (failpoint) await failpoint('answering')
     if (leavesWork) relay.kick()
+    return { result }
+  })
+
+  app.post('/ask', { config, schema: { tags, body: askBody, response: { 200: askResult } } }, async request => {
+    const { body } = request
+    if (!(await reaches(request, body.turnId))) return { result: 'superseded' as const }
+    const asked = await waiting.ask(body)
+    if (asked.result === 'superseded') metrics.fenced.inc({ write: 'ask' })
+    return asked
+  })
+
+  app.post('/waits', { config, schema: { tags, body: waitsBody, response: { 200: waitsResult } } }, async request => {
+    const { turnId, claimId } = request.body
+    return { waits: (await reaches(request, turnId)) ? await waiting.read(turnId, claimId) : null }
+  })
+
+  app.post('/park', { config, schema: { tags, body: parkBody, response: { 200: parkResult } } }, async request => {
+    const turn = (await reaches(request, request.body.turnId)) && (await findEnding(request.body.turnId))
+    const result = turn ? await waiting.park(turn, request.body) : 'superseded'
+    if (result === 'superseded') metrics.fenced.inc({ write: 'park' })
+    if (failpoint) await failpoint('park answering')
     return { result }
   })
 

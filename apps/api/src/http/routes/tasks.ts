@@ -52,7 +52,7 @@ const sending = { access: { scope: 'tasks:write', token: 'send' }, addsWork: tru
 const canceling = { access: { scope: 'tasks:write', token: 'cancel' } } as const
 
 export function taskRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
-  const { databaseFor, ending, relay, announcer, reader, tracer } = services
+  const { databaseFor, ending, waiting: turnWaiting, relay, announcer, reader, tracer } = services
   const { limits, webhooks } = services.config
   const { requireShare, acceptTask, announce } = createAcceptWork(services, scope.log)
   const waits = createTurnWaits(services)
@@ -174,6 +174,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       })
       if (begun) await ending.completeInterrupt(begun)
       relay.kick()
+      if (work?.declined) await turnWaiting.changed(work.declined)
       if (work) await announce(work)
       span.accepted(work)
       if (!admission || wait === undefined) return sendResponse(reply, answer)

@@ -1,7 +1,7 @@
 /** Moments by Postgres' clock. It alone decides what is due, late or expired, because the clocks of processes differ. */
 import { type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
-import type { Database } from './database.ts'
+import type { Database, Transaction } from './database.ts'
 
 export function msAgo(ms: number): SQL {
   return sql`now() - ${ms} * interval '1 millisecond'`
@@ -25,4 +25,10 @@ export function firstIdAfter(moment: SQL): SQL {
 export async function readNowMs(db: Database): Promise<number> {
   const { rows } = await db.execute<{ now: number }>(sql`select floor(extract(epoch from now()) * 1000)::float8 as now`)
   return rows[0]?.now ?? 0
+}
+
+/** ISO 8601. */
+export async function readNow(tx: Transaction): Promise<string> {
+  const { rows } = await tx.execute<{ now: number }>(sql`select floor(extract(epoch from now()) * 1000)::float8 as now`)
+  return new Date(rows[0]?.now ?? 0).toISOString()
 }

@@ -13,6 +13,7 @@ import {
   type Turn,
 } from '@rivulet/protocol'
 import { and, asc, eq, gt, inArray, isNotNull, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import type { PgColumn } from 'drizzle-orm/pg-core'
 import type { Database, Transaction } from '../connection/database.ts'
 import { fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
 import { everyTenant, isOf, type Tenant, taskNotFound } from '../connection/tenant.ts'
@@ -125,7 +126,7 @@ export async function listTasks(db: Database, tenant: Tenant, query: TaskFilter,
     createdAfter && gt(tasks.createdAt, new Date(createdAfter)),
     createdBefore && lt(tasks.createdAt, new Date(createdBefore)),
     cursor && lt(tasks.id, cursor),
-    ...Object.entries(metadata).map(([key, value]) => or(...readings(value).map(reading => contains(key, reading)))),
+    ...Object.entries(metadata).map(([key, value]) => or(...readings(value).map(reading => contains(tasks.metadata, key, reading)))),
   ].filter(condition => typeof condition === 'object')
   const keys = sql`select id from tasks where ${and(...conditions) ?? sql`true`} order by id desc limit ${limit + 1}`
   const fit = fitKeys({ name: 'page', bytesAt: key => `(select ${taskBytes} from tasks where id = ${key})`, maxBytes: String(maxBytes) })
@@ -144,12 +145,12 @@ export async function listTasks(db: Database, tenant: Tenant, query: TaskFilter,
 const taskBytes = `${bytesOf('params')} + ${bytesOf('metadata')}`
 
 /** A query string cannot say whether `5` is a number or a text: it is looked for as both. */
-function readings(value: string): Json[] {
+export function readings(value: string): Json[] {
   return /^(true|false|null|-?\d{1,15}(\.\d{1,15})?)$/.test(value) ? [value, JSON.parse(value)] : [value]
 }
 
-function contains(key: string, value: Json): SQL {
-  return sql`${tasks.metadata} @> ${JSON.stringify({ [key]: value })}::jsonb`
+export function contains(metadata: PgColumn, key: string, value: Json): SQL {
+  return sql`${metadata} @> ${JSON.stringify({ [key]: value })}::jsonb`
 }
 
 export type TaskFilter = { [K in 'agent' | 'status' | 'name' | 'createdAfter' | 'createdBefore' | 'cursor']?: ListTasks[K] | undefined } & {

@@ -2,7 +2,7 @@
  * The size limits of a snapshot: two budgets of the same size, one for messages of ended turns and one for the values of the task and its turns.
  * A snapshot always shows what it leaves out: messages by `messagesFrom`, values by `omitted`.
  */
-import type { Message, Task, Turn } from '@rivulet/protocol'
+import { hasEnded, type Message, type Task, type Turn } from '@rivulet/protocol'
 
 /** All messages that are free, and of the others as many as fit, the newest. A message counts with all of its JSON. */
 export function newestFitting(messages: Message[], maxBytes: number, isFree: (message: Message) => boolean = () => false): Message[] {
@@ -31,18 +31,22 @@ export function fitTurns(
   let bytes = bytesOf(task.metadata) + bytesOf(task.params)
   return turns.toReversed().map(fitTurn).reverse()
 
-  function fitTurn({ input, params, omitted: _, ...turn }: Turn): Turn {
-    const isOmitted = { input: !fits('input', input, turn), params: !fits('params', params, turn) }
-    const omitted = (['input', 'params'] as const).filter(name => isOmitted[name])
+  function fitTurn({ input, params, waits, omitted: _, ...turn }: Turn): Turn {
+    const isOmitted = {
+      ...{ input: !fits('input', input, turn), params: !fits('params', params, turn) },
+      waits: hasEnded(turn.status) && !fits('waits', waits, turn),
+    }
+    const omitted = (['input', 'params', 'waits'] as const).filter(name => isOmitted[name])
     return {
       ...turn,
       ...(input !== undefined && !isOmitted.input && { input }),
       ...(params !== undefined && !isOmitted.params && { params }),
+      ...(waits !== undefined && !isOmitted.waits && { waits }),
       ...(omitted.length > 0 && { omitted }),
     }
   }
 
-  function fits(name: 'input' | 'params', value: unknown, { number }: Pick<Turn, 'number'>): boolean {
+  function fits(name: 'input' | 'params' | 'waits', value: unknown, { number }: Pick<Turn, 'number'>): boolean {
     const isLeftOut = value === undefined && leftOut.get(number)?.includes(name)
     if (value === undefined && !isLeftOut) return true
     // Nothing is measured beyond the first that does not fit.

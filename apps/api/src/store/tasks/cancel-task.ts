@@ -8,6 +8,7 @@ import { turns } from '../schema.ts'
 import { type Claimed, describeClaim } from '../turns/claimed.ts'
 import { type EndedTurn, endTurn, endWaitingTurn } from '../turns/end-turn.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
+import { closeWaits } from '../waits/close-waits.ts'
 import { lockTask, raiseEpoch } from './held-task.ts'
 
 /** How the server ends a turn by itself. */
@@ -62,6 +63,7 @@ export async function endUnstarted(
 
 /** The first process that seizes a turn decides its outcome. The outcome is stored at once, because another process may complete the end. */
 async function seize(tx: Transaction, task: TaskRow, turn: TurnRow, outcome: ForcedOutcome): Promise<Seized> {
+  await closeWaits(tx, turn.id, { status: 'canceled' })
   const raised = await raiseEpoch(tx, task.id)
   const decided = turn.canceling ? decidedOutcome(turn) : outcome
   const [seized] = await tx

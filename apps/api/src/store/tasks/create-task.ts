@@ -22,7 +22,8 @@ import { queueTurn } from './queue-turn.ts'
 
 /** `turn` is null for a task that was created without one. `isQueued`: this request has added the turn. */
 export type Accepted = { task: TaskRow; isNew: boolean } & ({ turn: TurnRow; isQueued: boolean } | { turn: null; isQueued: false })
-export type AcceptedTurn = Extract<Accepted, { turn: TurnRow }>
+/** `declined`: the turn whose waits the new input has closed. */
+export type AcceptedTurn = Extract<Accepted, { turn: TurnRow }> & { declined?: TurnRow }
 
 /** With a name that a task of this tenant and agent already has, it is that task which goes on: an input becomes its next turn. */
 export async function createTask(

@@ -1,8 +1,12 @@
 /** Accepting another turn of a task. */
-import { type CreateTurn, RivuletError } from '@rivulet/protocol'
+import { type CreateTurn, RivuletError, type TaskId } from '@rivulet/protocol'
 import type { Transaction } from '../connection/database.ts'
+import { readNow } from '../connection/moments.ts'
 import type { Tenant } from '../connection/tenant.ts'
+import type { TurnRow } from '../rows.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
+import { closeAndResume, isForPeople } from '../waits/close-waits.ts'
+import { hasOpenWait } from '../waits/wait-rows.ts'
 import type { AcceptedTurn } from './create-task.ts'
 import { lockTask } from './held-task.ts'
 import { queueTurn } from './queue-turn.ts'
@@ -20,6 +24,15 @@ export async function createTurn(
   if (ifBusy === 'reject' && (await pendingTurns(tx, id)).length > 0) {
     throw new RivuletError('task_busy', 'A turn of this task has not ended')
   }
+  const declined = ifBusy === 'decline' ? await declineWaits(tx, id) : null
   const turn = await queueTurn(tx, task, { ...(input && { input }), ...(params !== undefined && { params }), maxQueued, traceparent })
-  return { task, turn, isNew: false, isQueued: true }
+  return { task, turn, isNew: false, isQueued: true, ...(declined && { declined }) }
+}
+
+/** New input closes what the turn asked people for: they have written instead of answering. */
+async function declineWaits(tx: Transaction, task: TaskId): Promise<TurnRow | null> {
+  const asking = (await pendingTurns(tx, task)).find(hasOpenWait)
+  if (!asking) return null
+  const answer = { action: 'decline', comment: 'new input', at: await readNow(tx) } as const
+  return closeAndResume(tx, asking.id, { status: 'answered', answer }, isForPeople)
 }

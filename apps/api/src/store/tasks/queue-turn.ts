@@ -85,5 +85,10 @@ export function newTurn(
     announced: false,
     endCursor: null,
     traceparent: traceparent ?? null,
+    waits: null,
+    waitsVersion: 0,
+    keptTo: null,
+    parkedAt: null,
+    resumed: null,
   }
 }

@@ -1,11 +1,11 @@
 /** Which ends stand in the log, and which are still owed to it. */
-import type { Cursor, TaskId, TurnId } from '@rivulet/protocol'
-import { and, asc, eq, lt, sql } from 'drizzle-orm'
+import { type Cursor, hasEnded, type TaskId, type TurnId } from '@rivulet/protocol'
+import { and, asc, eq, exists, inArray, lt, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
-import { turns } from '../schema.ts'
+import { tasks, turns, waits } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
 import { endedList, pendingTurns, turnColumns, unfinishedList } from './turn-states.ts'
 
@@ -38,6 +38,32 @@ export async function owedTurns(db: Database, { olderThanMs, limit }: { olderTha
     .where(and(sql.raw(isOwed('turns', 'of all tasks')), isOld))
     .orderBy(asc(turns.finishedAt), asc(turns.number))
     .limit(limit)
+}
+
+/** Turns of which the log may lack a wait, its answer, or that the turn parked. */
+export async function turnsWithUntoldWaits(db: Database, limit: number): Promise<TurnRow[]> {
+  const untold = db.selectDistinct({ turn: waits.turn }).from(waits).where(eq(waits.told, false)).limit(limit)
+  return db.select(turnColumns).from(turns).where(inArray(turns.id, untold))
+}
+
+/** Only if the waits have not changed since they were read. The end of a turn tells its waits as well. */
+export async function markWaitsTold(db: Database, { id, waitsVersion }: Pick<TurnRow, 'id' | 'waitsVersion'>): Promise<void> {
+  const isSame = and(eq(turns.id, waits.turn), eq(turns.waitsVersion, waitsVersion))
+  const same = exists(db.select({ id: turns.id }).from(turns).where(isSame))
+  await db
+    .update(waits)
+    .set({ told: true })
+    .where(and(eq(waits.turn, id), eq(waits.told, false), same))
+}
+
+/** Whether nothing is owed of its waits any more, because its end is in the log. */
+export function isToldByItsEnd({ status, announced }: TurnRow): boolean {
+  return hasEnded(status) && announced
+}
+
+export async function epochOfTask(db: Database, task: TaskId): Promise<number | null> {
+  const [row] = await db.select({ epoch: tasks.epoch }).from(tasks).where(eq(tasks.id, task))
+  return row?.epoch ?? null
 }
 
 /**

@@ -120,7 +120,8 @@ with before as (
   select first_index is null as is_first from turns where id = $1
 ), claimed as (
   update turns set
-    status = 'running', attempt = attempt + 1, claim = $2, worker = $3,
+    status = 'running', attempt = attempt + (resumed is distinct from 'queued')::int, claim = $2,
+    resumed = case when resumed = 'queued' then 'claimed' end, worker = $3,
     lease_until = now() + $4::float8 * interval '1 millisecond', started_at = coalesce(started_at, now()),
     epoch = ${raisedEpoch},
     first_index = coalesce(

@@ -6,6 +6,7 @@ import type { TurnRow } from '../rows.ts'
 import { tasks, turns } from '../schema.ts'
 import { raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
+import { closeWaits } from '../waits/close-waits.ts'
 import { pendingTurns, turnColumns } from './turn-states.ts'
 
 export type Outcome = {
@@ -21,6 +22,7 @@ export type EndedTurn = TurnRow & { agent: string }
 
 /** Ends a turn that is held, and sends the next one on its way. */
 export async function endTurn(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<{ turn: EndedTurn; queued: TurnRow[] }> {
+  await closeWaits(tx, turn.id, { status: 'canceled' })
   const ended = await setOutcome(tx, turn, outcome, getTableColumns(turns))
   const pending = await pendingTurns(tx, turn.task)
   const [next] = pending

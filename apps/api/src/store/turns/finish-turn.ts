@@ -87,6 +87,7 @@ with ended as (
     status = $5, stop_reason = $6, usage = $7, error = $8, error_detail = $9, finished_at = now(),
     lease_until = null, canceling = false
   where id = $1 and epoch = $2 and canceling = $3 and status = any($4) and ($11::text is null or claim = $11)
+    and not exists (select from waits where waits.turn = turns.id and waits.status = 'open')
     and not exists (select from turns other where other.task = turns.task and other.id <> turns.id and other.status not in (${endedList}))
   returning *
 ), said as (

@@ -1,5 +1,5 @@
 /** Turns that the reconciler must end: their deadline has passed, or their cancel was begun and not completed. */
-import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, lt, ne, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import type { TurnRow } from '../rows.ts'
 import { turns } from '../schema.ts'
@@ -8,7 +8,8 @@ import { unfinished } from './turn-states.ts'
 const isUnfinished = inArray(turns.status, unfinished)
 
 export async function overdueTurns(db: Database, limit: number): Promise<TurnRow[]> {
-  const overdue = and(isUnfinished, eq(turns.canceling, false), lt(turns.deadline, sql`now()`))
+  // The deadline of a parked turn moves by the time that it waits.
+  const overdue = and(isUnfinished, ne(turns.status, 'waiting'), eq(turns.canceling, false), lt(turns.deadline, sql`now()`))
   return db.select().from(turns).where(overdue).orderBy(asc(turns.deadline)).limit(limit)
 }
 

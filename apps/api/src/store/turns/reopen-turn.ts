@@ -24,7 +24,7 @@ export async function reopenTurn(
     if (turn?.status !== 'running' || turn.canceling || turn.claim !== claimId || (turn.epoch ?? 0) < epoch) return null
     if (turn.epoch !== epoch) return describeClaim(tx, task, turn)
     const raised = await raiseEpoch(tx, task.id)
-    const [reopened] = await tx.update(turns).set({ epoch: raised.epoch }).where(eq(turns.id, id)).returning()
+    const [reopened] = await tx.update(turns).set({ epoch: raised.epoch, resumed: null }).where(eq(turns.id, id)).returning()
     return reopened ? describeClaim(tx, raised, reopened) : null
   })
 }

@@ -64,7 +64,7 @@ test('an error of a dialect cuts its own viewer alone', () => {
 test('a full socket is full for the viewer, and an event without chunks is not written', () => {
   const { spoken, sent, setRoom } = open()
   setRoom(false)
-  expect(spoken.write(bytesOf([{ type: 'turn.waiting', ...ids, turn: 7, request: null }]))).toBe(true)
+  expect(spoken.write(bytesOf([{ type: 'turn.resumed', ...ids, turn: 7, wait: ids.task, status: 'expired' }]))).toBe(true)
   expect(sent()).toBe('')
   expect(spoken.write(bytesOf(started))).toBe(false)
 })

@@ -1,0 +1,84 @@
+/** What turns wait for: the inbox of a tenant, one wait, its answer, and signals. A response is sent only after the commit. */
+import {
+  answerBody,
+  type Json,
+  listWaitsQuery,
+  signalBody,
+  taskIdSchema,
+  turnWaitSchema,
+  waitAnswered,
+  waitIdSchema,
+} from '@rivulet/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import type { TurnRow } from '../../store/rows.ts'
+import { answerWait, getWait } from '../../store/waits/answer-wait.ts'
+import { listWaits } from '../../store/waits/list-waits.ts'
+import { sendSignal } from '../../store/waits/signals.ts'
+import { markReplay, respondOnce, sendResponse } from '../requests/idempotent.ts'
+import type { Services } from '../services.ts'
+
+const tags = ['waits']
+const ofTask = z.object({ id: taskIdSchema })
+const params = ofTask.extend({ wait: waitIdSchema })
+const listing = { access: { scope: 'tasks:read' } } as const
+const reading = { access: { scope: 'tasks:read', token: ['read', 'answer'] } } as const
+const answering = { access: { scope: 'tasks:write', token: ['answer'] } } as const
+const signaling = { access: { scope: 'tasks:write', token: ['send'] } } as const
+
+export function waitRoutes(scope: FastifyInstance, { databaseFor, waiting, config }: Services): void {
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+  const page = z.object({ data: z.array(turnWaitSchema), nextCursor: z.string().nullable() })
+
+  app.get('/waits', { config: listing, schema: { tags, querystring: listWaitsQuery, response: { 200: page } } }, async request => {
+    const { tenant } = request.principal
+    const { status, kind, agent, assignee, task, limit, cursor, ...rest } = request.query
+    const metadata = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key.slice('metadata.'.length), String(value)]))
+    const filter = { status, kind, agent, assignee, task, limit, cursor, metadata }
+    return listWaits(databaseFor(tenant), tenant, filter, config.limits.pageBytes)
+  })
+
+  app.get(
+    '/tasks/:id/waits/:wait',
+    { config: reading, schema: { tags, params, response: { 200: waitAnswered } } },
+    async ({ params: { id, wait }, principal: { tenant } }) => ({ wait: await getWait(databaseFor(tenant), tenant, id, wait) }),
+  )
+
+  app.post(
+    '/tasks/:id/waits/:wait/answer',
+    { config: answering, schema: { tags, params, body: answerBody, response: { 200: waitAnswered } } },
+    async (request, reply) => {
+      const { id, wait } = request.params
+      const { tenant, token } = request.principal
+      const given = { ...request.body, by: token?.subject ?? undefined }
+      let isRepeated = false
+      let turn: TurnRow | null = null
+      const response = await respondOnce(databaseFor(tenant), request, async tx => {
+        const answered = await answerWait(tx, tenant, id, wait, given)
+        turn = answered.turn
+        isRepeated = turn === null
+        return { status: 200, body: { wait: answered.wait } as Json }
+      })
+      if (turn) await waiting.changed(turn)
+      markReplay(reply, isRepeated)
+      return sendResponse(reply, response)
+    },
+  )
+
+  const sent = z.object({ status: z.enum(['delivered', 'kept']) })
+  app.post(
+    '/tasks/:id/signals',
+    { config: signaling, schema: { tags, params: ofTask, body: signalBody, response: { 202: sent } } },
+    async (request, reply) => {
+      const { tenant } = request.principal
+      let turn: TurnRow | null = null
+      const response = await respondOnce(databaseFor(tenant), request, async tx => {
+        turn = await sendSignal(tx, tenant, request.params.id, request.body)
+        return { status: 202, body: { status: turn ? 'delivered' : 'kept' } }
+      })
+      if (turn) await waiting.changed(turn)
+      return sendResponse(reply, response)
+    },
+  )
+}

@@ -1,0 +1,37 @@
+/**
+ * Frees the worker of a turn that waits: what the turn has emitted is stored, its lease is released and the epoch is raised, in one transaction. It
+ * keeps its claim, so that a park that is asked again, because its answer was lost, is answered the same.
+ */
+import type { Message } from '@rivulet/protocol'
+import { and, eq, sql } from 'drizzle-orm'
+import type { Database } from '../connection/database.ts'
+import { everyTenant } from '../connection/tenant.ts'
+import { type TurnRow, toMessageRow } from '../rows.ts'
+import { messages, turns } from '../schema.ts'
+import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
+import { isHeldUnder } from '../turns/leases.ts'
+import { hasOpenWait, noteChange } from './wait-rows.ts'
+
+/** `answered`: no wait of the turn is open any more, so it goes on where it is. */
+export type Parked = { result: 'parked'; turn: TurnRow; epoch: number } | { result: 'already' | 'answered' | 'superseded' }
+
+export type Parking = { epoch: number; claimId: string; messages: readonly Message[]; keptTo: number }
+
+export async function parkTurn(db: Database, turn: TurnRow, { epoch, claimId, messages: said, keptTo }: Parking): Promise<Parked> {
+  return db.transaction(async tx => {
+    await lockTask(tx, everyTenant, turn.task)
+    const [current] = await tx.select().from(turns).where(eq(turns.id, turn.id))
+    if (current?.claim !== claimId || current.epoch !== epoch) return { result: 'superseded' }
+    if (current.status === 'waiting' || current.resumed === 'queued') return { result: 'already' }
+    if (current.status !== 'running' || current.canceling) return { result: 'superseded' }
+    if (!hasOpenWait(current)) return { result: 'answered' }
+    if (said.length > 0) await tx.insert(messages).values(said.map(message => toMessageRow(message, turn.tenant)))
+    await tx
+      .update(turns)
+      .set({ status: 'waiting', keptTo, worker: null, leaseUntil: null, parkedAt: sql`now()` })
+      .where(and(eq(turns.id, turn.id), isHeldUnder({ turnId: turn.id, epoch, claimId })))
+    const parked = await noteChange(tx, turn.id)
+    const task = await raiseEpoch(tx, turn.task, 'waiting')
+    return { result: 'parked', turn: parked, epoch: task.epoch }
+  })
+}

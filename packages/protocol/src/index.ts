@@ -154,8 +154,10 @@ export { type ComposedTurn, createTurnComposer, type TurnComposer } from './fold
 
 export { type FeedPage, type FeedQuery, feedPage, feedQuery } from './requests/feed-requests.ts'
 export {
+  type AgentSettings,
   type AskBody,
   type AskResult,
+  agentSettingsSchema,
   askBody,
   askResult,
   type Claim,
@@ -242,6 +244,7 @@ export {
   streamFormatSchema,
   type TaskToken,
   type TokenRight,
+  taskDefaults,
   tokenResponse,
   tokenRightSchema,
   turnNumberSchema,
@@ -267,3 +270,5 @@ export {
   newWebhookResponse,
   webhookResponse,
 } from './requests/webhook-requests.ts'
+export { objectSchemaOf } from './values/object-schema.ts'
+export { checkOf, type ParamsCheck } from './values/params-check.ts'

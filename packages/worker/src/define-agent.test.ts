@@ -1,6 +1,7 @@
 /** What can be declared as an agent, and run beside others. */
 import { text } from '@rivulet/protocol'
-import { expect, test } from 'vitest'
+import { describe, expect, expectTypeOf, test } from 'vitest'
+import { z } from 'zod'
 import { type AgentHandler, defineAgent } from './define-agent.ts'
 import type { Turn } from './turn.ts'
 import { createWorker } from './worker.ts'
@@ -58,4 +59,61 @@ test('a handler that returns something, or is no async function, is a type error
   const right: AgentHandler[] = [silence, async function* () {}]
   expect(wrong).toHaveLength(5)
   expect(right).toHaveLength(2)
+})
+
+describe('an agent with params', () => {
+  const params = z.object({ city: z.string(), days: z.number().int().default(3) })
+  const turnWith = (given: unknown) => ({ params: given }) as Turn
+
+  test('announces their schema and its defaults, and gets them checked and filled in', async () => {
+    const seen: unknown[] = []
+    const agent = defineAgent({
+      name: 'weather',
+      description: 'Tells the weather',
+      params,
+      maxAttempts: 5,
+      timeoutMs: 1_000,
+      concurrency: 2,
+      run: async turn => {
+        expectTypeOf(turn.params).toEqualTypeOf<{ city: string; days: number }>()
+        seen.push(turn.params)
+      },
+    })
+    expect(agent).toMatchObject({
+      concurrency: 2,
+      settings: { maxAttempts: 5, timeoutMs: 1_000, params: { type: 'object', required: ['city'], properties: { days: { default: 3 } } } },
+    })
+    await agent.run(turnWith({ city: 'Oslo' }))
+    expect(seen).toEqual([{ city: 'Oslo', days: 3 }])
+    for (const wrong of [null, {}, { city: 1 }])
+      expect(() => agent.run(turnWith(wrong))).toThrow(expect.objectContaining({ code: 'validation_failed' }))
+  })
+
+  test('without a schema takes any params, and announces nothing', async () => {
+    const agent = defineAgent({ name: 'a', run: async turn => expectTypeOf(turn.params).toEqualTypeOf<Turn['params']>() as never })
+    expect(agent.settings).toEqual({})
+    await agent.run(turnWith([1]))
+  })
+
+  test.each([
+    ['params', { params: z.object({ at: z.date() }) }],
+    [
+      'params',
+      {
+        params: z.object({
+          get self() {
+            return z.object({ again: z.lazy(() => params) })
+          },
+          long: z.string().describe('x'.repeat(20_000)),
+        }),
+      },
+    ],
+    ['concurrency', { concurrency: 0 }],
+    ['maxAttempts', { maxAttempts: 0 }],
+    ['timeoutMs', { timeoutMs: 1.5 }],
+  ])('is refused for %s that no server takes', (field, options) => {
+    expect(() => defineAgent({ name: 'a', run: silence, ...options } as never)).toThrow(
+      expect.objectContaining({ code: 'validation_failed', message: expect.stringContaining(field) }),
+    )
+  })
 })

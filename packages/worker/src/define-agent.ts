@@ -2,20 +2,86 @@
  * Declares an agent: a name, and a function that handles one turn. A generator function yields updates; any other function sends output through
  * its turn.
  */
-import { agentNameSchema, helloBody, nameRule, RivuletError, toStorableText, type Update } from '@rivulet/protocol'
+import {
+  type AgentSettings,
+  helloBody,
+  type Json,
+  nameRule,
+  objectSchemaOf,
+  RivuletError,
+  toStorableText,
+  type Update,
+} from '@rivulet/protocol'
+import { z } from 'zod'
 import type { Turn } from './turn.ts'
 
-export type AgentHandler = (turn: Turn) => Promise<void> | AsyncGenerator<Update, void, void>
+export type AgentHandler<Params = Json> = (turn: Turn<Params>) => Promise<void> | AsyncGenerator<Update, void, void>
 
-export type AgentDefinition = { name: string; description: string; run: AgentHandler }
+export type AgentOptions = {
+  name: string
+  description?: string
+  /** How many of its turns one worker runs at a time. Default: as many as the worker has room for. */
+  concurrency?: number
+  /** Defaults for tasks whose caller does not say. */
+  maxAttempts?: number
+  timeoutMs?: number
+}
 
-export function defineAgent(name: string, run: AgentHandler, options: { description?: string } = {}): AgentDefinition {
-  const checked = agentNameSchema.safeParse(name)
-  if (!checked.success) throw new RivuletError('validation_failed', `An agent cannot be named ${JSON.stringify(name)}: ${nameRule}`)
-  if (typeof run !== 'function') throw new RivuletError('validation_failed', `Agent ${name} needs a function that handles a turn`)
-  const described = { name, description: toStorableText(options.description ?? '') }
+/** An agent whose params have a schema: callers get 400 for others, and `turn.params` has its type. */
+export type AgentWithParams<S extends z.ZodObject> = AgentOptions & { params: S; run: AgentHandler<z.output<S>> }
+
+export type AgentDefinition = {
+  name: string
+  description: string
+  /** What workers announce for its tasks. */
+  settings: AgentSettings
+  concurrency?: number
+  run: AgentHandler
+}
+
+export function defineAgent<S extends z.ZodObject>(options: AgentWithParams<S>): AgentDefinition
+export function defineAgent(options: AgentOptions & { params?: undefined; run: AgentHandler }): AgentDefinition
+export function defineAgent(name: string, run: AgentHandler, options?: { description?: string }): AgentDefinition
+export function defineAgent(
+  given: string | (AgentOptions & { params?: z.ZodObject | undefined; run: AgentHandler | AgentHandler<never> }),
+  handler?: AgentHandler,
+  more: { description?: string } = {},
+): AgentDefinition {
+  const options = typeof given === 'object' && given !== null ? given : { ...more, name: given, run: handler as AgentHandler }
+  const { name, description = '', params, concurrency, maxAttempts, timeoutMs, run } = options
+  const refuse = (reason: string) => new RivuletError('validation_failed', reason)
+  if (!announced.shape.name.safeParse(name).success) throw refuse(`An agent cannot be named ${JSON.stringify(name)}: ${nameRule}`)
+  if (typeof run !== 'function') throw refuse(`Agent ${name} needs a function that handles a turn`)
+  if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency > 0))
+    throw refuse(`concurrency of agent ${name} must be an integer of at least 1`)
+  const settings = {
+    ...(params && { params: schemaOf(name, params) }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(maxAttempts !== undefined && { maxAttempts }),
+  }
+  const described = { name, description: toStorableText(description) }
   // Here, and not where the server refuses it: a worker would ask for ever.
-  if (!helloBody.shape.agents.element.safeParse(described).success)
-    throw new RivuletError('validation_failed', `The description of agent ${name} is too long`)
-  return { ...described, run }
+  const checked = announced.safeParse({ ...described, ...settings })
+  const [issue] = checked.error?.issues ?? []
+  if (issue) throw refuse(`The ${String(issue.path[0])} of agent ${name} cannot be announced: ${issue.message}`)
+  // The params that reach the handler are those of its schema.
+  const typed = (params ? (turn: Turn) => run(withParams(turn, params) as Turn<never>) : run) as AgentHandler
+  return { ...described, settings, ...(concurrency !== undefined && { concurrency }), run: typed }
+}
+
+const announced = helloBody.shape.agents.element
+
+function schemaOf(name: string, params: z.ZodObject) {
+  try {
+    return objectSchemaOf(params)
+  } catch (cause) {
+    throw new RivuletError('validation_failed', `params of agent ${name} ${cause instanceof Error ? cause.message : cause}`, { cause })
+  }
+}
+
+/** Params may have been accepted before this version of the agent, so they are checked here too, and their defaults are filled in. */
+function withParams(turn: Turn, schema: z.ZodObject): Turn<unknown> {
+  const parsed = schema.safeParse(turn.params ?? {})
+  if (parsed.success) return Object.assign<Turn, { params: unknown }>(turn, { params: parsed.data })
+  throw new RivuletError('validation_failed', `The params do not fit the agent: ${z.prettifyError(parsed.error)}`)
 }

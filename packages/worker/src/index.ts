@@ -20,11 +20,11 @@ export {
   type Update,
 } from '@rivulet/protocol'
 export type { Answer, Ask, AskOptions, WaitForOptions } from './ask.ts'
-export { type AgentDefinition, type AgentHandler, defineAgent } from './define-agent.ts'
+export { type AgentDefinition, type AgentHandler, type AgentOptions, type AgentWithParams, defineAgent } from './define-agent.ts'
 export type { Isolation } from './isolation.ts'
 export type { Logger } from './logger.ts'
 export type { Stored, TakeStep } from './steps.ts'
-export type { Turn } from './turn.ts'
+export type { Turn, TurnRun, TurnRunOptions } from './turn.ts'
 export { createWorker, type Worker, type WorkerOptions } from './worker.ts'
 export type { EndedCall, TurnEnd, WorkerObserver } from './worker-observer.ts'
 export type { AutoSent } from './writer/auto-send.ts'

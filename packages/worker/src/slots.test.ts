@@ -2,7 +2,11 @@ import { expect, test } from 'vitest'
 import { createSlots } from './slots.ts'
 
 test('no more turns run at a time than there are slots, whichever agents they are of', async () => {
-  const slots = createSlots(2, () => {})
+  const slots = createSlots(
+    2,
+    () => 2,
+    () => {},
+  )
   const ends: (() => void)[] = []
   const work = () => new Promise<void>(resolve => ends.push(resolve))
   const first = slots.use('a', work)
@@ -19,7 +23,11 @@ test('no more turns run at a time than there are slots, whichever agents they ar
 
 test('a turn that throws releases its slot, and the listener gets how many are free and in use', async () => {
   const seen: [number, number][] = []
-  const slots = createSlots(1, (free, usedBy) => seen.push([free, usedBy('a')]))
+  const slots = createSlots(
+    1,
+    () => 1,
+    (free, usedBy) => seen.push([free, usedBy('a')]),
+  )
   await expect(slots.use('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no')
   expect(await slots.use('a', async () => {})).toBe(true)
   expect(seen).toEqual([
@@ -28,4 +36,19 @@ test('a turn that throws releases its slot, and the listener gets how many are f
     [0, 1],
     [1, 0],
   ])
+})
+
+test('an agent uses no more slots than it may, while others have the rest', async () => {
+  const slots = createSlots(
+    3,
+    agent => (agent === 'a' ? 1 : 3),
+    () => {},
+  )
+  const ends: (() => void)[] = []
+  const work = () => new Promise<void>(resolve => ends.push(resolve))
+  const first = slots.use('a', work)
+  expect(await slots.use('a', work)).toBe(false)
+  const second = slots.use('b', work)
+  for (const end of ends) end()
+  expect(await Promise.all([first, second])).toEqual([true, true])
 })

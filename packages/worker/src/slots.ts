@@ -1,4 +1,4 @@
-/** Limits how many turns a process runs at a time, over all its agents. */
+/** Limits how many turns a process runs at a time, over all its agents, and of each agent. */
 export type Slots = {
   /** Runs the work if there is a free slot; returns whether there was one. */
   use(agent: string, work: () => Promise<void>): Promise<boolean>
@@ -6,13 +6,17 @@ export type Slots = {
 }
 
 /** `onChange` hears how many slots are free, and how many an agent uses. */
-export function createSlots(count: number, onChange: (free: number, usedBy: (agent: string) => number) => void): Slots {
+export function createSlots(
+  count: number,
+  limitOf: (agent: string) => number,
+  onChange: (free: number, usedBy: (agent: string) => number) => void,
+): Slots {
   const used = new Map<string, number>()
   let free = count
   return { use, free: () => free }
 
   async function use(agent: string, work: () => Promise<void>): Promise<boolean> {
-    if (free === 0) return false
+    if (free === 0 || usedBy(agent) >= limitOf(agent)) return false
     change(agent, 1)
     try {
       await work()

@@ -22,7 +22,7 @@ import type { Steps, TakeStep } from './steps.ts'
 import { type AutoSent, autoSend } from './writer/auto-send.ts'
 import { closeMessage, createMessageHandle, type MessageHandle } from './writer/message-handle.ts'
 
-export type Turn = {
+export type Turn<Params = Json> = {
   readonly task: Task
   readonly number: number
   /** From 1; above 1 an earlier try failed or its worker died. */
@@ -30,8 +30,8 @@ export type Turn = {
   readonly input: Content | null
   /** The text of the input; empty if it has none. */
   readonly text: string
-  /** The turn's parameters, else the task's. */
-  readonly params: Json
+  /** The turn's parameters, else the task's; checked, and with defaults, where the agent has a schema for them. */
+  readonly params: Params
   /** Fires when the turn is canceled, lost, out of time or given back. Hand it to everything that waits. */
   readonly signal: AbortSignal
   readonly log: Logger

@@ -110,7 +110,8 @@ export function createWorker(options: WorkerOptions): Worker {
   const leaving = new AbortController()
   // All turns of the process may wait with these at once, and each takes its listener off again: more than ten of them are no leak.
   setMaxListeners(0, stopping.signal, leaving.signal)
-  const slots = createSlots(concurrency, shareSlots)
+  const limitOf = (agent: string) => agents.find(({ name }) => name === agent)?.concurrency ?? concurrency
+  const slots = createSlots(concurrency, limitOf, shareSlots)
   hearServer(pushed, keys, id, {
     onOver: turnId => {
       for (const turn of runningOf(turnId)) turn.lose()
@@ -123,7 +124,7 @@ export function createWorker(options: WorkerOptions): Worker {
   let stopped: Promise<void> | null = null
   let lastReason = ''
   const isolated = isolation?.turnId ? decodeIsolatedTurn(isolation.turnId) : null
-  const hello = { worker: id, agents: agents.map(({ name, description }) => ({ name, description })) }
+  const hello = { worker: id, agents: agents.map(({ name, description, settings }) => ({ name, description, ...settings })) }
   const leases = startLeaseThread({
     ...{ url, key, worker: id, hello: isolated ? null : hello, heartbeatMs, watchdogMs },
     onBeatFailed: reason => log.warn({ reason }, 'heartbeat failed'),
@@ -160,7 +161,14 @@ export function createWorker(options: WorkerOptions): Worker {
       if (!stopping.signal.aborted) await slots.use(agent.name, work)
       return end
     }
-    return createTurnConsumer({ agent: agent.name, redis: blocking, keys, concurrency, run, onError })
+    return createTurnConsumer({
+      agent: agent.name,
+      redis: blocking,
+      keys,
+      concurrency: Math.min(concurrency, limitOf(agent.name)),
+      run,
+      onError,
+    })
   }
 
   /** This process is there for one turn only. */
@@ -203,7 +211,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   /** A queue fetches no more than this process has room for; a fetch that was under way before may still bring a turn, which goes back. */
   function shareSlots(free: number, usedBy: (agent: string) => number): void {
-    for (const { agent, consumer } of consumers) consumer.setConcurrency(usedBy(agent) + free)
+    for (const { agent, consumer } of consumers) consumer.setConcurrency(Math.min(usedBy(agent) + free, limitOf(agent)))
   }
 
   function isHeld(turnId: TurnId): boolean {

@@ -57,6 +57,8 @@ export const agents = pgTable('agents', {
   description: text().notNull(),
   /** Whose agent it is: only workers of this tenant have registered it. Null: all tenants share it. */
   tenant: text(),
+  /** What it has announced for its tasks, as JSON text, which keeps the order of a form's fields. Null: nothing. */
+  settings: text(),
 })
 
 export const workers = pgTable('workers', {

@@ -1,5 +1,5 @@
 /** The definition of a tool: its description for the model, and the function that runs once the arguments are complete and valid. */
-import { type Json, type JsonObject, RivuletError } from '@rivulet/protocol'
+import { type Json, type JsonObject, objectSchemaOf, RivuletError } from '@rivulet/protocol'
 import { z } from 'zod'
 import { messageOf } from '../agent-error.ts'
 import type { AgentTurn } from '../loop/durable.ts'
@@ -47,16 +47,10 @@ export function defineTool<S extends z.ZodType>({ name, description, input, sequ
 }
 
 function parametersOf(name: string, input: z.ZodType): JsonObject {
-  const { $schema: _, ...schema } = schemaOf(name, input)
-  if (schema.type !== 'object') reject(name, 'input must be an object schema, such as z.object({})')
-  return schema as JsonObject
-}
-
-function schemaOf(name: string, input: z.ZodType): z.core.JSONSchema.BaseSchema {
   try {
-    return z.toJSONSchema(input, { io: 'input' })
+    return objectSchemaOf(input)
   } catch (cause) {
-    return reject(name, `input cannot be converted to a JSON schema: ${messageOf(cause)}`, cause)
+    return reject(name, `input ${messageOf(cause)}`, cause)
   }
 }
 

@@ -73,6 +73,11 @@ export const turnSchema = z.object({
 export const agentSchema = z.object({
   name: agentNameSchema,
   description: z.string(),
+  /** JSON Schema of its params, if it has announced one. */
+  params: jsonObjectSchema.optional(),
+  /** Its defaults for new tasks, if it has announced any. */
+  timeoutMs: z.int().min(1).optional(),
+  maxAttempts: z.int().min(1).optional(),
   workers: z.int().min(0),
   queued: z.int().min(0),
   running: z.int().min(0),

@@ -7,7 +7,8 @@ import { turnWaitSchema, waitActionSchema, waitKindSchema } from '../entities/wa
 import { defaultLimits, maxStepName, maxWaitDays, maxWaits } from '../limits.ts'
 import { formSchemaFault } from '../values/form-schema.ts'
 import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
-import { waitName } from './requests.ts'
+import { paramsSchemaSchema } from '../values/params-check.ts'
+import { maxAttemptsSchema, timeoutMsSchema, waitName } from './requests.ts'
 
 const id = z.string().min(1).max(100)
 /**
@@ -29,10 +30,19 @@ const rememberedStep = z.object({ name: z.string().min(1).max(maxStepName), memo
 
 const turnLimits = z.object({ deltaBytes: z.int(), turnBytes: z.int(), stepsBytes: z.int() })
 
+/** What an agent announces for its tasks. */
+export const agentSettingsSchema = z.strictObject({
+  /** JSON Schema of the params: an object. */
+  params: paramsSchemaSchema.optional(),
+  /** Defaults for tasks that do not say. */
+  timeoutMs: timeoutMsSchema.optional(),
+  maxAttempts: maxAttemptsSchema.optional(),
+})
+
 export const helloBody = z.strictObject({
   worker: id,
   agents: z
-    .array(z.strictObject({ name: agentNameSchema, description: z.string().max(1_000) }))
+    .array(z.strictObject({ name: agentNameSchema, description: z.string().max(1_000), ...agentSettingsSchema.shape }))
     .max(1_000)
     .refine(agents => new Set(agents.map(({ name }) => name)).size === agents.length, 'Agent names must be unique'),
 })
@@ -163,6 +173,7 @@ export const parkResult = z.object({ result: z.enum(['parked', 'answered', 'supe
 export const historyBody = z.strictObject({ turnId: turnIdSchema, claimId: id, after: z.int32().min(0).optional() })
 export const historyResult = z.object({ data: z.array(messageSchema), nextCursor: z.int().nullable() })
 
+export type AgentSettings = z.output<typeof agentSettingsSchema>
 export type Hello = z.output<typeof helloBody>
 export type ClaimResult = z.output<typeof claimResult>
 export type Claim = Extract<ClaimResult, { result: 'claimed' }>

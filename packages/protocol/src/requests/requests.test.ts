@@ -17,8 +17,6 @@ describe('a new task', () => {
       agent: 'writer',
       priority: 0,
       delayMs: 0,
-      timeoutMs: 3_600_000,
-      maxAttempts: 3,
     })
   })
 

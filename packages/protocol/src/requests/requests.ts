@@ -30,6 +30,14 @@ const historyMessageSchema = z.strictObject({ author: authorSchema, content: inp
 
 const taskName = z.string().min(1).max(200)
 
+export const timeoutMsSchema = z
+  .int()
+  .min(1)
+  .max(30 * day)
+export const maxAttemptsSchema = z.int().min(1).max(100)
+/** Where neither the caller nor the agent says otherwise. */
+export const taskDefaults = { timeoutMs: hour, maxAttempts: 3 } as const
+
 const taskFields = z.strictObject({
   agent: agentNameSchema,
   input: inputSchema.optional(),
@@ -43,12 +51,8 @@ const taskFields = z.strictObject({
   /** Higher runs first among the queued turns of an agent. */
   priority: wholeUpTo(100).default(0),
   delayMs: wholeUpTo(365 * day).default(0),
-  timeoutMs: z
-    .int()
-    .min(1)
-    .max(30 * day)
-    .default(hour),
-  maxAttempts: z.int().min(1).max(100).default(3),
+  timeoutMs: timeoutMsSchema.optional(),
+  maxAttempts: maxAttemptsSchema.optional(),
   /** An address that the server calls when a turn has ended; with the secret to sign with. */
   onEnd: onEndSchema.optional(),
 })

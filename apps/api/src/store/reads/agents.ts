@@ -1,5 +1,5 @@
 /** The agents that workers have registered, and the workers that are running. */
-import { type Agent, type Hello, RivuletError } from '@rivulet/protocol'
+import { type Agent, type AgentSettings, type Hello, RivuletError } from '@rivulet/protocol'
 import { and, asc, inArray, isNull, lt, ne, or, type SQL, sql } from 'drizzle-orm'
 import type { Reach } from '../access/reach.ts'
 import type { Database, Transaction } from '../connection/database.ts'
@@ -21,15 +21,15 @@ export async function registerWorker(db: Database, { tenant, agents: served }: R
   const owner = tenant === everyTenant ? null : tenant
   await db.transaction(async tx => {
     if (declared.length > 0) {
-      const rows = declared.map(agent => ({ ...agent, tenant: owner })).sort((a, b) => (a.name < b.name ? -1 : 1))
+      const rows = declared.map(agent => ({ ...rowOf(agent), tenant: owner })).sort((a, b) => (a.name < b.name ? -1 : 1))
       const isOwn = sql`(excluded.tenant is null or ${agents.tenant} = excluded.tenant)`
-      const changed = sql`(${agents.description}, ${agents.tenant}) is distinct from (excluded.description, excluded.tenant)`
+      const changed = sql`(${agents.description}, ${agents.tenant}, ${agents.settings}) is distinct from (excluded.description, excluded.tenant, excluded.settings)`
       await tx
         .insert(agents)
         .values(rows)
         .onConflictDoUpdate({
           target: agents.name,
-          set: { description: sql`excluded.description`, tenant: sql`excluded.tenant` },
+          set: { description: sql`excluded.description`, tenant: sql`excluded.tenant`, settings: sql`excluded.settings` },
           setWhere: sql`${isOwn} and ${changed}`,
         })
     }
@@ -40,6 +40,10 @@ export async function registerWorker(db: Database, { tenant, agents: served }: R
       .values(row)
       .onConflictDoUpdate({ target: workers.id, set: { agents: names, seenAt: sql`now()` } })
   })
+}
+
+function rowOf({ name, description, ...settings }: Hello['agents'][number]) {
+  return { name, description, settings: Object.keys(settings).length > 0 ? JSON.stringify(settings) : null }
 }
 
 async function requireOwned(tx: Transaction, owner: Tenant, names: string[]): Promise<void> {
@@ -59,10 +63,11 @@ export function isAgentOf(tenant: Tenant): SQL | undefined {
 export async function listAgents(db: Database, tenant: Tenant, workerTimeoutMs: number): Promise<Agent[]> {
   const countTurns = (status: string) =>
     sql<number>`(select count(*) from turns join tasks on tasks.id = turns.task where tasks.agent = agents.name and turns.status = ${status} and ${isOf(tenant, turns.tenant) ?? sql`true`})`
-  return db
+  const rows = await db
     .select({
       name: agents.name,
       description: agents.description,
+      settings: agents.settings,
       workers: presentWorkers(workerTimeoutMs).mapWith(Number),
       queued: countTurns('queued').mapWith(Number),
       running: countTurns('running').mapWith(Number),
@@ -70,6 +75,12 @@ export async function listAgents(db: Database, tenant: Tenant, workerTimeoutMs: 
     .from(agents)
     .where(isAgentOf(tenant))
     .orderBy(asc(agents.name))
+  return rows.map(({ name, description, settings, ...counts }) => ({ name, description, ...settingsOf(settings), ...counts }))
+}
+
+/** What an agent has announced, as it was checked when a worker said it. */
+export function settingsOf(stored: string | null): AgentSettings {
+  return stored === null ? {} : (JSON.parse(stored) as AgentSettings)
 }
 
 /** How many workers of an agent are there now, in a query about agents. */

@@ -7,6 +7,7 @@ import type { TurnRow } from '../rows.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
 import { closeAndResume, isForPeople } from '../waits/close-waits.ts'
 import { hasOpenWait } from '../waits/wait-rows.ts'
+import { checkTurnParams } from './check-params.ts'
 import type { AcceptedTurn } from './create-task.ts'
 import { lockTask } from './held-task.ts'
 import { queueTurn } from './queue-turn.ts'
@@ -24,6 +25,7 @@ export async function createTurn(
   if (ifBusy === 'reject' && (await pendingTurns(tx, id)).length > 0) {
     throw new RivuletError('task_busy', 'A turn of this task has not ended')
   }
+  await checkTurnParams(tx, task.agent, params)
   const declined = ifBusy === 'decline' ? await declineWaits(tx, id) : null
   const turn = await queueTurn(tx, task, { ...(input && { input }), ...(params !== undefined && { params }), maxQueued, traceparent })
   return { task, turn, isNew: false, isQueued: true, ...(declined && { declined }) }

@@ -11,6 +11,7 @@ import type { Tenant } from '../connection/tenant.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { messages, tasks, turns } from '../schema.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
+import { checkTurnParams } from './check-params.ts'
 import type { AcceptedTurn } from './create-task.ts'
 import { lockTask } from './held-task.ts'
 import { queueTurn } from './queue-turn.ts'
@@ -29,6 +30,7 @@ export async function forkTask(
   const copy = await insertCopy(tx, source, last, request.name)
   const { input, params } = request
   if (!input) return { task: copy, turn: await turnOf(tx, copy.id, last.number), isNew: true, isQueued: false }
+  await checkTurnParams(tx, copy.agent, params)
   const turn = await queueTurn(tx, copy, { input, ...(params !== undefined && { params }), maxQueued, traceparent })
   return { task: await lockTask(tx, tenant, copy.id), turn, isNew: true, isQueued: true }
 }

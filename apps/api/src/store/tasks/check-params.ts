@@ -1,0 +1,33 @@
+/** Params of a task or a turn, against what its agent has announced. The agent checks them again, with everything that it knows. */
+import { type AgentSettings, checkOf, type Json, type JsonObject, type ParamsCheck, RivuletError } from '@rivulet/protocol'
+import { eq } from 'drizzle-orm'
+import type { Transaction } from '../connection/database.ts'
+import { settingsOf } from '../reads/agents.ts'
+import { agents } from '../schema.ts'
+
+/** Converting a schema takes longer than checking with it. */
+const checks = new Map<string, ParamsCheck | null>()
+const maxChecks = 200
+
+export function checkParams({ params: schema }: AgentSettings, params: Json): void {
+  const details = schema ? (checkFor(schema)?.(params) ?? []) : []
+  if (details.length > 0) throw new RivuletError('validation_failed', 'The params do not match what the agent has announced', { details })
+}
+
+/** For a turn of a task that exists. */
+export async function checkTurnParams(tx: Transaction, agent: string, params: Json | undefined): Promise<void> {
+  if (params === undefined) return
+  const [known] = await tx.select({ settings: agents.settings }).from(agents).where(eq(agents.name, agent))
+  checkParams(settingsOf(known?.settings ?? null), params)
+}
+
+function checkFor(schema: JsonObject): ParamsCheck | null {
+  const text = JSON.stringify(schema)
+  const known = checks.get(text)
+  if (known !== undefined) return known
+  const check = checkOf(schema)
+  const [oldest] = checks.keys()
+  if (checks.size >= maxChecks && oldest !== undefined) checks.delete(oldest)
+  checks.set(text, check)
+  return check
+}

@@ -54,6 +54,14 @@ const rows: Record<string, Row> = {
   'GET /v1/tasks/{id}/export': { scope: 'tasks:read', token: 'read', status: 200 },
   'DELETE /v1/tasks/{id}': { scope: 'tasks:write', status: 204 },
   'GET /v1/feed': { scope: 'tasks:read', status: 200 },
+  'POST /v1/schedules': { scope: 'tasks:write', body: { agent: 'echo', cron: '0 0 1 1 *', input: 'hello' }, status: 201 },
+  'GET /v1/schedules': { scope: 'tasks:read', status: 200 },
+  'GET /v1/schedules/{id}': { scope: 'tasks:read', status: 200 },
+  'DELETE /v1/schedules/{id}': { scope: 'tasks:write', status: 204 },
+  'POST /v1/schedules/{id}/pause': { scope: 'tasks:write', status: 200 },
+  'POST /v1/schedules/{id}/resume': { scope: 'tasks:write', status: 200 },
+  'POST /v1/schedules/{id}/trigger': { scope: 'tasks:write', status: 202 },
+  'GET /v1/schedules/{id}/history': { scope: 'tasks:read', status: 200 },
   'POST /v1/webhooks': { scope: 'tasks:write', body: { url: 'https://example.com/hook', events: ['turn.finished'] }, status: 201 },
   'GET /v1/webhooks': { scope: 'tasks:read', status: 200 },
   'GET /v1/webhooks/{id}': { scope: 'tasks:read', status: 200 },
@@ -153,6 +161,11 @@ async function newTask(key = own.key): Promise<string> {
   return id
 }
 
+async function newSchedule(key = own.key): Promise<string> {
+  const body = { agent: 'echo', cron: '0 0 1 1 *', input: 'hello' }
+  return JSON.parse((await ask('POST /v1/schedules', { key, body })).body).schedule.id
+}
+
 async function newWebhook(key = own.key): Promise<string> {
   const body = { url: 'https://example.com/hook', events: ['task.created'] }
   const { id } = JSON.parse((await ask('POST /v1/webhooks', { key, body })).body).webhook
@@ -175,6 +188,7 @@ async function addWait(id: string): Promise<void> {
 /** Of what the route is about, which the holder of the key may change. */
 async function idFor(route: string, key?: string): Promise<string> {
   if (route.includes('/keys/')) return (await makeKey('acme', ['tasks:read'])).id
+  if (route.includes('/schedules/')) return newSchedule(key)
   return route.includes('/webhooks/') ? newWebhook(key) : newTask(key)
 }
 
@@ -197,6 +211,7 @@ test('every route that the API has is in the table, and no other', async () => {
 const guarded = Object.entries(rows).filter(([, { scope }]) => scope !== null)
 const ofOneTask = guarded.filter(([route]) => route.includes('/tasks/{id}'))
 const ofOneWebhook = guarded.filter(([route]) => route.includes('/webhooks/{id}'))
+const ofOneSchedule = guarded.filter(([route]) => route.includes('/schedules/{id}'))
 const ofOneKey = guarded.filter(([route]) => route.includes('/keys/{id}'))
 
 describe.each(guarded)('%s', (route, { scope, token, orToken, body, status }) => {
@@ -270,14 +285,14 @@ describe.each(ofOneKey)('%s', (route, { body }) => {
   })
 })
 
-describe.each(ofOneWebhook)('%s', (route, { body }) => {
-  test('[input 32] responds to another tenant as if the webhook did not exist', async () => {
-    const id = await newWebhook()
+describe.each([...ofOneWebhook, ...ofOneSchedule])('%s', (route, { body }) => {
+  test('[input 32] responds to another tenant as if it did not exist', async () => {
+    const id = await idFor(route)
     const unknown = await ask(route, { id: randomUUID(), body, key: other.key })
     expect(codeOf(unknown)).toEqual([404, 'not_found'])
     expect(await ask(route, { id, body, key: other.key })).toEqual(unknown)
-    const kept = await ask('GET /v1/webhooks/{id}', { id, key: own.key })
-    expect([kept.status, JSON.parse(kept.body).webhook.status]).toEqual([200, 'active'])
+    const kept = await ask(route.includes('webhooks') ? 'GET /v1/webhooks/{id}' : 'GET /v1/schedules/{id}', { id, key: own.key })
+    expect([kept.status, kept.body.includes('"status":"active"')]).toEqual([200, true])
   })
 })
 

@@ -42,6 +42,7 @@ import { createMetrics } from './telemetry/metrics.ts'
 import { watchCapacity } from './turns/capacity.ts'
 import { type Reconciler, startReconciler } from './turns/reconciler.ts'
 import { createRelay } from './turns/relay.ts'
+import { type Schedules, startSchedules } from './turns/schedules.ts'
 import { createTurnAnnouncing } from './turns/turn-announcing.ts'
 import { createTurnDeaths } from './turns/turn-deaths.ts'
 import { createTurnEnding } from './turns/turn-ending.ts'
@@ -110,6 +111,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const capacity = watchCapacity({ readMemory: () => readRedisMemory(redis), db, limits: config.capacityLimits })
   let reconciler: Reconciler | null = null
   let webhooks: Webhooks | null = null
+  let schedules: Schedules | null = null
   let closed: Promise<void> | null = null
 
   const { key, workerKey, pepper } = config
@@ -170,6 +172,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     const { leaseMs, reconcileMs, taskRetentionMs } = config
     const parts = { pool, db, leases: database.leases, queue, relay, announcer, announcing, ending, deaths, waiting, logger, metrics }
     webhooks = startWebhooks({ db, logger, metrics, allowPrivate: config.webhooks.allowPrivate })
+    schedules = startSchedules({ db, ending, relay, logger, maxQueuedTurns: limits.queuedTurns })
     reconciler = startReconciler({ ...parts, leaseMs, reconcileMs, taskRetentionMs })
   }
 
@@ -211,7 +214,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     await app.close()
     await internalApp?.close()
     await started.catch(() => {})
-    await Promise.all([reconciler?.stop(), webhooks?.stop()])
+    await Promise.all([reconciler?.stop(), webhooks?.stop(), schedules?.stop()])
     await capacity.close()
     await relay.idle()
     await queue.close()

@@ -97,6 +97,7 @@ export const variables = z.object({
     .default('off')
     .describe('allows webhooks to addresses that are not on the public internet, such as 127.0.0.1'),
   MAX_WEBHOOKS_PER_TENANT: wholeNumber(100).describe('webhooks of one tenant'),
+  MAX_SCHEDULES_PER_TENANT: wholeNumber(1_000).describe('schedules of one tenant'),
   LEASE_MS: wholeNumber(30_000).describe('how long a silent worker keeps its turn'),
   RECONCILE_MS: wholeNumber(5_000).describe('how often the reconciler looks for work to repair'),
   LOG_RETENTION_MS: wholeNumber(600_000).describe('how long the log of an ended turn stays in Redis; Postgres keeps the messages'),
@@ -164,6 +165,7 @@ export function readConfig(environment: Environment) {
     migrate: env.MIGRATE === 'on',
     allowNewerSchema: env.ALLOW_NEWER_SCHEMA === 'on',
     webhooks: { allowPrivate: env.WEBHOOK_ALLOW_PRIVATE === 'on', perTenant: env.MAX_WEBHOOKS_PER_TENANT },
+    maxSchedules: env.MAX_SCHEDULES_PER_TENANT,
     leaseMs: env.LEASE_MS,
     reconcileMs: env.RECONCILE_MS,
     logRetentionMs: env.LOG_RETENTION_MS,

@@ -6,6 +6,7 @@ import { createCredentials, type TaskTokenSource, type TokenSource } from './htt
 import { type CallOptions, createHttp, type Http, readEntity, readJson } from './http/http.ts'
 import { type Page, readPage } from './http/page.ts'
 import { createKeyCalls, type KeyCalls } from './keys.ts'
+import { createScheduleCalls, type ScheduleCalls } from './schedules.ts'
 import { type RunResult, runTask } from './task/run-task.ts'
 import { type CreatedTask, createTaskHandle, readCreated, type TaskHandle, type UnstartedTask } from './task/task-handle.ts'
 import { createWaitCalls, type WaitCalls } from './waits.ts'
@@ -75,6 +76,7 @@ export type RivuletClient = {
   waits: WaitCalls
   feed: FeedCalls
   webhooks: WebhookCalls
+  schedules: ScheduleCalls
   /** Whether the API is up, and whether it has what it needs: both reject where it is not, and ask once. */
   health(options?: CallOptions): Promise<{ status: string }>
   ready(options?: CallOptions): Promise<{ status: string }>
@@ -98,6 +100,7 @@ export function createClient(options: ClientOptions): RivuletClient {
     keys: createKeyCalls(http),
     waits: createWaitCalls(http),
     webhooks: createWebhookCalls(http),
+    schedules: createScheduleCalls(http),
     feed: createFeedCalls({ http, wakeUps, random, silenceMs }),
     health: own => http.call({ method: 'GET', path: '/healthz', retries: 0, ...own, read: readStatus }),
     ready: own => http.call({ method: 'GET', path: '/readyz', retries: 0, ...own, read: readStatus }),

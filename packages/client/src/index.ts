@@ -11,6 +11,7 @@ export {
   type Content,
   type ContentOf,
   type CreateKeyInput,
+  type CreateScheduleInput,
   type CreateTaskInput,
   type CreateTurnInput,
   type CreateWebhookInput,
@@ -44,6 +45,8 @@ export {
   type RotatedKey,
   type RotateKeyInput,
   restoreState,
+  type Schedule,
+  type ScheduleRun,
   type Scope,
   type SnapshotReason,
   type StopReason,
@@ -67,6 +70,7 @@ export type { FeedCalls, FeedFilter, FeedListQuery, FollowOptions } from './feed
 export type { TaskTokenSource, TokenSource } from './http/credentials.ts'
 export type { Rejection } from './http/rejection.ts'
 export type { KeyCalls, KeyQuery } from './keys.ts'
+export type { ScheduleCalls, ScheduleQuery } from './schedules.ts'
 export type { ConnectionStatus } from './stream/connection-status.ts'
 export type { FormatChunk } from './stream/format-stream.ts'
 export { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent } from './stream/task-event.ts'

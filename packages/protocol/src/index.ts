@@ -75,6 +75,7 @@ export {
 export { type FeedEntry, type FeedEntryType, feedEntrySchema, feedEntryTypeSchema } from './entities/feed-entry.ts'
 export { agentNameSchema, idSchema, nameRule, nameSchema, type TaskId, type TurnId, taskIdSchema, turnIdSchema } from './entities/ids.ts'
 export { type Key, keyIdSchema, keySchema, type Scope, scopeSchema, scopes } from './entities/key.ts'
+export { type Schedule, type ScheduleRun, type SkipReason, scheduleRunSchema, scheduleSchema } from './entities/schedule.ts'
 export {
   closingStatus,
   hasEnded,
@@ -251,6 +252,17 @@ export {
   waitAnswered,
   waitSchema,
 } from './requests/requests.ts'
+export {
+  type CreateSchedule,
+  type CreateScheduleInput,
+  createScheduleBody,
+  type ListRuns,
+  type ListSchedules,
+  listRunsQuery,
+  listSchedulesQuery,
+  scheduleResponse,
+  scheduleRunResponse,
+} from './requests/schedule-requests.ts'
 export { detailsOf } from './requests/validation-details.ts'
 export {
   type ChangedWebhook,

@@ -23,6 +23,7 @@ import { feedRoutes } from './routes/feed.ts'
 import { internalRoutes } from './routes/internal.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.ts'
+import { scheduleRoutes } from './routes/schedules.ts'
 import { taskChangeRoutes } from './routes/task-changes.ts'
 import { taskRoutes } from './routes/tasks.ts'
 import { tokenRoutes } from './routes/tokens.ts'
@@ -121,6 +122,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         keyRoutes(scope, services)
         feedRoutes(scope, services)
         webhookRoutes(scope, services)
+        scheduleRoutes(scope, services)
       },
       { prefix: '/v1' },
     )

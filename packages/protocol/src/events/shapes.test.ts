@@ -5,6 +5,7 @@ import { contentSchema } from '../entities/content.ts'
 import { activitySchema, agentSchema, messageSchema, taskSchema, turnSchema } from '../entities/entities.ts'
 import { feedEntrySchema } from '../entities/feed-entry.ts'
 import { keySchema } from '../entities/key.ts'
+import { scheduleRunSchema, scheduleSchema } from '../entities/schedule.ts'
 import { turnWaitSchema } from '../entities/wait.ts'
 import { deliverySchema, webhookSchema } from '../entities/webhook.ts'
 import { tokenResponse } from '../requests/requests.ts'
@@ -22,6 +23,8 @@ const entities = {
   token: tokenResponse,
   feedEntry: feedEntrySchema,
   webhook: webhookSchema,
+  schedule: scheduleSchema,
+  scheduleRun: scheduleRunSchema,
   delivery: deliverySchema,
   key: keySchema,
   wait: turnWaitSchema,

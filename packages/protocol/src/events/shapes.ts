@@ -11,7 +11,20 @@ import type { Event, WireEvent } from './event.ts'
 /** A JSON type, an entity, a union by `type`, or a list (`…[]`). `json` is any value. A field whose name ends in `?` may be absent. */
 type Kind = Single | `${Single}[]`
 type Single = 'string' | 'number' | 'boolean' | 'object' | 'json' | 'content' | 'delta' | Entity
-export type Entity = 'task' | 'turn' | 'message' | 'agent' | 'activity' | 'token' | 'key' | 'feedEntry' | 'webhook' | 'delivery' | 'wait'
+export type Entity =
+  | 'task'
+  | 'turn'
+  | 'message'
+  | 'agent'
+  | 'activity'
+  | 'token'
+  | 'key'
+  | 'feedEntry'
+  | 'webhook'
+  | 'delivery'
+  | 'schedule'
+  | 'scheduleRun'
+  | 'wait'
 export type Shape = Readonly<Record<string, Kind>>
 
 export const contentShapes: Record<Content['type'], Shape> = {
@@ -50,7 +63,10 @@ export const entityShapes: Record<Entity, Shape> = {
     ...{ task: 'string', index: 'number', turn: 'number', attempt: 'number', author: 'string', content: 'content', metadata: 'object' },
     ...{ status: 'string', 'stopReason?': 'string', 'usage?': 'object', 'error?': 'object', createdAt: 'string', 'finishedAt?': 'string' },
   },
-  agent: { name: 'string', description: 'string', workers: 'number', queued: 'number', running: 'number' },
+  agent: {
+    ...{ name: 'string', description: 'string', workers: 'number', queued: 'number', running: 'number' },
+    ...{ 'params?': 'object', 'maxAttempts?': 'number', 'timeoutMs?': 'number' },
+  },
   activity: { from: 'string', to: 'string', bucketMs: 'number', data: 'object[]' },
   token: { token: 'string', can: 'string[]', expiresAt: 'string' },
   feedEntry: {
@@ -64,6 +80,13 @@ export const entityShapes: Record<Entity, Shape> = {
   delivery: {
     ...{ id: 'string', type: 'string', task: 'string', status: 'string', attempts: 'number', 'lastStatus?': 'number' },
     ...{ 'lastError?': 'string', createdAt: 'string', 'nextAt?': 'string', 'deliveredAt?': 'string' },
+  },
+  schedule: {
+    ...{ id: 'string', agent: 'string', cron: 'string', timezone: 'string', 'input?': 'content', 'params?': 'json' },
+    ...{ 'name?': 'string', overlap: 'string', missed: 'string', status: 'string', createdAt: 'string', 'nextAt?': 'string' },
+  },
+  scheduleRun: {
+    ...{ at: 'string', 'task?': 'string', 'turn?': 'number', 'skipReason?': 'string', 'error?': 'object', createdAt: 'string' },
   },
   key: {
     ...{ id: 'string', tenant: 'string', name: 'string', scopes: 'string[]', createdAt: 'string', 'expiresAt?': 'string' },

@@ -38,7 +38,8 @@ export const maxAttemptsSchema = z.int().min(1).max(100)
 /** Where neither the caller nor the agent says otherwise. */
 export const taskDefaults = { timeoutMs: hour, maxAttempts: 3 } as const
 
-const taskFields = z.strictObject({
+/** What a task can be created with, before it is checked as a whole. */
+export const taskFields = z.strictObject({
   agent: agentNameSchema,
   input: inputSchema.optional(),
   /** What was said before the first turn. */

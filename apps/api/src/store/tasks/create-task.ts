@@ -57,7 +57,7 @@ export async function createTask(
 }
 
 /** Throws for an agent that this tenant does not have. */
-async function announcedBy(tx: Transaction, tenant: Tenant, name: string): Promise<AgentSettings> {
+export async function announcedBy(tx: Database | Transaction, tenant: Tenant, name: string): Promise<AgentSettings> {
   const [known] = await tx
     .select({ settings: agents.settings })
     .from(agents)

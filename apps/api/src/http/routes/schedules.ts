@@ -1,0 +1,129 @@
+/** Manages the schedules of a tenant, and shows their runs. */
+import {
+  createScheduleBody,
+  idSchema,
+  listRunsQuery,
+  listSchedulesQuery,
+  RivuletError,
+  scheduleResponse,
+  scheduleRunResponse,
+  scheduleRunSchema,
+  scheduleSchema,
+} from '@rivulet/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { requirePublicHost } from '../../feed/private-addresses.ts'
+import type { Tenant } from '../../store/connection/tenant.ts'
+import { nextTime, requireCronLine } from '../../store/schedules/cron-times.ts'
+import { createRun } from '../../store/schedules/run-schedule.ts'
+import {
+  deleteSchedule,
+  findSchedule,
+  insertSchedule,
+  listRuns,
+  listSchedules,
+  lockSchedule,
+  type ScheduleRow,
+  setSchedule,
+  toSchedule,
+  toScheduleRun,
+} from '../../store/schedules/schedules.ts'
+import { announcedBy } from '../../store/tasks/create-task.ts'
+import type { Services } from '../services.ts'
+
+const reading = { access: { scope: 'tasks:read' } } as const
+const writing = { access: { scope: 'tasks:write' } } as const
+const params = z.object({ id: idSchema })
+const tags = ['schedules']
+const changed = { tags, params, response: { 200: scheduleResponse } }
+
+export function scheduleRoutes(scope: FastifyInstance, { databaseFor, ending, relay, config }: Services): void {
+  const { limits, webhooks, maxSchedules } = config
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+
+  const creation = { tags, body: createScheduleBody, response: { 201: scheduleResponse } }
+  app.post('/schedules', { config: writing, schema: creation }, async ({ body, principal: { tenant } }, reply) => {
+    requireCronLine(body)
+    if (body.onEnd && !webhooks.allowPrivate) requirePublicHost(body.onEnd.url, '/onEnd')
+    const db = databaseFor(tenant)
+    await announcedBy(db, tenant, body.agent)
+    const row = await insertSchedule(db, tenant, { request: body, nextAt: nextTime(body, new Date()), most: maxSchedules })
+    if (!row) throw new RivuletError('quota_exceeded', `A tenant may have at most ${maxSchedules} schedules (MAX_SCHEDULES_PER_TENANT)`)
+    return reply.status(201).send({ schedule: toSchedule(row) })
+  })
+
+  const page = z.object({ data: z.array(scheduleSchema), nextCursor: z.string().nullable() })
+  const listing = { tags, querystring: listSchedulesQuery, response: { 200: page } }
+  app.get('/schedules', { config: reading, schema: listing }, async ({ query, principal: { tenant } }) => {
+    const rows = await listSchedules(databaseFor(tenant), tenant, { ...query, limit: query.limit + 1 })
+    const shown = rows.slice(0, query.limit)
+    return { data: shown.map(toSchedule), nextCursor: rows.length > shown.length ? (shown.at(-1)?.id ?? null) : null }
+  })
+
+  app.get('/schedules/:id', { config: reading, schema: changed }, async ({ params: { id }, principal: { tenant } }) => ({
+    schedule: toSchedule(found(await findSchedule(databaseFor(tenant), tenant, id))),
+  }))
+
+  app.delete(
+    '/schedules/:id',
+    { config: writing, schema: { tags, params, response: { 204: z.null() } } },
+    async ({ params: { id }, principal: { tenant } }, reply) => {
+      if (!(await deleteSchedule(databaseFor(tenant), tenant, id))) throw noSchedule()
+      return reply.status(204).send(null)
+    },
+  )
+
+  app.post('/schedules/:id/pause', { config: writing, schema: changed }, async ({ params: { id }, principal: { tenant } }) => ({
+    schedule: toSchedule(await change(tenant, id, () => ({ status: 'paused', nextAt: null }))),
+  }))
+
+  // What was due while it was paused was not missed: it continues with its next time.
+  app.post('/schedules/:id/resume', { config: writing, schema: changed }, async ({ params: { id }, principal: { tenant } }) => ({
+    schedule: toSchedule(
+      await change(tenant, id, ({ status, nextAt, request }) => ({
+        status: 'active',
+        nextAt: status === 'active' ? nextAt : nextTime(request, new Date()),
+      })),
+    ),
+  }))
+
+  const trigger = { tags, params, response: { 202: scheduleRunResponse } }
+  app.post('/schedules/:id/trigger', { config: { ...writing, addsWork: true }, schema: trigger }, async (request, reply) => {
+    const { tenant } = request.principal
+    const created = await databaseFor(tenant).transaction(async tx => {
+      const schedule = found(await lockSchedule(tx, tenant, request.params.id))
+      const deps = { maxQueuedTurns: limits.queuedTurns, interrupt: ending.beginInterrupt }
+      return createRun(tx, schedule, new Date(), deps)
+    })
+    if (!created) throw new RivuletError('in_flight', 'The schedule was triggered in the same millisecond')
+    if (created.interrupted) await ending.completeInterrupt(created.interrupted)
+    relay.kick()
+    return reply.status(202).send({ run: toScheduleRun(created.run) })
+  })
+
+  const runPage = z.object({ data: z.array(scheduleRunSchema), nextCursor: z.string().nullable() })
+  const history = { tags, params, querystring: listRunsQuery, response: { 200: runPage } }
+  app.get('/schedules/:id/history', { config: reading, schema: history }, async ({ params: { id }, query, principal: { tenant } }) => {
+    const db = databaseFor(tenant)
+    found(await findSchedule(db, tenant, id))
+    const rows = await listRuns(db, tenant, id, { ...query, limit: query.limit + 1 })
+    const data = rows.slice(0, query.limit).map(toScheduleRun)
+    return { data, nextCursor: rows.length > data.length ? (data.at(-1)?.at ?? null) : null }
+  })
+
+  function change(tenant: Tenant, id: string, to: (row: ScheduleRow) => Pick<ScheduleRow, 'status' | 'nextAt'>): Promise<ScheduleRow> {
+    return databaseFor(tenant).transaction(async tx =>
+      found(await setSchedule(tx, tenant, id, to(found(await lockSchedule(tx, tenant, id))))),
+    )
+  }
+}
+
+function found(row: ScheduleRow | undefined): ScheduleRow {
+  if (!row) throw noSchedule()
+  return row
+}
+
+function noSchedule(): RivuletError {
+  return new RivuletError('not_found', 'No such schedule')
+}

@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest'
+import { lastTime, nextTime, requireCronLine } from './cron-times.ts'
+
+function timesOf(cron: string, timezone: string, from: string, count: number): string[] {
+  const times: string[] = []
+  let at: Date | null = new Date(from)
+  while (times.length < count && at) {
+    at = nextTime({ cron, timezone }, at)
+    if (at) times.push(at.toISOString().slice(0, 16))
+  }
+  return times
+}
+
+describe('on a day with a clock change', () => {
+  test.each([
+    ['Europe/Berlin', '30 2 * * *', '2026-03-28T12:00Z', ['2026-03-29T01:00', '2026-03-30T00:30']],
+    ['America/New_York', '30 2 * * *', '2026-03-07T12:00Z', ['2026-03-08T07:00', '2026-03-09T06:30']],
+    ['Australia/Lord_Howe', '15 2 * * *', '2026-10-03T00:00Z', ['2026-10-03T15:30', '2026-10-04T15:15']],
+  ])('a local time in %s that does not exist runs at the first minute after the gap', (zone, cron, from, times) => {
+    expect(timesOf(cron, zone, from, 2)).toEqual(times)
+  })
+
+  test.each([
+    ['Europe/Berlin', '30 2 * * *', '2026-10-24T12:00Z', ['2026-10-25T00:30', '2026-10-26T01:30']],
+    ['America/New_York', '30 1 * * *', '2026-10-31T12:00Z', ['2026-11-01T05:30', '2026-11-02T06:30']],
+    ['Australia/Lord_Howe', '45 1 * * *', '2026-04-04T00:00Z', ['2026-04-04T14:45', '2026-04-05T15:15']],
+  ])('a local time in %s that comes twice runs once', (zone, cron, from, times) => {
+    expect(timesOf(cron, zone, from, 2)).toEqual(times)
+  })
+
+  test('a line of every 20 minutes has every one of them, in both directions', () => {
+    expect(timesOf('*/20 * * * *', 'Europe/Berlin', '2026-03-29T00:30Z', 3)).toEqual([
+      '2026-03-29T00:40',
+      '2026-03-29T01:00',
+      '2026-03-29T01:20',
+    ])
+    expect(timesOf('*/20 * * * *', 'Europe/Berlin', '2026-10-25T00:30Z', 5)).toEqual([
+      '2026-10-25T00:40',
+      '2026-10-25T01:00',
+      '2026-10-25T01:20',
+      '2026-10-25T01:40',
+      '2026-10-25T02:00',
+    ])
+  })
+})
+
+test('the last time up to a moment is found from an earlier one', () => {
+  const line = { cron: '0 * * * *', timezone: 'UTC' }
+  const first = new Date('2026-01-01T00:00Z')
+  expect(lastTime(line, first, new Date('2026-01-01T05:59Z')).toISOString()).toBe('2026-01-01T05:00:00.000Z')
+  expect(lastTime(line, first, first)).toEqual(first)
+})
+
+test.each([
+  ['a minute that does not exist', '61 * * * *', 'UTC', '/cron', 'minute'],
+  ['an hour that does not exist', '0 25 * * *', 'UTC', '/cron', 'hour'],
+  ['four fields', '* * * *', 'UTC', '/cron', 'five'],
+  ['every second', '* * * * * *', 'UTC', '/cron', 'five'],
+  ['a day that never comes', '0 0 31 2 *', 'UTC', '/cron', 'no time'],
+  ['words', 'at nine', 'UTC', '/cron', 'five'],
+  ['an unknown zone', '* * * * *', 'Mars/Base', '/timezone', 'Unknown time zone'],
+])('a line with %s is rejected, and its field is named', (_, cron, timezone, path, reason) => {
+  const details = [{ path, reason: expect.stringContaining(reason) }]
+  expect(() => requireCronLine({ cron, timezone })).toThrow(expect.objectContaining({ code: 'validation_failed', details }))
+})

@@ -1,0 +1,101 @@
+/**
+ * One time of a schedule becomes a task, or the reason why it did not. The run, the task and the schedule's next time are committed together, and the time
+ * is the key of the run, so each time runs once, whichever process gets to it.
+ */
+import { createTaskBody, hasEnded, RivuletError } from '@rivulet/protocol'
+import { and, asc, desc, eq, isNotNull, lte, sql } from 'drizzle-orm'
+import type { Database, Transaction } from '../connection/database.ts'
+import { scheduleRuns, schedules, tasks } from '../schema.ts'
+import type { CancelBegun } from '../tasks/cancel-task.ts'
+import { createTask } from '../tasks/create-task.ts'
+import { lastTime, nextTime } from './cron-times.ts'
+import type { ScheduleRow, ScheduleRunRow } from './schedules.ts'
+
+export type ScheduleDeps = {
+  maxQueuedTurns: number
+  /** Begins to cancel a task, in the transaction that creates what follows it. */
+  interrupt(tx: Transaction, tenant: string, task: string): Promise<CancelBegun>
+}
+
+/** A run that was created, and the cancel of the one before it that has to be completed after the commit. */
+export type CreatedRun = { run: ScheduleRunRow; interrupted?: CancelBegun }
+
+/** A time that is later than this was missed: no server was there to run it. */
+const missedMs = 60_000
+
+/** Runs the first schedule that is due; null when none is, or other processes hold them. */
+export async function runDueSchedule(db: Database, deps: ScheduleDeps): Promise<CreatedRun | null> {
+  return db.transaction(async tx => {
+    const [due] = await tx
+      .select({ schedule: schedules, now: sql<string>`date_trunc('milliseconds', now())` })
+      .from(schedules)
+      .where(and(eq(schedules.status, 'active'), lte(schedules.nextAt, sql`now()`)))
+      .orderBy(asc(schedules.nextAt))
+      .limit(1)
+      .for('update', { skipLocked: true })
+    if (!due?.schedule.nextAt) return null
+    const { schedule } = due
+    const now = new Date(due.now)
+    const at = schedule.nextAt as Date
+    const isMissed = now.getTime() - at.getTime() > missedMs
+    const { missed } = schedule.request
+    const created =
+      isMissed && missed === 'skip'
+        ? await noteRun(tx, schedule, at, { skipReason: 'missed' })
+        : await createRun(tx, schedule, isMissed ? lastTime(schedule.request, at, now) : at, deps)
+    await tx
+      .update(schedules)
+      .set({ nextAt: nextTime(schedule.request, now) })
+      .where(eq(schedules.id, schedule.id))
+    return created ?? { run: await latestRun(tx, schedule.id) }
+  })
+}
+
+/** Creates the task of a run. A schedule that is rejected (its agent is unknown, its task has too many turns) keeps its next times. */
+export async function createRun(tx: Transaction, schedule: ScheduleRow, at: Date, deps: ScheduleDeps): Promise<CreatedRun | null> {
+  const { tenant, request } = schedule
+  const { cron: _, timezone: __, overlap, missed: ___, ...task } = request
+  const before = overlap === 'queue' ? null : await unfinishedRun(tx, schedule)
+  if (before && overlap === 'skip') return noteRun(tx, schedule, at, { skipReason: 'overlap' })
+  try {
+    return await tx.transaction(async inner => {
+      const interrupted = before ? await deps.interrupt(inner, tenant, before) : undefined
+      const accepted = await createTask(inner, tenant, createTaskBody.parse(task), deps.maxQueuedTurns)
+      const created = await noteRun(inner, schedule, at, { task: accepted.task.id, turn: accepted.turn?.number ?? null })
+      return created && { ...created, ...(interrupted && { interrupted }) }
+    })
+  } catch (error) {
+    if (!(error instanceof RivuletError)) throw error
+    return noteRun(tx, schedule, at, { skipReason: 'rejected', error: { code: error.code, message: error.publicMessage } })
+  }
+}
+
+type RunResult = Partial<Pick<ScheduleRunRow, 'task' | 'turn' | 'skipReason' | 'error'>>
+
+/** Null when this time has run before. */
+async function noteRun(tx: Transaction, { id, tenant }: ScheduleRow, at: Date, result: RunResult): Promise<CreatedRun | null> {
+  const [run] = await tx
+    .insert(scheduleRuns)
+    .values({ schedule: id, tenant, at, ...result })
+    .onConflictDoNothing()
+    .returning()
+  return run ? { run } : null
+}
+
+/** The task of the latest run that created one, if it has not ended. */
+async function unfinishedRun(tx: Transaction, { id }: ScheduleRow): Promise<string | null> {
+  const [latest] = await tx
+    .select({ task: tasks.id, status: tasks.status })
+    .from(scheduleRuns)
+    .innerJoin(tasks, eq(tasks.id, scheduleRuns.task))
+    .where(and(eq(scheduleRuns.schedule, id), isNotNull(scheduleRuns.task)))
+    .orderBy(desc(scheduleRuns.at))
+    .limit(1)
+  return latest && !hasEnded(latest.status) ? latest.task : null
+}
+
+async function latestRun(tx: Transaction, schedule: string): Promise<ScheduleRunRow> {
+  const [run] = await tx.select().from(scheduleRuns).where(eq(scheduleRuns.schedule, schedule)).orderBy(desc(scheduleRuns.at)).limit(1)
+  if (!run) throw new Error('A time that has run has a run')
+  return run
+}

@@ -1,0 +1,49 @@
+/** Runs schedules at their times. Every API process looks; Postgres gives each schedule to one of them. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyBaseLogger } from 'fastify'
+import type { Database } from '../store/connection/database.ts'
+import { type CreatedRun, runDueSchedule, type ScheduleDeps } from '../store/schedules/run-schedule.ts'
+import type { Relay } from './relay.ts'
+import type { TurnEnding } from './turn-ending.ts'
+
+export type SchedulesDeps = Omit<ScheduleDeps, 'interrupt'> & {
+  db: Database
+  ending: TurnEnding
+  relay: Relay
+  logger: FastifyBaseLogger
+}
+
+export type Schedules = { stop(): Promise<void> }
+
+const pollMs = 1_000
+
+export function startSchedules({ db, ending, relay, logger, maxQueuedTurns }: SchedulesDeps): Schedules {
+  const stopping = new AbortController()
+  const running = loop()
+  return {
+    async stop() {
+      stopping.abort()
+      await running
+    },
+  }
+
+  async function loop(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      try {
+        const deps = { maxQueuedTurns, interrupt: ending.beginInterrupt }
+        for (let run = await runDueSchedule(db, deps); run && !stopping.signal.aborted; run = await runDueSchedule(db, deps))
+          await complete(run)
+      } catch (error) {
+        logger.warn({ err: error }, 'could not run a schedule; retrying')
+      }
+      await sleep(pollMs, undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  }
+
+  async function complete({ run, interrupted }: CreatedRun): Promise<void> {
+    const { schedule, at, task, skipReason } = run
+    logger.info({ schedule, at, task, skipReason }, 'ran a schedule')
+    if (interrupted) await ending.completeInterrupt(interrupted)
+    relay.kick()
+  }
+}

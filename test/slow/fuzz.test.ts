@@ -3,7 +3,7 @@ import { createClient } from '@rivulet/client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
 import { holdingsOf, measuredOptions, untilNoMoreIsHeld } from '../support/fuzz/holdings.ts'
-import { fuzzHttp } from '../support/fuzz/http.ts'
+import { descriptionOf, fuzzHttp } from '../support/fuzz/http.ts'
 import { fuzzLogs } from '../support/fuzz/log.ts'
 import { faultsInLines } from '../support/fuzz/log-lines.ts'
 import { fuzzSeed } from '../support/fuzz/seed.ts'
@@ -31,9 +31,14 @@ test('requests get no 5xx, errors of the one shape, and nothing back of what the
 }, async () => {
   await fuzzHttp(api.url, keys, 500)
   const before = await holdingsOf(api, keys.client)
-  const { faults, statuses } = await fuzzHttp(api.url, keys, cases)
+  const { faults, statuses, routes } = await fuzzHttp(api.url, keys, cases)
   console.log(`Responses by status: ${JSON.stringify(statuses)}`)
   expect(faults.slice(0, 10)).toEqual([])
+  const described = Object.entries((await descriptionOf(api.url)).paths)
+  const every = described.flatMap(([path, operations]) => Object.keys(operations).map(method => `${method.toUpperCase()} ${path}`))
+  expect(every.filter(route => !routes.has(route))).toEqual([])
+  // Where no id is that of a task, turn or key that is there, only the check of the id was tried.
+  expect(every.filter(route => /\/v1\/.*{id}/.test(route) && !Array.from(routes.get(route) ?? []).some(isSuccess))).toEqual([])
   expect(faultsInLines(api.lines).slice(0, 10)).toEqual([])
   await untilNoMoreIsHeld(api, keys.client, before, 10_000_000)
   expect(
@@ -58,3 +63,7 @@ test('logs and channels full of rubbish: no crash, no frame that is none, nothin
   expect(await heard).toMatchObject({ text: 'word '.repeat(400) })
   await untilNoMoreIsHeld(api, keys.client, before, 10_000_000)
 })
+
+function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300
+}

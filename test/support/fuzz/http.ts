@@ -5,8 +5,8 @@
 import { createClient, type RivuletClient } from '@rivulet/client'
 import { shapeFaults } from '../texts/error-shape.ts'
 import { type RawReply, sendRaw } from '../viewers/raw-http.ts'
-import { type FuzzedRequest, type Keys, type OpenApi, placeholders, requestsTo } from './requests.ts'
-import { sampled } from './seed.ts'
+import { type FuzzedRequest, type Keys, keyPlaceholders, type OpenApi, placeholders, requestsTo } from './requests.ts'
+import { sampledInTurns } from './seed.ts'
 import { marker } from './spoiling.ts'
 
 /** Requests that are under way at a time. */
@@ -18,11 +18,13 @@ export type Fuzzed = {
   requests: number
   /** How many responses there were of each status. */
   statuses: Record<number, number>
+  /** The statuses of each route. */
+  routes: Map<string, Set<number>>
   faults: string[]
 }
 
 export async function fuzzHttp(url: string, keys: Keys, count: number): Promise<Fuzzed> {
-  return tryRequests(url, keys, sampled(requestsTo(await descriptionOf(url), keys), count), 120)
+  return tryRequests(url, keys, sampledInTurns(requestsTo(await descriptionOf(url), keys), count), 120)
 }
 
 export async function descriptionOf(url: string): Promise<OpenApi> {
@@ -33,6 +35,7 @@ export async function descriptionOf(url: string): Promise<OpenApi> {
 export async function tryRequests(url: string, keys: Keys, requests: readonly FuzzedRequest[], chunk: number): Promise<Fuzzed> {
   const client = createClient({ url, key: keys.client })
   const statuses: Record<number, number> = {}
+  const routes = new Map<string, Set<number>>()
   const faults: string[] = []
   for (let at = 0; at < requests.length; at += chunk) {
     const ids = await somethingToAskFor(client)
@@ -45,7 +48,7 @@ export async function tryRequests(url: string, keys: Keys, requests: readonly Fu
     const { status } = await fetch(`${url}/healthz`)
     if (status !== 200) faults.push(`/healthz answered ${status}`)
   }
-  return { requests: requests.length, statuses, faults }
+  return { requests: requests.length, statuses, routes, faults }
 
   async function send(request: FuzzedRequest, ids: ReadonlyMap<string, string>): Promise<void> {
     const pieces = request.pieces.map(piece => withIds(piece, ids))
@@ -56,6 +59,7 @@ export async function tryRequests(url: string, keys: Keys, requests: readonly Fu
       if (replies.length === 0 && !request.isCut) told('There was no answer')
       for (const reply of replies) {
         statuses[reply.status] = (statuses[reply.status] ?? 0) + 1
+        routes.set(request.route, (routes.get(request.route) ?? new Set()).add(reply.status))
         for (const fault of faultsOf(reply, request.isHead)) told(fault)
       }
     } catch (error) {
@@ -77,15 +81,15 @@ function faultsOf(reply: RawReply, isHead: boolean): string[] {
 
 function withIds(piece: Buffer, ids: ReadonlyMap<string, string>): Buffer {
   const text = piece.toString('latin1')
-  return placeholders.some(id => text.includes(id))
+  return [...placeholders, ...keyPlaceholders].some(id => text.includes(id))
     ? Buffer.from(
-        text.replaceAll(/0{8}-0{4}-7000-8000-0{11}\d/g, id => ids.get(id) ?? id),
+        text.replaceAll(/0{8}-0{4}-7000-8000-0{11}\d|feed0{11}\d/g, id => ids.get(id) ?? id),
         'latin1',
       )
     : piece
 }
 
-/** Tasks that wait, tasks that have ended, and their turns: what is removed by one chunk is there again for the next. */
+/** Tasks that wait, tasks that have ended, their turns, and keys: what is removed by one chunk is there again for the next. */
 async function somethingToAskFor(client: RivuletClient): Promise<ReadonlyMap<string, string>> {
   const tasks = await Promise.all(
     [0, 1, 2, 3].map(async i => {
@@ -95,5 +99,6 @@ async function somethingToAskFor(client: RivuletClient): Promise<ReadonlyMap<str
       return [task.id, turn?.id ?? task.id]
     }),
   )
-  return new Map(placeholders.map((placeholder, i) => [placeholder, tasks.flat()[i] ?? placeholder]))
+  const keys = await Promise.all(keyPlaceholders.map(async placeholder => [placeholder, (await client.keys.create()).key.id] as const))
+  return new Map([...placeholders.map((placeholder, i) => [placeholder, tasks.flat()[i] ?? placeholder] as const), ...keys])
 }

@@ -63,7 +63,12 @@ const rubbish: fc.Arbitrary<Rubbish> = fc.oneof(
 )
 
 function eventsOf(task: string): fc.Arbitrary<string> {
-  const words = { text: task === own ? text : fc.constant(secret), id: fc.constant(task), name: fc.constant('idle') }
+  const words = {
+    text: task === own ? text : fc.constant(secret),
+    id: fc.constant(task),
+    keyId: fc.constant(''),
+    name: fc.constant('idle'),
+  }
   return spoiledJson(spoiled(valuesOf(events, words))).map(json => json.toString())
 }
 

@@ -1,8 +1,8 @@
 /** To every route, a request for each place that a caller can write to, with a text in it that must not come back: path, query, headers, every field. */
 import fc from 'fast-check'
 import { rawRequest } from '../viewers/raw-http.ts'
-import { type FuzzedRequest, type Keys, type OpenApi, type Operation, placeholders, words } from './requests.ts'
-import { valuesOf } from './schema-values.ts'
+import { type FuzzedRequest, type Keys, type OpenApi, type Operation, parameterOf, words } from './requests.ts'
+import { type JsonSchema, valuesOf } from './schema-values.ts'
 import { marker, placesIn } from './spoiling.ts'
 
 /** With what breaks lines, colours terminals and ends strings. */
@@ -30,22 +30,15 @@ export function markedRequests({ paths }: OpenApi, keys: Keys): FuzzedRequest[] 
 
 function markRoute(method: string, path: string, { parameters = [], requestBody }: Operation, keys: Keys): FuzzedRequest[] {
   const authorization = `Bearer ${path.startsWith('/internal') ? keys.worker : keys.client}`
-  const good = path
-    .replace('{id}', placeholders[0] ?? '')
-    .replace('{number}', '1')
-    .replace('{index}', '0')
+  const parts = path.split('/')
+  const fitting = parts.map(part => fittingValue(parameterOf(part, parameters)?.schema) ?? part)
+  const good = fitting.join('/')
   const schema = requestBody?.content['application/json'].schema
   // The largest of some, to have most of its fields.
   const [body] = schema ? fc.sample(valuesOf(schema, words), { seed: 1, numRuns: 30 }).sort((a, b) => size(b) - size(a)) : []
   const names = [...parameters.filter(each => each.in === 'query').map(({ name }) => name), `${marker}!`, `metadata.${marker}!`]
   return [
-    request(path.replace('{id}', encodeURIComponent(marked)).replace('{number}', '1').replace('{index}', '0')),
-    request(
-      path
-        .replace('{id}', placeholders[0] ?? '')
-        .replace('{number}', encodeURIComponent(marked))
-        .replace('{index}', encodeURIComponent(marked)),
-    ),
+    ...parts.flatMap((part, i) => (parameterOf(part, parameters) ? [request(fitting.with(i, encodeURIComponent(marked)).join('/'))] : [])),
     request(`${good}/${encodeURIComponent(marked)}`),
     ...names.map(name => request(`${good}?${encodeURIComponent(name)}=${encodeURIComponent(marked)}`)),
     ...deciding.map(name => request(good, { [name]: marker })),
@@ -62,7 +55,7 @@ function markRoute(method: string, path: string, { parameters = [], requestBody 
     text = body === undefined ? undefined : JSON.stringify(body),
   ): FuzzedRequest {
     const piece = rawRequest(`${method} ${target}`, { headers: { authorization, ...headers }, ...(text !== undefined && { body: text }) })
-    return { pieces: [piece], count: 1, isCut: false, isHead: false }
+    return { route: `${method} ${path}`, pieces: [piece], count: 1, isCut: false, isHead: false }
   }
 }
 
@@ -77,6 +70,10 @@ function markedBodies(body: unknown): string[] {
   })
   const more = typeof body === 'object' && body !== null ? [{ ...body, [marked]: marked }] : []
   return [...each, ...more].map(value => JSON.stringify(value))
+}
+
+function fittingValue(schema: JsonSchema | undefined): string | undefined {
+  return schema && String(fc.sample(valuesOf(schema, words), { seed: 1, numRuns: 1 })[0])
 }
 
 function size(value: unknown): number {

@@ -8,12 +8,16 @@ import { marker, oddity, spoiled, spoiledJson, text } from './spoiling.ts'
 
 export type OpenApi = { paths: Record<string, Record<string, Operation>> }
 
+export type Parameter = { name: string; in: string; schema: JsonSchema }
+
 export type Operation = {
-  parameters?: { name: string; in: string; schema: JsonSchema }[]
+  parameters?: Parameter[]
   requestBody?: { content: { 'application/json': { schema: JsonSchema } } }
 }
 
 export type FuzzedRequest = {
+  /** As the description names it: `POST /v1/keys/{id}/rotate`. */
+  route: string
   /** Each in a write of its own. */
   pieces: Buffer[]
   /** How many requests there are in them. */
@@ -26,12 +30,14 @@ export type FuzzedRequest = {
 
 export type Keys = { client: string; worker: string }
 
-/** They stand for what is there when the request is sent: ids of tasks and of turns, as long as the real ones. */
+/** They stand for what is there when the request is sent: ids of tasks and of turns, and of keys, as long as the real ones. */
 export const placeholders = Array.from({ length: 8 }, (_, i) => `00000000-0000-7000-8000-00000000000${i}`)
+export const keyPlaceholders = Array.from({ length: 2 }, (_, i) => `feed00000000000${i}`)
 
 export const words: Vocabulary = {
   text,
   id: fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...placeholders) }, { weight: 1, arbitrary: fc.uuid() }),
+  keyId: fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...keyPlaceholders) }, { weight: 1, arbitrary: fc.constant('0123456789abcdef') }),
   name: fc.constantFrom('idle', 'idle', 'idle', 'echo', 'never-seen', 'made-up'),
 }
 
@@ -40,11 +46,11 @@ const pages: OpenApi['paths'] = Object.fromEntries(
   ['/', '/tasks/{id}', '/assets/{id}', '/docs', '/docs/static/{id}', '/openapi.json'].map(path => [path, { get: {} }]),
 )
 
-export function requestsTo({ paths }: OpenApi, keys: Keys): fc.Arbitrary<FuzzedRequest> {
-  const routes = Object.entries({ ...paths, ...pages }).flatMap(([path, operations]) =>
+/** One for each route, so that a sample of each leaves no route out. */
+export function requestsTo({ paths }: OpenApi, keys: Keys): fc.Arbitrary<FuzzedRequest>[] {
+  return Object.entries({ ...paths, ...pages }).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]) => requestTo(method.toUpperCase(), path, operation, keys)),
   )
-  return fc.oneof(...routes)
 }
 
 function requestTo(method: string, path: string, { parameters = [], requestBody }: Operation, keys: Keys): fc.Arbitrary<FuzzedRequest> {
@@ -59,18 +65,19 @@ function requestTo(method: string, path: string, { parameters = [], requestBody 
           arbitrary: fc.constantFrom('GET', 'POST', 'DELETE', 'PUT', 'PATCH', 'HEAD', 'OPTIONS', 'TRACE', 'PURGE', marker.toUpperCase()),
         },
       ),
-      path: pathOf(path),
+      path: pathOf(path, parameters),
       query: queryOf(parameters.filter(each => each.in === 'query')),
       headers: headersOf(key),
       body: schema ? spoiledJson(spoiled(valuesOf(schema, words))) : fc.option(spoiledJson(spoiled(fc.constant({}))), { freq: 12 }),
       carriage,
     })
-    .map(assemble)
+    .map(parts => ({ ...assemble(parts), route: `${method} ${path}` }))
 }
 
 const oddNumber = fc.constantFrom('0', '-1', '01', '1.5', '1e3', '999999999', '9999999999', '0x1', '%31')
 
-function pathOf(path: string): fc.Arbitrary<string> {
+/** A parameter gets what its schema describes, and now and then something odd. */
+function pathOf(path: string, parameters: readonly Parameter[]): fc.Arbitrary<string> {
   const odd = fc.constantFrom(
     marker,
     '%00',
@@ -83,19 +90,30 @@ function pathOf(path: string): fc.Arbitrary<string> {
     '',
     '00000000-0000-0000-0000-000000000000',
   )
-  const id = fc.oneof({ weight: 8, arbitrary: words.id }, { weight: 2, arbitrary: odd })
   const tail = fc.oneof(
     { weight: 25, arbitrary: fc.constant('') },
     { weight: 1, arbitrary: fc.constantFrom('/', '//', `/${marker}`, ';a=b', '%20') },
   )
-  const number = fc.oneof(
-    { weight: 4, arbitrary: fc.constantFrom('1', '2', '3') },
-    { weight: 1, arbitrary: odd },
-    { weight: 1, arbitrary: oddNumber },
-  )
-  return fc
-    .tuple(id, number, tail)
-    .map(([given, turnNumber, end]) => path.replace('{id}', given).replace('{number}', turnNumber).replace('{index}', turnNumber) + end)
+  const parts = path.split('/').map(part => {
+    const { schema } = parameterOf(part, parameters) ?? {}
+    if (!schema) return fc.constant(part)
+    return fc.oneof(
+      { weight: 8, arbitrary: valuesOf(schema, words).map(value => encodeURIComponent(wellFormed(value))) },
+      { weight: 2, arbitrary: isNumber(schema) ? fc.oneof(odd, oddNumber) : odd },
+    )
+  })
+  return fc.tuple(fc.tuple(...parts), tail).map(([named, end]) => named.join('/') + end)
+}
+
+/** The parameter that this part of a path is. A page has no description: its parameter is an id. */
+export function parameterOf(part: string, parameters: readonly Parameter[]): { schema: JsonSchema } | undefined {
+  const [, name] = /^{(\w+)}$/.exec(part) ?? []
+  if (!name) return undefined
+  return parameters.find(each => each.in === 'path' && each.name === name) ?? { schema: { type: 'string', format: 'uuid' } }
+}
+
+function isNumber({ type, pattern = '' }: JsonSchema): boolean {
+  return type === 'integer' || type === 'number' || /\\d/.test(pattern)
 }
 
 function queryOf(parameters: { name: string; schema: JsonSchema }[]): fc.Arbitrary<string> {
@@ -200,7 +218,7 @@ const carriage: fc.Arbitrary<Carriage> = fc.record({
 
 type Parts = { method: string; path: string; query: string; headers: Headers; body: Buffer | null; carriage: Carriage }
 
-function assemble({ method, path, query, headers, body, carriage: { kind, at } }: Parts): FuzzedRequest {
+function assemble({ method, path, query, headers, body, carriage: { kind, at } }: Parts): Omit<FuzzedRequest, 'route'> {
   const isHead = method === 'HEAD'
   const isPipelined = kind === 'pipelined' && !isHead
   const isChunked = kind === 'chunks' && body !== null

@@ -19,7 +19,7 @@ export type JsonSchema = {
 }
 
 /** What the schema alone cannot know: texts, and ids and names that mean something. */
-export type Vocabulary = { text: fc.Arbitrary<string>; id: fc.Arbitrary<string>; name: fc.Arbitrary<string> }
+export type Vocabulary = Record<'text' | 'id' | 'keyId' | 'name', fc.Arbitrary<string>>
 
 export function valuesOf(schema: JsonSchema, words: Vocabulary): fc.Arbitrary<unknown> {
   const alternatives = schema.anyOf ?? schema.oneOf
@@ -63,8 +63,9 @@ function objectsOf({ properties, required = [], additionalProperties }: JsonSche
   return fc.record(fields, { requiredKeys: required, noNullPrototype: true })
 }
 
-function stringsOf({ format, pattern = '', maxLength }: JsonSchema, { text, id, name }: Vocabulary): fc.Arbitrary<string> {
+function stringsOf({ format, pattern = '', maxLength }: JsonSchema, { text, id, keyId, name }: Vocabulary): fc.Arbitrary<string> {
   if (format === 'uuid') return id
+  if (pattern.startsWith('^[0-9a-f]{16}')) return keyId
   if (format === 'byte' || format === 'base64') return fc.base64String({ maxLength: 40 })
   if (format === 'date-time') return fc.constant('2026-01-01T00:00:00.000Z')
   if (pattern.startsWith('^[a-z0-9_-]')) return name

@@ -3,6 +3,13 @@ import fc from 'fast-check'
 
 export const fuzzSeed = Number(process.env.RIVULET_FUZZ_SEED ?? 1)
 
-export function sampled<T>(arbitrary: fc.Arbitrary<T>, count: number): T[] {
-  return fc.sample(arbitrary, { seed: fuzzSeed, numRuns: count })
+export function sampled<T>(arbitrary: fc.Arbitrary<T>, count: number, seed = fuzzSeed): T[] {
+  return fc.sample(arbitrary, { seed, numRuns: count })
+}
+
+/** About as many of each arbitrary, and at least one, in turns: so none is left out. */
+export function sampledInTurns<T>(arbitraries: readonly fc.Arbitrary<T>[], count: number): T[] {
+  const each = Math.ceil(count / arbitraries.length)
+  const samples = arbitraries.map((arbitrary, i) => sampled(arbitrary, each, fuzzSeed + i))
+  return Array.from({ length: each }, (_, round) => samples.flatMap(sample => sample.slice(round, round + 1))).flat()
 }

@@ -79,6 +79,7 @@ test('dev shows where a file cannot be loaded, once, and loads it when it change
   expect(targets).toMatchObject([{ type: 'node', title: expect.stringContaining('apps/agents/src/main.ts') }])
   rmSync(join(folder, 'agents.ts'))
   await until('the missing file is reported', () => npx.output().includes('No such file: agents.ts'), patience)
+  await until('dev waits again', () => npx.output().split(waits).length > 2, patience)
   npx.child.kill('SIGTERM')
   await untilNothingIsLeft(npx)
   expect(npx.output().split(waits)).toHaveLength(3)

@@ -14,6 +14,8 @@ export async function runWorker(environment: NodeJS.ProcessEnv, agentsFor: (conf
   let stop = (): void => process.exit(1)
   // The parent process has exited: also while this one loads its agents.
   process.once('disconnect', () => stop())
+  // It may have exited while this program was loaded; a process without a parent's channel has no `connected`.
+  if (process.connected === false) stop()
   try {
     const config = readConfig(environment)
     const log = pino({ level: config.LOG_LEVEL })

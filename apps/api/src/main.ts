@@ -24,6 +24,8 @@ async function run(): Promise<void> {
   let stop = (): void => process.exit(1)
   // The parent process has exited: also while this one starts, which lasts until the databases respond.
   process.once('disconnect', () => stop())
+  // It may have exited while this program was loaded; a process without a parent's channel has no `connected`.
+  if (process.connected === false) stop()
   const api = await startApi(config, logger, { tracer: openTelemetryTracer() })
   logger.info({ url: api.url, ...(api.internalUrl && { internalUrl: api.internalUrl }) }, 'api is listening')
   logger.info(describeTracing())

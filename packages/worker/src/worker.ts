@@ -74,6 +74,9 @@ export type Worker = {
 /** A worker often starts beside its server, and should be ready when that is. */
 const greetingBackoff = { firstMs: 50, maxMs: 500 }
 
+/** How long consumers without a turn may take to close. */
+const closingMs = 3_000
+
 /** What one log may hold beside what its turn says: every entry repeats who and when. */
 const maxLogBytes = 8 * defaultLimits.turnBytes
 
@@ -123,6 +126,8 @@ export function createWorker(options: WorkerOptions): Worker {
   let consumers: { agent: string; consumer: TurnConsumer }[] = []
   let stopped: Promise<void> | null = null
   let lastReason = ''
+  /** Turns that are taken: claimed, running, or running in a process of their own. */
+  let jobs = 0
   const isolated = isolation?.turnId ? decodeIsolatedTurn(isolation.turnId) : null
   const hello = { worker: id, agents: agents.map(({ name, description, settings }) => ({ name, description, ...settings })) }
   const leases = startLeaseThread({
@@ -156,7 +161,10 @@ export function createWorker(options: WorkerOptions): Worker {
     const run = async (turnId: TurnId): Promise<JobEnd> => {
       let end: JobEnd = { backInMs: 1 }
       const work = async () => {
-        end = await take(agent, turnId, { runApart })
+        jobs += 1
+        end = await take(agent, turnId, { runApart }).finally(() => {
+          jobs -= 1
+        })
       }
       if (!stopping.signal.aborted) await slots.use(agent.name, work)
       return end
@@ -272,14 +280,18 @@ export function createWorker(options: WorkerOptions): Worker {
     await Promise.all(consumers.map(({ consumer }) => consumer.close()))
   }
 
+  async function untilIdleFor(ms: number): Promise<void> {
+    for (let idleMs = 0; idleMs < ms; idleMs = jobs === 0 ? idleMs + 100 : 0) await sleep(100)
+  }
+
   async function windDown(): Promise<void> {
     stopping.abort()
     const grace = setTimeout(() => {
       for (const turn of running) turn.release()
     }, drainMs)
     const impatience = setTimeout(() => leaving.abort(new RivuletError('draining', 'This worker is stopping')), drainMs + 5_000)
-    // An unavailable Redis must not prevent a process from stopping.
-    await Promise.race([closeConsumers(), sleep(drainMs + 8_000, undefined, { ref: false })])
+    // An unavailable Redis must not prevent a process from stopping, nor make one wait that has no turn.
+    await Promise.race([closeConsumers(), untilIdleFor(closingMs), sleep(drainMs + 8_000, undefined, { ref: false })])
     clearTimeout(grace)
     clearTimeout(impatience)
     await leases.stop()

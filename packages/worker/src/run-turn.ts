@@ -50,6 +50,8 @@ export type RunningTurn = {
   release(): void
   /** A wait of it may have been closed. */
   wake(): void
+  /** The server may have parked it already: the next job of the turn is the one that resumes it. */
+  isParking(): boolean
 }
 
 export type RunTurnDeps = {
@@ -97,6 +99,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   // Handed to everything that waits in the turn, however much that is at a time.
   setMaxListeners(0, abort.signal)
   let isEnding = false
+  let isParking = false
   let interrupt: (ending: Ending) => void = () => {}
   const interrupted = new Promise<Ending>(resolve => {
     interrupt = ending => {
@@ -124,10 +127,12 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
       ...{ turnId: id, claimId },
       epoch: () => writer.position().epoch,
       isSettled: writer.isSettled,
-      lose: () => interrupt({ how: 'lost' }),
+      // While it parks, the reply of the server tells what has become of it.
+      lose: () => (isParking ? undefined : interrupt({ how: 'lost' })),
       // A handler that has ended is finished here, so that no other worker runs the turn again.
       release: () => (isEnding ? undefined : interrupt({ how: 'released' })),
       wake: () => waits.wake(),
+      isParking: () => isParking,
     },
     'here',
   )
@@ -204,9 +209,11 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     if (open) throw new RivuletError('bad_call', `Message ${open.index - firstIndex} is open while the turn waits: close it before you ask`)
     await writer.drain()
     writer.pause(true)
+    isParking = true
     const { epoch, appended } = writer.position()
     const answer = await server.park({ turnId: id, epoch, claimId, n: appended, digest: digestOf(writer.messages()) }, abort.signal)
-    if (answer !== 'parked') writer.pause(false)
+    isParking = answer === 'parked'
+    if (!isParking) writer.pause(false)
     return answer
   }
 
@@ -264,7 +271,10 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
 async function runApart(run: RunIsolated, isolated: IsolatedTurn, epoch: number, { hold, server, leaving }: RunTurnDeps): Promise<void> {
   const lost = new AbortController()
   const { turnId, claimId } = isolated
-  const lease = hold({ turnId, claimId, epoch: () => epoch, isSettled: () => true, lose, release: () => {}, wake: () => {} }, 'waiting')
+  const lease = hold(
+    { turnId, claimId, epoch: () => epoch, isSettled: () => true, lose, release: () => {}, wake: () => {}, isParking: () => false },
+    'waiting',
+  )
   try {
     const how = await run(isolated, { signal: lost.signal, onStart: lease.leave })
     if (how === 'not started' && !lost.signal.aborted) await server.release({ turnId, epoch, claimId }, leaving)

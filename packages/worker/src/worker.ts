@@ -190,6 +190,8 @@ export function createWorker(options: WorkerOptions): Worker {
   async function take(agent: AgentDefinition, turnId: TurnId, extra: Pick<RunTurnDeps, 'runApart'>, claimId?: string): Promise<JobEnd> {
     // What was fetched and waited for a slot is left to others; the server finds that its job is gone.
     if (stopping.signal.aborted) return 'done'
+    // Its wait was answered before we heard that it is parked.
+    if (runningOf(turnId).some(turn => turn.isParking())) return { backInMs: 100 }
     // Our lease has ended and we have not heard of it. The server decides whether we keep the turn; a claim would begin it anew.
     if (isHeld(turnId)) {
       leases.renew()

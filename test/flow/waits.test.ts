@@ -1,7 +1,9 @@
 /** Turns that wait: they ask, park, are answered and go on, and what they emitted before is neither lost nor emitted twice. */
-import type { Event, Wait } from '@rivulet/protocol'
+import { call, defineTool, say, scriptedModel } from '@rivulet/agent'
+import type { Event, Json, Wait } from '@rivulet/protocol'
 import { defineAgent, type Turn } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
@@ -292,6 +294,55 @@ describe('new input while a turn waits', () => {
     const { turns } = await platform.client.waitForTask(task, ({ turns }) => turns[2]?.status === 'waiting')
     expect(turns.map(({ status }) => status)).toEqual(['completed', 'canceled', 'waiting'])
     await platform.client.cancel(task)
+    expect(await lawOf(task)).toEqual([])
+    expect(await faultsOf(platform, task)).toEqual([])
+  })
+})
+
+describe('the approval of tools', () => {
+  test('a person accepts, edits or declines, the policy denies, the client runs its own tool, and no call of the model is repeated', async () => {
+    const ran: unknown[] = []
+    let responses = 0
+    const tools = [
+      defineTool({
+        ...{ name: 'refund', description: 'Refunds', input: z.object({ amount: z.number() }) },
+        run: ({ amount }) => {
+          ran.push(amount)
+          return `refunded ${amount}`
+        },
+      }),
+      defineTool({ name: 'locate', description: 'Locates', input: z.object({}), where: 'client' }),
+    ]
+    const model = scriptedModel(({ messages }) => {
+      responses += 1
+      const isFirst = !messages.some(({ content }) => content.type === 'tool_response')
+      if (!isFirst) return [say('Done.')]
+      return [1, 2, 3, 5_000].map(amount => call('refund', { amount })).concat(call('locate', {}))
+    })
+    const { task, waits } = await asking('approves', async turn => {
+      const approve = ({ tool, args }: { tool: string; args: Json }) => {
+        if (tool === 'locate') return { ask: { hold: 0 } }
+        const { amount } = args as { amount: number }
+        return amount > 1_000 ? { deny: 'too much' } : amount === 1 ? 'allow' : { ask: { hold: 0 } }
+      }
+      await turn.run({ model, tools, approve })
+    })
+    expect(waits.map(({ kind, tool, arguments: args }) => [kind, tool, args])).toEqual([
+      ['approval', 'refund', { amount: 2 }],
+      ['approval', 'refund', { amount: 3 }],
+      ['tool', 'locate', {}],
+    ])
+    await untilParked(task)
+    const [edited, declined, located] = waits.map(({ id }) => id)
+    await answer(task, String(edited), { action: 'edit', content: { amount: 20 } })
+    await answer(task, String(declined), { action: 'decline', comment: 'no' })
+    await answer(task, String(located), { action: 'accept', content: 'here' })
+    await platform.client.waitForEnd(task)
+    const messages = await platform.client.messages(task)
+    const results = messages.flatMap(({ content }) => (content.type === 'tool_response' ? [content.content] : []))
+    expect(results).toEqual(['refunded 1', 'refunded 20', 'Declined: no', 'Not allowed: too much', 'here'])
+    expect(ran.toSorted()).toEqual([1, 20])
+    expect(responses).toBe(2)
     expect(await lawOf(task)).toEqual([])
     expect(await faultsOf(platform, task)).toEqual([])
   })

@@ -1,7 +1,7 @@
 /** Models, tools and the agent loop. They emit the protocol's updates and do not need the platform: they run in a worker, a terminal, a test or a browser. */
 export { AgentError } from './agent-error.ts'
 export { type ChannelReporter, channelReporter } from './loop/channel-reporter.ts'
-export type { AgentTurn } from './loop/durable.ts'
+export type { AgentTurn, ToolAnswer, ToolQuestion } from './loop/durable.ts'
 export type { Observer, ObserverFailurePolicy } from './loop/observers.ts'
 export { type RunOptions, type RunResult, type RunSettings, type RunStream, runAgent } from './loop/run-agent.ts'
 export { system, user } from './model/conversation.ts'
@@ -36,4 +36,5 @@ export {
 } from './scripted/script.ts'
 export { type ScriptedModel, type ScriptedModelOptions, scriptedModel } from './scripted/scripted-model.ts'
 export type { Chunking } from './scripted/text-chunks.ts'
-export { defineTool, type Tool, type ToolContext, type ToolOptions } from './tools/tool.ts'
+export type { Approve, ToolCall, Verdict } from './tools/approval.ts'
+export { type ClientToolOptions, defineTool, type Tool, type ToolContext, type ToolOptions } from './tools/tool.ts'

@@ -2,6 +2,7 @@
  * The durable loop: takes each response of the model and each result of a tool as a step of a turn, so that the next attempt after a crash gets
  * them from memory. Steps are named by their numbers, because an attempt must find them again: a model's call ids are new in every response.
  */
+import type { Duration, Json, WaitAction } from '@rivulet/protocol'
 import type { Span } from '@rivulet/runtime/trace'
 import type { HistoryMessage } from '../model/model.ts'
 
@@ -14,7 +15,27 @@ export type AgentTurn = {
   nameFor(kind: string): string
   /** Does the work, or returns its stored result. */
   step(name: string, work: () => Promise<unknown>): Promise<unknown>
+  /** Asks people, or the client, and waits without a worker. */
+  askAll?(questions: Record<string, ToolQuestion>): Promise<Record<string, ToolAnswer>>
 }
+
+/** What a turn asks about the call of a tool. */
+export type ToolQuestion = {
+  kind: 'approval' | 'tool'
+  title: string
+  detail?: string
+  tool: string
+  callId: string
+  arguments: Json
+  actions: readonly WaitAction[]
+  assignee?: string
+  expiresIn?: Duration
+  onExpire?: 'decline'
+  hold?: Duration
+}
+
+/** `content` is JSON, because it was stored. */
+export type ToolAnswer = { action: WaitAction; content?: unknown; comment?: string | undefined }
 
 export type DurableWork<T, M> = {
   work(): Promise<T>
@@ -27,6 +48,22 @@ export type TakeDurably = <T, M>(name: string, work: DurableWork<T, M>) => Promi
 
 /** Outside a turn: does the work, and stores nothing. */
 export const directly: TakeDurably = (_, { work }) => work()
+
+/** Asks in the turn once the readers have all that was emitted, so that no message is open. Null outside a turn that can ask. */
+export function asking(turn: AgentTurn | undefined, name: string, settled: () => Promise<void>) {
+  if (!turn?.askAll) return null
+  return async (questions: Record<string, ToolQuestion>): Promise<Record<string, ToolAnswer>> => {
+    await settled()
+    const named = Object.fromEntries(Object.entries(questions).map(([step, question]) => [`${name}/${step}`, question]))
+    const answers = (await turn.askAll?.(named)) ?? {}
+    return Object.fromEntries(
+      Object.keys(questions).flatMap(step => {
+        const answer = answers[`${name}/${step}`]
+        return answer ? [[step, answer]] : []
+      }),
+    )
+  }
+}
 
 /**
  * @param name What the names of the steps begin with.

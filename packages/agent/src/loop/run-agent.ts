@@ -12,10 +12,11 @@ import { AgentError } from '../agent-error.ts'
 import { createEventStream, type EventSink, type EventStream } from '../model/event-stream.ts'
 import type { HistoryMessage, Model, ModelRequest, ModelResult, SpokenMessage } from '../model/model.ts'
 import { resultOf } from '../model/response-writer.ts'
+import type { Approve } from '../tools/approval.ts'
 import type { Tool } from '../tools/tool.ts'
 import { requestsIn, runCalls } from '../tools/tool-batch.ts'
 import { createToolbox, type Toolbox } from '../tools/toolbox.ts'
-import { type AgentTurn, directly, durably, type TakeDurably } from './durable.ts'
+import { type AgentTurn, asking, directly, durably, type TakeDurably } from './durable.ts'
 import { respond } from './model-response.ts'
 import type { Observer, ObserverFailurePolicy } from './observers.ts'
 import { createRunEmitter } from './run-emitter.ts'
@@ -25,6 +26,8 @@ export type RunOptions = RunSettings & RunPlace
 export type RunSettings = Omit<ModelRequest, 'tools' | 'messages'> & {
   model: Model
   tools?: readonly Tool[]
+  /** Decides about each call of a tool before it runs: it runs, a person is asked first, or it is denied. Default: it runs. */
+  approve?: Approve
   /** A run that still requests tools after this many requests to the model fails. Default 20. */
   maxSteps?: number
   signal?: AbortSignal | undefined
@@ -65,7 +68,16 @@ export function runAgent(options: RunOptions): RunStream {
   // Named here, because the number of a run is that of its call.
   const name = turn?.nameFor(options.name ?? 'run')
   const produce = (sink: EventSink<Update>) =>
-    run({ ...options, maxSteps, toolbox, take: turn ? durably(turn, `${name}`, sink.settled) : directly }, sink)
+    run(
+      {
+        ...options,
+        maxSteps,
+        toolbox,
+        take: turn ? durably(turn, `${name}`, sink.settled) : directly,
+        ask: asking(turn, `${name}`, sink.settled),
+      },
+      sink,
+    )
   return createEventStream(produce, { signal: signalOf(options) })
 }
 
@@ -73,10 +85,21 @@ function signalOf({ signal, turn }: RunOptions): AbortSignal | undefined {
   return signal && turn ? AbortSignal.any([signal, turn.signal]) : (signal ?? turn?.signal)
 }
 
-type Run = RunOptions & { maxSteps: number; toolbox: Toolbox; take: TakeDurably }
+type Run = RunOptions & { maxSteps: number; toolbox: Toolbox; take: TakeDurably; ask: ReturnType<typeof asking> }
 
 async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
-  const { model, toolbox, maxSteps, observers = [], onObserverError: policy = 'ignore', turn, span = turn?.span, take } = options
+  const {
+    model,
+    toolbox,
+    maxSteps,
+    observers = [],
+    onObserverError: policy = 'ignore',
+    turn,
+    span = turn?.span,
+    take,
+    approve,
+    ask,
+  } = options
   const abort = new AbortController()
   const { signal } = abort
   const forwardAbort = () => abort.abort(sink.signal.reason)
@@ -118,7 +141,7 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
       } = await respond(`model ${steps}`, request, { model, emitter, signal, ready: sink.ready, take, span })
       usage = sumUsage([usage, own])
       const calls = requestsIn(emitter.messages().slice(stepFrom))
-      await runCalls(calls, stopReason, { toolbox, emitter, signal, take, round: steps, span, turn })
+      await runCalls(calls, stopReason, { toolbox, emitter, signal, take, round: steps, span, turn, approve, ask })
       if (failure) throw failure
       // Only calls can continue the run, and only after these two stop reasons. After `length` the model may repeat a call that was cut off.
       if (calls.length === 0 || (stopReason !== 'tool_use' && stopReason !== 'length')) return stopReason

@@ -8,6 +8,7 @@ import type { Span } from '@rivulet/runtime/trace'
 import type { AgentTurn, TakeDurably } from '../loop/durable.ts'
 import type { RunEmitter } from '../loop/run-emitter.ts'
 import type { SpokenMessage } from '../model/model.ts'
+import { type Approve, type DecideDeps, decideCalls } from './approval.ts'
 import type { Tool } from './tool.ts'
 import { abortedCall, executeCall, type OpenResponse, openResponse, type ToolOutcome } from './tool-execution.ts'
 import type { Toolbox } from './toolbox.ts'
@@ -24,6 +25,8 @@ export type BatchContext = {
   /** The parent of the spans of these calls. */
   span?: Span | undefined
   turn?: AgentTurn | undefined
+  approve?: Approve | undefined
+  ask: DecideDeps['ask']
 }
 
 export function requestsIn(messages: readonly SpokenMessage[]): RequestedCall[] {
@@ -33,7 +36,11 @@ export function requestsIn(messages: readonly SpokenMessage[]): RequestedCall[] 
 }
 
 export async function runCalls(calls: readonly RequestedCall[], stopReason: StopReason, context: BatchContext): Promise<void> {
-  const { toolbox, emitter, signal, take, round, span, turn } = context
+  const { toolbox, emitter, signal, take, round, span, turn, approve, ask } = context
+  const isRunnable = ({ request, isComplete }: RequestedCall) =>
+    stopReason === 'tool_use' && isComplete && toolbox.get(request.name) !== undefined
+  const asked = calls.flatMap((call, i) => (isRunnable(call) ? [[questionName(i), call.request] as const] : []))
+  const decisions = await decideCalls(new Map(asked), { toolbox, approve, ask })
   // One signal per call, because the listeners of a hundred tools on one signal would cause a leak warning.
   const running = new Set<AbortController>()
   const abortAll = () => running.forEach(abort => void abort.abort(signal.reason))
@@ -53,8 +60,20 @@ export async function runCalls(calls: readonly RequestedCall[], stopReason: Stop
     if (stopReason !== 'tool_use') response.fail(reasonNotToRun(stopReason))
     else if (!isComplete) response.fail(`Not run: the arguments are not valid JSON: ${(request.raw ?? '').slice(0, 500)}`)
     else if (!tool) response.fail(`Unknown tool: ${request.name}. Available tools: ${toolbox.names().join(', ') || 'none'}.`)
-    else await take(`tool ${round}.${position + 1}`, { work: () => execute(response, request, tool), ...keeping(response) })
+    else await runDecided(response, request, tool, position)
     emitter.release(index)
+  }
+
+  async function runDecided(response: OpenResponse, request: ContentOf<'tool_request'>, tool: Tool, position: number): Promise<void> {
+    const decision = decisions.get(questionName(position)) ?? { run: request.arguments }
+    if ('fail' in decision) return void response.fail(decision.fail)
+    if ('result' in decision) return void response.succeed(decision.result)
+    const decided = { ...request, arguments: decision.run }
+    await take(`tool ${round}.${position + 1}`, { work: () => execute(response, decided, tool), ...keeping(response) })
+  }
+
+  function questionName(position: number): string {
+    return `tool ${round}.${position + 1}`
   }
 
   async function execute(response: OpenResponse, request: ContentOf<'tool_request'>, tool: Tool): Promise<ToolOutcome> {

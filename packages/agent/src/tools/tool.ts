@@ -17,6 +17,9 @@ export type ToolContext = {
   turn?: AgentTurn | undefined
 }
 
+/** A tool that the caller of the agent runs: the turn waits for its result. */
+export type ClientToolOptions<S extends z.ZodType> = Pick<ToolOptions<S>, 'name' | 'description' | 'input'> & { where: 'client' }
+
 export type ToolOptions<S extends z.ZodType> = {
   /** 1 to 64 characters of a-z, A-Z, 0-9, _ and -. */
   name: string
@@ -31,19 +34,29 @@ export type ToolOptions<S extends z.ZodType> = {
 
 export type Tool = ToolDefinition & {
   readonly sequential: boolean
+  /** Who runs it: this process, or the client. Default `agent`. */
+  readonly where?: 'agent' | 'client'
   /** Checks the arguments of a call. */
   check(args: Json): Promise<{ isValid: true; run(context: ToolContext): unknown } | { isValid: false; reason: string }>
 }
 
-export function defineTool<S extends z.ZodType>({ name, description, input, sequential = false, run }: ToolOptions<S>): Tool {
+export function defineTool<S extends z.ZodType>(options: ToolOptions<S> | ClientToolOptions<S>): Tool {
+  const { name, description, input } = options
+  const isClients = 'where' in options
+  const run = isClients ? runsElsewhere : options.run
+  const sequential = !isClients && (options.sequential ?? false)
   if (!/^[a-zA-Z0-9_-]{1,64}$/.test(name)) reject(name, 'name must be 1 to 64 characters of a-z, A-Z, 0-9, _ and -')
-  return { name, description, sequential, parameters: parametersOf(name, input), check }
+  return { name, description, sequential, where: isClients ? 'client' : 'agent', parameters: parametersOf(name, input), check }
 
   async function check(args: Json): ReturnType<Tool['check']> {
     const parsed = await input.safeParseAsync(args)
     if (!parsed.success) return { isValid: false, reason: z.prettifyError(parsed.error) }
     return { isValid: true, run: context => run(parsed.data, context) }
   }
+}
+
+function runsElsewhere(): never {
+  throw new RivuletError('bad_call', 'The client runs this tool, so it needs a run in a turn')
 }
 
 function parametersOf(name: string, input: z.ZodType): JsonObject {

@@ -1,0 +1,79 @@
+/**
+ * Decides about the calls of one response before any of them runs: by the policy of the run, by a person, or by the client that runs the tool itself.
+ *
+ * All questions of a response are asked at once, before a response message is open, so that the turn can wait without a worker. What a person approves
+ * is what runs: the arguments of the call, or the ones that the person has edited.
+ */
+import type { ContentOf, Json } from '@rivulet/protocol'
+import { messageOf } from '../agent-error.ts'
+import type { ToolAnswer, ToolQuestion } from '../loop/durable.ts'
+import type { Toolbox } from './toolbox.ts'
+
+export type ToolCall = { tool: string; args: Json; callId: string }
+
+/** `ask`: a person decides. With an object, the question has these fields. */
+export type Verdict =
+  | 'allow'
+  | 'ask'
+  | { deny: string }
+  | { ask: Partial<Pick<ToolQuestion, 'title' | 'detail' | 'assignee' | 'expiresIn' | 'hold'>> }
+
+export type Approve = (call: ToolCall) => Verdict | Promise<Verdict>
+
+/** How a call goes on: it runs with these arguments, or has a result already. */
+export type Decision = { run: Json } | { result: Json } | { fail: string }
+
+type Request = ContentOf<'tool_request'>
+
+export type DecideDeps = {
+  toolbox: Toolbox
+  approve: Approve | undefined
+  /** Asks in the turn; null outside a turn. */
+  ask: ((questions: Record<string, ToolQuestion>) => Promise<Record<string, ToolAnswer>>) | null
+}
+
+/** @param requests by the name of their question. */
+export async function decideCalls(requests: ReadonlyMap<string, Request>, deps: DecideDeps): Promise<Map<string, Decision>> {
+  const decisions = new Map<string, Decision>()
+  const questions: Record<string, ToolQuestion> = {}
+  for (const [name, request] of requests) {
+    const first = await firstDecision(request, deps)
+    if ('question' in first) questions[name] = first.question
+    else decisions.set(name, first)
+  }
+  const names = Object.keys(questions)
+  if (names.length === 0) return decisions
+  const answers = deps.ask ? await deps.ask(questions) : {}
+  for (const name of names) {
+    const [request, answer] = [requests.get(name) as Request, answers[name]]
+    decisions.set(
+      name,
+      answer ? decisionOf(questions[name] as ToolQuestion, request, answer) : { fail: 'Not run: only a turn can ask for an approval.' },
+    )
+  }
+  return decisions
+}
+
+async function firstDecision(request: Request, { toolbox, approve }: DecideDeps): Promise<Decision | { question: ToolQuestion }> {
+  const { name: tool, callId, arguments: args } = request
+  try {
+    const verdict = approve ? await approve({ tool, args, callId }) : 'allow'
+    if (typeof verdict === 'object' && 'deny' in verdict) return { fail: `Not allowed: ${verdict.deny}` }
+    const call = { tool, callId, arguments: args }
+    const isClients = toolbox.get(tool)?.where === 'client'
+    if (verdict === 'allow')
+      return isClients ? { question: { kind: 'tool', title: `Run ${tool}`, ...call, actions: ['accept', 'decline'] } } : { run: args }
+    const about = typeof verdict === 'object' ? verdict.ask : {}
+    const kind = isClients ? 'tool' : 'approval'
+    const actions = isClients ? (['accept', 'decline'] as const) : (['accept', 'edit', 'decline'] as const)
+    return { question: { kind, title: `Run ${tool}?`, ...call, actions, onExpire: 'decline', ...about } }
+  } catch (error) {
+    return { fail: `Not run: the approval failed: ${messageOf(error)}` }
+  }
+}
+
+function decisionOf({ kind }: ToolQuestion, { arguments: args }: Request, { action, content, comment }: ToolAnswer): Decision {
+  if (action === 'decline') return { fail: `Declined${comment ? `: ${comment}` : '.'}` }
+  if (kind === 'tool') return { result: (content ?? null) as Json }
+  return { run: action === 'edit' ? ((content ?? null) as Json) : args }
+}

@@ -62,6 +62,9 @@ const rows: Record<string, Row> = {
   'POST /v1/schedules/{id}/resume': { scope: 'tasks:write', status: 200 },
   'POST /v1/schedules/{id}/trigger': { scope: 'tasks:write', status: 202 },
   'GET /v1/schedules/{id}/history': { scope: 'tasks:read', status: 200 },
+  'POST /v1/files': { scope: 'tasks:write', token: 'send', body: 'bytes', status: 201 },
+  'GET /v1/files/{id}': { scope: 'tasks:read', token: 'read', status: 200 },
+  'DELETE /v1/files/{id}': { scope: 'tasks:write', status: 204 },
   'POST /v1/webhooks': { scope: 'tasks:write', body: { url: 'https://example.com/hook', events: ['turn.finished'] }, status: 201 },
   'GET /v1/webhooks': { scope: 'tasks:read', status: 200 },
   'GET /v1/webhooks/{id}': { scope: 'tasks:read', status: 200 },
@@ -83,6 +86,8 @@ const rows: Record<string, Row> = {
   'POST /internal/ask': { scope: 'worker', body: { turnId, claimId: 'c', waits: [wanted] }, status: 200 },
   'POST /internal/waits': { scope: 'worker', body: { turnId, claimId: 'c' }, status: 200 },
   'POST /internal/park': { scope: 'worker', body: { ...holding, n: 0, digest: '' }, status: 200 },
+  'POST /internal/file': { scope: 'worker', body: { turnId, claimId: 'c', file: randomUUID() }, status: 404 },
+  'POST /internal/files': { scope: 'worker', body: 'bytes', status: 404 },
   'POST /internal/messages': { scope: 'worker', body: { turnId, claimId: 'c' }, status: 404 },
 }
 
@@ -189,7 +194,14 @@ async function addWait(id: string): Promise<void> {
 async function idFor(route: string, key?: string): Promise<string> {
   if (route.includes('/keys/')) return (await makeKey('acme', ['tasks:read'])).id
   if (route.includes('/schedules/')) return newSchedule(key)
+  if (route.includes('/files/')) return newFile(key)
   return route.includes('/webhooks/') ? newWebhook(key) : newTask(key)
+}
+
+async function newFile(key = own.key): Promise<string> {
+  const { status, body } = await ask('POST /v1/files', { key, body: 'bytes' })
+  expect([status, body]).toEqual([201, expect.stringContaining('"sha256"')])
+  return JSON.parse(body).file.id
 }
 
 async function tokenFor(id: string, can: TokenRight[], ttlSeconds = 60, key = own.key): Promise<string> {
@@ -210,6 +222,8 @@ test('every route that the API has is in the table, and no other', async () => {
 
 const guarded = Object.entries(rows).filter(([, { scope }]) => scope !== null)
 const ofOneTask = guarded.filter(([route]) => route.includes('/tasks/{id}'))
+/** A token has a task, and these routes are not about one: see below. */
+const isOfFiles = (route: string) => route.includes('/files')
 const ofOneWebhook = guarded.filter(([route]) => route.includes('/webhooks/{id}'))
 const ofOneSchedule = guarded.filter(([route]) => route.includes('/schedules/{id}'))
 const ofOneKey = guarded.filter(([route]) => route.includes('/keys/{id}'))
@@ -234,17 +248,20 @@ describe.each(guarded)('%s', (route, { scope, token, orToken, body, status }) =>
     }
   })
 
-  test(token ? `takes a token of its task that may ${token}, and no other` : 'takes no token', async () => {
-    const [id, another] = [await newTask(), await newTask()]
-    for (const right of rights.filter(one => one !== token && one !== orToken)) {
-      expect([right, codeOf(await ask(route, { id, body, key: await tokenFor(id, [right]) }))]).toEqual([right, [403, 'forbidden']])
-    }
-    const elsewhere = await ask(route, { id, body, key: await tokenFor(another, rights) })
-    expect(codeOf(elsewhere)).toEqual([403, 'forbidden'])
-    expect(await ask(route, { id: randomUUID(), body, key: await tokenFor(another, rights) })).toEqual(elsewhere)
-    const itself = await ask(route, { id, body, key: await tokenFor(id, token ? [token] : rights) })
-    expect(itself.status).toBe(token ? status : 403)
-  })
+  test.skipIf(isOfFiles(route) && token)(
+    token ? `takes a token of its task that may ${token}, and no other` : 'takes no token',
+    async () => {
+      const [id, another] = [await newTask(), await newTask()]
+      for (const right of rights.filter(one => one !== token && one !== orToken)) {
+        expect([right, codeOf(await ask(route, { id, body, key: await tokenFor(id, [right]) }))]).toEqual([right, [403, 'forbidden']])
+      }
+      const elsewhere = await ask(route, { id, body, key: await tokenFor(another, rights) })
+      expect(codeOf(elsewhere)).toEqual([403, 'forbidden'])
+      expect(await ask(route, { id: randomUUID(), body, key: await tokenFor(another, rights) })).toEqual(elsewhere)
+      const itself = await ask(route, { id, body, key: await tokenFor(id, token ? [token] : rights) })
+      expect(itself.status).toBe(token ? status : 403)
+    },
+  )
 
   test('serves an allowed caller', async () => {
     for (const held of holders) {
@@ -293,6 +310,52 @@ describe.each([...ofOneWebhook, ...ofOneSchedule])('%s', (route, { body }) => {
     expect(await ask(route, { id, body, key: other.key })).toEqual(unknown)
     const kept = await ask(route.includes('webhooks') ? 'GET /v1/webhooks/{id}' : 'GET /v1/schedules/{id}', { id, key: own.key })
     expect([kept.status, kept.body.includes('"status":"active"')]).toEqual([200, true])
+  })
+})
+
+describe('a file', () => {
+  const [reading, removing] = ['GET /v1/files/{id}', 'DELETE /v1/files/{id}']
+
+  test.each([reading, removing])('[input 58] %s responds to another tenant as if the file did not exist', async route => {
+    const id = await newFile()
+    const unknown = await ask(route, { id: randomUUID(), key: other.key })
+    expect(codeOf(unknown)).toEqual([404, 'not_found'])
+    expect(await ask(route, { id, key: other.key })).toEqual(unknown)
+    expect((await ask(reading, { id, key: own.key })).status).toBe(200)
+  })
+
+  test('[input 59] of another tenant, or of another task than that of the token, cannot be referred to', async () => {
+    const [id, task, another] = [await newFile(), await newTask(), await newTask()]
+    const input = (file: string) => ({ input: { type: 'media', mimeType: 'text/plain', file } })
+    const details = [{ path: '/input/file', reason: 'No such file' }]
+    const foreign = await ask('POST /v1/tasks', { key: other.key, body: { agent: 'echo', ...input(id) } })
+    expect([foreign.status, JSON.parse(foreign.body).error.details]).toEqual([400, details])
+    const route = 'POST /v1/tasks/{id}/turns'
+    const token = await tokenFor(task, ['send'])
+    for (const file of [id, await newFile(await tokenFor(another, ['send']))]) {
+      const refused = await ask(route, { id: task, key: token, body: input(file) })
+      expect([refused.status, JSON.parse(refused.body).error.details]).toEqual([400, details])
+    }
+    expect((await ask(route, { id: task, key: token, body: input(await newFile(token)) })).status).toBe(202)
+    expect((await ask(route, { id: task, key: own.key, body: input(id) })).status).toBe(202)
+    expect((await ask(reading, { id, key: await tokenFor(task, ['read']) })).status).toBe(200)
+  })
+
+  test('is uploaded with a token that may send, and read with one of the same task that may read', async () => {
+    const [task, another] = [await newTask(), await newTask()]
+    for (const can of ['read', 'cancel'] as const)
+      expect(codeOf(await ask('POST /v1/files', { key: await tokenFor(task, [can]), body: 'x' }))).toEqual([403, 'forbidden'])
+    const id = await newFile(await tokenFor(task, ['send']))
+    expect((await ask(reading, { id, key: await tokenFor(task, ['read']) })).status).toBe(200)
+    for (const can of ['send', 'cancel'] as const)
+      expect(codeOf(await ask(reading, { id, key: await tokenFor(task, [can]) }))).toEqual([403, 'forbidden'])
+    for (const [what, key, file] of [
+      ['the token of another task', await tokenFor(another, rights), id],
+      ['a file that no task has', await tokenFor(task, rights), await newFile()],
+      ['a file that is not there', await tokenFor(task, rights), randomUUID()],
+    ] as const)
+      expect([what, codeOf(await ask(reading, { id: file, key }))]).toEqual([what, [404, 'not_found']])
+    expect(codeOf(await ask(removing, { id, key: await tokenFor(task, rights) }))).toEqual([403, 'forbidden'])
   })
 })
 

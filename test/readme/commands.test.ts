@@ -57,10 +57,11 @@ test.skipIf(!hasCurl)('each curl of the README does what it says (skipped where 
 })
 
 test('each call of the command line does what it says', async () => {
-  const [said, tasks, agents] = await repliesOf(calls, url)
+  const [said, tasks, agents, asked] = await repliesOf(calls, url)
   expect(said?.trim().length).toBeGreaterThan(20)
   expect(tasks).toMatch(/^id +agent +status +changed +name\n[0-9a-f-]{36} +researcher +completed /)
   expect(JSON.parse(agents ?? '').data).toContainEqual(expect.objectContaining({ name: 'researcher', workers: 1 }))
+  expect(asked).toContain('what is in this file?')
 })
 
 describe.skipIf(!hasCurl)('skipped where there is no curl:', () => {

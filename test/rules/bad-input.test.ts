@@ -1,4 +1,4 @@
-/** docs/bad-input.md has all fifty rows, each says what it gets, and each is shown: by requests that are sent, or by a test that names the row. */
+/** docs/bad-input.md has all its rows, each says what it gets, and each is shown: by requests that are sent, or by a test that names the row. */
 import * as protocol from '@rivulet/protocol'
 import { type ErrorRow, errorTable } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
@@ -21,8 +21,9 @@ const filesIn = (cell: string) => Array.from(cell.matchAll(/\]\(\.\.\/([^)]+)\)/
 const repliesIn = (cell: string) =>
   Array.from(cell.matchAll(/\b([1-5]\d\d)(?: `([a-z_\d]+)`)?/g), ([, status, code]) => `${status} ${code ?? ''}`.trim())
 
-test('rows 1 to 50 are there, in order', () => {
-  expect(rows.map(({ number }) => number)).toEqual(Array.from({ length: 50 }, (_, i) => i + 1))
+test('the rows are numbered from 1, without a hole', () => {
+  expect(rows.length).toBeGreaterThanOrEqual(50)
+  expect(rows.map(({ number }) => number)).toEqual(rows.map((_, i) => i + 1))
 })
 
 describe.each(rows)('row $number', ({ number, gets, shownBy }) => {
@@ -47,7 +48,7 @@ describe.each(rows)('row $number', ({ number, gets, shownBy }) => {
 })
 
 test('no test names a row that there is not', () => {
-  expect([...naming.values()].flat().filter(number => number < 1 || number > 50)).toEqual([])
+  expect([...naming.values()].flat().filter(number => number < 1 || number > rows.length)).toEqual([])
 })
 
 describe('every limit', () => {

@@ -16,6 +16,7 @@ import {
   errorTable,
   eventSchema,
   feedEntrySchema,
+  fileSchema,
   keySchema,
   type Limits,
   limitNames,
@@ -113,6 +114,7 @@ test.each([
   ['ScheduleRun', scheduleRunSchema],
   ['Webhook', webhookSchema],
   ['Delivery', deliverySchema],
+  ['File', fileSchema],
   ['Key', keySchema],
 ])('%s has the fields that it has', (name, { shape }) => {
   expect(namesIn(rowsUnder(page, 'entity').find(([entity]) => entity === name)?.[1])).toEqual(fieldsOf(shape))

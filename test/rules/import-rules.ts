@@ -61,10 +61,11 @@ export const rooms: Record<string, string[]> = {
   telemetry: ['store'],
   log: ['store', 'telemetry'],
   access: ['store', 'telemetry'],
-  turns: ['store', 'telemetry', 'log'],
+  files: ['store', 'telemetry'],
+  turns: ['store', 'telemetry', 'log', 'files'],
   stream: ['store', 'telemetry', 'log'],
   feed: ['store', 'telemetry', 'stream'],
-  http: ['store', 'telemetry', 'log', 'access', 'turns', 'stream', 'feed'],
+  http: ['store', 'telemetry', 'log', 'access', 'files', 'turns', 'stream', 'feed'],
 }
 export const house = 'apps/api/src'
 

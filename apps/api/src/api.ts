@@ -27,6 +27,11 @@ import { type Config, isLoopback } from './config.ts'
 import { createFeedFollowers } from './feed/feed-stream.ts'
 import { createFeedTail } from './feed/feed-tail.ts'
 import { startWebhooks, type Webhooks } from './feed/webhooks.ts'
+import { createFiles } from './files/files.ts'
+import { createPostgresStore } from './files/postgres-store.ts'
+import { createS3Store } from './files/s3-store.ts'
+import { createSpilling } from './files/spill.ts'
+import { createTransfers } from './files/transfers.ts'
 import { createServer } from './http/server.ts'
 import type { Services } from './http/services.ts'
 import { hasLiveKey } from './store/access/keys.ts'
@@ -34,6 +39,7 @@ import { openDatabase } from './store/connection/database.ts'
 import { requireFitSchema } from './store/connection/schema-fitness.ts'
 import { everyTenant } from './store/connection/tenant.ts'
 import { type FeedRequest, readFeed } from './store/feed/read-feed.ts'
+import { touchFile } from './store/files/file-rows.ts'
 import { createTaskAcceptance } from './store/tasks/accept-tasks.ts'
 import { createHub, type SentSnapshots } from './stream/hub.ts'
 import { createStoredTasks } from './stream/snapshot.ts'
@@ -52,6 +58,9 @@ import { createTurnWaiting } from './turns/turn-waiting.ts'
 const drainMs = 1_000
 /** How often this process looks for new entries of the feed while a client follows it. */
 const feedPollMs = 200
+
+/** How long uploads and downloads may take from then on. */
+const transferGraceMs = 5_000
 
 export type Api = {
   app: FastifyInstance
@@ -76,9 +85,17 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const announcer = createLogAnnouncer({ redis, keys: redisKeys, retentionMs: config.logRetentionMs })
   const metrics = createMetrics()
   const { db, databaseFor, pool } = database
+  const { bucket } = config
+  const stores = {
+    postgres: createPostgresStore(database.filesFor),
+    ...(bucket && { s3: createS3Store(bucket, ({ tenant, id }) => touchFile(databaseFor(tenant), tenant, id)) }),
+  }
+  const files = createFiles({ db, databaseFor, stores, store: bucket ? 's3' : 'postgres', logger })
+  const spilling = createSpilling(files, logger)
+  const transfers = createTransfers(config.maxFileTransfers, count => metrics.fileTransfers.set(count))
   const relay = createRelay({ db, queue, logger, metrics, tracer })
   const announcing = createTurnAnnouncing({ db, reader, announcer, logger })
-  const ending = createTurnEnding({ db, databaseFor, reader, announcer, announcing, logger, metrics })
+  const ending = createTurnEnding({ db, databaseFor, reader, announcer, announcing, spilling, logger, metrics })
   const deaths = createTurnDeaths({ db, ending, metrics, logger })
   const waiting = createTurnWaiting({ db, reader, announcer, announcing, relay, logger, metrics })
   const pushed = connectRedis('subscriber', { url: config.redisUrl, onError })
@@ -135,6 +152,9 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     acceptance: createTaskAcceptance(databaseFor),
     reader,
     announcer,
+    files,
+    spilling,
+    transfers,
     relay,
     announcing,
     ending,
@@ -170,7 +190,21 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     signingKeys = await loadSigningKeys({ db, logger, key, pepper }, stopping.signal)
     if (!signingKeys) return
     const { leaseMs, reconcileMs, taskRetentionMs } = config
-    const parts = { pool, db, leases: database.leases, queue, relay, announcer, announcing, ending, deaths, waiting, logger, metrics }
+    const parts = {
+      pool,
+      db,
+      leases: database.leases,
+      queue,
+      relay,
+      announcer,
+      announcing,
+      ending,
+      deaths,
+      waiting,
+      files,
+      logger,
+      metrics,
+    }
     webhooks = startWebhooks({ db, logger, metrics, allowPrivate: config.webhooks.allowPrivate })
     schedules = startSchedules({ db, ending, relay, logger, maxQueuedTurns: limits.queuedTurns })
     reconciler = startReconciler({ ...parts, leaseMs, reconcileMs, taskRetentionMs })
@@ -210,6 +244,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     stopping.abort()
     streams.close()
     feedFollowers.close()
+    transfers.close(transferGraceMs)
     await hub.close(drainMs)
     await app.close()
     await internalApp?.close()

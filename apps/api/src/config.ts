@@ -87,6 +87,17 @@ export const variables = z.object({
   MAX_PAGE_BYTES: wholeNumber(defaultLimits.pageBytes, 64 * KiB).describe(
     'size of one page of tasks or messages; a larger page ends earlier. Also the inputs and params of the turns of one task; older ones are left out',
   ),
+  MAX_FILE_BYTES: wholeNumber(defaultLimits.fileBytes, KiB).describe('size of one file'),
+  MAX_FILE_TRANSFERS: wholeNumber(64, 4).describe(
+    'uploads and downloads of files at once, in one API process; one caller may have a quarter',
+  ),
+  FILES_S3_URL: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('the bucket for the bytes of new files, on an S3-compatible server: `https://storage.example.com/bucket`; unset: Postgres'),
+  FILES_S3_REGION: z.string().min(1).default('us-east-1').describe('the region of the bucket'),
+  FILES_S3_ACCESS_KEY_ID: z.string().min(1).optional().describe('the id of the key for the bucket'),
+  FILES_S3_SECRET_ACCESS_KEY: z.string().min(1).optional().describe('the secret of the key for the bucket'),
   MIGRATE: z.enum(['on', 'off']).default('on').describe('whether an API migrates the schema when it starts'),
   ALLOW_NEWER_SCHEMA: z
     .enum(['on', 'off'])
@@ -117,7 +128,10 @@ export function readDatabaseUrl(environment: Environment): string {
 }
 
 export function readConfig(environment: Environment) {
-  const env = parse(variables.superRefine(rejectOpenDoors).superRefine(rejectFewConnections), environment)
+  const env = parse(
+    variables.superRefine(rejectOpenDoors).superRefine(rejectFewConnections).superRefine(rejectBucketWithoutKey),
+    environment,
+  )
   return {
     host: env.HOST,
     port: env.PORT,
@@ -142,6 +156,9 @@ export function readConfig(environment: Environment) {
       perKey: env.MAX_STREAMS_PER_KEY,
       perProcess: env.MAX_STREAMS,
     },
+    /** Null: the bytes of files are in Postgres. */
+    bucket: bucketOf(env),
+    maxFileTransfers: env.MAX_FILE_TRANSFERS,
     maxConnections: env.MAX_CONNECTIONS,
     limits: {
       bodyBytes: env.MAX_BODY_BYTES,
@@ -155,6 +172,7 @@ export function readConfig(environment: Environment) {
       viewerStallMs: env.MAX_VIEWER_STALL_MS,
       snapshotBytes: env.MAX_SNAPSHOT_BYTES,
       pageBytes: env.MAX_PAGE_BYTES,
+      fileBytes: env.MAX_FILE_BYTES,
     } satisfies Limits,
     /** Beyond these, new work is refused. */
     capacityLimits: {
@@ -220,6 +238,17 @@ function rejectOpenDoors(env: z.output<typeof variables>, context: z.RefinementC
 function rejectFewConnections({ MAX_CONNECTIONS, MAX_STREAMS }: z.output<typeof variables>, context: z.RefinementCtx): void {
   if (MAX_CONNECTIONS > MAX_STREAMS) return
   context.addIssue({ code: 'custom', path: ['MAX_CONNECTIONS'], message: `must be more than MAX_STREAMS, which is ${MAX_STREAMS}` })
+}
+
+function rejectBucketWithoutKey(env: z.output<typeof variables>, context: z.RefinementCtx): void {
+  if (!env.FILES_S3_URL) return
+  for (const name of ['FILES_S3_ACCESS_KEY_ID', 'FILES_S3_SECRET_ACCESS_KEY'] as const)
+    if (!env[name]) context.addIssue({ code: 'custom', path: [name], message: 'is required, because FILES_S3_URL is set' })
+}
+
+function bucketOf(env: z.output<typeof variables>) {
+  const { FILES_S3_URL: url, FILES_S3_REGION: region, FILES_S3_ACCESS_KEY_ID, FILES_S3_SECRET_ACCESS_KEY } = env
+  return url ? { url, region, accessKeyId: FILES_S3_ACCESS_KEY_ID ?? '', secretAccessKey: FILES_S3_SECRET_ACCESS_KEY ?? '' } : null
 }
 
 const minKeyLength = 16

@@ -14,6 +14,8 @@ import { openLogs } from '../../../test/support/platform/logs.ts'
 import { until } from '../../../test/support/until.ts'
 import type { Journal } from '../../../test/support/viewers/viewer.ts'
 import { createListener, newConnection } from '../../../test/support/viewers/viewer-connection.ts'
+import { createFiles } from './files/files.ts'
+import { createSpilling } from './files/spill.ts'
 import { type DatabaseHandle, openDatabase } from './store/connection/database.ts'
 import { listMessages } from './store/reads/read.ts'
 import type { TurnRow } from './store/rows.ts'
@@ -122,9 +124,10 @@ async function openScene() {
       announced: announcement => announcer.announce(announcement).then(lost),
       noted: announcer.announce,
     }
+    const spilling = createSpilling(createFiles({ db, databaseFor, stores: {}, store: 'postgres', logger }), logger)
     const own = { ...announcer, announce: failing[moment] }
     const owing = createTurnAnnouncing({ db, reader, announcer: own, logger })
-    return createTurnEnding({ db, databaseFor, reader, announcer: own, announcing: owing, logger, metrics })
+    return createTurnEnding({ db, databaseFor, reader, announcer: own, announcing: owing, spilling, logger, metrics })
   }
 
   async function lose(loss: (typeof losses)[number]): Promise<void> {

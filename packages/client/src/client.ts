@@ -1,6 +1,7 @@
 /** The entry point for callers of agents. It opens no connection by itself. */
 import type { Activity, Agent, CreateTaskInput, Json, Task, TaskStatus } from '@rivulet/protocol'
 import { createFeedCalls, type FeedCalls } from './feed.ts'
+import { createFileCalls, type FileCalls } from './files.ts'
 import { pageWakeUps, type WakeUps } from './http/backoff.ts'
 import { createCredentials, type TaskTokenSource, type TokenSource } from './http/credentials.ts'
 import { type CallOptions, createHttp, type Http, readEntity, readJson } from './http/http.ts'
@@ -72,6 +73,7 @@ export type RivuletClient = {
     /** Turns that ended in the last minutes, in buckets of time. At most 60, 10 by default. */
     activity(minutes?: number, options?: CallOptions): Promise<Activity>
   }
+  files: FileCalls
   keys: KeyCalls
   waits: WaitCalls
   feed: FeedCalls
@@ -97,6 +99,7 @@ export function createClient(options: ClientOptions): RivuletClient {
     run,
     tasks: { create, get, list },
     agents: { list: listAgents, activity },
+    files: createFileCalls(http),
     keys: createKeyCalls(http),
     waits: createWaitCalls(http),
     webhooks: createWebhookCalls(http),

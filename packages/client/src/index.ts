@@ -28,6 +28,7 @@ export {
   type FeedEntry,
   type FeedEntryType,
   type FeedPage,
+  type File,
   type FoldedTurn,
   type ForkTaskInput,
   hasEnded,
@@ -67,6 +68,7 @@ export {
 } from '@rivulet/protocol'
 export { type ClientOptions, type CreateOptions, createClient, type HandleOptions, type RivuletClient, type TaskQuery } from './client.ts'
 export type { FeedCalls, FeedFilter, FeedListQuery, FollowOptions } from './feed.ts'
+export type { Download, DownloadOptions, FileCalls, FileSource, UploadOptions, UploadProgress } from './files.ts'
 export type { TaskTokenSource, TokenSource } from './http/credentials.ts'
 export type { Rejection } from './http/rejection.ts'
 export type { KeyCalls, KeyQuery } from './keys.ts'

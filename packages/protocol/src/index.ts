@@ -14,8 +14,12 @@ export {
   limitNames,
   maxAnswerBytes,
   maxDetails,
+  maxFileName,
   maxHistoryMessages,
+  maxInlineMediaBytes,
+  maxInlineValueBytes,
   maxMetadataFilters,
+  maxMimeType,
   maxPageSize,
   maxQueuedInputBytes,
   maxReasoningIndex,
@@ -48,6 +52,7 @@ export {
   contentSchema,
   data,
   emptyContent,
+  fileContent,
   media,
   reasoning,
   text,
@@ -73,6 +78,7 @@ export {
   type Usage,
 } from './entities/entities.ts'
 export { type FeedEntry, type FeedEntryType, feedEntrySchema, feedEntryTypeSchema } from './entities/feed-entry.ts'
+export { type File, type FileId, fileIdSchema, fileNameSchema, fileSchema, mimeTypeSchema } from './entities/file.ts'
 export { agentNameSchema, idSchema, nameRule, nameSchema, type TaskId, type TurnId, taskIdSchema, turnIdSchema } from './entities/ids.ts'
 export { type Key, keyIdSchema, keySchema, type Scope, scopeSchema, scopes } from './entities/key.ts'
 export { type Schedule, type ScheduleRun, type SkipReason, scheduleRunSchema, scheduleSchema } from './entities/schedule.ts'
@@ -182,6 +188,7 @@ export {
   parkResult,
   type ReleaseBody,
   type RememberedStep,
+  readFileBody,
   releaseBody,
   releaseResult,
   reopenBody,
@@ -192,6 +199,7 @@ export {
   stepBody,
   stepMemorySchema,
   stepResult,
+  storeFileHeaders,
   type WantedWait,
   waitsBody,
   waitsResult,

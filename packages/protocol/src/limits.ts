@@ -27,6 +27,8 @@ export const defaultLimits = {
   snapshotBytes: 1 * MiB,
   /** One page of a listing, and the inputs and params of the turns of one task. */
   pageBytes: 4 * MiB,
+  /** One file. */
+  fileBytes: 100 * MiB,
 } as const satisfies Record<string, number>
 
 /** The variable that sets each limit. Error messages name it. */
@@ -42,6 +44,7 @@ export const limitNames = {
   viewerStallMs: 'MAX_VIEWER_STALL_MS',
   snapshotBytes: 'MAX_SNAPSHOT_BYTES',
   pageBytes: 'MAX_PAGE_BYTES',
+  fileBytes: 'MAX_FILE_BYTES',
 } as const satisfies Record<keyof Limits, string>
 
 /** The limits of a request's head. Not configurable; the API rejects what is larger. */
@@ -89,3 +92,11 @@ export const waitDays = 7
 export const maxWaitDays = 365
 /** Longest life of a token for one task, together with the fresh ones that streams hand out. */
 export const maxTokenSeconds = 3_600
+/** UTF-16 units in the name of a file. */
+export const maxFileName = 255
+/** Characters in the MIME type of a file. */
+export const maxMimeType = 255
+/** Inline media in a stored message. Longer ones become a file when the message is committed. */
+export const maxInlineMediaBytes = 64 * KiB
+/** The value of `data` and `tool_response` in a stored message, as JSON. Longer ones become a file when the message is committed. */
+export const maxInlineValueBytes = 256 * KiB

@@ -28,6 +28,8 @@ export const failpoints = [
   'parked',
   'park answering',
   'answered',
+  'file begun',
+  'file written',
 ] as const
 
 export type Failpoint = (typeof failpoints)[number]

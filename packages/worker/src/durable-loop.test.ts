@@ -133,6 +133,7 @@ function createWorld() {
       log: silent,
       span: plainSpan(newTraceparent()),
       loadHistory: async () => [],
+      files: { read: () => Promise.reject(new Error('not here')), store: () => Promise.reject(new Error('not here')) },
     })
     const handled = handle(turn, count, () => (isDead ? never : Promise.resolve())).then(() => writer.drain())
     await Promise.race([handled, death])

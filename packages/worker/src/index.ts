@@ -7,6 +7,8 @@ export {
   data,
   delta,
   done,
+  type File,
+  fileContent,
   full,
   type Json,
   type Message,
@@ -21,6 +23,7 @@ export {
 } from '@rivulet/protocol'
 export type { Answer, Ask, AskOptions, WaitForOptions } from './ask.ts'
 export { type AgentDefinition, type AgentHandler, type AgentOptions, type AgentWithParams, defineAgent } from './define-agent.ts'
+export type { FileAbout, FileBytes, ReadFile } from './file-calls.ts'
 export type { Isolation } from './isolation.ts'
 export type { Logger } from './logger.ts'
 export type { Stored, TakeStep } from './steps.ts'

@@ -159,6 +159,10 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     ask: createAsk(waits, steps.within),
     signal: abort.signal,
     loadHistory,
+    files: {
+      read: file => server.files.read(file, { turnId: id, claimId }, abort.signal),
+      store: (bytes, about) => server.files.store(bytes, about, { turnId: id, claimId }, abort.signal),
+    },
   })
   try {
     const handled = inNameOf(id, () => handle(agent, turn, steps.writer)).then(

@@ -36,6 +36,7 @@ import {
 } from '@rivulet/protocol'
 import pLimit from 'p-limit'
 import { z } from 'zod'
+import { createFileCalls } from './file-calls.ts'
 
 const callTimeoutMs = 10_000
 
@@ -50,7 +51,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
   // `fetch` would take most of what a short turn costs a worker.
   const { request, Agent } = new URL(url).protocol === 'https:' ? https : http
   const agent = new Agent({ keepAlive: true })
-  return { hello, claim, reopen, step, ask: openWaits, waits, park, release, finish, history }
+  return { hello, claim, reopen, step, ask: openWaits, waits, park, release, finish, history, files: createFileCalls({ url, key }) }
 
   async function hello(body: Hello): Promise<void> {
     await ask('hello', body, z.object({}))

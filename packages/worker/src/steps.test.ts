@@ -438,6 +438,7 @@ function open(remembered: Claim['steps'] = [], onRemember: () => Promise<void> =
     log: silent,
     span: plainSpan(newTraceparent()),
     loadHistory: async () => past,
+    files: { read: () => Promise.reject(new Error('not here')), store: () => Promise.reject(new Error('not here')) },
   })
   return { turn, memory, usage: steps.usage, writer: steps.writer, messages: writing.messages }
 }

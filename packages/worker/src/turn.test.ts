@@ -268,6 +268,7 @@ function open(past: Message[] = []): { turn: Turn; writer: TurnWriter; messages:
     log: silent,
     span: plainSpan(newTraceparent()),
     loadHistory: async () => past,
+    files: { read: () => Promise.reject(new Error('not here')), store: () => Promise.reject(new Error('not here')) },
   })
   return { turn, writer, messages: writer.messages }
 }

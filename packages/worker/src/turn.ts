@@ -4,6 +4,8 @@ import {
   type Claim,
   type Content,
   custom,
+  type File,
+  fileContent,
   full,
   type Json,
   type JsonObject,
@@ -17,6 +19,7 @@ import {
 import type { Span } from '@rivulet/runtime/trace'
 import type { Ask } from './ask.ts'
 import { failureOf } from './failure.ts'
+import type { FileAbout, FileBytes, ReadFile } from './file-calls.ts'
 import type { Logger } from './logger.ts'
 import type { Steps, TakeStep } from './steps.ts'
 import { type AutoSent, autoSend } from './writer/auto-send.ts'
@@ -76,6 +79,10 @@ export type Turn<Params = Json> = {
   sleep: Ask['sleep']
   /** Waits for a signal of this name, and returns its data. */
   waitFor: Ask['waitFor']
+  /** A file of this task: of an input, or one that was sent. */
+  readFile(id: string): Promise<ReadFile>
+  /** Stores a file, and sends a message that refers to it. The bytes are streamed. */
+  sendFile(bytes: FileBytes, about: FileAbout): Promise<File>
   /** A notice of the agent's own to the viewers. It changes no message. */
   custom(name: string, data: Json): Promise<void>
 }
@@ -99,10 +106,14 @@ export type TurnDeps = Omit<Steps, 'usage' | 'within'> & {
   log: Logger
   span: Span
   loadHistory: () => Promise<Message[]>
+  files: TurnFiles
 }
 
+/** The files of one turn. */
+export type TurnFiles = { read(id: string): Promise<ReadFile>; store(bytes: FileBytes, about: FileAbout): Promise<File> }
+
 /** `unawaited` names what a handler has begun and not waited for: it would be cut where it stands. */
-export function createTurn({ claim, writer, step, nameFor, addUsage, ask, signal, log, span, loadHistory }: TurnDeps): {
+export function createTurn({ claim, writer, step, nameFor, addUsage, ask, signal, log, span, loadHistory, files }: TurnDeps): {
   turn: Turn
   unawaited: () => string[]
 } {
@@ -119,6 +130,8 @@ export function createTurn({ claim, writer, step, nameFor, addUsage, ask, signal
     send,
     step: (name, work) => track(`turn.step "${name}"`, step(name, work)),
     usage: { add: addUsage },
+    readFile: id => track('turn.readFile', files.read(id)),
+    sendFile: (bytes, about) => track('turn.sendFile', sendFile(bytes, about)),
     custom: (name, data) => writer.write(custom(name, data)),
   }
   return { turn: speaking, unawaited: () => [...begun.values()] }
@@ -170,6 +183,12 @@ export function createTurn({ claim, writer, step, nameFor, addUsage, ask, signal
       await closeMessage(writer, handle.index, failureOf(error)).catch(() => {})
       throw error
     }
+  }
+
+  async function sendFile(bytes: FileBytes, about: FileAbout): Promise<File> {
+    const file = await files.store(bytes, about)
+    await send(fileContent(file))
+    return file
   }
 
   async function send(content: string | Content, metadata?: JsonObject): Promise<MessageHandle> {

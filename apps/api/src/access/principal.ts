@@ -26,6 +26,8 @@ export type Principal = {
 export type RouteAccess = {
   scope: Scope
   token?: TokenRight | readonly TokenRight[]
+  /** The route is not about one task: it checks itself what the task of a token has to do with it. */
+  checksTask?: boolean
   /** The token may also come as `?token=`: an EventSource cannot send headers. */
   tokenInQuery?: boolean
 }

@@ -67,7 +67,9 @@ function isRedisAway(error: unknown): boolean {
 
 export function notFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   // Fastify knows its routes by their patterns, and the only part of an address that varies is the id of a task or a key.
-  const url = (request.url.split('?')[0] ?? '').replace(/^(\/v1\/(?:tasks|keys)\/)[^/]+/, '$1:id').replace(/(\/waits\/)[^/]+/, '$1:wait')
+  const url = (request.url.split('?')[0] ?? '')
+    .replace(/^(\/v1\/(?:tasks|keys|files)\/)[^/]+/, '$1:id')
+    .replace(/(\/waits\/)[^/]+/, '$1:wait')
   const allowed = methods.filter(method => request.server.hasRoute({ method, url }))
   if (allowed.length === 0) return sendError(reply, new RivuletError('not_found', 'No such route'))
   reply.header('allow', allowed.join(', '))

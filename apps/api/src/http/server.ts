@@ -14,12 +14,14 @@ import { countRequests } from './http-metrics.ts'
 import { openApiOptions } from './openapi.ts'
 import { rejectFrames } from './page-headers.ts'
 import { allowOrigins } from './requests/cors.ts'
+import { checkFileReferences } from './requests/file-references.ts'
 import { acceptJsonOnly } from './requests/json-body.ts'
 import { checkHeads, rejectBrokenRequest } from './requests/request-head.ts'
 import { consoleRoutes } from './routes/console.ts'
 import { docsRoutes } from './routes/docs.ts'
 import { createEventStream, eventRoutes } from './routes/events.ts'
 import { feedRoutes } from './routes/feed.ts'
+import { fileRoutes } from './routes/files.ts'
 import { internalRoutes } from './routes/internal.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.ts'
@@ -113,6 +115,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         guardRoutes(scope, services.access, config.isOpen)
         if (config.isOpen) rejectForeignPages(scope, config.origins)
         rejectBeyondCapacity(scope)
+        checkFileReferences(scope, services.databaseFor)
         taskRoutes(scope, services, events)
         taskChangeRoutes(scope, services)
         eventRoutes(scope, events)
@@ -123,6 +126,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         feedRoutes(scope, services)
         webhookRoutes(scope, services)
         scheduleRoutes(scope, services)
+        await scope.register(async own => fileRoutes(own, services))
       },
       { prefix: '/v1' },
     )

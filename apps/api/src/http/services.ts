@@ -5,6 +5,9 @@ import type { Access } from '../access/guard.ts'
 import type { OpenStreams } from '../access/open-streams.ts'
 import type { Config } from '../config.ts'
 import type { FeedFollowers } from '../feed/feed-stream.ts'
+import type { Files } from '../files/files.ts'
+import type { Spilling } from '../files/spill.ts'
+import type { Transfers } from '../files/transfers.ts'
 import type { Database, DatabaseHandle } from '../store/connection/database.ts'
 import type { TaskAcceptance } from '../store/tasks/accept-tasks.ts'
 import type { Hub } from '../stream/hub.ts'
@@ -32,6 +35,9 @@ export type Services = {
   acceptance: TaskAcceptance
   reader: LogReader
   announcer: LogAnnouncer
+  files: Files
+  spilling: Spilling
+  transfers: Transfers
   relay: Relay
   announcing: TurnAnnouncing
   ending: TurnEnding

@@ -18,7 +18,7 @@ const short = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 
 /** Of turns, in seconds. */
 const long = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600, 1_800, 3_600]
 /** What the reconciler mends. */
-export const repairKinds = ['outbox', 'lease', 'deadline', 'cancel', 'announcement', 'job'] as const
+export const repairKinds = ['outbox', 'lease', 'deadline', 'cancel', 'announcement', 'job', 'file'] as const
 /** Agents beyond this many share the label `other`. */
 const maxAgents = 100
 
@@ -85,6 +85,8 @@ export function createMetrics() {
     ),
 
     webhookAttempts: counter('webhook_attempts', 'Attempts to deliver a webhook, by result', ['result']),
+    fileBytes: counter('file_bytes', 'Bytes of files, by direction: up from clients, down to clients', ['direction']),
+    fileTransfers: gauge('file_transfers', 'Uploads and downloads of files in progress'),
 
     redisMemory: gauge('redis_memory_ratio', 'Share of its maxmemory that Redis uses; absent without a limit'),
     pool: gauge('postgres_connections', 'Connections to Postgres and requests that wait for one, by pool and state', ['pool', 'state']),
@@ -92,6 +94,7 @@ export function createMetrics() {
   // From the start, at nothing: an alert cannot add up what is not there, nor see a rise in what begins with its first one.
   for (const reason of ['join', 'gap', 'slow']) metrics.snapshots.inc({ reason }, 0)
   for (const reason of cutReasons) metrics.cutConnections.inc({ reason }, 0)
+  for (const direction of ['up', 'down']) metrics.fileBytes.inc({ direction }, 0)
   for (const kind of repairKinds) metrics.repairs.inc({ kind }, 0)
   for (const result of ['delivered', 'failed']) metrics.webhookAttempts.inc({ result }, 0)
   for (const write of ['append', 'reopen', 'step', 'ask', 'park', 'finish']) metrics.fenced.inc({ write }, 0)

@@ -11,6 +11,7 @@ import type { DispatchName, LogAnnouncer, TurnQueue } from '@rivulet/broker'
 import type { Failure } from '@rivulet/protocol'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Pool } from 'pg'
+import type { Files } from '../files/files.ts'
 import { forgetOldKeys } from '../store/access/idempotency.ts'
 import { forgetRevocations } from '../store/access/token-revocations.ts'
 import { type Database, isDatabaseAway, sqlStateOf } from '../store/connection/database.ts'
@@ -58,6 +59,7 @@ export type ReconcilerDeps = {
   ending: TurnEnding
   deaths: TurnDeaths
   waiting: TurnWaiting
+  files: Files
   logger: FastifyBaseLogger
   metrics: Metrics
   leaseMs: number
@@ -72,23 +74,8 @@ type Chore = RepairKind | 'retention' | 'wait'
 export type Reconciler = { stop(): Promise<void> }
 
 export function startReconciler(deps: ReconcilerDeps): Reconciler {
-  const {
-    pool,
-    db,
-    leases,
-    queue,
-    relay,
-    announcer,
-    announcing,
-    ending,
-    deaths,
-    waiting,
-    logger,
-    metrics,
-    leaseMs,
-    reconcileMs,
-    taskRetentionMs,
-  } = deps
+  const { pool, db, leases, queue, relay, announcer, announcing, ending, deaths, waiting, files, logger, metrics } = deps
+  const { leaseMs, reconcileMs, taskRetentionMs } = deps
   const stopping = new AbortController()
   /** Since when this process has run, and has seen Postgres, without a break: in monotonic time. */
   let acceptingSince = performance.now()
@@ -159,6 +146,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     await guard('wait', expireDue)
     await mendEach('announcement', await forsakenWaits(), turn => announcing.announceWaits(turn))
     await guard('job', findLostJobs)
+    await guard('file', sweepFiles)
     if (taskRetentionMs !== null) await guard('retention', () => removeOld(taskRetentionMs))
     if (performance.now() - lastHousekeeping < housekeepingMs) return
     lastHousekeeping = performance.now()
@@ -273,6 +261,14 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
       }
       if (next === null) return
     }
+  }
+
+  /** Bytes of uploads that were cut, and of files that no task needs. */
+  async function sweepFiles(): Promise<void> {
+    const removed = await files.sweep()
+    if (removed === 0) return
+    metrics.repairs.inc({ kind: 'file' }, removed)
+    logger.info({ files: removed }, 'removed the bytes of files that are gone or were never complete')
   }
 
   function repaired(kind: RepairKind, about: AboutTurn): void {

@@ -25,6 +25,7 @@ import {
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { SQL } from 'drizzle-orm'
 import type { FastifyBaseLogger } from 'fastify'
+import type { Spilling } from '../files/spill.ts'
 import { foldFrom } from '../log/log-fold.ts'
 import type { Database, DatabaseHandle, Transaction } from '../store/connection/database.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
@@ -51,6 +52,7 @@ export type TurnEndingDeps = {
   reader: LogReader
   announcer: LogAnnouncer
   announcing: TurnAnnouncing
+  spilling: Spilling
   logger: FastifyBaseLogger
   metrics: Metrics
 }
@@ -60,7 +62,7 @@ type Finish = { result: FinishResult['result'] | 'gap'; leavesWork: boolean }
 
 export type TurnEnding = ReturnType<typeof createTurnEnding>
 
-export function createTurnEnding({ db, databaseFor, reader, announcer, announcing, logger, metrics }: TurnEndingDeps) {
+export function createTurnEnding({ db, databaseFor, reader, announcer, announcing, spilling, logger, metrics }: TurnEndingDeps) {
   return { finish, cancel, beginInterrupt, completeInterrupt, completeCancel, end }
 
   /** The worker says that it is done. `gap` when the log does not have all that it appended: then it has to reopen the log. */
@@ -76,7 +78,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     const finished = await finishTurn(
       db,
       { turnId: turn.id, tenant: turn.tenant, epoch, canceling: false, claim },
-      { outcome: end, messages, ...retryRule(outcome) },
+      { outcome: end, ...(await spilling.spill(turn.tenant, messages)), ...retryRule(outcome) },
     )
     const about = aboutTurn(turn)
     switch (finished.result) {
@@ -174,7 +176,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     const { state } = await foldFrom(reader, turn.task, turn.epoch, turn.keptTo)
     const closed = close(state, turn, outcome)
     const holding = { turnId: turn.id, tenant: turn.tenant, epoch: turn.epoch, canceling: true }
-    const finished = await finishTurn(db, holding, { outcome, messages: newMessages(closed.state, turn) })
+    const finished = await finishTurn(db, holding, { outcome, ...(await spilling.spill(turn.tenant, newMessages(closed.state, turn))) })
     const isOurs = finished.result === 'committed'
     if (isOurs) ended(finished.turn, by)
     if (isOurs) await announcing.announceEnds([finished.turn, ...alsoEnded], closed.events, finished.queued)

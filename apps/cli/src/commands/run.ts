@@ -5,6 +5,7 @@ import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { exitCodeOf, exitCodes } from '../exit-code.ts'
 import { createPerson } from '../tasks/ask-person.ts'
+import { sendFiles } from '../tasks/send-files.ts'
 import { closingLine, outcomeStyles, printEvents, watchTask } from '../tasks/watch-task.ts'
 import { sentenceOf } from '../terminal/failure-sentence.ts'
 import { toJsonLine } from '../terminal/json-line.ts'
@@ -13,7 +14,7 @@ import type { Pen } from '../terminal/pen.ts'
 /** Ctrl-C arrives twice if npm forwards the signal that the terminal has sent to all processes. */
 const sameKeyMs = 200
 
-type RunOptions = { url?: string; key?: string; params?: Json; name?: string; detach?: boolean; json?: boolean }
+type RunOptions = { url?: string; key?: string; params?: Json; name?: string; file?: string[]; detach?: boolean; json?: boolean }
 
 export function addRunCommand(program: Command, context: Context): void {
   const command = program
@@ -23,6 +24,10 @@ export function addRunCommand(program: Command, context: Context): void {
     .argument('[text]', 'the input; - reads it from stdin')
     .option('--params <json>', 'parameters of the task', parseJson)
     .option('--name <name>', 'continue the task of this name, or create it')
+    .option('--file <path>', 'send a file with the input; may be given several times', (path: string, before: string[] = []) => [
+      ...before,
+      path,
+    ])
     .option('--detach', 'print the id of the task and exit')
     .option('--json', 'print every event as a line of JSON')
   addConnectionOptions(command).action((agent: string, text: string | undefined, options: RunOptions) => run(context, agent, text, options))
@@ -31,9 +36,13 @@ export function addRunCommand(program: Command, context: Context): void {
 async function run(context: Context, agent: string, text: string | undefined, options: RunOptions): Promise<void> {
   const { url, ...connection } = connectionOf(options, context.environment)
   const client = connect({ url, ...connection })
-  const input = text === '-' ? await context.readInput() : text
+  const said = text === '-' ? await context.readInput() : text
+  const contents = [...(await sendFiles(client, options.file ?? [])), ...(said === undefined ? [] : [said])]
+  // The files first: a model that reads in order then knows what the question is about.
+  const input = contents.pop()
   const task = await client.tasks.create({
     agent,
+    ...(contents.length > 0 && { history: contents.map(content => ({ author: 'user' as const, content })) }),
     ...(input !== undefined && { input }),
     ...(options.params !== undefined && { params: options.params }),
     ...(options.name !== undefined && { name: options.name }),

@@ -29,9 +29,14 @@ export type Http = {
   call<T>(call: Call<T>): Promise<T>
   /** One try at an event stream: a 200 or 204, or an error. */
   open(path: string, signal: AbortSignal): Promise<Response>
+  /** One try at a request whose bytes take as long as they take: a 2xx, or an error. `by` sends it in another way than `fetch`. */
+  transfer(path: string, init: RequestInit, by?: Sender): Promise<Response>
   /** What a stream says of the token that it was opened with. */
   freshToken(token: string): void
 }
+
+/** Sends a request to a whole URL. */
+export type Sender = (url: string, init: RequestInit) => Promise<Response>
 
 export type HttpDeps = {
   url: string
@@ -47,7 +52,7 @@ export type HttpDeps = {
 
 export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetries, timeoutMs }: HttpDeps): Http {
   const base = url.replace(/\/+$/, '')
-  return { call, open, freshToken: credentials.succeed }
+  return { call, open, transfer, freshToken: credentials.succeed }
 
   async function call<T>({
     method,
@@ -98,21 +103,27 @@ export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetrie
     return response
   }
 
-  async function send(path: string, init: RequestInit): Promise<Response> {
+  async function transfer(path: string, init: RequestInit, by?: Sender): Promise<Response> {
+    const response = await send(path, init, by)
+    if (!response.ok) throw await errorOf(response)
+    return response
+  }
+
+  async function send(path: string, init: RequestInit, by?: Sender): Promise<Response> {
     const purpose = init.method === undefined || init.method === 'GET' ? 'read' : 'change'
     const token = await untilAborted(credentials.token(purpose), init.signal)
-    const response = await sendWith(token, path, init)
+    const response = await sendWith(token, path, init, by)
     if (response.status !== 401) return response
     const renewed = await untilAborted(credentials.renewed(token, purpose), init.signal)
     if (renewed === null) return response
     response.body?.cancel().catch(() => {})
-    return sendWith(renewed, path, init)
+    return sendWith(renewed, path, init, by)
   }
 
-  async function sendWith(token: string | null, path: string, init: RequestInit): Promise<Response> {
+  async function sendWith(token: string | null, path: string, init: RequestInit, by: Sender = fetch): Promise<Response> {
     const headers = { ...(init.headers as Record<string, string>), ...(token !== null && { authorization: `Bearer ${token}` }) }
     try {
-      return await fetch(`${base}${path}`, { ...init, headers })
+      return await by(`${base}${path}`, { ...init, headers })
     } catch (error) {
       if (init.signal?.aborted) throw init.signal.reason
       throw unreachable(`No answer from ${base}`, error)

@@ -8,6 +8,7 @@
 import { z } from 'zod'
 import type { Json } from '../values/json.ts'
 import { jsonSchema } from '../values/json-schema.ts'
+import { type File, fileIdSchema, fileNameSchema } from './file.ts'
 
 const textContent = z.object({
   type: z.literal('text'),
@@ -17,7 +18,11 @@ const textContent = z.object({
 
 const reasoningContent = z.object({ type: z.literal('reasoning'), summary: z.array(z.string()), content: z.array(z.string()) })
 
-const dataContent = z.object({ type: z.literal('data'), data: jsonSchema, raw: z.string().optional() })
+/** Of a content whose value is in a file: the file, and the size of it in bytes. */
+const stored = { file: fileIdSchema.optional(), size: z.int().min(0).optional() }
+
+/** With `file`, `data` is a preview of the value in that file. */
+const dataContent = z.object({ type: z.literal('data'), data: jsonSchema, raw: z.string().optional(), ...stored })
 
 const toolRequestContent = z.object({
   type: z.literal('tool_request'),
@@ -33,6 +38,7 @@ const toolResponseContent = z.object({
   name: z.string(),
   content: jsonSchema,
   isError: z.boolean(),
+  ...stored,
 })
 
 const mediaContent = z.object({
@@ -40,6 +46,9 @@ const mediaContent = z.object({
   mimeType: z.string(),
   data: z.base64().optional(),
   url: z.string().optional(),
+  file: fileIdSchema.optional(),
+  name: fileNameSchema.optional(),
+  size: z.int().min(0).optional(),
 })
 
 export const contentSchema = z.discriminatedUnion('type', [
@@ -55,10 +64,15 @@ export const contentSchema = z.discriminatedUnion('type', [
 export const strictContentSchema = z.discriminatedUnion('type', [
   textContent.strict(),
   reasoningContent.strict(),
-  dataContent.omit({ raw: true }).strict(),
+  dataContent.omit({ raw: true, file: true, size: true }).strict(),
   toolRequestContent.omit({ raw: true }).strict(),
-  toolResponseContent.strict(),
-  mediaContent.strict().refine(media => (media.data === undefined) !== (media.url === undefined), 'Set exactly one of data and url'),
+  toolResponseContent.omit({ file: true, size: true }).strict(),
+  mediaContent
+    .strict()
+    .refine(
+      ({ data, url, file }) => [data, url, file].filter(source => source !== undefined).length === 1,
+      'Set exactly one of data, url and file',
+    ),
 ])
 
 export type Content = z.output<typeof contentSchema>
@@ -87,6 +101,11 @@ export function toolResponse(callId: string, name: string, value: Json = null, i
 
 export function media(mimeType: string, base64 = ''): ContentOf<'media'> {
   return { type: 'media', mimeType, data: base64 }
+}
+
+/** The reference to a file that is stored. */
+export function fileContent({ id, name, mimeType, size }: Pick<File, 'id' | 'name' | 'mimeType' | 'size'>): ContentOf<'media'> {
+  return { type: 'media', mimeType, file: id, ...(name !== undefined && { name }), size }
 }
 
 /** The content of a message whose first update is a delta instead of a start. */

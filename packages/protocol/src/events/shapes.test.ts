@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { contentSchema } from '../entities/content.ts'
 import { activitySchema, agentSchema, messageSchema, taskSchema, turnSchema } from '../entities/entities.ts'
 import { feedEntrySchema } from '../entities/feed-entry.ts'
+import { fileSchema } from '../entities/file.ts'
 import { keySchema } from '../entities/key.ts'
 import { scheduleRunSchema, scheduleSchema } from '../entities/schedule.ts'
 import { turnWaitSchema } from '../entities/wait.ts'
@@ -20,6 +21,7 @@ const entities = {
   message: messageSchema,
   agent: agentSchema,
   activity: activitySchema,
+  file: fileSchema,
   token: tokenResponse,
   feedEntry: feedEntrySchema,
   webhook: webhookSchema,

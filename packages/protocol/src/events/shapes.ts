@@ -17,6 +17,7 @@ export type Entity =
   | 'message'
   | 'agent'
   | 'activity'
+  | 'file'
   | 'token'
   | 'key'
   | 'feedEntry'
@@ -30,10 +31,10 @@ export type Shape = Readonly<Record<string, Kind>>
 export const contentShapes: Record<Content['type'], Shape> = {
   text: { text: 'string', 'format?': 'string' },
   reasoning: { summary: 'string[]', content: 'string[]' },
-  data: { data: 'json', 'raw?': 'string' },
+  data: { data: 'json', 'raw?': 'string', 'file?': 'string', 'size?': 'number' },
   tool_request: { callId: 'string', name: 'string', arguments: 'json', 'raw?': 'string' },
-  tool_response: { callId: 'string', name: 'string', content: 'json', isError: 'boolean' },
-  media: { mimeType: 'string', 'data?': 'string', 'url?': 'string' },
+  tool_response: { callId: 'string', name: 'string', content: 'json', isError: 'boolean', 'file?': 'string', 'size?': 'number' },
+  media: { mimeType: 'string', 'data?': 'string', 'url?': 'string', 'file?': 'string', 'name?': 'string', 'size?': 'number' },
 }
 
 export const deltaShapes: Record<Delta['type'], Shape> = {
@@ -68,6 +69,7 @@ export const entityShapes: Record<Entity, Shape> = {
     ...{ 'params?': 'object', 'maxAttempts?': 'number', 'timeoutMs?': 'number' },
   },
   activity: { from: 'string', to: 'string', bucketMs: 'number', data: 'object[]' },
+  file: { id: 'string', 'name?': 'string', mimeType: 'string', size: 'number', sha256: 'string', createdAt: 'string' },
   token: { token: 'string', can: 'string[]', expiresAt: 'string' },
   feedEntry: {
     ...{ seq: 'string', type: 'string', at: 'string', task: 'string', agent: 'string' },

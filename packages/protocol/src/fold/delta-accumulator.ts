@@ -35,7 +35,7 @@ export class DeltaAccumulator {
   /** Continues from a message in any state, including a half-written one. */
   static of(message: Message): DeltaAccumulator {
     const { content, status } = message
-    const grows = status === 'streaming' && content.type === 'media' && content.url === undefined
+    const grows = status === 'streaming' && content.type === 'media' && content.url === undefined && content.file === undefined
     return new DeltaAccumulator(message, content, grows ? startBase64(content.data ?? '') : null)
   }
 

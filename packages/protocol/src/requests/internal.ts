@@ -1,6 +1,7 @@
 /** The calls of workers to the server, under `/internal`. Events go through Redis; claims, leases and results go through these calls to Postgres. */
 import { z } from 'zod'
 import { failureSchema, messageSchema, taskSchema, turnSchema, usageSchema } from '../entities/entities.ts'
+import { fileIdSchema } from '../entities/file.ts'
 import { agentNameSchema, turnIdSchema } from '../entities/ids.ts'
 import { stopReasonSchema } from '../entities/status-schema.ts'
 import { turnWaitSchema, waitActionSchema, waitKindSchema } from '../entities/wait.ts'
@@ -172,6 +173,10 @@ export const parkResult = z.object({ result: z.enum(['parked', 'answered', 'supe
 /** The messages of the turn's task. By the claim, like a step. */
 export const historyBody = z.strictObject({ turnId: turnIdSchema, claimId: id, after: z.int32().min(0).optional() })
 export const historyResult = z.object({ data: z.array(messageSchema), nextCursor: z.int().nullable() })
+
+/** A file of the turn's task. By the claim, like a step. The upload has the turn and the claim in its headers, because its body is the file. */
+export const readFileBody = z.strictObject({ turnId: turnIdSchema, claimId: id, file: fileIdSchema })
+export const storeFileHeaders = z.object({ 'x-turn-id': turnIdSchema, 'x-claim-id': id })
 
 export type AgentSettings = z.output<typeof agentSettingsSchema>
 export type Hello = z.output<typeof helloBody>

@@ -178,7 +178,13 @@ function withMetadata<T extends z.ZodRawShape>(known: T) {
     })
 }
 
-export const listMessagesQuery = z.strictObject({ after: digits.optional(), limit: pageLimit, turn: digits.optional() })
+export const listMessagesQuery = z.strictObject({
+  after: digits.optional(),
+  limit: pageLimit,
+  turn: digits.optional(),
+  /** Whether large values that the server stores as files are put back. */
+  inline: z.enum(['true', 'false']).optional(),
+})
 
 export type CreateTask = z.output<typeof createTaskBody>
 export type HistoryMessage = z.output<typeof historyMessageSchema>

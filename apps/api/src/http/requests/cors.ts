@@ -1,8 +1,9 @@
 /** Decides which pages of other origins may call. Keys are sent in a header and never in a cookie, so no response allows credentials. */
 import type { FastifyInstance } from 'fastify'
 
-const allowedHeaders = 'authorization, content-type, idempotency-key, last-event-id, traceparent'
-const exposedHeaders = 'retry-after, idempotent-replayed'
+const allowedHeaders =
+  'authorization, content-digest, content-type, idempotency-key, if-none-match, if-range, last-event-id, range, traceparent, x-filename'
+const exposedHeaders = 'content-disposition, content-range, etag, retry-after, idempotent-replayed'
 
 export function allowOrigins(app: FastifyInstance, origins: ReadonlySet<string>): void {
   if (origins.size === 0) return

@@ -7,13 +7,17 @@ import { findResponse, type IdempotencyKey, type OnceResponse, runOnce, type Sto
 import type { Database, Transaction } from '../../store/connection/database.ts'
 import { visibleBody } from './visible-body.ts'
 
-/** Carries a request out once; a repeated one gets the same answer again. */
+/**
+ * Carries a request out once; a repeated one gets the same response again.
+ * @param body what stands for a body that was not parsed
+ */
 export function respondOnce(
   db: Database,
   request: FastifyRequest,
   work: (tx: Transaction) => Promise<StoredResponse>,
+  body: unknown = request.body,
 ): Promise<OnceResponse> {
-  return runOnce(db, keyOf(request), work)
+  return runOnce(db, keyOf(request, body), work)
 }
 
 /** The answer that was given under this request's key before. For work that is not one transaction: look, do it, then `respondOnce`. */
@@ -32,13 +36,13 @@ export function markReplay(reply: FastifyReply, replayed: boolean): void {
 }
 
 /** The request's key, with what was asked under it; null where it has none. */
-export function keyOf(request: FastifyRequest): IdempotencyKey | null {
+export function keyOf(request: FastifyRequest, body: unknown = request.body): IdempotencyKey | null {
   const key = request.headers['idempotency-key']
   if (key === undefined) return null
   if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw new RivuletError('idempotency_key_invalid', 'An Idempotency-Key must be 1 to 255 printable ASCII characters')
   }
-  const { method, routeOptions, params, query, body, principal } = request
+  const { method, routeOptions, params, query, principal } = request
   // The route and its parameters, not the URL: an id by capitals is the same id.
   const said = JSON.stringify([method, routeOptions.url, params, query, (body ?? null) as Json])
   const fingerprint = createHash('sha256').update(said).digest('hex')

@@ -28,8 +28,18 @@ export function checkHeads(app: FastifyInstance): void {
   })
 }
 
+/** Connections whose request may take longer than others to arrive, because its route watches over it. */
+const slowBodies = new WeakSet<Socket>()
+
+/** Returns the function that ends it. */
+export function allowSlowBody(socket: Socket): () => void {
+  slowBodies.add(socket)
+  return () => slowBodies.delete(socket)
+}
+
 /** Fastify's `clientErrorHandler`. */
 export function rejectBrokenRequest(error: ConnectionError, socket: Socket): void {
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && slowBodies.has(socket)) return
   if (error.code === 'ECONNRESET' || !socket.writable || isResponding(socket)) {
     socket.destroy()
     return

@@ -4,6 +4,7 @@ import {
   askResult,
   claimBody,
   claimResult,
+  fileSchema,
   finishBody,
   finishResult,
   type Holding,
@@ -17,12 +18,14 @@ import {
   parkResult,
   type ReleaseBody,
   type RememberedStep,
+  readFileBody,
   releaseBody,
   releaseResult,
   reopenBody,
   reopenResult,
   stepBody,
   stepResult,
+  storeFileHeaders,
   type TurnId,
   waitsBody,
   waitsResult,
@@ -36,6 +39,7 @@ import { turnsWithin } from '../../store/access/reach.ts'
 import { createBatcher } from '../../store/connection/batcher.ts'
 import { askTwice } from '../../store/connection/database-errors.ts'
 import { taskNotFound } from '../../store/connection/tenant.ts'
+import { completeFile, getFile, toFile } from '../../store/files/file-rows.ts'
 import { registerWorker } from '../../store/reads/agents.ts'
 import { findHeldTask, findTurn, findTurns, listMessages } from '../../store/reads/read.ts'
 import { toMessage, toTask, toTurn } from '../../store/rows.ts'
@@ -49,12 +53,13 @@ import { answeredTurns, keptMessages } from '../../store/waits/held-waits.ts'
 import { aboutTurn } from '../../turns/about-turn.ts'
 import { needsOwnProcess } from '../../turns/turn-deaths.ts'
 import type { Services } from '../services.ts'
+import { acceptAnyBody, createTransferring } from './files.ts'
 
 /** Turns that are looked for in one question. */
 const maxFound = 100
 
 export function internalRoutes(scope: FastifyInstance, services: Services): void {
-  const { db, leases, ending, deaths, waiting, announcer, announcing, relay, metrics } = services
+  const { db, leases, ending, deaths, waiting, announcer, announcing, relay, spilling, metrics } = services
   const { leaseMs, limits } = services.config
   const { deltaBytes, turnBytes, stepsBytes } = limits
   const config = { access: { scope: 'worker' } } as const
@@ -178,10 +183,42 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
 
   app.post('/messages', { config, schema: { tags, body: historyBody, response: { 200: historyResult } } }, async request => {
     const { turnId, claimId, after } = request.body
+    const held = await heldTask(request, turnId, claimId)
+    const page = await listMessages(db, held.tenant, held.task, { after, limit: maxPageSize }, limits.pageBytes)
+    return spilling.putBack(db, held.tenant, page, limits.pageBytes)
+  })
+
+  const { upload, download } = createTransferring(services)
+
+  app.post('/file', { config, schema: { tags, body: readFileBody, response: { 200: z.any() } } }, async (request, reply) => {
+    const { turnId, claimId, file } = request.body
+    const { task, tenant } = await heldTask(request, turnId, claimId)
+    return download(request, reply, await getFile(db, tenant, file, task), `turn ${turnId}`)
+  })
+
+  scope.register(async own => {
+    acceptAnyBody(own)
+    own
+      .withTypeProvider<ZodTypeProvider>()
+      .post(
+        '/files',
+        { config, schema: { tags, consumes: ['*/*'], body: z.any(), response: { 200: z.object({ file: fileSchema }) } } },
+        async request => {
+          const head = storeFileHeaders.safeParse(request.headers)
+          if (!head.success) throw taskNotFound()
+          const { 'x-turn-id': turnId, 'x-claim-id': claimId } = head.data
+          const { task, tenant } = await heldTask(request, turnId, claimId)
+          const uploader = { tenant, caller: `turn ${turnId}`, uploadedFor: task }
+          return upload(request, uploader, async file => ({ file: toFile(await db.transaction(tx => completeFile(tx, file))) }))
+        },
+      )
+  })
+
+  async function heldTask(request: FastifyRequest, turnId: TurnId, claimId: string) {
     const held = (await reaches(request, turnId)) && (await findHeldTask(db, turnId, claimId))
     if (!held) throw taskNotFound()
-    return listMessages(db, held.tenant, held.task, { after, limit: maxPageSize }, limits.pageBytes)
-  })
+    return held
+  }
 
   /** Whether the caller's key is for this turn. If it is not, the route returns what it returns for a turn that does not exist. */
   async function reaches({ principal, log }: Pick<FastifyRequest, 'principal' | 'log'>, turnId: TurnId): Promise<boolean> {

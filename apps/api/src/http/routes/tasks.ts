@@ -52,7 +52,7 @@ const sending = { access: { scope: 'tasks:write', token: 'send' }, addsWork: tru
 const canceling = { access: { scope: 'tasks:write', token: 'cancel' } } as const
 
 export function taskRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
-  const { databaseFor, ending, waiting: turnWaiting, relay, announcer, reader, tracer } = services
+  const { databaseFor, ending, waiting: turnWaiting, relay, announcer, reader, spilling, tracer } = services
   const { limits, webhooks } = services.config
   const { requireShare, acceptTask, announce } = createAcceptWork(services, scope.log)
   const waits = createTurnWaits(services)
@@ -254,7 +254,8 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       const { tenant } = request.principal
       const db = databaseFor(tenant)
       await requireTask(db, tenant, id)
-      return listLiveMessages(db, reader, tenant, id, request.query, limits.pageBytes)
+      const page = await listLiveMessages(db, reader, tenant, id, request.query, limits.pageBytes)
+      return request.query.inline === 'true' ? spilling.putBack(db, tenant, page, limits.pageBytes) : page
     },
   )
 

@@ -17,10 +17,12 @@ export type DatabaseHandle = {
   leases: Database
   /** As one tenant sees it. */
   databaseFor(tenant: Tenant): Database
+  /** The same for the bytes of files, on connections of their own: they are large, and no other query waits for them. */
+  filesFor(tenant: Tenant): Database
   /** Connections that belong to no tenant. */
   pool: Pool
   /** By name, for those who count. */
-  pools: Record<'server' | 'tenants' | 'leases', Pool>
+  pools: Record<'server' | 'tenants' | 'leases' | 'files', Pool>
   close(): Promise<void>
 }
 
@@ -31,19 +33,23 @@ export function openDatabase(options: DatabaseOptions): DatabaseHandle {
   const pool = createPool(options, 10)
   const tenantPool = createPool(options, 20, takeTenantRole)
   const leasePool = createPool(options, 2)
-  const known = new Map<Tenant, Database>()
+  const filePool = createPool(options, 4, takeTenantRole)
   return {
     db: open(new TenantPool(pool, everyTenant)),
     leases: open(new TenantPool(leasePool, everyTenant)),
-    databaseFor,
+    databaseFor: openFor(tenantPool),
+    filesFor: openFor(filePool),
     pool,
-    pools: { server: pool, tenants: tenantPool, leases: leasePool },
-    close: async () => void (await Promise.all([pool.end(), tenantPool.end(), leasePool.end()])),
+    pools: { server: pool, tenants: tenantPool, leases: leasePool, files: filePool },
+    close: async () => void (await Promise.all([pool, tenantPool, leasePool, filePool].map(each => each.end()))),
   }
+}
 
-  /** There are as many tenants as operators created keys for. */
-  function databaseFor(tenant: Tenant): Database {
-    const db = known.get(tenant) ?? open(new TenantPool(tenantPool, tenant))
+/** There are as many tenants as operators created keys for. */
+function openFor(pool: Pool): (tenant: Tenant) => Database {
+  const known = new Map<Tenant, Database>()
+  return tenant => {
+    const db = known.get(tenant) ?? open(new TenantPool(pool, tenant))
     known.set(tenant, db)
     return db
   }

@@ -9,12 +9,26 @@ import { Client } from 'pg'
 import { beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { createTestDatabase } from '../../../../../test/support/engines/database.ts'
 import { listTasks } from '../reads/read.ts'
-import { idempotencyKeys, keys, messages, outbox, secrets, steps, tasks, tokenRevocations, turns } from '../schema.ts'
+import {
+  fileChunks,
+  files,
+  idempotencyKeys,
+  keys,
+  looseFiles,
+  messages,
+  outbox,
+  secrets,
+  steps,
+  taskFiles,
+  tasks,
+  tokenRevocations,
+  turns,
+} from '../schema.ts'
 import { createTask } from '../tasks/create-task.ts'
 import { type DatabaseHandle, openDatabase, sqlStateOf } from './database.ts'
 import { migrate } from './migrate.ts'
 
-const ofTenants = { tasks, turns, messages, idempotencyKeys, outbox, steps, tokenRevocations }
+const ofTenants = { tasks, turns, messages, idempotencyKeys, outbox, steps, tokenRevocations, files, taskFiles, looseFiles, fileChunks }
 
 let url: string
 beforeAll(async () => {
@@ -41,6 +55,14 @@ async function addTask(database: DatabaseHandle, tenant: string): Promise<string
   await database.db.insert(keys).values({ id: tenant, tenant, name: '', scopes: ['admin'], digest: '' })
   await database.databaseFor(tenant).insert(idempotencyKeys).values({ tenant, key: 'same', fingerprint: tenant })
   await database.databaseFor(tenant).insert(tokenRevocations).values({ tenant, task: task.id, subject: '', revokedAt: new Date() })
+  const file = { id: randomUUID(), tenant, mimeType: 'text/plain', size: 1, sha256: '', store: 'postgres' as const }
+  await database.databaseFor(tenant).insert(files).values(file)
+  await database.databaseFor(tenant).insert(taskFiles).values({ task: task.id, tenant, file: file.id })
+  await database
+    .databaseFor(tenant)
+    .insert(fileChunks)
+    .values({ file: file.id, number: 0, tenant, bytes: Buffer.from('a') })
+  await database.databaseFor(tenant).insert(looseFiles).values({ id: randomUUID(), tenant, store: 'postgres', touchedAt: new Date() })
   return task.id
 }
 
@@ -62,7 +84,7 @@ describe('a tenant that forgets to say whose rows it wants', () => {
     await databaseFor('gone').delete(tasks)
     const left = await db.select({ tenant: tasks.tenant }).from(tasks).orderBy(tasks.tenant)
     expect(left.map(({ tenant }) => tenant)).toEqual(['a', 'b'])
-    for (const table of [keys, idempotencyKeys]) await db.delete(table).where(sql`tenant = 'gone'`)
+    for (const table of [keys, idempotencyKeys, looseFiles, fileChunks]) await db.delete(table).where(sql`tenant = 'gone'`)
   })
 
   test('can neither add a row for another nor give one away', async () => {
@@ -99,12 +121,32 @@ describe('a tenant that forgets to say whose rows it wants', () => {
   })
 })
 
+test('no task can refer to a file of another tenant, even where row-level security does not look', async () => {
+  const { db } = open()
+  const [task] = await db.select().from(tasks).where(sql`tenant = 'a'`)
+  const [file] = await db.select().from(files).where(sql`tenant = 'b'`)
+  const foreign = { task: task?.id ?? '', tenant: 'a', file: file?.id ?? '' }
+  expect(await stateOf(db.insert(taskFiles).values(foreign))).toBe('23503')
+})
+
 test('a connection that says nothing of a tenant sees nothing', async () => {
   const client = new Client({ connectionString: url })
   await client.connect()
   onTestFinished(() => client.end())
   await client.query('set role rivulet_tenant')
-  for (const table of ['tasks', 'turns', 'messages', 'idempotency_keys', 'outbox', 'steps', 'token_revocations'])
+  for (const table of [
+    'tasks',
+    'turns',
+    'messages',
+    'idempotency_keys',
+    'outbox',
+    'steps',
+    'token_revocations',
+    'files',
+    'task_files',
+    'loose_files',
+    'file_chunks',
+  ])
     expect((await client.query(`select from ${table}`)).rows).toEqual([])
 })
 

@@ -1,6 +1,7 @@
 /**
- * The short way in, for tasks that start at once, without a history, and that have no name and so cannot exist yet: tasks of one tenant that come together
- * share a statement, and the response under an Idempotency-Key is committed with its task. Null for what has to take the long way (`createTask`).
+ * The short way in, for tasks that start at once, without a history and without files, and that have no name and so cannot exist yet: tasks of one tenant
+ * that come together share a statement, and the response under an Idempotency-Key is committed with its task. Null for what has to take the long way
+ * (`createTask`).
  */
 import { randomUUID } from 'node:crypto'
 import type { CreateTask, Json } from '@rivulet/protocol'
@@ -10,6 +11,7 @@ import type { DatabaseHandle } from '../connection/database.ts'
 import { askTwice } from '../connection/database-errors.ts'
 import { toJsonRow } from '../connection/json-rows.ts'
 import type { Tenant } from '../connection/tenant.ts'
+import { filesIn } from '../files/file-references.ts'
 import { type TaskRow, type TurnRow, toTask, toTurn } from '../rows.ts'
 import { tasks, turns } from '../schema.ts'
 import { type AcceptedTurn, type Inserted, insertTasks, newTask, type UntimedTask, type WantedTask } from './create-task.ts'
@@ -35,6 +37,7 @@ export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor'])
     traceparent?: string,
   ): Promise<AcceptedTask | null> {
     if (request.name !== undefined || request.history !== undefined || !request.start) return null
+    if (filesIn([request.input].flat()).length > 0) return null
     const accepting = () => acceptOnce(tenant, request, key, traceparent)
     // Under a key it is safe to ask twice: each try has ids of its own, so the second cannot take the rows of the first for its own.
     return key ? askTwice(accepting) : accepting()

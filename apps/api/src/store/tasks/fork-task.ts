@@ -8,6 +8,7 @@ import { v7 as uuidv7 } from 'uuid'
 import type { Transaction } from '../connection/database.ts'
 import { columnsOf } from '../connection/json-rows.ts'
 import type { Tenant } from '../connection/tenant.ts'
+import { copyReferences } from '../files/file-references.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { messages, tasks, turns } from '../schema.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
@@ -68,6 +69,7 @@ async function insertCopy(tx: Transaction, source: TaskRow, last: TurnRow, name:
   await tx.execute(sql`
     insert into ${messages} (task, ${messageColumns})
     select ${id}, ${messageColumns} from ${messages} where ${and(eq(messages.task, source.id), lte(messages.turn, last.number))}`)
+  await copyReferences(tx, source, copy)
   return copy
 }
 

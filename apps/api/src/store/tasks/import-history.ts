@@ -4,6 +4,7 @@
  */
 import type { HistoryMessage } from '@rivulet/protocol'
 import type { Transaction } from '../connection/database.ts'
+import { referToFiles } from '../files/file-references.ts'
 import type { MessageRow, TaskRow, TurnRow } from '../rows.ts'
 import { messages, turns } from '../schema.ts'
 import { newTurn } from './queue-turn.ts'
@@ -16,6 +17,11 @@ export async function importHistory(tx: Transaction, task: TaskRow, history: rea
   const ended = turnRows(task, rows)
   for (let at = 0; at < ended.length; at += mostRows) await tx.insert(turns).values(ended.slice(at, at + mostRows))
   for (let at = 0; at < rows.length; at += mostRows) await tx.insert(messages).values(rows.slice(at, at + mostRows))
+  await referToFiles(
+    tx,
+    task,
+    rows.map(({ content }) => content),
+  )
 }
 
 function messageRows(task: TaskRow, history: readonly HistoryMessage[]): MessageRow[] {

@@ -4,6 +4,7 @@ import { sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
+import { referToFiles } from '../files/file-references.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { outbox, turns } from '../schema.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
@@ -43,6 +44,7 @@ export async function queueTurn(
     .values({ ...fresh, ...times, number: next })
     .returning()
   if (!turn) throw new Error('The turn was not inserted')
+  await referToFiles(tx, task, [input])
   if (isDispatched) await tx.insert(outbox).values({ turn: turn.id })
   // With its status also the time of its last change: the removal of old tasks looks at that.
   if (!isFirst) await raiseEpoch(tx, task.id, hasEnded(task.status) || turn.number === 1 ? 'queued' : undefined)

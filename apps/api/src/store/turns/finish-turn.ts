@@ -8,6 +8,8 @@ import { type Database, sqlStateOf, type Transaction } from '../connection/datab
 import { columnsOf, fromJsonRow, type JsonRow, toJsonRow } from '../connection/json-rows.ts'
 import { msFromNow, msUntil } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
+import { addReferences, filesIn } from '../files/file-references.ts'
+import { completeFile, type NewFile } from '../files/file-rows.ts'
 import { type TurnRow, toMessageRow } from '../rows.ts'
 import { messages, turns } from '../schema.ts'
 import { holdTaskOf, lockTask, raisedEpoch, raiseEpoch } from '../tasks/held-task.ts'
@@ -25,7 +27,13 @@ export type FinishResult =
   | { result: 'superseded' }
 
 /** `retryAfterMs` gives a failed attempt another try instead, when the turn has one left. */
-export type TurnEnd = { outcome: Outcome; messages: Message[]; retryAfterMs?: (failures: number) => number }
+export type TurnEnd = {
+  outcome: Outcome
+  messages: Message[]
+  /** Files that become complete with the messages that refer to them. */
+  spills?: NewFile[]
+  retryAfterMs?: (failures: number) => number
+}
 
 /** Null where this way does not lead to an end. */
 type Way = (db: Database, holding: Holding, end: TurnEnd) => Promise<FinishResult | null>
@@ -44,7 +52,7 @@ export async function finishTurn(
     // fail for ever.
     if (!/^(22|23|54)/.test(sqlStateOf(error) ?? '')) throw error
     const rejected = { code: 'result_rejected', message: 'The database refused what this turn said' }
-    return commit({ ...end, messages: [], outcome: { status: 'failed', stopReason: 'error', error: rejected } })
+    return commit({ ...end, messages: [], spills: [], outcome: { status: 'failed', stopReason: 'error', error: rejected } })
   }
 
   async function commit(end: TurnEnd): Promise<FinishResult> {
@@ -57,7 +65,7 @@ export async function finishTurn(
 }
 
 /**
- * The usual end, of a turn behind which no other waits, in one round trip: it does everything or nothing. `endStepwise` takes 10.2 ms
+ * The usual end, of a turn without files behind which no other waits, in one round trip: it does everything or nothing. `endStepwise` takes 10.2 ms
  * for the same end, instead of 3.9 ms (median of 400 on a busy machine with two cores).
  */
 export async function endAtOnce(
@@ -67,7 +75,7 @@ export async function endAtOnce(
 ): Promise<FinishResult | null> {
   const { turnId, tenant, epoch, canceling, claim } = holding
   const { status, stopReason, usage = null, error = null, detail = null } = outcome
-  if (status === 'failed' && retryAfterMs) return null
+  if ((status === 'failed' && retryAfterMs) || filesIn(said.map(({ content }) => content)).length > 0) return null
   const rows = said.map(message => toJsonRow(messages, toMessageRow(message, tenant)))
   const json = [usage, error].map(value => value && JSON.stringify(value))
   const before: TurnStatus[] = canceling ? turnStatusesBefore(status) : ['running']
@@ -102,7 +110,7 @@ select to_json(ended) as turn, agent from ended, settled`
 export async function endStepwise(
   db: Database,
   holding: Holding,
-  { outcome, messages: said, retryAfterMs }: TurnEnd,
+  { outcome, messages: said, spills = [], retryAfterMs }: TurnEnd,
 ): Promise<FinishResult> {
   return db.transaction(async tx => {
     const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, holding.turnId))
@@ -122,6 +130,8 @@ export async function endStepwise(
       retryDelay({ failures: turn.failures + 1, maxAttempts: task.maxAttempts, timeLeftMs }, retryAfterMs)
     if (typeof delay === 'number') return { result: 'retrying', turn: await retry(tx, turn, delay) }
     if (said.length > 0) await tx.insert(messages).values(said.map(message => toMessageRow(message, turn.tenant)))
+    for (const file of spills) await completeFile(tx, file)
+    await addReferences(tx, task, filesIn(said.map(({ content }) => content)))
     return { result: 'committed', ...(await endTurn(tx, turn, outcome)) }
   })
 }

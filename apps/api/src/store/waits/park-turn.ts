@@ -6,6 +6,8 @@ import type { Message } from '@rivulet/protocol'
 import { and, eq, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { everyTenant } from '../connection/tenant.ts'
+import { addReferences, filesIn } from '../files/file-references.ts'
+import { findFiles } from '../files/file-rows.ts'
 import { type TurnRow, toMessageRow } from '../rows.ts'
 import { messages, turns } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
@@ -26,6 +28,13 @@ export async function parkTurn(db: Database, turn: TurnRow, { epoch, claimId, me
     if (current.status !== 'running' || current.canceling) return { result: 'superseded' }
     if (!hasOpenWait(current)) return { result: 'answered' }
     if (said.length > 0) await tx.insert(messages).values(said.map(message => toMessageRow(message, turn.tenant)))
+    // Only those that are there: a park cannot be rejected for what the agent has sent.
+    const known = await findFiles(tx, turn.tenant, filesIn(said.map(({ content }) => content)))
+    await addReferences(
+      tx,
+      { id: turn.task, tenant: turn.tenant },
+      known.map(({ id }) => id),
+    )
     await tx
       .update(turns)
       .set({ status: 'waiting', keptTo, worker: null, leaseUntil: null, parkedAt: sql`now()` })

@@ -1,0 +1,49 @@
+/**
+ * The files that a request refers to, in its `input` and its `history`. Each has to be there, and to be the caller's: of its tenant, and for a token of
+ * its task. The size in a message is that of the file, whatever the caller says.
+ */
+import { type Content, type ErrorDetail, RivuletError } from '@rivulet/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { DatabaseHandle } from '../../store/connection/database.ts'
+import { findFiles } from '../../store/files/file-rows.ts'
+
+type MediaFile = Extract<Content, { type: 'media' }> & { file: string }
+type Reference = { path: string; content: MediaFile }
+
+export function checkFileReferences(scope: FastifyInstance, databaseFor: DatabaseHandle['databaseFor']): void {
+  scope.addHook('preHandler', async ({ body, principal: { tenant, token } }) => {
+    const references = referencesIn(body)
+    if (references.length === 0) return
+    const ids = references.map(({ content }) => content.file)
+    const known = new Map((await findFiles(databaseFor(tenant), tenant, ids, token?.task ?? null)).map(file => [file.id, file]))
+    const details: ErrorDetail[] = []
+    for (const { path, content } of references) {
+      const file = known.get(content.file)
+      if (!file) details.push({ path: `${path}/file`, reason: 'No such file' })
+      else Object.assign(content, { size: file.size }, content.name === undefined && file.name !== null && { name: file.name })
+    }
+    if (details.length > 0) throw new RivuletError('validation_failed', 'Request validation failed', { details })
+  })
+}
+
+function referencesIn(body: unknown): Reference[] {
+  if (!isObject(body)) return []
+  return [...contentsIn('/input', body.input), ...historyIn('/history', body.history)].filter(isReference)
+}
+
+function contentsIn(path: string, value: unknown): { path: string; content: unknown }[] {
+  return Array.isArray(value) ? value.map((content, i) => ({ path: `${path}/${i}`, content })) : [{ path, content: value }]
+}
+
+function historyIn(path: string, value: unknown): { path: string; content: unknown }[] {
+  if (!Array.isArray(value)) return []
+  return value.map((message, i) => ({ path: `${path}/${i}/content`, content: isObject(message) ? message.content : null }))
+}
+
+function isReference(found: { path: string; content: unknown }): found is Reference {
+  return isObject(found.content) && found.content.type === 'media' && typeof found.content.file === 'string'
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}

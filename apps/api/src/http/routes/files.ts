@@ -1,0 +1,144 @@
+/** Uploads, downloads and removes files. Bytes pass through, as fast as the slower side takes them; a 201 is sent only after the commit. */
+import { Readable } from 'node:stream'
+import { fileIdSchema, fileSchema, type Json, RivuletError } from '@rivulet/protocol'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { namespaceOf } from '../../access/principal.ts'
+import { completeFile, type FileRow, getFile, toFile } from '../../store/files/file-rows.ts'
+import { readFileBody } from '../requests/file-body.ts'
+import { etagOf, invalid, readFileHead, setFileHeaders, tooLarge } from '../requests/file-head.ts'
+import { isKnown, rangeOf } from '../requests/file-range.ts'
+import { keyOf, respondOnce, sendResponse } from '../requests/idempotent.ts'
+import type { Services } from '../services.ts'
+
+const params = z.object({ id: fileIdSchema })
+const tags = ['files']
+const uploading = { access: { scope: 'tasks:write', token: 'send', checksTask: true } } as const
+const reading = { access: { scope: 'tasks:read', token: 'read', checksTask: true } } as const
+const removing = { access: { scope: 'tasks:write' } } as const
+
+/** In a scope of its own, because bodies are passed on as they are. */
+export async function fileRoutes(scope: FastifyInstance, services: Services): Promise<void> {
+  const { databaseFor, files } = services
+  acceptAnyBody(scope)
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+  const { upload, download } = createTransferring(services)
+
+  app.post(
+    '/files',
+    {
+      config: uploading,
+      schema: { tags, consumes: ['*/*'], body: z.any(), response: { 201: z.object({ file: fileSchema }) } },
+    },
+    async (request, reply) => {
+      const { tenant, token } = request.principal
+      // Before the body: an invalid key is refused without reading it.
+      keyOf(request, null)
+      return upload(request, { tenant, caller: namespaceOf(request.principal), uploadedFor: token?.task ?? null }, async file => {
+        const { name, mimeType, sha256, size } = file
+        const said = { name, mimeType, sha256, size }
+        const response = await respondOnce(
+          databaseFor(tenant),
+          request,
+          async tx => ({ status: 201, body: { file: toFile(await completeFile(tx, file)) } as Json }),
+          said,
+        )
+        if (response.replayed) await files.discard(file)
+        return sendResponse(reply, response)
+      })
+    },
+  )
+
+  app.get(
+    '/files/:id',
+    { config: reading, exposeHeadRoute: false, schema: { tags, params, response: { 200: z.any(), 206: z.any(), 304: z.null() } } },
+    async (request, reply) => {
+      const { tenant, token } = request.principal
+      const file = await getFile(databaseFor(tenant), tenant, request.params.id, token?.task ?? null)
+      return download(request, reply, file, namespaceOf(request.principal))
+    },
+  )
+
+  app.delete(
+    '/files/:id',
+    { config: removing, schema: { tags, params, response: { 204: z.null() } } },
+    async ({ params: { id }, principal: { tenant } }, reply) => {
+      await files.remove(tenant, id)
+      return reply.status(204).send(null)
+    },
+  )
+}
+
+/** A type says nothing about how a body is read here: it is never parsed. */
+export function acceptAnyBody(scope: FastifyInstance): void {
+  scope.removeAllContentTypeParsers()
+  scope.addContentTypeParser('*', (_request, _payload, done) => done(null, null))
+}
+
+export type Uploader = { tenant: string; caller: string; uploadedFor: string | null }
+
+export function createTransferring({ files, transfers, metrics, config: { limits } }: Services) {
+  return { upload, download }
+
+  async function upload<T>(
+    request: FastifyRequest,
+    { tenant, caller, uploadedFor }: Uploader,
+    commit: Parameters<typeof files.write<T>>[2],
+  ): Promise<T> {
+    const transfer = transfers.begin(caller)
+    try {
+      const { name, mimeType, size, sha256 } = readFileHead(request.headers, limits.fileBytes)
+      const { fileBytes: maxBytes, viewerStallMs: stallMs } = limits
+      const bytes = readFileBody(request.raw, { maxBytes, stallMs, signal: transfer.signal, tooLarge: () => tooLarge(maxBytes) })
+      return await files.write(tenant, { bytes: counted('up', bytes), size, name, mimeType, uploadedFor }, file => {
+        if (sha256 !== null && sha256 !== file.sha256) throw invalid('content-digest', 'The body does not have this checksum')
+        return commit(file)
+      })
+    } finally {
+      transfer.over()
+    }
+  }
+
+  async function download(request: FastifyRequest, reply: FastifyReply, file: FileRow, caller: string): Promise<FastifyReply> {
+    const etag = etagOf(file)
+    setFileHeaders(reply, file)
+    if (isKnown(request.headers, etag)) return reply.status(304).send(null)
+    const range = satisfiable(request, reply, file)
+    const { start, end } = range ?? { start: 0, end: file.size }
+    if (range) reply.status(206).header('content-range', `bytes ${start}-${end - 1}/${file.size}`)
+    reply.header('content-length', end - start)
+    const transfer = transfers.begin(caller)
+    reply.raw.once('close', transfer.over)
+    const pieces = counted('down', files.read(file, range))
+    // The first piece now: if the store is unavailable, an error can still be sent.
+    const first = await pieces.next().catch(error => {
+      transfer.over()
+      for (const header of Object.keys(reply.getHeaders())) if (header !== 'vary' && !header.startsWith('x-')) reply.removeHeader(header)
+      throw error
+    })
+    return reply.send(Readable.from(after(first, pieces)))
+  }
+
+  function satisfiable({ headers }: FastifyRequest, reply: FastifyReply, file: FileRow) {
+    try {
+      return rangeOf(headers, file.size, etagOf(file))
+    } catch (error) {
+      if (error instanceof RivuletError) reply.header('content-range', `bytes */${file.size}`).removeHeader('content-disposition')
+      throw error
+    }
+  }
+
+  async function* counted(direction: 'up' | 'down', bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const piece of bytes) {
+      metrics.fileBytes.inc({ direction }, piece.length)
+      yield piece
+    }
+  }
+}
+
+async function* after(first: IteratorResult<Buffer>, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  if (first.done) return
+  yield first.value
+  yield* rest
+}

@@ -20,6 +20,8 @@ type Row = {
   /** Another right that is enough. */
   orToken?: TokenRight
   body?: unknown
+  /** Its response has what the agent says, so the caller needs the right to read, too. */
+  reads?: true
   /** What the right caller gets. */
   status: number
 }
@@ -27,10 +29,19 @@ type Row = {
 const turnId = randomUUID()
 const holding = { turnId, epoch: 1, claimId: 'c' }
 const wanted = { name: 'one', kind: 'approval', title: 'May I?', actions: ['accept'], metadata: {}, expires: { inMs: 1_000 } }
+const chat = { model: 'echo', messages: [{ role: 'user', content: 'hi' }] }
 const rows: Record<string, Row> = {
   'GET /healthz': { scope: null, status: 200 },
   'GET /readyz': { scope: null, status: 200 },
   'GET /metrics': { scope: 'admin', status: 200 },
+  'POST /openai/v1/responses': { scope: 'tasks:write', body: { model: 'echo', input: 'hello', background: true }, status: 200 },
+  'GET /openai/v1/responses/{id}': { scope: 'tasks:read', status: 200 },
+  'GET /openai/v1/responses/{id}/input_items': { scope: 'tasks:read', status: 200 },
+  'POST /openai/v1/responses/{id}/cancel': { scope: 'tasks:write', body: {}, status: 200 },
+  'DELETE /openai/v1/responses/{id}': { scope: 'tasks:write', status: 200 },
+  'POST /openai/v1/chat/completions': { scope: 'tasks:write', body: chat, reads: true, status: 200 },
+  'GET /openai/v1/models': { scope: 'tasks:read', status: 200 },
+  'GET /openai/v1/models/{model}': { scope: 'tasks:read', status: 200 },
   'GET /v1/agents': { scope: 'tasks:read', status: 200 },
   'GET /v1/agents/activity': { scope: 'tasks:read', status: 200 },
   'GET /v1/tasks': { scope: 'tasks:read', status: 200 },
@@ -136,7 +147,7 @@ type Reply = { status: number; headers: Record<string, string>; body: string }
 async function ask(route: string, { id = '', key, body, query = '', url = platform.url }: AskOptions = {}): Promise<Reply> {
   const [method = '', path = ''] = route.split(' ')
   const leaving = new AbortController()
-  const places = { '{id}': id, '{number}': '1', '{index}': '0', '{delivery}': id, '{wait}': id }
+  const places = { '{id}': id, '{number}': '1', '{index}': '0', '{delivery}': id, '{wait}': id, '{model}': 'echo' }
   const filled = Object.entries(places).reduce((text, [place, value]) => text.replace(place, value), path)
   const response = await fetch(`${url}${filled}${query}`, {
     method,
@@ -192,6 +203,7 @@ async function addWait(id: string): Promise<void> {
 
 /** Of what the route is about, which the holder of the key may change. */
 async function idFor(route: string, key?: string): Promise<string> {
+  if (route.includes('/responses/')) return `${await newTask(key)}.1.1`
   if (route.includes('/keys/')) return (await makeKey('acme', ['tasks:read'])).id
   if (route.includes('/schedules/')) return newSchedule(key)
   if (route.includes('/files/')) return newFile(key)
@@ -228,7 +240,7 @@ const ofOneWebhook = guarded.filter(([route]) => route.includes('/webhooks/{id}'
 const ofOneSchedule = guarded.filter(([route]) => route.includes('/schedules/{id}'))
 const ofOneKey = guarded.filter(([route]) => route.includes('/keys/{id}'))
 
-describe.each(guarded)('%s', (route, { scope, token, orToken, body, status }) => {
+describe.each(guarded)('%s', (route, { scope, token, orToken, body, reads, status }) => {
   const holders = allScopes.filter(held => held === scope || (held === 'admin' && scope !== 'worker'))
 
   test('[input 29] refuses who has no key, and every kind of wrong one, with one and the same answer', async () => {
@@ -265,7 +277,10 @@ describe.each(guarded)('%s', (route, { scope, token, orToken, body, status }) =>
 
   test('serves an allowed caller', async () => {
     for (const held of holders) {
-      expect([held, (await ask(route, { id: await idFor(route), body, key: narrow.get(held)?.key })).status]).toEqual([held, status])
+      expect([held, (await ask(route, { id: await idFor(route), body, key: reads ? own.key : narrow.get(held)?.key })).status]).toEqual([
+        held,
+        status,
+      ])
     }
     expect((await ask(route, { id: await idFor(route, root), body, key: root })).status).toBe(status)
   })
@@ -288,6 +303,18 @@ describe.each(ofOneTask)('%s', (route, { body, token, status }) => {
     expect(codeOf(unknown)).toEqual([404, 'task_not_found'])
     expect(await ask(route, { id, body, key: other.key })).toEqual(unknown)
     expect((await ask('GET /v1/tasks/{id}', { id, key: own.key })).status).toBe(200)
+  })
+})
+
+describe.each(guarded.filter(([route]) => route.includes('/responses/{id}')))('%s', (route, { body }) => {
+  test('[input 32] responds to another tenant as if the response did not exist', async () => {
+    const id = `${await newTask()}.1.1`
+    const unknown = await ask(route, { id: `${randomUUID()}.1.1`, body, key: other.key })
+    expect(codeOf(unknown)).toEqual([404, 'task_not_found'])
+    expect(await ask(route, { id, body, key: other.key })).toEqual(unknown)
+    expect((await ask('GET /openai/v1/responses/{id}', { id, key: own.key })).status).toBe(200)
+    const next = { model: 'echo', input: 'more', background: true, previous_response_id: id }
+    expect(codeOf(await ask('POST /openai/v1/responses', { body: next, key: other.key }))).toEqual([404, 'task_not_found'])
   })
 })
 

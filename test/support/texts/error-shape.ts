@@ -6,7 +6,8 @@ export function shapeFaults({ status, headers, body }: RawReply): string[] {
   if (!headers['content-type']?.startsWith('application/json')) return [`Its type is ${headers['content-type']}`]
   const error = parse(body)
   if (!error) return ['It is not { "error": … } and nothing else']
-  const { code, message, requestId, details, ...rest } = error
+  // The last two are in errors of routes that speak OpenAI's protocol.
+  const { code, message, requestId, details, type, param, ...rest } = error
   const expected: Partial<ErrorRow> = isErrorCode(code) ? errorTable[code] : {}
   return [
     ...(expected.status === status ? [] : [`${String(code)} came with ${status}`]),
@@ -14,6 +15,8 @@ export function shapeFaults({ status, headers, body }: RawReply): string[] {
     ...(typeof message === 'string' && message.length > 0 && message.length < 300 ? [] : ['Its message is none']),
     ...(typeof requestId === 'string' && /^[\da-f-]{36}$/.test(requestId) ? [] : ['Its requestId is none']),
     ...(details === undefined || areDetails(details) ? [] : ['Its details are none']),
+    ...(type === undefined || typeof type === 'string' ? [] : ['Its type is none']),
+    ...(param === undefined || param === null || typeof param === 'string' ? [] : ['Its param is none']),
     ...Object.keys(rest).map(name => `It has ${name}`),
   ]
 }

@@ -5,11 +5,12 @@ import type { z } from 'zod'
 import { isDatabaseAway } from '../store/connection/database.ts'
 import { sendPlainJson } from './requests/json-body.ts'
 
-export function sendError(reply: FastifyReply, error: RivuletError): FastifyReply {
+/** @param body in place of our own shape, for clients of another protocol */
+export function sendError(reply: FastifyReply, error: RivuletError, body?: object): FastifyReply {
   const { status = 500, afterSeconds } = error.row
   reply.errorCode = error.code
   if (afterSeconds !== undefined && !reply.hasHeader('retry-after')) reply.header('retry-after', String(afterSeconds))
-  return reply.status(status).send(errorBody(error.code, error.publicMessage, reply.request.id, error.details))
+  return reply.status(status).send(body ?? errorBody(error.code, error.publicMessage, reply.request.id, error.details))
 }
 
 export function errorBody(code: ErrorCode, message: string, requestId: string, details?: readonly ErrorDetail[]) {
@@ -19,10 +20,14 @@ export function errorBody(code: ErrorCode, message: string, requestId: string, d
 export function handleErrors(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const known = toRivuletError(error, request.routeOptions.bodyLimit)
-    if (known.code === 'internal') request.log.error({ err: error }, 'request failed')
-    else if (known.code === 'dependency_unavailable' && known.cause) request.log.warn({ err: error }, 'a required database is unavailable')
+    logFailure(request, known, error)
     return sendError(reply, known)
   })
+}
+
+export function logFailure(request: FastifyRequest, { code, cause }: RivuletError, error: FastifyError): void {
+  if (code === 'internal') request.log.error({ err: error }, 'request failed')
+  else if (code === 'dependency_unavailable' && cause) request.log.warn({ err: error }, 'a required database is unavailable')
 }
 
 /** @param bodyLimit of the route that was asked for */

@@ -24,6 +24,9 @@ import { feedRoutes } from './routes/feed.ts'
 import { fileRoutes } from './routes/files.ts'
 import { internalRoutes } from './routes/internal.ts'
 import { keyRoutes } from './routes/keys.ts'
+import { chatRoutes, modelRoutes } from './routes/openai/chat.ts'
+import { sendOpenAiErrors } from './routes/openai/openai-errors.ts'
+import { responseRoutes } from './routes/openai/responses.ts'
 import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.ts'
 import { scheduleRoutes } from './routes/schedules.ts'
 import { taskChangeRoutes } from './routes/task-changes.ts'
@@ -111,10 +114,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
     consoleRoutes(app)
     await app.register(
       async scope => {
-        rejectUntilStarted(scope)
-        guardRoutes(scope, services.access, config.isOpen)
-        if (config.isOpen) rejectForeignPages(scope, config.origins)
-        rejectBeyondCapacity(scope)
+        admitClients(scope)
         checkFileReferences(scope, services.databaseFor)
         taskRoutes(scope, services, events)
         taskChangeRoutes(scope, services)
@@ -130,6 +130,23 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
       },
       { prefix: '/v1' },
     )
+    await app.register(
+      async scope => {
+        sendOpenAiErrors(scope)
+        admitClients(scope)
+        responseRoutes(scope, services, events)
+        chatRoutes(scope, services, events)
+        modelRoutes(scope, services)
+      },
+      { prefix: '/openai/v1' },
+    )
+  }
+
+  function admitClients(scope: FastifyInstance): void {
+    rejectUntilStarted(scope)
+    guardRoutes(scope, services.access, config.isOpen)
+    if (config.isOpen) rejectForeignPages(scope, config.origins)
+    rejectBeyondCapacity(scope)
   }
 
   async function serveWorkers(scope: FastifyInstance): Promise<void> {

@@ -3,7 +3,7 @@ import type { LogReader } from '@rivulet/broker'
 import { type ListMessages, type Message, messagesOf, type TaskId } from '@rivulet/protocol'
 import type { Database } from '../store/connection/database.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
-import { listMessages, type Page, startedTurn } from '../store/reads/read.ts'
+import { listMessages, type Page, startedTurn, turnMessages } from '../store/reads/read.ts'
 import type { TurnRow } from '../store/rows.ts'
 import { foldFrom } from './log-fold.ts'
 
@@ -24,6 +24,15 @@ export async function listLiveMessages(
   const all = [...stored.data, ...live.filter(({ index }) => !known.has(index))].sort((a, b) => a.index - b.index)
   const data = firstFitting(all.slice(0, query.limit), maxBytes)
   return { data, nextCursor: all.length > data.length ? (data.at(-1)?.index ?? null) : null }
+}
+
+/** All messages of one turn, as stored, or as its log has them while it has not ended. */
+export async function turnMessagesNow(db: Database, log: LogReader, tenant: Tenant, task: TaskId, turnNumber: number): Promise<Message[]> {
+  const started = await startedTurn(db, tenant, task)
+  const live = started?.number === turnNumber ? await liveMessages(log, started, { limit: 0 }) : []
+  const stored = await turnMessages(db, tenant, task, turnNumber)
+  const known = new Set(stored.map(({ index }) => index))
+  return [...stored, ...live.filter(({ index }) => !known.has(index))].sort((a, b) => a.index - b.index)
 }
 
 async function liveMessages(log: LogReader, turn: TurnRow, { after = -1, turn: wanted }: ListMessages): Promise<Message[]> {

@@ -1,6 +1,6 @@
 /** Where a viewer begins: at the cursor it brings, if everything after it can still be sent, and otherwise with a snapshot. */
 import type { LogReader } from '@rivulet/broker'
-import { type Cursor, compareCursors, type TaskId } from '@rivulet/protocol'
+import { type Cursor, compareCursors, origin, type TaskId } from '@rivulet/protocol'
 import { isBeforeLog } from '../log/log-fold.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
 import type { Feed } from './feed.ts'
@@ -8,8 +8,11 @@ import type { Hub } from './hub.ts'
 import type { ViewerStart } from './viewer.ts'
 
 export type StreamRequest = {
-  /** What it has heard last; null for a viewer that has heard nothing. */
-  cursor: Cursor | null
+  /**
+   * What it has heard last; null for a viewer that has heard nothing, and gets a snapshot. `log`: it has heard nothing either, and gets what the log has
+   * after its first entry, if there is a log.
+   */
+  cursor: Cursor | 'log' | null
   /** It has a part of the event at the cursor, and not all of it: it gets a snapshot. */
   isInside?: boolean
   /** Stay when the task has ended. */
@@ -23,8 +26,9 @@ export async function findPlace(
   { tenant, task }: { tenant: Tenant; task: TaskId },
   request: StreamRequest,
 ): Promise<{ feed: Feed; begin: ViewerStart } | null> {
-  const { cursor, isFollowing, isInside = false } = request
+  const { isFollowing, isInside = false } = request
   const feed = await hub.open(tenant, task)
+  const cursor = request.cursor === 'log' ? await firstCursor(log, task) : request.cursor
   // Asked first, because a push may be on its way, and because the ring counts only for a log that still lives.
   if (cursor !== null || feed.isSettled()) await feed.check().then(feed.ready)
   if (cursor === null) return { feed, begin: { kind: 'snapshot', reason: 'join' } }
@@ -32,6 +36,13 @@ export async function findPlace(
   const isKnown = !isInside && (await holds(feed, log, cursor))
   if (!isInside && !isFollowing && feed.isAtEnd(cursor)) return null
   return { feed, begin: isKnown ? { kind: 'after', cursor, loads } : { kind: 'snapshot', reason: 'gap', heard: cursor } }
+}
+
+async function firstCursor(log: LogReader, task: TaskId): Promise<Cursor | null> {
+  const known = await log.state(task)
+  if (!known || known.isStale) return null
+  const [entry] = await log.read(task, known.begin ?? origin, 1, known.cursor)
+  return entry?.cursor ?? null
 }
 
 /** Whether everything after a cursor can still be sent. */

@@ -30,7 +30,15 @@ import { foldFrom } from '../log/log-fold.ts'
 import type { Database, DatabaseHandle, Transaction } from '../store/connection/database.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
 import type { TurnRow } from '../store/rows.ts'
-import { beginCancel, type CancelBegun, endUnstarted, type ForcedOutcome, type Seized, seizeTurn } from '../store/tasks/cancel-task.ts'
+import {
+  beginCancel,
+  beginTurnCancel,
+  type CancelBegun,
+  endUnstarted,
+  type ForcedOutcome,
+  type Seized,
+  seizeTurn,
+} from '../store/tasks/cancel-task.ts'
 import type { EndedTurn, Outcome } from '../store/turns/end-turn.ts'
 import { type FinishResult, finishTurn } from '../store/turns/finish-turn.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -63,7 +71,7 @@ type Finish = { result: FinishResult['result'] | 'gap'; leavesWork: boolean }
 export type TurnEnding = ReturnType<typeof createTurnEnding>
 
 export function createTurnEnding({ db, databaseFor, reader, announcer, announcing, spilling, logger, metrics }: TurnEndingDeps) {
-  return { finish, cancel, beginInterrupt, completeInterrupt, completeCancel, end }
+  return { finish, cancel, cancelTurn, beginInterrupt, completeInterrupt, completeCancel, end }
 
   /** The worker says that it is done. `gap` when the log does not have all that it appended: then it has to reopen the log. */
   async function finish({ turn, epoch, claim, outcome, appended, digest }: FinishRequest): Promise<Finish> {
@@ -121,6 +129,13 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     // What is begun has to be completed: with Redis away nothing is changed.
     await announcer.ping()
     await complete(await databaseFor(tenant).transaction(tx => beginCancel(tx, tenant, task, outcome)), 'call')
+  }
+
+  /** Ends one turn, if it has not ended. */
+  async function cancelTurn(tenant: Tenant, task: TaskId, turnNumber: number): Promise<void> {
+    await announcer.ping()
+    const begun = databaseFor(tenant).transaction(tx => beginTurnCancel(tx, tenant, task, turnNumber, canceled()))
+    await complete(await begun, 'call')
   }
 
   /** The first step of a cancel, in the transaction that also accepts the new turn. */

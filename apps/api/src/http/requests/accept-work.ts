@@ -36,9 +36,8 @@ export function createAcceptWork(
   }
 
   /** By the short way in one round trip where that is possible, else by the long one. */
-  async function acceptTask(request: FastifyRequest<{ Body: CreateTask }>, traceparent: string): Promise<AcceptedTask> {
-    const { body, principal } = request
-    const { tenant } = principal
+  async function acceptTask(request: FastifyRequest, body: CreateTask, traceparent: string): Promise<AcceptedTask> {
+    const { tenant } = request.principal
     const fresh = await acceptance.accept(tenant, body, keyOf(request), traceparent)
     if (fresh) {
       const { accepted: work, intent } = fresh

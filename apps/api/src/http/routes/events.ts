@@ -16,6 +16,7 @@ import type { Admission } from '../../access/open-streams.ts'
 import { mayRead } from '../../access/principal.ts'
 import type { Tenant } from '../../store/connection/tenant.ts'
 import { hasTurn, requireTask } from '../../store/reads/read.ts'
+import type { Dialect } from '../../stream/dialects/dialect.ts'
 import { type DialectResponse, respondIn } from '../../stream/dialects/dialect-response.ts'
 import { dialects } from '../../stream/dialects/dialects.ts'
 import { openStream } from '../../stream/dialects/open-stream.ts'
@@ -52,8 +53,12 @@ function isOfOneTurn(format: StreamFormat | undefined): boolean {
 
 export type EventStream = ReturnType<typeof createEventStream>
 
-/** Without a format, the stream has our own events. `turn` is for formats of one turn; default: the first that has not ended. */
-type FormatRequest = { format?: StreamFormat | undefined; turnNumber?: number | undefined }
+/** Without a dialect, the stream has our own events. `turnNumber` is for dialects of one turn; default: the first that has not ended. */
+type DialectRequest = { dialect?: Dialect | undefined; turnNumber?: number | undefined }
+
+export function dialectOf(format: StreamFormat | undefined): Dialect | undefined {
+  return format && dialects[format]
+}
 
 /** Responds to a request with a task's event stream. */
 export function createEventStream({ databaseFor, hub, reader, streams, metrics, isDraining }: Services) {
@@ -88,7 +93,7 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
   async function stream(
     task: TaskId,
     reply: FastifyReply,
-    request: StreamRequest & FormatRequest,
+    request: StreamRequest & DialectRequest,
     admitted?: Admission,
   ): Promise<FastifyReply> {
     const admission = admitted ?? reserve(reply.request, task)
@@ -104,7 +109,7 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
   async function open(
     task: TaskId,
     reply: FastifyReply,
-    request: StreamRequest & FormatRequest,
+    request: StreamRequest & DialectRequest,
     admission: Admission,
   ): Promise<FastifyReply> {
     const { tenant } = reply.request.principal
@@ -114,8 +119,17 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
       admission.over()
       return reply.status(204).send()
     }
-    const dialect = request.format && dialects[request.format]
-    const turnNumber = isOfOneTurn(request.format) ? request.turnNumber : undefined
+    const { dialect } = request
+    const stored = place.begin.kind === 'snapshot' ? await dialect?.stored?.() : null
+    if (dialect && stored) {
+      admission.over()
+      const text = stored.map((chunk, at) => dialect.encode(chunk, place.feed.position(), at === stored.length - 1)).join('')
+      return reply
+        .headers(dialect.headers)
+        .type('text/event-stream; charset=utf-8')
+        .send(text + dialect.ending)
+    }
+    const turnNumber = dialect?.scope === 'turn' ? request.turnNumber : undefined
     const translation = dialect && { dialect, stream: await openStream(reader, dialect, { task, turnNumber, begin: place.begin }) }
 
     reply.hijack()
@@ -138,7 +152,7 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
       return reply
     }
     countRequest(metrics, reply.request, 200)
-    const onError = (error: unknown) => reply.log.error({ err: error, task, format: request.format }, 'a stream format failed')
+    const onError = (error: unknown) => reply.log.error({ err: error, task }, 'a dialect failed')
     if (translation) translated = respondIn(translation.dialect, translation.stream, response, onError)
     watching = hub.watch(place.feed, translated ?? response, { begin: place.begin, isFollowing: request.isFollowing })
     admission.opened(watching)
@@ -172,12 +186,13 @@ export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
       throw new RivuletError('not_acceptable', 'This route returns text/event-stream; Accept must allow it')
     }
     const { token, after, from, follow, format } = request.query
+    const dialect = dialectOf(format)
     const { cursor, isInside } = placeOf(request.headers['last-event-id'] ?? after, format !== undefined)
     const turnNumber = request.query.turn === undefined ? undefined : Number(request.query.turn)
     if (turnNumber !== undefined) await events.checkTurn(request, request.params.id, turnNumber)
     try {
       const start = cursor ?? (from === 'start' ? origin : null)
-      return await events.stream(request.params.id, reply, { cursor: start, isInside, isFollowing: follow === 'true', format, turnNumber })
+      return await events.stream(request.params.id, reply, { cursor: start, isInside, isFollowing: follow === 'true', dialect, turnNumber })
     } catch (error) {
       if (token === undefined || !(error instanceof RivuletError) || !isCrowded.has(error.code)) throw error
       reply.errorCode = error.code

@@ -36,7 +36,7 @@ import { earlierResponse, markReplay, respondOnce, sendResponse } from '../reque
 import { startRequestSpan } from '../requests/request-span.ts'
 import { createTurnWaits } from '../requests/turn-waits.ts'
 import type { Services } from '../services.ts'
-import type { EventStream } from './events.ts'
+import { dialectOf, type EventStream } from './events.ts'
 
 const params = z.object({ id: taskIdSchema })
 const accepted = z.object({ task: taskSchema, turn: turnSchema.optional() })
@@ -82,7 +82,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       await requireShare(request)
       const admission = isStream || wait !== undefined ? events.reserve(request, null) : null
       const span = startRequestSpan(tracer, request)
-      const { response, work, dispatch } = await acceptTask(request, span.traceparent).catch(error => {
+      const { response, work, dispatch } = await acceptTask(request, request.body, span.traceparent).catch(error => {
         admission?.over()
         return span.refused(error)
       })
@@ -103,7 +103,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       }
       // The viewer first: it is there when the agent begins to speak.
       return events
-        .stream(task.id, reply, { cursor: null, isFollowing: false, format, turnNumber: turn?.number }, admission)
+        .stream(task.id, reply, { cursor: null, isFollowing: false, dialect: dialectOf(format), turnNumber: turn?.number }, admission)
         .finally(dispatch)
     },
   )

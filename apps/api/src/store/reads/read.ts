@@ -12,7 +12,7 @@ import {
   type TaskId,
   type Turn,
 } from '@rivulet/protocol'
-import { and, asc, eq, gt, inArray, isNotNull, lt, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, inArray, isNotNull, lt, max, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 import type { Database, Transaction } from '../connection/database.ts'
 import { fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
@@ -94,6 +94,14 @@ export async function hasTurn(db: Database, tenant: Tenant, task: TaskId, number
     .from(turns)
     .where(and(eq(turns.task, task), isOf(tenant, turns.tenant), eq(turns.number, number)))
   return row !== undefined
+}
+
+export async function lastTurnNumber(tx: Transaction, task: TaskId): Promise<number> {
+  const [row] = await tx
+    .select({ number: max(turns.number) })
+    .from(turns)
+    .where(eq(turns.task, task))
+  return row?.number ?? 0
 }
 
 /** With its input and its params, whatever their size. */

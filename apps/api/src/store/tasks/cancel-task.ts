@@ -37,6 +37,21 @@ export async function beginCancel(tx: Transaction, tenant: Tenant, task: TaskId,
   return { task, seized: started ? await seize(tx, held, started, outcome) : null, ended }
 }
 
+/** The same for one turn alone: those behind it run next. */
+export async function beginTurnCancel(
+  tx: Transaction,
+  tenant: Tenant,
+  task: TaskId,
+  turnNumber: number,
+  outcome: ForcedOutcome,
+): Promise<CancelBegun> {
+  const held = await lockTask(tx, tenant, task)
+  const turn = (await pendingTurns(tx, task)).find(({ number }) => number === turnNumber)
+  if (!turn) return { task, seized: null, ended: [] }
+  if (turn.firstIndex !== null) return { task, seized: await seize(tx, held, turn, outcome), ended: [] }
+  return { task, seized: null, ended: [(await endTurn(tx, turn, outcome)).turn] }
+}
+
 /** Takes a turn from the worker that held it when it was read, to end it. Null if another worker has it now, or if the reason no longer holds. */
 export async function seizeTurn(db: Database, turn: TurnRow, outcome: ForcedOutcome, reason?: SQL): Promise<Seized | null> {
   return db.transaction(async tx => {

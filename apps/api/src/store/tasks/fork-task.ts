@@ -74,6 +74,6 @@ async function insertCopy(tx: Transaction, source: TaskRow, last: TurnRow, name:
 }
 
 /** Of a run: the copy has none. */
-const ofRuns = ['epoch', 'claim', 'worker', 'lease_until', 'canceling', 'end_cursor', 'traceparent']
+const ofRuns = ['dispatch', 'epoch', 'claim', 'worker', 'lease_until', 'canceling', 'end_cursor', 'traceparent']
 const turnColumns = sql.raw(columnsOf(turns, { except: ['id', 'task', 'announced', ...ofRuns] }))
 const messageColumns = sql.raw(columnsOf(messages, { except: ['task'] }))

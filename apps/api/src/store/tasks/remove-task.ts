@@ -1,6 +1,6 @@
 /** Removes ended tasks, with their turns and messages: one that a caller deletes, and those past their retention. */
-import { outcomeStatusSchema, RivuletError } from '@rivulet/protocol'
-import { and, asc, eq, gt, inArray, lt, notExists, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import { outcomeStatusSchema, RivuletError, type TaskId } from '@rivulet/protocol'
+import { and, asc, eq, gt, inArray, lt, ne, notExists, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { firstIdAfter, msAgo } from '../connection/moments.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
@@ -12,6 +12,18 @@ export async function removeTask(db: Database, tenant: Tenant, id: string): Prom
   await db.transaction(async tx => {
     await lockTask(tx, tenant, id)
     if ((await pendingTurns(tx, id)).length > 0) throw new RivuletError('task_busy', 'A turn of this task has not ended')
+    await tx.delete(tasks).where(and(eq(tasks.id, id), isOf(tenant, tasks.tenant)))
+  })
+}
+
+/** The same for a task with one turn of its own; those before it were imported or copied. */
+export async function removeOnlyTurn(db: Database, tenant: Tenant, id: TaskId, turnNumber: number): Promise<void> {
+  await db.transaction(async tx => {
+    await lockTask(tx, tenant, id)
+    if ((await pendingTurns(tx, id)).length > 0) throw new RivuletError('task_busy', 'A turn of this task has not ended')
+    const others = and(eq(turns.task, id), ne(turns.number, turnNumber), gt(turns.dispatch, 0))
+    const [other] = await tx.select({ number: turns.number }).from(turns).where(others).limit(1)
+    if (other) throw new RivuletError('bad_request', 'It is a part of a conversation; delete the whole task instead')
     await tx.delete(tasks).where(and(eq(tasks.id, id), isOf(tenant, tasks.tenant)))
   })
 }

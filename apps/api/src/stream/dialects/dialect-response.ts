@@ -30,7 +30,10 @@ export function respondIn(
 
   function write(bytes: Shared): boolean {
     // Full for good: the viewer stops, and a client that does not read the end is cut like any other that reads nothing.
-    if (stream.hasEnded()) return false
+    if (stream.hasEnded()) {
+      response.end()
+      return false
+    }
     const { frames } = bytes
     const pieces: readonly Waiting[] = frames.length > 0 ? frames : [bytes]
     if (waiting.length > 0) {

@@ -16,6 +16,8 @@ export type Dialect<Chunk extends object = object> = {
   encode(chunk: Chunk, cursor: Cursor, isLast: boolean): string
   /** Follows the last chunk of a response that is complete. */
   readonly ending: string
+  /** The whole response from the rows, for a viewer whose place is not in the log; null where it has to follow the task by snapshots. */
+  stored?(): Promise<Chunk[] | null>
 }
 
 export type StreamOptions = {

@@ -1,0 +1,68 @@
+/** Accepts a turn for the dialects of other protocols: of a new task, of a task that is there, or of a fork of it. */
+import { type Content, type CreateTask, type Json, RivuletError, type Task, type TaskId, type Turn } from '@rivulet/protocol'
+import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
+import type { Transaction } from '../../store/connection/database.ts'
+import { lastTurnNumber } from '../../store/reads/read.ts'
+import { toTask, toTurn } from '../../store/rows.ts'
+import type { Accepted } from '../../store/tasks/create-task.ts'
+import { createTurn } from '../../store/tasks/create-turn.ts'
+import { forkTask } from '../../store/tasks/fork-task.ts'
+import { lockTask } from '../../store/tasks/held-task.ts'
+import type { Services } from '../services.ts'
+import { createAcceptWork } from './accept-work.ts'
+import { markReplay, respondOnce } from './idempotent.ts'
+import { startRequestSpan } from './request-span.ts'
+
+/** `after`: the turn that this one follows. If the task has gone on since, the turn is that of a fork. */
+export type WantedTurn =
+  | { of: 'new task'; body: CreateTask }
+  | { of: 'task'; task: TaskId; agent: string; after?: number | undefined; input: Content; params?: Json | undefined }
+
+/** `dispatch` sends the turn to the queue: after its viewer is there, or at once. */
+export type AcceptedTurn = { task: Task; turn: Turn; dispatch: () => void }
+
+export type AcceptTurn = ReturnType<typeof createAcceptTurn>
+
+export function createAcceptTurn(services: Services, log: FastifyBaseLogger) {
+  const { databaseFor, relay, tracer } = services
+  const { limits } = services.config
+  const { requireShare, acceptTask, announce } = createAcceptWork(services, log)
+  return { requireShare, accept }
+
+  async function accept(request: FastifyRequest, reply: FastifyReply, wanted: WantedTurn): Promise<AcceptedTurn> {
+    const span = startRequestSpan(tracer, request)
+    const { response, work, dispatch } = await acceptBy(request, wanted, span.traceparent).catch(span.refused)
+    if (work) await announce(work)
+    span.accepted(work)
+    markReplay(reply, response.replayed)
+    // Entities are JSON by construction, and so are those that were stored under a key.
+    const { task, turn } = response.body as unknown as { task: Task; turn: Turn }
+    return { task, turn, dispatch }
+  }
+
+  async function acceptBy(request: FastifyRequest, wanted: WantedTurn, traceparent: string) {
+    if (wanted.of === 'new task') return acceptTask(request, wanted.body, traceparent)
+    let work: Accepted | undefined
+    const response = await respondOnce(databaseFor(request.principal.tenant), request, async tx => {
+      work = await continueTask(tx, request.principal.tenant, wanted, traceparent)
+      return { status: 200, body: { task: toTask(work.task), ...(work.turn && { turn: toTurn(work.turn) }) } as Json }
+    })
+    return { response, work, dispatch: relay.kick }
+  }
+
+  async function continueTask(
+    tx: Transaction,
+    tenant: string,
+    { task, agent, after, input, params }: Extract<WantedTurn, { of: 'task' }>,
+    traceparent: string,
+  ): Promise<Accepted> {
+    const held = await lockTask(tx, tenant, task)
+    if (held.agent !== agent) throw new RivuletError('bad_request', 'The conversation is with another agent')
+    const last = await lastTurnNumber(tx, task)
+    if (after !== undefined && after > last) throw new RivuletError('not_found', 'No such turn in this task')
+    const given = { input, ...(params !== undefined && { params }) }
+    return after === undefined || after === last
+      ? createTurn(tx, tenant, task, { ...given, ifBusy: 'queue' }, limits.queuedTurns, traceparent)
+      : forkTask(tx, tenant, task, { ...given, after }, limits.queuedTurns, traceparent)
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * The bodies of OpenAI's APIs. They are lenient, because OpenAI's SDKs gain fields every month: an unknown field is ignored. A field that asks for
+ * something that an agent does not do is refused, so that nothing is silently done otherwise. What an agent may do with a request is passed
+ * to it as `params`.
+ */
+import { type Json, type JsonObject, jsonObjectSchema } from '@rivulet/protocol'
+import { z } from 'zod'
+import { chatMessageSchema, inputItemSchema, wrong } from './openai-input.ts'
+
+const metadata = z.record(z.string().max(64), z.string().max(512)).nullish()
+
+/** Passed on to the agent. `params` is ours: any further parameters of the agent. */
+const options = {
+  params: jsonObjectSchema.nullish(),
+  temperature: z.number().nullish(),
+  top_p: z.number().nullish(),
+  reasoning: jsonObjectSchema.nullish(),
+}
+
+export const createResponseBody = z.object({
+  ...options,
+  model: z.string(),
+  input: z.union([z.string(), z.array(inputItemSchema).min(1).max(1_000)]),
+  instructions: z.string().nullish(),
+  max_output_tokens: z.int().nullish(),
+  max_tool_calls: z.int().nullish(),
+  previous_response_id: z.string().nullish(),
+  conversation: z.union([z.string(), z.object({ id: z.string() })]).nullish(),
+  metadata,
+  background: z.boolean().nullish(),
+  stream: z.boolean().nullish(),
+  store: z.boolean().nullish(),
+  tools: z.array(z.unknown()).nullish(),
+  tool_choice: z.unknown().optional(),
+  text: z.object({ format: z.object({ type: z.string() }).nullish() }).nullish(),
+  prompt: z.unknown().optional(),
+})
+
+export const chatCompletionBody = z.object({
+  ...options,
+  model: z.string(),
+  messages: z.array(chatMessageSchema).min(1).max(1_000),
+  max_tokens: z.int().nullish(),
+  max_completion_tokens: z.int().nullish(),
+  reasoning_effort: z.string().nullish(),
+  metadata,
+  stream: z.boolean().nullish(),
+  stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
+  n: z.int().nullish(),
+  tools: z.array(z.unknown()).nullish(),
+  functions: z.array(z.unknown()).nullish(),
+  tool_choice: z.unknown().optional(),
+  modalities: z.array(z.string()).nullish(),
+  response_format: z.object({ type: z.string() }).nullish(),
+})
+
+export type CreateResponse = z.output<typeof createResponseBody>
+export type ChatCompletion = z.output<typeof chatCompletionBody>
+
+export function rejectUnsupported(body: CreateResponse): void {
+  const { store, tools, text, prompt, previous_response_id: previous, conversation } = body
+  if (store === false) throw wrong('store', 'Every response is stored; delete it when you do not need it any more')
+  if (tools?.length) throw wrong('tools', noTools)
+  if ((text?.format?.type ?? 'text') !== 'text') throw wrong('text/format', 'An agent decides the format of its output')
+  if (prompt !== undefined && prompt !== null) throw wrong('prompt', 'There are no stored prompts')
+  if (previous && conversation) throw wrong('previous_response_id', 'Use either it or conversation')
+  rejectToolChoice(body.tool_choice)
+}
+
+export function rejectUnsupportedChat({
+  n,
+  tools,
+  functions,
+  modalities,
+  response_format: format,
+  tool_choice: choice,
+}: ChatCompletion): void {
+  if ((n ?? 1) !== 1) throw wrong('n', 'An agent has one output')
+  if (tools?.length) throw wrong('tools', noTools)
+  if (functions?.length) throw wrong('functions', noTools)
+  if (modalities?.some(modality => modality !== 'text')) throw wrong('modalities', 'Only text is supported')
+  if ((format?.type ?? 'text') !== 'text') throw wrong('response_format', 'An agent decides the format of its output')
+  rejectToolChoice(choice)
+}
+
+function rejectToolChoice(choice: unknown): void {
+  if (choice !== undefined && choice !== null && choice !== 'auto' && choice !== 'none') throw wrong('tool_choice', noTools)
+}
+
+const noTools = 'An agent uses its own tools'
+
+/** Undefined where the request has none, so that those of the task stay. */
+export function paramsOf(given: JsonObject | null | undefined, named: Record<string, Json | null | undefined>): JsonObject | undefined {
+  const set = Object.entries(named).filter((entry): entry is [string, Json] => entry[1] !== undefined && entry[1] !== null)
+  return given || set.length > 0 ? { ...given, ...Object.fromEntries(set) } : undefined
+}

@@ -1,0 +1,146 @@
+/**
+ * The inputs of OpenAI's APIs as messages. The last user message is the input of the turn; everything before it is history.
+ *
+ * A message may have several parts, and an input is one content. Texts of one message are joined; any other part is a message of its own, and those
+ * before the last are history, too.
+ */
+import { type Content, type HistoryMessage, RivuletError, reasoning, text, toolRequest, toolResponse } from '@rivulet/protocol'
+import { z } from 'zod'
+
+const imagePart = z.object({ type: z.literal('input_image'), image_url: z.string() })
+const filePart = z.object({ type: z.literal('input_file'), file_data: z.string().optional(), file_url: z.string().optional() })
+const textPart = z.object({ type: z.enum(['input_text', 'output_text', 'text']), text: z.string() })
+const refusalPart = z.object({ type: z.literal('refusal'), refusal: z.string() })
+const chatImagePart = z.object({ type: z.literal('image_url'), image_url: z.object({ url: z.string() }) })
+const partSchema = z.discriminatedUnion('type', [textPart, imagePart, filePart, refusalPart, chatImagePart])
+const contentSchema = z.union([z.string(), z.array(partSchema).min(1)])
+
+const roles = { user: 'user', assistant: 'agent', system: 'system', developer: 'system' } as const
+const roleSchema = z.enum(['user', 'assistant', 'system', 'developer'])
+const messageItem = z.object({ type: z.literal('message').optional(), role: roleSchema, content: contentSchema })
+const callItem = z.object({ type: z.literal('function_call'), call_id: z.string(), name: z.string(), arguments: z.string() })
+const callOutputItem = z.object({ type: z.literal('function_call_output'), call_id: z.string(), output: z.string() })
+const mcpCallItem = z.object({
+  type: z.literal('mcp_call'),
+  id: z.string(),
+  name: z.string(),
+  arguments: z.string(),
+  output: z.string().nullish(),
+  error: z.string().nullish(),
+})
+const summaryText = z.object({ text: z.string() })
+const reasoningItem = z.object({ type: z.literal('reasoning'), summary: z.array(summaryText), content: z.array(summaryText).nullish() })
+
+export const inputItemSchema = z.union([messageItem, callItem, callOutputItem, mcpCallItem, reasoningItem])
+export type InputItem = z.output<typeof inputItemSchema>
+
+const toolCall = z.object({ id: z.string(), function: z.object({ name: z.string(), arguments: z.string() }) })
+export const chatMessageSchema = z.union([
+  z.object({ role: z.literal('tool'), content: contentSchema, tool_call_id: z.string() }),
+  z.object({ role: roleSchema, content: contentSchema.nullish(), tool_calls: z.array(toolCall).nullish() }),
+])
+export type ChatMessage = z.output<typeof chatMessageSchema>
+
+export type Conversation = { history: HistoryMessage[]; input: Content }
+
+/** @param param the field of the request, for the error */
+export function conversationOf(messages: readonly HistoryMessage[], param: string): Conversation {
+  const last = messages.at(-1)
+  if (last?.author !== 'user') throw wrong(param, 'It has to end with a message of the user')
+  return { history: messages.slice(0, -1), input: last.content }
+}
+
+export function messagesOfItems(items: readonly InputItem[]): HistoryMessage[] {
+  const names = new Map(items.flatMap(item => ('call_id' in item && 'name' in item ? [[item.call_id, item.name] as const] : [])))
+  return items.flatMap((item, place): HistoryMessage[] => {
+    const path = `input/${place}`
+    if ('role' in item) return said(roles[item.role], item.content, path)
+    switch (item.type) {
+      case 'function_call':
+        return [{ author: 'agent', content: toolRequest(item.call_id, item.name, argumentsOf(item.arguments, path)) }]
+      case 'function_call_output':
+        return [{ author: 'agent', content: toolResponse(item.call_id, names.get(item.call_id) ?? '', item.output) }]
+      case 'mcp_call':
+        return [
+          { author: 'agent', content: toolRequest(item.id, item.name, argumentsOf(item.arguments, path)) },
+          { author: 'agent', content: toolResponse(item.id, item.name, item.error ?? item.output ?? null, Boolean(item.error)) },
+        ]
+      case 'reasoning': {
+        const texts = (parts: { text: string }[]) => parts.map(part => part.text)
+        return [{ author: 'agent', content: reasoning(texts(item.summary), texts(item.content ?? [])) }]
+      }
+      default:
+        return item satisfies never
+    }
+  })
+}
+
+export function messagesOfChat(messages: readonly ChatMessage[]): HistoryMessage[] {
+  const calls = messages.flatMap(message => ('tool_calls' in message ? (message.tool_calls ?? []) : []))
+  const names = new Map(calls.map(({ id, function: { name } }) => [id, name]))
+  return messages.flatMap((message, place): HistoryMessage[] => {
+    const path = `messages/${place}`
+    if (message.role === 'tool') {
+      const texts = contentsOf(message.content, path).map(content => (content.type === 'text' ? content.text : ''))
+      return [{ author: 'agent', content: toolResponse(message.tool_call_id, names.get(message.tool_call_id) ?? '', texts.join('')) }]
+    }
+    const requests = (message.tool_calls ?? []).map(({ id, function: { name, arguments: given } }): HistoryMessage => {
+      return { author: 'agent', content: toolRequest(id, name, argumentsOf(given, path)) }
+    })
+    return [...(message.content ? said(roles[message.role], message.content, path) : []), ...requests]
+  })
+}
+
+function said(author: HistoryMessage['author'], content: z.output<typeof contentSchema>, path: string): HistoryMessage[] {
+  return contentsOf(content, path).map(one => ({ author, content: one }))
+}
+
+function contentsOf(content: z.output<typeof contentSchema>, path: string): Content[] {
+  if (typeof content === 'string') return [text(content)]
+  const contents: Content[] = []
+  for (const [place, part] of content.entries()) {
+    const next = contentOf(part, `${path}/content/${place}`)
+    const last = contents.at(-1)
+    if (last?.type === 'text' && next.type === 'text') last.text += `\n\n${next.text}`
+    else contents.push(next)
+  }
+  return contents
+}
+
+function contentOf(part: z.output<typeof partSchema>, path: string): Content {
+  switch (part.type) {
+    case 'input_text':
+    case 'output_text':
+    case 'text':
+      return text(part.text)
+    case 'refusal':
+      return text(part.refusal)
+    case 'input_image':
+      return mediaOf(part.image_url, 'image/*', path)
+    case 'image_url':
+      return mediaOf(part.image_url.url, 'image/*', path)
+    case 'input_file':
+      return mediaOf(part.file_data ?? part.file_url ?? '', 'application/octet-stream', path)
+    default:
+      return part satisfies never
+  }
+}
+
+function mediaOf(url: string, mimeType: string, path: string): Content {
+  if (/^https?:\/\//.test(url)) return { type: 'media', mimeType, url }
+  const [, given = '', data = ''] = /^data:([\w.+-]+\/[\w.+-]+);base64,([A-Za-z0-9+/]*={0,2})$/.exec(url) ?? []
+  if (given === '' || data === '' || data.length % 4 !== 0) throw wrong(path, 'It has to be an http URL or a data URL in base64')
+  return { type: 'media', mimeType: given, data }
+}
+
+function argumentsOf(given: string, path: string) {
+  try {
+    return JSON.parse(given === '' ? '{}' : given)
+  } catch (cause) {
+    throw wrong(`${path}/arguments`, 'It has to be JSON', cause)
+  }
+}
+
+export function wrong(path: string, reason: string, cause?: unknown): RivuletError {
+  return new RivuletError('validation_failed', 'Request validation failed', { details: [{ path: `/${path}`, reason }], cause })
+}

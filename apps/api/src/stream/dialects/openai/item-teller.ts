@@ -1,0 +1,230 @@
+/**
+ * What a client has of each output item, and the chunks that bring it up to date.
+ *
+ * OpenAI's SDK rejects an item that is opened twice, a part that is not the next one, and an item that is still open at the end but not in
+ * the final output. So each item gets the next free output index once, grows only at its end, and is closed once. Content that is no
+ * longer true is closed as it is; the item's last chunk and the final output have the right one.
+ */
+import type { Delta, DeltaOf } from '@rivulet/protocol'
+import { type CallItem, type Item, type ItemSource, isClosed, itemOf, type ReasoningItem, type TextItem } from './output-item.ts'
+
+export type ItemChunk = { type: string; output_index: number; item_id?: string } & Record<string, unknown>
+
+/** Lengths of the texts that the client has: of the text, of the arguments, or of each part of a reasoning. */
+type Told = {
+  item: Item
+  outputIndex: number
+  length: number
+  summary: number[]
+  content: number[]
+  state: 'open' | 'called' | 'done'
+}
+
+export type ItemTeller = ReturnType<typeof createItemTeller>
+
+export function createItemTeller() {
+  const told = new Map<string, Told>()
+  /** The item of each message. */
+  const byIndex = new Map<number, Told>()
+  return { tell, grow, abandon }
+
+  /** All that the client lacks of an item. `isOver`: the turn has ended, so the item is closed whatever it lacks. */
+  function tell(source: ItemSource, isOver = false): ItemChunk[] {
+    const isEnding = isOver || isClosed(source)
+    if (!isEnding && isToldWhole(source)) return []
+    const item = itemOf(source, isOver)
+    const { index } = source.message
+    const before = byIndex.get(index)
+    // Replaced by content of another type: for the client that is another item.
+    const dropped = before && before.item.id !== item.id ? cut(before) : []
+    const known = told.get(item.id)
+    const own = known ?? open(item)
+    byIndex.set(index, own)
+    if (own.state === 'done') return dropped
+    const opening = known ? [] : [chunkOf(own, 'response.output_item.added', { item: emptyOf(item) }, false)]
+    return [...dropped, ...opening, ...growthOf(own, item, source), ...(isEnding ? closingOf(own, item) : [])]
+  }
+
+  /** The short way for nearly all events: a delta that begins where the client's text ends. Null where `tell` has to look. */
+  function grow(index: number, delta: Delta, offset: number): ItemChunk[] | null {
+    const own = byIndex.get(index)
+    if (own?.state !== 'open') return null
+    if (delta.type === 'text' && own.item.type === 'message' && own.length === offset) {
+      own.length += delta.text.length
+      return [textDelta(own, delta.text)]
+    }
+    if (delta.type === 'tool_request' && own.item.type === 'mcp_call' && own.length === offset) {
+      own.length += delta.text.length
+      return [argumentsDelta(own, delta.text)]
+    }
+    return delta.type === 'reasoning_summary' || delta.type === 'reasoning_content' ? growReasoning(own, delta, offset) : null
+  }
+
+  function growReasoning(own: Told, delta: DeltaOf<'reasoning_summary' | 'reasoning_content'>, offset: number): ItemChunk[] | null {
+    const kind = delta.type === 'reasoning_summary' ? 'summary' : 'content'
+    if (own.item.type !== 'reasoning' || own[kind][delta.index] !== offset) return null
+    own[kind][delta.index] = offset + delta.text.length
+    return [reasoningDelta(own, kind, delta.index, delta.text)]
+  }
+
+  /** Closes, as incomplete, the open items that are not in the final output. */
+  function abandon(kept: ReadonlySet<string> = new Set()): ItemChunk[] {
+    byIndex.clear()
+    return Array.from(told.values()).flatMap(own => (kept.has(own.item.id) ? [] : cut(own)))
+  }
+
+  function open(item: Item): Told {
+    const own: Told = { item, outputIndex: told.size, length: 0, summary: [], content: [], state: 'open' }
+    told.set(item.id, own)
+    return own
+  }
+}
+
+/** Of these only the end can be told: their text does not only grow, or they are a response without a call. */
+function isToldWhole({ message: { content } }: ItemSource): boolean {
+  return content.type === 'data' || content.type === 'media' || content.type === 'tool_response'
+}
+
+function cut(own: Told): ItemChunk[] {
+  if (own.state === 'done') return []
+  own.state = 'done'
+  return [chunkOf(own, 'response.output_item.done', { item: { ...own.item, status: 'incomplete' } }, false)]
+}
+
+function growthOf(own: Told, item: Item, source: ItemSource): ItemChunk[] {
+  switch (item.type) {
+    case 'message':
+      return [...openPart(own, item), ...grown(own, textIn(item), text => textDelta(own, text))]
+    case 'reasoning':
+      return [...grownParts(own, item, 'summary'), ...grownParts(own, item, 'content')]
+    case 'mcp_call': {
+      if (own.state !== 'open') return []
+      const added = grown(own, item.arguments, text => argumentsDelta(own, text))
+      return source.message.status === 'streaming' ? added : [...added, ...called(own, item)]
+    }
+    case 'image_generation_call':
+      return []
+    default:
+      return item satisfies never
+  }
+}
+
+function closingOf(own: Told, item: Item): ItemChunk[] {
+  const ends = endsOf(own, item)
+  own.state = 'done'
+  own.item = item
+  return [...ends, chunkOf(own, 'response.output_item.done', { item }, false)]
+}
+
+function endsOf(own: Told, item: Item): ItemChunk[] {
+  switch (item.type) {
+    case 'message': {
+      const [part] = item.content
+      // Beyond that, the annotations are in the item's last chunk alone.
+      const annotations = part?.annotations.slice(0, mostAnnotations) ?? []
+      return [
+        ...annotations.map((annotation, annotation_index) =>
+          chunkOf(own, 'response.output_text.annotation.added', { content_index: 0, annotation_index, annotation }),
+        ),
+        chunkOf(own, 'response.output_text.done', { content_index: 0, text: textIn(item), logprobs: [] }),
+        chunkOf(own, 'response.content_part.done', { content_index: 0, part }),
+      ]
+    }
+    case 'reasoning':
+      return [
+        ...item.summary.flatMap((part, summary_index) => [
+          chunkOf(own, 'response.reasoning_summary_text.done', { summary_index, text: part.text }),
+          chunkOf(own, 'response.reasoning_summary_part.done', { summary_index, part }),
+        ]),
+        ...item.content.flatMap((part, content_index) => [
+          chunkOf(own, 'response.reasoning_text.done', { content_index, text: part.text }),
+          chunkOf(own, 'response.content_part.done', { content_index, part }),
+        ]),
+      ]
+    case 'mcp_call': {
+      const args = own.state === 'open' ? called(own, item) : []
+      if (item.status === 'incomplete') return args
+      return [...args, chunkOf(own, item.status === 'failed' ? 'response.mcp_call.failed' : 'response.mcp_call.completed', {})]
+    }
+    case 'image_generation_call':
+      return [chunkOf(own, 'response.image_generation_call.completed', {})]
+    default:
+      return item satisfies never
+  }
+}
+
+const mostAnnotations = 100
+
+function openPart(own: Told, item: TextItem): ItemChunk[] {
+  if (own.content.length > 0) return []
+  own.content.push(0)
+  return [chunkOf(own, 'response.content_part.added', { content_index: 0, part: { ...item.content[0], text: '', annotations: [] } })]
+}
+
+/** The parts that the client lacks, in order, and what the others have grown by. */
+function grownParts(own: Told, item: ReasoningItem, kind: 'summary' | 'content'): ItemChunk[] {
+  return item[kind].flatMap((part, index) => {
+    const known = own[kind][index]
+    const length = known ?? 0
+    own[kind][index] = Math.max(length, part.text.length)
+    const added = { ...part, text: '' }
+    const opening =
+      kind === 'summary'
+        ? chunkOf(own, 'response.reasoning_summary_part.added', { summary_index: index, part: added })
+        : chunkOf(own, 'response.content_part.added', { content_index: index, part: added })
+    const more = part.text.slice(length)
+    return [...(known === undefined ? [opening] : []), ...(more === '' ? [] : [reasoningDelta(own, kind, index, more)])]
+  })
+}
+
+function grown(own: Told, text: string, toChunk: (text: string) => ItemChunk): ItemChunk[] {
+  const more = text.slice(own.length)
+  own.length += more.length
+  return more === '' ? [] : [toChunk(more)]
+}
+
+function called(own: Told, item: CallItem): ItemChunk[] {
+  own.state = 'called'
+  return [
+    chunkOf(own, 'response.mcp_call_arguments.done', { arguments: item.arguments }),
+    chunkOf(own, 'response.mcp_call.in_progress', {}),
+  ]
+}
+
+function textDelta(own: Told, delta: string): ItemChunk {
+  return chunkOf(own, 'response.output_text.delta', { content_index: 0, delta, logprobs: [] })
+}
+
+function argumentsDelta(own: Told, delta: string): ItemChunk {
+  return chunkOf(own, 'response.mcp_call_arguments.delta', { delta })
+}
+
+function reasoningDelta(own: Told, kind: 'summary' | 'content', index: number, delta: string): ItemChunk {
+  return kind === 'summary'
+    ? chunkOf(own, 'response.reasoning_summary_text.delta', { summary_index: index, delta })
+    : chunkOf(own, 'response.reasoning_text.delta', { content_index: index, delta })
+}
+
+function chunkOf({ item, outputIndex }: Told, type: string, fields: object, hasId = true): ItemChunk {
+  return { type, output_index: outputIndex, ...(hasId && { item_id: item.id }), ...fields }
+}
+
+function textIn({ content: [part] }: TextItem): string {
+  return part?.text ?? ''
+}
+
+/** The item before its first part. */
+function emptyOf(item: Item): Item {
+  switch (item.type) {
+    case 'message':
+      return { ...item, status: 'in_progress', content: [] }
+    case 'reasoning':
+      return { ...item, status: 'in_progress', summary: [], content: [] }
+    case 'mcp_call':
+      return { ...item, status: 'in_progress', arguments: '', output: null, error: null }
+    case 'image_generation_call':
+      return { ...item, status: 'in_progress', result: null }
+    default:
+      return item satisfies never
+  }
+}

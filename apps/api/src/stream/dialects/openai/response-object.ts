@@ -1,0 +1,111 @@
+/** The object of OpenAI's Responses API: one turn, as it stands. */
+import type { Json, Task, Turn, Usage } from '@rivulet/protocol'
+import { type Item, outputOf } from './output-item.ts'
+import { formatResponseId } from './response-id.ts'
+
+export type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'failed' | 'incomplete' | 'cancelled'
+
+export type OpenAiResponse = {
+  id: string
+  object: 'response'
+  created_at: number
+  completed_at: number | null
+  status: ResponseStatus
+  error: { code: 'server_error'; message: string } | null
+  incomplete_details: { reason: 'max_output_tokens' | 'content_filter' } | null
+  instructions: string | null
+  metadata: Record<string, string>
+  model: string
+  output: Item[]
+  parallel_tool_calls: boolean
+  temperature: number | null
+  tool_choice: 'auto'
+  tools: []
+  top_p: number | null
+  background: boolean
+  previous_response_id: string | null
+  conversation: { id: string }
+  usage: OpenAiUsage | null
+}
+
+type OpenAiUsage = {
+  input_tokens: number
+  input_tokens_details: { cached_tokens: number }
+  output_tokens: number
+  output_tokens_details: { reasoning_tokens: number }
+  total_tokens: number
+}
+
+/** What stays the same while the turn runs. */
+export type ResponseHead = Pick<Task, 'agent' | 'metadata'> & Pick<Turn, 'task' | 'number' | 'queuedAt'> & { params: Json }
+
+/** What of a turn changes. */
+export type TurnState = Pick<Turn, 'status' | 'stopReason' | 'usage' | 'error' | 'finishedAt'>
+
+export function headOf({ agent, metadata, params }: Task, turn: Turn): ResponseHead {
+  return { agent, metadata, params: turn.params ?? params, task: turn.task, number: turn.number, queuedAt: turn.queuedAt }
+}
+
+export function responseOf(head: ResponseHead, turn: TurnState, output: Item[]): OpenAiResponse {
+  const { task, number, params } = head
+  const { finishedAt, error, usage } = turn
+  const given = typeof params === 'object' && params !== null && !Array.isArray(params) ? params : {}
+  const reason = incompleteReason(turn)
+  return {
+    ...{ id: formatResponseId({ task, turnNumber: number, segment: 1 }), object: 'response' },
+    created_at: secondsOf(head.queuedAt),
+    completed_at: finishedAt === undefined ? null : secondsOf(finishedAt),
+    status: reason ? 'incomplete' : statuses[turn.status],
+    error: turn.status === 'failed' ? { code: 'server_error', message: error?.message ?? 'The turn failed' } : null,
+    incomplete_details: reason && { reason },
+    instructions: typeof given.instructions === 'string' ? given.instructions : null,
+    metadata: stringsOf(head.metadata),
+    ...{ model: head.agent, output, parallel_tool_calls: true },
+    temperature: typeof given.temperature === 'number' ? given.temperature : null,
+    ...{ tool_choice: 'auto', tools: [] },
+    top_p: typeof given.top_p === 'number' ? given.top_p : null,
+    background: true,
+    previous_response_id: number > 1 ? formatResponseId({ task, turnNumber: number - 1, segment: 1 }) : null,
+    conversation: { id: task },
+    usage: usage ? usageOf(usage) : null,
+  }
+}
+
+/** The object of a turn and its messages, as stored or as the log has them. */
+export function storedResponse(task: Task, turn: Turn, messages: Parameters<typeof outputOf>[0]): OpenAiResponse {
+  return responseOf(headOf(task, turn), turn, outputOf(messages, turn.finishedAt !== undefined))
+}
+
+/** Counts that the agent did not report are 0. */
+export function usageOf({ inputTokens = 0, outputTokens = 0, totalTokens, cacheReadTokens = 0, reasoningTokens = 0 }: Usage): OpenAiUsage {
+  return {
+    input_tokens: inputTokens,
+    input_tokens_details: { cached_tokens: cacheReadTokens },
+    output_tokens: outputTokens,
+    output_tokens_details: { reasoning_tokens: reasoningTokens },
+    total_tokens: totalTokens ?? inputTokens + outputTokens,
+  }
+}
+
+export function secondsOf(time: string): number {
+  return Math.floor(Date.parse(time) / 1_000)
+}
+
+function incompleteReason({ status, stopReason }: TurnState): 'max_output_tokens' | 'content_filter' | null {
+  if (status !== 'completed') return null
+  return stopReason === 'length' ? 'max_output_tokens' : stopReason === 'content_filter' ? 'content_filter' : null
+}
+
+/** OpenAI's metadata has texts only. */
+function stringsOf(metadata: object): Record<string, string> {
+  return Object.fromEntries(Object.entries(metadata).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+}
+
+const statuses = {
+  queued: 'queued',
+  running: 'in_progress',
+  waiting: 'in_progress',
+  completed: 'completed',
+  failed: 'failed',
+  canceled: 'cancelled',
+} as const satisfies Record<Turn['status'], ResponseStatus>

@@ -1,0 +1,186 @@
+/**
+ * A turn as the event stream of OpenAI's Responses API. It begins with `response.created` and ends with the whole object, which is the stored one.
+ *
+ * A new attempt closes what the one before it left open and goes on at the next output indexes; the final output has the committed attempt alone.
+ * A client that resumes gets the chunks after its number, made again from the log. Where the log does not have the client's place, the client
+ * gets the final object only, because the output indexes that it knows are not known here.
+ */
+import {
+  applyOrSkip,
+  type Cursor,
+  type Event,
+  emptyState,
+  type FoldedTurn,
+  hasEnded,
+  isMessageEvent,
+  type Message,
+  messageAt,
+  messagesOf,
+  restoreState,
+  type Snapshot,
+  type TaskState,
+  type TokenEvent,
+  type WireEvent,
+} from '@rivulet/protocol'
+import type { DialectStream, LoggedEvent } from '../dialect.ts'
+import { createItemTeller, type ItemChunk } from './item-teller.ts'
+import { outputOf, sourcesOf } from './output-item.ts'
+import { sequenceNumberOf } from './response-id.ts'
+import { type OpenAiResponse, type ResponseHead, responseOf, type TurnState } from './response-object.ts'
+
+export type ResponseChunk = { type: string; sequence_number: number } & Record<string, unknown>
+
+type Chunk = ItemChunk | { type: string; response: OpenAiResponse }
+
+export type ResponseStreamOptions = {
+  head: ResponseHead
+  /** The number of the last chunk that the client has; null for a client that has nothing. */
+  after: number | null
+  heard?: AsyncIterable<LoggedEvent> | undefined
+}
+
+export async function openResponseStream({ head, after, heard }: ResponseStreamOptions): Promise<DialectStream<ResponseChunk>> {
+  const items = createItemTeller()
+  let state = emptyState
+  let last = after ?? -1
+  let attempt = 0
+  let told: 'nothing' | 'created' | 'begun' | 'ended' = 'nothing'
+  let isAfterGap = false
+  /** Whether it is unknown here what the client has, so that the end alone can be told. */
+  let isQuiet = false
+  /** Chunks of the last event that the client has a part of. */
+  let pending: ResponseChunk[] = []
+  const isKnown = after === null || heard !== undefined
+  for await (const { cursor, event } of heard ?? []) pending = [...pending, ...numbered(cursor, follow(cursor, event))]
+  return { take, hasEnded: () => told === 'ended' && pending.length === 0 }
+
+  function take(cursor: Cursor, event: Event | WireEvent | TokenEvent): ResponseChunk[] {
+    const before = pending
+    pending = []
+    return told === 'ended' ? before : [...before, ...numbered(cursor, chunksOf(cursor, event))]
+  }
+
+  function chunksOf(cursor: Cursor, event: Event | WireEvent | TokenEvent): Chunk[] {
+    switch (event.type) {
+      case 'snapshot':
+        return begin(cursor, event)
+      case 'deleted':
+        return end({ status: 'failed', error: { code: 'task_not_found', message: 'The task was deleted' } }, [])
+      case 'caught_up':
+      case 'token':
+      case 'end':
+        return []
+      default:
+        return follow(cursor, event)
+    }
+  }
+
+  /** What the client has already is left out. Numbers only grow, also where a snapshot stands at the cursor of the event before it. */
+  function numbered(cursor: Cursor, chunks: Chunk[]): ResponseChunk[] {
+    return chunks.flatMap((chunk, place) => {
+      const exact = sequenceNumberOf({ cursor, chunk: place, isAfterGap })
+      isAfterGap ||= exact === null
+      const number = exact ?? sequenceNumberOf({ cursor, chunk: place, isAfterGap: true }) ?? 0
+      if (!isAfterGap && number <= last) return []
+      last = Math.max(number, last + 1)
+      const { type, ...fields } = chunk
+      return [{ type, sequence_number: last, ...fields }]
+    })
+  }
+
+  function begin(cursor: Cursor, { task: { status }, turns, messages, messagesFrom }: Snapshot): Chunk[] {
+    const turn = turns.find(({ number }) => number === head.number)
+    const own = messages.filter(message => message.turn === head.number)
+    const isWhole = messagesFrom === 0 || messages.some(message => message.turn < head.number)
+    // The client resumes, and gets the object from the rows.
+    if (!turn || (hasEnded(turn.status) && !isWhole)) throw new Error('The snapshot does not have the whole turn')
+    isAfterGap = true
+    isQuiet ||= !isKnown
+    state = restoreState(cursor, { status, turns, messages: own, messagesFrom: own[0]?.index ?? messagesFrom + messages.length })
+    return hasEnded(turn.status) ? end(turn, own) : [...start(turn), ...allItems(own)]
+  }
+
+  function follow(cursor: Cursor, event: Event): Chunk[] {
+    if (event.turn !== head.number && isMessageEvent(event)) return []
+    const before = state
+    state = applyOrSkip(before, event, cursor)
+    if (event.turn !== head.number || state === before || state.discarded > before.discarded) return []
+    switch (event.type) {
+      case 'turn.queued':
+      case 'turn.started':
+        return start(turnIn(state))
+      case 'message.delta':
+        return isQuiet ? [] : (items.grow(event.index, event.delta, event.offset) ?? itemAt(event.index))
+      case 'message.started':
+      case 'message.replaced':
+      case 'message.finished':
+        return isQuiet ? [] : itemAt(event.index)
+      case 'turn.finished':
+        return end(turnIn(state), ownMessages())
+      case 'turn.waiting':
+      case 'turn.resumed':
+      case 'custom':
+        return []
+      default:
+        return event satisfies never
+    }
+  }
+
+  /** The client learns that the turn waits, and that it runs; of a further attempt it learns that the items before are cut. */
+  function start(turn: TurnState & { attempt: number }): Chunk[] {
+    if (isQuiet) return []
+    const isNew = turn.attempt > attempt
+    const cut = isNew ? items.abandon() : []
+    attempt = Math.max(attempt, turn.attempt)
+    const isQueued = turn.status === 'queued' && turn.attempt === 0
+    const creation = told === 'nothing' ? [lifecycle('response.created', turn)] : []
+    const progress =
+      told === 'nothing' && isQueued
+        ? [lifecycle('response.queued', turn)]
+        : told !== 'begun' && !isQueued
+          ? [lifecycle('response.in_progress', turn)]
+          : []
+    told = isQueued && told !== 'begun' ? 'created' : 'begun'
+    return [...creation, ...cut, ...progress]
+  }
+
+  function end(turn: TurnState, messages: Message[]): Chunk[] {
+    const response = responseOf(head, turn, outputOf(messages, true))
+    const isBare = told === 'nothing' || isQuiet
+    const first = told === 'nothing' && after === null ? [lifecycle('response.created', { status: 'queued' })] : []
+    const rest = isBare ? [] : [...allItems(messages, true), ...items.abandon(new Set(response.output.map(({ id }) => id)))]
+    told = 'ended'
+    return [...first, ...rest, { type: endings[response.status] ?? 'response.completed', response }]
+  }
+
+  function itemAt(index: number): Chunk[] {
+    const message = messageAt(state, index)?.message
+    if (!message || message.author === 'user') return []
+    if (message.content.type !== 'tool_request' && message.content.type !== 'tool_response') return items.tell({ message })
+    const own = sourcesOf(ownMessages()).find(source => source.message.index === index || source.response?.index === index)
+    return own ? items.tell(own) : []
+  }
+
+  function allItems(messages: Message[], isOver = false): Chunk[] {
+    return isQuiet ? [] : sourcesOf(messages).flatMap(source => items.tell(source, isOver))
+  }
+
+  function ownMessages(): Message[] {
+    return messagesOf(state).filter(({ turn }) => turn === head.number)
+  }
+
+  function turnIn({ turns }: TaskState): FoldedTurn {
+    return turns.find(({ number }) => number === head.number) ?? { number: head.number, status: 'queued', attempt: 0 }
+  }
+
+  function lifecycle(type: string, { status }: Pick<TurnState, 'status'>): Chunk {
+    return { type, response: responseOf(head, { status }, []) }
+  }
+}
+
+const endings: Partial<Record<OpenAiResponse['status'], string>> = {
+  completed: 'response.completed',
+  failed: 'response.failed',
+  incomplete: 'response.incomplete',
+  cancelled: 'response.incomplete',
+}

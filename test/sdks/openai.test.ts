@@ -1,0 +1,321 @@
+/** OpenAI's SDK, unmodified, with Rivulet as its base URL: responses, chat completions and models. */
+import OpenAI, { APIError } from 'openai'
+import type { Response, ResponseStreamEvent } from 'openai/resources/responses/responses'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { done, extend, fail, full, repeat, rest, type Step, say, start } from '../support/agents/scripts.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { until } from '../support/until.ts'
+
+let platform: Platform
+
+beforeAll(async () => {
+  platform = await startPlatform({ apis: 2, workers: 1 })
+})
+afterAll(() => platform.close())
+
+const steps: Step[] = [
+  extend(0, { type: 'reasoning_summary', index: 0, text: 'Hm ' }),
+  rest(5),
+  extend(0, { type: 'reasoning_content', index: 0, text: 'so.' }),
+  done(0),
+  repeat(5, say(1, 'word '), rest(5)),
+  done(1),
+  start(2, { type: 'tool_request', callId: 'c1', name: 'weather', arguments: {} }),
+  extend(2, { type: 'tool_request', text: '{"city":' }),
+  rest(5),
+  extend(2, { type: 'tool_request', text: '"Oslo"}' }),
+  done(2),
+  start(3, { type: 'tool_response', callId: 'c1', name: 'weather', content: null, isError: false }),
+  rest(5),
+  full(3, { type: 'tool_response', callId: 'c1', name: 'weather', content: { rain: true }, isError: false }),
+  full(4, { type: 'tool_request', callId: 'c2', name: 'fail', arguments: {} }),
+  full(5, { type: 'tool_response', callId: 'c2', name: 'fail', content: 'no', isError: true }),
+  full(6, { type: 'data', data: { whole: true } }),
+  full(7, { type: 'media', mimeType: 'image/png', data: 'AAEC' }),
+  say(8, 'A draft'),
+  rest(5),
+  full(8, { type: 'text', text: 'The final word.', format: 'plain' }),
+  say(9, 'Bye.'),
+]
+
+const output = [
+  { type: 'reasoning', summary: [{ text: 'Hm ' }], content: [{ text: 'so.' }], status: 'completed' },
+  { type: 'message', content: [{ text: 'word word word word word ' }], status: 'completed' },
+  { type: 'mcp_call', name: 'weather', arguments: '{"city":"Oslo"}', output: '{"rain":true}', error: null, status: 'completed' },
+  { type: 'mcp_call', name: 'fail', output: null, error: 'no', status: 'failed' },
+  { type: 'message', content: [{ text: '{"whole":true}' }] },
+  { type: 'image_generation_call', result: 'AAEC' },
+  { type: 'message', content: [{ text: 'The final word.' }] },
+  { type: 'message', content: [{ text: 'Bye.' }] },
+]
+
+describe('a response', () => {
+  test('is streamed, and is what is stored', async () => {
+    const stream = clientOf().responses.stream(bodyOf(steps))
+    const deltas: string[] = []
+    stream.on('response.output_text.delta', ({ delta }) => deltas.push(delta))
+    const final = await stream.finalResponse()
+    expect(final).toMatchObject({ status: 'completed', model: 'scripted', metadata: { who: 'me' }, output })
+    expect(final.output_text).toBe('word word word word word {"whole":true}The final word.Bye.')
+    expect(deltas.slice(0, 5).join('')).toContain('word word')
+    expect(await clientOf(1).responses.retrieve(final.id)).toEqual(plain(final))
+    const [task = ''] = final.id.split('.')
+    expect(final.conversation?.id).toBe(task)
+    expect((await platform.client.detail(task)).task).toMatchObject({ metadata: { who: 'me' }, status: 'completed' })
+  })
+
+  test('comes whole to a caller that waits, and at once to one that does not', async () => {
+    const waited = await clientOf().responses.create(bodyOf([rest(50), say(0, 'Done.')]))
+    expect([waited.status, waited.output_text]).toEqual(['completed', 'Done.'])
+    const queued = await clientOf().responses.create({ ...bodyOf([rest(50), say(0, 'Done.')]), background: true })
+    expect(['queued', 'in_progress']).toContain(queued.status)
+    const ended = await until('it is there', async () => {
+      const found = await clientOf(1).responses.retrieve(queued.id)
+      return found.status === 'completed' && found
+    })
+    expect(ended.output_text).toBe('Done.')
+  })
+
+  test('cut after any chunk and resumed, at another API, lacks nothing and doubles nothing', async () => {
+    const created = await clientOf().responses.create({ ...bodyOf(steps), background: true })
+    const whole = await all(await clientOf().responses.retrieve(created.id, { stream: true }))
+    expect(whole.at(-1)?.type).toBe('response.completed')
+    for (const [place, { sequence_number: after }] of whole.entries()) {
+      const rest = await all(await clientOf(place % 2).responses.retrieve(created.id, { stream: true, starting_after: after }))
+      expect([place, rest]).toEqual([place, whole.slice(place + 1)])
+    }
+  })
+
+  test('is resumed while it runs, after its API was killed', async () => {
+    const own = await startPlatform({ apis: 2, workers: 1 })
+    onTestFinished(() => own.close())
+    // The first API serves the worker, which has to go on.
+    const [second, first] = own.urls.map(url => new OpenAI({ apiKey: 'none', baseURL: `${url}/openai/v1`, maxRetries: 0 }))
+    if (!first || !second) throw new Error('There are two APIs')
+    const events: ResponseStreamEvent[] = []
+    const stream = await first.responses.create({ ...bodyOf([repeat(40, say(0, 'word '), rest(50))]), stream: true })
+    const broken = (async () => {
+      for await (const event of stream) {
+        events.push(event)
+        if (events.filter(({ type }) => type === 'response.output_text.delta').length === 5) void own.apis[1]?.kill('SIGKILL')
+      }
+    })()
+    await expect(broken).rejects.toThrow()
+    const [created] = events
+    const id = created?.type === 'response.created' ? created.response.id : ''
+    const rest_ = await all(await second.responses.retrieve(id, { stream: true, starting_after: events.at(-1)?.sequence_number ?? 0 }))
+    const deltas = [...events, ...rest_].flatMap(event => (event.type === 'response.output_text.delta' ? [event.delta] : []))
+    expect(deltas.join('')).toBe('word '.repeat(40))
+    expect(rest_.at(-1)?.type).toBe('response.completed')
+  })
+
+  test('whose log is gone comes whole', async () => {
+    const final = await clientOf().responses.create(bodyOf(steps))
+    const [task = ''] = final.id.split('.')
+    await platform.redis.del(platform.keys.stream(task), platform.keys.state(task))
+    const fresh = await clientOf(1).responses.stream({ response_id: final.id }).finalResponse()
+    expect(fresh).toMatchObject({ output, status: 'completed' })
+    const resumed = await all(await clientOf(1).responses.retrieve(final.id, { stream: true, starting_after: 77 }))
+    expect(resumed).toMatchObject([{ type: 'response.completed', sequence_number: 78, response: { output } }])
+  })
+
+  test('that is tried again has the attempt that counts', async () => {
+    const attempts = { 1: [say(0, 'First '), say(1, 'half'), fail('no')], 2: [say(0, 'Second try')] }
+    const body = { ...bodyOf([]), params: { attempts } }
+    const types: string[] = []
+    const stream = clientOf().responses.stream(body as never)
+    stream.on('event', ({ type }) => types.push(type))
+    const final = await stream.finalResponse()
+    expect([final.output_text, final.output.length]).toEqual(['Second try', 1])
+    expect(types.filter(type => type === 'response.output_item.added')).toHaveLength(3)
+  })
+
+  test('that fails, is canceled, or is cut by its length says so', async () => {
+    const failed = await clientOf()
+      .responses.stream(bodyOf([say(0, 'Half'), fail('no luck')]))
+      .finalResponse()
+    expect(failed).toMatchObject({ status: 'failed', error: { code: 'server_error' }, output: [{ status: 'incomplete' }] })
+    const running = await clientOf().responses.create({ ...bodyOf([say(0, 'Half'), rest(60_000)]), background: true })
+    await until('it speaks', async () => (await clientOf().responses.retrieve(running.id)).output_text === 'Half')
+    const behind = await clientOf().responses.create({
+      ...bodyOf([say(0, 'Next')]),
+      previous_response_id: running.id,
+      background: true,
+    })
+    const watching = clientOf(1).responses.stream({ response_id: running.id }).finalResponse()
+    expect(await clientOf().responses.cancel(running.id)).toMatchObject({ status: 'cancelled', output: [{ status: 'incomplete' }] })
+    expect((await watching).status).toBe('cancelled')
+    expect((await clientOf().responses.cancel(running.id)).status).toBe('cancelled')
+    expect((await clientOf().responses.stream({ response_id: behind.id }).finalResponse()).output_text).toBe('Next')
+  })
+
+  test('follows another one, forks where that is not the last, and follows a conversation', async () => {
+    const first = await clientOf().responses.create({ model: 'echo', input: 'one' })
+    const second = await clientOf().responses.create({ model: 'echo', input: 'two', previous_response_id: first.id })
+    expect([second.previous_response_id, second.conversation?.id]).toEqual([first.id, first.conversation?.id])
+    const other = await clientOf().responses.create({ model: 'echo', input: 'other', previous_response_id: first.id })
+    expect(other.conversation?.id).not.toBe(first.conversation?.id)
+    const [task = ''] = other.id.split('.')
+    expect((await platform.client.messages(task)).map(({ content }) => 'text' in content && content.text)).toEqual([
+      'one',
+      'one',
+      'other',
+      'other',
+    ])
+    const third = await clientOf().responses.create({ model: 'echo', input: 'three', conversation: String(first.conversation?.id) })
+    expect(third.previous_response_id).toBe(second.id)
+    const named = await clientOf().responses.create({ model: 'echo', input: 'a', conversation: 'my-thread' })
+    const again = await clientOf().responses.create({ model: 'echo', input: 'b', conversation: { id: 'my-thread' } })
+    expect(again.conversation?.id).toBe(named.conversation?.id)
+    const items = await clientOf().responses.inputItems.list(again.id)
+    expect(items.data).toMatchObject([{ role: 'user', content: [{ type: 'input_text', text: 'b' }] }])
+    await expect(clientOf().responses.delete(named.id)).rejects.toMatchObject({ status: 400 })
+    await clientOf().responses.delete(other.id)
+    await expect(clientOf().responses.retrieve(other.id)).rejects.toMatchObject({ status: 404 })
+  })
+
+  test('takes a history as items', async () => {
+    const { id } = await clientOf().responses.create({
+      model: 'echo',
+      input: [
+        { role: 'developer', content: 'Be brief.' },
+        {
+          role: 'user',
+          content: [
+            { type: 'input_text', text: 'One' },
+            { type: 'input_text', text: 'and two.' },
+          ],
+        },
+        { type: 'function_call', call_id: 'c', name: 'f', arguments: '{"a":1}' },
+        { type: 'function_call_output', call_id: 'c', output: 'ok' },
+        { role: 'assistant', content: 'Fine.' },
+        {
+          role: 'user',
+          content: [
+            { type: 'input_image', image_url: 'data:image/png;base64,AAEC', detail: 'auto' },
+            { type: 'input_text', text: 'This?' },
+          ],
+        },
+      ],
+    })
+    const [task = ''] = id.split('.')
+    const messages = await platform.client.messages(task)
+    expect(messages.map(({ author, content }) => [author, content.type])).toEqual([
+      ['system', 'text'],
+      ['user', 'text'],
+      ['agent', 'tool_request'],
+      ['agent', 'tool_response'],
+      ['agent', 'text'],
+      ['user', 'media'],
+      ['user', 'text'],
+      ['agent', 'text'],
+    ])
+    expect(messages[1]?.content).toMatchObject({ text: 'One\n\nand two.' })
+  })
+})
+
+describe('errors', () => {
+  test.each([
+    ['an unknown model', { model: 'no-such-agent' }, 422, 'model'],
+    ['a model that is none', { model: 'gpt 4!' }, 422, null],
+    ['tools of the client', { tools: [{ type: 'function', name: 'f', parameters: {}, strict: true }] }, 400, 'tools'],
+    ['a response that is not kept', { store: false }, 400, 'store'],
+    ['another format', { text: { format: { type: 'json_object' } } }, 400, 'text.format'],
+    ['no input', { input: [] }, 400, 'input'],
+    ['a last word of the assistant', { input: [{ role: 'assistant', content: 'x' }] }, 400, 'input'],
+    ['an unknown response', { previous_response_id: 'resp_1' }, 404, null],
+    ['another agent', { previous_response_id: 'other' }, 400, null],
+  ])('%s', async (_, fields, status, param) => {
+    const made = 'previous_response_id' in fields && fields.previous_response_id === 'other'
+    const id = made ? (await clientOf().responses.create({ model: 'scripted', input: 'x', params: { steps: [] } } as never)).id : undefined
+    const body = { model: 'echo', input: 'x', ...fields, ...(id !== undefined && { previous_response_id: id }) }
+    const error = await clientOf()
+      .responses.create(body as never)
+      .then(
+        () => null,
+        error => error,
+      )
+    expect(error).toBeInstanceOf(APIError)
+    expect([error.status, typeof error.type, error.param ?? null]).toEqual([status, 'string', status === 422 ? null : param])
+  })
+
+  test('fields that it does not know are ignored', async () => {
+    const body = { model: 'echo', input: 'hi', service_tier: 'auto', truncation: 'auto', include: [], user: 'u', brand_new_field: { a: 1 } }
+    expect((await clientOf().responses.create(body as never)).output_text).toBe('hi')
+  })
+})
+
+describe('chat completions', () => {
+  test('whole and streamed, with usage and history', async () => {
+    const messages = [
+      { role: 'system' as const, content: 'Be brief.' },
+      { role: 'user' as const, content: 'One?' },
+      { role: 'assistant' as const, content: 'One.' },
+      { role: 'user' as const, content: 'Two?' },
+    ]
+    const whole = await clientOf().chat.completions.create({ model: 'echo', messages })
+    expect(whole.choices).toMatchObject([{ message: { role: 'assistant', content: 'Two?' }, finish_reason: 'stop' }])
+    expect((await platform.client.messages(whole.id.split('.')[0] ?? '')).map(({ author }) => author)).toEqual([
+      'system',
+      'user',
+      'agent',
+      'user',
+      'agent',
+    ])
+    const params = { steps: [say(0, 'a'), rest(5), say(0, 'b'), done(0), full(1, { type: 'data', data: 1 }), say(2, 'c')] }
+    const stream = clientOf().chat.completions.stream({
+      model: 'scripted',
+      messages,
+      stream_options: { include_usage: true },
+      params,
+    } as never)
+    const final = await stream.finalChatCompletion()
+    expect(final.choices[0]?.message.content).toBe('ab\n\nc')
+    expect(final.usage).toMatchObject({ total_tokens: 0 })
+    const named = { model: 'echo', messages: [{ role: 'user' as const, content: 'hi' }], metadata: { task: 'chat-thread' } }
+    const [a, b] = [await clientOf().chat.completions.create(named), await clientOf().chat.completions.create(named)]
+    expect(a.id.split('.')[0]).toBe(b.id.split('.')[0])
+  })
+
+  test('a retry and a replaced text end the stream with an error, a failed turn is one', async () => {
+    const ask = (params: object) => ({ model: 'scripted', messages: [{ role: 'user', content: 'x' }], params }) as never
+    const attempts = { 1: [say(0, 'First'), rest(20), fail('no')], 2: [say(0, 'Second')] }
+    for (const params of [
+      { attempts },
+      { steps: [say(0, 'A draft'), rest(20), full(0, { type: 'text', text: 'Final', format: 'plain' })] },
+    ])
+      await expect(clientOf().chat.completions.stream(ask(params)).finalChatCompletion()).rejects.toBeInstanceOf(APIError)
+    const held = await clientOf().chat.completions.create(ask({ attempts }))
+    expect(held.choices[0]?.message.content).toBe('Second')
+    await expect(clientOf().chat.completions.create(ask({ steps: [fail('no luck')] }))).rejects.toMatchObject({ status: 500 })
+  })
+})
+
+test('models are the agents', async () => {
+  const { data } = await clientOf().models.list()
+  expect(data.map(({ id }) => id)).toEqual(expect.arrayContaining(['echo', 'scripted']))
+  expect(await clientOf().models.retrieve('echo')).toMatchObject({ id: 'echo', object: 'model', owned_by: 'rivulet' })
+  await expect(clientOf().models.retrieve('none')).rejects.toMatchObject({ status: 404 })
+})
+
+function clientOf(api = 0): OpenAI {
+  return new OpenAI({ apiKey: 'none', baseURL: `${platform.urls[api]}/openai/v1` })
+}
+
+/** `params` are those of the agent. */
+function bodyOf(script: Step[]) {
+  return { model: 'scripted', input: 'go', metadata: { who: 'me' }, params: { steps: script } }
+}
+
+async function all(stream: AsyncIterable<ResponseStreamEvent>): Promise<ResponseStreamEvent[]> {
+  const events: ResponseStreamEvent[] = []
+  for await (const event of stream) events.push(event)
+  return events
+}
+
+/** Without what the helper adds. */
+function plain({ output_parsed: _, ...response }: Response & { output_parsed?: unknown }): object {
+  for (const item of response.output)
+    if (item.type === 'message') for (const part of item.content) delete (part as { parsed?: unknown }).parsed
+  return response
+}

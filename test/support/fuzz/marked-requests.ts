@@ -1,7 +1,7 @@
 /** To every route, a request for each place that a caller can write to, with a text in it that must not come back: path, query, headers, every field. */
 import fc from 'fast-check'
 import { rawRequest } from '../viewers/raw-http.ts'
-import { type FuzzedRequest, type Keys, type OpenApi, type Operation, parameterOf, words } from './requests.ts'
+import { bodySchemaOf, type FuzzedRequest, type Keys, type OpenApi, type Operation, parameterOf, words } from './requests.ts'
 import { type JsonSchema, valuesOf } from './schema-values.ts'
 import { marker, placesIn } from './spoiling.ts'
 
@@ -28,12 +28,13 @@ export function markedRequests({ paths }: OpenApi, keys: Keys): FuzzedRequest[] 
   )
 }
 
-function markRoute(method: string, path: string, { parameters = [], requestBody }: Operation, keys: Keys): FuzzedRequest[] {
+function markRoute(method: string, path: string, operation: Operation, keys: Keys): FuzzedRequest[] {
+  const { parameters = [] } = operation
   const authorization = `Bearer ${path.startsWith('/internal') ? keys.worker : keys.client}`
   const parts = path.split('/')
   const fitting = parts.map(part => fittingValue(parameterOf(part, parameters)?.schema) ?? part)
   const good = fitting.join('/')
-  const schema = requestBody?.content['application/json'].schema
+  const schema = bodySchemaOf(operation)
   // The largest of some, to have most of its fields.
   const [body] = schema ? fc.sample(valuesOf(schema, words), { seed: 1, numRuns: 30 }).sort((a, b) => size(b) - size(a)) : []
   const names = [...parameters.filter(each => each.in === 'query').map(({ name }) => name), `${marker}!`, `metadata.${marker}!`]

@@ -12,7 +12,13 @@ export type Parameter = { name: string; in: string; schema: JsonSchema }
 
 export type Operation = {
   parameters?: Parameter[]
-  requestBody?: { content: { 'application/json': { schema: JsonSchema } } }
+  /** A file is of any type. */
+  requestBody?: { content: { 'application/json'?: { schema: JsonSchema }; '*/*'?: object } }
+}
+
+/** What a body may be; that of a file is any text. */
+export function bodySchemaOf({ requestBody }: Operation): JsonSchema | undefined {
+  return requestBody?.content['*/*'] ? { type: 'string' } : requestBody?.content['application/json']?.schema
 }
 
 export type FuzzedRequest = {
@@ -53,8 +59,9 @@ export function requestsTo({ paths }: OpenApi, keys: Keys): fc.Arbitrary<FuzzedR
   )
 }
 
-function requestTo(method: string, path: string, { parameters = [], requestBody }: Operation, keys: Keys): fc.Arbitrary<FuzzedRequest> {
-  const schema = requestBody?.content['application/json'].schema
+function requestTo(method: string, path: string, operation: Operation, keys: Keys): fc.Arbitrary<FuzzedRequest> {
+  const { parameters = [] } = operation
+  const schema = bodySchemaOf(operation)
   const key = path.startsWith('/internal') ? keys.worker : keys.client
   return fc
     .record({

@@ -21,6 +21,7 @@ import type { Ask } from './ask.ts'
 import { failureOf } from './failure.ts'
 import type { FileAbout, FileBytes, ReadFile } from './file-calls.ts'
 import type { Logger } from './logger.ts'
+import { withFileBytes } from './shown-files.ts'
 import type { Steps, TakeStep } from './steps.ts'
 import { type AutoSent, autoSend } from './writer/auto-send.ts'
 import { closeMessage, createMessageHandle, type MessageHandle } from './writer/message-handle.ts'
@@ -152,7 +153,8 @@ export function createTurn({ claim, writer, step, nameFor, addUsage, ask, signal
   }
 
   async function run(options: TurnRunOptions): Promise<TurnRun> {
-    const running = runAgent({ ...options, turn: speaking })
+    const messages = await withFileBytes(options.messages ?? (await history()), files)
+    const running = runAgent({ ...options, messages, turn: speaking })
     const sent = await autoSend(writer, running)
     const { text, steps } = await running.result
     return { ...sent, text, steps }

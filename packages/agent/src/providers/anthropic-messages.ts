@@ -2,6 +2,7 @@
 import type { ContentOf, Json, JsonObject } from '@rivulet/protocol'
 import { type AgentContent, type Exchange, exchangesOf, resultText, type UserContent } from '../model/conversation.ts'
 import type { ModelRequest } from '../model/model.ts'
+import { mediaForm } from './media-form.ts'
 import { fieldsOf } from './provider-call.ts'
 
 export function anthropicBody(model: string, request: ModelRequest & { maxOutputTokens: number }): JsonObject {
@@ -55,9 +56,11 @@ function blocksOf(exchange: Exchange): Json[] {
 
 function userBlock(content: UserContent): Json {
   if (content.type === 'text') return { type: 'text', text: content.text }
-  const { mimeType, url, data = '' } = content
+  const form = mediaForm(content)
+  if (form.as === 'text') return { type: 'text', text: form.text }
+  const { url, mimeType, data } = form
   const source = url === undefined ? { type: 'base64', media_type: mimeType, data } : { type: 'url', url }
-  return { type: mimeType === 'application/pdf' ? 'document' : 'image', source }
+  return { type: form.as === 'pdf' ? 'document' : 'image', source }
 }
 
 function agentBlock({ content, metadata }: AgentContent): Json[] {

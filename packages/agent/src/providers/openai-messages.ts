@@ -2,6 +2,7 @@
 import type { Json, JsonObject } from '@rivulet/protocol'
 import { type AgentContent, type Exchange, exchangesOf, resultText, type UserContent } from '../model/conversation.ts'
 import type { ModelRequest } from '../model/model.ts'
+import { mediaForm } from './media-form.ts'
 import { fieldsOf } from './provider-call.ts'
 
 export function openaiBody(model: string, request: ModelRequest): JsonObject {
@@ -44,7 +45,12 @@ function userContent(contents: UserContent[]): Json {
   if (contents.length === 1 && only?.type === 'text') return only.text
   return contents.map(content => {
     if (content.type === 'text') return { type: 'text', text: content.text }
-    const url = content.url ?? `data:${content.mimeType};base64,${content.data ?? ''}`
+    const form = mediaForm(content)
+    if (form.as === 'text') return { type: 'text', text: form.text }
+    const url = form.url ?? `data:${form.mimeType};base64,${form.data}`
+    // A PDF by its address is not a form of this API.
+    if (form.as === 'pdf')
+      return form.url === undefined ? { type: 'file', file: { filename: form.name, file_data: url } } : { type: 'text', text: url }
     return { type: 'image_url', image_url: { url } }
   })
 }

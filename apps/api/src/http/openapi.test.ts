@@ -9,7 +9,7 @@ import { createServer } from './server.ts'
 import type { Services } from './services.ts'
 
 const schemaOrReference = z.record(z.string(), z.unknown())
-const content = z.record(z.string().regex(/^\w+\/[\w.+-]+$/), z.strictObject({ schema: schemaOrReference }))
+const content = z.record(z.string().regex(/^(\*\/\*|\w+\/[\w.+-]+)$/), z.strictObject({ schema: schemaOrReference }))
 const security = z.array(z.record(z.string(), z.array(z.string())))
 const operation = z.strictObject({
   tags: z.array(z.string()).min(1),

@@ -52,7 +52,7 @@ export async function fileRoutes(scope: FastifyInstance, services: Services): Pr
 
   app.get(
     '/files/:id',
-    { config: reading, exposeHeadRoute: false, schema: { tags, params, response: { 200: z.any(), 206: z.any(), 304: z.null() } } },
+    { config: reading, exposeHeadRoute: false, schema: { tags, params, response: { 200: z.any(), 206: z.any() } } },
     async (request, reply) => {
       const { tenant, token } = request.principal
       const file = await getFile(databaseFor(tenant), tenant, request.params.id, token?.task ?? null)

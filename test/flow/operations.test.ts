@@ -29,6 +29,7 @@ beforeAll(async () => {
   platform = await startPlatform({
     env: {
       LOG_LEVEL: 'trace',
+      WEBHOOK_ALLOW_PRIVATE: 'on',
       WORKER_METRICS_PORT: port,
       ...{ OPENAI_BASE_URL: model.url, OPENAI_API_KEY: secrets.model },
       NODE_OPTIONS: `--import ${import.meta.resolve('../support/platform/span-journal.mjs')}`,
@@ -117,10 +118,12 @@ describe('metrics', () => {
   })
 
   /** Counted elsewhere, because it takes half a minute. */
-  const countedElsewhere = ['rivulet_turns_blocking_total', 'rivulet_leases_taken_back_total', 'rivulet_viewers_cut_total']
+  const countedElsewhere = [
+    ...['rivulet_turns_blocking_total', 'rivulet_leases_taken_back_total', 'rivulet_turns_parked_total', 'rivulet_viewers_cut_total'],
+  ]
 
   test('every counter and every histogram moves when what it counts happens', async () => {
-    await Promise.all([speakAndFail(), loseAndReopen(), died(), refuse()])
+    await Promise.all([speakAndFail(), loseAndReopen(), died(), refuse(), reportAndUpload()])
     const declared = [createMetrics().registry, createWorkerMetrics(1).registry].flatMap(registry => registry.getMetricsAsArray())
     const counted = declared.flatMap(({ name, type }) => (name.startsWith('rivulet_') && String(type) !== 'gauge' ? [name] : []))
     expect(counted.length).toBeGreaterThan(20)
@@ -141,6 +144,10 @@ describe('metrics', () => {
       ['rivulet_oldest_queued_turn_seconds{agent="played"}', value => value > 0],
       ['rivulet_turns_running{agent="played"}', value => value === 1],
       ['rivulet_workers{agent="played"}', value => value === 1],
+      ['rivulet_waits_open{agent="clerk",kind="form"}', value => value === 1],
+      ['rivulet_oldest_open_wait_seconds{agent="clerk",kind="form"}', value => value > 0],
+      ['rivulet_turn_waits', value => value === 1],
+      ['rivulet_file_transfers', value => value === 1],
       ['rivulet_viewers', value => value === 1],
       ['rivulet_viewers_blocked', value => value === 1],
       ['rivulet_viewer_unsent_bytes', value => value > 0],
@@ -158,6 +165,8 @@ describe('metrics', () => {
     const waiting = await platform.client.createTask({ agent: 'played' })
     const resting = await platform.client.createTask({ agent: 'scripted', params: { steps: [{ sleep: 60_000 }] } })
     await ask('hello', { worker: 'played', agents: [{ name: 'played', description: '' }] })
+    const asking = await platform.client.createTask({ agent: 'clerk' })
+    const leaving = holdRequests(resting.task.id)
     const { task, claim } = await claimed()
     const viewer = watch(task.id, { urls: [platform.url] })
     await viewer.until('it has joined', ({ frames }) => frames().length > 0)
@@ -165,10 +174,13 @@ describe('metrics', () => {
     const much = Array.from({ length: 40 }, () => 'x'.repeat(60_000))
     for (const first of [1, 41, 81, 121]) await append(claim, much, { first })
     await until('every gauge is there', async () => {
+      await ask('hello', { worker: 'played', agents: [{ name: 'played', description: '' }] })
       await ask('heartbeat', { worker: 'played', turns: [{ turnId: claim.turn.id, epoch: claim.epoch, claimId: claim.claimId }] })
       const now = await scrapeAll()
       return [...gauges].every(([series, isRight]) => isRight(now.get(series) ?? Number.NaN))
     })
+    leaving.abort()
+    await platform.client.cancel(asking.task.id)
     viewer.resume()
     await viewer.until('it has caught up', ({ frames }) => frames().some(({ data }) => data.type === 'snapshot' && data.reason === 'slow'))
     expect(await logged(task, 'sent a snapshot to viewers', { reason: 'slow' })).toMatchObject({ turn: 1, viewers: 1 })
@@ -396,6 +408,26 @@ async function refuse(): Promise<void> {
   await sendRaw(platform.url, [Buffer.concat(Array<Buffer>(headLimits.requestsUnderWay + 1).fill(kept))], { untilClosed: true })
   expect((await platform.client.post('/v1/tasks', { agent: 'unknown' })).status).toBe(422)
   expect((await platform.client.get('/v1/tasks/%zz')).status).toBe(400)
+}
+
+/** A request that waits for the end of a turn, and an upload that does not end, until the signal aborts. */
+function holdRequests(task: string): AbortController {
+  const leaving = new AbortController()
+  const { signal } = leaving
+  const body = new ReadableStream({ start: controller => controller.enqueue(new TextEncoder().encode('the first bytes')) })
+  const upload = { method: 'POST', headers: { 'content-type': 'text/plain' }, body, duplex: 'half', signal } as const
+  for (const request of [fetch(`${platform.url}/v1/tasks/${task}/turns/1?wait=60s`, { signal }), fetch(`${platform.url}/v1/files`, upload)])
+    request.catch(() => {})
+  return leaving
+}
+
+/** A webhook whose address is this API, which rejects it, and a file. */
+async function reportAndUpload(): Promise<void> {
+  const webhook = { url: `${platform.url}/none`, events: ['task.created'] }
+  expect((await platform.client.post('/v1/webhooks', webhook)).status).toBe(201)
+  await platform.client.createTask({ agent: 'echo', input: 'report me' })
+  const upload = await fetch(`${platform.url}/v1/files`, { method: 'POST', headers: { 'content-type': 'text/plain' }, body: 'a file' })
+  expect(upload.status).toBe(201)
 }
 
 /** A turn that the test runs. */

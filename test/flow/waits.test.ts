@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
+import { metric } from '../support/platform/metrics.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply } from '../support/platform/platform-client.ts'
@@ -37,6 +38,7 @@ describe('a turn that asks', () => {
     const parked = await untilParked(task)
     expect(parked.turns).toMatchObject([{ status: 'waiting', attempt: 1, waits: [{ id: wait.id, status: 'open', kind: 'approval' }] }])
     expect(await textsOf(task)).toEqual(['before', 'in a step'])
+    expect(await metric(platform.urls, 'rivulet_turns_parked_total')).toBeGreaterThan(0)
     expect((await answer(task, wait.id, { action: 'accept' })).status).toBe(200)
     const { turns } = await platform.client.waitForEnd(task)
     expect(turns).toMatchObject([{ status: 'completed', attempt: 1, waits: [{ status: 'answered', answer: { action: 'accept' } }] }])

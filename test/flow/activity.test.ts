@@ -1,5 +1,5 @@
 /** What was done in the last minutes, as an operator sees it. */
-import type { Activity } from '@rivulet/protocol'
+import type { Activity, ErrorGroup, Worker } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
 import { withPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply } from '../support/platform/platform-client.ts'
@@ -23,6 +23,40 @@ test('activity counts the turns that ended, for each agent and for all of them',
       expect(Number(slowRunMs)).toBeGreaterThanOrEqual(Number(runMs))
       expect(Number(waitMs)).toBeGreaterThanOrEqual(0)
     }
+    const week = (await client.get<Activity>('/v1/agents/activity?minutes=10080')).body
+    expect([week.bucketMs, week.queued.length]).toEqual([42 * 60_000, 240])
+    expect(week.data.filter(row => row.agent === null).reduce((total, row) => total + row.completed, 0)).toBe(2)
+    for (const bad of ['10081', '1e3', '-1']) expect((await client.get(`/v1/agents/activity?minutes=${bad}`)).status).toBe(400)
     const refused = await client.get<ErrorReply>('/v1/agents/activity?minutes=0')
     expect([refused.status, refused.body.error.code]).toEqual([400, 'validation_failed'])
+  }))
+
+test('a turn that waits is in the queue, and not in it when it has started', () =>
+  withPlatform({ workers: 0 }, async ({ client, startWorker }) => {
+    await client.post('/internal/hello', { worker: 'none', agents: [{ name: 'echo', description: '' }] })
+    const { task } = await client.createTask({ agent: 'echo', input: 'x' })
+    const depth = async () => (await client.get<Activity>('/v1/agents/activity?minutes=5')).body.queued.at(-1)
+    expect(await depth()).toBe(1)
+    await startWorker()
+    await client.waitForEnd(task.id)
+    expect(await depth()).toBe(0)
+  }))
+
+test('workers tell what they run, and failures are grouped by their reason', () =>
+  withPlatform({}, async ({ client }) => {
+    const { task } = await client.createTask({ agent: 'scripted', params: { steps: [{ sleep: 60_000 }] } })
+    await client.waitForTask(task.id, detail => detail.task.status === 'running')
+    const { body } = await client.get<{ data: Worker[] }>('/v1/workers')
+    expect(body.data).toMatchObject([
+      { isLive: true, agents: expect.arrayContaining(['scripted']), turns: [{ task: task.id, turn: 1, agent: 'scripted' }] },
+    ])
+    await client.post(`/v1/tasks/${task.id}/cancel`, {})
+    for (const reason of ['row 17 is empty', 'row 18 is empty', 'no luck'])
+      await client.finishedTask({ agent: 'scripted', params: { steps: [{ throw: reason }] }, maxAttempts: 1 })
+    const groups = (await client.get<{ data: ErrorGroup[] }>('/v1/errors')).body.data
+    expect(groups.map(({ count, tasks, message, code }) => [count, tasks, message, code])).toEqual([
+      [2, 2, 'row 18 is empty', 'agent_error'],
+      [1, 1, 'no luck', 'agent_error'],
+    ])
+    expect((await client.get('/v1/errors?minutes=0')).status).toBe(400)
   }))

@@ -7,12 +7,15 @@
 import {
   activitySchema,
   agentSchema,
+  attemptSchema,
   authorSchema,
+  callerSchema,
   contentSchema,
   defaultLimits,
   deliverySchema,
   deltaSchema,
   type ErrorRow,
+  errorGroupSchema,
   errorTable,
   eventSchema,
   feedEntrySchema,
@@ -28,10 +31,12 @@ import {
   streamFormatSchema,
   taskSchema,
   taskStatusSchema,
+  taskSummarySchema,
   tokenEventSchema,
   turnSchema,
   webhookSchema,
   wireEventSchema,
+  workerSchema,
 } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import { namesIn, rowsUnder, tablesOf } from './markdown-table.ts'
@@ -105,10 +110,14 @@ describe('events', () => {
 
 test.each([
   ['Task', taskSchema],
+  ['TaskSummary', taskSummarySchema],
   ['Turn', turnSchema],
+  ['Attempt', attemptSchema],
   ['Message', messageSchema],
   ['Agent', agentSchema],
   ['Activity', activitySchema],
+  ['Worker', workerSchema],
+  ['ErrorGroup', errorGroupSchema],
   ['FeedEntry', feedEntrySchema],
   ['Schedule', scheduleSchema],
   ['ScheduleRun', scheduleRunSchema],
@@ -116,6 +125,7 @@ test.each([
   ['Delivery', deliverySchema],
   ['File', fileSchema],
   ['Key', keySchema],
+  ['Caller', callerSchema],
 ])('%s has the fields that it has', (name, { shape }) => {
   expect(namesIn(rowsUnder(page, 'entity').find(([entity]) => entity === name)?.[1])).toEqual(fieldsOf(shape))
 })

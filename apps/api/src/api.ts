@@ -96,7 +96,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const relay = createRelay({ db, queue, logger, metrics, tracer })
   const announcing = createTurnAnnouncing({ db, reader, announcer, logger })
   const ending = createTurnEnding({ db, databaseFor, reader, announcer, announcing, spilling, logger, metrics })
-  const deaths = createTurnDeaths({ db, ending, metrics, logger })
+  const deaths = createTurnDeaths({ db, reader, ending, metrics, logger })
   const waiting = createTurnWaiting({ db, reader, announcer, announcing, relay, logger, metrics })
   const pushed = connectRedis('subscriber', { url: config.redisUrl, onError })
   const onFeedError = (error: unknown) => logger.warn({ err: error }, 'could not read a feed')

@@ -1,5 +1,5 @@
 /** The entry point for callers of agents. It opens no connection by itself. */
-import type { Activity, Agent, CreateTaskInput, Json, Task, TaskStatus } from '@rivulet/protocol'
+import type { Activity, Agent, Caller, CreateTaskInput, ErrorGroup, Json, Task, TaskStatus, TaskSummary, Worker } from '@rivulet/protocol'
 import { createFeedCalls, type FeedCalls } from './feed.ts'
 import { createFileCalls, type FileCalls } from './files.ts'
 import { pageWakeUps, type WakeUps } from './http/backoff.ts'
@@ -41,6 +41,8 @@ export type TaskQuery = {
   /** Times in ISO 8601. */
   createdAfter?: string
   createdBefore?: string
+  /** Finds tasks with this text in their id, name, metadata or first input. */
+  q?: string
   metadata?: Record<string, string>
   limit?: number
   cursor?: string
@@ -67,11 +69,17 @@ export type RivuletClient = {
     /** A handle; asks nothing. */
     get(id: string, options?: HandleOptions): TaskHandle
     list(query?: TaskQuery, options?: CallOptions): Promise<Page<Task>>
+    /** The same tasks in short, for a list that people read: with titles and figures, without params. */
+    summaries(query?: TaskQuery, options?: CallOptions): Promise<Page<TaskSummary>>
   }
   agents: {
     list(options?: CallOptions): Promise<Agent[]>
-    /** Turns that ended in the last minutes, in buckets of time. At most 60, 10 by default. */
+    /** Turns that ended in the last minutes, in buckets of time. At most 10,080 (7 days), 10 by default. */
     activity(minutes?: number, options?: CallOptions): Promise<Activity>
+    /** The workers, and what they run. */
+    workers(options?: CallOptions): Promise<Worker[]>
+    /** The turns that failed in the last minutes (a day by default), grouped by their reason. */
+    errors(minutes?: number, options?: CallOptions): Promise<ErrorGroup[]>
   }
   files: FileCalls
   keys: KeyCalls
@@ -79,6 +87,8 @@ export type RivuletClient = {
   feed: FeedCalls
   webhooks: WebhookCalls
   schedules: ScheduleCalls
+  /** For whom the API takes the caller, and what it may do. */
+  whoami(options?: CallOptions): Promise<Caller>
   /** Whether the API is up, and whether it has what it needs: both reject where it is not, and ask once. */
   health(options?: CallOptions): Promise<{ status: string }>
   ready(options?: CallOptions): Promise<{ status: string }>
@@ -97,14 +107,19 @@ export function createClient(options: ClientOptions): RivuletClient {
   return {
     url,
     run,
-    tasks: { create, get, list },
-    agents: { list: listAgents, activity },
+    tasks: { create, get, list, summaries },
+    agents: { list: listAgents, activity, workers, errors },
     files: createFileCalls(http),
     keys: createKeyCalls(http),
     waits: createWaitCalls(http),
     webhooks: createWebhookCalls(http),
     schedules: createScheduleCalls(http),
     feed: createFeedCalls({ http, wakeUps, random, silenceMs }),
+    whoami: own =>
+      http.call({
+        ...{ method: 'GET', path: '/v1/whoami', ...own },
+        read: response => readJson(response, body => readEntity<Caller>(body.caller, 'caller')),
+      }),
     health: own => http.call({ method: 'GET', path: '/healthz', retries: 0, ...own, read: readStatus }),
     ready: own => http.call({ method: 'GET', path: '/readyz', retries: 0, ...own, read: readStatus }),
     metrics: own => http.call({ method: 'GET', path: '/metrics', ...own, read: response => response.text() }),
@@ -140,14 +155,29 @@ export function createClient(options: ClientOptions): RivuletClient {
     return runTask(http, body, { ...call, waitMs, httpOf: id => depsOf(id, { token: own }).http })
   }
 
-  function list({ metadata = {}, ...filters }: TaskQuery = {}, own: CallOptions = {}): Promise<Page<Task>> {
-    const query = { ...filters, ...Object.fromEntries(Object.entries(metadata).map(([name, value]) => [`metadata.${name}`, value])) }
+  function list(filters: TaskQuery = {}, own: CallOptions = {}): Promise<Page<Task>> {
+    const query = queryOf(filters)
     return http.call({ method: 'GET', path: '/v1/tasks', query, ...own, read: response => readPage<Task, string>(response, 'task') })
+  }
+
+  function summaries(filters: TaskQuery = {}, own: CallOptions = {}): Promise<Page<TaskSummary>> {
+    const read = (response: Response) => readPage<TaskSummary, string>(response, 'summary')
+    return http.call({ method: 'GET', path: '/v1/tasks', query: { ...queryOf(filters), view: 'summary' }, ...own, read })
   }
 
   function activity(minutes = 10, own: CallOptions = {}): Promise<Activity> {
     const read = (response: Response) => readJson(response, body => readEntity<Activity>(body, 'activity'))
     return http.call({ method: 'GET', path: '/v1/agents/activity', query: { minutes }, ...own, read })
+  }
+
+  async function workers(own: CallOptions = {}): Promise<Worker[]> {
+    const read = (response: Response) => readPage<Worker, string>(response, 'worker')
+    return (await http.call({ method: 'GET', path: '/v1/workers', ...own, read })).data
+  }
+
+  async function errors(minutes = 1_440, own: CallOptions = {}): Promise<ErrorGroup[]> {
+    const read = (response: Response) => readPage<ErrorGroup, string>(response, 'errorGroup')
+    return (await http.call({ method: 'GET', path: '/v1/errors', query: { minutes }, ...own, read })).data
   }
 
   async function listAgents(own: CallOptions = {}): Promise<Agent[]> {
@@ -159,6 +189,10 @@ export function createClient(options: ClientOptions): RivuletClient {
     })
     return page.data
   }
+}
+
+function queryOf({ metadata = {}, ...filters }: TaskQuery): Record<string, string | number | undefined> {
+  return { ...filters, ...Object.fromEntries(Object.entries(metadata).map(([name, value]) => [`metadata.${name}`, value])) }
 }
 
 function readStatus(response: Response): Promise<{ status: string }> {

@@ -2,9 +2,11 @@
 export {
   type Activity,
   type Agent,
+  type Attempt,
   type Author,
   applyEvent,
   applyOrSkip,
+  type Caller,
   type ChangedWebhook,
   type ChangeTaskInput,
   type ChangeWebhookInput,
@@ -21,6 +23,7 @@ export {
   type Delta,
   type ErrorCode,
   type ErrorDetail,
+  type ErrorGroup,
   type Event,
   type EventOf,
   emptyState,
@@ -55,6 +58,7 @@ export {
   type Task,
   type TaskState,
   type TaskStatus,
+  type TaskSummary,
   type TaskToken,
   type Turn,
   type TurnStatus,
@@ -65,6 +69,7 @@ export {
   type WaitKind,
   type WaitStatus,
   type Webhook,
+  type Worker,
 } from '@rivulet/protocol'
 export { type ClientOptions, type CreateOptions, createClient, type HandleOptions, type RivuletClient, type TaskQuery } from './client.ts'
 export type { FeedCalls, FeedFilter, FeedListQuery, FollowOptions } from './feed.ts'

@@ -62,25 +62,34 @@ export {
 export {
   type Activity,
   type Agent,
+  type Attempt,
   type Author,
   activityBucketMs,
   activitySchema,
   agentSchema,
+  attemptSchema,
   authorSchema,
+  type ErrorGroup,
+  errorGroupSchema,
   type Failure,
   type Message,
+  maxActivityMinutes,
   messageSchema,
   type Task,
+  type TaskSummary,
   type Turn,
   type TurnFailure,
   taskSchema,
+  taskSummarySchema,
   turnSchema,
   type Usage,
+  type Worker,
+  workerSchema,
 } from './entities/entities.ts'
 export { type FeedEntry, type FeedEntryType, feedEntrySchema, feedEntryTypeSchema } from './entities/feed-entry.ts'
 export { type File, type FileId, fileIdSchema, fileNameSchema, fileSchema, mimeTypeSchema } from './entities/file.ts'
 export { agentNameSchema, idSchema, nameRule, nameSchema, type TaskId, type TurnId, taskIdSchema, turnIdSchema } from './entities/ids.ts'
-export { type Key, keyIdSchema, keySchema, type Scope, scopeSchema, scopes } from './entities/key.ts'
+export { type Caller, callerSchema, type Key, keyIdSchema, keySchema, type Scope, scopeSchema, scopes } from './entities/key.ts'
 export { type Schedule, type ScheduleRun, type SkipReason, scheduleRunSchema, scheduleSchema } from './entities/schedule.ts'
 export {
   closingStatus,

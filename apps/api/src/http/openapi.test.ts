@@ -69,7 +69,7 @@ const operations = () =>
   )
 
 test('every route is there, but for the pages, their files and the description itself', () => {
-  const hidden = /^\/(docs(\/.*)?|openapi\.json|tasks|tasks\/:id|agents|assets\/:name|favicon\.svg)?$/
+  const hidden = /^\/(docs(\/.*)?|openapi\.json|tasks|tasks\/:id|agents|workers|errors|keys|dashboard|waits|assets\/:name|favicon\.svg)?$/
   const served = routesOf(app).filter(({ url, method }) => !hidden.test(url) && method !== 'HEAD')
   const expected = served.map(({ method, url }) => `${method} ${url.replaceAll(/:(\w+)/g, '{$1}')}`)
   expect(expected.length).toBeGreaterThan(20)

@@ -17,7 +17,7 @@ import { allowOrigins } from './requests/cors.ts'
 import { checkFileReferences } from './requests/file-references.ts'
 import { acceptJsonOnly } from './requests/json-body.ts'
 import { checkHeads, rejectBrokenRequest } from './requests/request-head.ts'
-import { consoleRoutes } from './routes/console.ts'
+import { type ConsolePage, consoleRoutes, wantsPage } from './routes/console.ts'
 import { docsRoutes } from './routes/docs.ts'
 import { createEventStream, eventRoutes } from './routes/events.ts'
 import { feedRoutes } from './routes/feed.ts'
@@ -34,6 +34,7 @@ import { taskRoutes } from './routes/tasks.ts'
 import { tokenRoutes } from './routes/tokens.ts'
 import { waitRoutes } from './routes/waits.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
+import { whoamiRoute } from './routes/whoami.ts'
 import type { Services } from './services.ts'
 
 declare module 'fastify' {
@@ -95,7 +96,8 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
   acceptJsonOnly(app, config.limits)
   handleErrors(app)
   countRequests(app, services.metrics)
-  app.setNotFoundHandler(notFound)
+  let sendPage: ConsolePage | null = null
+  app.setNotFoundHandler((request, reply) => (sendPage && wantsPage(request) ? sendPage(reply.status(404)) : notFound(request, reply)))
 
   await app.register(swagger, openApiOptions(config))
   operationRoutes(app, services)
@@ -111,7 +113,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
   async function serveClients(): Promise<void> {
     docsRoutes(app)
     const events = createEventStream(services)
-    consoleRoutes(app)
+    sendPage = consoleRoutes(app)
     await app.register(
       async scope => {
         admitClients(scope)
@@ -126,6 +128,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         feedRoutes(scope, services)
         webhookRoutes(scope, services)
         scheduleRoutes(scope, services)
+        whoamiRoute(scope)
         await scope.register(async own => fileRoutes(own, services))
       },
       { prefix: '/v1' },
@@ -173,5 +176,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
 
 /** Routes without data of a tenant: health, the description of the API, and the files of the console. */
 function isPublic(url: string): boolean {
-  return /^\/(healthz|readyz|openapi\.json|docs(\/.*)?|tasks|tasks\/:id|agents|assets\/:name|favicon\.svg)?$/.test(url)
+  return /^\/(healthz|readyz|openapi\.json|docs(\/.*)?|tasks|tasks\/:id|agents|workers|errors|keys|dashboard|waits|assets\/:name|favicon\.svg)?$/.test(
+    url,
+  )
 }

@@ -37,10 +37,19 @@ export function toTurn(row: TurnRow, omitted: string[] = []): Turn {
   }
 }
 
-/** For callers with a key: with what was thrown, which viewers are not told. */
+/** For callers with a key: with what was thrown, when it is due, the worker and the trace, which viewers do not get. */
 export function toFullTurn(row: TurnRow, omitted: string[] = []): Turn {
   const turn = toTurn(row, omitted)
-  return turn.error && row.errorDetail !== null ? { ...turn, error: { ...turn.error, detail: row.errorDetail } } : turn
+  const { errorDetail, worker, traceparent, status, queuedAt, runAt } = row
+  // Its second part is the trace: `00-<trace>-<span>-<flags>`.
+  const traceId = traceparent?.split('-')[1]
+  return {
+    ...turn,
+    ...(turn.error && errorDetail !== null && { error: { ...turn.error, detail: errorDetail } }),
+    ...(status === 'queued' && runAt > queuedAt && { dueAt: runAt.toISOString() }),
+    ...(worker !== null && { worker }),
+    ...(traceId && { traceId }),
+  }
 }
 
 export function toMessage(row: MessageRow): Message {

@@ -12,6 +12,7 @@ import type {
   FileId,
   Json,
   JsonObject,
+  Message,
   MessageStatus,
   OnEnd,
   Schedule,
@@ -153,6 +154,8 @@ export const turns = pgTable(
     errorDetail: text(),
     queuedAt: time().notNull(),
     startedAt: time(),
+    /** When the attempt that runs, or ran last, was claimed. */
+    attemptAt: time(),
     finishedAt: time(),
 
     /** Not to be started before. */
@@ -369,6 +372,31 @@ export const steps = pgTable(
     memory: text().notNull(),
   },
   table => [primaryKey({ columns: [table.turn, table.name] })],
+)
+
+/** Attempts that another one followed. The latest attempt of a turn is in its own row. */
+export const attempts = pgTable(
+  'attempts',
+  {
+    turn: uuid()
+      .$type<TurnId>()
+      .notNull()
+      .references(() => turns.id, { onDelete: 'cascade' }),
+    tenant: tenant(),
+    attempt: integer().notNull(),
+    /** `lost`: its worker died. */
+    status: text().$type<'failed' | 'lost'>().notNull(),
+    worker: text(),
+    startedAt: time(),
+    finishedAt: time().notNull().default(sql`now()`),
+    error: json().$type<Failure>().notNull(),
+    errorDetail: text(),
+    usage: json().$type<Usage>(),
+    /** What it had said, as far as that fits. */
+    messages: json().$type<Message[]>().notNull(),
+    isCut: boolean().notNull().default(false),
+  },
+  table => [primaryKey({ columns: [table.turn, table.attempt] })],
 )
 
 /** Tokens of a task that no longer count: those of sessions that began up to then. Kept for as long as such a token could live. */

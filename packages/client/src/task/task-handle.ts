@@ -1,5 +1,6 @@
 /** A caller's handle of one task: its events, text, result and view, and the actions on it. */
 import {
+  type Attempt,
   type ChangeTaskInput,
   type Content,
   type CreateTokenInput,
@@ -95,6 +96,8 @@ export type TaskHandle = TaskWaitCalls & {
   waits(options?: CallOptions): Promise<Wait[]>
   /** One turn by its number, whole. */
   getTurn(number: number, options?: CallOptions): Promise<Turn>
+  /** Every attempt of a turn, the first one first. */
+  attempts(turnNumber: number, options?: CallOptions): Promise<Attempt[]>
   messages(query?: MessageQuery, options?: CallOptions): Promise<Page<Message, number>>
   /** One message by its index, also of a running turn. */
   getMessage(index: number, options?: CallOptions): Promise<Message>
@@ -138,7 +141,7 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     ...createTaskWaitCalls(http, path),
     waits: own => detail(own).then(({ turns }) => openWaits(turns)),
     ...{ events, chunks, text, view, send, cancel, fork, detail, getTurn, messages, getMessage, createToken, revokeTokens, remove },
-    ...{ change, retry, export: exportLines },
+    ...{ attempts, change, retry, export: exportLines },
     result: results.wait,
   }
 
@@ -207,6 +210,11 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
   function getTurn(number: number, { signal }: CallOptions = {}): Promise<Turn> {
     const read = (response: Response) => readJson(response, body => readEntity<Turn>(body.turn, 'turn'))
     return http.call({ method: 'GET', path: `${path}/turns/${number}`, signal, read })
+  }
+
+  function attempts(turnNumber: number, { signal }: CallOptions = {}): Promise<Attempt[]> {
+    const read = (response: Response) => readJson(response, answer => readEntities<Attempt>(answer.data, 'attempt'))
+    return http.call({ method: 'GET', path: `${path}/turns/${turnNumber}/attempts`, signal, read })
   }
 
   function messages(query: MessageQuery = {}, { signal }: CallOptions = {}): Promise<Page<Message, number>> {

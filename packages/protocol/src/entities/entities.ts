@@ -51,6 +51,31 @@ export const taskSchema = z.object({
   updatedAt: time,
 })
 
+/**
+ * A task in a line of a list: no `params`, and nothing that can be long. `title` is the beginning of its first input. The figures are those of its
+ * latest 100 turns.
+ */
+export const taskSummarySchema = z.object({
+  id: taskIdSchema,
+  agent: agentNameSchema,
+  name: z.string().optional(),
+  status: taskStatusSchema,
+  metadata: jsonObjectSchema,
+  title: z.string().optional(),
+  turns: z.int().min(0),
+  /** Of the turns that have ended. */
+  ranMs: z.int().min(0),
+  /** When the turn that runs was started. */
+  runningSince: time.optional(),
+  /** When the next turn may start, if its time has not come. */
+  dueAt: time.optional(),
+  tokens: z.int().min(0),
+  /** Of the last turn, with the beginning of its message. */
+  error: failureSchema.optional(),
+  createdAt: time,
+  updatedAt: time,
+})
+
 export const turnSchema = z.object({
   id: turnIdSchema,
   task: taskIdSchema,
@@ -68,6 +93,27 @@ export const turnSchema = z.object({
   queuedAt: time,
   startedAt: time.optional(),
   finishedAt: time.optional(),
+  /** For callers with a key: when a turn that is delayed, or waits for its next attempt, may start. */
+  dueAt: time.optional(),
+  /** For callers with a key: the worker that runs it or ran it last, and its trace. */
+  worker: z.string().optional(),
+  traceId: z.string().optional(),
+})
+
+/**
+ * One attempt of a turn. `messages` is what an attempt said that another one followed, as far as 32 KiB hold it; those of the latest attempt are the
+ * messages of the turn. `lost`: its worker died.
+ */
+export const attemptSchema = z.object({
+  attempt: z.int().min(1),
+  status: z.enum([...turnStatusSchema.options, 'lost']),
+  worker: z.string().optional(),
+  startedAt: time.optional(),
+  finishedAt: time.optional(),
+  error: turnFailureSchema.optional(),
+  usage: usageSchema.optional(),
+  messages: z.array(messageSchema).optional(),
+  omitted: omittedSchema,
 })
 
 export const agentSchema = z.object({
@@ -83,8 +129,10 @@ export const agentSchema = z.object({
   running: z.int().min(0),
 })
 
-/** Length of an activity bucket. */
+/** Length of a bucket in the activity of an hour or less; for longer, there are at most 240 buckets. */
 export const activityBucketMs = 15_000
+/** The longest time that activity and errors are read for. */
+export const maxActivityMinutes = 7 * 24 * 60
 
 /** Turns that ended in the last minutes. A row without an agent counts all agents; a bucket in which no turn ended has no row. */
 export const activitySchema = z.object({
@@ -98,13 +146,42 @@ export const activitySchema = z.object({
       completed: z.int().min(0),
       failed: z.int().min(0),
       canceled: z.int().min(0),
-      /** Median from queued to started; null when none of the turns started. */
+      /** Median and 95th percentile from queued to started; null when none of the turns started. */
       waitMs: z.number().nullable(),
+      slowWaitMs: z.number().nullable(),
       /** Median and 95th percentile from started to finished. */
       runMs: z.number().nullable(),
       slowRunMs: z.number().nullable(),
     }),
   ),
+  /** How many turns of all agents were queued at the end of each bucket. */
+  queued: z.array(z.int().min(0)),
+})
+
+/** A worker that was heard of in the last day, with the turns of the caller's tenant that it runs. */
+export const workerSchema = z.object({
+  id: z.string(),
+  agents: z.array(agentNameSchema),
+  seenAt: time,
+  /** Since it was last heard of, by the clock of Postgres. */
+  silentMs: z.int().min(0),
+  /** Whether it may hold a lease. */
+  isLive: z.boolean(),
+  turns: z.array(z.object({ task: taskIdSchema, turn: z.int().min(1), agent: agentNameSchema, startedAt: time })),
+})
+
+/** Turns that failed for what looks like the same reason: the same agent and code, and the same message apart from its numbers and ids. */
+export const errorGroupSchema = z.object({
+  fingerprint: z.string(),
+  agent: agentNameSchema,
+  code: z.string(),
+  /** Of the latest. */
+  message: z.string(),
+  count: z.int().min(1),
+  tasks: z.int().min(1),
+  firstAt: time,
+  lastAt: time,
+  lastTask: taskIdSchema,
 })
 
 export type Author = z.output<typeof authorSchema>
@@ -113,6 +190,10 @@ export type TurnFailure = z.output<typeof turnFailureSchema>
 export type Usage = z.output<typeof usageSchema>
 export type Message = z.output<typeof messageSchema>
 export type Task = z.output<typeof taskSchema>
+export type TaskSummary = z.output<typeof taskSummarySchema>
 export type Turn = z.output<typeof turnSchema>
+export type Attempt = z.output<typeof attemptSchema>
 export type Agent = z.output<typeof agentSchema>
 export type Activity = z.output<typeof activitySchema>
+export type Worker = z.output<typeof workerSchema>
+export type ErrorGroup = z.output<typeof errorGroupSchema>

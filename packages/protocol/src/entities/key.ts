@@ -26,5 +26,14 @@ export const keySchema = z.object({
   agents: z.array(agentNameSchema).optional(),
 })
 
+/** For whom the API takes a caller. Without `key`, the API requires none. */
+export const callerSchema = z.object({
+  tenant: nameSchema,
+  scopes: z.array(scopeSchema),
+  key: z.string().optional(),
+  expiresAt: time.optional(),
+})
+
 export type Scope = z.output<typeof scopeSchema>
 export type Key = z.output<typeof keySchema>
+export type Caller = z.output<typeof callerSchema>

@@ -2,10 +2,20 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { contentSchema } from '../entities/content.ts'
-import { activitySchema, agentSchema, messageSchema, taskSchema, turnSchema } from '../entities/entities.ts'
+import {
+  activitySchema,
+  agentSchema,
+  attemptSchema,
+  errorGroupSchema,
+  messageSchema,
+  taskSchema,
+  taskSummarySchema,
+  turnSchema,
+  workerSchema,
+} from '../entities/entities.ts'
 import { feedEntrySchema } from '../entities/feed-entry.ts'
 import { fileSchema } from '../entities/file.ts'
-import { keySchema } from '../entities/key.ts'
+import { callerSchema, keySchema } from '../entities/key.ts'
 import { scheduleRunSchema, scheduleSchema } from '../entities/schedule.ts'
 import { turnWaitSchema } from '../entities/wait.ts'
 import { deliverySchema, webhookSchema } from '../entities/webhook.ts'
@@ -17,6 +27,7 @@ import { contentShapes, deltaShapes, entityShapes, eventShapes, isEntity, readEv
 type Fields = Record<string, z.ZodType>
 const entities = {
   task: taskSchema,
+  summary: taskSummarySchema,
   turn: turnSchema,
   message: messageSchema,
   agent: agentSchema,
@@ -30,6 +41,10 @@ const entities = {
   delivery: deliverySchema,
   key: keySchema,
   wait: turnWaitSchema,
+  caller: callerSchema,
+  attempt: attemptSchema,
+  worker: workerSchema,
+  errorGroup: errorGroupSchema,
 }
 
 describe('the tables are those of the schemas', () => {

@@ -13,6 +13,7 @@ type Kind = Single | `${Single}[]`
 type Single = 'string' | 'number' | 'boolean' | 'object' | 'json' | 'content' | 'delta' | Entity
 export type Entity =
   | 'task'
+  | 'summary'
   | 'turn'
   | 'message'
   | 'agent'
@@ -20,6 +21,10 @@ export type Entity =
   | 'file'
   | 'token'
   | 'key'
+  | 'caller'
+  | 'attempt'
+  | 'worker'
+  | 'errorGroup'
   | 'feedEntry'
   | 'webhook'
   | 'delivery'
@@ -56,9 +61,15 @@ export const entityShapes: Record<Entity, Shape> = {
     ...{ id: 'string', agent: 'string', 'name?': 'string', status: 'string', params: 'json', metadata: 'object', 'omitted?': 'string[]' },
     ...{ 'parent?': 'string', createdAt: 'string', updatedAt: 'string' },
   },
+  summary: {
+    ...{ id: 'string', agent: 'string', 'name?': 'string', status: 'string', metadata: 'object', 'title?': 'string', turns: 'number' },
+    ...{ ranMs: 'number', 'runningSince?': 'string', 'dueAt?': 'string', tokens: 'number', 'error?': 'object' },
+    ...{ createdAt: 'string', updatedAt: 'string' },
+  },
   turn: {
     ...{ id: 'string', task: 'string', number: 'number', status: 'string', attempt: 'number', 'input?': 'content', 'params?': 'json' },
     ...{ 'omitted?': 'string[]', 'waits?': 'wait[]', 'stopReason?': 'string', 'usage?': 'object', 'error?': 'object', ...times },
+    ...{ 'dueAt?': 'string', 'worker?': 'string', 'traceId?': 'string' },
   },
   message: {
     ...{ task: 'string', index: 'number', turn: 'number', attempt: 'number', author: 'string', content: 'content', metadata: 'object' },
@@ -68,7 +79,7 @@ export const entityShapes: Record<Entity, Shape> = {
     ...{ name: 'string', description: 'string', workers: 'number', queued: 'number', running: 'number' },
     ...{ 'params?': 'object', 'maxAttempts?': 'number', 'timeoutMs?': 'number' },
   },
-  activity: { from: 'string', to: 'string', bucketMs: 'number', data: 'object[]' },
+  activity: { from: 'string', to: 'string', bucketMs: 'number', data: 'object[]', queued: 'number[]' },
   file: { id: 'string', 'name?': 'string', mimeType: 'string', size: 'number', sha256: 'string', createdAt: 'string' },
   token: { token: 'string', can: 'string[]', expiresAt: 'string' },
   feedEntry: {
@@ -100,6 +111,16 @@ export const entityShapes: Record<Entity, Shape> = {
     ...{ 'assignee?': 'string', metadata: 'object', status: 'string', createdAt: 'string', expiresAt: 'string', 'child?': 'string' },
     'answer?': 'object',
   },
+  attempt: {
+    ...{ attempt: 'number', status: 'string', 'worker?': 'string', 'startedAt?': 'string', 'finishedAt?': 'string', 'error?': 'object' },
+    ...{ 'usage?': 'object', 'messages?': 'message[]', 'omitted?': 'string[]' },
+  },
+  worker: { id: 'string', agents: 'string[]', seenAt: 'string', silentMs: 'number', isLive: 'boolean', turns: 'object[]' },
+  errorGroup: {
+    ...{ fingerprint: 'string', agent: 'string', code: 'string', message: 'string', count: 'number', tasks: 'number' },
+    ...{ firstAt: 'string', lastAt: 'string', lastTask: 'string' },
+  },
+  caller: { tenant: 'string', scopes: 'string[]', 'key?': 'string', 'expiresAt?': 'string' },
 }
 
 const common = { task: 'string', turn: 'number', attempt: 'number', at: 'number' } as const

@@ -147,8 +147,11 @@ const taskFilters = {
   name: z.string().optional(),
   createdAfter: z.iso.datetime({ offset: true }).optional(),
   createdBefore: z.iso.datetime({ offset: true }).optional(),
+  /** A text to search for. */
+  q: z.string().min(1).max(200).optional(),
   limit: pageLimit,
   cursor: taskIdSchema.optional(),
+  view: z.enum(['full', 'summary']).default('full'),
 }
 
 const waitFilters = {

@@ -5,19 +5,26 @@
  */
 import { fileURLToPath } from 'node:url'
 import { RivuletError } from '@rivulet/protocol'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { pageHeaders } from '../page-headers.ts'
 import { createStaticFile, createStaticFiles, type StaticFiles, sendStatic } from '../static-files.ts'
 
 const builtConsole = fileURLToPath(new URL('../../../../console/dist/', import.meta.url))
 
-/** The paths of the console's pages. Every other path is an API call with a JSON response. */
-const pages = ['/', '/tasks', '/tasks/:id', '/agents']
+/** The paths of the console's pages. A browser that opens another path gets the page, too, which tells that there is none. */
+const pages = ['/', '/tasks', '/tasks/:id', '/agents', '/workers', '/errors', '/keys', '/dashboard', '/waits']
 
 const headers = pageHeaders({ 'img-src': "'self' data: blob:", 'media-src': "'self' data: blob:" })
 
-/** @param folder where the build is, with a slash at its end */
-export function consoleRoutes(app: FastifyInstance, folder: string = builtConsole): void {
+export type ConsolePage = (reply: FastifyReply) => Promise<FastifyReply>
+
+/** Whether a person opens a path that no route has, as opposed to a program that calls it. */
+export function wantsPage({ method, url, headers: { accept = '' } }: FastifyRequest): boolean {
+  return method === 'GET' && accept.includes('text/html') && !/^\/(v1|internal|assets|docs|metrics|healthz|readyz)(\/|$|\?)/.test(url)
+}
+
+/** @param folder where the build is, with a slash at its end. Returns how to send the page. */
+export function consoleRoutes(app: FastifyInstance, folder: string = builtConsole): ConsolePage {
   const files = createStaticFiles(folder)
   const assets = createStaticFiles(`${folder}assets/`)
   const hint = createStaticFile('text/html; charset=utf-8', notBuilt)
@@ -28,6 +35,7 @@ export function consoleRoutes(app: FastifyInstance, folder: string = builtConsol
     sendFile(reply, assets, params.name, 'public, max-age=31536000, immutable'),
   )
   app.get('/favicon.svg', { schema: { hide: true } }, (_, reply) => sendFile(reply, files, 'favicon.svg', 'public, max-age=3600'))
+  return sendPage
 
   async function sendPage(reply: FastifyReply): Promise<FastifyReply> {
     const page = await files.find('index.html')

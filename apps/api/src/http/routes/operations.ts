@@ -1,10 +1,12 @@
 /** Liveness, readiness, metrics, and the list of agents. */
-import { activitySchema, agentSchema, RivuletError } from '@rivulet/protocol'
+import { activitySchema, agentSchema, errorGroupSchema, maxActivityMinutes, RivuletError, workerSchema } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { readActivity } from '../../store/reads/activity.ts'
 import { listAgents } from '../../store/reads/agents.ts'
+import { groupErrors } from '../../store/reads/error-groups.ts'
+import { listWorkers } from '../../store/reads/workers.ts'
 import type { Services } from '../services.ts'
 
 export function agentRoutes(scope: FastifyInstance, { databaseFor, config: { leaseMs } }: Services): void {
@@ -16,18 +18,30 @@ export function agentRoutes(scope: FastifyInstance, { databaseFor, config: { lea
       return { data: await listAgents(databaseFor(tenant), tenant, leaseMs) }
     })
 
-  const minutes = z
-    .string()
-    .regex(/^([1-9]|[1-5]\d|60)$/, 'Use 1 to 60')
-    .transform(Number)
-    .default(10)
-  const querystring = z.strictObject({ minutes })
-  const schema = { tags: ['agents'], querystring, response: { 200: activitySchema } }
+  const minutes = (normal: number) =>
+    z
+      .string()
+      .regex(/^[1-9]\d{0,4}$/, `Use 1 to ${maxActivityMinutes}`)
+      .transform(Number)
+      .pipe(z.int().max(maxActivityMinutes))
+      .default(normal)
+  const schema = { tags: ['agents'], querystring: z.strictObject({ minutes: minutes(10) }), response: { 200: activitySchema } }
   scope
     .withTypeProvider<ZodTypeProvider>()
     .get('/agents/activity', { config, schema }, ({ query, principal: { tenant } }) =>
       readActivity(databaseFor(tenant), tenant, query.minutes),
     )
+
+  const workers = { tags: ['agents'], response: { 200: z.object({ data: z.array(workerSchema) }) } }
+  scope.withTypeProvider<ZodTypeProvider>().get('/workers', { config, schema: workers }, async ({ principal: { tenant } }) => {
+    return { data: await listWorkers(databaseFor(tenant), tenant, leaseMs) }
+  })
+
+  const querystring = z.strictObject({ minutes: minutes(1_440) })
+  const errors = { tags: ['agents'], querystring, response: { 200: z.object({ data: z.array(errorGroupSchema) }) } }
+  scope.withTypeProvider<ZodTypeProvider>().get('/errors', { config, schema: errors }, async ({ query, principal: { tenant } }) => {
+    return { data: await groupErrors(databaseFor(tenant), tenant, query.minutes) }
+  })
 }
 
 export function operationRoutes(app: FastifyInstance, { unready }: Services): void {

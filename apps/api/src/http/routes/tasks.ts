@@ -1,5 +1,6 @@
 /** Creates, reads, cancels and removes tasks. A 201 or 202 is sent only after the commit. */
 import {
+  attemptSchema,
   cancelTaskBody,
   createTaskBody,
   createTurnBody,
@@ -13,6 +14,7 @@ import {
   streamFormatSchema,
   taskIdSchema,
   taskSchema,
+  taskSummarySchema,
   turnNumberSchema,
   turnSchema,
   waitSchema,
@@ -25,12 +27,14 @@ import { requirePublicHost } from '../../feed/private-addresses.ts'
 import { listLiveMessages } from '../../log/live-messages.ts'
 import { latestTurns } from '../../store/reads/latest-turns.ts'
 import { getTask, getTurn, listTasks, requireTask } from '../../store/reads/read.ts'
+import { summarizeTasks } from '../../store/reads/task-summaries.ts'
 import { toFullTurn, toTask, toTurn } from '../../store/rows.ts'
 import type { CancelBegun } from '../../store/tasks/cancel-task.ts'
 import type { AcceptedTurn } from '../../store/tasks/create-task.ts'
 import { createTurn } from '../../store/tasks/create-turn.ts'
 import { forkTask } from '../../store/tasks/fork-task.ts'
 import { removeTask } from '../../store/tasks/remove-task.ts'
+import { listAttempts } from '../../store/turns/attempts.ts'
 import { createAcceptWork } from '../requests/accept-work.ts'
 import { earlierResponse, markReplay, respondOnce, sendResponse } from '../requests/idempotent.ts'
 import { startRequestSpan } from '../requests/request-span.ts'
@@ -108,15 +112,17 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
     },
   )
 
+  const listed = z.union([pageOf(taskSchema, z.string()), pageOf(taskSummarySchema, z.string())])
   app.get(
     '/tasks',
-    { config: reading, schema: { tags: ['tasks'], querystring: listTasksQuery, response: { 200: pageOf(taskSchema, z.string()) } } },
+    { config: reading, schema: { tags: ['tasks'], querystring: listTasksQuery, response: { 200: listed } } },
     async request => {
       const { tenant } = request.principal
-      const { agent, status, name, createdAfter, createdBefore, limit, cursor, ...rest } = request.query
+      const { agent, status, name, q, createdAfter, createdBefore, limit, cursor, view, ...rest } = request.query
       const metadata = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key.slice('metadata.'.length), String(value)]))
-      const filter = { agent, status, name, createdAfter, createdBefore, limit, cursor, metadata }
-      return listTasks(databaseFor(tenant), tenant, filter, limits.pageBytes)
+      const filter = { agent, status, name, q, createdAfter, createdBefore, limit, cursor, metadata }
+      const list = view === 'summary' ? summarizeTasks : listTasks
+      return list(databaseFor(tenant), tenant, filter, limits.pageBytes)
     },
   )
 
@@ -220,6 +226,18 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       if (wait === undefined) return { turn }
       return waits.respond(reply, { task: id, turn: number, waitMs: wait, status: 200 }, events.reserve(request, id))
     },
+  )
+
+  const attemptList = z.object({ data: z.array(attemptSchema) })
+  app.get(
+    '/tasks/:id/turns/:number/attempts',
+    {
+      config: readingOne,
+      schema: { tags: ['tasks'], params: params.extend({ number: turnNumberSchema }), response: { 200: attemptList } },
+    },
+    async ({ params: { id, number }, principal: { tenant, token } }) => ({
+      data: await listAttempts(databaseFor(tenant), tenant, id, number, token === undefined),
+    }),
   )
 
   app.post(

@@ -125,18 +125,8 @@ export async function startedTurn(db: Database, tenant: Tenant, task: TaskId): P
 
 /** Newest first: ids of tasks grow with time. The cursor is the last id of the page before. */
 export async function listTasks(db: Database, tenant: Tenant, query: TaskFilter, maxBytes: number): Promise<Page<Task, string>> {
-  const { agent, status, name, createdAfter, createdBefore, metadata, limit, cursor } = query
-  const conditions: (SQL | undefined)[] = [
-    isOf(tenant, tasks.tenant),
-    agent && eq(tasks.agent, agent),
-    status && eq(tasks.status, status),
-    name !== undefined && eq(tasks.name, name),
-    createdAfter && gt(tasks.createdAt, new Date(createdAfter)),
-    createdBefore && lt(tasks.createdAt, new Date(createdBefore)),
-    cursor && lt(tasks.id, cursor),
-    ...Object.entries(metadata).map(([key, value]) => or(...readings(value).map(reading => contains(tasks.metadata, key, reading)))),
-  ].filter(condition => typeof condition === 'object')
-  const keys = sql`select id from tasks where ${and(...conditions) ?? sql`true`} order by id desc limit ${limit + 1}`
+  const { limit } = query
+  const keys = sql`select id from tasks where ${taskCondition(tenant, query)} order by id desc limit ${limit + 1}`
   const fit = fitKeys({ name: 'page', bytesAt: key => `(select ${taskBytes} from tasks where id = ${key})`, maxBytes: String(maxBytes) })
   const { rows } = await db.execute<PageRow>(sql`
     with recursive page_keys as (select array(${keys}) as keys),${sql.raw(fit)}
@@ -150,6 +140,33 @@ export async function listTasks(db: Database, tenant: Tenant, query: TaskFilter,
   )
 }
 
+/** Which tasks a list is about. */
+export function taskCondition(tenant: Tenant, filter: TaskFilter): SQL {
+  const { agent, status, name, q, createdAfter, createdBefore, metadata, cursor } = filter
+  const conditions: (SQL | undefined)[] = [
+    isOf(tenant, tasks.tenant),
+    agent && eq(tasks.agent, agent),
+    status && eq(tasks.status, status),
+    name !== undefined && eq(tasks.name, name),
+    createdAfter && gt(tasks.createdAt, new Date(createdAfter)),
+    createdBefore && lt(tasks.createdAt, new Date(createdBefore)),
+    cursor && lt(tasks.id, cursor),
+    q !== undefined && hasText(q),
+    ...Object.entries(metadata).map(([key, value]) => or(...readings(value).map(reading => contains(tasks.metadata, key, reading)))),
+  ].filter(condition => typeof condition === 'object')
+  return and(...conditions) ?? sql`true`
+}
+
+/** In the id from its beginning, the name, the metadata, or the first input; capitals do not matter. Large inputs are not searched. */
+function hasText(text: string): SQL {
+  const pattern = `%${text.replace(/[\\%_]/g, '\\$&')}%`
+  const isInInput = sql`select from turns where turns.task = tasks.id and number = 1 and pg_column_size(input) <= ${maxReadInputBytes} and input::text ilike ${pattern}`
+  return sql`(tasks.id::text ilike ${pattern.slice(1)} or tasks.name ilike ${pattern} or tasks.metadata::text ilike ${pattern} or exists (${isInInput}))`
+}
+
+/** Of an input that a list reads: Postgres would have to decompress all of a larger one. */
+export const maxReadInputBytes = 65_536
+
 const taskBytes = `${bytesOf('params')} + ${bytesOf('metadata')}`
 
 /** A query string cannot say whether `5` is a number or a text: it is looked for as both. */
@@ -161,7 +178,9 @@ export function contains(metadata: PgColumn, key: string, value: Json): SQL {
   return sql`${metadata} @> ${JSON.stringify({ [key]: value })}::jsonb`
 }
 
-export type TaskFilter = { [K in 'agent' | 'status' | 'name' | 'createdAfter' | 'createdBefore' | 'cursor']?: ListTasks[K] | undefined } & {
+export type TaskFilter = {
+  [K in 'agent' | 'status' | 'name' | 'q' | 'createdAfter' | 'createdBefore' | 'cursor']?: ListTasks[K] | undefined
+} & {
   limit: number
   metadata: Record<string, string>
 }

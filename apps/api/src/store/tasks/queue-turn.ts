@@ -74,6 +74,7 @@ export function newTurn(
     error: null,
     errorDetail: null,
     startedAt: null,
+    attemptAt: null,
     finishedAt: null,
     failures: 0,
     deaths: 0,

@@ -123,6 +123,7 @@ with before as (
     status = 'running', attempt = attempt + (resumed is distinct from 'queued')::int, claim = $2,
     resumed = case when resumed = 'queued' then 'claimed' end, worker = $3,
     lease_until = now() + $4::float8 * interval '1 millisecond', started_at = coalesce(started_at, now()),
+    attempt_at = case when resumed = 'queued' then attempt_at else now() end,
     epoch = ${raisedEpoch},
     first_index = coalesce(
       first_index,

@@ -2,7 +2,7 @@
  * Every end of a turn, by a worker or the server: its messages, its outcome, the task's state and the next turn's dispatch are one transaction. Only after it may
  * the end be announced.
  */
-import { hasEnded, type Message, RivuletError, type TurnId, type TurnStatus, turnStatusesBefore } from '@rivulet/protocol'
+import { agentFailed, hasEnded, type Message, RivuletError, type TurnId, type TurnStatus, turnStatusesBefore } from '@rivulet/protocol'
 import { and, eq, sql } from 'drizzle-orm'
 import { type Database, sqlStateOf, type Transaction } from '../connection/database.ts'
 import { columnsOf, fromJsonRow, type JsonRow, toJsonRow } from '../connection/json-rows.ts'
@@ -14,6 +14,7 @@ import { type TurnRow, toMessageRow } from '../rows.ts'
 import { messages, turns } from '../schema.ts'
 import { holdTaskOf, lockTask, raisedEpoch, raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
+import { keepAttempt } from './attempts.ts'
 import { type EndedTurn, endTurn, type Outcome } from './end-turn.ts'
 import { endedList } from './turn-states.ts'
 
@@ -128,7 +129,11 @@ export async function endStepwise(
       outcome.status === 'failed' &&
       retryAfterMs &&
       retryDelay({ failures: turn.failures + 1, maxAttempts: task.maxAttempts, timeLeftMs }, retryAfterMs)
-    if (typeof delay === 'number') return { result: 'retrying', turn: await retry(tx, turn, delay) }
+    if (typeof delay === 'number') {
+      const { error = { code: 'agent_error', message: agentFailed }, usage, detail } = outcome
+      await keepAttempt(tx, turn, { status: 'failed', error, usage, detail, messages: said })
+      return { result: 'retrying', turn: await retry(tx, turn, delay) }
+    }
     if (said.length > 0) await tx.insert(messages).values(said.map(message => toMessageRow(message, turn.tenant)))
     for (const file of spills) await completeFile(tx, file)
     await addReferences(tx, task, filesIn(said.map(({ content }) => content)))

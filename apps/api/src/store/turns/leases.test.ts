@@ -8,11 +8,13 @@ import { registerWorker } from '../reads/agents.ts'
 import { findTurn, getTask } from '../reads/read.ts'
 import type { TurnRow } from '../rows.ts'
 import { createTaskAcceptance } from '../tasks/accept-tasks.ts'
+import { listAttempts } from './attempts.ts'
 import { claimTurn } from './claim-turn.ts'
 import { countDeath, expiredTurns, extendLeases, isExpired, isHeldUnder, releaseTurn } from './leases.ts'
 
 const leaseMs = 60_000
 const ended = -1
+const lost = { status: 'lost', error: { code: 'worker_lost', message: 'It died' }, messages: [] } as const
 
 let database: DatabaseHandle
 
@@ -30,18 +32,20 @@ describe('a worker whose lease has ended', () => {
 
   test('takes it back where no other worker has claimed it, and nothing died', async () => {
     const turn = await claimed(ended)
-    expect(await countDeath(database.db, turn.id, 'silent', isExpired)).toBe(true)
+    expect(await countDeath(database.db, turn, 'silent', isExpired, lost)).toBe(true)
     expect(await found(turn)).toMatchObject({ status: 'queued', deaths: 1, leaseUntil: null })
+    expect(await attemptsOf(turn)).toMatchObject([{ attempt: 1, status: 'lost', worker: 'w' }])
     expect(await beat(turn)).toMatchObject({ lost: [], takenBack: [{ id: turn.id }] })
     expect(await found(turn)).toMatchObject({ status: 'running', deaths: 0, attempt: 1, epoch: turn.epoch, claim: turn.claim })
     expect((await getTask(database.db, everyTenant, turn.task)).status).toBe('running')
+    expect(await attemptsOf(turn)).toMatchObject([{ attempt: 1, status: 'running' }])
     // The job that was sent for it in between finds it taken.
     expect(await claimTurn(database.db, { turnId: turn.id, claim: 'other', worker: 'w2', leaseMs })).toEqual({ result: 'leased' })
   })
 
   test('has lost it where another has claimed it', async () => {
     const turn = await claimed(ended)
-    await countDeath(database.db, turn.id, 'silent', isExpired)
+    await countDeath(database.db, turn, 'silent', isExpired, lost)
     await claimTurn(database.db, { turnId: turn.id, claim: 'other', worker: 'w2', leaseMs })
     expect(await beat(turn)).toEqual({ lost: [turn.id], takenBack: [] })
     expect(await found(turn)).toMatchObject({ status: 'running', worker: 'w2', deaths: 1 })
@@ -49,7 +53,7 @@ describe('a worker whose lease has ended', () => {
 
   test.each([
     ['that it gave back', (turn: TurnRow) => releaseTurn(database.db, holdingOf(turn))],
-    ['that blocked it', (turn: TurnRow) => countDeath(database.db, turn.id, 'dead', isHeldUnder(holdingOf(turn)))],
+    ['that blocked it', (turn: TurnRow) => countDeath(database.db, turn, 'dead', isHeldUnder(holdingOf(turn)), lost)],
   ])('does not take back a turn %s', async (_, release) => {
     const turn = await claimed(leaseMs)
     expect(await release(turn)).toBe(true)
@@ -109,4 +113,8 @@ function beat(turn: TurnRow) {
 
 function holdingOf({ id, epoch, claim }: TurnRow) {
   return { turnId: id, epoch: epoch ?? 0, claimId: claim ?? '' }
+}
+
+function attemptsOf({ task, number }: TurnRow) {
+  return listAttempts(database.db, everyTenant, task, number, true)
 }

@@ -13,6 +13,7 @@ import type { TurnRow } from '../rows.ts'
 import { turns, workers } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
+import { type AttemptEnd, forgetAttempt, keepAttempt } from './attempts.ts'
 
 export type Extended = {
   /** Turns that this worker no longer holds. */
@@ -63,6 +64,7 @@ async function takeBack(db: Database, worker: string, { turnId, epoch, claimId }
       .set({ status: 'running', leaseUntil: msFromNow(leaseMs), deaths: sql`${turns.deaths} - 1` })
       .where(and(eq(turns.id, turnId), eq(turns.epoch, epoch), eq(turns.claim, claimId), eq(turns.worker, worker), isFree))
       .returning()
+    if (taken) await forgetAttempt(tx, taken)
     if (taken) await raiseEpoch(tx, task, 'running')
     return taken ?? null
   })
@@ -113,13 +115,26 @@ export async function releaseForgotten(db: Database, turnId: TurnId): Promise<bo
 }
 
 /** Reclaims a turn and counts a death. A `silent` worker, whose lease expired, can take the turn back; a `dead` one cannot. */
-export async function countDeath(db: Database, turnId: TurnId, worker: 'dead' | 'silent', condition: SQL | undefined): Promise<boolean> {
-  return release(db, turnId, condition, { ...(worker === 'dead' && released), deaths: sql`${turns.deaths} + 1` })
+export async function countDeath(
+  db: Database,
+  turn: TurnRow,
+  worker: 'dead' | 'silent',
+  condition: SQL | undefined,
+  lost: AttemptEnd,
+): Promise<boolean> {
+  const change = { ...(worker === 'dead' && released), deaths: sql`${turns.deaths} + 1` }
+  return release(db, turn.id, condition, change, (tx, { attempt }) => keepAttempt(tx, { ...turn, attempt }, lost))
 }
 
 type Change = Partial<typeof released & Record<'attempt' | 'deaths', SQL>>
 
-async function release(db: Database, id: string, condition: SQL | undefined, change: Change): Promise<boolean> {
+async function release(
+  db: Database,
+  id: string,
+  condition: SQL | undefined,
+  change: Change,
+  also: (tx: Transaction, queued: TurnRow) => Promise<void> = async () => {},
+): Promise<boolean> {
   return db.transaction(async tx => {
     const task = await taskOf(tx, id)
     if (!task) return false
@@ -130,6 +145,7 @@ async function release(db: Database, id: string, condition: SQL | undefined, cha
       .where(and(eq(turns.id, id), condition))
       .returning()
     if (!queued) return false
+    await also(tx, queued)
     await dispatch(tx, id)
     await raiseEpoch(tx, queued.task, 'queued')
     return true

@@ -1,0 +1,75 @@
+/**
+ * Tasks as the lines of a list. Whatever a task carries, a line of it is short: Postgres cuts the title and the error, and reads no params.
+ *
+ * An input that takes more than 64 KiB in Postgres has no title, because Postgres would have to decompress all of it with every list.
+ */
+import { maxPageSize, type TaskSummary } from '@rivulet/protocol'
+import { sql } from 'drizzle-orm'
+import type { Database } from '../connection/database.ts'
+import type { Tenant } from '../connection/tenant.ts'
+import { bytesOf, fitKeys, rowsToSend } from './byte-budget.ts'
+import { maxReadInputBytes, type Page, type TaskFilter, taskCondition } from './read.ts'
+
+const maxTitle = 160
+const maxError = 300
+
+export async function summarizeTasks(
+  db: Database,
+  tenant: Tenant,
+  filter: TaskFilter,
+  maxBytes: number,
+): Promise<Page<TaskSummary, string>> {
+  const { limit } = filter
+  const keys = sql`select id from tasks where ${taskCondition(tenant, filter)} order by id desc limit ${limit + 1}`
+  const bytesAt = (key: string) => `(select ${bytesOf('metadata')} + ${maxTitle + maxError} from tasks where id = ${key})`
+  const { rows } = await db.execute<Row>(sql`
+    with recursive page_keys as (select array(${keys}) as keys),${sql.raw(fitKeys({ name: 'page', bytesAt, maxBytes: String(maxBytes) }))}
+    select tasks.id, agent, name, tasks.status, metadata, created_at, updated_at, figures.*, (${sql.raw(title)}) as title,
+      cardinality(keys) > count as more
+    from page_keys, (select ${sql.raw(rowsToSend('page', String(limit)))} as count) as page, tasks, lateral (${sql.raw(figures)}) as figures
+    where tasks.id = any(keys[1:count]) order by tasks.id desc`)
+  const data = rows.map(toSummary)
+  return { data, nextCursor: rows[0]?.more ? (data.at(-1)?.id ?? null) : null }
+}
+
+const title = `select case when pg_column_size(input) > ${maxReadInputBytes} then null when input->>'type' = 'text' then left(input->>'text', ${maxTitle})
+  when input->>'type' = 'data' then left(input->>'data', ${maxTitle}) else input->>'type' end
+  from turns where turns.task = tasks.id and number = 1`
+
+const tokens = `coalesce((usage->>'totalTokens')::float8, coalesce((usage->>'inputTokens')::float8, 0) + coalesce((usage->>'outputTokens')::float8, 0))`
+
+const figures = `select count(*) as turns,
+    coalesce(sum(extract(epoch from finished_at - started_at) * 1000), 0) as ran_ms,
+    min(started_at) filter (where finished_at is null) as running_since,
+    min(run_at) filter (where status = 'queued' and run_at > now()) as due_at,
+    coalesce(sum(${tokens}), 0) as tokens,
+    (array_agg(error->>'code' order by number desc))[1] as error_code,
+    (array_agg(left(error->>'message', ${maxError}) order by number desc))[1] as error_message
+  from (
+    select number, status, usage, error, started_at, finished_at, run_at
+    from turns where turns.task = tasks.id order by number desc limit ${maxPageSize}
+  ) as latest`
+
+type Row = Pick<TaskSummary, 'id' | 'agent' | 'status' | 'metadata'> &
+  Record<'name' | 'title' | 'error_code' | 'error_message', string | null> &
+  Record<'turns' | 'ran_ms' | 'tokens', string | number> &
+  Record<'created_at' | 'updated_at', string | Date> &
+  Record<'running_since' | 'due_at', string | Date | null> & { more: boolean }
+
+function toSummary(row: Row): TaskSummary {
+  const { id, agent, status, metadata, name, title, error_code: code, error_message: message } = row
+  const hasFailed = status === 'failed' || status === 'canceled'
+  return {
+    ...{ id, agent, ...(name !== null && { name }), status, metadata, ...(title && { title }) },
+    ...{ turns: Number(row.turns), ranMs: Math.max(0, Math.round(Number(row.ran_ms))) },
+    ...(row.running_since && { runningSince: isoOf(row.running_since) }),
+    ...(row.due_at && { dueAt: isoOf(row.due_at) }),
+    tokens: Math.max(0, Math.round(Number(row.tokens))),
+    ...(hasFailed && code !== null && { error: { code, message: message ?? '' } }),
+    ...{ createdAt: isoOf(row.created_at), updatedAt: isoOf(row.updated_at) },
+  }
+}
+
+function isoOf(time: string | Date): string {
+  return new Date(time).toISOString()
+}

@@ -1,0 +1,33 @@
+/** The workers that serve the agents of a tenant, and what they run for it. */
+import type { Worker } from '@rivulet/protocol'
+import { sql } from 'drizzle-orm'
+import type { Database } from '../connection/database.ts'
+import { isOf, type Tenant } from '../connection/tenant.ts'
+import { agents, turns } from '../schema.ts'
+import { isAgentOf } from './agents.ts'
+
+const maxWorkers = 200
+const maxTurns = 50
+
+export async function listWorkers(db: Database, tenant: Tenant, leaseMs: number): Promise<Worker[]> {
+  const { rows } = await db.execute<Row>(sql`
+    select workers.id, workers.agents, workers.seen_at, extract(epoch from now() - workers.seen_at) * 1000 as silent_ms,
+      coalesce((
+        select json_agg(json_build_object('task', task, 'turn', number, 'agent', agent, 'startedAt', started_at)) from (
+          select turns.task, turns.number, tasks.agent, coalesce(turns.attempt_at, turns.started_at) as started_at
+          from turns join tasks on tasks.id = turns.task
+          where turns.status = 'running' and turns.worker = workers.id and ${isOf(tenant, turns.tenant) ?? sql`true`}
+          order by turns.id limit ${maxTurns}
+        ) as held
+      ), '[]') as turns
+    from workers
+    where workers.agents && array(select ${agents.name} from ${agents} where ${isAgentOf(tenant)})
+    order by workers.seen_at desc, workers.id limit ${maxWorkers}`)
+  return rows.map(({ id, agents: served, seen_at: seenAt, silent_ms: silent, turns: held }) => {
+    const silentMs = Math.max(0, Math.round(Number(silent)))
+    const running = held.map(turn => ({ ...turn, startedAt: new Date(turn.startedAt).toISOString() }))
+    return { id, agents: served, seenAt: new Date(seenAt).toISOString(), silentMs, isLive: silentMs < leaseMs, turns: running }
+  })
+}
+
+type Row = { id: string; agents: string[]; seen_at: string | Date; silent_ms: string | number; turns: Worker['turns'] }

@@ -1,31 +1,59 @@
-/** Which page is shown, inside the frame that all of them share. */
-import { AgentsPage } from './agents/agents-page.tsx'
-import { useRoute } from './shell/route.ts'
+/** Which page is shown, inside the frame that all of them share. Each page is loaded when it is opened; the list comes first. */
+import { type ComponentType, lazy, Suspense, useEffect, useRef } from 'react'
+import { ErrorBoundary } from './shell/elements/error-boundary.tsx'
+import { MissingPage } from './shell/missing-page.tsx'
+import { type Route, useRoute } from './shell/route.ts'
 import { Session } from './shell/session.tsx'
 import { Shell } from './shell/shell.tsx'
-import { TaskPage } from './task/task-page.tsx'
 import { TasksPage } from './tasks/tasks-page.tsx'
+
+const loadTask = () => import('./task/task-page.tsx')
+const TaskPage = lazy(async () => ({ default: (await loadTask()).TaskPage }))
+const AgentsPage = lazy(async () => ({ default: (await import('./agents/agents-page.tsx')).AgentsPage }))
+
+const DashboardPage = lazy(async () => ({ default: (await import('./operations/dashboard-page.tsx')).DashboardPage }))
+const WorkersPage = lazy(async () => ({ default: (await import('./operations/workers-page.tsx')).WorkersPage }))
+const ErrorsPage = lazy(async () => ({ default: (await import('./operations/errors-page.tsx')).ErrorsPage }))
+const KeysPage = lazy(async () => ({ default: (await import('./operations/keys-page.tsx')).KeysPage }))
+
+const plainPages: Record<Exclude<Route['page'], 'task'>, ComponentType> = {
+  tasks: TasksPage,
+  agents: AgentsPage,
+  dashboard: DashboardPage,
+  workers: WorkersPage,
+  errors: ErrorsPage,
+  keys: KeysPage,
+  missing: MissingPage,
+}
 
 export function App() {
   return (
-    <Session>
-      <Shell>
-        <Page />
-      </Shell>
+    <Session frame={content => <Shell>{content}</Shell>}>
+      <Page />
     </Session>
   )
 }
 
 function Page() {
   const route = useRoute()
-  switch (route.page) {
-    case 'tasks':
-      return <TasksPage />
-    case 'task':
-      return <TaskPage key={route.id} id={route.id} />
-    case 'agents':
-      return <AgentsPage />
-    default:
-      return route satisfies never
-  }
+  const place = route.page === 'task' ? route.id : route.page
+  const before = useRef(place)
+  useEffect(() => {
+    if (before.current !== place) document.getElementById('main')?.focus({ preventScroll: true })
+    before.current = place
+    // The page that is opened next, as a rule.
+    if (place === 'tasks') loadTask().catch(() => {})
+  }, [place])
+  return (
+    <ErrorBoundary place={place}>
+      <Suspense fallback={<p className="p-6 text-soft">Loading …</p>}>
+        {route.page === 'task' ? <TaskPage key={route.id} id={route.id} /> : <PlainPage page={route.page} />}
+      </Suspense>
+    </ErrorBoundary>
+  )
+}
+
+function PlainPage({ page }: { page: Exclude<Route['page'], 'task'> }) {
+  const Shown = plainPages[page]
+  return <Shown />
 }

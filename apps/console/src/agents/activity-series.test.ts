@@ -2,9 +2,10 @@ import type { Activity } from '@rivulet/client'
 import { expect, test } from 'vitest'
 import { seriesOf, totalsOf } from './activity-series.ts'
 
-const row = { completed: 2, failed: 1, canceled: 0, waitMs: 5, runMs: 100, slowRunMs: 200 }
+const row = { completed: 2, failed: 1, canceled: 0, waitMs: 5, slowWaitMs: 9, runMs: 100, slowRunMs: 200 }
 const activity: Activity = {
   ...{ from: '2026-01-01T00:00:00.000Z', to: '2026-01-01T00:01:00.000Z', bucketMs: 15_000 },
+  queued: [0, 1, 2, 0],
   data: [
     { ...row, at: '2026-01-01T00:00:15.000Z', agent: null },
     { ...row, at: '2026-01-01T00:00:15.000Z', agent: 'echo' },

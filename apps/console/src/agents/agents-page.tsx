@@ -2,8 +2,10 @@
 import type { Agent } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
 import { Link } from '../shell/elements/link.tsx'
-import { usePolled } from '../shell/hooks/use-polled.ts'
+import { StaleNote } from '../shell/elements/stale-note.tsx'
+import { usePageTitle } from '../shell/hooks/use-page-title.ts'
 import { count, duration } from '../shell/human-units.ts'
+import { usePolled } from '../shell/queries.ts'
 import { useQuery } from '../shell/route.ts'
 import { type Series, seriesOf, totalsOf } from './activity-series.ts'
 import { Bars, Line, Plot } from './plot.tsx'
@@ -12,20 +14,17 @@ import { useAgents } from './use-agents.ts'
 const minutes = 10
 
 export function AgentsPage() {
+  usePageTitle('Agents')
   const client = useClient()
-  const { agents, error } = useAgents()
+  const { agents, error, updatedAt } = useAgents()
   const [chosen, setChosen] = useQuery('agent')
-  const { value: activity } = usePolled(signal => client.agents.activity(minutes, { signal }), 5_000)
+  const { value: activity } = usePolled(['activity', minutes], signal => client.agents.activity(minutes, { signal }), 5_000)
   const series = activity && seriesOf(activity, chosen)
   return (
     <div className="h-full overflow-y-auto">
       <div className="mx-auto max-w-5xl px-4 py-4 sm:px-6">
         <h1 className="text-lg font-semibold tracking-tight">Agents and queues</h1>
-        {error && (
-          <p role="alert" className="mt-3 rounded-lg bg-warn-well px-3 py-2 text-[13px] text-warn">
-            {error}. Trying again …
-          </p>
-        )}
+        <StaleNote error={error} updatedAt={updatedAt} className="mt-3" />
         <label className="mt-4 flex items-center gap-2 text-soft">
           The last {minutes} minutes of
           <select

@@ -1,12 +1,12 @@
-/** The agents and their queues, refreshed every few seconds while the page is visible. */
+/** The agents and their queues. */
 import type { Agent } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
-import { usePolled } from '../shell/hooks/use-polled.ts'
+import { usePolled } from '../shell/queries.ts'
 
 const noAgents: readonly Agent[] = []
 
-export function useAgents(): { agents: readonly Agent[]; error: string | null } {
+export function useAgents(): { agents: readonly Agent[]; error: string | null; updatedAt: number } {
   const client = useClient()
-  const { value, error } = usePolled(signal => client.agents.list({ signal }), 3_000)
-  return { agents: value ?? noAgents, error }
+  const { value, error, updatedAt } = usePolled(['agents'], signal => client.agents.list({ signal }), 3_000)
+  return { agents: value ?? noAgents, error, updatedAt }
 }

@@ -1,6 +1,7 @@
 /** Every event on a line of its own. The list stays at its end until the reader scrolls up or selects an event. */
-import { memo, useEffect, useRef } from 'react'
+import { memo, useLayoutEffect } from 'react'
 import { useFixedRows } from '../shell/hooks/use-fixed-rows.ts'
+import { useStickToEnd } from '../shell/hooks/use-stick-to-end.ts'
 import { duration, size } from '../shell/human-units.ts'
 import type { Entry, EventLog } from './event-log.ts'
 import { summaryOf } from './event-summary.ts'
@@ -11,34 +12,14 @@ export function EventList({ log, chosen, onChoose }: { log: EventLog; chosen: nu
   const { entries } = log
   const { scroller, from, to, totalPx, show } = useFixedRows(entries.length, rowPx)
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only when another one is chosen
-  useEffect(() => {
-    if (chosen >= 0) show(chosen)
-  }, [chosen])
+  const { letGo } = useStickToEnd(scroller)
 
-  const isAtEnd = useRef(true)
-  useEffect(() => {
-    const element = scroller.current
-    const list = element?.firstElementChild
-    if (!element || !list) return
-    let lastTop = element.scrollTop
-    const note = () => {
-      // Only scrolling up stops following, because new events also move the end away.
-      const isThere = element.scrollHeight - element.scrollTop - element.clientHeight < rowPx
-      if (isThere || element.scrollTop < lastTop - 1) isAtEnd.current = isThere
-      lastTop = element.scrollTop
-    }
-    const resized = new ResizeObserver(() => {
-      if (isAtEnd.current) element.scrollTop = element.scrollHeight
-    })
-    resized.observe(element)
-    resized.observe(list)
-    element.addEventListener('scroll', note, { passive: true })
-    return () => {
-      resized.disconnect()
-      element.removeEventListener('scroll', note)
-    }
-  }, [scroller])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only when another one is chosen
+  useLayoutEffect(() => {
+    if (chosen < 0) return
+    letGo()
+    show(chosen)
+  }, [chosen])
 
   return (
     <div className="flex min-h-24 grow flex-col border-t border-line">

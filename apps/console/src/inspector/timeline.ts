@@ -109,6 +109,6 @@ function kindOf(type: string): Bar['kind'] {
   return type === 'tool_response' ? 'tool' : 'message'
 }
 
-function labelOf({ index, content }: { index: number; content: { type: string; name?: string } }): string {
+function labelOf({ index, content }: { index: number; content: { type: string; name?: string | undefined } }): string {
   return content.name ? `${index} ${content.name}` : `${index} ${content.type}`
 }

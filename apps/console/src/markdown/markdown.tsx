@@ -38,7 +38,7 @@ const MarkdownBlock = memo(
     block.fence ? (
       <CodePiece block={block} fence={block.fence} />
     ) : (
-      <div>
+      <div dir="auto">
         <Tokens tokens={tokensOf(block.text)} />
       </div>
     ),

@@ -100,7 +100,11 @@ function listOf({ ordered, start, items }: T.List): ReactNode {
 
 function tableOf({ header, rows }: T.Table): ReactNode {
   const row = (cells: T.TableCell[], tag: 'th' | 'td') =>
-    createElement('tr', null, ...cells.map(({ tokens }) => createElement(tag, null, inOrder(tokens))))
+    createElement(
+      'tr',
+      null,
+      ...cells.map(({ tokens, align }) => createElement(tag, align && { className: aligned[align] }, inOrder(tokens))),
+    )
   return (
     <table>
       <thead>{row(header, 'th')}</thead>
@@ -108,6 +112,8 @@ function tableOf({ header, rows }: T.Table): ReactNode {
     </table>
   )
 }
+
+const aligned = { left: 'text-left', center: 'text-center', right: 'text-right' }
 
 function linkOf(address: string, children: ReactNode): ReactNode {
   if (!/^(https?:|mailto:)/i.test(address)) return <span title={address}>{children}</span>

@@ -1,8 +1,11 @@
 import { Dialog } from './elements/dialog.tsx'
+import { shortcutsPlace } from './hooks/use-keys.ts'
+import { useStored } from './hooks/use-stored.ts'
 
 const shortcuts: [keys: string[], meaning: string][] = [
   [['j', 'k'], 'next and previous task; in the inspector, next and previous event'],
-  [['Enter'], 'open the selected task'],
+  [['Enter'], 'open the focused task'],
+  [['x'], 'select the focused task'],
   [['n'], 'new task'],
   [['/'], 'search tasks; on a task, write to it'],
   [['s'], 'stop the task'],
@@ -12,8 +15,18 @@ const shortcuts: [keys: string[], meaning: string][] = [
 ]
 
 export function HelpDialog({ onClose }: { onClose: () => void }) {
+  const [choice, setChoice] = useStored(shortcutsPlace, localStorage)
   return (
     <Dialog title="Keyboard shortcuts" onClose={onClose}>
+      <label className="mb-4 flex items-center gap-2">
+        <input
+          type="checkbox"
+          checked={choice !== 'off'}
+          onChange={event => setChoice(event.target.checked ? '' : 'off')}
+          className="accent-accent"
+        />
+        Single-letter shortcuts
+      </label>
       <dl className="grid grid-cols-[auto_1fr] items-baseline gap-x-5 gap-y-2.5">
         {shortcuts.map(([keys, meaning]) => (
           <div key={meaning} className="contents">

@@ -9,12 +9,13 @@ export function KeyForm({ wasWrong, onKey }: { wasWrong: boolean; onKey: (key: s
     <main className="grid min-h-full place-items-center p-6">
       <form onSubmit={submit} className="w-full max-w-sm rounded-xl border border-line bg-panel p-6 shadow-float">
         <Logo />
-        <label htmlFor="key" className="mt-5 block font-medium">
+        <h1 className="mt-5 text-base font-semibold">Sign in</h1>
+        <label htmlFor="key" className="mt-1 block font-medium">
           This server wants a key
         </label>
         <p id="key-note" className="mt-1 text-soft">
           One of <code className="font-mono text-[13px]">rivulet keys create</code>, or the server’s{' '}
-          <code className="font-mono text-[13px]">RIVULET_KEY</code>. This tab remembers it until it is closed.
+          <code className="font-mono text-[13px]">RIVULET_KEY</code>. The tabs of this browser share it until they are closed.
         </p>
         <input
           id="key"

@@ -1,58 +1,116 @@
 /**
- * The credentials of this tab. The page asks for a key when the server requires one, and keeps it until the tab closes. Only single calls carry the
- * key: streams, and changes of a task, use a token for that task.
+ * For whom the server takes this tab. The page asks for a key if the server requires one. The key is sent with single calls only: what stays open, and
+ * all that is done to a task, has a token for that task. A shared link has such a token in its fragment, which may read that task and nothing else.
  */
-import { createClient, type RivuletClient, RivuletError, type TaskTokenSource } from '@rivulet/client'
+import { type Caller, createClient, type RivuletClient, RivuletError, type Scope, type TaskTokenSource } from '@rivulet/client'
 import { RivuletProvider } from '@rivulet/client/react'
-import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from 'react'
+import { QueryClientProvider } from '@tanstack/react-query'
+import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'react'
 import { KeyForm } from './key-form.tsx'
+import { createKeyStore } from './key-store.ts'
+import { queries } from './queries.ts'
+import { type SharedLink, sharedLink } from './shared-link.ts'
 
-const place = 'rivulet.key'
+const keys = createKeyStore()
 
 type SessionValue = {
   hasKey: boolean
-  /** A token for the page of one task; undefined if the server requires no key. */
+  /** Null while it is not known. */
+  caller: Caller | null
+  /** Whether the caller may; true while that is not known, because the server decides in any case. */
+  may(scope: Scope): boolean
+  /** For a page about one task; none where the server asks for no key. */
   taskToken: TaskTokenSource | undefined
+  shared: SharedLink | null
+  signOut(): void
 }
 
-const signedOut: SessionValue = { hasKey: false, taskToken: undefined }
-const SessionContext = createContext(signedOut)
+const nothing: SessionValue = { hasKey: false, caller: null, may: () => true, taskToken: undefined, shared: null, signOut: () => {} }
+const SessionContext = createContext(nothing)
 
 export function useSession(): SessionValue {
   return useContext(SessionContext)
 }
 
-export function Session({ children }: { children: ReactNode }) {
-  const [key, setKey] = useState(() => sessionStorage.getItem(place) ?? undefined)
-  const [gate, setGate] = useState<'asking' | 'open' | 'refused'>('asking')
-  const client = useMemo(() => createClient({ url: location.origin, key, fetch: watchful(key, () => setGate('refused')) }), [key])
+type Gate = 'asking' | 'open' | 'refused'
+
+export function Session({ children, frame }: { children: ReactNode; frame: (content: ReactNode) => ReactNode }) {
+  const key = useSyncExternalStore(keys.subscribe, keys.current)
+  const [shared] = useState(sharedLink)
+  const [gate, setGate] = useState<Gate>('asking')
+  const [caller, setCaller] = useState<Caller | null>(null)
+  const wasWrong = useRef(false)
+  const client = useMemo(() => {
+    // A response to a key that has been replaced says nothing about the one that is used now.
+    const refuse = () => key === keys.current() && setGate('refused')
+    return clientFor(key, shared, refuse)
+  }, [key, shared])
 
   useEffect(() => {
+    if (shared) return setGate('open')
     const leaving = new AbortController()
     setGate('asking')
-    // The pages show every other error.
-    const open = () => setGate(gate => (leaving.signal.aborted || gate === 'refused' ? gate : 'open'))
-    client.agents.list({ signal: leaving.signal }).then(open, open)
+    setCaller(null)
+    // What another tab's user may not see is not this one's to show.
+    queries.clear()
+    client.whoami({ signal: leaving.signal }).then(
+      found => {
+        setCaller(found)
+        setGate('open')
+      },
+      // Whatever else may be wrong with the server is for the pages to show.
+      () => leaving.signal.aborted || setGate(gate => (gate === 'refused' ? gate : 'open')),
+    )
     return () => leaving.abort()
-  }, [client])
+  }, [client, shared])
 
-  const value = useMemo(
-    () => (key === undefined ? signedOut : { hasKey: true, taskToken: (id: string) => tokenFor(client, id) }),
-    [client, key],
-  )
-  if (gate === 'refused') return <KeyForm wasWrong={key !== undefined} onKey={use} />
-  if (gate === 'asking' && key === undefined) return null
+  const value = useMemo<SessionValue>(() => {
+    if (shared) return { ...nothing, may: () => false, taskToken: shared.token, shared }
+    const may = (scope: Scope) => !caller || caller.scopes.includes(scope) || (scope !== 'worker' && caller.scopes.includes('admin'))
+    const signOut = () => {
+      wasWrong.current = false
+      keys.clear()
+    }
+    return {
+      hasKey: key !== undefined,
+      caller,
+      may,
+      taskToken: key === undefined ? undefined : id => tokenFor(client, id),
+      shared,
+      signOut,
+    }
+  }, [client, key, caller, shared])
+
+  if (gate === 'refused') return <KeyForm wasWrong={wasWrong.current} onKey={use} />
   return (
-    <SessionContext value={value}>
-      <RivuletProvider client={client}>{children}</RivuletProvider>
-    </SessionContext>
+    <QueryClientProvider client={queries}>
+      <SessionContext value={value}>
+        <RivuletProvider client={client}>{frame(gate === 'asking' && key === undefined ? <Connecting /> : children)}</RivuletProvider>
+      </SessionContext>
+    </QueryClientProvider>
   )
 
   function use(given: string): void {
-    sessionStorage.setItem(place, given)
+    wasWrong.current = true
     setGate('asking')
-    setKey(given)
+    if (given === key) setGate('refused')
+    keys.set(given)
   }
+}
+
+function Connecting() {
+  return (
+    <p role="status" className="p-6 text-soft">
+      Connecting to the server …
+    </p>
+  )
+}
+
+function clientFor(key: string | undefined, shared: SharedLink | null, onRefused: () => void): RivuletClient {
+  // Few retries: a page that is not up to date says so, and asks again at its own pace.
+  const options = { url: location.origin, maxRetries: 2 }
+  if (shared) return createClient({ ...options, token: shared.token })
+  return createClient({ ...options, key, fetch: watchful(key, onRefused) })
 }
 
 /** A key that may only read gives a token that may only read. */

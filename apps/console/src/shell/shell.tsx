@@ -1,60 +1,70 @@
-/** The frame of every page: where one can go, how it looks, and the keys that work everywhere. */
+/** The frame of every page: where one can go, whose page it is, how it looks, and the keys that work everywhere. */
 import { type ReactNode, useState } from 'react'
-import { AgentsIcon, HelpIcon, MoonIcon, SunIcon, SystemIcon, TasksIcon } from './elements/icons.tsx'
+import { AccountMark } from './account-mark.tsx'
+import {
+  AgentsIcon,
+  DashboardIcon,
+  ErrorsIcon,
+  HelpIcon,
+  KeysIcon,
+  MoonIcon,
+  SunIcon,
+  SystemIcon,
+  TasksIcon,
+  WorkersIcon,
+} from './elements/icons.tsx'
 import { Link } from './elements/link.tsx'
 import { Logo } from './elements/logo.tsx'
 import { HelpDialog } from './help-dialog.tsx'
 import { useKeys } from './hooks/use-keys.ts'
-import { type Route, useRoute } from './route.ts'
+import { listPath, type Route, useRoute } from './route.ts'
+import { useSession } from './session.tsx'
 import { type Theme, useTheme } from './theme.ts'
+
+type Place = { to: string; name: string; pages: Route['page'][]; icon: ReactNode; isForAdmins?: boolean }
+
+const places: Place[] = [
+  { to: '/', name: 'Tasks', pages: ['tasks', 'task'], icon: <TasksIcon /> },
+  { to: '/dashboard', name: 'Dashboard', pages: ['dashboard'], icon: <DashboardIcon /> },
+  { to: '/errors', name: 'Errors', pages: ['errors'], icon: <ErrorsIcon /> },
+  { to: '/agents', name: 'Agents', pages: ['agents'], icon: <AgentsIcon /> },
+  { to: '/workers', name: 'Workers', pages: ['workers'], icon: <WorkersIcon /> },
+  { to: '/keys', name: 'Keys', pages: ['keys'], icon: <KeysIcon />, isForAdmins: true },
+]
 
 export function Shell({ children }: { children: ReactNode }) {
   const { page } = useRoute()
+  const { may, shared } = useSession()
   const [isHelping, setHelping] = useState(false)
-  const [theme, setTheme] = useTheme()
   useKeys({ '?': () => setHelping(true) })
-  const next = nextTheme[theme]
-  const ThemeIcon = themeIcons[theme]
 
   return (
-    <div className="flex h-full flex-col md:flex-row">
+    <div className="flex h-full flex-col overflow-y-auto md:flex-row md:overflow-hidden">
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-10 focus:bg-panel focus:p-2">
         Skip to the page
       </a>
-      <nav
-        aria-label="Console"
-        className="flex shrink-0 items-center gap-1 border-b border-line px-3 py-1.5 md:w-48 md:flex-col md:items-stretch md:border-r md:border-b-0 md:px-3 md:py-4"
-      >
-        <Link to="/" aria-label="Rivulet, tasks" className="mr-2 rounded-lg md:mb-5 md:px-2">
+      <header className="flex shrink-0 flex-wrap items-center gap-x-1 border-b border-line px-3 py-1 md:w-48 md:flex-col md:flex-nowrap md:items-stretch md:overflow-y-auto md:border-r md:border-b-0 md:py-4">
+        <Link to="/" aria-label="Rivulet, tasks" className="mr-auto rounded-lg py-1 md:mr-0 md:mb-4 md:px-2">
           <Logo />
         </Link>
-        <Place to="/" isHere={isAt(page, ['tasks', 'task'])} icon={<TasksIcon />}>
-          Tasks
-        </Place>
-        <Place to="/agents" isHere={isAt(page, ['agents'])} icon={<AgentsIcon />}>
-          Agents
-        </Place>
-        <span className="grow" />
-        <button
-          type="button"
-          onClick={() => setTheme(next)}
-          aria-label={`Theme: ${theme}. Change to ${next}`}
-          className="flex items-center gap-2 rounded-lg p-2 text-soft hover:bg-well hover:text-ink"
-        >
-          <ThemeIcon />
-          <span className="hidden md:inline">{themeNames[theme]}</span>
-        </button>
-        <button
-          type="button"
-          onClick={() => setHelping(true)}
-          aria-label="Keyboard shortcuts"
-          className="flex items-center gap-2 rounded-lg p-2 text-soft hover:bg-well hover:text-ink"
-        >
-          <HelpIcon />
-          <span className="hidden md:inline">Shortcuts</span>
-        </button>
-      </nav>
-      <main id="main" tabIndex={-1} className="min-h-0 min-w-0 grow outline-none">
+        {!shared && (
+          <nav aria-label="Console" className="order-1 flex w-full gap-1 overflow-x-auto md:order-none md:flex-col md:overflow-visible">
+            {places
+              .filter(({ isForAdmins }) => !isForAdmins || may('admin'))
+              .map(({ to, name, pages, icon }) => (
+                <PlaceLink key={to} to={to === '/' ? listPath() : to} isHere={pages.includes(page)} icon={icon}>
+                  {name}
+                </PlaceLink>
+              ))}
+          </nav>
+        )}
+        <span className="hidden grow md:block" />
+        <AccountMark />
+        <ThemeButton />
+        <IconButton name="Keyboard shortcuts" label="Shortcuts" icon={<HelpIcon />} onClick={() => setHelping(true)} />
+      </header>
+      {/* On a screen as low as that of a phone at 400 %, the page scrolls as a whole. */}
+      <main id="main" tabIndex={-1} className="min-h-0 min-w-0 grow outline-none max-md:[@media(max-height:480px)]:min-h-104">
         {children}
       </main>
       {isHelping && <HelpDialog onClose={() => setHelping(false)} />}
@@ -62,18 +72,47 @@ export function Shell({ children }: { children: ReactNode }) {
   )
 }
 
-function Place({ to, isHere, icon, children }: { to: string; isHere: boolean; icon: ReactNode; children: ReactNode }) {
+function ThemeButton() {
+  const [theme, setTheme] = useTheme()
+  const next = nextTheme[theme]
+  const ThemeIcon = themeIcons[theme]
+  return (
+    <IconButton
+      name={`${themeNames[theme]}. Change to ${next}`}
+      label={themeNames[theme]}
+      icon={<ThemeIcon />}
+      onClick={() => setTheme(next)}
+    />
+  )
+}
+
+/** On a phone, the icon alone. */
+export function IconButton({ name, label, icon, onClick }: { name: string; label: string; icon: ReactNode; onClick: () => void }) {
+  return (
+    <button
+      type="button"
+      onClick={onClick}
+      aria-label={name}
+      className="flex items-center gap-2 rounded-lg p-2 text-soft hover:bg-well hover:text-ink"
+    >
+      {icon}
+      <span className="hidden md:inline">{label}</span>
+    </button>
+  )
+}
+
+function PlaceLink({ to, isHere, icon, children }: { to: string; isHere: boolean; icon: ReactNode; children: ReactNode }) {
   const look = isHere ? 'bg-accent-well font-medium text-accent' : 'text-soft hover:bg-well hover:text-ink'
   return (
-    <Link to={to} aria-current={isHere ? 'page' : undefined} className={`flex items-center gap-2 rounded-lg p-2 ${look}`}>
+    <Link
+      to={to}
+      aria-current={isHere ? 'page' : undefined}
+      className={`flex shrink-0 items-center gap-2 rounded-lg p-2 -outline-offset-2 ${look}`}
+    >
       {icon}
       {children}
     </Link>
   )
-}
-
-function isAt(page: Route['page'], pages: Route['page'][]): boolean {
-  return pages.includes(page)
 }
 
 const nextTheme: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' }

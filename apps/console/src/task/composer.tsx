@@ -1,12 +1,18 @@
-/** Where one writes to a task. What could not be sent stays, with the reason. */
+/**
+ * Where one writes to a task. The field is free for the next message at once; what could not be sent comes back, before what was typed since, with the
+ * reason. A draft survives leaving the page.
+ */
 import type { Content, Json, SendOptions } from '@rivulet/client'
-import { type FormEvent, type KeyboardEvent, type Ref, useState } from 'react'
+import { type FormEvent, type KeyboardEvent, type Ref, useRef, useState } from 'react'
 import { Button } from '../shell/elements/button.tsx'
 import { SendIcon } from '../shell/elements/icons.tsx'
+import { useStored } from '../shell/hooks/use-stored.ts'
+import { textOf } from '../shell/queries.ts'
 
 type IfBusy = NonNullable<SendOptions['ifBusy']>
 
 export type ComposerProps = {
+  task: string
   ref: Ref<HTMLTextAreaElement>
   isBusy: boolean
   isJson: boolean
@@ -14,11 +20,13 @@ export type ComposerProps = {
   send(input: string | Content, options: SendOptions): Promise<unknown>
 }
 
-export function Composer({ ref, isBusy, isJson, setJson, send }: ComposerProps) {
-  const [text, setText] = useState('')
+export function Composer({ task, ref, isBusy, isJson, setJson, send }: ComposerProps) {
+  const [text, setText] = useStored(`draft.${task}`)
+  const latest = useRef(text)
+  latest.current = text
   const [ifBusy, setIfBusy] = useState<IfBusy>('queue')
   const [error, setError] = useState<string | null>(null)
-  const [isSending, setSending] = useState(false)
+  const [sending, setSending] = useState(0)
   return (
     <form onSubmit={submit} className="border-t border-line px-3 py-3 sm:px-6">
       <div className="mx-auto max-w-3xl">
@@ -31,6 +39,7 @@ export function Composer({ ref, isBusy, isJson, setJson, send }: ComposerProps) 
           <textarea
             ref={ref}
             aria-label="Message to the agent"
+            dir="auto"
             placeholder={isJson ? '{ "any": "JSON" }' : 'Write to this task'}
             rows={Math.min(8, Math.max(1, text.split('\n').length))}
             value={text}
@@ -58,7 +67,8 @@ export function Composer({ ref, isBusy, isJson, setJson, send }: ComposerProps) 
               </label>
             )}
             <span className="grow" />
-            <Button type="submit" kind="primary" disabled={text.trim() === '' || isSending} aria-label="Send">
+            {sending > 0 && <span role="status">Sending …</span>}
+            <Button type="submit" kind="primary" disabled={text.trim() === ''} aria-label="Send">
               <SendIcon />
             </Button>
           </div>
@@ -76,16 +86,18 @@ export function Composer({ ref, isBusy, isJson, setJson, send }: ComposerProps) 
 
   async function submit(event: FormEvent): Promise<void> {
     event.preventDefault()
-    if (text.trim() === '' || isSending) return
-    setSending(true)
+    if (text.trim() === '') return
+    setError(null)
     try {
-      await send(isJson ? { type: 'data', data: JSON.parse(text) as Json } : text, { ifBusy })
+      const input = isJson ? { type: 'data' as const, data: JSON.parse(text) as Json } : text
       setText('')
-      setError(null)
+      latest.current = ''
+      setSending(count => count + 1)
+      await send(input, { ifBusy }).finally(() => setSending(count => count - 1))
     } catch (reason) {
-      setError(reason instanceof Error ? reason.message : String(reason))
-    } finally {
-      setSending(false)
+      setError(textOf(reason))
+      // Malformed JSON never left the field.
+      if (latest.current !== text) setText([text, latest.current].filter(Boolean).join('\n'))
     }
   }
 }

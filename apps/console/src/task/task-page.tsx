@@ -1,27 +1,33 @@
 /** One task: what it says as it says it, and the means to answer, to stop it and to look behind it. */
-import { hasEnded } from '@rivulet/client'
-import { useTask } from '@rivulet/client/react'
-import { useRef, useState } from 'react'
+import { hasEnded, type TaskStatus } from '@rivulet/client'
+import { useClient, useTask } from '@rivulet/client/react'
+import { useEffect, useMemo, useRef, useState } from 'react'
 import { Inspector } from '../inspector/inspector.tsx'
 import { useEventLog } from '../inspector/use-event-log.ts'
 import { usePast } from '../inspector/use-past.ts'
 import { useKeys } from '../shell/hooks/use-keys.ts'
-import { useQuery } from '../shell/route.ts'
+import { usePageTitle } from '../shell/hooks/use-page-title.ts'
+import { setQuery, useQuery } from '../shell/route.ts'
 import { useSession } from '../shell/session.tsx'
+import { titleOf, wordsOf } from '../tasks/task-title.ts'
 import { useEarlier } from '../transcript/earlier/use-earlier.ts'
 import { useSuperseded } from '../transcript/earlier/use-superseded.ts'
 import { Transcript } from '../transcript/transcript.tsx'
 import { Composer } from './composer.tsx'
-import { TaskHeader } from './task-header.tsx'
+import { FactsPanel } from './facts-panel.tsx'
+import { TaskActions } from './task-actions.tsx'
+import { type Panel, TaskHeader } from './task-header.tsx'
 import { TaskMissing } from './task-missing.tsx'
 import { useStop } from './use-stop.ts'
 
 export function TaskPage({ id }: { id: string }) {
-  const { taskToken } = useSession()
+  const { taskToken, may, shared } = useSession()
   const { task, messages, messagesFrom, turns, status, connection, error, send, cancel } = useTask(id, { follow: true, token: taskToken })
-  const [inspecting, setInspecting] = useQuery('inspect')
-  const isInspecting = inspecting !== null
-  const log = useEventLog(isInspecting ? task : null)
+  const client = useClient()
+  // With the key, where there is one: a token does not get workers, traces and what was thrown.
+  const reader = useMemo(() => (shared ? task : client.tasks.get(id)), [client, id, shared, task])
+  const [panel, setPanel] = usePanel()
+  const log = useEventLog(panel === 'inspector' ? task : null)
   const past = usePast(log)
   const composer = useRef<HTMLTextAreaElement>(null)
   const [isJson, setJson] = useState(false)
@@ -29,28 +35,35 @@ export function TaskPage({ id }: { id: string }) {
   const superseded = useSuperseded(messages, turns)
   const isBusy = status !== null && !hasEnded(status)
   const stop = useStop(cancel, isBusy)
+  const stored = task?.view({ follow: true }).current.task ?? null
+  const words = turns[0]?.number === 1 && turns[0].input ? wordsOf(turns[0].input) : undefined
+  const title = stored ? titleOf({ agent: stored.agent, ...(stored.name && { name: stored.name }), ...(words && { title: words }) }) : '…'
+  usePageTitle(title)
 
   useKeys({
-    s: () => isBusy && stop.ask(),
-    i: () => setInspecting(isInspecting ? null : '1'),
+    s: () => isBusy && may('tasks:write') && stop.ask(),
+    i: () => setPanel(panel === 'inspector' ? null : 'inspector'),
     '/': event => {
       event.preventDefault()
       composer.current?.focus()
     },
   })
 
-  if (connection === 'failed' && status === null) return <TaskMissing id={id} error={error} />
-  const stored = task?.view({ follow: true }).current.task ?? null
+  if (connection === 'failed' && status === null) return <TaskMissing id={id} error={error} isShared={shared !== null} />
   return (
     <div className="flex h-full min-w-0 flex-col lg:flex-row">
-      <section className={`flex min-h-0 min-w-0 flex-1 flex-col ${isInspecting ? 'max-lg:basis-1/2' : ''}`}>
+      <section className={`flex min-h-0 min-w-0 flex-1 flex-col ${panel ? 'max-lg:basis-1/2' : ''}`}>
         <TaskHeader
-          {...{ id, task: stored, status, turns, connection, isInspecting, stop: isBusy ? stop : null }}
-          onInspect={() => setInspecting(isInspecting ? null : '1')}
+          {...{ title, task: stored, status, turns, connection, panel, stop: isBusy && may('tasks:write') ? stop : null }}
+          onPanel={setPanel}
+          actions={reader && stored && <TaskActions handle={reader} task={stored} title={title} isBusy={isBusy} />}
         />
+        <Announcement status={status} reason={error?.message} />
         <Transcript
           task={id}
-          {...(past ? { ...past, earlier: noEarlier, superseded: [] } : { messages, turns, earlier, superseded })}
+          {...(past
+            ? { ...past, handle: null, earlier: noEarlier, superseded: [] }
+            : { messages, turns, handle: reader, earlier, superseded })}
           placeholder={<p className="text-soft">{status ? 'No messages yet.' : 'Loading …'}</p>}
         />
         {past ? (
@@ -61,11 +74,49 @@ export function TaskPage({ id }: { id: string }) {
             </button>
           </p>
         ) : (
-          <Composer ref={composer} {...{ isBusy, send, isJson, setJson }} />
+          may('tasks:write') && <Composer task={id} ref={composer} {...{ isBusy, send, isJson, setJson }} />
         )}
       </section>
-      {isInspecting && <Inspector log={log} id={id} onClose={() => setInspecting(null)} />}
+      {panel === 'inspector' && <Inspector log={log} id={id} onClose={() => setPanel(null)} />}
+      {panel === 'facts' && reader && (
+        <FactsPanel handle={reader} version={`${status} ${turns.length} ${turns.at(-1)?.attempt}`} onClose={() => setPanel(null)} />
+      )}
     </div>
+  )
+}
+
+/** Which panel is open is in the address. */
+function usePanel(): [Panel | null, (panel: Panel | null) => void] {
+  const [inspecting] = useQuery('inspect')
+  const [facts] = useQuery('facts')
+  const panel = inspecting !== null ? 'inspector' : facts !== null ? 'facts' : null
+  return [panel, set]
+
+  function set(next: Panel | null): void {
+    setQuery({
+      inspect: next === 'inspector' ? '1' : null,
+      facts: next === 'facts' ? '1' : null,
+      ...(next !== 'inspector' && { at: null }),
+    })
+  }
+}
+
+/** Tells a person who cannot see the page that the task has ended; not that it had ended when the page was opened. */
+function Announcement({ status, reason }: { status: TaskStatus | null; reason: string | undefined }) {
+  const [words, setWords] = useState('')
+  const before = useRef(status)
+  useEffect(() => {
+    const wasBusy = before.current !== null && !hasEnded(before.current)
+    before.current = status
+    if (status === null) return
+    if (!hasEnded(status)) setWords('')
+    else if (wasBusy)
+      setWords(`The task ${status === 'canceled' ? 'was canceled' : status}${status === 'failed' && reason ? `: ${reason}` : ''}`)
+  }, [status, reason])
+  return (
+    <p role="status" className="sr-only">
+      {words}
+    </p>
   )
 }
 

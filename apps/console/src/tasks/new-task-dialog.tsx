@@ -1,23 +1,35 @@
 /** Gives an agent something to do, and goes to watch it. */
 import type { Agent } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
-import { type FormEvent, type KeyboardEvent, type ReactNode, useState } from 'react'
+import { type FormEvent, type KeyboardEvent, type ReactNode, useMemo, useState } from 'react'
 import { Button } from '../shell/elements/button.tsx'
 import { Dialog } from '../shell/elements/dialog.tsx'
+import { useStored } from '../shell/hooks/use-stored.ts'
+import { textOf } from '../shell/queries.ts'
 import { navigate, taskPath } from '../shell/route.ts'
 import { bodyOf, type TaskDraft } from './task-draft.ts'
 
 const field = 'w-full rounded-lg border border-line-strong bg-page px-3 py-2'
 
-export function NewTaskDialog({ agents, onClose }: { agents: readonly Agent[]; onClose: () => void }) {
+const emptyDraft: TaskDraft = { agent: '', input: '', isJson: false, params: '', name: '' }
+
+export type NewTaskProps = {
+  agents: readonly Agent[]
+  /** What the form begins with. */
+  given?: Partial<TaskDraft>
+  onClose: () => void
+}
+
+export function NewTaskDialog({ agents, given, onClose }: NewTaskProps) {
   const client = useClient()
   const preferred = agents.find(({ name }) => name === 'assistant') ?? agents.find(({ workers }) => workers > 0) ?? agents[0]
-  const [draft, setDraft] = useState<TaskDraft>({ agent: '', input: '', isJson: false, params: '', name: '' })
+  const [stored, store] = useStored('draft.new')
+  const draft = useMemo(() => ({ ...emptyDraft, ...given, ...draftIn(stored) }), [stored, given])
   const [error, setError] = useState<string | null>(null)
   const [isSending, setSending] = useState(false)
   const agentName = draft.agent || preferred?.name || ''
   const agent = agents.find(({ name }) => name === agentName)
-  const change = (fields: Partial<TaskDraft>) => setDraft({ ...draft, ...fields })
+  const change = (fields: Partial<TaskDraft>) => store(JSON.stringify({ ...draft, ...fields }))
 
   return (
     <Dialog title="New task" onClose={onClose}>
@@ -90,11 +102,21 @@ export function NewTaskDialog({ agents, onClose }: { agents: readonly Agent[]; o
     setSending(true)
     try {
       const { task } = await client.tasks.create(bodyOf({ ...draft, agent: agentName }))
+      store('')
       navigate(taskPath(task.id))
+      onClose()
     } catch (reason) {
-      setError(reason instanceof Error ? reason.message : String(reason))
+      setError(textOf(reason))
       setSending(false)
     }
+  }
+}
+
+function draftIn(stored: string): Partial<TaskDraft> {
+  try {
+    return JSON.parse(stored)
+  } catch {
+    return {}
   }
 }
 

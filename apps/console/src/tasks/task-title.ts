@@ -1,14 +1,14 @@
-/** What to call a task: its name, else what it was asked. */
-import type { Content, Task, Turn } from '@rivulet/client'
+/** What to call a task: its name, else what it was asked first. */
+import type { Content, TaskSummary } from '@rivulet/client'
 
 const maxLength = 160
 
-export function titleOf({ name, agent }: Task, turns: readonly Turn[] | undefined): string {
-  const asked = turns?.[0]?.input
-  return name || (asked && wordsOf(asked)) || `A task for ${agent}`
+export function titleOf({ name, title, agent }: Pick<TaskSummary, 'name' | 'title' | 'agent'>): string {
+  return name || title?.trim() || `A task for ${agent}`
 }
 
-function wordsOf(content: Content): string {
+/** The first words of an input. */
+export function wordsOf(content: Content): string {
   if (content.type === 'text') return content.text.slice(0, maxLength)
   if (content.type === 'data') return JSON.stringify(content.data).slice(0, maxLength)
   return content.type

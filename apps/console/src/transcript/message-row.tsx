@@ -38,9 +38,9 @@ function Content({ message }: { message: Message }) {
     case 'media':
       return <MediaView content={content} isGrowing={status === 'streaming'} />
     case 'tool_request':
-      return <ToolCard request={message} response={null} />
+      return <ToolCard request={message} response={null} isOver />
     case 'tool_response':
-      return <ToolCard request={null} response={message} />
+      return <ToolCard request={null} response={message} isOver />
     default:
       return content satisfies never
   }

@@ -15,19 +15,20 @@ const request = (callId: string): Content => ({ type: 'tool_request', callId, na
 const response = (callId: string): Content => ({ type: 'tool_response', callId, name: 'add', content: 3, isError: false })
 const turn = (number: number, fields: Partial<FoldedTurn> = {}): FoldedTurn => ({ number, status: 'running', attempt: 1, ...fields })
 
+const whole = { isFromStart: true, isToEnd: true }
 const shape = (rows: ReturnType<typeof rowsOf>) => rows.map(({ kind, key }) => `${kind} ${key}`)
 
 describe('rows', () => {
   test('a call and its answer are one row, also when calls answer out of order', () => {
     const messages = [message(0, request('a')), message(1, request('b')), message(2, response('b')), message(3, response('a'))]
-    const rows = rowsOf(messages, [turn(1)], true)
+    const rows = rowsOf(messages, [turn(1)], whole)
     expect(shape(rows)).toEqual(['turn turn 1', 'tool 0', 'tool 1'])
     expect(rows.flatMap(row => (row.kind === 'tool' ? [row.response?.index] : []))).toEqual([3, 2])
   })
 
   test('a call of another turn is another call, and an answer without its call stands for itself', () => {
     const messages = [message(0, request('a')), message(1, response('a'), { turn: 2 })]
-    expect(shape(rowsOf(messages, [turn(1, { status: 'completed' }), turn(2)], true))).toEqual([
+    expect(shape(rowsOf(messages, [turn(1, { status: 'completed' }), turn(2)], whole))).toEqual([
       ...['turn turn 1', 'tool 0', 'outcome outcome 1', 'turn turn 2', 'tool 1'],
     ])
   })
@@ -35,21 +36,31 @@ describe('rows', () => {
   test('turns that wait come last, and only at the end', () => {
     const messages = [message(0, text('hi'), { author: 'user' }), message(1, text('hello'))]
     const turns = [turn(1), turn(2, { status: 'queued', attempt: 0 }), turn(3, { status: 'queued', attempt: 0 })]
-    expect(shape(rowsOf(messages, turns, true)).slice(-2)).toEqual(['pending pending 2', 'pending pending 3'])
-    expect(shape(rowsOf(messages, turns, false))).toEqual(['turn turn 1', 'message 0', 'message 1'])
+    expect(shape(rowsOf(messages, turns, whole)).slice(-2)).toEqual(['pending pending 2', 'pending pending 3'])
+    expect(shape(rowsOf(messages, turns, { ...whole, isToEnd: false }))).toEqual(['turn turn 1', 'message 0', 'message 1'])
   })
 
   test('what earlier attempts said stands between the question and the answer', () => {
     const messages = [message(0, text('hi'), { author: 'user' }), message(1, text('hello'), { attempt: 2 })]
     const superseded = [{ turnNumber: 1, attempt: 1, messages: [message(1, text('hel'))] }]
-    const retried = shape(rowsOf(messages, [turn(1, { attempt: 2 })], true, superseded))
-    expect(retried).toEqual(['turn turn 1', 'message 0', 'superseded superseded 1 1', 'message 1'])
-    const waiting = shape(rowsOf(messages.slice(0, 1), [turn(1, { attempt: 2 })], true, superseded))
-    expect(waiting).toEqual(['turn turn 1', 'message 0', 'superseded superseded 1 1'])
+    const answered = shape(rowsOf(messages, [turn(1, { attempt: 2 })], { ...whole, superseded }))
+    expect(answered).toEqual(['turn turn 1', 'message 0', 'superseded superseded 1 1', 'attempts attempts 1', 'message 1'])
+    const waiting = shape(rowsOf(messages.slice(0, 1), [turn(1, { attempt: 2 })], { ...whole, superseded }))
+    expect(waiting).toEqual(['turn turn 1', 'message 0', 'superseded superseded 1 1', 'attempts attempts 1'])
+  })
+
+  test('a turn that never started shows its input, in its place', () => {
+    const messages = [message(0, text('one'), { author: 'user' }), message(1, text('three'), { author: 'user', turn: 3 })]
+    const never = (number: number) => turn(number, { status: 'canceled', attempt: 0, input: text('two') })
+    const turns = [turn(1, { status: 'canceled', startedAt: '2026-01-01T00:00:00.000Z' }), never(2), turn(3), never(4)]
+    expect(shape(rowsOf(messages, turns, whole))).toEqual([
+      ...['turn turn 1', 'message 0', 'outcome outcome 1', 'unstarted unstarted 2', 'turn turn 3', 'message 1', 'unstarted unstarted 4'],
+    ])
+    expect(shape(rowsOf(messages.slice(1), turns, { isFromStart: false, isToEnd: false }))).toEqual(['turn turn 3', 'message 1'])
   })
 
   test('a turn that ended without a word still has an end', () => {
-    expect(shape(rowsOf([], [turn(1, { status: 'canceled' })], true))).toEqual(['outcome outcome 1'])
+    expect(shape(rowsOf([], [turn(1, { status: 'canceled' })], whole))).toEqual(['outcome outcome 1'])
   })
 })
 

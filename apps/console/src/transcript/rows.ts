@@ -4,7 +4,8 @@
 import { type FoldedTurn, hasEnded, type Message } from '@rivulet/client'
 import type { Superseded } from './earlier/superseded.ts'
 
-export type ToolRow = { kind: 'tool'; key: string; request: Message | null; response: Message | null }
+/** `isOver`: the turn has ended, so no response can follow. */
+export type ToolRow = { kind: 'tool'; key: string; request: Message | null; response: Message | null; isOver: boolean }
 
 export type Row =
   | { kind: 'turn'; key: string; turn: FoldedTurn }
@@ -12,14 +13,20 @@ export type Row =
   | ToolRow
   | { kind: 'outcome'; key: string; turn: FoldedTurn }
   | { kind: 'superseded'; key: string; group: Superseded }
+  /** The attempts before the latest; `shown` are those that have a row already. */
+  | { kind: 'attempts'; key: string; turn: FoldedTurn; shown: readonly number[] }
   | { kind: 'pending'; key: string; turn: FoldedTurn }
+  /** Ended before a worker began it: its input is in no message. */
+  | { kind: 'unstarted'; key: string; turn: FoldedTurn }
 
-/** @param messages neighbours, in order. @param isToEnd whether they reach to the end of the task. */
+/** What lies around the messages: whether they begin with the task's first, and reach to its end; and what earlier attempts said. */
+export type RowOptions = { isFromStart: boolean; isToEnd: boolean; superseded?: readonly Superseded[] }
+
+/** @param messages neighbours, in order */
 export function rowsOf(
   messages: readonly Message[],
   turns: readonly FoldedTurn[],
-  isToEnd: boolean,
-  superseded: readonly Superseded[] = [],
+  { isFromStart, isToEnd, superseded = [] }: RowOptions,
 ): Row[] {
   const byNumber = new Map(turns.map(turn => [turn.number, turn]))
   const responses = new Map<string, Message>()
@@ -35,6 +42,7 @@ export function rowsOf(
   for (const message of messages) {
     if (message.turn !== current) {
       if (current !== null) end(current)
+      if (current !== null || isFromStart) passOver(current ?? 0, message.turn)
       begin(message)
     }
     const row = rowOf(message)
@@ -44,13 +52,20 @@ export function rowsOf(
   }
   if (!isToEnd) return rows
   if (current !== null) end(current)
-  for (const turn of turns) {
-    if (turn.number <= (current ?? 0)) continue
-    tellAttempts(turn.number)
-    if (!hasEnded(turn.status)) rows.push({ kind: 'pending', key: `pending ${turn.number}`, turn })
-    else end(turn.number)
-  }
+  passOver(current ?? 0, Number.POSITIVE_INFINITY)
   return rows
+
+  /** Turns between two that have messages, or behind the last. */
+  function passOver(after: number, before: number): void {
+    for (const turn of turns) {
+      if (turn.number <= after || turn.number >= before) continue
+      tellAttempts(turn.number)
+      if (!hasEnded(turn.status)) rows.push({ kind: 'pending', key: `pending ${turn.number}`, turn })
+      else if (!turn.startedAt && (turn.input || turn.omitted?.includes('input')))
+        rows.push({ kind: 'unstarted', key: `unstarted ${turn.number}`, turn })
+      else end(turn.number)
+    }
+  }
 
   function begin({ turn: number }: Message): void {
     current = number
@@ -67,19 +82,22 @@ export function rowsOf(
   function tellAttempts(number: number): void {
     if (number <= toldAttempts) return
     toldAttempts = number
-    for (const group of superseded) {
-      if (group.turnNumber === number) rows.push({ kind: 'superseded', key: `superseded ${number} ${group.attempt}`, group })
-    }
+    const groups = superseded.filter(({ turnNumber }) => turnNumber === number)
+    for (const group of groups) rows.push({ kind: 'superseded', key: `superseded ${number} ${group.attempt}`, group })
+    const turn = byNumber.get(number)
+    if (turn && turn.attempt > 1)
+      rows.push({ kind: 'attempts', key: `attempts ${number}`, turn, shown: groups.map(({ attempt }) => attempt) })
   }
 
   function rowOf(message: Message): Row | null {
     const { content, index } = message
     const key = `${index}`
+    const isOver = hasEnded(byNumber.get(message.turn)?.status ?? 'completed')
     if (content.type === 'tool_request') {
-      return { kind: 'tool', key, request: message, response: responses.get(callOf(message, content.callId)) ?? null }
+      return { kind: 'tool', key, request: message, response: responses.get(callOf(message, content.callId)) ?? null, isOver }
     }
     if (content.type === 'tool_response') {
-      return requests.has(callOf(message, content.callId)) ? null : { kind: 'tool', key, request: null, response: message }
+      return requests.has(callOf(message, content.callId)) ? null : { kind: 'tool', key, request: null, response: message, isOver }
     }
     return { kind: 'message', key, message }
   }

@@ -1,18 +1,21 @@
 /** What a task has said, from any point to any other, with its end in sight for as long as the reader wants. */
-import type { FoldedTurn, Message } from '@rivulet/client'
+import type { FoldedTurn, Message, TaskHandle } from '@rivulet/client'
 import { memo, type ReactNode, useEffect, useMemo } from 'react'
 import { DownIcon } from '../shell/elements/icons.tsx'
 import { ToolCard } from './contents/tool-card.tsx'
+import { KeptAttempts } from './earlier/kept-attempts.tsx'
 import type { Superseded } from './earlier/superseded.ts'
 import { SupersededAttempt } from './earlier/superseded-attempt.tsx'
 import type { Earlier } from './earlier/use-earlier.ts'
 import { MessageRow } from './message-row.tsx'
 import { type Row, rowsOf } from './rows.ts'
-import { PendingTurn, TurnOutcome, TurnStart } from './turn-rows.tsx'
+import { PendingTurn, TurnOutcome, TurnStart, UnstartedTurn } from './turn-rows.tsx'
 import { useMessageWindow } from './use-message-window.ts'
 
 export type TranscriptProps = {
   task: string
+  /** For what is read from the server; null for the transcript as it was. */
+  handle: TaskHandle | null
   messages: readonly Message[]
   turns: readonly FoldedTurn[]
   earlier: Earlier
@@ -21,11 +24,11 @@ export type TranscriptProps = {
   placeholder: ReactNode
 }
 
-export function Transcript({ task, messages, turns, earlier, superseded, placeholder }: TranscriptProps) {
+export function Transcript({ task, handle, messages, turns, earlier, superseded, placeholder }: TranscriptProps) {
   const all = useMemo(() => (earlier.messages.length > 0 ? [...earlier.messages, ...messages] : messages), [earlier.messages, messages])
   const first = all[0]?.index ?? 0
   const end = first + all.length
-  const { from, to, isFollowing, scroller, content, topMark, bottomMark, follow } = useMessageWindow({
+  const { from, to, isFollowing, scroller, topMark, bottomMark, follow } = useMessageWindow({
     first,
     end,
     loadEarlier: earlier.load,
@@ -35,7 +38,11 @@ export function Transcript({ task, messages, turns, earlier, superseded, placeho
     const element = scroller.current
     if (element && earlier.hasMore && element.scrollHeight <= element.clientHeight) earlier.load()
   })
-  const rows = rowsOf(all.slice(from - first, to - first), turns, to === end, superseded)
+  const rows = rowsOf(all.slice(from - first, to - first), turns, {
+    isFromStart: from === first && !earlier.hasMore,
+    isToEnd: to === end,
+    superseded,
+  })
   return (
     <div className="relative min-h-0 grow">
       <div
@@ -47,12 +54,12 @@ export function Transcript({ task, messages, turns, earlier, superseded, placeho
         aria-live="off"
         className="h-full overflow-y-auto overscroll-contain"
       >
-        <div ref={content} className="mx-auto flex min-h-full max-w-3xl flex-col gap-4 px-4 py-6 sm:px-6">
+        <div className="mx-auto flex min-h-full max-w-3xl flex-col gap-4 px-4 py-6 sm:px-6">
           <div ref={topMark} />
           {(from > first || earlier.hasMore) && <p className="text-center text-xs text-faint">Earlier messages …</p>}
           {rows.length === 0 && !earlier.hasMore && placeholder}
           {rows.map(row => (
-            <TranscriptRow key={row.key} row={row} task={task} />
+            <TranscriptRow key={row.key} row={row} task={task} handle={handle} />
           ))}
           <div ref={bottomMark} />
         </div>
@@ -72,31 +79,36 @@ export function Transcript({ task, messages, turns, earlier, superseded, placeho
 }
 
 const TranscriptRow = memo(
-  ({ row, task }: { row: Row; task: string }) => {
+  ({ row, task, handle }: { row: Row; task: string; handle: TaskHandle | null }) => {
     switch (row.kind) {
       case 'turn':
         return <TurnStart turn={row.turn} />
       case 'message':
         return <MessageRow message={row.message} />
       case 'tool':
-        return <ToolCard request={row.request} response={row.response} />
+        return <ToolCard request={row.request} response={row.response} isOver={row.isOver} />
       case 'superseded':
         return <SupersededAttempt group={row.group} />
+      case 'attempts':
+        return <KeptAttempts task={handle} turn={row.turn} shown={row.shown} />
       case 'outcome':
         return <TurnOutcome turn={row.turn} task={task} />
       case 'pending':
         return <PendingTurn turn={row.turn} task={task} />
+      case 'unstarted':
+        return <UnstartedTurn turn={row.turn} task={task} />
       default:
         return row satisfies never
     }
   },
-  (before, after) => isSame(before.row, after.row),
+  (before, after) => before.handle === after.handle && isSame(before.row, after.row),
 )
 
 /** Rows are made anew with each change; what they show is often the same. */
 function isSame(a: Row, b: Row): boolean {
   if (a.kind === 'message' && b.kind === 'message') return a.message === b.message
-  if (a.kind === 'tool' && b.kind === 'tool') return a.request === b.request && a.response === b.response
+  if (a.kind === 'tool' && b.kind === 'tool') return a.request === b.request && a.response === b.response && a.isOver === b.isOver
   if (a.kind === 'superseded' && b.kind === 'superseded') return a.group === b.group
+  if (a.kind === 'attempts' && b.kind === 'attempts') return a.turn === b.turn && a.shown.length === b.shown.length
   return 'turn' in a && 'turn' in b && a.kind === b.kind && a.turn === b.turn
 }

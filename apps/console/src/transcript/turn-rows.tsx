@@ -43,29 +43,35 @@ export function TurnOutcome({ turn, task }: { turn: FoldedTurn; task: string }) 
 }
 
 /** A turn that has not said anything yet. */
-export function PendingTurn({ turn: { number, input, omitted, status, attempt }, task }: { turn: FoldedTurn; task: string }) {
-  const createdAt = new Date(0).toISOString()
+export function PendingTurn({ turn, task }: { turn: FoldedTurn; task: string }) {
   return (
     <div className="space-y-2">
-      {input && status === 'queued' && (
-        <div className="opacity-60">
-          <MessageRow
-            message={{
-              task,
-              index: -number,
-              turn: number,
-              attempt,
-              author: 'user',
-              content: input,
-              metadata: {},
-              status: 'complete',
-              createdAt,
-            }}
-          />
-        </div>
-      )}
-      {omitted?.includes('input') && status === 'queued' && <p className="text-[13px] text-faint">The input is too large to show here.</p>}
-      <p className="breathing text-[13px] text-soft">{status === 'queued' ? 'Queued …' : 'Starting …'}</p>
+      {turn.status === 'queued' && <OwnInput turn={turn} task={task} />}
+      <p className="breathing text-[13px] text-soft">{turn.status === 'queued' ? 'Queued …' : 'Starting …'}</p>
+    </div>
+  )
+}
+
+/** A turn that was canceled, or whose time was up, while it was queued. */
+export function UnstartedTurn({ turn, task }: { turn: FoldedTurn; task: string }) {
+  return (
+    <div className="space-y-1">
+      <OwnInput turn={turn} task={task} />
+      <p className={`text-right text-xs ${turn.status === 'failed' ? 'text-bad' : 'text-faint'}`}>
+        {['Never started', turn.error?.message].filter(Boolean).join(': ')}
+      </p>
+    </div>
+  )
+}
+
+/** The input of a turn that is in no message yet, and may never be. */
+function OwnInput({ turn: { number, input, attempt }, task }: { turn: FoldedTurn; task: string }) {
+  if (!input) return <p className="text-right text-[13px] text-faint">The input is too large to show here.</p>
+  const createdAt = new Date(0).toISOString()
+  const message = { task, index: -number, turn: number, attempt, metadata: {}, createdAt, content: input }
+  return (
+    <div className="opacity-70">
+      <MessageRow message={{ ...message, author: 'user', status: 'complete' }} />
     </div>
   )
 }

@@ -4,18 +4,17 @@
  * While it follows, the window holds the latest messages and stays at the end, whatever grows. Scrolling up stops following; scrolling back down,
  * or `follow()`, starts it again. Near either edge the window moves on; the browser keeps in place what is being read.
  */
-import { type RefObject, useEffect, useRef, useState } from 'react'
+import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { useStickToEnd } from '../shell/hooks/use-stick-to-end.ts'
 
 const step = 40
 const mostShown = 240
-const nearEndPx = 48
 
 export type MessageWindow = {
   from: number
   to: number
   isFollowing: boolean
   scroller: RefObject<HTMLDivElement | null>
-  content: RefObject<HTMLDivElement | null>
   topMark: RefObject<HTMLDivElement | null>
   bottomMark: RefObject<HTMLDivElement | null>
   follow(): void
@@ -31,7 +30,6 @@ export type WindowOptions = {
 
 export function useMessageWindow({ first, end, loadEarlier }: WindowOptions): MessageWindow {
   const scroller = useRef<HTMLDivElement>(null)
-  const content = useRef<HTMLDivElement>(null)
   const topMark = useRef<HTMLDivElement>(null)
   const bottomMark = useRef<HTMLDivElement>(null)
   /** Null while it follows. */
@@ -43,33 +41,15 @@ export function useMessageWindow({ first, end, loadEarlier }: WindowOptions): Me
   const now = { first, end, from, to, isFollowing, loadEarlier }
   const current = useRef(now)
   current.current = now
-
-  useEffect(() => {
-    const element = scroller.current
-    const grown = content.current
-    if (!element || !grown) return
-    let lastTop = element.scrollTop
-    const resized = new ResizeObserver(() => {
-      if (current.current.isFollowing) element.scrollTop = element.scrollHeight
-    })
-    resized.observe(grown)
-    resized.observe(element)
-    element.addEventListener('scroll', look, { passive: true })
-    return () => {
-      resized.disconnect()
-      element.removeEventListener('scroll', look)
-    }
-
-    function look(): void {
-      if (!element) return
-      const { scrollTop, scrollHeight, clientHeight } = element
-      const { from, to, end, isFollowing } = current.current
-      const isAtEnd = scrollHeight - scrollTop - clientHeight < nearEndPx
-      if (isAtEnd && to === end) setPlace(null)
-      else if (isFollowing && scrollTop < lastTop - 1) setPlace({ from, to: Number.MAX_SAFE_INTEGER })
-      lastTop = scrollTop
-    }
-  }, [])
+  const { stick } = useStickToEnd(scroller, {
+    onChange: isStuck => setPlace(isStuck ? null : { from: current.current.from, to: Number.MAX_SAFE_INTEGER }),
+    // The end of a window is not the end of the task.
+    mayStick: () => current.current.to === current.current.end,
+  })
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once the latest messages are there
+  useLayoutEffect(() => {
+    if (isFollowing) stick()
+  }, [isFollowing])
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: a mark that stays in sight must be observed again after the window moved
   useEffect(() => {
@@ -99,5 +79,5 @@ export function useMessageWindow({ first, end, loadEarlier }: WindowOptions): Me
     }
   }, [from, to, first])
 
-  return { from, to, isFollowing, scroller, content, topMark, bottomMark, follow: () => setPlace(null) }
+  return { from, to, isFollowing, scroller, topMark, bottomMark, follow: () => setPlace(null) }
 }

@@ -1,4 +1,4 @@
-import type { ButtonHTMLAttributes } from 'react'
+import type { ButtonHTMLAttributes, Ref } from 'react'
 
 export type ButtonKind = 'primary' | 'plain' | 'quiet' | 'danger'
 
@@ -9,7 +9,9 @@ const looks: Record<ButtonKind, string> = {
   danger: 'border border-bad bg-bad-well text-bad hover:opacity-90',
 }
 
-export function Button({ kind = 'plain', className = '', ...rest }: ButtonHTMLAttributes<HTMLButtonElement> & { kind?: ButtonKind }) {
+export type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { kind?: ButtonKind; ref?: Ref<HTMLButtonElement> }
+
+export function Button({ kind = 'plain', className = '', ...rest }: ButtonProps) {
   return (
     <button
       type="button"

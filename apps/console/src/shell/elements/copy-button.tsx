@@ -32,7 +32,7 @@ export function CopyButton({ label, text, children }: { label: string; text: () 
 }
 
 /** A page that came over plain HTTP has no clipboard, but may still copy what is selected. */
-async function copyText(text: string): Promise<void> {
+export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text)
   const field = document.createElement('textarea')
   field.value = text

@@ -1,9 +1,20 @@
 /** A window over the page. The browser keeps the focus inside, and gives it back. What is marked `data-first` has it first. */
-import { type ReactNode, useEffect, useRef } from 'react'
+import { type ReactNode, useEffect, useId, useRef } from 'react'
 import { CloseIcon } from './icons.tsx'
 
-export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
+export function Dialog({
+  title,
+  onClose,
+  isWide = false,
+  children,
+}: {
+  title: string
+  onClose: () => void
+  isWide?: boolean
+  children: ReactNode
+}) {
   const element = useRef<HTMLDialogElement>(null)
+  const id = useId()
   useEffect(() => {
     const dialog = element.current
     if (!dialog?.open) dialog?.showModal()
@@ -13,12 +24,12 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
   return (
     <dialog
       ref={element}
-      aria-labelledby="dialog-title"
+      aria-labelledby={id}
       onCancel={onClose}
-      className="m-auto max-h-[calc(100dvh-2rem)] w-[min(36rem,calc(100vw-2rem))] overflow-auto rounded-xl border border-line bg-panel text-ink shadow-float"
+      className={`m-auto max-h-[calc(100dvh-2rem)] ${isWide ? 'w-[min(72rem,calc(100vw-2rem))]' : 'w-[min(36rem,calc(100vw-2rem))]'} overflow-auto rounded-xl border border-line bg-panel text-ink shadow-float`}
     >
       <header className="flex items-center justify-between px-5 pt-4">
-        <h2 id="dialog-title" className="text-base font-semibold">
+        <h2 id={id} className="text-base font-semibold">
           {title}
         </h2>
         <button type="button" aria-label="Close" onClick={onClose} className="rounded-lg p-2 text-soft hover:bg-well hover:text-ink">

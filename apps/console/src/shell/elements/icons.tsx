@@ -48,3 +48,19 @@ export const InspectIcon = draw('M3 4h14M3 8h8M3 12h5M3 16h3M14 17a3.500 3.500 0
 export const DownIcon = draw('M10 4v12M5 11l5 5 5-5')
 export const SendIcon = draw('M10 16V4M5 9l5-5 5 5')
 export const CloseIcon = draw('M5 5l10 10M15 5L5 15')
+export const SignOutIcon = draw('M8 4H4v12h4M12 6l4 4-4 4M16 10H8')
+export const WorkersIcon = draw(
+  'M5 5h10v10H5zM8 8h4v4H8zM8 5V2.500M12 5V2.500M8 17.500V15M12 17.500V15M5 8H2.500M5 12H2.500M17.500 8H15M17.500 12H15',
+)
+export const ErrorsIcon = draw('M10 3l8 14H2zM10 8v4M10 14.500v.01')
+export const KeysIcon = draw(
+  'M13 10a3.500 3.500 0 1 0-3.500-3.500c0 .5.1 1 .3 1.400L3 14.700V17h3v-2h2v-2l1.600-1.600A3.500 3.500 0 0 0 13 10M13.500 6.500v.01',
+)
+export const DashboardIcon = draw('M3 17h14M5 14v-4M9 14V5M13 14V8M17 14v-2')
+export const AgainIcon = draw('M16 10a6 6 0 1 1-2-4.500M16 3v3.500h-3.500')
+export const EditIcon = draw('M4 16l1-4 8-8 3 3-8 8zM11 6l3 3')
+export const TrashIcon = draw('M4 6h12M8 6V4h4v2M6 6l1 11h6l1-11')
+export const DownloadIcon = draw('M10 3v9M6 9l4 4 4-4M4 17h12')
+export const ShareIcon = draw('M8 12l5-5M9 5l1-1a3.500 3.500 0 0 1 5 5l-2 2M11 15l-1 1a3.500 3.500 0 0 1-5-5l2-2')
+export const MoreIcon = draw('M4.500 10h1M9.500 10h1M14.500 10h1')
+export const FactsIcon = draw('M4 4h12v12H4zM7 8h6M7 11h6M7 14h3')

@@ -1,5 +1,5 @@
-/** Which rows of a long list are in sight, where every row is as high as the next. */
-import { type RefObject, useEffect, useRef, useState } from 'react'
+/** Which rows of a long list are in sight, where every row is as high as the next. A list with a name is found where it was left. */
+import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from 'react'
 
 const spare = 12
 
@@ -11,9 +11,25 @@ export type FixedRows = {
   show(row: number): void
 }
 
-export function useFixedRows(total: number, rowPx: number): FixedRows {
+/** Where lists were left, for as long as the page lives. */
+const leftAt = new Map<string, number>()
+
+export function useFixedRows(total: number, rowPx: number, name?: string): FixedRows {
   const scroller = useRef<HTMLDivElement>(null)
   const [seen, setSeen] = useState({ top: 0, height: 800 })
+  const isRestored = useRef(false)
+  const hasRows = total > 0
+
+  useLayoutEffect(() => {
+    const element = scroller.current
+    const top = name === undefined ? undefined : leftAt.get(name)
+    if (!element || !hasRows || isRestored.current) return
+    isRestored.current = true
+    if (top !== undefined) element.scrollTop = top
+  }, [name, hasRows])
+  useEffect(() => {
+    if (name !== undefined && isRestored.current) leftAt.set(name, seen.top)
+  }, [name, seen.top])
   useEffect(() => {
     const element = scroller.current
     if (!element) return

@@ -1,4 +1,7 @@
-/** Single-key shortcuts, inactive while the user types or a dialog is open. */
+/**
+ * Single-key shortcuts, inactive while the user types or a dialog is open. A person who speaks to the browser, or whose hand trembles, can turn off
+ * those that are characters (WCAG 2.1.4).
+ */
 import { useEffect, useRef } from 'react'
 
 export type Keys = Record<string, (event: KeyboardEvent) => void>
@@ -12,10 +15,16 @@ export function useKeys(keys: Keys): void {
 
     function hear(event: KeyboardEvent): void {
       if (event.metaKey || event.ctrlKey || event.altKey || event.defaultPrevented || isTyping(event.target)) return
-      if (document.querySelector('dialog[open]')) return
+      if (document.querySelector('dialog[open]') || (event.key.length === 1 && areOff())) return
       current.current[event.key]?.(event)
     }
   }, [])
+}
+
+export const shortcutsPlace = 'shortcuts'
+
+function areOff(): boolean {
+  return localStorage.getItem(`rivulet.${shortcutsPlace}`) === 'off'
 }
 
 function isTyping(target: EventTarget | null): boolean {

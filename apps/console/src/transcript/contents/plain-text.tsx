@@ -7,11 +7,12 @@ export const PlainText = memo(({ text, className = '', isGrowing = false }: { te
   grown.current = growPieces(grown.current, text)
   const { whole, last } = grown.current
   return (
-    <div className={`whitespace-pre-wrap [overflow-wrap:anywhere] ${className}`}>
+    <div dir="auto" className={`whitespace-pre-wrap [overflow-wrap:anywhere] ${className}`}>
       {whole.map(({ at, text }) => (
         <Part key={at} text={text} />
       ))}
-      <div className={isGrowing ? 'caret' : ''}>{last.text}</div>
+      {/* No anchor for the browser: when a part is cut off, what is left begins further down, and what is being read stays where it is. */}
+      <div className={`[overflow-anchor:none] ${isGrowing ? 'caret' : ''}`}>{last.text}</div>
     </div>
   )
 })

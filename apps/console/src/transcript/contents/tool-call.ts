@@ -2,20 +2,24 @@
 import type { Message } from '@rivulet/client'
 
 export type CallState = {
-  /** `asking`: the model is writing the arguments. `waiting`: the model requested the call, and it has not started. */
-  phase: 'asking' | 'waiting' | 'running' | 'done' | 'failed' | 'stopped'
+  /**
+   * `asking`: the model is writing the arguments. `waiting`: it was asked for, and has not begun. `unanswered`: its turn has ended, so it never
+   * will.
+   */
+  phase: 'asking' | 'waiting' | 'unanswered' | 'running' | 'done' | 'failed' | 'stopped'
   startedAt: number | null
   tookMs: number | null
   problem: string | null
 }
 
-export function callStateOf(request: Message | null, response: Message | null): CallState {
+export function callStateOf(request: Message | null, response: Message | null, isOver: boolean): CallState {
   const nothing = { startedAt: null, tookMs: null, problem: null }
   if (!response) {
     if (request?.status === 'streaming') return { ...nothing, phase: 'asking' }
     if (request?.status === 'failed')
       return { ...nothing, phase: 'failed', problem: request.error?.message ?? 'The arguments are incomplete' }
-    return { ...nothing, phase: request?.status === 'aborted' ? 'stopped' : 'waiting' }
+    if (request?.status === 'aborted') return { ...nothing, phase: 'stopped' }
+    return { ...nothing, phase: isOver ? 'unanswered' : 'waiting' }
   }
   const startedAt = Date.parse(response.createdAt)
   const tookMs = response.finishedAt ? Date.parse(response.finishedAt) - startedAt : null

@@ -9,12 +9,19 @@ import { duration } from '../../shell/human-units.ts'
 import { PlainText } from './plain-text.tsx'
 import { type CallState, callStateOf } from './tool-call.ts'
 
-export const ToolCard = memo(({ request, response }: { request: Message | null; response: Message | null }) => {
+export type ToolCardProps = {
+  request: Message | null
+  response: Message | null
+  /** The turn has ended. */
+  isOver: boolean
+}
+
+export const ToolCard = memo(({ request, response, isOver }: ToolCardProps) => {
   const asked = request?.content.type === 'tool_request' ? request.content : null
   const responded = response?.content.type === 'tool_response' ? response.content : null
-  const state = callStateOf(request, response)
+  const state = callStateOf(request, response, isOver)
   const [choice, setChoice] = useState<boolean | null>(null)
-  const isOpen = choice ?? state.phase !== 'done'
+  const isOpen = choice ?? !['done', 'unanswered'].includes(state.phase)
   const name = asked?.name || responded?.name || 'tool'
   return (
     <section aria-label={`Tool ${name}`} className="overflow-hidden rounded-lg border border-line bg-panel text-[13px]">
@@ -27,8 +34,10 @@ export const ToolCard = memo(({ request, response }: { request: Message | null; 
         <span className="text-soft">
           <ToolIcon />
         </span>
-        <span className="shrink-0 font-mono font-medium">{name}</span>
-        <span className="min-w-0 grow truncate font-mono text-faint">{isOpen || !asked ? '' : inShort(asked.arguments)}</span>
+        <span className="min-w-0 truncate font-mono font-medium">{name}</span>
+        <span className="min-w-0 shrink-[9] grow basis-0 truncate font-mono text-faint">
+          {isOpen || !asked ? '' : inShort(asked.arguments)}
+        </span>
         <Phase state={state} />
         <span className={`text-faint transition-transform ${isOpen ? 'rotate-90' : ''}`}>
           <ChevronIcon />
@@ -52,17 +61,25 @@ function inShort(args: Json): string {
 function Phase({ state: { phase, startedAt, tookMs } }: { state: CallState }) {
   const now = useNow(phase === 'running' ? 200 : null)
   const ms = tookMs ?? (phase === 'running' && startedAt !== null ? now - startedAt : null)
-  const words = { asking: 'writing arguments', waiting: 'waiting', running: 'running', done: '', failed: 'failed', stopped: 'stopped' }[
-    phase
-  ]
+  const words = phaseWords[phase]
   const look = phase === 'failed' ? 'text-bad' : phase === 'running' || phase === 'asking' ? 'text-accent' : 'text-soft'
   return (
-    <span className={`whitespace-nowrap tabular-nums ${look}`}>
+    <span className={`shrink-0 whitespace-nowrap tabular-nums ${look}`}>
       {words}
       {words && ms !== null && ' · '}
       {ms !== null && duration(ms)}
     </span>
   )
+}
+
+const phaseWords: Record<CallState['phase'], string> = {
+  asking: 'writing arguments',
+  waiting: 'waiting',
+  unanswered: 'no answer',
+  running: 'running',
+  done: '',
+  failed: 'failed',
+  stopped: 'stopped',
 }
 
 function Arguments({ content: { raw, arguments: args } }: { content: ContentOf<'tool_request'> }) {

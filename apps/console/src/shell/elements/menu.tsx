@@ -1,0 +1,89 @@
+/** A button that opens a list of actions. Arrows move through it; Escape, a click elsewhere and a choice close it. */
+import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react'
+import { Button } from './button.tsx'
+
+export type MenuItem = { name: string; icon?: ReactNode; isDanger?: boolean; choose(): void }
+
+export function Menu({ label, children, items }: { label: string; children: ReactNode; items: readonly MenuItem[] }) {
+  const [isOpen, setOpen] = useState(false)
+  const id = useId()
+  const root = useRef<HTMLDivElement>(null)
+  const button = useRef<HTMLButtonElement>(null)
+
+  useEffect(() => {
+    if (!isOpen) return
+    itemsIn(root.current)[0]?.focus()
+    const leave = (event: PointerEvent) => {
+      if (!root.current?.contains(event.target as Node)) setOpen(false)
+    }
+    document.addEventListener('pointerdown', leave)
+    return () => document.removeEventListener('pointerdown', leave)
+  }, [isOpen])
+
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: it hears the keys of the items inside
+    <div ref={root} className="relative" onKeyDown={hear}>
+      <Button
+        ref={button}
+        kind="quiet"
+        aria-label={label}
+        aria-haspopup="menu"
+        aria-expanded={isOpen}
+        aria-controls={isOpen ? id : undefined}
+        onClick={() => setOpen(!isOpen)}
+      >
+        {children}
+      </Button>
+      {isOpen && (
+        <div
+          id={id}
+          role="menu"
+          aria-label={label}
+          className="absolute right-0 z-20 mt-1 w-56 rounded-xl border border-line bg-panel p-1 shadow-float"
+        >
+          {items.map(({ name, icon, isDanger, choose }) => (
+            <button
+              key={name}
+              type="button"
+              role="menuitem"
+              tabIndex={-1}
+              onClick={() => {
+                close()
+                choose()
+              }}
+              className={`flex w-full items-center gap-2 rounded-lg px-3 py-1.5 text-left hover:bg-well focus:bg-well ${isDanger ? 'text-bad' : ''}`}
+            >
+              {icon}
+              {name}
+            </button>
+          ))}
+        </div>
+      )}
+    </div>
+  )
+
+  function close(): void {
+    setOpen(false)
+    button.current?.focus()
+  }
+
+  function hear(event: KeyboardEvent): void {
+    if (!isOpen) return
+    if (event.key === 'Escape' || event.key === 'Tab') {
+      event.preventDefault()
+      event.stopPropagation()
+      close()
+      return
+    }
+    const found = itemsIn(root.current)
+    const place = found.indexOf(document.activeElement as HTMLElement)
+    const target = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: found.length - 1 }[event.key]
+    if (target === undefined) return
+    event.preventDefault()
+    found[(target + found.length) % found.length]?.focus()
+  }
+}
+
+function itemsIn(root: HTMLElement | null): HTMLElement[] {
+  return [...(root?.querySelectorAll<HTMLElement>('[role=menuitem]') ?? [])]
+}

@@ -1,0 +1,30 @@
+/**
+ * What the page has read from the API, shared by all components: a value that several of them show is requested once, and is there at once when a page
+ * is opened again. Each query is refreshed at its own pace while the page is visible; a value that could not be refreshed stays, with the error.
+ */
+import { QueryClient, useQuery } from '@tanstack/react-query'
+import { useRef } from 'react'
+
+export const queries = new QueryClient({
+  // The client has retried already.
+  defaultOptions: { queries: { retry: false, staleTime: 1_000, gcTime: 30 * 60_000, networkMode: 'always' } },
+})
+
+export type Polled<T> = { value: T | null; error: string | null; updatedAt: number; refresh(): void }
+
+export function usePolled<T>(name: readonly unknown[], read: (signal: AbortSignal) => Promise<T>, everyMs: number): Polled<T> {
+  const latest = useRef(read)
+  latest.current = read
+  const { data, error, dataUpdatedAt, refetch } = useQuery({
+    queryKey: name,
+    queryFn: ({ signal }) => latest.current(signal),
+    refetchInterval: everyMs,
+    // Entities keep their identity by other means, and a large page would be compared value by value.
+    structuralSharing: false,
+  })
+  return { value: data ?? null, error: error && textOf(error), updatedAt: dataUpdatedAt, refresh: () => void refetch() }
+}
+
+export function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

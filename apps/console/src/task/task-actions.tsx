@@ -1,0 +1,141 @@
+/** What can be done with a task beside writing to it: run it again, take it elsewhere, show it to another person, delete it. */
+import type { Content, Task, TaskHandle } from '@rivulet/client'
+import { useClient } from '@rivulet/client/react'
+import { lazy, Suspense, useState } from 'react'
+import { useAgents } from '../agents/use-agents.ts'
+import { Button } from '../shell/elements/button.tsx'
+import { copyText } from '../shell/elements/copy-button.tsx'
+import { Dialog } from '../shell/elements/dialog.tsx'
+import { AgainIcon, CopyIcon, DownloadIcon, EditIcon, MoreIcon, ShareIcon, TrashIcon } from '../shell/elements/icons.tsx'
+import { Menu, type MenuItem } from '../shell/elements/menu.tsx'
+import { textOf } from '../shell/queries.ts'
+import { listPath, navigate, taskPath } from '../shell/route.ts'
+import { useSession } from '../shell/session.tsx'
+import type { TaskDraft } from '../tasks/task-draft.ts'
+import { ShareDialog } from './share-dialog.tsx'
+import { answerOf, jsonOf, markdownOf, readAll } from './transcript-text.ts'
+
+const NewTaskDialog = lazy(async () => ({ default: (await import('../tasks/new-task-dialog.tsx')).NewTaskDialog }))
+
+type Open = { dialog: 'share' } | { dialog: 'delete' } | { dialog: 'edit'; given: Partial<TaskDraft> } | null
+
+export type TaskActionsProps = { handle: TaskHandle; task: Task; title: string; isBusy: boolean }
+
+export function TaskActions({ handle, task, title, isBusy }: TaskActionsProps) {
+  const client = useClient()
+  const { may, shared } = useSession()
+  const { agents } = useAgents()
+  const [open, setOpen] = useState<Open>(null)
+  const [note, setNote] = useState<{ text: string; isBad: boolean } | null>(null)
+  const close = () => setOpen(null)
+  const writing: MenuItem[] = [
+    ...(isBusy ? [] : [{ name: 'Retry the last turn', icon: <AgainIcon />, choose: () => attempt(retry) }]),
+    { name: 'Run again', icon: <AgainIcon />, choose: () => attempt(runAgain) },
+    { name: 'Edit and run', icon: <EditIcon />, choose: () => attempt(edit) },
+  ]
+  const reading: MenuItem[] = [
+    { name: 'Copy the answer', icon: <CopyIcon />, choose: () => attempt(copyAnswer, 'Copied') },
+    { name: 'Export as JSON', icon: <DownloadIcon />, choose: () => attempt(exportJson) },
+    { name: 'Export as markdown', icon: <DownloadIcon />, choose: () => attempt(exportMarkdown) },
+  ]
+  const items = [
+    ...(may('tasks:write') ? writing : []),
+    ...reading,
+    ...(shared ? [] : [{ name: 'Share a link', icon: <ShareIcon />, choose: () => setOpen({ dialog: 'share' }) }]),
+    ...(may('tasks:write') && !isBusy
+      ? [{ name: 'Delete', icon: <TrashIcon />, isDanger: true, choose: () => setOpen({ dialog: 'delete' }) }]
+      : []),
+  ]
+
+  return (
+    <>
+      {note && (
+        <span role={note.isBad ? 'alert' : 'status'} className={`text-[13px] ${note.isBad ? 'text-bad' : 'text-soft'}`}>
+          {note.text}
+        </span>
+      )}
+      <Menu label="Actions" items={items}>
+        <MoreIcon />
+      </Menu>
+      {open?.dialog === 'share' && <ShareDialog id={task.id} onClose={close} />}
+      {open?.dialog === 'delete' && (
+        <Dialog title="Delete this task?" onClose={close}>
+          <p className="text-soft">Its turns and messages are deleted, too. This cannot be undone.</p>
+          <div className="mt-4 flex justify-end gap-2">
+            <Button onClick={close}>Back</Button>
+            <Button data-first kind="danger" onClick={() => attempt(remove)}>
+              Delete
+            </Button>
+          </div>
+        </Dialog>
+      )}
+      {open?.dialog === 'edit' && (
+        <Suspense>
+          <NewTaskDialog agents={agents} given={open.given} onClose={close} />
+        </Suspense>
+      )}
+    </>
+  )
+
+  function attempt(work: () => Promise<void>, done = ''): void {
+    setNote(null)
+    work().then(
+      () => done && setNote({ text: done, isBad: false }),
+      (reason: unknown) => setNote({ text: textOf(reason), isBad: true }),
+    )
+  }
+
+  /** With its whole input: a list of turns leaves out what is large. */
+  async function firstInput(): Promise<Content | undefined> {
+    return (await handle.getTurn(1)).input
+  }
+
+  /** Its words come by the stream of the page. */
+  async function retry(): Promise<void> {
+    await client.tasks.get(task.id).retry()
+  }
+
+  async function runAgain(): Promise<void> {
+    const input = await firstInput()
+    const body = { agent: task.agent, params: task.params, metadata: task.metadata, ...(input && { input }) }
+    const { task: created } = await client.tasks.create(body)
+    navigate(taskPath(created.id))
+  }
+
+  async function edit(): Promise<void> {
+    const input = await firstInput()
+    const words =
+      input?.type === 'text'
+        ? { input: input.text }
+        : input?.type === 'data'
+          ? { input: JSON.stringify(input.data, null, 2), isJson: true }
+          : {}
+    const params = task.params === null ? '' : JSON.stringify(task.params, null, 2)
+    setOpen({ dialog: 'edit', given: { agent: task.agent, params, ...words } })
+  }
+
+  async function copyAnswer(): Promise<void> {
+    await copyText(answerOf(await readAll(handle)))
+  }
+
+  async function exportJson(): Promise<void> {
+    const [{ task: stored, turns }, messages] = await Promise.all([handle.detail(), readAll(handle)])
+    save(`${task.id}.json`, 'application/json', jsonOf(stored, turns, messages))
+  }
+
+  async function exportMarkdown(): Promise<void> {
+    save(`${task.id}.md`, 'text/markdown', markdownOf(title, await readAll(handle)))
+  }
+
+  async function remove(): Promise<void> {
+    await client.tasks.get(task.id).remove()
+    navigate(listPath())
+  }
+}
+
+function save(name: string, type: string, text: string): void {
+  const address = URL.createObjectURL(new Blob([text], { type }))
+  const link = Object.assign(document.createElement('a'), { href: address, download: name })
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(address), 10_000)
+}

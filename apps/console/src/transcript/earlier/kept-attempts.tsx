@@ -1,0 +1,116 @@
+/** The attempts before the one that counts: each in a line with its error, and all of them side by side. */
+import type { Attempt, FoldedTurn, TaskHandle } from '@rivulet/client'
+import { useState } from 'react'
+import { Button } from '../../shell/elements/button.tsx'
+import { Dialog } from '../../shell/elements/dialog.tsx'
+import { ChevronIcon } from '../../shell/elements/icons.tsx'
+import { count, duration } from '../../shell/human-units.ts'
+import { MessageRow } from '../message-row.tsx'
+import { tokensOf } from '../turn-usage.ts'
+import { useAttempts } from './use-attempts.ts'
+
+export function KeptAttempts({ task, turn, shown }: { task: TaskHandle | null; turn: FoldedTurn; shown: readonly number[] }) {
+  const attempts = useAttempts(task, turn.number, turn.attempt)
+  const [isComparing, setComparing] = useState(false)
+  const earlier = attempts.filter(({ attempt }) => attempt < turn.attempt)
+  if (earlier.length === 0) return null
+  return (
+    <div className="space-y-2">
+      {earlier
+        .filter(({ attempt }) => !shown.includes(attempt))
+        .map(attempt => (
+          <KeptAttempt key={attempt.attempt} attempt={attempt} />
+        ))}
+      <Button kind="quiet" className="text-[13px]" onClick={() => setComparing(true)}>
+        Compare the {attempts.length} attempts
+      </Button>
+      {isComparing && <Comparison turn={turn} attempts={attempts} onClose={() => setComparing(false)} />}
+    </div>
+  )
+}
+
+function KeptAttempt({ attempt }: { attempt: Attempt }) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <div className="rounded-lg border border-dashed border-line-strong px-3 py-2 text-[13px] text-soft">
+      <button
+        type="button"
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+        className="inline-flex items-center gap-1 text-left hover:text-ink"
+      >
+        <span className={`transition-transform ${isOpen ? 'rotate-90' : ''}`}>
+          <ChevronIcon />
+        </span>
+        <span>
+          Attempt {attempt.attempt} did not finish{attempt.error && `: ${attempt.error.message}`}. What it said does not count.
+        </span>
+      </button>
+      {isOpen && (
+        <div className="mt-2 space-y-2">
+          <p className="text-xs">{factsOf(attempt)}</p>
+          {attempt.error?.detail && (
+            <p className="font-mono text-xs whitespace-pre-wrap text-bad [overflow-wrap:anywhere]">{attempt.error.detail}</p>
+          )}
+          <Said attempt={attempt} />
+        </div>
+      )}
+    </div>
+  )
+}
+
+function Comparison({ turn, attempts, onClose }: { turn: FoldedTurn; attempts: readonly Attempt[]; onClose: () => void }) {
+  return (
+    <Dialog title={`Turn ${turn.number}: its attempts`} onClose={onClose} isWide>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard */}
+      <section tabIndex={0} aria-label="Attempts side by side" className="flex gap-4 overflow-x-auto pb-2">
+        {attempts.map(attempt => (
+          <section
+            key={attempt.attempt}
+            aria-label={`Attempt ${attempt.attempt}`}
+            className="min-w-64 flex-1 basis-64 rounded-lg border border-line p-3"
+          >
+            <h3 className="font-semibold">
+              Attempt {attempt.attempt} <span className={lookOf(attempt)}>{attempt.status}</span>
+            </h3>
+            <p className="mt-1 text-xs text-faint">{factsOf(attempt)}</p>
+            {attempt.error && (
+              <p className="mt-2 text-[13px] text-bad [overflow-wrap:anywhere]">
+                {attempt.error.code}: {attempt.error.detail ?? attempt.error.message}
+              </p>
+            )}
+            <div className="mt-3">
+              <Said attempt={attempt} />
+            </div>
+          </section>
+        ))}
+      </section>
+    </Dialog>
+  )
+}
+
+function Said({ attempt: { messages, omitted } }: { attempt: Attempt }) {
+  if (!messages) return <p className="text-[13px] text-faint">What it said is in the transcript.</p>
+  if (messages.length === 0) return <p className="text-[13px] text-faint">It said nothing.</p>
+  return (
+    <div className="space-y-3">
+      {messages.map(message => (
+        <MessageRow key={message.index} message={message} />
+      ))}
+      {omitted && <p className="text-xs text-faint">The rest was not kept.</p>}
+    </div>
+  )
+}
+
+function lookOf({ status }: Attempt): string {
+  if (status === 'failed' || status === 'lost') return 'text-bad'
+  return status === 'completed' ? 'text-good' : 'text-soft'
+}
+
+function factsOf({ startedAt, finishedAt, worker, usage }: Attempt): string {
+  const ms = startedAt && finishedAt ? Date.parse(finishedAt) - Date.parse(startedAt) : null
+  const tokens = tokensOf(usage)
+  return [ms === null ? '' : duration(ms), tokens > 0 ? `${count(tokens)} tokens` : '', worker ? `worker ${worker}` : '']
+    .filter(Boolean)
+    .join(' · ')
+}

@@ -1,0 +1,170 @@
+/** The list of tasks, and signing in, as a person uses them. */
+import { describe, expect, test } from 'vitest'
+import type { ApiProcess } from '../support/platform/platform.ts'
+import { until } from '../support/until.ts'
+import { chromium, useStage } from './stage.ts'
+
+describe.skipIf(!chromium)('the list of tasks', () => {
+  const stage = useStage()
+  let guarded: ApiProcess | undefined
+
+  test('Back returns to where the list was, with its filters, and so does "All tasks"', async () => {
+    await manyTasks(90)
+    const { page } = stage
+    await page.goto(`${stage.platform.url}/?agent=scripted&status=queued`)
+    const list = page.getByRole('list', { name: 'Tasks' })
+    await list.getByRole('link').first().waitFor()
+    const scroller = list.locator('..')
+    await until('the list is long', () => list.evaluate(element => element.clientHeight >= 85 * 60))
+    await scroller.evaluate(element => element.scrollTo(0, 3_600))
+    await until('rows are drawn', async () => (await list.getByRole('link').first().boundingBox()) !== null)
+    const opened = list.getByRole('link').nth(20)
+    const href = await opened.getAttribute('href')
+    await opened.click()
+    await page.waitForURL(`**${href}`)
+    await page.getByText('Up to date').waitFor()
+    await page.goBack()
+    await until('the list is where it was', () => scroller.evaluate(element => Math.abs(element.scrollTop - 3_600) < 2))
+    expect(await page.evaluate(() => document.activeElement?.getAttribute('href'))).toBe(href)
+    await page.goForward()
+    await page.getByRole('link', { name: 'All tasks' }).click()
+    await page.waitForURL('**/?agent=scripted&status=queued')
+    await until('the list is where it was', () => scroller.evaluate(element => Math.abs(element.scrollTop - 3_600) < 2))
+  })
+
+  test('a search finds what no loaded page has, by its first words', async () => {
+    const { page, platform } = stage
+    await platform.client.post('/v1/tasks', { agent: 'scripted', input: 'the needle in the stack', params: { steps: [] } })
+    await manyTasks(130)
+    await page.goto(platform.url)
+    await page.getByRole('list', { name: 'Tasks' }).getByRole('link').first().waitFor()
+    await page.getByLabel('Search tasks').fill('NEEDLE')
+    await page.getByRole('link', { name: /the needle in the stack/ }).waitFor()
+    await until('only one is left', async () => (await page.getByRole('list', { name: 'Tasks' }).getByRole('link').count()) === 1)
+    await page.reload()
+    await page.getByRole('link', { name: /the needle in the stack/ }).waitFor()
+  })
+
+  test('the list loads no params, and one request for all of its rows', async () => {
+    const { page, platform } = stage
+    const large = 'x'.repeat(200_000)
+    for (let place = 0; place < 5; place += 1)
+      await stage.start({ steps: [{ custom: { name: 'large', data: large } }] }, { delayMs: 3_600_000 })
+    const asked: string[] = []
+    let bytes = 0
+    page.on('response', async response => {
+      const { pathname } = new URL(response.url())
+      if (!pathname.startsWith('/v1/tasks')) return
+      asked.push(pathname)
+      bytes += (await response.body().catch(() => Buffer.alloc(0))).length
+    })
+    await page.goto(platform.url)
+    const list = page.getByRole('list', { name: 'Tasks' })
+    await list.getByRole('link').first().waitFor()
+    await until('the list was refreshed', () => asked.length >= 3)
+    expect(new Set(asked)).toEqual(new Set(['/v1/tasks']))
+    expect(bytes / asked.length).toBeLessThan(60_000)
+  })
+
+  test('a failed row tells why', async () => {
+    const { page, platform } = stage
+    const id = await stage.start({ steps: [{ throw: 'the source is empty' }] }, { maxAttempts: 1 })
+    await platform.client.waitForEnd(id)
+    await page.goto(`${platform.url}/?status=failed`)
+    await page.getByText('agent_error: the source is empty').waitFor()
+  })
+
+  test('a server that is not ready shows a page that says so, at once', async () => {
+    const { page, platform } = stage
+    const body = { error: { code: 'dependency_unavailable', message: 'A required database is unavailable; retry' } }
+    await page.route('**/v1/**', route => route.fulfill({ status: 503, json: body }))
+    await page.goto(platform.url)
+    await page.getByRole('heading', { name: 'Tasks' }).waitFor({ timeout: 5_000 })
+    await page.getByText('A required database is unavailable').waitFor({ timeout: 10_000 })
+    await page.unroute('**/v1/**')
+    await page.getByText('A required database is unavailable').waitFor({ state: 'detached' })
+    stage.complaints = stage.complaints.filter(text => !text.includes('503'))
+  })
+
+  test('a list that is not up to date says since when', async () => {
+    const { page, platform } = stage
+    await stage.start({ steps: [] })
+    await page.goto(platform.url)
+    await page.getByRole('list', { name: 'Tasks' }).getByRole('link').first().waitFor()
+    await page.route('**/v1/tasks?*', route => route.abort())
+    await page.getByText(/Not up to date for \d+/).waitFor({ timeout: 10_000 })
+    expect(await page.getByRole('list', { name: 'Tasks' }).getByRole('link').count()).toBeGreaterThan(0)
+    await page.unroute('**/v1/tasks?*')
+    await page.getByText(/Not up to date/).waitFor({ state: 'detached' })
+    stage.complaints = stage.complaints.filter(text => !text.includes('ERR_FAILED'))
+  })
+
+  test('tasks are canceled and deleted together, and a person sees how many before', async () => {
+    const { page, platform } = stage
+    const ids = []
+    for (let place = 0; place < 3; place += 1)
+      ids.push(await stage.start({ steps: [{ sleep: 60_000 }] }, { name: `bulk-${place}`, metadata: { set: 'bulk' } }))
+    const done = await stage.start({ steps: [] }, { name: 'bulk-done', metadata: { set: 'bulk' } })
+    await platform.client.waitForEnd(done)
+    await page.goto(`${platform.url}/?search=bulk-`)
+    await page.getByText('bulk-2').waitFor()
+    await page.getByLabel('Select bulk-done').click()
+    await page.getByLabel('Select bulk-0').click({ modifiers: ['Shift'] })
+    await page.getByRole('toolbar').getByText('4 selected').waitFor()
+    await page.getByRole('toolbar').getByRole('button', { name: 'Cancel 3' }).click()
+    await page.getByText('1 of the 4 selected have ended already').waitFor()
+    await page.getByRole('button', { name: 'Cancel 3 tasks' }).click()
+    await page.getByText('3 of 3 done').waitFor()
+    await page.getByRole('button', { name: 'Close' }).last().click()
+    for (const id of ids) await until('it is canceled', async () => (await platform.client.detail(id)).task.status === 'canceled')
+  })
+
+  test('a response to the old key does not throw out the new one', async () => {
+    const { page } = stage
+    const { url } = await guardedApi()
+    await page.addInitScript(() => sessionStorage.getItem('rivulet.key') ?? sessionStorage.setItem('rivulet.key', 'wrong'))
+    let late = () => {}
+    await page.route('**/v1/agents', async route => {
+      if (route.request().headers().authorization === 'Bearer wrong') await new Promise<void>(resolve => (late = resolve))
+      await route.continue().catch(() => {})
+    })
+    await page.goto(url)
+    await page.getByLabel('This server wants a key').fill('secret')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Tasks' }).waitFor()
+    const answered = page.waitForResponse(response => response.status() === 401).catch(() => null)
+    late()
+    await Promise.race([answered, page.getByRole('option', { name: 'scripted' }).waitFor({ state: 'attached' })])
+    expect(await page.getByLabel('This server wants a key').count()).toBe(0)
+    stage.complaints = stage.complaints.filter(text => !text.includes('401'))
+  })
+
+  test('all tabs share one sign-in and one sign-out, and show who is signed in', async () => {
+    const { page } = stage
+    const { url } = await guardedApi()
+    const other = await stage.open()
+    await Promise.all([page.goto(url), other.goto(url)])
+    await Promise.all([page, other].map(tab => tab.getByLabel('This server wants a key').waitFor()))
+    await page.getByLabel('This server wants a key').fill('secret')
+    await page.keyboard.press('Enter')
+    await Promise.all([page, other].map(tab => tab.getByRole('heading', { name: 'Tasks' }).waitFor()))
+    const third = await stage.open()
+    await third.goto(url)
+    await third.getByRole('heading', { name: 'Tasks' }).waitFor()
+    await third.getByText('default', { exact: true }).first().waitFor()
+    await third.getByRole('button', { name: 'Sign out' }).click()
+    await Promise.all([page, other, third].map(tab => tab.getByLabel('This server wants a key').waitFor()))
+    expect(await page.evaluate(() => [localStorage.length, sessionStorage.length])).toEqual([0, 0])
+    stage.complaints = stage.complaints.filter(text => !text.includes('401'))
+  })
+
+  async function guardedApi(): Promise<ApiProcess> {
+    guarded ??= await stage.platform.startApi({ env: { RIVULET_KEY: 'secret' } })
+    return guarded
+  }
+
+  /** They wait for their time, so that no worker is kept busy. */
+  async function manyTasks(count: number): Promise<void> {
+    await Promise.all(Array.from({ length: count }, () => stage.start({ steps: [] }, { delayMs: 3_600_000 })))
+  }
+})

@@ -1,0 +1,106 @@
+/**
+ * Every view of the console, in both themes, on a phone and on a desk: no finding of axe, nothing wider than the screen, and usable at 320 × 256, which is
+ * what a person sees at 400 %. With SCREENSHOTS=<folder>, each is also saved as a picture.
+ */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { chromium, say, useStage } from './stage.ts'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const pictures = process.env.SCREENSHOTS
+const answer =
+  '# Rivers\n\nA **straight** one does not stay so.\n\n| quantity | value |\n|---|---:|\n| wavelength | 11 |\n\n```ts\nconst a = 1\n```\n'
+
+type View = { name: string; path: (id: string) => string; ready: (page: Page) => Promise<void> }
+
+const views: View[] = [
+  { name: 'tasks', path: () => '/', ready: page => page.getByRole('list', { name: 'Tasks' }).getByRole('link').first().waitFor() },
+  { name: 'no-tasks', path: () => '/?search=nothing-like-this', ready: page => page.getByText('No task matches').waitFor() },
+  { name: 'selected', path: () => '/', ready: page => page.getByRole('checkbox').first().click() },
+  { name: 'new-task', path: () => '/', ready: page => page.getByRole('button', { name: 'New task' }).click() },
+  { name: 'task', path: id => `/tasks/${id}`, ready: page => page.getByRole('heading', { name: 'Rivers', exact: true }).waitFor() },
+  { name: 'facts', path: id => `/tasks/${id}?facts=1`, ready: page => page.getByText('Nordwind').waitFor() },
+  { name: 'inspector', path: id => `/tasks/${id}?inspect=1`, ready: page => page.getByText('turn.finished').first().waitFor() },
+  { name: 'compare', path: id => `/tasks/${id}`, ready: page => page.getByRole('button', { name: /Compare the/ }).click() },
+  { name: 'share', path: id => `/tasks/${id}`, ready: share },
+  { name: 'dashboard', path: () => '/dashboard', ready: page => page.getByRole('img', { name: /Queue depth/ }).waitFor() },
+  { name: 'errors', path: () => '/errors', ready: page => page.getByRole('cell', { name: /source is empty/ }).waitFor() },
+  { name: 'agents', path: () => '/agents', ready: page => page.getByRole('row', { name: /scripted/ }).waitFor() },
+  { name: 'workers', path: () => '/workers', ready: page => page.getByText('live', { exact: true }).first().waitFor() },
+  {
+    name: 'keys',
+    path: () => '/keys',
+    ready: page => page.getByText('There are no keys').or(page.getByRole('row').nth(1)).first().waitFor(),
+  },
+  { name: 'missing', path: () => '/nowhere', ready: page => page.getByRole('heading', { name: 'There is no such page' }).waitFor() },
+]
+
+describe.skipIf(!chromium)('every view', () => {
+  const stage = useStage()
+  let id: string
+
+  beforeAll(async () => {
+    const full = { full: { index: 1, content: { type: 'text', text: answer, format: 'markdown' } } }
+    const tool = [
+      { full: { index: 0, content: { type: 'tool_request', callId: '1', name: 'search_library', arguments: { query: 'meander' } } } },
+      full,
+    ]
+    const attempts = { 1: [say('Rivers are wat'), { throw: 'The model hung up' }], 2: tool }
+    id = await stage.start({ attempts }, { input: 'Why do rivers meander?', metadata: { customer: 'Nordwind' } })
+    await stage.platform.client.waitForEnd(id)
+    const failing = await stage.start({ steps: [{ throw: 'The source is empty' }] }, { maxAttempts: 1, name: 'nightly-report' })
+    await stage.platform.client.waitForEnd(failing)
+  })
+
+  describe.each(['light', 'dark'] as const)('in the %s theme', colorScheme => {
+    test.each([390, 1280])('has no finding of axe, at a width of %s', async width => {
+      const { page } = stage
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+      await page.setViewportSize({ width, height: 800 })
+      const findings: Record<string, unknown> = {}
+      for (const { name, path, ready } of views) {
+        await page.goto(`${stage.platform.url}${path(id)}`)
+        await ready(page)
+        if (pictures) await page.screenshot({ path: `${pictures}/${name}-${colorScheme}-${width}.png`, animations: 'disabled' })
+        const found = await audit(page)
+        const scrollWidth = await page.evaluate(() => document.documentElement.scrollWidth)
+        if (found.length > 0 || scrollWidth > width) findings[name] = { found, scrollWidth }
+      }
+      expect(findings).toEqual({})
+      stage.complaints = stage.complaints.filter(text => !text.includes('404'))
+    })
+  })
+
+  test('can be used at 320 × 256', async () => {
+    const { page } = stage
+    await page.setViewportSize({ width: 320, height: 256 })
+    for (const { name, path, ready } of views) {
+      await page.goto(`${stage.platform.url}${path(id)}`)
+      await ready(page)
+      if (pictures) await page.screenshot({ path: `${pictures}/${name}-reflow.png` })
+      expect([name, await page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([name, 320])
+    }
+    await page.goto(`${stage.platform.url}/tasks/${id}`)
+    await page.getByLabel('Message to the agent').fill('reachable')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByRole('article', { name: 'You' }).getByText('reachable').waitFor()
+    stage.complaints = stage.complaints.filter(text => !text.includes('404'))
+  })
+})
+
+async function share(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Actions' }).click()
+  await page.getByRole('menuitem', { name: 'Share a link' }).click()
+}
+
+async function audit(page: Page): Promise<string[]> {
+  await page.evaluate(axe)
+  return page.evaluate(async () => {
+    const { violations } = await (globalThis as unknown as { axe: { run(): Promise<{ violations: Finding[] }> } }).axe.run()
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(node => node.html.slice(0, 160)).join(' | ')}`)
+
+    type Finding = { id: string; nodes: { html: string }[] }
+  })
+}

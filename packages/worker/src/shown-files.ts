@@ -1,11 +1,12 @@
 /** Gives a model the bytes of the pictures and PDFs that a history refers to; the newest first, because there is a limit. */
 import type { HistoryMessage } from '@rivulet/agent'
-import type { TurnFiles } from './turn.ts'
+
+type ReadableFiles = { read(id: string): Promise<{ bytes(): Promise<Uint8Array> }> }
 
 /** Of all together: providers take requests of 32 MB, and base64 adds a third. */
 const maxShownBytes = 20 * 1024 * 1024
 
-export async function withFileBytes(history: readonly HistoryMessage[], files: TurnFiles): Promise<HistoryMessage[]> {
+export async function withFileBytes(history: readonly HistoryMessage[], files: ReadableFiles): Promise<HistoryMessage[]> {
   const shown: HistoryMessage[] = []
   let left = maxShownBytes
   for (const message of [...history].reverse()) {

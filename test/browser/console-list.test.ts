@@ -22,7 +22,7 @@ describe.skipIf(!chromium)('the list of tasks', () => {
     const href = await opened.getAttribute('href')
     await opened.click()
     await page.waitForURL(`**${href}`)
-    await page.getByText('Up to date').waitFor()
+    await page.getByText('Queued …').waitFor()
     await page.goBack()
     await until('the list is where it was', () => scroller.evaluate(element => Math.abs(element.scrollTop - 3_600) < 2))
     expect(await page.evaluate(() => document.activeElement?.getAttribute('href'))).toBe(href)

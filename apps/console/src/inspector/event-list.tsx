@@ -14,11 +14,15 @@ export function EventList({ log, chosen, onChoose }: { log: EventLog; chosen: nu
 
   const { letGo } = useStickToEnd(scroller)
 
+  // Also when the list becomes lower, because the timeline above it has grown.
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when another one is chosen
   useLayoutEffect(() => {
-    if (chosen < 0) return
+    const element = scroller.current
+    if (chosen < 0 || !element) return
     letGo()
-    show(chosen)
+    const resized = new ResizeObserver(() => show(chosen))
+    resized.observe(element)
+    return () => resized.disconnect()
   }, [chosen])
 
   return (

@@ -30,6 +30,8 @@ type Row = {
 const holding = ({ turnId, epoch, claimId }: Held) => ({ turnId, epoch, claimId })
 const finish = { outcome: { status: 'completed' }, n: 0, digest: '' }
 
+const wanted = { name: 'go', kind: 'approval', title: 'May I?', actions: ['accept'], metadata: {}, expires: { inMs: 60_000 } }
+
 const rows: Record<string, Row> = {
   claim: {
     ask: ({ turnId, claimId }) => ({ worker: 'w', turnId, claimId }),
@@ -41,6 +43,12 @@ const rows: Record<string, Row> = {
   step: { ask: ({ turnId, claimId }) => ({ turnId, claimId, name: 'one', memory: '{}' }), holder: () => ({ result: 'remembered' }) },
   release: { ask: holding, holder: () => ({ result: 'released' }) },
   finish: { ask: held => ({ ...holding(held), ...finish }), holder: () => ({ result: 'committed' }) },
+  ask: {
+    ask: ({ turnId, claimId }) => ({ turnId, claimId, waits: [wanted] }),
+    holder: () => ({ result: 'asked', waits: [{ name: 'go', status: 'open' }] }),
+  },
+  waits: { ask: ({ turnId, claimId }) => ({ turnId, claimId }), holder: () => ({ waits: [] }) },
+  park: { ask: held => ({ ...holding(held), n: 0, digest: '' }), holder: () => ({ result: 'answered' }) },
   messages: {
     ask: ({ turnId, claimId }) => ({ turnId, claimId }),
     holder: ({ task }) => ({ data: [{ task, content: { text: 'secret' } }] }),
@@ -116,7 +124,7 @@ async function stored({ turnId }: Held): Promise<unknown> {
 test('every route for workers is in the table, and no other', async () => {
   const { body } = await createClient(() => platform.url).get<{ paths: Record<string, object> }>('/openapi.json')
   const offered = Object.keys(body.paths).flatMap(path => path.split('/internal/')[1] ?? [])
-  expect(offered.sort()).toEqual([...Object.keys(rows), 'hello'].sort())
+  expect(offered.sort()).toEqual([...Object.keys(rows), 'hello', 'file', 'files'].sort())
 })
 
 describe.each(Object.entries(rows))('POST /internal/%s', (call, row) => {
@@ -157,6 +165,38 @@ describe.each(Object.entries(rows))('POST /internal/%s', (call, row) => {
     const { status, body } = await ask(call, row.ask(held), keys[name])
     expect([status, body]).toEqual([200, expect.objectContaining({})])
     expect(body).toMatchObject(row.holder(held))
+  })
+})
+
+describe('POST /internal/file and /internal/files', () => {
+  const send = async (path: string, key: string, init: RequestInit): Promise<[number, string]> => {
+    const headers = { authorization: `Bearer ${key}`, ...init.headers }
+    const response = await fetch(`${platform.url}/internal/${path}`, { method: 'POST', ...init, headers })
+    const text = (await response.text()).replace(/"requestId":"[^"]+"/, '')
+    return [response.status, text]
+  }
+  const upload = ({ turnId, claimId }: Held, key: string) =>
+    send('files', key, { headers: { 'content-type': 'text/plain', 'x-turn-id': turnId, 'x-claim-id': claimId }, body: 'secret' })
+  const read = ({ turnId, claimId }: Held, file: string, key: string) =>
+    send('file', key, { headers: { 'content-type': 'application/json' }, body: JSON.stringify({ turnId, claimId, file }) })
+
+  test('store and return a file for the holder of the turn alone, and say to others what they say of no turn', async () => {
+    const held = await claimed()
+    const [status, text] = await upload(held, keys.played)
+    expect(status).toBe(200)
+    const { id } = JSON.parse(text).file
+    expect(await read(held, id, keys.ofAcme)).toEqual([200, 'secret'])
+    const strangers = [
+      [held, keys.ofRival],
+      [held, keys.otherAgent],
+      [{ ...held, claimId: randomUUID() }, keys.everywhere],
+    ] as const
+    const nowhere = { ...held, turnId: randomUUID() }
+    const [noUpload, noRead] = [await upload(nowhere, keys.everywhere), await read(nowhere, id, keys.everywhere)]
+    expect([noUpload[0], noRead[0]]).toEqual([404, 404])
+    for (const [one, key] of strangers) expect([await upload(one, key), await read(one, id, key)]).toEqual([noUpload, noRead])
+    expect((await upload(held, keys.acmeTasks))[0]).toBe(403)
+    expect((await read(held, id, keys.acmeTasks))[0]).toBe(403)
   })
 })
 

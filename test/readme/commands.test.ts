@@ -174,7 +174,7 @@ function fieldsIn(section: string): string[] {
   return names.filter(name => !name.includes('<')).toSorted()
 }
 
-type Reply = { task: { id: string; status: string }; turn: { number: number }; error: { code: string } }
+type Reply = { task: { id: string; status: string }; turn: { number: number; status: string }; error: { code: string } }
 
 function read(reply = ''): Reply {
   return JSON.parse(reply) as Reply

@@ -17,7 +17,7 @@ afterAll(() => platform.close())
 
 test('each of them is listed with what it does', async () => {
   const { body } = await platform.client.get<{ data: { name: string; description: string }[] }>('/v1/agents')
-  expect(body.data.map(({ name }) => name).sort()).toEqual(['assistant', 'cited', 'echo', 'researcher', 'scripted'])
+  expect(body.data.map(({ name }) => name).sort()).toEqual(['assistant', 'cited', 'clerk', 'echo', 'researcher', 'scripted'])
   for (const { description } of body.data) expect(description).not.toBe('')
 })
 

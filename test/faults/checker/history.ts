@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Message } from '@rivulet/protocol'
+import type { ClaimResult, Message } from '@rivulet/protocol'
 import type { Failpoint } from '@rivulet/runtime/failpoint'
 import { type Journal, type JournalLine, journalsOf } from '../../support/judge/journal-lines.ts'
 import type { LoggedEvent } from '../../support/judge/task-laws.ts'
@@ -58,8 +58,8 @@ export function readWorkers(folder: string, tasks: ReadonlySet<string>): Pick<Hi
 
 function runsIn({ pid, point, values }: WorkerLine): Run[] {
   if (point !== 'claim answered') return []
-  const [claim] = values as [{ reply: string; epoch: number; attempt: number; task: { id: string }; turn: { number: number } }]
-  if (claim.reply !== 'claimed') return []
+  const [claim] = values as [ClaimResult]
+  if (claim.result !== 'claimed') return []
   return [{ pid, task: claim.task.id, turnNumber: claim.turn.number, attempt: claim.attempt, epoch: claim.epoch }]
 }
 

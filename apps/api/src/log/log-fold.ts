@@ -72,11 +72,6 @@ function isLoss(error: unknown): boolean {
   return error instanceof RivuletError && error.code === 'offset_mismatch'
 }
 
-/** The fold one event further. One that makes no sense there is wrong for every reader: it is passed on, and each notices. */
-export function foldEvent(before: TaskState, event: Event, cursor: Cursor, onBadEntry: () => void): TaskState {
-  return applyOrSkip(before, event, cursor, onBadEntry)
-}
-
 /** The event of an entry, or null if the entry is not an event of this task. */
 export function decodeEntry(task: TaskId, { json }: LogEntry): Event | null {
   try {

@@ -4,6 +4,7 @@
  */
 import type { LogEntry, LogReader, LogState } from '@rivulet/broker'
 import {
+  applyOrSkip,
   type Cursor,
   emptyState,
   formatCursor,
@@ -14,7 +15,7 @@ import {
   type TaskState,
   type Turn,
 } from '@rivulet/protocol'
-import { decodeEntry, foldEvent, readLog } from '../log/log-fold.ts'
+import { decodeEntry, readLog } from '../log/log-fold.ts'
 import type { TaskVersion } from '../store/reads/read.ts'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
 import type { SnapshotBase } from './snapshot.ts'
@@ -86,7 +87,7 @@ export function createFeedLoader({ task, log, loadBase, onBadEntry }: FeedLoader
     }
     frames.push(encodeEntry(entry, event))
     frames.trim(null, 0)
-    return foldEvent(before, event, entry.cursor, onBadEntry)
+    return applyOrSkip(before, event, entry.cursor, onBadEntry)
   }
 }
 

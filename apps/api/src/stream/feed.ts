@@ -1,40 +1,19 @@
 /**
- * One task's log in this process: read once, however many are watching.
+ * One task's log in this process: read once, however many viewers watch it.
  *
- * A feed stands at a position and holds the fold up to it and the newest frames before it. A push moves it on if it follows that position;
- * otherwise the log is read from the position, that entry included. Where the entry at the position is gone, something was lost: the feed is loaded
- * anew, from the log or from the rows of Postgres, and its viewers get a snapshot. A cursor stands for one content in every process: a snapshot
- * has the cursor of the log or of the rows that it was made of, never that of the viewer.
+ * A feed stands at a position and holds the newest frames before it. A push moves it on if it follows that position; otherwise the feed reads the log
+ * from the position, that entry included. If the entry at the position is gone, something was lost: the feed is loaded anew, from the log or from the
+ * rows of Postgres, and its viewers get a snapshot.
  */
 import type { LogEntry, LogState, Push } from '@rivulet/broker'
-import {
-  type Cursor,
-  compareCursors,
-  emptyState,
-  hasEnded,
-  origin,
-  type SnapshotReason,
-  type TaskId,
-  type TaskState,
-  type TaskStatus,
-  type TurnStatus,
-} from '@rivulet/protocol'
-import { decodeEntry, foldEvent, isBeforeLog, readLog } from '../log/log-fold.ts'
-import {
-  createFeedLoader,
-  type FeedLoaderDeps,
-  type Ground,
-  type Loaded,
-  lacksSomething,
-  placeBehindLostLog,
-  placeOfRows,
-} from './feed-loader.ts'
+import { type Cursor, compareCursors, type SnapshotReason, type TaskId, type TaskStatus } from '@rivulet/protocol'
+import { decodeEntry, isBeforeLog, readLog } from '../log/log-fold.ts'
+import { createFeedLoader, type FeedLoaderDeps, type Ground, type Loaded, lacksSomething } from './feed-loader.ts'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
 import { createLogPages, type KeptParts, type LogPages } from './log-pages.ts'
-import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
-import { encodeEntry, encodeFrame } from './sse-frame.ts'
-import { type Shared, share } from './sse-response.ts'
-import { createStoredTaskCache } from './stored-task-cache.ts'
+import type { SnapshotBase } from './snapshot.ts'
+import { encodeEntry } from './sse-frame.ts'
+import { createTaskView, type SharedSnapshot } from './task-view.ts'
 
 export type Feed = {
   readonly task: TaskId
@@ -78,9 +57,6 @@ export type Feed = {
   lastSaidAt(): number
 }
 
-/** The same bytes for all viewers. `position` is where the feed stood, `place` what its id says. */
-export type SharedSnapshot = { position: Cursor; place: Cursor; shared: Shared }
-
 export type FeedDeps = FeedLoaderDeps & {
   snapshotBytes: number
   kept: KeptParts
@@ -97,25 +73,20 @@ export type FeedDeps = FeedLoaderDeps & {
 /** What the feed stands on. Where no log goes on, Postgres knows the cursor of an ended task's last end. */
 type Standing = { ground: 'live' } | { ground: Exclude<Ground, 'live'>; endCursor: Cursor | null }
 
-/** Whether the log or the rows are being read; what is `pushed` meanwhile is taken afterwards. */
+/** Whether the log or the rows are being read. The feed takes what is `pushed` meanwhile afterwards. */
 type Reading = { at: 'rest' } | { at: 'work'; done: Promise<void>; pushed: Push[] }
 
 export function createFeed(deps: FeedDeps): Feed {
   const { task, log, loadBase, loadVersion, snapshotBytes, kept, follow, isAwaited, onFrames, onGap, onBadEntry, onError } = deps
+  const loader = createFeedLoader(deps)
+  const view = createTaskView({ snapshotBytes, loadBase, bytesSince, onBadEntry })
   let ring = createFrameRing()
   let pages = createLogPages({ log, task, kept })
-  let state: TaskState = emptyState
-  let position: Cursor = origin
-  const base = createStoredTaskCache(loadBase)
-  const loader = createFeedLoader(deps)
-  const cached = new Map<string, SharedSnapshot & { base: SnapshotBase }>()
   let standing: Standing = { ground: 'rows', endCursor: null }
   let reading: Reading = { at: 'rest' }
   let heardAt = performance.now()
   let saidAt = 0
   let loads = 0
-  /** Where it stood when nothing was left to come. What was written in one step is read one by one: in the midst of it an end is not the end. */
-  let settledAt: Cursor | null = null
 
   const loaded = read(async () => {
     await follow()
@@ -131,19 +102,19 @@ export function createFeed(deps: FeedDeps): Feed {
       return pages
     },
     loaded,
-    position: () => position,
+    position: view.position,
     loads: () => loads,
-    isAt: cursor => cursor === position,
+    isAt: cursor => cursor === view.position(),
     isAtEnd: cursor =>
-      settledAt === position && (placeOf(cursor) === cursor || (standing.ground !== 'live' && cursor === standing.endCursor)),
-    status: () => (state.turns.length > 0 ? state.status : base.require().task.status),
-    runningTurn: () => knownTurns().find(({ status }) => status === 'running')?.number ?? null,
-    isSettled: () => settledAt === position,
-    hasEnded: turn => knownTurns().some(({ number, status }) => number === turn && hasEnded(status)),
+      view.isSettled() && (view.placeOf(cursor) === cursor || (standing.ground !== 'live' && cursor === standing.endCursor)),
+    status: view.status,
+    runningTurn: view.runningTurn,
+    isSettled: view.isSettled,
+    hasEnded: view.hasEnded,
     ready,
-    isReady,
-    placeOf,
-    snapshot,
+    isReady: view.isReady,
+    placeOf: view.placeOf,
+    snapshot: view.snapshot,
     take,
     check,
     lastHeardAt: () => heardAt,
@@ -156,75 +127,40 @@ export function createFeed(deps: FeedDeps): Feed {
       reading.pushed.push(push)
       return
     }
-    if (standing.ground === 'live' && push.previous === position) {
+    if (standing.ground === 'live' && push.previous === view.position()) {
       for (const entry of push.entries) apply(entry)
-      look()
+      view.settle()
       onFrames()
       return
     }
     const last = push.entries.at(-1)
-    if (last && compareCursors(last.cursor, position) <= 0) return
+    if (last && compareCursors(last.cursor, view.position()) <= 0) return
     read(catchUp).catch(onError)
   }
 
   async function ready(): Promise<void> {
-    while (!isReady()) await base.ask(lastTurnOf(state))
-    if (reading.at === 'rest') look()
+    await view.ready()
+    if (reading.at === 'rest') view.settle()
   }
 
-  function isReady(): boolean {
-    const held = base.get()
-    return held !== null && covers(held, state)
-  }
-
-  function look(): void {
-    const held = base.get()
-    settledAt = held && isTaskSettled(state, held) ? position : null
-  }
-
-  function knownTurns(): readonly { number: number; status: TurnStatus }[] {
-    return state.turns.length > 0 ? state.turns : (base.get()?.turns ?? [])
-  }
-
-  function placeOf(heard: Cursor): Cursor {
-    if (compareCursors(heard, position) <= 0) return position
-    const rows = base.require()
-    return [placeOfRows(rows), placeBehindLostLog(rows)].find(place => compareCursors(heard, place) <= 0) ?? position
-  }
-
-  function snapshot(reason: SnapshotReason, place: Cursor, heard: Cursor): SharedSnapshot {
-    const known = base.require()
-    const key = `${reason} ${place === position ? '' : place}`
-    const before = cached.get(key)
-    const isSame = before?.position === position && before.base === known && before.place === place
-    if (before && (isSame || (place === position && isStillSent(before, heard)))) return before
-    const content = makeSnapshot(reason, place === position ? state : emptyState, known, snapshotBytes)
-    const frame = encodeFrame(place, 'snapshot', JSON.stringify(content))
-    const made = { position, place, shared: share([frame]), base: known }
-    cached.set(key, made)
-    return made
-  }
-
-  /** Whether its bytes are held anyway, and what came since is less than another of them. */
-  function isStillSent({ position: from, place, shared }: SharedSnapshot, heard: Cursor): boolean {
-    if (from === position || place !== from || compareCursors(from, heard) < 0 || !isAwaited(from)) return false
-    const since = ring.after(from)
-    return since !== null && since.reduce((sum, { bytes }) => sum + bytes.length, 0) <= shared.chunked.length
+  function bytesSince(position: Cursor): number | null {
+    if (!isAwaited(position)) return null
+    return ring.after(position)?.reduce((sum, { bytes }) => sum + bytes.length, 0) ?? null
   }
 
   async function check(): Promise<void> {
-    // What is being read now may have been asked for before the loss.
+    // The reading that is in progress may have begun before the loss.
     if (reading.at === 'work') await reading.done.catch(() => {})
     return read(catchUp)
   }
 
-  /** One reading at a time; what is pushed meanwhile is taken after it. */
+  /** One reading at a time; the feed takes the pushes that arrive meanwhile after it. */
   function read(work: () => Promise<void>): Promise<void> {
     if (reading.at === 'work') return reading.done
     const pushed: Push[] = []
     const done = work().finally(() => {
       reading = { at: 'rest' }
-      look()
+      view.settle()
       for (const push of pushed) take(push)
       onFrames()
     })
@@ -233,13 +169,11 @@ export function createFeed(deps: FeedDeps): Feed {
   }
 
   function install(loading: Loaded, stored: SnapshotBase | null): void {
-    ;({ ring, state, position } = loading)
-    standing = loading.ground === 'live' ? { ground: 'live' } : { ground: loading.ground, endCursor: null }
-    cached.clear()
-    base.put(stored)
+    ring = loading.ring
     pages = createLogPages({ log, task, kept })
+    standing = loading.ground === 'live' ? { ground: 'live' } : { ground: loading.ground, endCursor: null }
+    view.replace(loading, stored)
     loads += 1
-    look()
     heardAt = performance.now()
   }
 
@@ -247,6 +181,7 @@ export function createFeed(deps: FeedDeps): Feed {
     const known = await log.state(task)
     heardAt = performance.now()
     if (!known || known.isStale) return keep(known)
+    const position = view.position()
     if (known.begin && compareCursors(position, known.begin) < 0) return reload()
     const isAtStart = isBeforeLog(position) && known.isWhole
     if (standing.ground !== 'live' && !isAtStart) return reload()
@@ -263,43 +198,35 @@ export function createFeed(deps: FeedDeps): Feed {
 
   /** Without a log that lives: the feed stays where it is if the rows, or what is left of the log, are what they were. */
   async function keep(left: LogState | null): Promise<void> {
-    if (standing.ground !== 'rows' && left?.cursor !== position) return reload()
+    if (standing.ground !== 'rows' && left?.cursor !== view.position()) return reload()
     const { epoch, endCursor } = await loadVersion()
-    const held = base.get()
+    const held = view.rows.get()
     const isSame = held?.epoch === epoch
     if (standing.ground === 'rows') {
       if (!isSame) return reload()
       standing = { ground: 'rows', endCursor }
       return
     }
-    const rows = isSame ? held : await loadBase(lastTurnOf(state))
+    const rows = isSame ? held : await loadBase(view.lastTurn())
     // Whole or not at all: entries that are applied one by one might look like an end.
-    if (lacksSomething(state, rows) || !(isSame || (await loader.isStillLost(left)))) return reload()
-    base.put(rows)
+    if (lacksSomething(view.state(), rows) || !(isSame || (await loader.isStillLost(left)))) return reload()
+    view.rows.put(rows)
     standing = { ground: 'stale', endCursor }
   }
 
   /** In one step, so that no viewer is sent the new log before its snapshot. */
   async function reload(): Promise<void> {
     const loading = await loader.load()
-    install(loading, loading.base ?? (await loadBase(lastTurnOf(loading.state))))
+    install(loading, loading.base ?? (await loadBase(loading.state.turns.at(-1)?.number ?? 0)))
     onGap()
   }
 
   function apply(entry: LogEntry): void {
-    if (compareCursors(entry.cursor, position) <= 0) return
+    if (compareCursors(entry.cursor, view.position()) <= 0) return
     const event = decodeEntry(task, entry)
-    position = entry.cursor
-    if (!event) {
-      onBadEntry()
-      return
-    }
+    view.advance(entry.cursor, event)
+    if (!event) return
     saidAt = event.at
-    state = foldEvent(state, event, entry.cursor, onBadEntry)
     ring.push(encodeEntry(entry, event))
   }
-}
-
-function lastTurnOf(state: TaskState): number {
-  return state.turns.at(-1)?.number ?? 0
 }

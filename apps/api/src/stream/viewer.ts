@@ -11,6 +11,7 @@ import type { Feed } from './feed.ts'
 import type { Part } from './log-pages.ts'
 import { encodeRetry, encodeWireEvent, heartbeat, type Piece } from './sse-frame.ts'
 import { type Shared, type SseResponse, share } from './sse-response.ts'
+import { nextSource, type SourceChange, type ViewerSource } from './viewer-source.ts'
 
 export type Viewer = {
   readonly task: TaskId
@@ -53,15 +54,6 @@ export type ViewerDeps = {
   onError: (error: unknown) => void
 }
 
-/** What a viewer is sent next. */
-type Source =
-  /** Replaying: pages of the log, each of about `count` entries. */
-  | { at: 'log'; count: number }
-  /** Live: the next frame of the ring. */
-  | { at: 'ring' }
-  /** A snapshot before anything else, once everything that it `waits` for is there. */
-  | { at: 'snapshot'; reason: SnapshotReason; waits: number }
-
 /** Its response. While it is full, and after its end, the hub looks whether its client takes anything: `unsent` bytes since `movedAt`. */
 type Socket = { at: 'open' } | { at: 'full' | 'ended'; unsent: number; movedAt: number }
 
@@ -70,7 +62,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   let cursor: Cursor = begin.kind === 'after' ? begin.cursor : feed.position()
   /** The last cursor that it received, here or from another API. */
   let told: Cursor = begin.kind === 'snapshot' && begin.reason === 'gap' ? begin.heard : cursor
-  let source: Source = firstSource()
+  let source: ViewerSource = firstSource()
   let socket: Socket = { at: 'open' }
   let isCaughtUp = false
 
@@ -92,10 +84,15 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     unsentBytes: response.unsentBytes,
   }
 
-  function firstSource(): Source {
+  function firstSource(): ViewerSource {
     if (begin.kind === 'snapshot') return { at: 'snapshot', reason: begin.reason, waits: 0 }
     if (begin.loads !== feed.loads()) return { at: 'snapshot', reason: 'gap', waits: 0 }
     return isInRing(cursor) ? { at: 'ring' } : { at: 'log', count: firstPage }
+  }
+
+  /** The only change of its source. */
+  function change(what: SourceChange): void {
+    source = nextSource(source, what)
   }
 
   /** The only change of its response: an end is for good. */
@@ -132,7 +129,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   }
 
   function sendSnapshot(reason: SnapshotReason): void {
-    source = { at: 'ring' }
+    change({ kind: 'snapshot sent' })
     onSnapshot(reason)
     // Who joins has heard nothing, wherever the feed stands.
     const snapshot = feed.snapshot(reason, feed.placeOf(place()), reason === 'join' ? origin : place())
@@ -154,21 +151,15 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   }
 
   function waitFor(reason: SnapshotReason, work: Promise<void>): void {
-    source = { at: 'snapshot', reason, waits: waits() + 1 }
+    change({ kind: 'awaiting', reason })
     work.then(() => {
-      if (source.at === 'snapshot') source = { ...source, waits: source.waits - 1 }
+      change({ kind: 'awaited' })
       pump()
     }, fail)
   }
 
-  function waits(): number {
-    return source.at === 'snapshot' ? source.waits : 0
-  }
-
   function skip(reason: SnapshotReason): void {
-    // A viewer that was sent nothing yet has missed nothing.
-    const isNew = source.at === 'snapshot' && source.reason === 'join'
-    source = { at: 'snapshot', reason: isNew ? 'join' : reason, waits: waits() }
+    change({ kind: 'missed', reason })
     goOn()
   }
 
@@ -207,8 +198,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
 
   function drained(): void {
     turn('open')
-    // Another one than before: a replay that still waits for its page is over.
-    if (source.at === 'log') source = { ...source }
+    change({ kind: 'drained' })
     goOn()
   }
 
@@ -228,12 +218,12 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
       const own = source
       const page = await feed.pages.after(cursor, own.count, feed.position())
       if (source !== own || !isOpen()) return
-      source = page.follows ? { at: 'log', count: page.next } : { at: 'snapshot', reason: 'gap', waits: 0 }
+      change({ kind: 'page read', next: page.follows ? page.next : null })
       if (page.parts.length === 0) break
       sendParts(page.parts)
     }
     if (!isOpen()) return
-    if (source.at === 'log') source = { at: 'ring' }
+    change({ kind: 'log read' })
     pump()
   }
 

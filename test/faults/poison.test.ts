@@ -20,7 +20,7 @@ const poisons: [string, AgentHandler][] = [
   ['data a hundred thousand levels deep', send(() => full(0, { type: 'data', data: nested(100_000) }))],
   ['JSON text a hundred thousand levels deep', send(() => delta(0, { type: 'data_json', text: deepText }))],
   ['arguments with escaped NUL', send(() => delta(0, { type: 'tool_request', text: '{"a\\u0000":"\\ud800"}' }))],
-  ['a number that is none', send(() => full(0, { type: 'data', data: { n: Number.NaN, i: Number.POSITIVE_INFINITY } }))],
+  ['a number that JSON cannot hold', send(() => full(0, { type: 'data', data: { n: Number.NaN, i: Number.POSITIVE_INFINITY } }))],
   ['a text that begins with NUL', send(() => start(0, { type: 'text', text: '\0', format: 'plain' }))],
 ]
 

@@ -357,7 +357,7 @@ describe('keys over HTTP', () => {
     ['agents without the scope worker', '', { agents: ['echo'] }, 'validation_failed'],
     ['a tenant and all tenants', '', { scopes: ['worker'], tenant: 'acme', allTenants: true }, 'validation_failed'],
     ['a long overlap', `/${'0'.repeat(16)}/rotate`, { overlapSeconds: 31 * 86_400 }, 'validation_failed'],
-    ['an id that is none', '/nonsense/rotate', {}, 'validation_failed'],
+    ['an invalid id', '/nonsense/rotate', {}, 'validation_failed'],
   ])('%s is 400', async (_, path, body, code) => {
     const response = await post(path, body)
     expect([response.status, (await response.json()) as object]).toMatchObject([400, { error: { code } }])

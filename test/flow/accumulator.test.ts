@@ -119,7 +119,7 @@ const cases: Case[] = [
     messages: [complete({ ...toolRequest, arguments: { a: [1, 2] } })],
   },
   {
-    name: 'blank arguments are none',
+    name: 'blank arguments are an empty object',
     steps: [start(0, toolRequest), extend(0, tool(' ')), done(0)],
     messages: [complete({ ...toolRequest, arguments: {} })],
   },

@@ -62,7 +62,7 @@ test('a task with good params runs with them and its defaults', async () => {
 
 test.each<[string, Json | undefined, string]>([
   ['none', undefined, '/params/city'],
-  ['null, which is none', null, '/params/city'],
+  ['null, which is no object', null, '/params/city'],
   ['no object', 'Oslo', '/params'],
   ['a wrong type', { city: 1 }, '/params/city'],
   ['a number that is too large', { city: 'Oslo', days: 8 }, '/params/days'],

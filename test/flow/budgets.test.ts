@@ -135,7 +135,7 @@ describe('messages of 1.9 MB', () => {
 })
 
 describe('a turn by its number', () => {
-  test.each(['0', '-1', '1.5', 'one', '01', '1e1', '%20', '1000000000'])('that is none (%s) is refused', async number => {
+  test.each(['0', '-1', '1.5', 'one', '01', '1e1', '%20', '1000000000'])('that is not a turn number (%s) is refused', async number => {
     const { task } = await platform.client.createTask({ agent: 'idle' })
     const { status, body } = await platform.client.get<ErrorReply>(`/v1/tasks/${task.id}/turns/${number}`)
     expect([status, body.error.code, body.error.details?.[0]?.path]).toEqual([400, 'validation_failed', '/number'])

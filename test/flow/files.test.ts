@@ -153,7 +153,7 @@ describe('an upload', () => {
     expect(await answered).toBe(201)
   })
 
-  test('[input 54] with a type that is none, or compressed, is refused', async () => {
+  test('[input 54] with an invalid type, or compressed, is refused', async () => {
     expect((await upload(randomBytes(3), { 'content-type': 'picture' })).status).toBe(415)
     expect(codeOf(await upload(randomBytes(3), { 'content-encoding': 'gzip' }))).toEqual([415, 'unsupported_media_type'])
     expect(codeOf(await upload(randomBytes(3), { 'content-type': `a/${'b'.repeat(300)}` }))).toEqual([400, 'validation_failed'])

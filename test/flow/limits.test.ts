@@ -126,7 +126,7 @@ describe('a request', () => {
     expectError(await platform.client.send('POST', '/v1/tasks', { body, headers }), 415, 'unsupported_media_type')
   })
 
-  test.each(['', ' ', 'ä', 'x'.repeat(256)])('under a key that is none (%j) is refused', async key => {
+  test.each(['', ' ', 'ä', 'x'.repeat(256)])('under an invalid key (%j) is refused', async key => {
     const reply = await platform.client.send('POST', '/v1/tasks', {
       body: '{"agent":"idle"}',
       headers: rawHeaders({ ...json, 'idempotency-key': key }),

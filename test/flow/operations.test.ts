@@ -216,7 +216,7 @@ describe('a trace', () => {
       expect(await logged(task, line)).toMatchObject({ turn: 1, traceId })
   })
 
-  test('begins at the API where the caller has none, or sends what is none; the next turn has its own', async () => {
+  test('begins at the API where the caller sends none or an invalid one; the next turn has its own', async () => {
     const { task } = await createWith({ traceparent: '00-ABC-1-01' }, { agent: 'echo', input: 'a' })
     await platform.client.waitForEnd(task.id)
     await platform.client.addTurn(task.id, { input: 'b' })

@@ -204,7 +204,7 @@ describe('the server', () => {
     ])
     await platform.client.cancel(task)
     expect(await remember('two', 'c', '5')).toBe('superseded')
-    // Kept for the next attempt, and there is none any more. An API cleans up when it starts, and then every minute.
+    // The steps are kept for the next attempt, and no attempt follows. An API cleans up when it starts, and then every minute.
     const cleaner = await platform.startApi()
     await until('its steps are forgotten', async () => (await stored()).length === 0)
     await cleaner.kill('SIGTERM')

@@ -38,7 +38,7 @@ describe('pushes that are lost', () => {
     }
   })
 
-  test('and pushes that are none do no harm', async () => {
+  test('and malformed pushes do no harm', async () => {
     const { task } = await platform.client.createTask(scripted([repeat(20, say(0, 'word '), rest(20))], { input: 'go' }))
     const viewers = platform.urls.map(url => watch(task.id, { urls: [url] }))
     await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text() !== '')))
@@ -61,7 +61,7 @@ describe('foreign entries in a log', () => {
       ['a missing field', ['event', JSON.stringify({ type: 'message.delta', task, turn: 1, attempt: 1, at: 0 })]],
       ['line breaks', ['event', `{\n"type":"custom","task":"${task}","turn":1,"attempt":1,"at":0,\r"name":"id: 9-9","data":"\\n"}`]],
       ['another task', ['event', JSON.stringify({ ...event, task: crypto.randomUUID(), name: 'secret' })]],
-      ['a turn that is none', ['event', JSON.stringify({ ...event, type: 'turn.resumed', turn: 999, response: 1 })]],
+      ['a turn that does not exist', ['event', JSON.stringify({ ...event, type: 'turn.resumed', turn: 999, response: 1 })]],
       ['an impossible time', ['event', JSON.stringify({ ...event, type: 'turn.queued', turn: 1, at: 1e300 })]],
       [
         'an index far away',

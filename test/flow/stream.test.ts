@@ -192,7 +192,7 @@ describe('a cursor', () => {
   })
 
   test.each(['', '1', '1-', '-1', 'a-b', '1-1, 9-9', '1.5-1', '$', '+', '1-1\t2', `${'9'.repeat(16)}-1`, '\u00e9-1'])(
-    'that is none is refused: %j',
+    'that is malformed is refused: %j',
     async cursor => {
       const path = `/v1/tasks/${crypto.randomUUID()}/events`
       const byHeader = await platform.client.send<ErrorReply>('GET', path, { headers: { 'last-event-id': cursor } })

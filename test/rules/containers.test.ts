@@ -101,7 +101,7 @@ describe('docker-compose.yml', () => {
     ['api', 'API'],
     ['worker', 'worker'],
   ] as const)('every variable of the %s is decided there, or handed on from .env', (service, program) => {
-    // Files of this machine are none of the container's.
+    // The container has no files of this machine.
     const variables = allVariables().filter(
       ({ name, readBy, isInternal }) => readBy.includes(program) && !isInternal && name !== 'AGENT_FILES',
     )

@@ -41,7 +41,7 @@ describe('what happens when', () => {
     expect(files.filter(path => !exists(path))).toEqual([])
   })
 
-  test('has a row for every fault of the catalog, with its tests, or with the reason why there is none', () => {
+  test('has a row for every fault of the catalog, with its tests, or with the reason for having no test', () => {
     const tested = faultRows('tested in').map(([number, name, , where = '']) => [Number(number), name, filesIn(where)])
     const untested = faultRows('why not').map(([number, name]) => [Number(number), name, []])
     const rows = [...tested, ...untested].sort(([a], [b]) => Number(a) - Number(b))

@@ -217,7 +217,7 @@ describe('a response', () => {
 describe('errors', () => {
   test.each([
     ['an unknown model', { model: 'no-such-agent' }, 422, 'model'],
-    ['a model that is none', { model: 'gpt 4!' }, 422, null],
+    ['an invalid model', { model: 'gpt 4!' }, 422, null],
     ['tools of the client', { tools: [{ type: 'function', name: 'f', parameters: {}, strict: true }] }, 400, 'tools'],
     ['a response that is not kept', { store: false }, 400, 'store'],
     ['another format', { text: { format: { type: 'json_object' } } }, 400, 'text.format'],

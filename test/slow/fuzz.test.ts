@@ -48,7 +48,7 @@ test('requests get no 5xx, errors of the one shape, and nothing back of what the
   ).toMatchObject({ text: 'still there' })
 })
 
-test('logs and channels full of rubbish: no crash, no frame that is none, nothing of another task, and every task ends', {
+test('logs and channels full of rubbish: no crash, no malformed frame, nothing of another task, and every task ends', {
   timeout: 600_000,
 }, async () => {
   const client = createClient({ url: api.url, key: keys.client })

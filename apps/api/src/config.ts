@@ -199,7 +199,7 @@ export function readKeyPepper(environment: Environment): string {
   return readEnvironment('this command', z.object({ KEY_PEPPER: needed }), environment).KEY_PEPPER
 }
 
-/** As a browser sends it; `*` is none. */
+/** As a browser sends it; `*` is not an origin. */
 function isOrigin(text: string): boolean {
   return URL.canParse(text) && new URL(text).origin === text
 }

@@ -15,14 +15,14 @@ test.each([
   ['a missing argument', ['run'], 'missing required argument'],
   ['an unknown option', ['agents', '--loud'], 'unknown option'],
   ['parameters that are not JSON', ['run', 'echo', '--params', '{x'], 'Not valid JSON'],
-  ['an id that is none', ['show', '42'], 'UUID'],
-  ['a cursor that is none', ['tail', someTask, '--after', 'x'], 'A cursor must be'],
+  ['an invalid id', ['show', '42'], 'UUID'],
+  ['an invalid cursor', ['tail', someTask, '--after', 'x'], 'A cursor must be'],
   ['two formats at once', ['tail', someTask, '--json', '--raw'], 'cannot be used with'],
   ['a format that does not exist', ['tail', someTask, '--format', 'xml'], 'Allowed choices are ai-sdk, agentex'],
-  ['a status that is none', ['tasks', '--status', 'tired'], 'Allowed choices'],
+  ['an unknown status', ['tasks', '--status', 'tired'], 'Allowed choices'],
   ['a page that is too long', ['tasks', '--limit', '101'], 'from 1 to 100'],
-  ['a pair that is none', ['tasks', '--metadata', 'user'], 'key=value'],
-  ['a time that is none', ['keys', 'create', '--expires', 'soon'], '90d'],
+  ['an invalid pair', ['tasks', '--metadata', 'user'], 'key=value'],
+  ['an invalid time', ['keys', 'create', '--expires', 'soon'], '90d'],
   ['a file that is not there', ['worker', 'nowhere.ts'], 'No such file'],
   ['a file to start that is not there', ['start', 'nowhere.ts'], 'No such file'],
 ])('%s is a matter of usage, in a sentence on stderr', async (_, args, sentence) => {
@@ -31,7 +31,7 @@ test.each([
   expect([out, err.split('\n').length <= 3, err.includes(sentence)]).toEqual(['', true, true])
 })
 
-test('a URL that is none is a matter of usage, too', async () => {
+test('an invalid URL is a usage error, too', async () => {
   expect((await run(['agents', '--url', 'localhost:4000'])).error).toBeInstanceOf(UsageError)
 })
 

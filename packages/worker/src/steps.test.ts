@@ -351,7 +351,7 @@ test('usage that is counted in a step is counted again when the step is skipped'
 })
 
 describe('misuse', () => {
-  test('a name that is none, or was used', async () => {
+  test('an invalid name, or one that was used', async () => {
     const { turn } = open([{ name: 'known', memory: '{"result":1,"messages":[]}' }])
     for (const name of ['', 'x'.repeat(201), '\0', '\ud800', 7 as never]) {
       await expect(turn.step(name, () => 1)).rejects.toMatchObject({ code: 'bad_call' })

@@ -22,7 +22,7 @@ declare module 'vitest' {
   interface ProvidedContext {
     redisUrl: string
     postgresUrl: string
-    /** The folder with the bundles `api`, `worker` and `cli`, or why there is none: only tests that start a program fail then. */
+    /** The folder with the bundles `api`, `worker` and `cli`, or why it is missing: only tests that start a program fail then. */
     programs: { folder: string; whyNot: string | null }
   }
 }

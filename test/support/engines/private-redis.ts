@@ -1,6 +1,6 @@
 /**
  * A Redis of a test's own, that may be emptied, frozen, killed, cut short and started again at the same address.
- * Only a server from PATH keeps an append-only file: what needs one is skipped where there is none, and says so.
+ * Only a server from PATH keeps an append-only file: tests that need one are skipped without such a server, with that reason.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs'

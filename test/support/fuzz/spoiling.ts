@@ -1,4 +1,4 @@
-/** Ways to spoil a good request: values of another kind, fields too many or too few, and JSON that is none. */
+/** Ways to spoil a good request: values of another kind, fields too many or too few, and malformed JSON. */
 import fc from 'fast-check'
 
 /** Stands in every text that is sent: whatever comes back with it was echoed. As a key it is never alone: plain names of fields are said back. */

@@ -62,7 +62,7 @@ export const badInputs: readonly BadInput[] = [
     send: asked('GET /v1/agents', { headers: { host: '' } }),
     ...{ status: 400, code: 'bad_request', closes: true, says: /Host/ },
   },
-  ...broken(6, 'a method that is none', 'BREW /v1/tasks HTTP/1.1\r\nhost: a\r\n\r\n'),
+  ...broken(6, 'an unknown method', 'BREW /v1/tasks HTTP/1.1\r\nhost: a\r\n\r\n'),
   {
     ...{ row: 6, input: 'CONNECT', send: () => ['CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n'], status: 400, code: 'bad_request' },
   },
@@ -77,7 +77,7 @@ export const badInputs: readonly BadInput[] = [
     ...{ status: 405, code: 'method_not_allowed', headers: { allow: /^GET, PATCH, DELETE$/ } },
   },
   refused(7, 'an id of more than 100 characters', `GET /v1/tasks/${'a'.repeat(101)}`, 414, 'url_too_long', { says: /100/ }),
-  refused(7, 'an escape that is none', 'GET /v1/tasks/%zz', 400, 'bad_url'),
+  refused(7, 'an invalid escape', 'GET /v1/tasks/%zz', 400, 'bad_url'),
   ...['%00', '%2e%2e', '%0d%0aset-cookie:%20a', '..%2f..%2fetc'].map(id =>
     refused(7, `an id that is ${id}`, `GET /v1/tasks/${id}/messages`, 400, 'validation_failed', { says: /"\/id"/ }),
   ),
@@ -216,7 +216,7 @@ export const badInputs: readonly BadInput[] = [
     'Bearer rvt_e30.e30',
     'rvk_0',
   ].map(given =>
-    refused(29, `a key that is none: ${given}`, 'GET /v1/agents', 401, 'unauthorized', {
+    refused(29, `an invalid key: ${given}`, 'GET /v1/agents', 401, 'unauthorized', {
       request: { headers: { authorization: given } },
       headers: challenge(),
     }),
@@ -235,13 +235,13 @@ export const badInputs: readonly BadInput[] = [
     send: ({ readKey, foreignTask }) => [rawRequest(`GET /v1/tasks/${foreignTask}`, { headers: bearer(readKey) })],
   },
   ...['a'.repeat(256), 'two words', '\u00e4', 'a\tb'].map(key =>
-    posted(33, `an Idempotency-Key that is none: ${key.slice(0, 20)}`, '{"agent":"idle"}', 400, 'idempotency_key_invalid', {
+    posted(33, `an invalid Idempotency-Key: ${key.slice(0, 20)}`, '{"agent":"idle"}', 400, 'idempotency_key_invalid', {
       request: { headers: { 'idempotency-key': key } },
     }),
   ),
   ...['', '1', '1-', 'a-b', '$', '1-1, 9-9', `${'9'.repeat(16)}-1`, `1-${'1'.repeat(64)}`, '\u00e9-1', '1-1\t'.padEnd(70, '1')].map(
     cursor => ({
-      ...{ row: 38, input: `a Last-Event-ID that is none: ${JSON.stringify(cursor)}`, status: 400, code: 'bad_cursor' as const },
+      ...{ row: 38, input: `an invalid Last-Event-ID: ${JSON.stringify(cursor)}`, status: 400, code: 'bad_cursor' as const },
       send: ({ key, task }: BadInputWorld) => [
         `GET /v1/tasks/${task}/events HTTP/1.1\r\nhost: a\r\nconnection: close\r\nauthorization: Bearer ${key}\r\nlast-event-id: ${cursor}\r\n\r\n`,
       ],

@@ -12,11 +12,11 @@ export function shapeFaults({ status, headers, body }: RawReply): string[] {
   return [
     ...(expected.status === status ? [] : [`${String(code)} came with ${status}`]),
     ...(expected.afterSeconds === undefined || Number(headers['retry-after']) > 0 ? [] : ['It does not say when to come back']),
-    ...(typeof message === 'string' && message.length > 0 && message.length < 300 ? [] : ['Its message is none']),
-    ...(typeof requestId === 'string' && /^[\da-f-]{36}$/.test(requestId) ? [] : ['Its requestId is none']),
-    ...(details === undefined || areDetails(details) ? [] : ['Its details are none']),
-    ...(type === undefined || typeof type === 'string' ? [] : ['Its type is none']),
-    ...(param === undefined || param === null || typeof param === 'string' ? [] : ['Its param is none']),
+    ...(typeof message === 'string' && message.length > 0 && message.length < 300 ? [] : ['Its message is not a short text']),
+    ...(typeof requestId === 'string' && /^[\da-f-]{36}$/.test(requestId) ? [] : ['Its requestId is not a UUID']),
+    ...(details === undefined || areDetails(details) ? [] : ['Its details are malformed']),
+    ...(type === undefined || typeof type === 'string' ? [] : ['Its type is not a text']),
+    ...(param === undefined || param === null || typeof param === 'string' ? [] : ['Its param is not a text']),
     ...Object.keys(rest).map(name => `It has ${name}`),
   ]
 }

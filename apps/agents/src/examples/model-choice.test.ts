@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { chooseModel } from './model-choice.ts'
 
-test('the model is the configured provider, or a script if there is none', () => {
+test('the model is the configured provider, or a script without a configured provider', () => {
   const offline = () => 'hello'
   expect(chooseModel({}, offline).name).toBe('scripted')
   expect(chooseModel({ apiKey: 'k', model: 'm' }, offline).name).toBe('m')

@@ -53,7 +53,7 @@ test('no byte of a token can be changed, left out or added', () => {
   }
 })
 
-test('other keys sign other tokens, and before they are known there are none', () => {
+test('other keys sign other tokens, and before the keys are known no token can be made', () => {
   const { token } = tokensAt(100).issue(wish)
   expect(tokensAt(100, keysOf('another')).verify(token)).toBeNull()
   const none = createTaskTokens(() => null)

@@ -143,7 +143,7 @@ test('entries of one tick are framed once and written once, the same bytes to ev
   for (const other of others) expect(other).toBe(first)
 })
 
-test('who comes in the midst of a reading is not told an end that is none', async () => {
+test('a viewer that joins while the log is read is sent no end before the real one', async () => {
   let tried = 0
   for (let seed = 1; seed <= 40; seed += 1) {
     for (let moment = 0; moment < 25; moment += 1) {
@@ -261,7 +261,7 @@ test('a response that had to wait until its feed was gone is ended, so that its 
   expect([late.isEnded(), late.written()]).toEqual([true, []])
 })
 
-test('a feed is for the tenant of its task: for another tenant there is none, loaded or not', async () => {
+test('a feed is for the tenant of its task: another tenant does not find the task, loaded or not', async () => {
   const { hub, join, task } = await openHub()
   await join()
   expect([hub.isRunning(tenant, task), hub.isRunning('another-tenant', task)]).toEqual([true, false])

@@ -80,7 +80,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     return Boolean(feed?.isReady() && !feed.isSettled())
   }
 
-  /** The feed of a task, loaded and ready to be watched. It is read as the tenant who asks: another's task is none. */
+  /** The feed of a task, loaded and ready to be watched. It is read as the tenant of the caller, so another tenant's task is not found. */
   async function open(tenant: Tenant, task: TaskId): Promise<Feed> {
     const channel = channels.get(task) ?? add(tenant, task)
     if (channel.tenant !== tenant) throw taskNotFound()

@@ -176,7 +176,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
   }
 
   /**
-   * Opens a log anew, with every turn whose end no log has told, and with the start of the one that runs. Null when there is none, because another
+   * Opens a log anew, with every turn whose end no log has told, and with the start of the one that runs. Null when no turn is owed, because another
    * process has announced them meanwhile, and when a newer epoch has begun.
    */
   async function open(task: TaskId, epoch: number, started?: Claimed): Promise<Cursor | 'changed' | null> {

@@ -20,7 +20,7 @@ test('a platform that runs is found, until it says that it does not', () => {
   expect(findRunning(deep)).toBeNull()
 })
 
-test('the note of a process that is gone, and one that is no note, are none', () => {
+test('the note of a process that has ended, and a malformed note, are ignored', () => {
   noteRunning(folder, { ...note, pid: 2 ** 30 })
   expect(findRunning(folder)).toBeNull()
   writeFileSync(join(folder, 'running.json'), '{}')

@@ -49,7 +49,7 @@ describe('frames', () => {
     }
   })
 
-  test('half of one at the end of a body is none', async () => {
+  test('half a frame at the end of a body is dropped', async () => {
     expect(await framesOf(bodyOf(['id: 1-1\ndata: 1\n\nid: 1-2\ndata: 2\n']).body)).toHaveLength(1)
   })
 

@@ -309,7 +309,7 @@ describe('coming back', () => {
     await heard
   })
 
-  test('after a loss takes longer with each loss, and after a break that is none of that', async () => {
+  test('after a loss takes longer with each loss, and not after a break without a loss', async () => {
     const asked = delays()
     const { api, handle } = watched([], { random: () => 1 })
     const events = handle.events()

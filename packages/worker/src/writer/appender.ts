@@ -1,8 +1,8 @@
 /**
- * The one road of a worker process to the logs. Appends of all its turns that come together leave together, in one script call for each shard
- * of a cluster, or in one altogether. While a call is on its way the next ones gather, so batches grow with the load and nothing waits when
- * there is none. Where many turns say more than is taken, the next call is put off for a moment, in which each of them gathers more for the one
- * after: an entry costs Redis and every API the same, whether it holds one word or ten.
+ * The one way of a worker process to the logs. Appends of all its turns that arrive together are sent together: one script call for each shard of a
+ * cluster, or a single call. While a call is in flight the next appends are collected, so batches grow with the load and a lone append does not
+ * wait. When many turns append faster than Redis takes it, the next call is delayed for a moment so that each turn merges more into one entry,
+ * because an entry costs Redis and every API the same, whether it holds one word or ten.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Append, AppendResult, LogWriter } from '@rivulet/broker'

@@ -11,7 +11,7 @@ import { createStaticFile, createStaticFiles, type StaticFiles, sendStatic } fro
 
 const builtConsole = fileURLToPath(new URL('../../../../console/dist/', import.meta.url))
 
-/** The paths of the console's pages. A browser that opens another path gets the page, too, which tells that there is none. */
+/** The paths of the console's pages. A browser that opens another path gets the page, too, which shows that nothing is there. */
 const pages = ['/', '/tasks', '/tasks/:id', '/agents', '/workers', '/errors', '/keys', '/dashboard', '/waits']
 
 const headers = pageHeaders({ 'img-src': "'self' data: blob:", 'media-src': "'self' data: blob:" })

@@ -27,7 +27,7 @@ with touched as (
 )
 insert into file_chunks (file, number, tenant, bytes) select id, $3, $2, $4 from touched`
 
-/** Null where there is none. */
+/** Null if the file does not exist. */
 export async function readChunk(db: Database, tenant: Tenant, file: FileId, number: number): Promise<Buffer | null> {
   const { rows } = await db.$client.query({ name: 'read_chunk', text: readText, values: [file, tenant, number] })
   const [found] = rows as { bytes: string }[]

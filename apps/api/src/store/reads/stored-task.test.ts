@@ -160,7 +160,7 @@ describe('what does not fit stays in Postgres', () => {
   })
 })
 
-test("another tenant's task is none; the server itself sees all", async () => {
+test("another tenant's task is not found; the server itself sees all", async () => {
   const { task } = await createTask()
   const missing = expect.objectContaining({ code: 'task_not_found' })
   await expect(readStoredTask(database.databaseFor('other'), 'other', task, MiB)).rejects.toEqual(missing)

@@ -10,7 +10,7 @@ import type { Statement } from '../connection/tenant-pool.ts'
 import type { TaskRow } from '../rows.ts'
 import { tasks } from '../schema.ts'
 
-/** The task, held until the transaction ends. Another tenant's is none. */
+/** The task, held until the transaction ends. Another tenant's task is not found. */
 export async function lockTask(tx: Transaction, tenant: Tenant, task: TaskId): Promise<TaskRow> {
   const [row] = await tx
     .select()

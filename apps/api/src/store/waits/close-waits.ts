@@ -14,7 +14,7 @@ import { hasOpenWait, noteChange } from './wait-rows.ts'
 
 export type Closing = { status: Exclude<WaitStatus, 'open'>; answer?: WaitAnswer }
 
-/** Closes those open waits of a turn that a condition names. Null when there are none. The caller lets the turn go on, or ends it. */
+/** Closes those open waits of a turn that a condition names. Null when no wait is open. The caller lets the turn go on, or ends it. */
 export async function closeWaits(tx: Transaction, turnId: TurnId, { status, answer }: Closing, which?: SQL): Promise<TurnRow | null> {
   const closed = await tx
     .update(waits)

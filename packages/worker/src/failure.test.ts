@@ -19,7 +19,11 @@ test.each<[string, unknown, string]>([
   ['what JSON cannot say', 7n, '7'],
   ['half a character and a NUL', new Error('a\ud83d\0'), 'a\ufffd\ufffd'],
   ['an object without a text', Object.create(null), 'Something was thrown that has no text'],
-  ['an error whose message is not a text', Object.assign(new Error(), { message: { toString: null } }), 'Something was thrown that has no text'],
+  [
+    'an error whose message is not a text',
+    Object.assign(new Error(), { message: { toString: null } }),
+    'Something was thrown that has no text',
+  ],
   ['an error whose message is a number', Object.assign(new Error(), { message: 7 }), '7'],
 ])('%s is not for viewers', (_, thrown, detail) => {
   expect(failureOf(thrown)).toEqual(publicText)

@@ -2,13 +2,13 @@
 import { type Cursor, hasEnded, parseCursor } from '@rivulet/client'
 import { type StreamFormat, streamFormatSchema } from '@rivulet/protocol'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
-import type { Context } from '../context.ts'
-import { exitCodeOf, exitCodes } from '../exit-code.ts'
-import { readRawEvents } from '../tasks/raw-events.ts'
-import { parseTaskId } from '../tasks/task-argument.ts'
-import { closingLine, outcomeStyles, printChunks, printEvents, watchTask } from '../tasks/watch-task.ts'
-import { createTextCleaner } from '../terminal/clean-text.ts'
+import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
+import type { Context } from '../../context.ts'
+import { exitCodeOf, exitCodes } from '../../exit-code.ts'
+import { readRawEvents } from '../../tasks/raw-events.ts'
+import { parseTaskId } from '../../tasks/task-argument.ts'
+import { closingLine, outcomeStyles, printChunks, printEvents, watchTask } from '../../tasks/watch-task.ts'
+import { createTextCleaner } from '../../terminal/clean-text.ts'
 
 type TailOptions = { url?: string; key?: string; after?: Cursor; follow?: boolean; json?: boolean; raw?: boolean; format?: StreamFormat }
 

@@ -1,9 +1,9 @@
 /** `rivulet cancel <task>`: cancels all unfinished turns of a task. Their output so far is kept. */
 import type { Command } from 'commander'
-import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
-import type { Context } from '../context.ts'
-import { parseTaskId } from '../tasks/task-argument.ts'
-import { toJsonLine } from '../terminal/json-line.ts'
+import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
+import type { Context } from '../../context.ts'
+import { parseTaskId } from '../../tasks/task-argument.ts'
+import { toJsonLine } from '../../terminal/json-line.ts'
 
 type CancelOptions = { url?: string; key?: string; reason?: string; json?: boolean }
 

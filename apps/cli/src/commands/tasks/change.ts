@@ -1,10 +1,10 @@
 /** `rivulet change <task>`: changes the name and the metadata of a task. */
 import type { ChangeTaskInput } from '@rivulet/client'
 import type { Command } from 'commander'
-import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
-import type { Context } from '../context.ts'
-import { parseTaskId } from '../tasks/task-argument.ts'
-import { toJsonLine } from '../terminal/json-line.ts'
+import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
+import type { Context } from '../../context.ts'
+import { parseTaskId } from '../../tasks/task-argument.ts'
+import { toJsonLine } from '../../terminal/json-line.ts'
 import { addPair } from './tasks.ts'
 
 type ChangeOptions = { url?: string; key?: string; name?: string; metadata?: Record<string, string>; json?: boolean }

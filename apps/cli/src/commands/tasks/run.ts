@@ -1,15 +1,15 @@
 /** `rivulet run <agent> "text"`: creates a task and streams it. Ctrl-C cancels the task; a second Ctrl-C exits at once. */
 import { hasEnded, type Json, openWaits, type TaskHandle, type TaskState } from '@rivulet/client'
 import { type Command, InvalidArgumentError } from 'commander'
-import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
-import type { Context } from '../context.ts'
-import { exitCodeOf, exitCodes } from '../exit-code.ts'
-import { createPerson } from '../tasks/ask-person.ts'
-import { sendFiles } from '../tasks/send-files.ts'
-import { closingLine, outcomeStyles, printEvents, watchTask } from '../tasks/watch-task.ts'
-import { sentenceOf } from '../terminal/failure-sentence.ts'
-import { toJsonLine } from '../terminal/json-line.ts'
-import type { Pen } from '../terminal/pen.ts'
+import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
+import type { Context } from '../../context.ts'
+import { exitCodeOf, exitCodes } from '../../exit-code.ts'
+import { createPerson } from '../../tasks/ask-person.ts'
+import { sendFiles } from '../../tasks/send-files.ts'
+import { closingLine, outcomeStyles, printEvents, watchTask } from '../../tasks/watch-task.ts'
+import { sentenceOf } from '../../terminal/failure-sentence.ts'
+import { toJsonLine } from '../../terminal/json-line.ts'
+import type { Pen } from '../../terminal/pen.ts'
 
 /** Ctrl-C arrives twice if npm forwards the signal that the terminal has sent to all processes. */
 const sameKeyMs = 200

@@ -2,12 +2,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Command } from 'commander'
-import { readConfig } from '../config.ts'
-import type { Context } from '../context.ts'
-import { openPostgres } from '../platform/engines.ts'
-import { environmentFor } from '../platform/program-environment.ts'
-import { argumentsOf } from '../platform/programs.ts'
-import { toJsonLine } from '../terminal/json-line.ts'
+import { readConfig } from '../../config.ts'
+import type { Context } from '../../context.ts'
+import { openPostgres } from '../../platform/engines.ts'
+import { environmentFor } from '../../platform/program-environment.ts'
+import { argumentsOf } from '../../platform/programs.ts'
+import { toJsonLine } from '../../terminal/json-line.ts'
 
 export function addMigrateCommand(program: Command, context: Context): void {
   program

@@ -3,14 +3,14 @@
  * if a check fails.
  */
 import type { Command } from 'commander'
-import { checkUp, type Finding } from '../checkup/checkup.ts'
-import { readConfig } from '../config.ts'
-import { addConnectionOptions, connectionOf } from '../connection.ts'
-import type { Context } from '../context.ts'
-import { exitCodes } from '../exit-code.ts'
-import { cleanLine } from '../terminal/clean-text.ts'
-import { toJsonLine } from '../terminal/json-line.ts'
-import type { Style } from '../terminal/pen.ts'
+import { checkUp, type Finding } from '../../checkup/checkup.ts'
+import { readConfig } from '../../config.ts'
+import { addConnectionOptions, connectionOf } from '../../connection.ts'
+import type { Context } from '../../context.ts'
+import { exitCodes } from '../../exit-code.ts'
+import { cleanLine } from '../../terminal/clean-text.ts'
+import { toJsonLine } from '../../terminal/json-line.ts'
+import type { Style } from '../../terminal/pen.ts'
 
 type DoctorOptions = { url?: string; key?: string; json?: boolean }
 

@@ -1,16 +1,16 @@
 /** `rivulet worker <file>`: runs the agents of a file as a worker of a running platform, and restarts it when the file changes. */
 import type { Command } from 'commander'
-import { readConfig } from '../config.ts'
-import { addConnectionOptions, connectionOf } from '../connection.ts'
-import type { Context } from '../context.ts'
-import { collectFile } from '../platform/agent-files.ts'
-import { createPlatformLog } from '../platform/platform-log.ts'
-import { environmentFor, requireValidEnvironment } from '../platform/program-environment.ts'
-import { argumentsOf } from '../platform/programs.ts'
-import { findRunning } from '../platform/running-note.ts'
-import { foldersOf, watchSources } from '../platform/source-watch.ts'
-import { reloadDrainMs, stopMsFor } from '../platform/stop-time.ts'
-import { superviseProcess, waitsForChange } from '../platform/supervised-process.ts'
+import { readConfig } from '../../config.ts'
+import { addConnectionOptions, connectionOf } from '../../connection.ts'
+import type { Context } from '../../context.ts'
+import { collectFile } from '../../platform/agent-files.ts'
+import { createPlatformLog } from '../../platform/platform-log.ts'
+import { environmentFor, requireValidEnvironment } from '../../platform/program-environment.ts'
+import { argumentsOf } from '../../platform/programs.ts'
+import { findRunning } from '../../platform/running-note.ts'
+import { foldersOf, watchSources } from '../../platform/source-watch.ts'
+import { reloadDrainMs, stopMsFor } from '../../platform/stop-time.ts'
+import { superviseProcess, waitsForChange } from '../../platform/supervised-process.ts'
 
 type WorkerOptions = { url?: string; key?: string; json?: boolean }
 

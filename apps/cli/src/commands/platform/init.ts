@@ -2,11 +2,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Command } from 'commander'
-import type { Context, Environment } from '../context.ts'
-import { isCheckout } from '../platform/programs.ts'
-import { createProject } from '../project/new-project.ts'
-import { siblingTarballs } from '../project/sibling-tarballs.ts'
-import { toJsonLine } from '../terminal/json-line.ts'
+import type { Context, Environment } from '../../context.ts'
+import { isCheckout } from '../../platform/programs.ts'
+import { createProject } from '../../project/new-project.ts'
+import { siblingTarballs } from '../../project/sibling-tarballs.ts'
+import { toJsonLine } from '../../terminal/json-line.ts'
 
 type InitOptions = { install: boolean; json?: boolean }
 

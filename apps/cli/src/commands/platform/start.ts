@@ -1,15 +1,15 @@
 /** `rivulet start` and `rivulet dev`: everything in one terminal, until Ctrl-C. */
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import { readConfig } from '../config.ts'
-import { urlOf } from '../connection.ts'
-import type { Context } from '../context.ts'
-import { UsageError } from '../exit-code.ts'
-import { collectFile } from '../platform/agent-files.ts'
-import { openConsole } from '../platform/console-page.ts'
-import { startPlatform } from '../platform/platform.ts'
-import { createPlatformLog } from '../platform/platform-log.ts'
-import { requireFreePort } from '../platform/port-holder.ts'
+import { readConfig } from '../../config.ts'
+import { urlOf } from '../../connection.ts'
+import type { Context } from '../../context.ts'
+import { UsageError } from '../../exit-code.ts'
+import { collectFile } from '../../platform/agent-files.ts'
+import { openConsole } from '../../platform/console-page.ts'
+import { startPlatform } from '../../platform/platform.ts'
+import { createPlatformLog } from '../../platform/platform-log.ts'
+import { requireFreePort } from '../../platform/port-holder.ts'
 
 const defaultInspectPort = 9229
 

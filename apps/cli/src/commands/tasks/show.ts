@@ -1,16 +1,16 @@
 /** `rivulet show <task>`: a task as it is now, its turns, and all its messages. */
 import type { TaskDetail } from '@rivulet/client'
 import type { Command } from 'commander'
-import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
-import type { Context } from '../context.ts'
-import { readMessages } from '../tasks/all-messages.ts'
-import { parseTaskId } from '../tasks/task-argument.ts'
-import { createTranscript } from '../tasks/transcript.ts'
-import { failureText } from '../tasks/watch-task.ts'
-import { cleanLine } from '../terminal/clean-text.ts'
-import { formatAge, formatDuration } from '../terminal/duration.ts'
-import { toJsonLine } from '../terminal/json-line.ts'
-import { formatTable } from '../terminal/table.ts'
+import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
+import type { Context } from '../../context.ts'
+import { readMessages } from '../../tasks/all-messages.ts'
+import { parseTaskId } from '../../tasks/task-argument.ts'
+import { createTranscript } from '../../tasks/transcript.ts'
+import { failureText } from '../../tasks/watch-task.ts'
+import { cleanLine } from '../../terminal/clean-text.ts'
+import { formatAge, formatDuration } from '../../terminal/duration.ts'
+import { toJsonLine } from '../../terminal/json-line.ts'
+import { formatTable } from '../../terminal/table.ts'
 
 type ShowOptions = { url?: string; key?: string; json?: boolean }
 

@@ -2,9 +2,9 @@
 import type { FeedEntry } from '@rivulet/client'
 import { type FeedEntryType, feedEntryTypeSchema } from '@rivulet/protocol'
 import { type Command, Option } from 'commander'
-import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
-import type { Context } from '../context.ts'
-import { toJsonLine } from '../terminal/json-line.ts'
+import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
+import type { Context } from '../../context.ts'
+import { toJsonLine } from '../../terminal/json-line.ts'
 
 type WatchOptions = { url?: string; key?: string; agent?: string; type?: FeedEntryType[]; after?: string; json?: boolean }
 

@@ -1,13 +1,13 @@
 /** `rivulet waits`: what people have to decide. `rivulet answer <task> <wait> accept`: decides it. */
 import type { Json, WaitAction } from '@rivulet/client'
 import { Argument, type Command, InvalidArgumentError } from 'commander'
-import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
-import type { Context } from '../context.ts'
-import { parseTaskId } from '../tasks/task-argument.ts'
-import { cleanLine } from '../terminal/clean-text.ts'
-import { formatDuration } from '../terminal/duration.ts'
-import { toJsonLine } from '../terminal/json-line.ts'
-import { formatTable } from '../terminal/table.ts'
+import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
+import type { Context } from '../../context.ts'
+import { parseTaskId } from '../../tasks/task-argument.ts'
+import { cleanLine } from '../../terminal/clean-text.ts'
+import { formatDuration } from '../../terminal/duration.ts'
+import { toJsonLine } from '../../terminal/json-line.ts'
+import { formatTable } from '../../terminal/table.ts'
 
 type Connection = { url?: string; key?: string; json?: boolean }
 type WaitsOptions = Connection & { status?: 'open' | 'answered' | 'expired' | 'canceled'; agent?: string; assignee?: string; task?: string }

@@ -2,11 +2,11 @@
 import type { TaskQuery, TaskStatus } from '@rivulet/client'
 import { taskStatusSchema } from '@rivulet/protocol'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
-import type { Context } from '../context.ts'
-import { formatAge } from '../terminal/duration.ts'
-import { toJsonLine } from '../terminal/json-line.ts'
-import { formatTable } from '../terminal/table.ts'
+import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
+import type { Context } from '../../context.ts'
+import { formatAge } from '../../terminal/duration.ts'
+import { toJsonLine } from '../../terminal/json-line.ts'
+import { formatTable } from '../../terminal/table.ts'
 
 type TasksOptions = Pick<TaskQuery, 'agent' | 'name' | 'createdAfter' | 'createdBefore' | 'limit' | 'cursor' | 'metadata'> & {
   url?: string

@@ -1,9 +1,9 @@
 /** `rivulet export <task>`: prints everything that is stored of a task, as lines of JSON. */
 import type { Command } from 'commander'
-import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
-import type { Context } from '../context.ts'
-import { parseTaskId } from '../tasks/task-argument.ts'
-import { toJsonLine } from '../terminal/json-line.ts'
+import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
+import type { Context } from '../../context.ts'
+import { parseTaskId } from '../../tasks/task-argument.ts'
+import { toJsonLine } from '../../terminal/json-line.ts'
 
 type ExportOptions = { url?: string; key?: string }
 

@@ -1,9 +1,9 @@
 /** `rivulet fork <task>`: copies a task up to the end of one of its turns. With a text, the copy goes on with it, and is streamed. */
 import { type Command, InvalidArgumentError } from 'commander'
-import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
-import type { Context } from '../context.ts'
-import { parseTaskId } from '../tasks/task-argument.ts'
-import { toJsonLine } from '../terminal/json-line.ts'
+import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
+import type { Context } from '../../context.ts'
+import { parseTaskId } from '../../tasks/task-argument.ts'
+import { toJsonLine } from '../../terminal/json-line.ts'
 import { showTask } from './run.ts'
 
 type ForkOptions = { url?: string; key?: string; after?: number; name?: string; detach?: boolean; json?: boolean }

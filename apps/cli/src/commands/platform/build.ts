@@ -2,9 +2,9 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
-import type { Context } from '../context.ts'
-import { builtWorker } from '../platform/programs.ts'
-import { toJsonLine } from '../terminal/json-line.ts'
+import type { Context } from '../../context.ts'
+import { builtWorker } from '../../platform/programs.ts'
+import { toJsonLine } from '../../terminal/json-line.ts'
 
 /**
  * What packages that are written as CommonJS miss in a module. A global, because a name of the banner could be that of a bundled module; in pieces, because

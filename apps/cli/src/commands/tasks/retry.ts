@@ -1,9 +1,9 @@
 /** `rivulet retry <task>`: runs the last turn of a task again, as a new turn, and streams it. */
 import type { Command } from 'commander'
-import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
-import type { Context } from '../context.ts'
-import { parseTaskId } from '../tasks/task-argument.ts'
-import { toJsonLine } from '../terminal/json-line.ts'
+import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
+import type { Context } from '../../context.ts'
+import { parseTaskId } from '../../tasks/task-argument.ts'
+import { toJsonLine } from '../../terminal/json-line.ts'
 import { showTask } from './run.ts'
 
 type RetryOptions = { url?: string; key?: string; detach?: boolean; json?: boolean }

@@ -3,12 +3,12 @@
  */
 import type { AgentDefinition } from '@rivulet/worker'
 import type { Config } from '../config.ts'
-import { createAssistant } from './assistant.ts'
-import { createCited } from './cited.ts'
+import { createAssistant } from './assistant/assistant.ts'
 import { clerk } from './clerk.ts'
 import { echo } from './echo.ts'
-import { createResearcher } from './researcher.ts'
-import { createScripted } from './scripted.ts'
+import { createCited } from './research/cited.ts'
+import { createResearcher } from './research/researcher.ts'
+import { createScripted } from './scripted/scripted.ts'
 
 export function exampleAgents(config: Config): AgentDefinition[] {
   const provider = { baseUrl: config.OPENAI_BASE_URL, apiKey: config.OPENAI_API_KEY, model: config.OPENAI_MODEL }

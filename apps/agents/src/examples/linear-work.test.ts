@@ -3,10 +3,10 @@ import { user } from '@rivulet/agent'
 import { text } from '@rivulet/protocol'
 import type { Turn } from '@rivulet/worker'
 import { describe, expect, test } from 'vitest'
-import { citeOffline } from './cited.ts'
+import { offlineReply } from './assistant/offline-replies.ts'
 import { echo } from './echo.ts'
-import { offlineReply } from './offline-replies.ts'
-import { researchOffline } from './offline-research.ts'
+import { citeOffline } from './research/cited.ts'
+import { researchOffline } from './research/offline-research.ts'
 
 const length = 200_000
 const endless: [string, string][] = [

@@ -1,6 +1,6 @@
 /** An agent that thinks and uses several tools at once: viewers see the reasoning, and each call with its progress. */
 import { type AgentDefinition, defineAgent } from '@rivulet/worker'
-import { chooseModel, type ProviderSettings } from './model-choice.ts'
+import { chooseModel, type ProviderSettings } from '../model-choice.ts'
 import { researchOffline } from './offline-research.ts'
 import { createResearchTools } from './research-tools.ts'
 

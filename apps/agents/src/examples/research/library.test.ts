@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { findNotes, notes, sentencesOf } from './library.ts'
 
-const root = new URL('../../../../', import.meta.url)
+const root = new URL('../../../../..', import.meta.url)
 
 test.each(notes.map(note => [note.title, note]))('%s: has a page to point at, and can be found', (title, note) => {
   expect(existsSync(new URL(note.source, root))).toBe(true)

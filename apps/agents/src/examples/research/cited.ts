@@ -4,10 +4,10 @@
  */
 import { type ModelRequest, type ScriptStep, say } from '@rivulet/agent'
 import { type AgentDefinition, defineAgent, text } from '@rivulet/worker'
+import { chooseModel, type ProviderSettings } from '../model-choice.ts'
 import { addSources } from './citations.ts'
 import { latestQuestion } from './latest-question.ts'
 import { findNotes, type Note, sentencesOf } from './library.ts'
-import { chooseModel, type ProviderSettings } from './model-choice.ts'
 
 export function createCited(provider: ProviderSettings): AgentDefinition {
   const model = chooseModel(provider, citeOffline)

@@ -3,7 +3,7 @@
  * be more than it is. It calls tools as a model would, and puts their results into sentences.
  */
 import { call, type HistoryMessage, type ModelRequest, type ScriptPart, type ScriptStep, say, think } from '@rivulet/agent'
-import { latestQuestion } from './latest-question.ts'
+import { latestQuestion } from '../research/latest-question.ts'
 
 const maxQuoted = 120
 /** Characters of a question that are searched for a sum. The limit bounds the work, because the patterns of `sumIn` backtrack. */

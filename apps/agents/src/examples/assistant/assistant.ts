@@ -1,7 +1,7 @@
 /** A model with two tools, like most agents. Without a key or URL of a provider, a scripted model replaces it. */
 import { type AgentDefinition, defineAgent } from '@rivulet/worker'
+import { chooseModel, type ProviderSettings } from '../model-choice.ts'
 import { createAssistantTools } from './assistant-tools.ts'
-import { chooseModel, type ProviderSettings } from './model-choice.ts'
 import { offlineReply } from './offline-replies.ts'
 
 const instructions = 'You are a helpful assistant. Be brief. Use your tools for the time and for calculations.'

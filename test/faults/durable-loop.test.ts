@@ -1,6 +1,6 @@
 /**
  * Worker processes that are killed behind an append of an agent's five rounds of tools. The model and the tool are servers of the test, which count
- * their calls: what viewers saw the end of is never asked again. `packages/worker/src/durable-loop.test.ts` tries every event.
+ * their calls: what viewers saw the end of is never asked again. `packages/worker/src/turn/durable-loop.test.ts` tries every event.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -3,7 +3,7 @@ import { text } from '@rivulet/protocol'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 import { type AgentHandler, defineAgent } from './define-agent.ts'
-import type { Turn } from './turn.ts'
+import type { Turn } from './turn/turn.ts'
 import { createWorker } from './worker.ts'
 
 const silence = async () => {}

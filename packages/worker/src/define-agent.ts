@@ -13,7 +13,7 @@ import {
   type Update,
 } from '@rivulet/protocol'
 import { z } from 'zod'
-import type { Turn } from './turn.ts'
+import type { Turn } from './turn/turn.ts'
 
 export type AgentHandler<Params = Json> = (turn: Turn<Params>) => Promise<void> | AsyncGenerator<Update, void, void>
 

@@ -21,13 +21,13 @@ export {
   toolResponse,
   type Update,
 } from '@rivulet/protocol'
-export type { Answer, Ask, AskOptions, WaitForOptions } from './ask.ts'
 export { type AgentDefinition, type AgentHandler, type AgentOptions, type AgentWithParams, defineAgent } from './define-agent.ts'
-export type { FileAbout, FileBytes, ReadFile } from './file-calls.ts'
 export type { Isolation } from './isolation.ts'
 export type { Logger } from './logger.ts'
-export type { Stored, TakeStep } from './steps.ts'
-export type { Turn, TurnRun, TurnRunOptions } from './turn.ts'
+export type { Answer, Ask, AskOptions, WaitForOptions } from './turn/ask.ts'
+export type { FileAbout, FileBytes, ReadFile } from './turn/file-calls.ts'
+export type { Stored, TakeStep } from './turn/steps.ts'
+export type { Turn, TurnRun, TurnRunOptions } from './turn/turn.ts'
 export { createWorker, type Worker, type WorkerOptions } from './worker.ts'
 export type { EndedCall, TurnEnd, WorkerObserver } from './worker-observer.ts'
 export type { AutoSent } from './writer/auto-send.ts'

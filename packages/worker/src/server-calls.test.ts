@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { until } from '../../../test/support/until.ts'
 import { createServerCalls } from './server-calls.ts'
-import { abortReason, turnOver } from './turn-over.ts'
+import { abortReason, turnOver } from './turn/turn-over.ts'
 
 test('a question is asked until it is answered', async () => {
   const { calls, asked } = await serve(count => (count < 3 ? null : '{"result":"settled"}'))

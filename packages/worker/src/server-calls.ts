@@ -36,7 +36,7 @@ import {
 } from '@rivulet/protocol'
 import pLimit from 'p-limit'
 import { z } from 'zod'
-import { createFileCalls } from './file-calls.ts'
+import { createFileCalls } from './turn/file-calls.ts'
 
 const callTimeoutMs = 10_000
 

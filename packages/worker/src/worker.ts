@@ -26,10 +26,10 @@ import { createIsolatedRuns, decodeIsolatedTurn, type IsolatedTurn, type Isolati
 import type { Place } from './lease-thread/messages.ts'
 import { type Lease, startLeaseThread } from './lease-thread.ts'
 import { createLineLogger, type Logger } from './logger.ts'
-import { type RunningTurn, type RunTurnDeps, runTurn } from './run-turn.ts'
 import { createServerCalls } from './server-calls.ts'
 import { createSlots } from './slots.ts'
-import { surviveLateWords } from './turn-over.ts'
+import { type RunningTurn, type RunTurnDeps, runTurn } from './turn/run-turn.ts'
+import { surviveLateWords } from './turn/turn-over.ts'
 import type { WorkerObserver } from './worker-observer.ts'
 import { createAppender } from './writer/appender.ts'
 

@@ -1,5 +1,5 @@
 /** For tests of everything else. */
-import type { Waits } from '../src/waits.ts'
+import type { Waits } from '../src/turn/waits.ts'
 
 export const noWaits: Waits = {
   open: () => Promise.reject(new Error('This test has no waits')),

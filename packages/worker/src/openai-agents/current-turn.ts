@@ -3,7 +3,7 @@
  * mixing their output.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Turn } from '../turn.ts'
+import type { Turn } from '../turn/turn.ts'
 import type { MessageHandle } from '../writer/message-handle.ts'
 
 /** A turn, and the tool calls that have been told in it. */

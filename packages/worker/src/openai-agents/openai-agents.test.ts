@@ -2,7 +2,7 @@
 import { EventEmitter } from 'node:events'
 import { type Content, custom, full, type JsonObject, start } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
-import type { Turn } from '../turn.ts'
+import type { Turn } from '../turn/turn.ts'
 import { createMessageHandle } from '../writer/message-handle.ts'
 import { createTurnWriter, type TurnWriter } from '../writer/turn-writer.ts'
 import { inTurn, streamThroughTurn, tellTurn } from './index.ts'

@@ -21,7 +21,7 @@ import {
   RivuletError,
   type Update,
 } from '@rivulet/protocol'
-import { turnOver } from '../turn-over.ts'
+import { turnOver } from '../turn/turn-over.ts'
 import type { Appender } from './appender.ts'
 import { createUnsentEvents, type Unsent } from './unsent-events.ts'
 import { changeState, stoppedOf, type WriterChange, type WriterState } from './writer-state.ts'

@@ -8,7 +8,7 @@
  *
  * A writer only moves down this list. The first reason to stop is the one that every later caller gets.
  */
-import { turnOver } from '../turn-over.ts'
+import { turnOver } from '../turn/turn-over.ts'
 
 export type WriterState = { at: 'open' } | { at: 'ended' } | Stopped
 

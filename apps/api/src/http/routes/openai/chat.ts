@@ -10,7 +10,7 @@ import { headOf } from '../../../stream/dialects/openai/response-object.ts'
 import { createAcceptTurn, type WantedTurn } from '../../requests/accept-turn.ts'
 import { createTurnResults, type Result } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
-import type { EventStream } from '../events.ts'
+import type { EventStream } from '../tasks/events.ts'
 import { type ChatCompletion, chatCompletionBody, paramsOf, rejectUnsupportedChat } from './openai-bodies.ts'
 import { conversationOf, messagesOfChat } from './openai-input.ts'
 

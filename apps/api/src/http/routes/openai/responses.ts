@@ -18,7 +18,7 @@ import { headOf, type OpenAiResponse, storedResponse } from '../../../stream/dia
 import { createAcceptTurn, type WantedTurn } from '../../requests/accept-turn.ts'
 import { createTurnResults } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
-import type { EventStream } from '../events.ts'
+import type { EventStream } from '../tasks/events.ts'
 import { type CreateResponse, createResponseBody, paramsOf, rejectUnsupported } from './openai-bodies.ts'
 import { conversationOf, messagesOfItems, wrong } from './openai-input.ts'
 

@@ -5,11 +5,11 @@ import { type Claim, defaultLimits, delta, done, type Message, RivuletError, sta
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
-import { noWaits } from '../test/no-waits.ts'
+import { noWaits } from '../../test/no-waits.ts'
+import { createTurnWriter } from '../writer/turn-writer.ts'
 import { createAsk } from './ask.ts'
 import { createSteps } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
-import { createTurnWriter } from './writer/turn-writer.ts'
 
 const task = '01890000-0000-7000-8000-000000000000'
 

@@ -25,9 +25,9 @@ import {
   type Update,
   type Usage,
 } from '@rivulet/protocol'
-import { failureOf } from './failure.ts'
-import { closeMessage } from './writer/message-handle.ts'
-import type { TurnWriter } from './writer/turn-writer.ts'
+import { failureOf } from '../failure.ts'
+import { closeMessage } from '../writer/message-handle.ts'
+import type { TurnWriter } from '../writer/turn-writer.ts'
 
 /** What JSON makes of a result: a `Date` comes back as the string it says it is, a function not at all. */
 export type Stored<T> = T extends Json | undefined

@@ -6,8 +6,8 @@
  */
 import type { Claim, Failure } from '@rivulet/protocol'
 import { plainTracer, type Span, type SpanAttributes, type Tracer, traceIdOf } from '@rivulet/runtime/trace'
-import type { Logger } from './logger.ts'
-import type { EndedCall, TurnEnd, WorkerObserver } from './worker-observer.ts'
+import type { Logger } from '../logger.ts'
+import type { EndedCall, TurnEnd, WorkerObserver } from '../worker-observer.ts'
 
 export type TurnAccount = {
   /** For everything that is done in the turn. */

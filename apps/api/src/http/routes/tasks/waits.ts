@@ -12,12 +12,12 @@ import {
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import type { TurnRow } from '../../store/rows.ts'
-import { answerWait, getWait } from '../../store/waits/answer-wait.ts'
-import { listWaits } from '../../store/waits/list-waits.ts'
-import { sendSignal } from '../../store/waits/signals.ts'
-import { markReplay, respondOnce, sendResponse } from '../requests/idempotent.ts'
-import type { Services } from '../services.ts'
+import type { TurnRow } from '../../../store/rows.ts'
+import { answerWait, getWait } from '../../../store/waits/answer-wait.ts'
+import { listWaits } from '../../../store/waits/list-waits.ts'
+import { sendSignal } from '../../../store/waits/signals.ts'
+import { markReplay, respondOnce, sendResponse } from '../../requests/idempotent.ts'
+import type { Services } from '../../services.ts'
 
 const tags = ['waits']
 const ofTask = z.object({ id: taskIdSchema })

@@ -3,10 +3,10 @@ import { createTokenBody, RivuletError, revokeTokensQuery, taskIdSchema, tokenRe
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { holds } from '../../access/principal.ts'
-import { beginTokenSession } from '../../store/access/token-revocations.ts'
-import { getWait } from '../../store/waits/answer-wait.ts'
-import type { Services } from '../services.ts'
+import { holds } from '../../../access/principal.ts'
+import { beginTokenSession } from '../../../store/access/token-revocations.ts'
+import { getWait } from '../../../store/waits/answer-wait.ts'
+import type { Services } from '../../services.ts'
 
 export function tokenRoutes(scope: FastifyInstance, { databaseFor, access }: Services): void {
   const app = scope.withTypeProvider<ZodTypeProvider>()

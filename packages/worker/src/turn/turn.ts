@@ -17,14 +17,14 @@ import {
   type Usage,
 } from '@rivulet/protocol'
 import type { Span } from '@rivulet/runtime/trace'
+import { failureOf } from '../failure.ts'
+import type { Logger } from '../logger.ts'
+import { type AutoSent, autoSend } from '../writer/auto-send.ts'
+import { closeMessage, createMessageHandle, type MessageHandle } from '../writer/message-handle.ts'
 import type { Ask } from './ask.ts'
-import { failureOf } from './failure.ts'
 import type { FileAbout, FileBytes, ReadFile } from './file-calls.ts'
-import type { Logger } from './logger.ts'
 import { withFileBytes } from './shown-files.ts'
 import type { Steps, TakeStep } from './steps.ts'
-import { type AutoSent, autoSend } from './writer/auto-send.ts'
-import { closeMessage, createMessageHandle, type MessageHandle } from './writer/message-handle.ts'
 
 export type Turn<Params = Json> = {
   readonly task: Task

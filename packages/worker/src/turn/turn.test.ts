@@ -2,12 +2,12 @@
 import { type Claim, delta, done, type Message, start, text, toolRequest } from '@rivulet/protocol'
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, test } from 'vitest'
-import { noWaits } from '../test/no-waits.ts'
+import { noWaits } from '../../test/no-waits.ts'
+import { endOf } from '../writer/auto-send.ts'
+import { createTurnWriter, type TurnWriter } from '../writer/turn-writer.ts'
 import { createAsk } from './ask.ts'
 import { createTurn, type Turn } from './turn.ts'
 import { turnOver } from './turn-over.ts'
-import { endOf } from './writer/auto-send.ts'
-import { createTurnWriter, type TurnWriter } from './writer/turn-writer.ts'
 
 const task = '01890000-0000-7000-8000-000000000000'
 

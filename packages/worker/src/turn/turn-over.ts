@@ -3,7 +3,7 @@
  * with its signal is aborted; either ends an interrupted handler.
  */
 import { RivuletError } from '@rivulet/protocol'
-import type { Logger } from './logger.ts'
+import type { Logger } from '../logger.ts'
 
 export function turnOver(why: string): RivuletError {
   return new RivuletError('turn_over', `The turn is over (${why}); output rejected`)

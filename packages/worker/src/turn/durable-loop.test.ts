@@ -7,11 +7,11 @@ import { type Claim, defaultLimits, type Event, type Message } from '@rivulet/pr
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { noWaits } from '../test/no-waits.ts'
+import { noWaits } from '../../test/no-waits.ts'
+import { createTurnWriter } from '../writer/turn-writer.ts'
 import { createAsk } from './ask.ts'
 import { createSteps } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
-import { createTurnWriter } from './writer/turn-writer.ts'
 
 const rounds = 5
 

@@ -2,9 +2,9 @@
 import type { Claim } from '@rivulet/protocol'
 import { plainTracer, type Tracer, traceIdOf } from '@rivulet/runtime/trace'
 import { expect, test } from 'vitest'
-import type { Logger } from './logger.ts'
+import type { Logger } from '../logger.ts'
+import type { EndedCall, TurnEnd, WorkerObserver } from '../worker-observer.ts'
 import { openTurnAccount } from './turn-account.ts'
-import type { EndedCall, TurnEnd, WorkerObserver } from './worker-observer.ts'
 
 const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 

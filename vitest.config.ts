@@ -5,7 +5,7 @@ const withEngines = { globalSetup: ['test/support/engines/engines.ts'], testTime
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'rules', include: ['test/rules/**/*.test.ts'], maxWorkers: 3 } },
+      { test: { name: 'rules', include: ['test/rules/**/*.test.ts'], maxWorkers: 4 } },
       {
         test: {
           ...withEngines,
@@ -20,7 +20,7 @@ export default defineConfig({
           ],
           exclude: ['**/*.slow.test.ts'],
           // More than cores, because most tests wait: for a lease, a restart, a retry.
-          maxWorkers: 3,
+          maxWorkers: 4,
         },
       },
       // With other people's SDKs, which it installs first: `npm run test:sdks`.

@@ -35,7 +35,7 @@ export const faults: readonly Fault[] = [
   { name: 'Redis is out of memory', tests: [...flow('redis-limits'), ...demand('redis')] },
   { name: 'Redis may evict keys', tests: [...flow('redis-limits'), ...demand('redis')] },
   { name: 'Redis cannot write its file, or loads it for long', tests: demand('redis') },
-  { name: 'Postgres is unavailable for twenty seconds while turns end', tests: flow('recover-postgres') },
+  { name: 'Postgres is unavailable for many leases while turns end', tests: flow('recover-postgres') },
   { name: 'Postgres is unavailable and the worker dies too', tests: flow('recover-postgres') },
   { name: 'Postgres does not respond', tests: flow('recover-postgres') },
   { name: 'Postgres closes connections', tests: flow('recover-postgres') },

@@ -47,7 +47,7 @@ describe('an address', () => {
   })
 })
 
-test('a name that means a private address is rejected where the connection is made, whatever it meant before', async () => {
+test('[input 37] a name that resolves to a private address is rejected where the connection is made, whatever it resolved to before', async () => {
   let calls = 0
   const server = createServer((_, response) => {
     calls += 1

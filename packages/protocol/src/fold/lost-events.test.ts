@@ -38,7 +38,7 @@ test('the next delta of its channel reveals a lost delta; without one, the messa
         expect(contentAt(fold([entry], state), lost.index)).not.toEqual(contentAt(states[end + 1], lost.index))
       }
     }),
-    { numRuns: 800 },
+    { numRuns: 300 },
   )
 })
 

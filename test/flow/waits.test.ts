@@ -266,6 +266,24 @@ describe('signals and times', () => {
     expect(await lawOf(task)).toEqual([])
   })
 
+  test.each([
+    ['kept', {}],
+    ['kept', { data: null }],
+    ['delivered', {}],
+    ['delivered', { data: null }],
+  ])('a signal without data is %s (%j)', async (status, body) => {
+    const { task } = await asking(`bare-${status}`, async turn => {
+      if (status === 'kept') await turn.ask('go', { title: 'Go?', hold: 0 })
+      await turn.send(JSON.stringify(await turn.waitFor('paid', { hold: 0 })))
+    })
+    await untilOpen(task, status === 'kept' ? 'go' : 'paid')
+    const sent = await platform.client.post(`/v1/tasks/${task}/signals`, { name: 'paid', ...body })
+    expect([sent.status, sent.body]).toEqual([202, { status }])
+    if (status === 'kept') await answerNext(task)
+    await platform.client.waitForEnd(task)
+    expect(await textsOf(task)).toEqual(['null'])
+  })
+
   test('a sleep ends by itself, parked or not', async () => {
     const { task } = await asking('sleeps', async turn => {
       await turn.sleep('short', { for: '200ms' })

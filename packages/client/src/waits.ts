@@ -23,7 +23,7 @@ export type TaskWaitCalls = {
   /** Closes a wait. Rejects with `already_answered` if another caller was first, and with `wait_closed` if it is expired or canceled. */
   answer(wait: string | Pick<Wait, 'id'>, answer: AnswerBody, options?: Keyed): Promise<Wait>
   /** Closes the open wait for this event, or is kept for the next one. */
-  signal(name: string, data: Json, options?: Keyed): Promise<'delivered' | 'kept'>
+  signal(name: string, data?: Json, options?: Keyed): Promise<'delivered' | 'kept'>
 }
 
 export function createWaitCalls(http: Http): WaitCalls {
@@ -45,7 +45,7 @@ export function createTaskWaitCalls(http: Http, path: string): TaskWaitCalls {
     return http.call({ method: 'POST', path: `${path}/waits/${id}/answer`, body, ...own, read })
   }
 
-  function signal(name: string, data: Json, own: Keyed = {}): Promise<'delivered' | 'kept'> {
+  function signal(name: string, data: Json = null, own: Keyed = {}): Promise<'delivered' | 'kept'> {
     const read = (response: Response) => readJson(response, given => (given.status === 'delivered' ? 'delivered' : 'kept'))
     return http.call({ method: 'POST', path: `${path}/signals`, body: { name, data }, ...own, read })
   }

@@ -109,7 +109,7 @@ export const answerBody = z.strictObject({
 
 export const waitName = z.string().min(1).max(maxWaitName)
 
-export const signalBody = z.strictObject({ name: waitName, data: answerContent })
+export const signalBody = z.strictObject({ name: waitName, data: answerContent.default(null) })
 
 export const waitAnswered = z.object({ wait: turnWaitSchema })
 

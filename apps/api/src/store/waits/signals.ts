@@ -29,7 +29,8 @@ export async function sendSignal(tx: Transaction, tenant: Tenant, taskId: TaskId
   const [kept] = await tx.select({ count: count() }).from(signals).where(eq(signals.task, taskId))
   if ((kept?.count ?? 0) >= maxSignals)
     throw new RivuletError('too_many_signals', `A task keeps at most ${maxSignals} signals that no turn has waited for`)
-  await tx.insert(signals).values({ id: uuidv7(), task: taskId, tenant: task.tenant, name, data })
+  // As text, because drizzle writes null as an absent value.
+  await tx.insert(signals).values({ id: uuidv7(), task: taskId, tenant: task.tenant, name, data: sql`${JSON.stringify(data)}::json` })
   return null
 }
 

@@ -29,6 +29,7 @@ export default defineConfig({
       {
         test: {
           name: 'packages',
+          globalSetup: [...withEngines.globalSetup, 'test/packages/setup.ts'],
           include: ['test/packages/*.test.ts'],
           testTimeout: 180_000,
           hookTimeout: 300_000,

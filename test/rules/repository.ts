@@ -21,7 +21,7 @@ export function readTree(): Tree {
     // The SDKs of others, and what the bench measures beside us, have an install of their own, which the root does not bring.
     workspaces: [...workspaceFolders(), 'test/sdks', 'bench'].map(readWorkspace),
     rootDependencies: dependenciesOf(readJson<Manifest>('package.json')),
-    sources: ['packages', 'apps', 'examples', 'test', 'scripts', 'bench'].flatMap(filesUnder).filter(isCode).map(readSource),
+    sources: ['packages', 'apps', 'examples', 'test', 'scripts', 'bench'].flatMap(filesUnder).filter(isOurCode).map(readSource),
   }
 }
 
@@ -77,6 +77,7 @@ function readSource(path: string): Source {
   return { path, text: readText(path) }
 }
 
-function isCode(path: string): boolean {
-  return /\.[cm]?[jt]sx?$/.test(path)
+/** Code of `test/packages/consumer` is a user's: it imports what is installed into its own folder, and a test type-checks it there. */
+function isOurCode(path: string): boolean {
+  return /\.[cm]?[jt]sx?$/.test(path) && !path.startsWith('test/packages/consumer/')
 }

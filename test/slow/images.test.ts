@@ -7,9 +7,9 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, join, relative } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '@rivulet/client'
 import pg from 'pg'
@@ -17,11 +17,12 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { runPsqlFile } from '../support/engines/psql-file.ts'
 import { freePort } from '../support/free-port.ts'
 import { type ComposeFile, environmentOf, readComposeFile, readEnvFile } from '../support/texts/compose-file.ts'
-import { parseDockerfile, parseDockerignore, type Stage } from '../support/texts/dockerfile.ts'
+import { createImageFolders } from '../support/texts/image-folders.ts'
 import { until } from '../support/until.ts'
 
 const checkout = fileURLToPath(new URL('../../', import.meta.url))
-const stages = parseDockerfile(readFileSync(join(checkout, 'Dockerfile'), 'utf8'))
+const folder = mkdtempSync(join(tmpdir(), 'rivulet-images-'))
+const images = createImageFolders(checkout, folder)
 const secrets = makeSecrets()
 const { services }: ComposeFile = readComposeFile(readFileSync(join(checkout, 'docker-compose.yml'), 'utf8'), secrets)
 const database = `images_${randomBytes(4).toString('hex')}`
@@ -31,12 +32,10 @@ const hasRedis = ['redis-server', 'redis-cli'].every(program => spawnSync(progra
 type Image = 'api' | 'worker'
 type Service = Image | 'migrate'
 
-let folder: string
 let addresses: Record<string, string>
 let ports: Record<'4000' | '4001' | '9464', string>
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'rivulet-images-'))
   // The programs run as another user.
   chmodSync(folder, 0o755)
   ports = { 4000: await freePort(), 4001: await freePort(), 9464: await freePort() }
@@ -55,25 +54,15 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('every step of the Dockerfile works on what .dockerignore lets through', { timeout: 900_000 }, () => {
-  const isInContext = parseDockerignore(readFileSync(join(checkout, '.dockerignore'), 'utf8'))
-  const filter = (path: string) => path === checkout || isInContext(relative(checkout, path))
-  cpSync(checkout, join(folder, 'context'), { recursive: true, filter })
-  for (const stage of stages) {
-    mkdirSync(placeIn(stage, stage.workdir), { recursive: true })
-    for (const { instruction, flags, text } of stage.steps) {
-      if (instruction === 'COPY') copy(stage, flags.from, text.split(/\s+/))
-      // What npm has in its cache need not be fetched again.
-      else
-        execFileSync('sh', ['-c', text], { cwd: placeIn(stage, stage.workdir), env: { ...process.env, npm_config_prefer_offline: 'true' } })
-    }
-  }
+test('every step of the Dockerfile works on what .dockerignore lets through', { timeout: 900_000 }, async () => {
+  // What npm has in its cache need not be fetched again.
+  await images.build({ ...process.env, npm_config_prefer_offline: 'true' })
 })
 
 test('beyond its own machine, the API refuses to start without a key', () => {
-  const [program, args] = commandLine(stageOf('api').command)
+  const [program, args] = commandLine(images.stageOf('api').command)
   const { REDIS_URL = '' } = addresses
-  const env = { ...stageOf('api').env, REDIS_URL, DATABASE_URL: inject('postgresUrl') }
+  const env = { ...images.stageOf('api').env, REDIS_URL, DATABASE_URL: inject('postgresUrl') }
   const { status, stderr } = spawnSync(program, args, { encoding: 'utf8', ...placeOf('api'), env })
   expect([status, stderr]).toEqual([1, expect.stringContaining('other machines could call without a key: set RIVULET_KEY')])
 })
@@ -103,7 +92,7 @@ test('roles, migrations, API and worker start as docker-compose.yml says, and a 
 
   for (const [child, name] of [[worker, 'worker'] as const, [api, 'api'] as const]) {
     const asked = performance.now()
-    child.kill(stageOf(name).stopSignal as NodeJS.Signals)
+    child.kill(images.stageOf(name).stopSignal as NodeJS.Signals)
     expect(await ended(child)).toEqual([0, null])
     expect(performance.now() - asked).toBeLessThan(1_000 * Number.parseInt(services[name]?.stop_grace_period ?? '', 10))
   }
@@ -122,20 +111,10 @@ test.skipIf(!hasRedis)('Redis starts as docker-compose.yml says, asks for the pa
   expect(ask({})).toMatchObject({ status: 1, stderr: expect.stringContaining('NOAUTH') })
 })
 
-function copy(stage: Stage, from: string | undefined, paths: string[]): void {
-  const target = paths.at(-1) ?? ''
-  for (const path of paths.slice(0, -1)) {
-    const source = from ? placeIn(stageOf(from), path) : join(folder, 'context', path)
-    const isFile = target.endsWith('/') && !from
-    const destination = join(placeIn(stage, stage.workdir), target, isFile ? basename(path) : '')
-    cpSync(source, destination, { recursive: true })
-  }
-}
-
 /** A service of docker-compose.yml, in the image that it names. */
 function start(service: Service, image: Image): ChildProcess {
   const { command } = services[service] ?? {}
-  const [program, args] = commandLine(Array.isArray(command) ? command : stageOf(image).command)
+  const [program, args] = commandLine(Array.isArray(command) ? command : images.stageOf(image).command)
   const child = spawn(program, args, { ...placeOf(image), env: environment(image, service), stdio: ['ignore', 'inherit', 'inherit'] })
   running.push(child)
   return child
@@ -145,7 +124,7 @@ function start(service: Service, image: Image): ChildProcess {
 async function healthy(service: Service, image: Image): Promise<void> {
   const { healthcheck } = services[service] ?? {}
   const own = healthcheck && 'test' in healthcheck ? healthcheck.test.slice(1).map(withPorts) : []
-  for (const command of [stageOf(image).healthcheck, own]) {
+  for (const command of [images.stageOf(image).healthcheck, own]) {
     const [program, args] = commandLine(command)
     const options = { ...placeOf(image), env: environment(image, service) }
     await until(`${service} is healthy`, () => spawnSync(program, args, options).status === 0)
@@ -162,8 +141,7 @@ function commandLine([program, ...args]: readonly string[]): [string, string[]] 
 }
 
 function placeOf(image: Image): { cwd: string; uid?: number; gid?: number } {
-  const stage = stageOf(image)
-  return { cwd: placeIn(stage, stage.workdir), ...(process.getuid?.() === 0 && { uid: 65_534, gid: 65_534 }) }
+  return { cwd: images.placeOf(image), ...(process.getuid?.() === 0 && { uid: 65_534, gid: 65_534 }) }
 }
 
 /** As the service does it, in the place of psql. */
@@ -190,15 +168,7 @@ function environment(image: Image, service: Service): Record<string, string> {
   const own = environmentOf(services[service] ?? missing(service), addresses)
   const places: Record<string, string> = { ...addresses, ...(own.DATABASE_URL && { DATABASE_URL: databaseUrl(service) }) }
   const here = Object.entries(own).map(([name, value]) => [name, places[name] ?? value])
-  return { PATH: process.env.PATH ?? '', ...stageOf(image).env, ...Object.fromEntries(here) }
-}
-
-function placeIn({ name }: Stage, path: string): string {
-  return join(folder, 'stages', name, path)
-}
-
-function stageOf(name: string): Stage {
-  return stages.find(stage => stage.name === name) ?? missing(name)
+  return { PATH: process.env.PATH ?? '', ...images.stageOf(image).env, ...Object.fromEntries(here) }
 }
 
 function makeSecrets(): Record<string, string> {

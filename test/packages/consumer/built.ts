@@ -2,5 +2,5 @@
 import { defineAgent, delta } from '@rivulet/worker'
 
 export default defineAgent('built', async function* (turn) {
-  yield delta(0, `Built for ${turn.input?.type === 'text' ? turn.input.text : 'a stranger'}`)
+  yield delta(0, `Built for ${turn.text || 'a stranger'}`)
 })

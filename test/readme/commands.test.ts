@@ -37,6 +37,7 @@ test('npm start says which engines it uses, and how to try it', () => {
   expect(npmStart.output()).toMatch(/redis +(redis|valkey) .*\n/)
   expect(npmStart.output()).toMatch(/postgres +postgres .*\n/)
   expect(npmStart.output()).toContain(`curl -N ${url}/v1/tasks`)
+  expect(npmStart.output()).toContain('`npx rivulet init <folder>` creates a project with an agent of your own. Ctrl-C stops everything.\n')
 })
 
 test.skipIf(!hasCurl)('each curl of the README does what it says (skipped where there is no curl)', async () => {

@@ -57,7 +57,7 @@ async function run(context: Context, { files, options, ...call }: StartCall): Pr
   try {
     const agent = await Promise.race([platform.ready, platform.failed])
     const page = await opening
-    if (agent) log.write(isJson ? 'Rivulet is ready' : welcome(platform.url, page.url, agentFiles.length > 0 ? agent : 'echo'))
+    if (agent) log.write(isJson ? 'Rivulet is ready' : welcome(platform.url, page.url, agentFiles.length > 0 ? agent : null))
     if (agent && inspectPort !== null) log.write(`Attach a debugger to 127.0.0.1:${inspectPort}, for example at chrome://inspect.`)
     await Promise.race([stopped, platform.failed])
   } catch (error) {
@@ -82,7 +82,10 @@ function readInspect(inspect: StartOptions['inspect'], files: string[]): { inspe
   return { inspectPort, agentFiles: files }
 }
 
-function welcome(url: string, pageUrl: string, agent: string): string {
+/** @param own an agent of the user's files; null if the example agents run */
+function welcome(url: string, pageUrl: string, own: string | null): string {
+  const agent = own ?? 'echo'
+  const hint = own === null ? '`npx rivulet init <folder>` creates a project with an agent of your own. ' : ''
   // What a command in another terminal finds by itself.
   const elsewhere = urlOf({}, {}) === url ? '' : ` --url ${url}`
   return `
@@ -92,5 +95,5 @@ Rivulet is ready. Open ${pageUrl} to see your agents work (the API: ${url}/docs)
 
   curl -N ${url}/v1/tasks -H 'content-type: application/json' -H 'accept: text/event-stream' -d '{"agent":"${agent}","input":"hello, world"}'
 
-Ctrl-C stops everything.`
+${hint}Ctrl-C stops everything.`
 }

@@ -92,6 +92,7 @@ export type {
   SendOptions,
   TaskDetail,
   TaskHandle,
+  TaskInput,
   UnstartedTask,
 } from './task/task-handle.ts'
 export { type TaskResult, textOf } from './task/task-result.ts'

@@ -18,6 +18,7 @@ export {
   maxHistoryMessages,
   maxInlineMediaBytes,
   maxInlineValueBytes,
+  maxInputs,
   maxMetadataFilters,
   maxMimeType,
   maxPageSize,
@@ -162,6 +163,8 @@ export {
   messagesOf,
   nextIndexOf,
   restoreState,
+  startedInputs,
+  startingWith,
   type TaskState,
 } from './fold/task-fold.ts'
 export { type ComposedTurn, createTurnComposer, type TurnComposer } from './fold/turn-composer.ts'

@@ -60,6 +60,8 @@ export const headLimits = {
   requestsUnderWay: 8,
 } as const satisfies Record<string, number>
 
+/** Inputs of one request: consecutive messages of the user. */
+export const maxInputs = 20
 /** Messages of an imported history. */
 export const maxHistoryMessages = 1_000
 

@@ -6,6 +6,7 @@ import {
   formatCursor,
   type Message,
   RivuletError,
+  startingWith,
   type TurnComposer,
   type Update,
 } from '../src/index.ts'
@@ -33,16 +34,20 @@ export function play(turns: readonly TurnPlan[]): History {
   let seq = 0
   let next = 0
 
-  for (const [i, { input, attempts }] of turns.entries()) {
-    append([{ type: 'turn.queued', task, turn: i + 1, attempt: 0, at: now(), ...(input && { input }) }])
-    const firstIndex = input ? next + 1 : next
+  for (const [i, { inputs, attempts }] of turns.entries()) {
+    const [input] = inputs
+    append([
+      { type: 'turn.queued', task, turn: i + 1, attempt: 0, at: now(), ...(input && { input }), ...(inputs.length > 1 && { inputs }) },
+    ])
+    const firstIndex = next + inputs.length
+    const inputIndex = next
     for (const [k, plan] of attempts.entries()) {
       epoch += 1
       seq = 0
       const about = { task, turn: i + 1, attempt: k + 1 }
       const at = now()
-      const asked = input && inputMessage(input, next, about, at)
-      append([{ type: 'turn.started', ...about, at, firstIndex, ...(asked && { input: asked }) }])
+      const asked = inputs.map((content, k) => inputMessage(content, inputIndex + k, about, at))
+      append([{ type: 'turn.started', ...about, at, firstIndex, ...startingWith(asked) }])
       const composer = createTurnComposer({ ...about, firstIndex }, { limits, now })
       history.attempts.push({ ...perform(plan, composer, append), composer, firstIndex, isLast: k === attempts.length - 1 })
     }

@@ -27,7 +27,7 @@ import { base64Of } from '../src/values/base64.ts'
 type Step = Update
 type Ending = 'complete' | 'failed' | 'aborted' | 'lost'
 export type AttemptPlan = { messages: Step[][]; picks: number[]; ending: Ending }
-export type TurnPlan = { input: Content | null; attempts: AttemptPlan[] }
+export type TurnPlan = { inputs: Content[]; attempts: AttemptPlan[] }
 
 /** Small, so that histories reach them. */
 export const limits = { deltaBytes: 12, turnBytes: 3000, jsonDepth: 8 }
@@ -131,8 +131,15 @@ const messagePlan: fc.Arbitrary<Step[]> = contentType.chain(type =>
 export const attemptPlans = attemptsThat('complete', 'failed', 'aborted')
 
 const turnPlan: fc.Arbitrary<TurnPlan> = fc
-  .tuple(fc.option(word.map(value => text(value))), fc.array(attemptsThat('failed', 'lost'), { maxLength: 1 }), attemptPlans)
-  .map(([input, superseded, last]) => ({ input, attempts: [...superseded, last] }))
+  .tuple(
+    fc.array(
+      word.map(value => text(value)),
+      { maxLength: 3 },
+    ),
+    fc.array(attemptsThat('failed', 'lost'), { maxLength: 1 }),
+    attemptPlans,
+  )
+  .map(([inputs, superseded, last]) => ({ inputs, attempts: [...superseded, last] }))
 
 export const taskPlans: fc.Arbitrary<TurnPlan[]> = fc.array(turnPlan, { minLength: 1, maxLength: 2 })
 

@@ -16,6 +16,7 @@ import {
   type Json,
   type Message,
   type MessageEvent,
+  startedInputs,
   type TaskState,
 } from '@rivulet/protocol'
 import { createFollower, type MessageChange } from './follower.ts'
@@ -65,10 +66,10 @@ export function createTaskMessageUpdates(from: TaskState = emptyState): (event: 
     return event.type === 'turn.started' ? began(event) : []
   }
 
-  /** The input is a complete message of the user. */
-  function began({ input }: EventOf<'turn.started'>): TaskMessageUpdate[] {
+  /** Each input is a complete message of the user. */
+  function began(event: EventOf<'turn.started'>): TaskMessageUpdate[] {
     open.clear()
-    return input ? [fullUpdate(input)] : []
+    return startedInputs(event).map(fullUpdate)
   }
 
   function messageChanged(event: MessageEvent): TaskMessageUpdate[] {

@@ -4,7 +4,7 @@ import { defineAgent, delta } from '@rivulet/worker'
 export const echo = defineAgent(
   'echo',
   async function* (turn) {
-    const said = turn.input?.type === 'text' ? turn.input.text : JSON.stringify(turn.input)
+    const said = turn.inputs.some(({ type }) => type === 'text') ? turn.text : JSON.stringify(turn.input)
     for (const word of wordsOf(said)) yield delta(0, word)
   },
   { description: 'Says its input back, a word at a time' },

@@ -17,7 +17,7 @@ export function toTask(row: TaskRow, omitted: string[] = []): Task {
 
 /** @param omitted values that were left in Postgres */
 export function toTurn(row: TurnRow, omitted: string[] = []): Turn {
-  const { id, task, number, attempt, input, params, waits, stopReason, usage, error, queuedAt, startedAt, finishedAt } = row
+  const { id, task, number, attempt, input, inputs, params, waits, stopReason, usage, error, queuedAt, startedAt, finishedAt } = row
   // The row of a turn that is being canceled already has its outcome; it is not visible before the turn has ended.
   const isOver = hasEnded(row.status)
   // A worker may hold a turn for a while before it parks: for viewers it waits already.
@@ -25,6 +25,7 @@ export function toTurn(row: TurnRow, omitted: string[] = []): Turn {
   return {
     ...{ id, task, number, status, attempt },
     ...(input !== null && { input: input as Content }),
+    ...(inputs !== null && { inputs }),
     ...(params !== null && { params: params as Json }),
     ...(omitted.length > 0 && { omitted }),
     ...(waits !== null && { waits }),

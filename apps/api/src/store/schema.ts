@@ -145,7 +145,10 @@ export const turns = pgTable(
     number: integer().notNull(),
     status: text().$type<TurnStatus>().notNull(),
     attempt: integer().notNull(),
+    /** The first input. */
     input: json().$type<Content>(),
+    /** All inputs, where there are several. */
+    inputs: json().$type<Content[]>(),
     params: json().$type<Json>(),
     stopReason: text().$type<StopReason>(),
     usage: json().$type<Usage>(),

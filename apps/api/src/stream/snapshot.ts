@@ -80,11 +80,11 @@ function turnsOf(state: TaskState, base: SnapshotBase): Turn[] {
     .map(turn => {
       const fold = told.get(turn.number)
       if (!fold) return turn
-      const { id, task, input, params, queuedAt, startedAt } = turn
+      const { id, task, input, inputs, params, queuedAt, startedAt } = turn
       const { firstIndex: _, ...said } = fold
       // The log has the time of the announcement, which is a moment later.
       const times = { queuedAt, ...(said.startedAt && startedAt && { startedAt }) }
-      return { id, task, ...(input && { input }), ...(params !== undefined && { params }), ...said, ...times }
+      return { id, task, ...(input && { input }), ...(inputs && { inputs }), ...(params !== undefined && { params }), ...said, ...times }
     })
     .slice(-maxPageSize)
 }

@@ -1,5 +1,14 @@
 /** The server's own entries in a task's log, made from committed rows. Their keys ensure that each is written once. */
-import { type Content, type Event, type EventOf, hasEnded, type Message, maxQueuedInputBytes, messageEvents } from '@rivulet/protocol'
+import {
+  type Content,
+  type Event,
+  type EventOf,
+  hasEnded,
+  type Message,
+  maxQueuedInputBytes,
+  messageEvents,
+  startingWith,
+} from '@rivulet/protocol'
 import { type TurnRow, toMessage } from '../store/rows.ts'
 import type { Claimed } from '../store/turns/claimed.ts'
 
@@ -11,36 +20,37 @@ export function queuedEvent(turn: TurnRow): KeyedEvent {
   return { key: `queued:${number}`, event: { type: 'turn.queued', ...common, ...inputOf(turn) } }
 }
 
-function inputOf({ input, hasLargeInput }: TurnRow): { input?: Content; omitted?: string[] } {
+function inputOf({ input, inputs, hasLargeInput }: TurnRow): { input?: Content; inputs?: Content[]; omitted?: string[] } {
   if (input === null) return hasLargeInput ? { omitted: ['input'] } : {}
-  return Buffer.byteLength(JSON.stringify(input)) <= maxQueuedInputBytes ? { input } : { omitted: ['input'] }
+  if (Buffer.byteLength(JSON.stringify(inputs ?? input)) > maxQueuedInputBytes) return { omitted: ['input'] }
+  return { input, ...(inputs && { inputs }) }
 }
 
 type StartedTurn = Pick<Claimed['turn'], 'task' | 'number' | 'attempt' | 'firstIndex' | 'epoch'>
 
-export function startedEvent(turn: StartedTurn, input: Message | null): KeyedEvent {
+export function startedEvent(turn: StartedTurn, inputs: readonly Message[]): KeyedEvent {
   const { task, number, attempt, firstIndex, epoch } = turn
   const common = { task, turn: number, attempt, at: Date.now() }
-  return { key: `started:${epoch}`, event: { type: 'turn.started', ...common, firstIndex, ...(input && { input }) } }
+  return { key: `started:${epoch}`, event: { type: 'turn.started', ...common, firstIndex, ...startingWith(inputs) } }
 }
 
 /**
  * What a claim writes at its beginning to a log that goes on. An attempt that follows a park keeps what the park has stored; a claim that resumes the
  * same attempt begins nothing.
  */
-export function beginningOf({ turn, input }: Claimed): KeyedEvent[] {
+export function beginningOf({ turn, inputs }: Claimed): KeyedEvent[] {
   const waits = waitEvents(turn)
   if (turn.resumed === 'claimed') return waits
-  if (turn.keptTo !== null) return [startedEvent({ ...turn, firstIndex: turn.keptTo }, null), ...waits]
-  return [startedEvent(turn, input && toMessage(input)), ...waits]
+  if (turn.keptTo !== null) return [startedEvent({ ...turn, firstIndex: turn.keptTo }, []), ...waits]
+  return [startedEvent(turn, inputs.map(toMessage)), ...waits]
 }
 
 /** The same for a log that was opened anew: with the messages that are stored, the input among them. */
 export function retoldBeginning(turn: StartedTurn, stored: readonly Message[]): KeyedEvent[] {
-  const input = stored.find(({ index }) => index < turn.firstIndex) ?? null
+  const inputs = stored.filter(({ index }) => index < turn.firstIndex)
   const kept = stored.filter(({ index }) => index >= turn.firstIndex)
   const entries = kept.flatMap(message => messageEvents(message))
-  return [startedEvent(turn, input), ...entries.map(event => ({ key: `kept:${turn.epoch}:${event.index}:${event.type}`, event }))]
+  return [startedEvent(turn, inputs), ...entries.map(event => ({ key: `kept:${turn.epoch}:${event.index}:${event.type}`, event }))]
 }
 
 /** One for each wait that opened, and one for each that closed. */

@@ -1,19 +1,10 @@
 /** A task in a component: its state as it streams, and the actions on it. */
-import {
-  type Content,
-  type FoldedTurn,
-  type Message,
-  RivuletError,
-  type Task,
-  type TaskStatus,
-  type Turn,
-  type Wait,
-} from '@rivulet/protocol'
+import { type FoldedTurn, type Message, RivuletError, type Task, type TaskStatus, type Turn, type Wait } from '@rivulet/protocol'
 import { useMemo, useSyncExternalStore } from 'react'
 import type { RivuletClient } from '../client.ts'
 import type { TaskTokenSource } from '../http/credentials.ts'
 import type { ConnectionStatus } from '../stream/connection-status.ts'
-import type { SendOptions, TaskHandle } from '../task/task-handle.ts'
+import type { SendOptions, TaskHandle, TaskInput } from '../task/task-handle.ts'
 import { failureOf } from '../task/task-result.ts'
 import type { ViewOptions, ViewState } from '../task/task-view.ts'
 import { openWaits } from '../waits.ts'
@@ -45,7 +36,7 @@ export type UsedTask = {
   /** The open waits, for forms. */
   waits: readonly Wait[]
   answer: TaskHandle['answer']
-  send(input?: string | Content, options?: SendOptions): Promise<Turn>
+  send(input?: TaskInput, options?: SendOptions): Promise<Turn>
   cancel(reason?: string): Promise<Task>
 }
 

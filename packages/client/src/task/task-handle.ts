@@ -2,7 +2,6 @@
 import {
   type Attempt,
   type ChangeTaskInput,
-  type Content,
   type CreateTokenInput,
   type CreateTurnInput,
   type Cursor,
@@ -65,6 +64,9 @@ export type ChunksOptions = CallOptions & {
   follow?: boolean
 }
 
+/** What a turn is about: a text, a content, or up to 20 of them, as consecutive messages of the user. */
+export type TaskInput = NonNullable<CreateTurnInput['input']>
+
 export type SendOptions = CallOptions & {
   params?: CreateTurnInput['params']
   /** When a turn is running or queued. Default `queue`. */
@@ -86,7 +88,7 @@ export type TaskHandle = TaskWaitCalls & {
   result(options?: CallOptions): Promise<TaskResult>
   view(options?: ViewOptions): TaskView
   /** Gives the task its next input. */
-  send(input?: string | Content, options?: SendOptions): Promise<Turn>
+  send(input?: TaskInput, options?: SendOptions): Promise<Turn>
   cancel(reason?: string, options?: CallOptions & { idempotencyKey?: string }): Promise<Task>
   /** Copies the task up to the end of a turn, by default the last that has ended; an input is the next turn of the copy. */
   fork(request?: ForkTaskInput, options?: CallOptions & { idempotencyKey?: string }): Promise<CreatedTask>
@@ -176,7 +178,7 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     return known
   }
 
-  async function send(input?: string | Content, { params, ifBusy, idempotencyKey, signal }: SendOptions = {}): Promise<Turn> {
+  async function send(input?: TaskInput, { params, ifBusy, idempotencyKey, signal }: SendOptions = {}): Promise<Turn> {
     const body = { ...(input !== undefined && { input }), ...(params !== undefined && { params }), ...(ifBusy && { ifBusy }) }
     const read = (response: Response) => readJson(response, body => readEntity<Turn>(body.turn, 'turn'))
     return expect(await http.call({ method: 'POST', path: `${path}/turns`, body, idempotencyKey, signal, read }))

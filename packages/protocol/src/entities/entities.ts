@@ -82,7 +82,10 @@ export const turnSchema = z.object({
   number: z.int().min(1),
   status: turnStatusSchema,
   attempt: z.int().min(0),
+  /** The first input. */
   input: contentSchema.optional(),
+  /** All inputs, where there are several. */
+  inputs: z.array(contentSchema).optional(),
   params: jsonSchema.optional(),
   omitted: omittedSchema,
   /** What the turn waits for and has waited for, in the order in which it asked. */

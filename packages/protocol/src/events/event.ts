@@ -20,12 +20,27 @@ const common = {
 }
 
 export const eventSchema = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('turn.queued'), ...common, input: contentSchema.optional(), omitted: omittedSchema }),
+  z.object({
+    type: z.literal('turn.queued'),
+    ...common,
+    input: contentSchema.optional(),
+    inputs: z.array(contentSchema).optional(),
+    omitted: omittedSchema,
+  }),
   z
-    .object({ type: z.literal('turn.started'), ...common, firstIndex: index, input: messageSchema.optional() })
+    .object({
+      type: z.literal('turn.started'),
+      ...common,
+      firstIndex: index,
+      /** The first input. */
+      input: messageSchema.optional(),
+      /** All inputs, where there are several. */
+      inputs: z.array(messageSchema).optional(),
+    })
     .refine(
-      ({ firstIndex, input }) => input === undefined || input.index + 1 === firstIndex,
-      'firstIndex must be the index after the input',
+      ({ firstIndex, input, inputs = input ? [input] : [] }) =>
+        inputs.every((message, i) => message.index === firstIndex - inputs.length + i),
+      'firstIndex must be the index after the last input',
     ),
   z.object({
     type: z.literal('message.started'),

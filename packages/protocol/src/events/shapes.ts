@@ -67,8 +67,16 @@ export const entityShapes: Record<Entity, Shape> = {
     ...{ createdAt: 'string', updatedAt: 'string' },
   },
   turn: {
-    ...{ id: 'string', task: 'string', number: 'number', status: 'string', attempt: 'number', 'input?': 'content', 'params?': 'json' },
-    ...{ 'omitted?': 'string[]', 'waits?': 'wait[]', 'stopReason?': 'string', 'usage?': 'object', 'error?': 'object', ...times },
+    ...{ id: 'string', task: 'string', number: 'number', status: 'string', attempt: 'number', 'input?': 'content', 'inputs?': 'content[]' },
+    ...{
+      'params?': 'json',
+      'omitted?': 'string[]',
+      'waits?': 'wait[]',
+      'stopReason?': 'string',
+      'usage?': 'object',
+      'error?': 'object',
+      ...times,
+    },
     ...{ 'dueAt?': 'string', 'worker?': 'string', 'traceId?': 'string' },
   },
   message: {
@@ -127,8 +135,8 @@ const common = { task: 'string', turn: 'number', attempt: 'number', at: 'number'
 const ending = { 'usage?': 'object', 'error?': 'object' } as const
 
 export const eventShapes: Record<Event['type'], Shape> = {
-  'turn.queued': { ...common, 'input?': 'content', 'omitted?': 'string[]' },
-  'turn.started': { ...common, firstIndex: 'number', 'input?': 'message' },
+  'turn.queued': { ...common, 'input?': 'content', 'inputs?': 'content[]', 'omitted?': 'string[]' },
+  'turn.started': { ...common, firstIndex: 'number', 'input?': 'message', 'inputs?': 'message[]' },
   'message.started': { ...common, index: 'number', author: 'string', content: 'content', 'metadata?': 'object' },
   'message.delta': { ...common, index: 'number', delta: 'delta', offset: 'number' },
   'message.replaced': { ...common, index: 'number', content: 'content', 'metadata?': 'object' },

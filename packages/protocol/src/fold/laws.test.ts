@@ -10,7 +10,7 @@ import { taskPlans } from '../../test/plans.ts'
 import { messageSchema } from '../entities/entities.ts'
 import { taskStatusSchema } from '../entities/status-schema.ts'
 import { mergeDeltas } from '../events/delta.ts'
-import { applyEvent, emptyState, messageAt, nextIndexOf, type TaskState } from './task-fold.ts'
+import { applyEvent, emptyState, messageAt, nextIndexOf, startedInputs, type TaskState } from './task-fold.ts'
 
 const runs = { numRuns: 300 }
 const coins = fc.array(fc.boolean(), { minLength: 20, maxLength: 20 })
@@ -106,7 +106,7 @@ function faultsOf(event: Entry['event'], before: TaskState, after: TaskState): s
 }
 
 function firstIndexOf(event: Entry['event']): number {
-  if (event.type === 'turn.started') return event.input?.index ?? event.firstIndex
+  if (event.type === 'turn.started') return startedInputs(event)[0]?.index ?? event.firstIndex
   return event.type.startsWith('message.') && 'index' in event ? (event.index ?? 0) : Number.POSITIVE_INFINITY
 }
 

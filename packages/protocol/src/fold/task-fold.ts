@@ -115,14 +115,16 @@ function change(state: TaskState, event: Exclude<Event, MessageEvent>): TaskStat
 
 function queueTurn(state: TaskState, event: EventOf<'turn.queued'>): TaskState {
   if (state.turns.some(turn => turn.number === event.turn)) return state
-  const { attempt, input, omitted, at } = event
-  const told = { ...(input && { input }), ...(omitted && { omitted }) }
+  const { attempt, input, inputs, omitted, at } = event
+  const told = { ...(input && { input }), ...(inputs && { inputs }), ...(omitted && { omitted }) }
   const queued = updateTurn(state, event, { status: 'queued', attempt, queuedAt: timeOf(at), ...told })
   return { ...queued, status: hasEnded(state.status) ? 'queued' : state.status }
 }
 
 function startTurn(state: TaskState, event: EventOf<'turn.started'>): TaskState {
-  const { attempt, firstIndex, input, at } = event
+  const { attempt, firstIndex, at } = event
+  const inputs = startedInputs(event)
+  const contents = inputs.map(({ content }) => content)
   const known = state.turns.find(turn => turn.number === event.turn)
   const started = known?.startedAt ?? timeOf(at)
   const status = known?.waits?.some(wait => wait.status === 'open') ? 'waiting' : 'running'
@@ -131,18 +133,31 @@ function startTurn(state: TaskState, event: EventOf<'turn.started'>): TaskState 
     attempt,
     firstIndex,
     startedAt: started,
-    ...(input && { input: input.content }),
+    ...(contents[0] && { input: contents[0] }),
+    ...(contents.length > 1 && { inputs: contents }),
   })
-  return { ...turn, ...startMessages(state, firstIndex, input), status }
+  return { ...turn, ...startMessages(state, firstIndex, inputs), status }
 }
 
-/** Drops the messages of an earlier attempt, then sets the input. A fold that starts with this event starts at the turn's first index. */
-function startMessages(state: TaskState, firstIndex: number, input: Message | undefined): Pick<TaskState, 'messages' | 'messagesFrom'> {
-  const first = input?.index ?? firstIndex
+/** The messages that a turn starts with, in order. */
+export function startedInputs({ input, inputs = input ? [input] : [] }: EventOf<'turn.started'>): readonly Message[] {
+  return inputs
+}
+
+/** The fields of `turn.started` for the messages that a turn starts with. */
+export function startingWith(inputs: readonly Message[]): Pick<EventOf<'turn.started'>, 'input' | 'inputs'> {
+  const [input] = inputs
+  return { ...(input && { input }), ...(inputs.length > 1 && { inputs: [...inputs] }) }
+}
+
+/** Drops the messages of an earlier attempt, then sets the inputs. A fold that starts with this event starts at the turn's first index. */
+function startMessages(state: TaskState, firstIndex: number, inputs: readonly Message[]): Pick<TaskState, 'messages' | 'messagesFrom'> {
+  const first = inputs[0]?.index ?? firstIndex
   const begins = state.messages.length === 0 || nextIndexOf(state) < first || first < state.messagesFrom
   const messagesFrom = begins ? first : state.messagesFrom
   const kept = begins ? PersistentList.from<DeltaAccumulator>([]) : state.messages.truncate(firstIndex - messagesFrom)
-  return { messagesFrom, messages: input ? kept.set(input.index - messagesFrom, DeltaAccumulator.of(input)) : kept }
+  const messages = inputs.reduce((list, input) => list.set(input.index - messagesFrom, DeltaAccumulator.of(input)), kept)
+  return { messagesFrom, messages }
 }
 
 function openWait(state: TaskState, event: EventOf<'turn.waiting'>): TaskState {

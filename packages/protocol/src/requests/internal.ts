@@ -58,6 +58,8 @@ export const claimResult = z.discriminatedUnion('result', [
     task: taskSchema,
     turn: turnSchema,
     input: messageSchema.nullable(),
+    /** All inputs, in order. Older servers omit this field. */
+    inputs: z.array(messageSchema).optional(),
     firstIndex: z.int(),
     deadline: z.iso.datetime(),
     /** The time until the deadline, for a worker whose clock is wrong. */

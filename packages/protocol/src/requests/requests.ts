@@ -7,7 +7,16 @@ import { taskStatusSchema } from '../entities/status-schema.ts'
 import { turnWaitSchema, waitActionSchema, waitIdSchema, waitKindSchema, waitStatusSchema } from '../entities/wait.ts'
 import { onEndSchema } from '../entities/webhook.ts'
 import { utf8Length } from '../fold/delta-split.ts'
-import { maxAnswerBytes, maxHistoryMessages, maxMetadataFilters, maxPageSize, maxTokenSeconds, maxWaitMs, maxWaitName } from '../limits.ts'
+import {
+  maxAnswerBytes,
+  maxHistoryMessages,
+  maxInputs,
+  maxMetadataFilters,
+  maxPageSize,
+  maxTokenSeconds,
+  maxWaitMs,
+  maxWaitName,
+} from '../limits.ts'
 import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 
 const hour = 3_600_000
@@ -23,7 +32,10 @@ export function wholeUpTo(max: number) {
 }
 
 /** A string is shorthand for plain text. */
-const inputSchema = z.union([z.string().transform(value => text(value)), strictContentSchema])
+export const inputSchema = z.union([z.string().transform(value => text(value)), strictContentSchema])
+
+/** One input, or several: consecutive messages of the user. */
+const inputsSchema = z.union([inputSchema, z.array(inputSchema).min(1).max(maxInputs)])
 
 /** A message of a conversation that took place elsewhere. */
 const historyMessageSchema = z.strictObject({ author: authorSchema, content: inputSchema, metadata: jsonObjectSchema.optional() })
@@ -41,7 +53,7 @@ export const taskDefaults = { timeoutMs: hour, maxAttempts: 3 } as const
 /** What a task can be created with, before it is checked as a whole. */
 export const taskFields = z.strictObject({
   agent: agentNameSchema,
-  input: inputSchema.optional(),
+  input: inputsSchema.optional(),
   /** What was said before the first turn. */
   history: z.array(historyMessageSchema).min(1).max(maxHistoryMessages).optional(),
   /** False: the task has no turn until one is sent to it. */
@@ -63,7 +75,7 @@ export const createTaskBody = taskFields
   .refine(({ start, delayMs }) => start || delayMs === 0, { path: ['delayMs'], message: 'A task that does not start takes no delay' })
 
 export const createTurnBody = z.strictObject({
-  input: inputSchema.optional(),
+  input: inputsSchema.optional(),
   params: jsonSchema.optional(),
   ifBusy: z.enum(['queue', 'reject', 'interrupt', 'decline']).default('queue'),
 })
@@ -72,7 +84,7 @@ export const createTurnBody = z.strictObject({
 export const forkTaskBody = z.strictObject({
   after: z.int().min(1).max(999_999_999).optional(),
   name: taskName.optional(),
-  input: inputSchema.optional(),
+  input: inputsSchema.optional(),
   params: jsonSchema.optional(),
 })
 

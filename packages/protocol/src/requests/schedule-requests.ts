@@ -2,9 +2,10 @@
 import { z } from 'zod'
 import { idSchema } from '../entities/ids.ts'
 import { missedSchema, overlapSchema, scheduleRunSchema, scheduleSchema } from '../entities/schedule.ts'
-import { pageLimit, taskFields } from './requests.ts'
+import { inputSchema, pageLimit, taskFields } from './requests.ts'
 
 const scheduleFields = taskFields.omit({ history: true, start: true, delayMs: true }).extend({
+  input: inputSchema.optional(),
   /** Five fields: minute, hour, day of the month, month, day of the week. */
   cron: z.string().min(1).max(200),
   timezone: z.string().min(1).max(100).default('UTC'),

@@ -31,8 +31,11 @@ export type Turn<Params = Json> = {
   readonly number: number
   /** From 1; above 1 an earlier try failed or its worker died. */
   readonly attempt: number
+  /** The first input. */
   readonly input: Content | null
-  /** The text of the input; empty if it has none. */
+  /** All inputs, in order: consecutive messages of the user. */
+  readonly inputs: readonly Content[]
+  /** The texts of the inputs, a blank line between two; empty if there are none. */
   readonly text: string
   /** The turn's parameters, else the task's; checked, and with defaults, where the agent has a schema for them. */
   readonly params: Params
@@ -119,12 +122,14 @@ export function createTurn({ claim, writer, step, nameFor, addUsage, ask, signal
   unawaited: () => string[]
 } {
   const { task, turn, attempt } = claim
+  const inputs = claim.inputs?.map(({ content }) => content) ?? (turn.input ? [turn.input] : [])
   const begun = new Map<symbol, string>()
   const speaking: Turn = {
     ...{ task, attempt, signal, log, span, history, message, nameFor, ...ask },
     number: turn.number,
-    input: turn.input ?? null,
-    text: turn.input?.type === 'text' ? turn.input.text : '',
+    input: inputs[0] ?? null,
+    inputs,
+    text: inputs.flatMap(input => (input.type === 'text' ? [input.text] : [])).join('\n\n'),
     params: turn.params ?? task.params,
     run: options => track('turn.run', run(options)),
     autoSend: updates => track('turn.autoSend', autoSend(writer, updates)),

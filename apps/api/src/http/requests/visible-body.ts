@@ -18,7 +18,7 @@ function withoutContents({ name: _, ...task }: JsonObject): JsonObject {
   return { ...task, params: null, metadata: {} }
 }
 
-function withoutInput({ input: _input, params: _params, usage: _usage, error: _error, ...turn }: JsonObject): JsonObject {
+function withoutInput({ input: _input, inputs: _inputs, params: _params, usage: _usage, error: _error, ...turn }: JsonObject): JsonObject {
   return turn
 }
 

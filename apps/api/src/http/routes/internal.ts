@@ -237,14 +237,15 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   }
 }
 
-function describeClaim({ task, turn, input }: Claimed, steps: RememberedStep[], { timeLeftMs, sinceQueuedMs }: ClaimClock) {
+function describeClaim({ task, turn, inputs }: Claimed, steps: RememberedStep[], { timeLeftMs, sinceQueuedMs }: ClaimClock) {
   return {
     result: 'claimed' as const,
     epoch: turn.epoch,
     attempt: turn.attempt,
     task: toTask(task),
     turn: toTurn(turn),
-    input: input && toMessage(input),
+    input: inputs[0] ? toMessage(inputs[0]) : null,
+    inputs: inputs.map(toMessage),
     firstIndex: turn.firstIndex,
     deadline: turn.deadline.toISOString(),
     timeLeftMs,

@@ -126,7 +126,7 @@ test('a turn that was given back is claimed in one, too: under its indexes, with
   expect(count()).toBe(1)
   if (second.result !== 'claimed') throw new Error('It was not claimed')
   expect(second.steps).toEqual([{ name: 'one', memory: '{"a":"\\u0000"}' }])
-  expect(second.claimed.input).toEqual(first.claimed.input)
+  expect(second.claimed.inputs).toEqual(first.claimed.inputs)
   const { firstIndex, startedAt } = first.claimed.turn
   expect(second.claimed.turn).toMatchObject({ attempt: 1, epoch: 6, firstIndex, startedAt, worker: 'b' })
   expect([second.claimed.task.epoch, second.isAgain]).toEqual([6, false])

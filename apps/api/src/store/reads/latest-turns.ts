@@ -15,16 +15,16 @@ import { bytesOf, fitKeys } from './byte-budget.ts'
 export type TurnJsonRow = JsonRow & { omitted: string[] }
 
 /** Every column but those that a budget may leave out. */
-const others = columnsOf(turns, { except: ['input', 'params', 'waits'] })
+const others = columnsOf(turns, { except: ['input', 'inputs', 'params', 'waits'] })
 
 /**
- * Parts of a `with recursive`. The last is `turn_rows`: a row with `rows`, ascending. A key is three times the number of a turn for its input, one less
+ * Parts of a `with recursive`. The last is `turn_rows`: a row with `rows`, ascending. A key is three times the number of a turn for its inputs, one less
  * for its params, two less for its waits. The waits of a turn that has not ended are always there: they are few, and someone has to answer them.
  */
 export function turnParts(range: { condition: string; maxBytes: string; spent?: string }): string {
   const { condition, maxBytes, spent = '0' } = range
   const value = (key: string) =>
-    `select ${bytesOf(`case (${key}) % 3 when 0 then input when 2 then params else waits end`)} from turns where number = ((${key}) + 2) / 3`
+    `select ${bytesOf(`case (${key}) % 3 when 0 then coalesce(inputs, input) when 2 then params else waits end`)} from turns where number = ((${key}) + 2) / 3`
   return `
 turn_page as (
   select number, input is not null as has_input, params is not null as has_params,
@@ -42,6 +42,7 @@ turn_page as (
   select coalesce(json_agg(to_json(shown) order by number), '[]') as rows from (
     select ${others},
       case when number * 3 = any(fitting) then input end as input,
+      case when number * 3 = any(fitting) then inputs end as inputs,
       case when number * 3 - 1 = any(fitting) then params end as params,
       case when not has_old_waits or number * 3 - 2 = any(fitting) then waits end as waits,
       array(

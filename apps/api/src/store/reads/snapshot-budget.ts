@@ -31,15 +31,15 @@ export function fitTurns(
   let bytes = bytesOf(task.metadata) + bytesOf(task.params)
   return turns.toReversed().map(fitTurn).reverse()
 
-  function fitTurn({ input, params, waits, omitted: _, ...turn }: Turn): Turn {
+  function fitTurn({ input, inputs, params, waits, omitted: _, ...turn }: Turn): Turn {
     const isOmitted = {
-      ...{ input: !fits('input', input, turn), params: !fits('params', params, turn) },
+      ...{ input: !fits('input', inputs ?? input, turn), params: !fits('params', params, turn) },
       waits: hasEnded(turn.status) && !fits('waits', waits, turn),
     }
     const omitted = (['input', 'params', 'waits'] as const).filter(name => isOmitted[name])
     return {
       ...turn,
-      ...(input !== undefined && !isOmitted.input && { input }),
+      ...(input !== undefined && !isOmitted.input && { input, ...(inputs && { inputs }) }),
       ...(params !== undefined && !isOmitted.params && { params }),
       ...(waits !== undefined && !isOmitted.waits && { waits }),
       ...(omitted.length > 0 && { omitted }),

@@ -39,13 +39,21 @@ function turnRows(task: TaskRow, rows: readonly MessageRow[]): TurnRow[] {
   const count = rows.at(-1)?.turn ?? 0
   return Array.from({ length: count }, (_, place): TurnRow => {
     const own = rows.filter(({ turn }) => turn === place + 1)
-    const input = own.find(({ author }) => author === 'user')
+    const inputs = firstInputs(own)
+    const last = inputs.at(-1)
     const at = task.createdAt
     return {
-      ...newTurn(task, place + 1, input ? { input: input.content } : {}),
+      ...newTurn(task, place + 1, last ? { input: inputs.map(({ content }) => content) } : {}),
       ...{ status: 'completed', stopReason: 'stop', attempt: 1, announced: true },
       ...{ queuedAt: at, startedAt: at, finishedAt: at, runAt: at, deadline: at },
-      firstIndex: input ? input.index + 1 : (own[0]?.index ?? 0),
+      firstIndex: last ? last.index + 1 : (own[0]?.index ?? 0),
     }
   })
+}
+
+/** The first messages of the user that follow each other. */
+function firstInputs(own: readonly MessageRow[]): readonly MessageRow[] {
+  const spoken = own.slice(own.findIndex(({ author }) => author === 'user'))
+  const end = spoken.findIndex(({ author }) => author !== 'user')
+  return end < 0 ? spoken : spoken.slice(0, end)
 }

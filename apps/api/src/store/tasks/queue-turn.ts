@@ -21,7 +21,7 @@ export async function queueTurn(
     isFirst = false,
     traceparent,
   }: {
-    input?: Content
+    input?: Content | Content[]
     params?: Json
     delayMs?: number
     maxQueued: number
@@ -44,7 +44,7 @@ export async function queueTurn(
     .values({ ...fresh, ...times, number: next })
     .returning()
   if (!turn) throw new Error('The turn was not inserted')
-  await referToFiles(tx, task, [input])
+  await referToFiles(tx, task, [input].flat())
   if (isDispatched) await tx.insert(outbox).values({ turn: turn.id })
   // With its status also the time of its last change: the removal of old tasks looks at that.
   if (!isFirst) await raiseEpoch(tx, task.id, hasEnded(task.status) || turn.number === 1 ? 'queued' : undefined)
@@ -58,8 +58,9 @@ export type UntimedTurn = Omit<TurnRow, 'queuedAt' | 'runAt' | 'deadline'>
 export function newTurn(
   task: Pick<TaskRow, 'id' | 'tenant'>,
   number: number,
-  { input, params, traceparent }: { input?: Content; params?: Json; traceparent?: string | undefined },
+  { input, params, traceparent }: { input?: Content | Content[]; params?: Json; traceparent?: string | undefined },
 ): UntimedTurn {
+  const inputs = input === undefined ? [] : [input].flat()
   return {
     id: uuidv7(),
     task: task.id,
@@ -67,7 +68,8 @@ export function newTurn(
     number,
     status: 'queued',
     attempt: 0,
-    input: input ?? null,
+    input: inputs[0] ?? null,
+    inputs: inputs.length > 1 ? inputs : null,
     params: params ?? null,
     stopReason: null,
     usage: null,

@@ -20,7 +20,7 @@ export async function retryTurn(
   if ((await pendingTurns(tx, id)).length > 0) throw new RivuletError('task_busy', 'A turn of this task has not ended')
   const [last] = await tx.select().from(turns).where(eq(turns.task, id)).orderBy(desc(turns.number)).limit(1)
   if (!last) throw new RivuletError('not_found', 'This task has no turn to retry')
-  const { input, params } = last
-  const said = { ...(input && { input }), ...(params !== null && { params }) }
+  const { input, inputs, params } = last
+  const said = { ...(input && { input: inputs ?? input }), ...(params !== null && { params }) }
   return { task, turn: await queueTurn(tx, task, { ...said, maxQueued, traceparent }), isNew: false, isQueued: true }
 }

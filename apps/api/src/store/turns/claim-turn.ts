@@ -16,7 +16,7 @@ import { holdTaskOf, lockTask, raisedEpoch } from '../tasks/held-task.ts'
 import { rememberedSteps } from '../tasks/steps.ts'
 import { isOwed } from './announcements.ts'
 import { type Claimed, describeClaim } from './claimed.ts'
-import { isNext, notQueuedList } from './turn-states.ts'
+import { inputArray, inputCount, isNext, notQueuedList } from './turn-states.ts'
 
 /** What names a claim: it is the caller's own, so that one who has not heard the answer can ask again. */
 export type Claim = { turnId: TurnId; claim: string; worker: string; leaseMs: number }
@@ -91,7 +91,7 @@ async function claimQueued(
   const [found] = rows as {
     task: JsonRow
     turn: JsonRow
-    input: JsonRow | null
+    inputs: JsonRow[]
     owed: JsonRow[]
     steps: RememberedStep[]
     clock: ClaimClock
@@ -102,14 +102,14 @@ async function claimQueued(
   const claimed = {
     task: fromJsonRow(tasks, found.task),
     turn: { ...row, epoch, firstIndex },
-    input: found.input && fromJsonRow(messages, found.input),
+    inputs: found.inputs.map(input => fromJsonRow(messages, input)),
     owed: found.owed.map(earlier => fromJsonRow(turns, earlier)),
   }
   return { claimed, steps: found.steps, clock: found.clock }
 }
 
 /**
- * $1 turn, $2 claim, $3 worker, $4 lease in ms. Returns task, turn, its input as a message, earlier turns whose end may still be owed, what
+ * $1 turn, $2 claim, $3 worker, $4 lease in ms. Returns task, turn, its inputs as messages, earlier turns whose end may still be owed, what
  * its steps have come to, and its clock.
  *
  * `first_index` shows whether it is the first claim, not the attempts: a released attempt is not counted, but may have written
@@ -127,7 +127,7 @@ with before as (
     epoch = ${raisedEpoch},
     first_index = coalesce(
       first_index,
-      (select coalesce(max(index) + 1, 0) from messages where messages.task = turns.task) + (turns.input is not null)::int
+      (select coalesce(max(index) + 1, 0) from messages where messages.task = turns.task) + ${inputCount('turns')}
     )
   from tasks
   where turns.id = $1 and tasks.id = turns.task
@@ -137,15 +137,15 @@ with before as (
   update tasks set epoch = ${raisedEpoch}, status = 'running', updated_at = now() from claimed where tasks.id = claimed.task returning tasks.*
 ), asked as (
   insert into messages (task, tenant, index, turn, attempt, author, content, metadata, status, created_at, finished_at)
-  select task, tenant, first_index - 1, number, 1, 'user', input, '{}'::json, 'complete', queued_at, now()
-  from claimed, before where is_first and input is not null
+  select task, tenant, first_index - ${inputCount('claimed')} + place - 1, number, 1, 'user', content, '{}'::json, 'complete', queued_at, now()
+  from claimed, before, json_array_elements(${inputArray('claimed')}) with ordinality as said (content, place) where is_first
   returning *
-), asked_before as (
-  select messages.* from messages, claimed
-  where messages.task = claimed.task and messages.index = claimed.first_index - 1 and claimed.input is not null
+), started_with as (
+  select * from asked union all
+  select messages.* from messages, claimed where messages.task = claimed.task and messages.turn = claimed.number and messages.index < claimed.first_index
 )
 select to_json(raised) as task, to_json(claimed) as turn,
-  coalesce((select to_json(asked) from asked), (select to_json(asked_before) from asked_before)) as input,
+  (select coalesce(json_agg(to_json(started_with) order by index), '[]') from started_with) as inputs,
   (select coalesce(json_agg(to_json(owed) order by number), '[]') from turns owed
     where owed.task = claimed.task and owed.number < claimed.number and ${isOwed('owed')}) as owed,
   (select coalesce(json_agg(json_build_object('name', name, 'memory', memory)), '[]') from steps where steps.turn = claimed.id) as steps,

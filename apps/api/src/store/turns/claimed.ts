@@ -8,7 +8,8 @@ import { isOwed } from './announcements.ts'
 export type Claimed = {
   task: TaskRow
   turn: TurnRow & { epoch: number; firstIndex: number }
-  input: MessageRow | null
+  /** The messages that it starts with, in order. */
+  inputs: MessageRow[]
   /** Earlier turns whose end may not stand in the log yet. */
   owed: TurnRow[]
 }
@@ -16,17 +17,15 @@ export type Claimed = {
 /** Of a turn that is claimed already, step by step; `claimTurn` reads the same in the statement that claims. */
 export async function describeClaim(tx: Transaction, task: TaskRow, turn: TurnRow): Promise<Claimed> {
   const firstIndex = turn.firstIndex ?? 0
-  const [input] =
-    turn.input === null
-      ? []
-      : await tx
-          .select()
-          .from(messages)
-          .where(and(eq(messages.task, task.id), eq(messages.index, firstIndex - 1)))
+  const inputs = await tx
+    .select()
+    .from(messages)
+    .where(and(eq(messages.task, task.id), eq(messages.turn, turn.number), lt(messages.index, firstIndex)))
+    .orderBy(asc(messages.index))
   const owed = await tx
     .select()
     .from(turns)
     .where(and(eq(turns.task, task.id), lt(turns.number, turn.number), sql.raw(isOwed('turns'))))
     .orderBy(asc(turns.number))
-  return { task, turn: { ...turn, epoch: turn.epoch ?? task.epoch, firstIndex }, input: input ?? null, owed }
+  return { task, turn: { ...turn, epoch: turn.epoch ?? task.epoch, firstIndex }, inputs, owed }
 }

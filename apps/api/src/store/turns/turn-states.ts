@@ -23,7 +23,17 @@ export const isNext = `not exists (
   where earlier.task = turns.task and earlier.number < turns.number and earlier.status not in (${endedList}) offset 0
 )`
 
-const inputBytes = sql`octet_length(${turns.input}::text)`
+/** All inputs of a turn, in SQL about turns under this name. */
+export function inputArray(alias: string): string {
+  return `coalesce(${alias}.inputs, case when ${alias}.input is null then '[]'::json else json_build_array(${alias}.input) end)`
+}
+
+export function inputCount(alias: string): string {
+  return `json_array_length(${inputArray(alias)})`
+}
+
+const inputBytes = sql`octet_length(coalesce(${turns.inputs}, ${turns.input})::text)`
+const isSmall = sql`${inputBytes} <= ${sql.raw(String(maxQueuedInputBytes))}`
 
 /**
  * A turn as the server needs it to announce and to end it: without params, and with an input only if `turn.queued` has it. A task may have dozens of
@@ -32,8 +42,9 @@ const inputBytes = sql`octet_length(${turns.input}::text)`
 export const turnColumns = {
   ...getTableColumns(turns),
   params: sql<null>`null`,
-  input: sql<Content | null>`case when ${inputBytes} <= ${sql.raw(String(maxQueuedInputBytes))} then ${turns.input} end`,
-  hasLargeInput: sql<boolean>`coalesce(${inputBytes} > ${sql.raw(String(maxQueuedInputBytes))}, false)`,
+  input: sql<Content | null>`case when ${isSmall} then ${turns.input} end`,
+  inputs: sql<Content[] | null>`case when ${isSmall} then ${turns.inputs} end`,
+  hasLargeInput: sql<boolean>`coalesce(not ${isSmall}, false)`,
 }
 
 /** Turns that have not ended, in order, without their large values. */

@@ -37,13 +37,11 @@ async function run(context: Context, agent: string, text: string | undefined, op
   const { url, ...connection } = connectionOf(options, context.environment)
   const client = connect({ url, ...connection })
   const said = text === '-' ? await context.readInput() : text
-  const contents = [...(await sendFiles(client, options.file ?? [])), ...(said === undefined ? [] : [said])]
   // The files first: a model that reads in order then knows what the question is about.
-  const input = contents.pop()
+  const input = [...(await sendFiles(client, options.file ?? [])), ...(said === undefined ? [] : [said])]
   const task = await client.tasks.create({
     agent,
-    ...(contents.length > 0 && { history: contents.map(content => ({ author: 'user' as const, content })) }),
-    ...(input !== undefined && { input }),
+    ...(input.length > 0 && { input }),
     ...(options.params !== undefined && { params: options.params }),
     ...(options.name !== undefined && { name: options.name }),
   })

@@ -5,7 +5,17 @@
  * because views repeat what a message starts with in every chunk of it. Turns whose messages the snapshot leaves out
  * because of its size are left out too, as are those whose end the client has.
  */
-import { type Content, type Delta, type Event, hasEnded, type Message, messageEvents, type Snapshot, type Turn } from '@rivulet/protocol'
+import {
+  type Content,
+  type Delta,
+  type Event,
+  hasEnded,
+  type Message,
+  messageEvents,
+  type Snapshot,
+  startingWith,
+  type Turn,
+} from '@rivulet/protocol'
 
 /** The turns that a client has the start of, and those it has the end of. */
 export type KnownTurns = { begun: ReadonlySet<number>; finished: ReadonlySet<number> }
@@ -19,20 +29,20 @@ export function snapshotEvents({ turns, messages, messagesFrom }: Snapshot, { be
     const first = next
     next = (own.at(-1)?.index ?? next - 1) + 1
     if (finished.has(turn.number) || (turn.number < firstWhole && !begun.has(turn.number))) return []
-    return [...opening(turn, own, first), ...own.filter(message => message !== inputOf(own)).flatMap(growing), ...closing(turn)]
+    return [...opening(turn, own, first), ...own.slice(inputsOf(own).length).flatMap(growing), ...closing(turn)]
   })
 }
 
 function opening(turn: Turn, own: readonly Message[], next: number): Event[] {
-  const { status, input: content, omitted, queuedAt, startedAt } = turn
+  const { status, input: content, inputs: contents, omitted, queuedAt, startedAt } = turn
   const isStarted = startedAt !== undefined && status !== 'queued'
   if (!isStarted) {
-    const told = { ...(content && { input: content }), ...(omitted && { omitted }) }
+    const told = { ...(content && { input: content }), ...(contents && { inputs: contents }), ...(omitted && { omitted }) }
     return [{ type: 'turn.queued', ...stampOf(turn), attempt: 0, at: Date.parse(queuedAt), ...told }]
   }
-  const input = inputOf(own)
-  const firstIndex = input ? input.index + 1 : (own[0]?.index ?? next)
-  return [{ type: 'turn.started', ...stampOf(turn), at: Date.parse(startedAt), firstIndex, ...(input && { input }) }]
+  const inputs = inputsOf(own)
+  const firstIndex = (own[0]?.index ?? next) + inputs.length
+  return [{ type: 'turn.started', ...stampOf(turn), at: Date.parse(startedAt), firstIndex, ...startingWith(inputs) }]
 }
 
 function closing(turn: Turn): Event[] {
@@ -77,9 +87,10 @@ function split(content: Content): [Content, Delta[]] {
   }
 }
 
-/** The message that the turn was started with: agents write none as the user. */
-function inputOf([first]: readonly Message[]): Message | undefined {
-  return first?.author === 'user' ? first : undefined
+/** The messages that the turn was started with: agents write none as the user. */
+function inputsOf(own: readonly Message[]): readonly Message[] {
+  const end = own.findIndex(({ author }) => author !== 'user')
+  return end < 0 ? own : own.slice(0, end)
 }
 
 function stampOf({ task, number, attempt }: Turn) {

@@ -18,7 +18,14 @@ export type Told = {
 /** Something that has to go wrong in the midst of it; `url` is the API with the traps. */
 export type Disturbance = (bench: Bench, task: string, url: string) => Promise<unknown>
 
-const ofWorkers: ReadonlySet<string> = new Set<Failpoint>(['appending', 'appended', 'claim answered', 'finish answered'])
+const ofWorkers: ReadonlySet<string> = new Set<Failpoint>([
+  'appending',
+  'appended',
+  'claim answered',
+  'finish answered',
+  'take answered',
+  'joined',
+])
 
 /** The healthy API sees to what is left lying, and can be the first to do so: then the step was taken without its trap. */
 const tellings = 5

@@ -245,6 +245,7 @@ test('an interrupt of a turn that never began is not the end for its viewers', a
   await platform.client.addTurn(task.id, { input: 'now', params: { steps: [say(0, 'now')] }, ifBusy: 'interrupt' })
   for (const viewer of viewers) await viewer.ended
   expect((await platform.client.messages(task.id)).map(briefly)).toEqual([
+    ['user', 'complete', 'later'],
     ['user', 'complete', 'now'],
     ['agent', 'complete', 'now'],
   ])

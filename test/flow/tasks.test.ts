@@ -190,16 +190,17 @@ describe('input to a task that is busy', () => {
     expect((await platform.client.waitForEnd(task.id)).turns.at(-1)?.status).toBe('completed')
   })
 
-  test('interrupt: what runs is canceled with what it has said, and the new turn runs', async () => {
+  test('interrupt: what runs is canceled with what it has said, and what waited runs with the new input, and its params', async () => {
     const { task } = await platform.client.createTask(scripted(long, { input: 'one' }))
     await untilSaid(task.id, 'so far')
     await platform.client.addTurn(task.id, { input: 'waiting', params: { steps: [] } })
     await platform.client.addTurn(task.id, { input: 'three', params: { steps: [say(0, 'at once')] }, ifBusy: 'interrupt' })
     const { turns } = await platform.client.waitForEnd(task.id)
-    expect(turns.map(({ status }) => status)).toEqual(['canceled', 'canceled', 'completed'])
+    expect(turns.map(({ status }) => status)).toEqual(['canceled', 'completed', 'completed'])
     expect((await platform.client.messages(task.id)).map(briefly)).toEqual([
       ['user', 'complete', 'one'],
       ['agent', 'aborted', 'so far'],
+      ['user', 'complete', 'waiting'],
       ['user', 'complete', 'three'],
       ['agent', 'complete', 'at once'],
     ])

@@ -422,7 +422,7 @@ function untilParked(task: string) {
     .waitForTask(task, ({ task: { status } }) => status === 'waiting')
     .then(async found => {
       await expect
-        .poll(async () => (await platform.pg.query('select status from turns where task = $1', [task])).rows.at(-1)?.status)
+        .poll(async () => (await platform.pg.query('select status from turns where task = $1 order by number', [task])).rows.at(-1)?.status)
         .toBe('waiting')
       return found
     })

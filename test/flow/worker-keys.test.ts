@@ -48,6 +48,7 @@ const rows: Record<string, Row> = {
     holder: () => ({ result: 'asked', waits: [{ name: 'go', status: 'open' }] }),
   },
   waits: { ask: ({ turnId, claimId }) => ({ turnId, claimId }), holder: () => ({ waits: [] }) },
+  take: { ask: ({ turnId, claimId }) => ({ turnId, claimId, after: 0, maxBytes: 1_000 }), holder: () => ({ joined: [] }) },
   park: { ask: held => ({ ...holding(held), n: 0, digest: '' }), holder: () => ({ result: 'answered' }) },
   messages: {
     ask: ({ turnId, claimId }) => ({ turnId, claimId }),

@@ -14,6 +14,7 @@ import { addExportCommand } from './commands/tasks/export.ts'
 import { addForkCommand } from './commands/tasks/fork.ts'
 import { addRetryCommand } from './commands/tasks/retry.ts'
 import { addRunCommand } from './commands/tasks/run.ts'
+import { addSendCommand } from './commands/tasks/send.ts'
 import { addShowCommand } from './commands/tasks/show.ts'
 import { addTailCommand } from './commands/tasks/tail.ts'
 import { addTasksCommand } from './commands/tasks/tasks.ts'
@@ -44,6 +45,7 @@ const commands = [
   addShowCommand,
   addForkCommand,
   addRetryCommand,
+  addSendCommand,
   addChangeCommand,
   addExportCommand,
   addCancelCommand,

@@ -35,6 +35,7 @@ export {
   type FoldedTurn,
   type ForkTaskInput,
   hasEnded,
+  type IfBusy,
   type Json,
   type JsonObject,
   type Key,
@@ -83,6 +84,7 @@ export type { FormatChunk } from './stream/format-stream.ts'
 export { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent } from './stream/task-event.ts'
 export type { RunResult } from './task/run-task.ts'
 export type {
+  CancelOptions,
   ChunksOptions,
   CreatedTask,
   EventsOptions,

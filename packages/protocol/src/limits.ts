@@ -62,6 +62,8 @@ export const headLimits = {
 
 /** Inputs of one request: consecutive messages of the user. */
 export const maxInputs = 20
+/** Inputs that join a turn at once, as JSON: more of them wait for the next time. */
+export const maxJoinedBytes = 2 * MiB
 /** Messages of an imported history. */
 export const maxHistoryMessages = 1_000
 

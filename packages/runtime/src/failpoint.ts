@@ -28,6 +28,9 @@ export const failpoints = [
   'parked',
   'park answering',
   'answered',
+  'taken',
+  'take answered',
+  'joined',
   'file begun',
   'file written',
 ] as const

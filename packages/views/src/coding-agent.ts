@@ -61,6 +61,9 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
         return finished(event)
       case 'custom':
         return event.name === 'compaction' ? [{ type: 'compaction', data: event.data }] : []
+      case 'turn.joined':
+        follower.follow(event)
+        return leaveQueue(event.turn)
       case 'turn.waiting':
       case 'turn.resumed':
         follower.follow(event)
@@ -87,9 +90,9 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
   }
 
   function finished(event: EventOf<'turn.finished'>): AgentEvent[] {
-    const status = follower.state().turns.find(({ number }) => number === event.turn)?.status
+    const turn = follower.state().turns.find(({ number }) => number === event.turn)
     follower.follow(event)
-    if (status === 'queued') return leaveQueue(event.turn)
+    if (turn?.status === 'queued' || turn?.joinedTo !== undefined) return leaveQueue(event.turn)
     const events = [...stopExecutions(), ...(event.stopReason === 'aborted' ? abort() : [])]
     const isReported = hasFinished && response.isUntouched && events.length === 0
     return isReported ? [] : [...events, ...endResponse(response.stopReason ?? event.stopReason)]

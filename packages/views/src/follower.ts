@@ -47,10 +47,15 @@ export function createFollower(from: TaskState): Follower {
 }
 
 function withoutEnded(state: TaskState): TaskState {
-  const isUnderWay = state.turns.some(({ status }) => status === 'running' || status === 'waiting')
+  const isUnderWay = state.turns.some(({ status, joinedTo }) => joinedTo === undefined && (status === 'running' || status === 'waiting'))
   if (isUnderWay) return state
   const turns = state.turns.filter(({ status }) => !hasEnded(status))
   return { ...state, turns, messages: emptyState.messages, messagesFrom: nextIndexOf(state) }
+}
+
+/** Whether an event is of a turn that has joined another one, whose end is the end of both. Asked before the event is followed. */
+export function isPartOfOther(follower: Follower, { turn: number }: Event): boolean {
+  return follower.state().turns.some(turn => turn.number === number && turn.joinedTo !== undefined)
 }
 
 /** The text of a message beyond what was streamed. Empty when the text differs from the streamed part, because streamed text cannot be withdrawn. */

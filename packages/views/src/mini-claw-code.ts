@@ -6,7 +6,7 @@
  * tool results, data, media, and a text that replaces streamed text.
  */
 import { type Content, type Event, type EventOf, emptyState, isMessageEvent, type MessageEvent, type TaskState } from '@rivulet/protocol'
-import { createFollower, type MessageChange, remainingArguments, remainingText } from './follower.ts'
+import { createFollower, isPartOfOther, type MessageChange, remainingArguments, remainingText } from './follower.ts'
 import type { StreamEvent } from './stream-accumulator.ts'
 
 export { type ChunkResponse, parseSseLine } from './sse-line.ts'
@@ -28,9 +28,10 @@ export function createStreamEvents(from: TaskState = emptyState): (event: Event)
 
   return event => {
     if (isMessageEvent(event)) return messageChanged(event)
+    const isPart = isPartOfOther(follower, event)
     follower.follow(event)
     if (event.type === 'turn.started') forget()
-    return event.type === 'turn.finished' && !isOver ? end() : []
+    return event.type === 'turn.finished' && !isOver && !isPart ? end() : []
   }
 
   function messageChanged(event: MessageEvent): StreamEvent[] {
@@ -85,9 +86,10 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
   return event => {
     const texts = streamEvents(event).filter(part => part.type === 'TextDelta')
     if (isMessageEvent(event)) return [...texts, ...calls(event)]
+    const isPart = isPartOfOther(follower, event)
     follower.follow(event)
     if (event.type === 'turn.started') text = ''
-    return event.type === 'turn.finished' ? [finished(event)] : []
+    return event.type === 'turn.finished' && !isPart ? [finished(event)] : []
   }
 
   function calls(event: MessageEvent): AgentEvent[] {

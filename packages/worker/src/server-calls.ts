@@ -20,6 +20,7 @@ import {
   type Holding,
   historyResult,
   isErrorCode,
+  type JoinedInput,
   type Message,
   type ParkBody,
   type ParkResult,
@@ -30,7 +31,9 @@ import {
   type StepBody,
   type StepResult,
   stepResult,
+  type TakeBody,
   type TurnId,
+  takeResult,
   type Wait,
   waitsResult,
 } from '@rivulet/protocol'
@@ -51,7 +54,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
   // `fetch` would take most of what a short turn costs a worker.
   const { request, Agent } = new URL(url).protocol === 'https:' ? https : http
   const agent = new Agent({ keepAlive: true })
-  return { hello, claim, reopen, step, ask: openWaits, waits, park, release, finish, history, files: createFileCalls({ url, key }) }
+  return { hello, claim, reopen, step, ask: openWaits, waits, park, take, release, finish, history, files: createFileCalls({ url, key }) }
 
   async function hello(body: Hello): Promise<void> {
     await ask('hello', body, z.object({}))
@@ -82,6 +85,11 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
 
   async function park(body: ParkBody, signal: AbortSignal): Promise<ParkResult> {
     return (await insist('park', body, parkResult, signal)).result
+  }
+
+  /** Null when the turn is no longer ours. */
+  async function take(body: TakeBody, signal: AbortSignal): Promise<JoinedInput[] | null> {
+    return (await insist('take', body, takeResult, signal)).joined
   }
 
   /** Past those that wait: who leaves has little time. */

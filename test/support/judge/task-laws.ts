@@ -65,8 +65,14 @@ export function faultsOfLog({ turns }: TaskDetail, logged: LoggedEvent[]): strin
 function overlaps(logged: LoggedEvent[]): string[] {
   const started = new Set<number>()
   let running: number | null = null
-  return logged.flatMap(({ cursor, event }) => {
+  return logged.flatMap(({ cursor, event }, place) => {
     if (event.type === 'turn.queued') return []
+    // A turn joins one that runs, or one that is about to start with its input.
+    const starting = logged.slice(place).find(({ event: { type } }) => type === 'turn.started')?.event.turn
+    if (event.type === 'turn.joined')
+      return event.into === running || (running === null && event.into === starting)
+        ? []
+        : [`turn ${event.turn} joins ${event.into} at ${cursor}`]
     if (event.type === 'turn.started') started.add(event.turn)
     if (event.type === 'turn.started' && (running === null || running === event.turn)) running = event.turn
     const belongs = event.turn === running || (event.type === 'turn.finished' && !started.has(event.turn))

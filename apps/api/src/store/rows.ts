@@ -17,17 +17,39 @@ export function toTask(row: TaskRow, omitted: string[] = []): Task {
 
 /** @param omitted values that were left in Postgres */
 export function toTurn(row: TurnRow, omitted: string[] = []): Turn {
-  const { id, task, number, attempt, input, inputs, params, waits, stopReason, usage, error, queuedAt, startedAt, finishedAt } = row
+  const {
+    id,
+    task,
+    number,
+    attempt,
+    input,
+    inputs,
+    params,
+    joinedTo,
+    joinIndex,
+    waits,
+    stopReason,
+    usage,
+    error,
+    queuedAt,
+    startedAt,
+    finishedAt,
+  } = row
   // The row of a turn that is being canceled already has its outcome; it is not visible before the turn has ended.
   const isOver = hasEnded(row.status)
   // A worker may hold a turn for a while before it parks: for viewers it waits already.
-  const status = row.status === 'running' && waits?.some(wait => wait.status === 'open') ? 'waiting' : row.status
+  const isWaiting = row.status === 'running' && waits?.some(wait => wait.status === 'open')
+  // Until the turn that took it ends, it could still become a turn of its own, so it is queued in the database.
+  const isJoined = row.status === 'queued' && joinedTo !== null
+  const status = isWaiting ? 'waiting' : isJoined ? 'running' : row.status
   return {
     ...{ id, task, number, status, attempt },
     ...(input !== null && { input: input as Content }),
     ...(inputs !== null && { inputs }),
     ...(params !== null && { params: params as Json }),
     ...(omitted.length > 0 && { omitted }),
+    ...(joinedTo !== null && { joinedTo }),
+    ...(joinIndex !== null && { joinIndex }),
     ...(waits !== null && { waits }),
     ...(isOver && stopReason !== null && { stopReason }),
     ...(usage !== null && { usage }),

@@ -186,6 +186,13 @@ export const turns = pgTable(
     /** The trace of the caller that created the turn, in W3C Trace Context format. */
     traceparent: text(),
 
+    /** How it may become a part of an earlier turn: of the one that runs, or of the one before it in the queue, when that is claimed. */
+    joins: text().$type<'inject' | 'merge'>(),
+    /** The number of the turn that has taken it. It stays queued until that turn ends, and ends with it if its input is among the messages. */
+    joinedTo: integer(),
+    /** The index of its first message there, once that is stored. */
+    joinIndex: integer(),
+
     /** Its waits as viewers see them, in the order in which they were asked. A copy of the rows of `waits`, so that every read of a turn has them. */
     waits: json().$type<Wait[]>(),
     /** How often the waits changed, or the turn parked. */

@@ -55,6 +55,7 @@ export function createMetrics() {
     queued: gauge('turns_queued', 'Turns that wait for a worker and could run now, in all processes', ['agent']),
     oldestQueued: gauge('oldest_queued_turn_seconds', 'Waiting time of the oldest turn that could run now', ['agent']),
     parks: counter('turns_parked', 'Turns that freed their worker to wait'),
+    joins: counter('turns_joined', 'Turns that ended as a part of another one, by how they joined it', ['how']),
     openWaits: gauge('waits_open', 'Open waits, in all processes', ['agent', 'kind']),
     oldestWait: gauge('oldest_open_wait_seconds', 'Age of the oldest open wait', ['agent', 'kind']),
     running: gauge('turns_running', 'Claimed turns, in all processes', ['agent']),
@@ -97,7 +98,8 @@ export function createMetrics() {
   for (const direction of ['up', 'down']) metrics.fileBytes.inc({ direction }, 0)
   for (const kind of repairKinds) metrics.repairs.inc({ kind }, 0)
   for (const result of ['delivered', 'failed']) metrics.webhookAttempts.inc({ result }, 0)
-  for (const write of ['append', 'reopen', 'step', 'ask', 'park', 'finish']) metrics.fenced.inc({ write }, 0)
+  for (const how of ['inject', 'merge']) metrics.joins.inc({ how }, 0)
+  for (const write of ['append', 'reopen', 'step', 'ask', 'park', 'take', 'finish']) metrics.fenced.inc({ write }, 0)
   return metrics
 }
 

@@ -27,7 +27,16 @@ import {
 import type { Claimed } from '../store/turns/claimed.ts'
 import { reopenTurn } from '../store/turns/reopen-turn.ts'
 import { aboutTurn } from './about-turn.ts'
-import { beginningOf, finishedEvent, type KeyedEvent, queuedEvent, retoldBeginning, storedClosing, waitEvents } from './turn-events.ts'
+import {
+  beginningOf,
+  finishedEvent,
+  joinedEvents,
+  type KeyedEvent,
+  queuedEvent,
+  retoldBeginning,
+  storedClosing,
+  waitEvents,
+} from './turn-events.ts'
 
 const maxNoted = 100
 
@@ -69,7 +78,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
   async function beginning(claimed: Claimed): Promise<KeyedEvent[]> {
     const closings = await Promise.all(claimed.owed.map(missingClosings))
     return [
-      ...[...claimed.owed, claimed.turn].map(queuedEvent),
+      ...[...claimed.owed, claimed.turn, ...claimed.joined].map(queuedEvent),
       ...closings.flat(),
       ...claimed.owed.flatMap(turn => [...waitEvents(turn), finishedEvent(turn)]),
       ...beginningOf(claimed),
@@ -198,9 +207,9 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
   async function retold(turn: TurnRow, started: Claimed | undefined): Promise<KeyedEvent[]> {
     const claimed = started?.turn.id === turn.id ? started.turn : null
     const { epoch, firstIndex } = claimed ?? turn
-    if (hasEnded(turn.status)) return [queuedEvent(turn), ...waitEvents(turn), finishedEvent(turn)]
+    if (hasEnded(turn.status)) return [queuedEvent(turn), ...joinedEvents(turn), ...waitEvents(turn), finishedEvent(turn)]
     const hasBegun = epoch !== null && firstIndex !== null && (claimed !== null || turn.keptTo !== null)
-    if (!hasBegun) return [queuedEvent(turn)]
+    if (!hasBegun) return [queuedEvent(turn), ...joinedEvents(turn)]
     const stored = await turnMessages(db, turn.tenant, turn.task, turn.number)
     return [queuedEvent(turn), ...retoldBeginning({ ...turn, epoch, firstIndex }, stored), ...waitEvents(turn)]
   }

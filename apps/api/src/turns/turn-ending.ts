@@ -6,6 +6,7 @@ import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import {
   applyEvent,
   backoffMs,
+  type CancelScope,
   closingEvents,
   closingStatus,
   digestOf,
@@ -32,6 +33,7 @@ import type { Tenant } from '../store/connection/tenant.ts'
 import type { TurnRow } from '../store/rows.ts'
 import {
   beginCancel,
+  beginInterrupt,
   beginTurnCancel,
   type CancelBegun,
   endUnstarted,
@@ -41,6 +43,7 @@ import {
 } from '../store/tasks/cancel-task.ts'
 import type { EndedTurn, Outcome } from '../store/turns/end-turn.ts'
 import { type FinishResult, finishTurn } from '../store/turns/finish-turn.ts'
+import type { Joins } from '../store/turns/join-turns.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { aboutTurn } from './about-turn.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
@@ -71,7 +74,7 @@ type Finish = { result: FinishResult['result'] | 'gap'; leavesWork: boolean }
 export type TurnEnding = ReturnType<typeof createTurnEnding>
 
 export function createTurnEnding({ db, databaseFor, reader, announcer, announcing, spilling, logger, metrics }: TurnEndingDeps) {
-  return { finish, cancel, cancelTurn, beginInterrupt, completeInterrupt, completeCancel, end }
+  return { finish, cancel, cancelTurn, beginInterrupt: interrupt, completeInterrupt, completeCancel, end }
 
   /** The worker says that it is done. `gap` when the log does not have all that it appended: then it has to reopen the log. */
   async function finish({ turn, epoch, claim, outcome, appended, digest }: FinishRequest): Promise<Finish> {
@@ -86,7 +89,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     const finished = await finishTurn(
       db,
       { turnId: turn.id, tenant: turn.tenant, epoch, canceling: false, claim },
-      { outcome: end, ...(await spilling.spill(turn.tenant, messages)), ...retryRule(outcome) },
+      { outcome: end, joins: joinsIn(closed.state, turn), ...(await spilling.spill(turn.tenant, messages)), ...retryRule(outcome) },
     )
     const about = aboutTurn(turn)
     switch (finished.result) {
@@ -95,9 +98,9 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
           metrics.digestMismatches.inc()
           logger.warn(about, 'worker and server folded the turn differently; the log is stored')
         }
-        ended(finished.turn)
+        for (const one of [finished.turn, ...finished.joined]) ended(one)
         if (failpoint) await failpoint('committed')
-        await announcing.announceEnds([finished.turn], closed.events, finished.queued)
+        await announcing.announceEnds([finished.turn, ...finished.joined], closed.events, finished.queued)
         break
       case 'already':
         await announcing.announceOwed(finished.turn)
@@ -123,12 +126,18 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     return { result: 'superseded', leavesWork: true }
   }
 
-  /** Ends every turn of a task that has not ended. */
-  async function cancel(tenant: Tenant, task: TaskId, reason?: string): Promise<void> {
+  /** Ends every turn of a task that has not ended, or only the one that has begun. */
+  async function cancel(
+    tenant: Tenant,
+    task: TaskId,
+    { reason, scope = 'all' }: { reason?: string | undefined; scope?: CancelScope } = {},
+  ): Promise<void> {
     const outcome = canceled(reason)
     // What is begun has to be completed: with Redis away nothing is changed.
     await announcer.ping()
-    await complete(await databaseFor(tenant).transaction(tx => beginCancel(tx, tenant, task, outcome)), 'call')
+    const begin = (tx: Transaction) =>
+      scope === 'all' ? beginCancel(tx, tenant, task, outcome) : beginTurnCancel(tx, tenant, task, null, outcome)
+    await complete(await databaseFor(tenant).transaction(begin), 'call')
   }
 
   /** Ends one turn, if it has not ended. */
@@ -139,9 +148,9 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
   }
 
   /** The first step of a cancel, in the transaction that also accepts the new turn. */
-  async function beginInterrupt(tx: Transaction, tenant: Tenant, task: TaskId): Promise<CancelBegun> {
+  async function interrupt(tx: Transaction, tenant: Tenant, task: TaskId): Promise<CancelBegun> {
     await announcer.ping()
-    return beginCancel(tx, tenant, task, canceled('interrupted'))
+    return beginInterrupt(tx, tenant, task, canceled('interrupted'))
   }
 
   /** The new turn is accepted already: what cannot be completed now is left to the reconciler. */
@@ -191,10 +200,11 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     const { state } = await foldFrom(reader, turn.task, turn.epoch, turn.keptTo)
     const closed = close(state, turn, outcome)
     const holding = { turnId: turn.id, tenant: turn.tenant, epoch: turn.epoch, canceling: true }
-    const finished = await finishTurn(db, holding, { outcome, ...(await spilling.spill(turn.tenant, newMessages(closed.state, turn))) })
+    const spilled = await spilling.spill(turn.tenant, newMessages(closed.state, turn))
+    const finished = await finishTurn(db, holding, { outcome, joins: joinsIn(closed.state, turn), ...spilled })
     const isOurs = finished.result === 'committed'
-    if (isOurs) ended(finished.turn, by)
-    if (isOurs) await announcing.announceEnds([finished.turn, ...alsoEnded], closed.events, finished.queued)
+    if (isOurs) for (const one of [finished.turn, ...finished.joined]) ended(one, by)
+    if (isOurs) await announcing.announceEnds([finished.turn, ...finished.joined, ...alsoEnded], closed.events, finished.queued)
     else await announcing.announceEnds(alsoEnded, [])
     return isOurs
   }
@@ -205,6 +215,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     const agent = metrics.agentLabel(turn.agent)
     metrics.turns.inc({ status, agent })
     if (by && status === 'canceled') metrics.cancels.inc({ by })
+    if (turn.joinedTo !== null && turn.joins) metrics.joins.inc({ how: turn.joins })
     const waitedMs = startedAt && between(queuedAt, startedAt)
     const ranMs = startedAt && finishedAt && between(startedAt, finishedAt)
     if (ranMs !== null) metrics.turnRun.observe({ agent, status }, ranMs / 1_000)
@@ -239,9 +250,16 @@ function close(state: TaskState, turn: TurnRow, outcome: Outcome): { state: Task
   return { state: closed, events: events.map(event => closingEvent(turn, event)) }
 }
 
-/** The input is stored since the first claim, and what a park has kept since then. */
-export function newMessages(state: TaskState, { keptTo }: Pick<TurnRow, 'keptTo'>): Message[] {
-  return messagesOf(state).filter(({ author, index }) => author !== 'user' && index >= (keptTo ?? 0))
+/** The inputs are stored since the first claim, and what a park has kept since then. */
+export function newMessages(state: TaskState, { firstIndex, keptTo }: Pick<TurnRow, 'firstIndex' | 'keptTo'>): Message[] {
+  return messagesOf(state).filter(({ index }) => index >= (keptTo ?? firstIndex ?? 0))
+}
+
+/** The turns whose inputs are among the messages of this one. */
+export function joinsIn(state: TaskState, { number }: Pick<TurnRow, 'number'>): Joins {
+  return new Map(
+    state.turns.flatMap(turn => (turn.joinedTo === number && turn.joinIndex !== undefined ? [[turn.number, turn.joinIndex]] : [])),
+  )
 }
 
 /** What a worker has emitted under its epoch. Null when the log does not have all that it appended. */

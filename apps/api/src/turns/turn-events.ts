@@ -38,11 +38,17 @@ export function startedEvent(turn: StartedTurn, inputs: readonly Message[]): Key
  * What a claim writes at its beginning to a log that goes on. An attempt that follows a park keeps what the park has stored; a claim that resumes the
  * same attempt begins nothing.
  */
-export function beginningOf({ turn, inputs }: Claimed): KeyedEvent[] {
+export function beginningOf({ turn, inputs, joined }: Claimed): KeyedEvent[] {
   const waits = waitEvents(turn)
   if (turn.resumed === 'claimed') return waits
   if (turn.keptTo !== null) return [startedEvent({ ...turn, firstIndex: turn.keptTo }, []), ...waits]
-  return [startedEvent(turn, inputs.map(toMessage)), ...waits]
+  return [...joined.flatMap(joinedEvents), startedEvent(turn, inputs.map(toMessage)), ...waits]
+}
+
+/** That a turn has become a part of another one, once its messages are stored. */
+export function joinedEvents({ task, number, attempt, joinedTo: into, joinIndex: index, queuedAt }: TurnRow): KeyedEvent[] {
+  if (into === null || index === null) return []
+  return [{ key: `joined:${number}`, event: { type: 'turn.joined', task, turn: number, attempt, at: queuedAt.getTime(), into, index } }]
 }
 
 /** The same for a log that was opened anew: with the messages that are stored, the input among them. */

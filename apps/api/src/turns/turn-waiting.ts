@@ -24,7 +24,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { aboutTurn } from './about-turn.ts'
 import type { Relay } from './relay.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
-import { foldWhole, newMessages } from './turn-ending.ts'
+import { foldWhole, joinsIn, newMessages } from './turn-ending.ts'
 
 export type TurnWaitingDeps = {
   db: Database
@@ -72,7 +72,7 @@ export function createTurnWaiting({ db, reader, announcer, announcing, relay, lo
       logger.warn(aboutTurn(turn), 'worker and server folded the turn differently; the log is stored')
     }
     const keptTo = messages.length > 0 ? nextIndexOf(state) : (turn.keptTo ?? turn.firstIndex ?? 0)
-    const parked = await parkTurn(db, turn, { epoch, claimId, messages, keptTo })
+    const parked = await parkTurn(db, turn, { epoch, claimId, messages, joins: joinsIn(state, turn), keptTo })
     if (parked.result !== 'parked') return parked.result === 'already' ? 'parked' : parked.result
     if (failpoint) await failpoint('parked')
     logger.info({ ...aboutTurn(turn), epoch }, 'turn parked')

@@ -14,6 +14,8 @@ export function summaryOf(event: TaskEvent): string {
     case 'turn.waiting':
     case 'turn.resumed':
       return `turn ${event.turn}`
+    case 'turn.joined':
+      return `turn ${event.turn} joins turn ${event.into}`
     case 'message.started':
       return `${event.index} ${nameOf(event.content)}`
     case 'message.replaced':

@@ -15,6 +15,8 @@ export type AgentTurn = {
   nameFor(kind: string): string
   /** Does the work, or returns its stored result. */
   step(name: string, work: () => Promise<unknown>): Promise<unknown>
+  /** Inputs that came since the turn began: they become messages of it. */
+  takeInputs?(place: { step: string; before: string }): Promise<readonly HistoryMessage[]>
   /** Asks people, or the client, and waits without a worker. */
   askAll?(questions: Record<string, ToolQuestion>): Promise<Record<string, ToolAnswer>>
 }
@@ -48,6 +50,15 @@ export type TakeDurably = <T, M>(name: string, work: DurableWork<T, M>) => Promi
 
 /** Outside a turn: does the work, and stores nothing. */
 export const directly: TakeDurably = (_, { work }) => work()
+
+/** Takes the inputs that came meanwhile, once the readers have all that was emitted. Named by the round that they come before. */
+export function taking(turn: AgentTurn | undefined, name: string, settled: () => Promise<void>) {
+  return async (round: number): Promise<readonly HistoryMessage[]> => {
+    if (!turn?.takeInputs) return []
+    await settled()
+    return turn.takeInputs({ step: `${name}/inputs ${round}`, before: `${name}/model ${round}` })
+  }
+}
 
 /** Asks in the turn once the readers have all that was emitted, so that no message is open. Null outside a turn that can ask. */
 export function asking(turn: AgentTurn | undefined, name: string, settled: () => Promise<void>) {

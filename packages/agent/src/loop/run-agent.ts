@@ -4,7 +4,7 @@
  * It emits the protocol's updates, with one numbering for the whole run. A tool runs only when the response that requests it is complete and
  * its arguments are valid. Every call gets exactly one response: a result, or an error that the next request shows to the model. Requests are
  * built from whole messages, never from deltas. No state outlives a run, so concurrent runs can share a model and tools. In a turn, each
- * response and each result is a step of it.
+ * response and each result is a step of it, and inputs that come meanwhile are part of the next request.
  */
 import { done, RivuletError, type StopReason, start, sumUsage, text, type Update, type Usage } from '@rivulet/protocol'
 import type { Span } from '@rivulet/runtime/trace'
@@ -16,7 +16,7 @@ import type { Approve } from '../tools/approval.ts'
 import type { Tool } from '../tools/tool.ts'
 import { requestsIn, runCalls } from '../tools/tool-batch.ts'
 import { createToolbox, type Toolbox } from '../tools/toolbox.ts'
-import { type AgentTurn, asking, directly, durably, type TakeDurably } from './durable.ts'
+import { type AgentTurn, asking, directly, durably, type TakeDurably, taking } from './durable.ts'
 import { respond } from './model-response.ts'
 import type { Observer, ObserverFailurePolicy } from './observers.ts'
 import { createRunEmitter } from './run-emitter.ts'
@@ -75,6 +75,7 @@ export function runAgent(options: RunOptions): RunStream {
         toolbox,
         take: turn ? durably(turn, `${name}`, sink.settled) : directly,
         ask: asking(turn, `${name}`, sink.settled),
+        takeInputs: taking(turn, `${name}`, sink.settled),
       },
       sink,
     )
@@ -85,7 +86,13 @@ function signalOf({ signal, turn }: RunOptions): AbortSignal | undefined {
   return signal && turn ? AbortSignal.any([signal, turn.signal]) : (signal ?? turn?.signal)
 }
 
-type Run = RunOptions & { maxSteps: number; toolbox: Toolbox; take: TakeDurably; ask: ReturnType<typeof asking> }
+type Run = RunOptions & {
+  maxSteps: number
+  toolbox: Toolbox
+  take: TakeDurably
+  ask: ReturnType<typeof asking>
+  takeInputs: ReturnType<typeof taking>
+}
 
 async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
   const {
@@ -99,6 +106,7 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
     take,
     approve,
     ask,
+    takeInputs,
   } = options
   const abort = new AbortController()
   const { signal } = abort
@@ -110,6 +118,8 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
   let steps = 0
   /** Where the messages of the latest step begin. */
   let stepFrom = 0
+  /** Inputs that came during the run, each behind so many messages of it. */
+  const taken: { behind: number; inputs: readonly HistoryMessage[] }[] = []
 
   try {
     const stopReason = await loop(options.messages ?? (await turn?.history()) ?? [])
@@ -144,7 +154,11 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
       await runCalls(calls, stopReason, { toolbox, emitter, signal, take, round: steps, span, turn, approve, ask })
       if (failure) throw failure
       // Only calls can continue the run, and only after these two stop reasons. After `length` the model may repeat a call that was cut off.
-      if (calls.length === 0 || (stopReason !== 'tool_use' && stopReason !== 'length')) return stopReason
+      const isOver = calls.length === 0 || (stopReason !== 'tool_use' && stopReason !== 'length')
+      // An input that came during the last message is answered, too, unless the run has no request left: then it is a turn of its own.
+      const inputs = steps < maxSteps && !signal.aborted ? await takeInputs(steps + 1) : []
+      if (inputs.length > 0) taken.push({ behind: emitter.messages().length, inputs })
+      else if (isOver) return stopReason
     }
     return 'aborted'
   }
@@ -152,7 +166,7 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
   function requestAfter(history: readonly HistoryMessage[]): ModelRequest {
     const { system, toolChoice, maxOutputTokens, temperature } = options
     return {
-      messages: [...history, ...emitter.messages().map(asHistory)],
+      messages: [...history, ...withTaken(emitter.messages().map(asHistory))],
       ...(system !== undefined && { system }),
       ...(maxOutputTokens !== undefined && { maxOutputTokens }),
       ...(temperature !== undefined && { temperature }),
@@ -160,6 +174,11 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
       // Only in the first request: with a required tool in every request, the run would never end.
       ...(toolChoice && steps === 1 && { toolChoice }),
     }
+  }
+
+  function withTaken(messages: readonly HistoryMessage[]): HistoryMessage[] {
+    const cuts = [0, ...taken.map(({ behind }) => behind), messages.length]
+    return cuts.slice(1).flatMap((to, i) => [...messages.slice(cuts[i], to), ...(taken[i]?.inputs ?? [])])
   }
 
   /** An aborted run ends with a message whose stop reason is `aborted`, even when no message was open. */

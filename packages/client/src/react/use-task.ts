@@ -4,7 +4,7 @@ import { useMemo, useSyncExternalStore } from 'react'
 import type { RivuletClient } from '../client.ts'
 import type { TaskTokenSource } from '../http/credentials.ts'
 import type { ConnectionStatus } from '../stream/connection-status.ts'
-import type { SendOptions, TaskHandle, TaskInput } from '../task/task-handle.ts'
+import type { CancelOptions, SendOptions, TaskHandle, TaskInput } from '../task/task-handle.ts'
 import { failureOf } from '../task/task-result.ts'
 import type { ViewOptions, ViewState } from '../task/task-view.ts'
 import { openWaits } from '../waits.ts'
@@ -37,7 +37,7 @@ export type UsedTask = {
   waits: readonly Wait[]
   answer: TaskHandle['answer']
   send(input?: TaskInput, options?: SendOptions): Promise<Turn>
-  cancel(reason?: string): Promise<Task>
+  cancel(reason?: string, options?: CancelOptions): Promise<Task>
 }
 
 /** @param source the id of a task, what to create, a handle that another component has as well, or null. */
@@ -68,7 +68,11 @@ function actionsOf(task: TaskHandle | null): Pick<UsedTask, 'send' | 'cancel' | 
     throw new RivuletError('task_not_found', 'There is no task yet')
   }
   if (!task) return { send: missing, cancel: missing, answer: missing }
-  return { send: (input, options) => task.send(input, options), cancel: reason => task.cancel(reason), answer: task.answer }
+  return {
+    send: (input, options) => task.send(input, options),
+    cancel: (reason, options) => task.cancel(reason, options),
+    answer: task.answer,
+  }
 }
 
 function failureIn({ status, turns }: ViewState): RivuletError | null {

@@ -73,7 +73,9 @@ export function createResultWait({ view, messages }: ResultWaitDeps) {
 
   async function conclude({ error, status, turns, messages: known, messagesFrom }: ViewState): Promise<TaskResult> {
     if (error) throw error
-    const turn = turns.at(-1)
+    const last = turns.at(-1)
+    // A turn that joined another one has its result there.
+    const turn = turns.find(({ number }) => number === last?.joinedTo) ?? last
     if (!turn || status === null || !hasEnded(status)) throw new RivuletError('internal', 'The stream ended before the task did')
     const inTurn = known.filter(message => message.turn === turn.number)
     // A snapshot leaves out what is old and long: then the beginning may be missing, and the rows have it.

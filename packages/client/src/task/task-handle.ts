@@ -1,12 +1,14 @@
 /** A caller's handle of one task: its events, text, result and view, and the actions on it. */
 import {
   type Attempt,
+  type CancelScope,
   type ChangeTaskInput,
   type CreateTokenInput,
   type CreateTurnInput,
   type Cursor,
   type ForkTaskInput,
   hasEnded,
+  type IfBusy,
   type Message,
   messagesOf,
   parseCursor,
@@ -70,9 +72,14 @@ export type TaskInput = NonNullable<CreateTurnInput['input']>
 export type SendOptions = CallOptions & {
   params?: CreateTurnInput['params']
   /** When a turn is running or queued. Default `queue`. */
-  ifBusy?: 'queue' | 'reject' | 'interrupt' | 'decline'
+  ifBusy?: IfBusy
+  /** With `ifBusy: 'merge'`: the turn starts so long after its latest input, but at most `debounceMaxMs` after its first. */
+  debounceMs?: number
+  debounceMaxMs?: number
   idempotencyKey?: string
 }
+
+export type CancelOptions = CallOptions & { scope?: CancelScope; idempotencyKey?: string }
 
 export type TaskHandle = TaskWaitCalls & {
   readonly id: string
@@ -89,7 +96,8 @@ export type TaskHandle = TaskWaitCalls & {
   view(options?: ViewOptions): TaskView
   /** Gives the task its next input. */
   send(input?: TaskInput, options?: SendOptions): Promise<Turn>
-  cancel(reason?: string, options?: CallOptions & { idempotencyKey?: string }): Promise<Task>
+  /** Cancels every turn that has not ended; with `scope: 'turn'` only the one that runs. */
+  cancel(reason?: string, options?: CancelOptions): Promise<Task>
   /** Copies the task up to the end of a turn, by default the last that has ended; an input is the next turn of the copy. */
   fork(request?: ForkTaskInput, options?: CallOptions & { idempotencyKey?: string }): Promise<CreatedTask>
   /** The task and its latest turns, as stored. A turn names in `omitted` what was left out of it because it is large. */
@@ -178,8 +186,8 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     return known
   }
 
-  async function send(input?: TaskInput, { params, ifBusy, idempotencyKey, signal }: SendOptions = {}): Promise<Turn> {
-    const body = { ...(input !== undefined && { input }), ...(params !== undefined && { params }), ...(ifBusy && { ifBusy }) }
+  async function send(input?: TaskInput, { idempotencyKey, signal, ...how }: SendOptions = {}): Promise<Turn> {
+    const body = { ...(input !== undefined && { input }), ...how }
     const read = (response: Response) => readJson(response, body => readEntity<Turn>(body.turn, 'turn'))
     return expect(await http.call({ method: 'POST', path: `${path}/turns`, body, idempotencyKey, signal, read }))
   }
@@ -192,8 +200,8 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     return sent
   }
 
-  function cancel(reason?: string, { idempotencyKey, signal }: CallOptions & { idempotencyKey?: string } = {}): Promise<Task> {
-    const body = reason === undefined ? {} : { reason }
+  function cancel(reason?: string, { scope, idempotencyKey, signal }: CancelOptions = {}): Promise<Task> {
+    const body = { ...(reason !== undefined && { reason }), ...(scope && { scope }) }
     const read = (response: Response) => readJson(response, body => readEntity<Task>(body.task, 'task'))
     return http.call({ method: 'POST', path: `${path}/cancel`, body, idempotencyKey, signal, read })
   }

@@ -88,6 +88,9 @@ export const turnSchema = z.object({
   inputs: z.array(contentSchema).optional(),
   params: jsonSchema.optional(),
   omitted: omittedSchema,
+  /** The turn that this one has become a part of, and the index of its first message there. */
+  joinedTo: z.int().min(1).optional(),
+  joinIndex: z.int().min(0).optional(),
   /** What the turn waits for and has waited for, in the order in which it asked. */
   waits: z.array(turnWaitSchema).optional(),
   stopReason: stopReasonSchema.optional(),

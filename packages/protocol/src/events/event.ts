@@ -61,6 +61,8 @@ export const eventSchema = z.discriminatedUnion('type', [
     usage: usageSchema.optional(),
     error: failureSchema.optional(),
   }),
+  /** The input of this turn becomes messages of another one, from this index on. */
+  z.object({ type: z.literal('turn.joined'), ...common, into: z.int().min(1), index }),
   z.object({ type: z.literal('turn.waiting'), ...common, wait: turnWaitSchema }),
   z.object({
     type: z.literal('turn.resumed'),

@@ -77,7 +77,7 @@ export const entityShapes: Record<Entity, Shape> = {
       'error?': 'object',
       ...times,
     },
-    ...{ 'dueAt?': 'string', 'worker?': 'string', 'traceId?': 'string' },
+    ...{ 'dueAt?': 'string', 'worker?': 'string', 'traceId?': 'string', 'joinedTo?': 'number', 'joinIndex?': 'number' },
   },
   message: {
     ...{ task: 'string', index: 'number', turn: 'number', attempt: 'number', author: 'string', content: 'content', metadata: 'object' },
@@ -141,6 +141,7 @@ export const eventShapes: Record<Event['type'], Shape> = {
   'message.delta': { ...common, index: 'number', delta: 'delta', offset: 'number' },
   'message.replaced': { ...common, index: 'number', content: 'content', 'metadata?': 'object' },
   'message.finished': { ...common, index: 'number', status: 'string', 'stopReason?': 'string', ...ending },
+  'turn.joined': { ...common, into: 'number', index: 'number' },
   'turn.waiting': { ...common, wait: 'wait' },
   'turn.resumed': { ...common, wait: 'string', status: 'string', 'answer?': 'object' },
   'turn.finished': { ...common, status: 'string', stopReason: 'string', ...ending },

@@ -100,6 +100,8 @@ function change(state: TaskState, event: Exclude<Event, MessageEvent>): TaskStat
       return queueTurn(state, event)
     case 'turn.started':
       return startTurn(state, event)
+    case 'turn.joined':
+      return joinTurn(state, event)
     case 'turn.waiting':
       return openWait(state, event)
     case 'turn.resumed':
@@ -124,11 +126,11 @@ function queueTurn(state: TaskState, event: EventOf<'turn.queued'>): TaskState {
 function startTurn(state: TaskState, event: EventOf<'turn.started'>): TaskState {
   const { attempt, firstIndex, at } = event
   const inputs = startedInputs(event)
-  const contents = inputs.map(({ content }) => content)
   const known = state.turns.find(turn => turn.number === event.turn)
+  const contents = ownInputs(state, event, inputs).map(({ content }) => content)
   const started = known?.startedAt ?? timeOf(at)
   const status = known?.waits?.some(wait => wait.status === 'open') ? 'waiting' : 'running'
-  const turn = updateTurn(state, event, {
+  const turn = updateTurn(withoutJoins(state, event), event, {
     status,
     attempt,
     firstIndex,
@@ -137,6 +139,31 @@ function startTurn(state: TaskState, event: EventOf<'turn.started'>): TaskState 
     ...(contents.length > 1 && { inputs: contents }),
   })
   return { ...turn, ...startMessages(state, firstIndex, inputs), status }
+}
+
+/** What has joined the turn since its start is offered to its new attempt again. A turn that runs by itself has joined none. */
+function withoutJoins(state: TaskState, { turn: number, firstIndex }: EventOf<'turn.started'>): TaskState {
+  const isLeft = (turn: FoldedTurn) =>
+    turn.number === number || (turn.joinedTo === number && !hasEnded(turn.status) && (turn.joinIndex ?? firstIndex) >= firstIndex)
+  if (!state.turns.some(turn => turn.joinedTo !== undefined && isLeft(turn))) return state
+  const turns = state.turns.map((turn): FoldedTurn => {
+    if (turn.joinedTo === undefined || !isLeft(turn)) return turn
+    const { joinedTo: _, joinIndex: __, ...left } = turn
+    return { ...left, status: 'queued' }
+  })
+  return { ...state, turns }
+}
+
+/** Without the inputs of turns that have joined it. */
+function ownInputs(state: TaskState, { turn: number }: EventOf<'turn.started'>, inputs: readonly Message[]): readonly Message[] {
+  const joined = state.turns.flatMap(({ joinedTo, joinIndex }) => (joinedTo === number && joinIndex !== undefined ? [joinIndex] : []))
+  return inputs.filter(({ index }) => index < Math.min(...joined))
+}
+
+function joinTurn(state: TaskState, event: EventOf<'turn.joined'>): TaskState {
+  const known = state.turns.find(turn => turn.number === event.turn)
+  if (known && hasEnded(known.status)) return state
+  return updateTurn(state, event, { status: 'running', joinedTo: event.into, joinIndex: event.index })
 }
 
 /** The messages that a turn starts with, in order. */

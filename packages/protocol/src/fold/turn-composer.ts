@@ -6,7 +6,7 @@
  * these rules is discarded and counted or, for a strict caller, rejected.
  */
 
-import { emptyContent } from '../entities/content.ts'
+import { type Content, emptyContent } from '../entities/content.ts'
 import type { Failure, Message } from '../entities/entities.ts'
 import type { MessageStatus } from '../entities/status.ts'
 import { type ErrorCode, RivuletError } from '../errors.ts'
@@ -38,6 +38,10 @@ export type TurnComposer = {
    * `strict` throws for an update after a close or before a start, instead of discarding it or starting the message.
    */
   compose(update: Update, options?: { strict?: boolean }): Event[]
+  /** The events by which another turn joins this one: its inputs become messages of the user. */
+  join(turnNumber: number, inputs: readonly Content[]): Event[]
+  /** How many bytes the turn may still say. */
+  room(): number
   /** The events that close the open messages, in index order. */
   closeAll(status: Exclude<MessageStatus, 'streaming'>, error?: Failure): Event[]
   /** The events that restore the current messages, beside the kept ones, in a log that lost them. */
@@ -58,14 +62,18 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
   const { task, turn: number, attempt, firstIndex, kept = [] } = turn
   const halves = createHalfCharacters()
   let state = restoreState(origin, { status: 'running', turns: [], messages: [...kept], messagesFrom: firstIndex })
+  /** The numbers of turns that have joined, by the index of their first message. */
+  const joins = new Map<number, number>()
   let recorded = 0
   let discarded = 0
   let bytes = kept.reduce((sum, { content, metadata }) => sum + utf8Length(JSON.stringify([content, metadata])), 0)
 
   return {
     compose,
+    join,
+    room: () => limits.turnBytes - bytes,
     closeAll,
-    rewrite: () => ownMessages().flatMap(message => messageEvents(message, now())),
+    rewrite: () => ownMessages().flatMap(message => [...joinAt(message.index), ...messageEvents(message, now())]),
     messageAt: index => messageAt(state, firstIndex + index)?.message,
     messages: ownMessages,
     nextIndex: () => nextIndexOf(state) - firstIndex,
@@ -93,6 +101,25 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
     if (update.type === 'delta') known?.offsetOf(update.delta) // Throws for a delta of the wrong type before any state changes.
     count(update)
     return eventsOf(update, known, index)
+  }
+
+  function join(turnNumber: number, inputs: readonly Content[]): Event[] {
+    const size = utf8Length(JSON.stringify(inputs))
+    if (size > limits.turnBytes - bytes) throw tooMuch()
+    bytes += size
+    const first = nextIndexOf(state)
+    joins.set(first, turnNumber)
+    const events = inputs.flatMap((content, i): Event[] => {
+      const index = first + i
+      const started = { type: 'message.started', ...stamp(), index, author: 'user', content, metadata: {} } as const
+      return [record(started), record({ type: 'message.finished', ...stamp(), index, status: 'complete' })]
+    })
+    return [...joinAt(first), ...events]
+  }
+
+  function joinAt(index: number): Event[] {
+    const turnNumber = joins.get(index)
+    return turnNumber === undefined ? [] : [{ type: 'turn.joined', ...stamp(), turn: turnNumber, into: number, index }]
   }
 
   /** The reason to reject an update, or null. A fatal reason is thrown even when the caller is not strict. */
@@ -160,12 +187,12 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
   /** Called before an event is recorded, so that an update over the limit is rejected whole and the composer's fold stays equal to the log's. */
   function count(update: Update): void {
     const size = sizeOf(update)
-    if (bytes + size > limits.turnBytes)
-      throw new RivuletError(
-        'output_too_large',
-        `The output of the turn exceeds ${limitNames.turnBytes}: at most ${limits.turnBytes} bytes`,
-      )
+    if (bytes + size > limits.turnBytes) throw tooMuch()
     bytes += size
+  }
+
+  function tooMuch(): RivuletError {
+    return new RivuletError('output_too_large', `The output of the turn exceeds ${limitNames.turnBytes}: at most ${limits.turnBytes} bytes`)
   }
 
   /** Applies an event to the composer's own fold. */

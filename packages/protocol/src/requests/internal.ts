@@ -1,5 +1,6 @@
 /** The calls of workers to the server, under `/internal`. Events go through Redis; claims, leases and results go through these calls to Postgres. */
 import { z } from 'zod'
+import { contentSchema } from '../entities/content.ts'
 import { failureSchema, messageSchema, taskSchema, turnSchema, usageSchema } from '../entities/entities.ts'
 import { fileIdSchema } from '../entities/file.ts'
 import { agentNameSchema, turnIdSchema } from '../entities/ids.ts'
@@ -172,6 +173,21 @@ export const waitsResult = z.object({ waits: z.array(turnWaitSchema).nullable() 
 export const parkBody = z.strictObject({ ...holding.shape, n: z.int().min(0), digest: z.string().max(64) })
 export const parkResult = z.object({ result: z.enum(['parked', 'answered', 'superseded', 'gap']) })
 
+/**
+ * Inputs of queued turns that join the turn, in order: those that joined it in an earlier attempt, and those that want to now. By the claim, like a
+ * step. `after` and `upTo` are numbers of turns; `maxBytes` is how much the turn has room for.
+ */
+export const takeBody = z.strictObject({
+  turnId: turnIdSchema,
+  claimId: id,
+  after: z.int().min(0),
+  upTo: z.int().min(1).optional(),
+  maxBytes: z.int().min(0),
+})
+const joinedInput = z.object({ turn: z.int().min(1), inputs: z.array(contentSchema) })
+/** Null when the turn is no longer this claim's. */
+export const takeResult = z.object({ joined: z.array(joinedInput).nullable() })
+
 /** The messages of the turn's task. By the claim, like a step. */
 export const historyBody = z.strictObject({ turnId: turnIdSchema, claimId: id, after: z.int32().min(0).optional() })
 export const historyResult = z.object({ data: z.array(messageSchema), nextCursor: z.int().nullable() })
@@ -195,5 +211,7 @@ export type AskBody = z.output<typeof askBody>
 export type AskResult = z.output<typeof askResult>
 export type ParkBody = z.output<typeof parkBody>
 export type ParkResult = z.output<typeof parkResult>['result']
+export type TakeBody = z.output<typeof takeBody>
+export type JoinedInput = z.output<typeof joinedInput>
 export type FinishBody = z.output<typeof finishBody>
 export type FinishResult = z.output<typeof finishResult>['result']

@@ -32,10 +32,11 @@ export function wholeUpTo(max: number) {
 }
 
 /** A string is shorthand for plain text. */
-export const inputSchema = z.union([z.string().transform(value => text(value)), strictContentSchema])
+const textSchema = z.string().transform(value => text(value))
+export const inputSchema = z.union([textSchema, strictContentSchema])
 
 /** One input, or several: consecutive messages of the user. */
-const inputsSchema = z.union([inputSchema, z.array(inputSchema).min(1).max(maxInputs)])
+const inputsSchema = z.union([textSchema, strictContentSchema, z.array(inputSchema).min(1).max(maxInputs)])
 
 /** A message of a conversation that took place elsewhere. */
 const historyMessageSchema = z.strictObject({ author: authorSchema, content: inputSchema, metadata: jsonObjectSchema.optional() })
@@ -74,11 +75,26 @@ export const createTaskBody = taskFields
   .refine(({ start, input }) => start || input === undefined, { path: ['input'], message: 'A task that does not start takes no input' })
   .refine(({ start, delayMs }) => start || delayMs === 0, { path: ['delayMs'], message: 'A task that does not start takes no delay' })
 
-export const createTurnBody = z.strictObject({
-  input: inputsSchema.optional(),
-  params: jsonSchema.optional(),
-  ifBusy: z.enum(['queue', 'reject', 'interrupt', 'decline']).default('queue'),
-})
+/** What becomes of an input while a turn of its task has not ended. */
+export const ifBusySchema = z.enum(['queue', 'reject', 'interrupt', 'decline', 'inject', 'merge'])
+
+export const createTurnBody = z
+  .strictObject({
+    input: inputsSchema.optional(),
+    params: jsonSchema.optional(),
+    ifBusy: ifBusySchema.default('queue'),
+    /** With `merge`: the turn starts so long after its latest input, but at most so long after its first. */
+    debounceMs: wholeUpTo(hour).optional(),
+    debounceMaxMs: wholeUpTo(day).optional(),
+  })
+  .refine(({ ifBusy, debounceMs }) => debounceMs === undefined || ifBusy === 'merge', {
+    path: ['debounceMs'],
+    message: 'Only with ifBusy merge',
+  })
+  .refine(({ debounceMs, debounceMaxMs }) => debounceMaxMs === undefined || debounceMs !== undefined, {
+    path: ['debounceMaxMs'],
+    message: 'Only with debounceMs',
+  })
 
 /** `after`: the last turn that the copy has. */
 export const forkTaskBody = z.strictObject({
@@ -91,7 +107,10 @@ export const forkTaskBody = z.strictObject({
 /** `metadata` is a merge patch (RFC 7396). A name of null removes the name. */
 export const changeTaskBody = z.strictObject({ name: taskName.nullable().optional(), metadata: jsonObjectSchema.optional() })
 
-export const cancelTaskBody = z.strictObject({ reason: z.string().max(1000).optional() })
+/** `all`: every turn that has not ended. `turn`: only the one that has begun; those behind it run next. */
+export const cancelScopeSchema = z.enum(['all', 'turn'])
+
+export const cancelTaskBody = z.strictObject({ reason: z.string().max(1000).optional(), scope: cancelScopeSchema.default('all') })
 
 /** What a token permits on its task. */
 export const tokenRightSchema = z.enum(['read', 'send', 'cancel', 'answer'])
@@ -206,6 +225,8 @@ export type HistoryMessage = z.output<typeof historyMessageSchema>
 export type ForkTask = z.output<typeof forkTaskBody>
 export type ChangeTask = z.output<typeof changeTaskBody>
 export type ChangeTaskInput = z.input<typeof changeTaskBody>
+export type IfBusy = z.output<typeof ifBusySchema>
+export type CancelScope = z.output<typeof cancelScopeSchema>
 export type CreateTurn = z.output<typeof createTurnBody>
 export type TaskToken = z.output<typeof tokenResponse>
 export type StreamFormat = z.output<typeof streamFormatSchema>

@@ -132,6 +132,7 @@ function createWorld() {
       signal: new AbortController().signal,
       log: silent,
       span: plainSpan(newTraceparent()),
+      takeInputs: async () => [],
       loadHistory: async () => [],
       files: { read: () => Promise.reject(new Error('not here')), store: () => Promise.reject(new Error('not here')) },
     })

@@ -6,7 +6,7 @@
  * the park fails the turn: what a handler emits outside a step has to be the same each time.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { type ComposedTurn, createTurnComposer, type Message, RivuletError, type Update } from '@rivulet/protocol'
+import { type ComposedTurn, type Content, createTurnComposer, type Message, RivuletError, type Update } from '@rivulet/protocol'
 import type { TurnWriter } from '../writer/turn-writer.ts'
 
 export type Replay = {
@@ -22,7 +22,7 @@ export function createReplay(writer: TurnWriter, { kept = [], ...turn }: Compose
   const again = createTurnComposer(turn)
   const missing = new Set(kept)
   const matched = new Set<number>()
-  return { writer: { ...writer, say, write, end, messageAt, nextIndex }, checkWhole }
+  return { writer: { ...writer, say, write, join, end, messageAt, nextIndex }, checkWhole }
 
   function say(update: Update, options?: { strict?: boolean }): void {
     if (update?.type === 'custom' && (isBehind() || isPast())) return
@@ -41,6 +41,15 @@ export function createReplay(writer: TurnWriter, { kept = [], ...turn }: Compose
     } catch (error) {
       return Promise.reject(error)
     }
+  }
+
+  function join(turnNumber: number, inputs: readonly Content[]): Message[] {
+    if (!isBehind()) return writer.join(turnNumber, inputs)
+    writer.checkOpen()
+    const from = again.nextIndex()
+    again.join(turnNumber, inputs)
+    compareClosed()
+    return inputs.flatMap((_, i) => again.messageAt(from + i) ?? [])
   }
 
   /** Of a message that was kept, or before one. What is no update is for the writer to refuse. */

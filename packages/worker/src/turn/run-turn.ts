@@ -11,6 +11,7 @@ import {
   closingStatus,
   digestOf,
   type FinishBody,
+  type JoinedInput,
   type Message,
   type ParkResult,
   RivuletError,
@@ -32,6 +33,7 @@ import type { Appender } from '../writer/appender.ts'
 import { endOf } from '../writer/auto-send.ts'
 import { createTurnWriter, type TurnWriter } from '../writer/turn-writer.ts'
 import { createAsk } from './ask.ts'
+import { createTakeInputs } from './inputs.ts'
 import { createReplay } from './replay.ts'
 import { createSteps, tooLarge } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
@@ -157,6 +159,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   const { turn, unawaited } = createTurn({
     ...{ claim, ...steps, log, span },
     ask: createAsk(waits, steps.within),
+    takeInputs: createTakeInputs({ ...steps, take, join: steps.writer.join }),
     signal: abort.signal,
     loadHistory,
     files: {
@@ -219,6 +222,14 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     isParking = answer === 'parked'
     if (!isParking) writer.pause(false)
     return answer
+  }
+
+  async function take({ after, upTo }: { after: number; upTo?: number }): Promise<JoinedInput[]> {
+    const wanted = { turnId: id, claimId, after, ...(upTo !== undefined && { upTo }), maxBytes: Math.max(0, writer.room()) }
+    const joined = await server.take(wanted, abort.signal)
+    if (joined) return joined
+    interrupt({ how: 'lost' })
+    throw turnOver('lost')
   }
 
   async function remember(name: string, memory: string): Promise<void> {

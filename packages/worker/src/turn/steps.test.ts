@@ -437,6 +437,7 @@ function open(remembered: Claim['steps'] = [], onRemember: () => Promise<void> =
     signal: new AbortController().signal,
     log: silent,
     span: plainSpan(newTraceparent()),
+    takeInputs: async () => [],
     loadHistory: async () => past,
     files: { read: () => Promise.reject(new Error('not here')), store: () => Promise.reject(new Error('not here')) },
   })

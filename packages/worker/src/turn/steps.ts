@@ -76,6 +76,8 @@ export type Steps = {
   usage: () => Usage | undefined
   /** The step that the calling code belongs to. */
   within: () => string | undefined
+  /** Whether an earlier claim has finished this step. */
+  isRemembered: (name: string) => boolean
 }
 
 export function createSteps({ writer, remembered, remember, maxBytes }: StepsDeps): Steps {
@@ -87,7 +89,15 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
   const openers = new Map<number, Step>()
   let counted: Usage | undefined
 
-  return { writer: { ...writer, say, write }, step, nameFor, addUsage, usage: () => counted, within: () => stepWithin()?.name }
+  return {
+    writer: { ...writer, say, write },
+    step,
+    nameFor,
+    addUsage,
+    usage: () => counted,
+    within: () => stepWithin()?.name,
+    isRemembered: name => memories.has(name),
+  }
 
   async function step<T>(name: string, work: () => Promise<T> | T): Promise<Stored<T>> {
     writer.checkOpen()

@@ -267,6 +267,7 @@ function open(past: Message[] = []): { turn: Turn; writer: TurnWriter; messages:
     signal: new AbortController().signal,
     log: silent,
     span: plainSpan(newTraceparent()),
+    takeInputs: async () => [],
     loadHistory: async () => past,
     files: { read: () => Promise.reject(new Error('not here')), store: () => Promise.reject(new Error('not here')) },
   })

@@ -23,6 +23,7 @@ import { type AutoSent, autoSend } from '../writer/auto-send.ts'
 import { closeMessage, createMessageHandle, type MessageHandle } from '../writer/message-handle.ts'
 import type { Ask } from './ask.ts'
 import type { FileAbout, FileBytes, ReadFile } from './file-calls.ts'
+import type { TakeInputs } from './inputs.ts'
 import { withFileBytes } from './shown-files.ts'
 import type { Steps, TakeStep } from './steps.ts'
 
@@ -35,7 +36,7 @@ export type Turn<Params = Json> = {
   readonly input: Content | null
   /** All inputs, in order: consecutive messages of the user. */
   readonly inputs: readonly Content[]
-  /** The texts of the inputs, a blank line between two; empty if there are none. */
+  /** The texts of the inputs, a blank line between two; empty without any. */
   readonly text: string
   /** The turn's parameters, else the task's; checked, and with defaults, where the agent has a schema for them. */
   readonly params: Params
@@ -83,6 +84,11 @@ export type Turn<Params = Json> = {
   sleep: Ask['sleep']
   /** Waits for a signal of this name, and returns its data. */
   waitFor: Ask['waitFor']
+  /**
+   * Inputs that were sent with `ifBusy: 'inject'` while this turn runs. They become messages of the user in it, and are returned; if the turn takes none,
+   * they run as turns of their own after it. Call it where new words are welcome: before the next request to a model. `turn.run` does so by itself.
+   */
+  takeInputs: TakeInputs
   /** A file of this task: of an input, or one that was sent. */
   readFile(id: string): Promise<ReadFile>
   /** Stores a file, and sends a message that refers to it. The bytes are streamed. */
@@ -103,9 +109,10 @@ export type TurnRun = AutoSent & {
 type MessageOptions = { metadata?: JsonObject }
 type WriteMessage<T> = (message: MessageHandle) => Promise<T>
 
-export type TurnDeps = Omit<Steps, 'usage' | 'within'> & {
+export type TurnDeps = Omit<Steps, 'usage' | 'within' | 'isRemembered'> & {
   claim: Claim
   ask: Ask
+  takeInputs: TakeInputs
   signal: AbortSignal
   log: Logger
   span: Span
@@ -117,7 +124,7 @@ export type TurnDeps = Omit<Steps, 'usage' | 'within'> & {
 export type TurnFiles = { read(id: string): Promise<ReadFile>; store(bytes: FileBytes, about: FileAbout): Promise<File> }
 
 /** `unawaited` names what a handler has begun and not waited for: it would be cut where it stands. */
-export function createTurn({ claim, writer, step, nameFor, addUsage, ask, signal, log, span, loadHistory, files }: TurnDeps): {
+export function createTurn({ claim, writer, step, nameFor, addUsage, ask, takeInputs, signal, log, span, loadHistory, files }: TurnDeps): {
   turn: Turn
   unawaited: () => string[]
 } {
@@ -136,6 +143,7 @@ export function createTurn({ claim, writer, step, nameFor, addUsage, ask, signal
     send,
     step: (name, work) => track(`turn.step "${name}"`, step(name, work)),
     usage: { add: addUsage },
+    takeInputs: place => track('turn.takeInputs', takeInputs(place)),
     readFile: id => track('turn.readFile', files.read(id)),
     sendFile: (bytes, about) => track('turn.sendFile', sendFile(bytes, about)),
     custom: (name, data) => writer.write(custom(name, data)),
@@ -159,7 +167,8 @@ export function createTurn({ claim, writer, step, nameFor, addUsage, ask, signal
 
   async function run(options: TurnRunOptions): Promise<TurnRun> {
     const messages = await withFileBytes(options.messages ?? (await history()), files)
-    const running = runAgent({ ...options, messages, turn: speaking })
+    const shown: TakeInputs<HistoryMessage> = async place => withFileBytes(await speaking.takeInputs(place), files)
+    const running = runAgent({ ...options, messages, turn: { ...speaking, takeInputs: shown } })
     const sent = await autoSend(writer, running)
     const { text, steps } = await running.result
     return { ...sent, text, steps }

@@ -10,6 +10,7 @@ import { type AppendResult, encodeEvent } from '@rivulet/broker'
 import {
   backoffMs,
   type ComposedTurn,
+  type Content,
   createTurnComposer,
   defaultLimits,
   type Event,
@@ -36,6 +37,10 @@ export type TurnWriter = {
   say(update: Update, options?: { strict?: boolean }): void
   /** Takes an update; waits while too much is unsent. */
   write(update: Update, options?: { strict?: boolean }): Promise<void>
+  /** Another turn joins: its inputs become messages of the user. Returns these. */
+  join(turnNumber: number, inputs: readonly Content[]): Message[]
+  /** How many bytes can still be said. */
+  room(): number
   /** Throws when nothing can be said any more. */
   checkOpen(): void
   /** Whether nothing can be said any more. */
@@ -105,6 +110,8 @@ export function createTurnWriter({
   return {
     say,
     write,
+    join,
+    room: composer.room,
     checkOpen,
     isOver: () => state.at !== 'open',
     end,
@@ -128,6 +135,13 @@ export function createTurnWriter({
   function say(update: Update, options?: { strict?: boolean }): void {
     checkOpen()
     enqueue(composer.compose(update, options))
+  }
+
+  function join(turnNumber: number, inputs: readonly Content[]): Message[] {
+    checkOpen()
+    const from = composer.nextIndex()
+    enqueue(composer.join(turnNumber, inputs))
+    return inputs.flatMap((_, i) => composer.messageAt(from + i) ?? [])
   }
 
   function checkOpen(): void {

@@ -98,7 +98,7 @@ export function createTurnWaits({ databaseFor, hub, metrics, config: { limits } 
     const turn = await getTurn(db, tenant, id, number, token ? toTurn : toFullTurn)
     const task = await getTask(db, tenant, id)
     if (!hasEnded(turn.status)) return { task, turn }
-    const { data, nextCursor } = await listMessages(db, tenant, id, { turn: number, limit: maxPageSize }, limits.pageBytes)
+    const { data, nextCursor } = await listMessages(db, tenant, id, { turn: turn.joinedTo ?? number, limit: maxPageSize }, limits.pageBytes)
     return { task, turn, messages: data, nextCursor }
   }
 }

@@ -27,6 +27,8 @@ import {
   stepResult,
   storeFileHeaders,
   type TurnId,
+  takeBody,
+  takeResult,
   waitsBody,
   waitsResult,
 } from '@rivulet/protocol'
@@ -47,6 +49,7 @@ import { rememberStep } from '../../store/tasks/steps.ts'
 import type { ClaimClock } from '../../store/turns/claim-turn.ts'
 import { claimTurn } from '../../store/turns/claim-turn.ts'
 import type { Claimed } from '../../store/turns/claimed.ts'
+import { takeInputs } from '../../store/turns/join-turns.ts'
 import { extendLeases, isHeldUnder, releaseTurn } from '../../store/turns/leases.ts'
 import { reopenTurn } from '../../store/turns/reopen-turn.ts'
 import { answeredTurns, keptMessages } from '../../store/waits/held-waits.ts'
@@ -179,6 +182,13 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     if (result === 'superseded') metrics.fenced.inc({ write: 'park' })
     if (failpoint) await failpoint('park answering')
     return { result }
+  })
+
+  app.post('/take', { config, schema: { tags, body: takeBody, response: { 200: takeResult } } }, async request => {
+    const joined = (await reaches(request, request.body.turnId)) ? await takeInputs(db, request.body) : null
+    if (joined === null) metrics.fenced.inc({ write: 'take' })
+    if (failpoint && joined?.length) await failpoint('taken')
+    return { joined }
   })
 
   app.post('/messages', { config, schema: { tags, body: historyBody, response: { 200: historyResult } } }, async request => {

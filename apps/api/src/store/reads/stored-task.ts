@@ -10,7 +10,6 @@ import { columnsOf, fromJsonRow, type JsonRow } from '../connection/json-rows.ts
 import { everyTenant, type Tenant, taskNotFound } from '../connection/tenant.ts'
 import { toMessage, toTask, toTurn } from '../rows.ts'
 import { messages, tasks, turns } from '../schema.ts'
-import { inputCount } from '../turns/turn-states.ts'
 import { bytesOf } from './byte-budget.ts'
 import { type TurnJsonRow, turnParts } from './latest-turns.ts'
 import { newestFitting } from './snapshot-budget.ts'
@@ -87,7 +86,7 @@ select task, turn_rows.rows as turns,
     where task = $1 and index >= (select min(index) from message_walk where bytes <= $3)) as messages,
   (select coalesce(max(index) + 1, 0) from messages where task = $1) as "nextIndex",
   (select coalesce(json_agg(start order by start."turnNumber"), '[]') from (
-    select number as "turnNumber", first_index - ${inputCount('turns')} as index
+    select number as "turnNumber", coalesce((select min(index) from messages where task = $1 and turn = number), first_index) as index
     from turns where task = $1 and first_index is not null order by number desc limit ${maxPageSize}
   ) as start) as starts
 from task_row, turn_rows`

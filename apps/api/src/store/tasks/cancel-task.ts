@@ -7,6 +7,7 @@ import type { TaskRow, TurnRow } from '../rows.ts'
 import { turns } from '../schema.ts'
 import { type Claimed, describeClaim } from '../turns/claimed.ts'
 import { type EndedTurn, endTurn, endWaitingTurn } from '../turns/end-turn.ts'
+import { mergeQueued } from '../turns/join-turns.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
 import { closeWaits } from '../waits/close-waits.ts'
 import { lockTask, raiseEpoch } from './held-task.ts'
@@ -37,16 +38,27 @@ export async function beginCancel(tx: Transaction, tenant: Tenant, task: TaskId,
   return { task, seized: started ? await seize(tx, held, started, outcome) : null, ended }
 }
 
-/** The same for one turn alone: those behind it run next. */
+/** Takes the turn that has begun from its worker, to cancel it. What waits behind it is merged, in order, and starts without a delay. */
+export async function beginInterrupt(tx: Transaction, tenant: Tenant, task: TaskId, outcome: ForcedOutcome): Promise<CancelBegun> {
+  const held = await lockTask(tx, tenant, task)
+  const pending = await pendingTurns(tx, task)
+  const started = pending.find(turn => turn.firstIndex !== null)
+  await mergeQueued(tx, pending)
+  return { task, seized: started ? await seize(tx, held, started, outcome) : null, ended: [] }
+}
+
+/** The same for the turn that has begun, or for another one: those behind it run next. One that has joined another ends with that one. */
 export async function beginTurnCancel(
   tx: Transaction,
   tenant: Tenant,
   task: TaskId,
-  turnNumber: number,
+  turnNumber: number | null,
   outcome: ForcedOutcome,
 ): Promise<CancelBegun> {
   const held = await lockTask(tx, tenant, task)
-  const turn = (await pendingTurns(tx, task)).find(({ number }) => number === turnNumber)
+  const pending = await pendingTurns(tx, task)
+  const wanted = pending.find(({ number, firstIndex }) => (turnNumber === null ? firstIndex !== null : number === turnNumber))
+  const turn = wanted?.joinedTo ? pending.find(({ number }) => number === wanted.joinedTo) : wanted
   if (!turn) return { task, seized: null, ended: [] }
   if (turn.firstIndex !== null) return { task, seized: await seize(tx, held, turn, outcome), ended: [] }
   return { task, seized: null, ended: [(await endTurn(tx, turn, outcome)).turn] }
@@ -72,7 +84,7 @@ export async function endUnstarted(
   return db.transaction(async tx => {
     await lockTask(tx, everyTenant, turn.task)
     const current = (await pendingTurns(tx, turn.task)).find(({ id }) => id === turn.id)
-    return current?.firstIndex === null ? endTurn(tx, current, outcome) : null
+    return current?.firstIndex === null && current.joinedTo === null ? endTurn(tx, current, outcome) : null
   })
 }
 

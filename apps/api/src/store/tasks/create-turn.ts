@@ -1,5 +1,5 @@
 /** Accepting another turn of a task. */
-import { type CreateTurn, RivuletError, type TaskId } from '@rivulet/protocol'
+import { type CreateTurn, type IfBusy, RivuletError, type TaskId } from '@rivulet/protocol'
 import type { Transaction } from '../connection/database.ts'
 import { readNow } from '../connection/moments.ts'
 import type { Tenant } from '../connection/tenant.ts'
@@ -20,16 +20,28 @@ export async function createTurn(
   maxQueued: number,
   traceparent?: string,
 ): Promise<AcceptedTurn> {
-  const { input, params, ifBusy } = request
+  const { input, params, ifBusy, debounceMs, debounceMaxMs } = request
   const task = await lockTask(tx, tenant, id)
   if (ifBusy === 'reject' && (await pendingTurns(tx, id)).length > 0) {
     throw new RivuletError('task_busy', 'A turn of this task has not ended')
   }
   await checkTurnParams(tx, task.agent, params)
   const declined = ifBusy === 'decline' ? await declineWaits(tx, id) : null
-  const turn = await queueTurn(tx, task, { ...(input && { input }), ...(params !== undefined && { params }), maxQueued, traceparent })
+  const said = { ...(input && { input }), ...(params !== undefined && { params }) }
+  const debounce = debounceMs !== undefined && { debounce: { ms: debounceMs, maxMs: debounceMaxMs ?? debounceMs * 10 } }
+  const turn = await queueTurn(tx, task, { ...said, joins: joinsBy[ifBusy], ...debounce, maxQueued, traceparent })
   return { task, turn, isNew: false, isQueued: true, ...(declined && { declined }) }
 }
+
+/** An input that interrupts is merged with those that wait. One that declines is for the turn that asked. */
+const joinsBy = {
+  queue: null,
+  reject: null,
+  interrupt: 'merge',
+  merge: 'merge',
+  decline: 'inject',
+  inject: 'inject',
+} as const satisfies Record<IfBusy, TurnRow['joins']>
 
 /** New input closes what the turn asked people for: they have written instead of answering. */
 async function declineWaits(tx: Transaction, task: TaskId): Promise<TurnRow | null> {

@@ -7,6 +7,7 @@ import { msFromNow } from '../connection/moments.ts'
 import { referToFiles } from '../files/file-references.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { outbox, turns } from '../schema.ts'
+import { type Debounce, putOff } from '../turns/join-turns.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
 import { raiseEpoch } from './held-task.ts'
 
@@ -17,6 +18,8 @@ export async function queueTurn(
     input,
     params,
     delayMs = 0,
+    joins,
+    debounce,
     maxQueued,
     isFirst = false,
     traceparent,
@@ -24,6 +27,9 @@ export async function queueTurn(
     input?: Content | Content[]
     params?: Json
     delayMs?: number
+    /** How it may become a part of another turn. */
+    joins?: TurnRow['joins']
+    debounce?: Debounce
     maxQueued: number
     /** Of a task that this transaction creates, under its first epoch. */
     isFirst?: boolean
@@ -35,9 +41,11 @@ export async function queueTurn(
     throw new RivuletError('too_many_turns', `A task may have at most ${maxQueued} waiting turns (${limitNames.queuedTurns})`)
   }
   const said = { ...(input && { input }), ...(params !== undefined && { params }), traceparent }
+  const isPutOff = debounce ? await putOff(tx, pending, debounce) : true
+  const ownDelayMs = debounce && !isPutOff ? Math.min(debounce.ms, debounce.maxMs) : delayMs
   const isDispatched = pending.length === 0
-  const fresh = { ...newTurn(task, 0, said), dispatch: isDispatched ? 1 : 0 }
-  const times = { queuedAt: sql`now()`, runAt: msFromNow(delayMs), deadline: msFromNow(delayMs + task.timeoutMs) }
+  const fresh = { ...newTurn(task, 0, said), joins: joins ?? null, dispatch: isDispatched ? 1 : 0 }
+  const times = { queuedAt: sql`now()`, runAt: msFromNow(ownDelayMs), deadline: msFromNow(ownDelayMs + task.timeoutMs) }
   const next = sql<number>`(select coalesce(max(number), 0) + 1 from turns where task = ${task.id})`
   const [turn] = await tx
     .insert(turns)
@@ -90,6 +98,9 @@ export function newTurn(
     announced: false,
     endCursor: null,
     traceparent: traceparent ?? null,
+    joins: null,
+    joinedTo: null,
+    joinIndex: null,
     waits: null,
     waitsVersion: 0,
     keptTo: null,

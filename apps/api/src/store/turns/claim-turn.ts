@@ -1,8 +1,8 @@
 /**
  * Who runs a turn. The lease in Postgres alone decides: a job that is delivered twice, late or to a second worker finds it taken.
  *
- * A claim raises the task's epoch, so the worker that ran the turn before can no longer write. A turn's first claim fixes its indexes: the input takes
- * the task's next free index, and what the agent says follows it, for all attempts.
+ * A claim raises the task's epoch, so the worker that ran the turn before can no longer write. A turn's first claim fixes its indexes: its inputs, and
+ * those of turns that are merged with it, take the task's next free indexes, and what the agent says follows them, for all attempts.
  */
 import type { RememberedStep, TurnId } from '@rivulet/protocol'
 import { eq, sql } from 'drizzle-orm'
@@ -16,6 +16,7 @@ import { holdTaskOf, lockTask, raisedEpoch } from '../tasks/held-task.ts'
 import { rememberedSteps } from '../tasks/steps.ts'
 import { isOwed } from './announcements.ts'
 import { type Claimed, describeClaim } from './claimed.ts'
+import { mergedParts } from './join-turns.ts'
 import { inputArray, inputCount, isNext, notQueuedList } from './turn-states.ts'
 
 /** What names a claim: it is the caller's own, so that one who has not heard the answer can ask again. */
@@ -92,6 +93,7 @@ async function claimQueued(
     task: JsonRow
     turn: JsonRow
     inputs: JsonRow[]
+    joined: JsonRow[]
     owed: JsonRow[]
     steps: RememberedStep[]
     clock: ClaimClock
@@ -103,6 +105,7 @@ async function claimQueued(
     task: fromJsonRow(tasks, found.task),
     turn: { ...row, epoch, firstIndex },
     inputs: found.inputs.map(input => fromJsonRow(messages, input)),
+    joined: found.joined.map(other => fromJsonRow(turns, other)),
     owed: found.owed.map(earlier => fromJsonRow(turns, earlier)),
   }
   return { claimed, steps: found.steps, clock: found.clock }
@@ -118,16 +121,18 @@ async function claimQueued(
 const claimText = `
 with before as (
   select first_index is null as is_first from turns where id = $1
-), claimed as (
+),${mergedParts}, claimed as (
   update turns set
     status = 'running', attempt = attempt + (resumed is distinct from 'queued')::int, claim = $2,
     resumed = case when resumed = 'queued' then 'claimed' end, worker = $3,
     lease_until = now() + $4::float8 * interval '1 millisecond', started_at = coalesce(started_at, now()),
     attempt_at = case when resumed = 'queued' then attempt_at else now() end,
     epoch = ${raisedEpoch},
+    params = coalesce((select merged.params from merged where merged.params is not null order by merged.number desc limit 1), turns.params),
     first_index = coalesce(
       first_index,
       (select coalesce(max(index) + 1, 0) from messages where messages.task = turns.task) + ${inputCount('turns')}
+        + (select coalesce(sum(json_array_length(all_inputs)), 0) from merged)
     )
   from tasks
   where turns.id = $1 and tasks.id = turns.task
@@ -135,17 +140,32 @@ with before as (
   returning turns.*
 ), raised as (
   update tasks set epoch = ${raisedEpoch}, status = 'running', updated_at = now() from claimed where tasks.id = claimed.task returning tasks.*
+), starting as (
+  select first_index - ${inputCount('claimed')} - (select coalesce(sum(json_array_length(all_inputs)), 0) from merged)::int as start from claimed
 ), asked as (
   insert into messages (task, tenant, index, turn, attempt, author, content, metadata, status, created_at, finished_at)
-  select task, tenant, first_index - ${inputCount('claimed')} + place - 1, number, 1, 'user', content, '{}'::json, 'complete', queued_at, now()
-  from claimed, before, json_array_elements(${inputArray('claimed')}) with ordinality as said (content, place) where is_first
+  select task, tenant, start + place - 1, number, 1, 'user', content, '{}'::json, 'complete', said_at, now()
+  from (
+    select content, place, claimed.queued_at as said_at from claimed, json_array_elements(${inputArray('claimed')}) with ordinality as own (content, place)
+    union all
+    select content, ${inputCount('claimed')} + merged.place + nth, merged.queued_at
+    from claimed, merged, json_array_elements(all_inputs) with ordinality as each (content, nth)
+  ) as said, claimed, before, starting where is_first
   returning *
+), joined as (
+  update turns set joined_to = claimed.number, join_index = start + ${inputCount('claimed')} + merged.place
+  from claimed, merged, starting where turns.id = merged.id
+  returning turns.*
 ), started_with as (
   select * from asked union all
   select messages.* from messages, claimed where messages.task = claimed.task and messages.turn = claimed.number and messages.index < claimed.first_index
 )
 select to_json(raised) as task, to_json(claimed) as turn,
   (select coalesce(json_agg(to_json(started_with) order by index), '[]') from started_with) as inputs,
+  (select coalesce(json_agg(to_json(joined) order by number), '[]') from (
+    select * from joined union all
+    select other.* from turns other where other.task = claimed.task and other.joined_to = claimed.number and other.join_index < claimed.first_index
+  ) as joined) as joined,
   (select coalesce(json_agg(to_json(owed) order by number), '[]') from turns owed
     where owed.task = claimed.task and owed.number < claimed.number and ${isOwed('owed')}) as owed,
   (select coalesce(json_agg(json_build_object('name', name, 'memory', memory)), '[]') from steps where steps.turn = claimed.id) as steps,

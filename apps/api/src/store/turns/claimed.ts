@@ -10,6 +10,8 @@ export type Claimed = {
   turn: TurnRow & { epoch: number; firstIndex: number }
   /** The messages that it starts with, in order. */
   inputs: MessageRow[]
+  /** Turns that were merged with it: they are among its inputs. */
+  joined: TurnRow[]
   /** Earlier turns whose end may not stand in the log yet. */
   owed: TurnRow[]
 }
@@ -22,10 +24,15 @@ export async function describeClaim(tx: Transaction, task: TaskRow, turn: TurnRo
     .from(messages)
     .where(and(eq(messages.task, task.id), eq(messages.turn, turn.number), lt(messages.index, firstIndex)))
     .orderBy(asc(messages.index))
+  const joined = await tx
+    .select()
+    .from(turns)
+    .where(and(eq(turns.task, task.id), eq(turns.joinedTo, turn.number), lt(turns.joinIndex, firstIndex)))
+    .orderBy(asc(turns.number))
   const owed = await tx
     .select()
     .from(turns)
     .where(and(eq(turns.task, task.id), lt(turns.number, turn.number), sql.raw(isOwed('turns'))))
     .orderBy(asc(turns.number))
-  return { task, turn: { ...turn, epoch: turn.epoch ?? task.epoch, firstIndex }, inputs, owed }
+  return { task, turn: { ...turn, epoch: turn.epoch ?? task.epoch, firstIndex }, inputs, joined, owed }
 }

@@ -1,5 +1,5 @@
 /** The end of a turn whose task is held: its outcome, the task's state and the next turn's dispatch. */
-import { type Failure, RivuletError, type StopReason, turnStatusesBefore, type Usage } from '@rivulet/protocol'
+import { type Failure, RivuletError, type StopReason, type TurnStatus, turnStatusesBefore, type Usage } from '@rivulet/protocol'
 import { and, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
 import type { Transaction } from '../connection/database.ts'
 import type { TurnRow } from '../rows.ts'
@@ -7,6 +7,7 @@ import { tasks, turns } from '../schema.ts'
 import { raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
 import { closeWaits } from '../waits/close-waits.ts'
+import { leaveJoined } from './join-turns.ts'
 import { pendingTurns, turnColumns } from './turn-states.ts'
 
 export type Outcome = {
@@ -20,10 +21,17 @@ export type Outcome = {
 /** With the agent of its task, for those who count. */
 export type EndedTurn = TurnRow & { agent: string }
 
-/** Ends a turn that is held, and sends the next one on its way. */
-export async function endTurn(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<{ turn: EndedTurn; queued: TurnRow[] }> {
+/** A turn that has ended, those that had joined it, and those that wait behind them. */
+export type TurnsEnded = { turn: EndedTurn; joined: EndedTurn[]; queued: TurnRow[] }
+
+/** Ends a turn that is held, with the turns that have joined it, and sends the next one on its way. */
+export async function endTurn(tx: Transaction, turn: TurnRow, outcome: Outcome): Promise<TurnsEnded> {
   await closeWaits(tx, turn.id, { status: 'canceled' })
   const ended = await setOutcome(tx, turn, outcome, getTableColumns(turns))
+  const joined: EndedTurn[] = []
+  // What the turn has used is counted once, in its own row.
+  const { usage: _, detail: __, ...shared } = outcome
+  for (const other of await leaveJoined(tx, turn)) joined.push(await setOutcome(tx, other, shared, turnColumns, ['queued']))
   const pending = await pendingTurns(tx, turn.task)
   const [next] = pending
   const queued = pending.filter(({ status }) => status === 'queued')
@@ -31,7 +39,7 @@ export async function endTurn(tx: Transaction, turn: TurnRow, outcome: Outcome):
   const isFree = !next || next.number > turn.number
   if (next && isFree) await dispatch(tx, next.id)
   await raiseEpoch(tx, turn.task, !isFree ? undefined : next ? 'queued' : outcome.status)
-  return { turn: ended, queued }
+  return { turn: ended, joined, queued }
 }
 
 /** Ends a turn behind the one that is being ended. `isLast` when no other end will tell the task's state. */
@@ -42,14 +50,20 @@ export async function endWaitingTurn(tx: Transaction, turn: TurnRow, outcome: Ou
 
 type Columns = typeof turnColumns | typeof turns._.columns
 
-async function setOutcome(tx: Transaction, turn: TurnRow, outcome: Outcome, columns: Columns): Promise<EndedTurn> {
+async function setOutcome(
+  tx: Transaction,
+  turn: TurnRow,
+  outcome: Outcome,
+  columns: Columns,
+  before: TurnStatus[] = turnStatusesBefore(outcome.status),
+): Promise<EndedTurn> {
   const { status, stopReason } = outcome
   const said = { usage: outcome.usage ?? null, error: outcome.error ?? null, errorDetail: outcome.detail ?? null }
   const [ended] = await tx
     .update(turns)
     .set({ status, stopReason, ...said, finishedAt: sql`now()`, leaseUntil: null, canceling: false })
     .from(tasks)
-    .where(and(eq(turns.id, turn.id), eq(tasks.id, turns.task), inArray(turns.status, turnStatusesBefore(status))))
+    .where(and(eq(turns.id, turn.id), eq(tasks.id, turns.task), inArray(turns.status, before)))
     .returning({ ...columns, agent: tasks.agent })
   if (!ended) throw new RivuletError('internal', 'A turn that is held cannot have ended')
   return ended

@@ -15,14 +15,15 @@ import { messages, turns } from '../schema.ts'
 import { holdTaskOf, lockTask, raisedEpoch, raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
 import { keepAttempt } from './attempts.ts'
-import { type EndedTurn, endTurn, type Outcome } from './end-turn.ts'
+import { endTurn, type Outcome, type TurnsEnded } from './end-turn.ts'
+import { confirmJoins, type Joins } from './join-turns.ts'
 import { endedList } from './turn-states.ts'
 
 /** A turn of a tenant, the epoch under which it may be ended, and the claim of the worker that ends it; the server needs none. */
 export type Holding = { turnId: TurnId; tenant: string; epoch: number; canceling: boolean; claim?: string }
 
 export type FinishResult =
-  | { result: 'committed'; turn: EndedTurn; queued: TurnRow[] }
+  | ({ result: 'committed' } & TurnsEnded)
   | { result: 'retrying'; turn: TurnRow }
   | { result: 'already'; turn: TurnRow }
   | { result: 'superseded' }
@@ -33,6 +34,8 @@ export type TurnEnd = {
   messages: Message[]
   /** Files that become complete with the messages that refer to them. */
   spills?: NewFile[]
+  /** Turns that have joined with these messages. */
+  joins?: Joins
   retryAfterMs?: (failures: number) => number
 }
 
@@ -53,7 +56,13 @@ export async function finishTurn(
     // fail for ever.
     if (!/^(22|23|54)/.test(sqlStateOf(error) ?? '')) throw error
     const rejected = { code: 'result_rejected', message: 'The database refused what this turn said' }
-    return commit({ ...end, messages: [], spills: [], outcome: { status: 'failed', stopReason: 'error', error: rejected } })
+    return commit({
+      ...end,
+      messages: [],
+      spills: [],
+      joins: new Map(),
+      outcome: { status: 'failed', stopReason: 'error', error: rejected },
+    })
   }
 
   async function commit(end: TurnEnd): Promise<FinishResult> {
@@ -83,7 +92,7 @@ export async function endAtOnce(
   const values = [turnId, epoch, canceling, before, status, stopReason, ...json, detail, JSON.stringify(rows), claim ?? null]
   const result = await db.$client.transact([holdTaskOf(turnId), { name: 'end_only', text: endText, values }])
   const [found] = result.rows as { turn: JsonRow; agent: string }[]
-  return found ? { result: 'committed', turn: { ...fromJsonRow(turns, found.turn), agent: found.agent }, queued: [] } : null
+  return found ? { result: 'committed', turn: { ...fromJsonRow(turns, found.turn), agent: found.agent }, joined: [], queued: [] } : null
 }
 
 /**
@@ -111,7 +120,7 @@ select to_json(ended) as turn, agent from ended, settled`
 export async function endStepwise(
   db: Database,
   holding: Holding,
-  { outcome, messages: said, spills = [], retryAfterMs }: TurnEnd,
+  { outcome, messages: said, spills = [], joins = new Map(), retryAfterMs }: TurnEnd,
 ): Promise<FinishResult> {
   return db.transaction(async tx => {
     const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, holding.turnId))
@@ -135,6 +144,7 @@ export async function endStepwise(
       return { result: 'retrying', turn: await retry(tx, turn, delay) }
     }
     if (said.length > 0) await tx.insert(messages).values(said.map(message => toMessageRow(message, turn.tenant)))
+    await confirmJoins(tx, turn, joins)
     for (const file of spills) await completeFile(tx, file)
     await addReferences(tx, task, filesIn(said.map(({ content }) => content)))
     return { result: 'committed', ...(await endTurn(tx, turn, outcome)) }

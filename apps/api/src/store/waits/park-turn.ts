@@ -11,15 +11,17 @@ import { findFiles } from '../files/file-rows.ts'
 import { type TurnRow, toMessageRow } from '../rows.ts'
 import { messages, turns } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
+import { confirmJoins, type Joins } from '../turns/join-turns.ts'
 import { isHeldUnder } from '../turns/leases.ts'
 import { hasOpenWait, noteChange } from './wait-rows.ts'
 
 /** `answered`: no wait of the turn is open any more, so it goes on where it is. */
 export type Parked = { result: 'parked'; turn: TurnRow; epoch: number } | { result: 'already' | 'answered' | 'superseded' }
 
-export type Parking = { epoch: number; claimId: string; messages: readonly Message[]; keptTo: number }
+export type Parking = { epoch: number; claimId: string; messages: readonly Message[]; joins: Joins; keptTo: number }
 
-export async function parkTurn(db: Database, turn: TurnRow, { epoch, claimId, messages: said, keptTo }: Parking): Promise<Parked> {
+export async function parkTurn(db: Database, turn: TurnRow, parking: Parking): Promise<Parked> {
+  const { epoch, claimId, messages: said, joins, keptTo } = parking
   return db.transaction(async tx => {
     await lockTask(tx, everyTenant, turn.task)
     const [current] = await tx.select().from(turns).where(eq(turns.id, turn.id))
@@ -28,6 +30,7 @@ export async function parkTurn(db: Database, turn: TurnRow, { epoch, claimId, me
     if (current.status !== 'running' || current.canceling) return { result: 'superseded' }
     if (!hasOpenWait(current)) return { result: 'answered' }
     if (said.length > 0) await tx.insert(messages).values(said.map(message => toMessageRow(message, turn.tenant)))
+    await confirmJoins(tx, turn, joins)
     // Only those that are there: a park cannot be rejected for what the agent has sent.
     const known = await findFiles(tx, turn.tenant, filesIn(said.map(({ content }) => content)))
     await addReferences(

@@ -252,7 +252,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       const db = databaseFor(tenant)
       const before = await earlierResponse(db, request)
       if (before) return sendResponse(reply, before)
-      await ending.cancel(tenant, id, request.body?.reason)
+      await ending.cancel(tenant, id, request.body ?? {})
       relay.kick()
       return sendResponse(
         reply,

@@ -113,6 +113,7 @@ export function createAiSdkStream({ task, turnNumber: wanted, heard }: AiSdkStre
       case 'turn.finished':
         return end(event)
       case 'turn.queued':
+      case 'turn.joined':
       case 'turn.waiting':
       case 'turn.resumed':
         return []

@@ -13,7 +13,7 @@ const pictures = process.env.SCREENSHOTS
 const answer =
   '# Rivers\n\nA **straight** one does not stay so.\n\n| quantity | value |\n|---|---:|\n| wavelength | 11 |\n\n```ts\nconst a = 1\n```\n'
 
-type View = { name: string; path: (id: string) => string; ready: (page: Page) => Promise<void> }
+type View = { name: string; path: (id: string, asking: string) => string; ready: (page: Page) => Promise<void> }
 
 const views: View[] = [
   { name: 'tasks', path: () => '/', ready: page => page.getByRole('list', { name: 'Tasks' }).getByRole('link').first().waitFor() },
@@ -25,6 +25,9 @@ const views: View[] = [
   { name: 'inspector', path: id => `/tasks/${id}?inspect=1`, ready: page => page.getByText('turn.finished').first().waitFor() },
   { name: 'compare', path: id => `/tasks/${id}`, ready: page => page.getByRole('button', { name: /Compare the/ }).click() },
   { name: 'share', path: id => `/tasks/${id}`, ready: share },
+  { name: 'question', path: (_, asking) => `/tasks/${asking}`, ready: page => page.getByRole('button', { name: 'Decline' }).waitFor() },
+  { name: 'waits', path: () => '/waits', ready: page => page.getByRole('button', { name: 'Order to refund' }).waitFor() },
+  { name: 'respond', path: () => '/waits', ready: page => page.getByRole('button', { name: 'Order to refund' }).click() },
   { name: 'dashboard', path: () => '/dashboard', ready: page => page.getByRole('img', { name: /Queue depth/ }).waitFor() },
   { name: 'errors', path: () => '/errors', ready: page => page.getByRole('cell', { name: /source is empty/ }).waitFor() },
   { name: 'agents', path: () => '/agents', ready: page => page.getByRole('row', { name: /scripted/ }).waitFor() },
@@ -40,6 +43,7 @@ const views: View[] = [
 describe.skipIf(!chromium)('every view', () => {
   const stage = useStage()
   let id: string
+  let asking: string
 
   beforeAll(async () => {
     const full = { full: { index: 1, content: { type: 'text', text: answer, format: 'markdown' } } }
@@ -52,6 +56,8 @@ describe.skipIf(!chromium)('every view', () => {
     await stage.platform.client.waitForEnd(id)
     const failing = await stage.start({ steps: [{ throw: 'The source is empty' }] }, { maxAttempts: 1, name: 'nightly-report' })
     await stage.platform.client.waitForEnd(failing)
+    asking = (await stage.platform.client.createTask({ agent: 'clerk', input: 'I want my money back' })).task.id
+    await stage.platform.client.waitForTask(asking, ({ task }) => task.status === 'waiting')
   })
 
   describe.each(['light', 'dark'] as const)('in the %s theme', colorScheme => {
@@ -61,7 +67,7 @@ describe.skipIf(!chromium)('every view', () => {
       await page.setViewportSize({ width, height: 800 })
       const findings: Record<string, unknown> = {}
       for (const { name, path, ready } of views) {
-        await page.goto(`${stage.platform.url}${path(id)}`)
+        await page.goto(`${stage.platform.url}${path(id, asking)}`)
         await ready(page)
         if (pictures) await page.screenshot({ path: `${pictures}/${name}-${colorScheme}-${width}.png`, animations: 'disabled' })
         const found = await audit(page)
@@ -77,7 +83,7 @@ describe.skipIf(!chromium)('every view', () => {
     const { page } = stage
     await page.setViewportSize({ width: 320, height: 256 })
     for (const { name, path, ready } of views) {
-      await page.goto(`${stage.platform.url}${path(id)}`)
+      await page.goto(`${stage.platform.url}${path(id, asking)}`)
       await ready(page)
       if (pictures) await page.screenshot({ path: `${pictures}/${name}-reflow.png` })
       expect([name, await page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([name, 320])

@@ -6,7 +6,7 @@ import { type Page, readPage } from './http/page.ts'
 /** `metadata` finds waits that have all of these. At most 100 a page, oldest first; open ones by default. */
 export type WaitQuery = {
   status?: WaitStatus
-  kind?: WaitKind
+  kind?: WaitKind | readonly WaitKind[]
   agent?: string
   assignee?: string
   task?: string
@@ -29,8 +29,13 @@ export type TaskWaitCalls = {
 export function createWaitCalls(http: Http): WaitCalls {
   return { list }
 
-  function list({ metadata = {}, ...filters }: WaitQuery = {}, own: CallOptions = {}): Promise<Page<Wait>> {
-    const query = { ...filters, ...Object.fromEntries(Object.entries(metadata).map(([name, value]) => [`metadata.${name}`, value])) }
+  function list({ metadata = {}, kind, ...filters }: WaitQuery = {}, own: CallOptions = {}): Promise<Page<Wait>> {
+    const kinds = kind === undefined ? {} : { kind: [kind].flat().join(',') }
+    const query = {
+      ...filters,
+      ...kinds,
+      ...Object.fromEntries(Object.entries(metadata).map(([name, value]) => [`metadata.${name}`, value])),
+    }
     return http.call({ method: 'GET', path: '/v1/waits', query, ...own, read: response => readPage<Wait, string>(response, 'wait') })
   }
 }

@@ -12,8 +12,9 @@ export function summaryOf(event: TaskEvent): string {
     case 'turn.finished':
       return `turn ${event.turn} ${event.status}${event.error ? `: ${event.error.message}` : ''}`
     case 'turn.waiting':
+      return `turn ${event.turn}, ${event.wait.kind} ${event.wait.name}`
     case 'turn.resumed':
-      return `turn ${event.turn}`
+      return `turn ${event.turn} ${event.status}${event.answer ? `: ${event.answer.action}` : ''}`
     case 'turn.joined':
       return `turn ${event.turn} joins turn ${event.into}`
     case 'message.started':

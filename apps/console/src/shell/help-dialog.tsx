@@ -8,6 +8,7 @@ const shortcuts: [keys: string[], meaning: string][] = [
   [['x'], 'select the focused task'],
   [['n'], 'new task'],
   [['/'], 'search tasks; on a task, write to it'],
+  [['a'], 'on a task, respond to what it asks'],
   [['s'], 'stop the task'],
   [['i'], 'open or close the inspector'],
   [['Esc'], 'from an event back to now; close what is open'],

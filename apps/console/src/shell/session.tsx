@@ -21,11 +21,21 @@ type SessionValue = {
   may(scope: Scope): boolean
   /** For a page about one task; none where the server asks for no key. */
   taskToken: TaskTokenSource | undefined
+  /** For the waits of one task: its subject is the key. */
+  answerToken: TaskTokenSource | undefined
   shared: SharedLink | null
   signOut(): void
 }
 
-const nothing: SessionValue = { hasKey: false, caller: null, may: () => true, taskToken: undefined, shared: null, signOut: () => {} }
+const nothing: SessionValue = {
+  hasKey: false,
+  caller: null,
+  may: () => true,
+  taskToken: undefined,
+  answerToken: undefined,
+  shared: null,
+  signOut: () => {},
+}
 const SessionContext = createContext(nothing)
 
 export function useSession(): SessionValue {
@@ -76,6 +86,7 @@ export function Session({ children, frame }: { children: ReactNode; frame: (cont
       caller,
       may,
       taskToken: key === undefined ? undefined : id => tokenFor(client, id),
+      answerToken: key === undefined ? undefined : id => answerTokenFor(client, id, caller),
       shared,
       signOut,
     }
@@ -122,6 +133,10 @@ async function tokenFor(client: RivuletClient, id: string): Promise<string> {
     if (!(error instanceof RivuletError) || error.code !== 'forbidden') throw error
     return (await task.createToken({ can: 'read' })).token
   }
+}
+
+async function answerTokenFor(client: RivuletClient, id: string, caller: Caller | null): Promise<string> {
+  return (await client.tasks.get(id).createToken({ can: ['answer'], ...(caller?.key && { subject: caller.key }) })).token
 }
 
 /** An expired token does not require the key again: the session requests the next token with it. */

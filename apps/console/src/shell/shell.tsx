@@ -1,5 +1,6 @@
 /** The frame of every page: where one can go, whose page it is, how it looks, and the keys that work everywhere. */
-import { type ReactNode, useState } from 'react'
+import { type ComponentType, type ReactNode, useState } from 'react'
+import { useOpenCount } from '../waits/use-waits.ts'
 import { AccountMark } from './account-mark.tsx'
 import {
   AgentsIcon,
@@ -11,6 +12,7 @@ import {
   SunIcon,
   SystemIcon,
   TasksIcon,
+  WaitsIcon,
   WorkersIcon,
 } from './elements/icons.tsx'
 import { Link } from './elements/link.tsx'
@@ -21,10 +23,11 @@ import { listPath, type Route, useRoute } from './route.ts'
 import { useSession } from './session.tsx'
 import { type Theme, useTheme } from './theme.ts'
 
-type Place = { to: string; name: string; pages: Route['page'][]; icon: ReactNode; isForAdmins?: boolean }
+type Place = { to: string; name: string; pages: Route['page'][]; icon: ReactNode; isForAdmins?: boolean; Count?: ComponentType }
 
 const places: Place[] = [
   { to: '/', name: 'Tasks', pages: ['tasks', 'task'], icon: <TasksIcon /> },
+  { to: '/waits', name: 'Waiting for people', pages: ['waits'], icon: <WaitsIcon />, Count: OpenCount },
   { to: '/dashboard', name: 'Dashboard', pages: ['dashboard'], icon: <DashboardIcon /> },
   { to: '/errors', name: 'Errors', pages: ['errors'], icon: <ErrorsIcon /> },
   { to: '/agents', name: 'Agents', pages: ['agents'], icon: <AgentsIcon /> },
@@ -51,9 +54,10 @@ export function Shell({ children }: { children: ReactNode }) {
           <nav aria-label="Console" className="order-1 flex w-full gap-1 overflow-x-auto md:order-none md:flex-col md:overflow-visible">
             {places
               .filter(({ isForAdmins }) => !isForAdmins || may('admin'))
-              .map(({ to, name, pages, icon }) => (
+              .map(({ to, name, pages, icon, Count }) => (
                 <PlaceLink key={to} to={to === '/' ? listPath() : to} isHere={pages.includes(page)} icon={icon}>
                   {name}
+                  {Count && <Count />}
                 </PlaceLink>
               ))}
           </nav>
@@ -70,6 +74,13 @@ export function Shell({ children }: { children: ReactNode }) {
       {isHelping && <HelpDialog onClose={() => setHelping(false)} />}
     </div>
   )
+}
+
+/** How many waits are open. */
+function OpenCount() {
+  const count = useOpenCount()
+  if (count === '') return null
+  return <span className="ml-auto rounded-full bg-warn-well px-1.5 text-xs font-medium text-warn tabular-nums">{count}</span>
 }
 
 function ThemeButton() {

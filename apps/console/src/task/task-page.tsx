@@ -13,6 +13,7 @@ import { titleOf, wordsOf } from '../tasks/task-title.ts'
 import { useEarlier } from '../transcript/earlier/use-earlier.ts'
 import { useSuperseded } from '../transcript/earlier/use-superseded.ts'
 import { Transcript } from '../transcript/transcript.tsx'
+import { useAnswer } from '../waits/use-answer.ts'
 import { Composer } from './composer.tsx'
 import { FactsPanel } from './facts-panel.tsx'
 import { TaskActions } from './task-actions.tsx'
@@ -22,7 +23,10 @@ import { useStop } from './use-stop.ts'
 
 export function TaskPage({ id }: { id: string }) {
   const { taskToken, may, shared } = useSession()
-  const { task, messages, messagesFrom, turns, status, connection, error, send, cancel } = useTask(id, { follow: true, token: taskToken })
+  const { task, messages, messagesFrom, turns, waits, status, connection, error, send, cancel } = useTask(id, {
+    follow: true,
+    token: taskToken,
+  })
   const client = useClient()
   // With the key, where there is one: a token does not get workers, traces and what was thrown.
   const reader = useMemo(() => (shared ? task : client.tasks.get(id)), [client, id, shared, task])
@@ -34,6 +38,7 @@ export function TaskPage({ id }: { id: string }) {
   const earlier = useEarlier(task, messagesFrom)
   const superseded = useSuperseded(messages, turns)
   const isBusy = status !== null && !hasEnded(status)
+  const answer = useAnswer(id)
   const stop = useStop(cancel, isBusy)
   const stored = task?.view({ follow: true }).current.task ?? null
   const words = turns[0]?.number === 1 && turns[0].input ? wordsOf(turns[0].input) : undefined
@@ -43,6 +48,10 @@ export function TaskPage({ id }: { id: string }) {
   useKeys({
     s: () => isBusy && may('tasks:write') && stop.ask(),
     i: () => setPanel(panel === 'inspector' ? null : 'inspector'),
+    a: event => {
+      event.preventDefault()
+      document.querySelector<HTMLElement>('[data-wait] :is(input, textarea, select, button)')?.focus()
+    },
     '/': event => {
       event.preventDefault()
       composer.current?.focus()
@@ -59,11 +68,12 @@ export function TaskPage({ id }: { id: string }) {
           actions={reader && stored && <TaskActions handle={reader} task={stored} title={title} isBusy={isBusy} />}
         />
         <Announcement status={status} reason={error?.message} />
+        <Question title={waits.at(-1)?.title} />
         <Transcript
           task={id}
           {...(past
-            ? { ...past, handle: null, earlier: noEarlier, superseded: [] }
-            : { messages, turns, handle: reader, earlier, superseded })}
+            ? { ...past, handle: null, earlier: noEarlier, superseded: [], answer: null }
+            : { messages, turns, handle: reader, earlier, superseded, answer })}
           placeholder={<p className="text-soft">{status ? 'No messages yet.' : 'Loading …'}</p>}
         />
         {past ? (
@@ -116,6 +126,15 @@ function Announcement({ status, reason }: { status: TaskStatus | null; reason: s
   return (
     <p role="status" className="sr-only">
       {words}
+    </p>
+  )
+}
+
+/** Tells a person who cannot see the page that the agent asks something. */
+function Question({ title }: { title: string | undefined }) {
+  return (
+    <p role="status" className="sr-only">
+      {title === undefined ? '' : `The agent asks: ${title}`}
     </p>
   )
 }

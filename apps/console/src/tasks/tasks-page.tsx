@@ -3,6 +3,7 @@ import type { TaskQuery, TaskStatus } from '@rivulet/client'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useAgents } from '../agents/use-agents.ts'
 import { Button } from '../shell/elements/button.tsx'
+import { Choice } from '../shell/elements/choice.tsx'
 import { PlusIcon, SearchIcon } from '../shell/elements/icons.tsx'
 import { useKeys } from '../shell/hooks/use-keys.ts'
 import { usePageTitle } from '../shell/hooks/use-page-title.ts'
@@ -84,34 +85,6 @@ export function TasksPage() {
       />
       {isCreating && <NewTaskDialog agents={agents} onClose={() => setCreating(false)} />}
     </div>
-  )
-}
-
-function Choice({
-  label,
-  value,
-  options,
-  onChange,
-}: {
-  label: string
-  value: string | null
-  options: readonly string[]
-  onChange: (value: string | null) => void
-}) {
-  return (
-    <label className="flex items-center rounded-lg border border-line bg-panel">
-      <span className="sr-only">{label}</span>
-      <select
-        value={value ?? ''}
-        onChange={event => onChange(event.target.value || null)}
-        className="rounded-lg bg-panel px-2.5 py-1.5 text-ink"
-      >
-        <option value="">{`Any ${label.toLowerCase()}`}</option>
-        {options.map(option => (
-          <option key={option}>{option}</option>
-        ))}
-      </select>
-    </label>
   )
 }
 

@@ -1,4 +1,4 @@
-import type { Content, FoldedTurn, Message } from '@rivulet/client'
+import type { Content, FoldedTurn, Message, Wait } from '@rivulet/client'
 import { describe, expect, test } from 'vitest'
 import { supersededBy } from './earlier/superseded.ts'
 import { rowsOf } from './rows.ts'
@@ -77,6 +77,23 @@ describe('what another attempt makes void', () => {
     const later = [...before, message(3, text('x'), { turn: 2 })]
     expect(supersededBy(later, [turn(1), turn(2, { attempt: 2 })], before)).toEqual([
       { turnNumber: 2, attempt: 1, messages: later.slice(3) },
+    ])
+  })
+
+  test('a wait stands where it was asked: below its call, between messages, and last while it is open', () => {
+    const at = (second: number) => ({ createdAt: `2026-01-01T00:00:0${second}.000Z` })
+    const wait = (id: string, second: number, fields: Partial<Wait> = {}): Wait => ({
+      ...{ id, task, turn: 1, agent: 'a', name: id, kind: 'approval', title: id, actions: ['accept'], metadata: {}, status: 'answered' },
+      ...{ ...at(second), expiresAt: at(9).createdAt, ...fields },
+    })
+    const waits = [wait('call', 2, { callId: 'c' }), wait('plain', 4), wait('open', 1, { status: 'open' })]
+    const messages = [message(0, request('c'), at(1)), message(1, response('c'), at(3)), message(2, text('then'), at(5))]
+    const rows = ['tool 0', 'wait wait call', 'wait wait plain', 'message 2', 'wait wait open']
+    expect(shape(rowsOf(messages, [turn(1, { status: 'waiting', waits })], whole)).slice(1)).toEqual(rows)
+    const later = { isFromStart: false, isToEnd: false }
+    expect(shape(rowsOf(messages.slice(2), [turn(1, { waits })], later)).slice(1)).toEqual(['message 2'])
+    expect(shape(rowsOf([], [turn(1, { status: 'waiting', waits: [wait('open', 1, { status: 'open' })] })], whole))).toEqual([
+      'wait wait open',
     ])
   })
 })

@@ -1,7 +1,7 @@
 /**
  * A transcript as the rows that a reader sees: each turn's beginning and end, its messages, and a tool's call and response as one.
  */
-import { type FoldedTurn, hasEnded, type Message } from '@rivulet/client'
+import { type FoldedTurn, hasEnded, type Message, type Wait } from '@rivulet/client'
 import type { Superseded } from './earlier/superseded.ts'
 
 /** `isOver`: the turn has ended, so no response can follow. */
@@ -11,6 +11,7 @@ export type Row =
   | { kind: 'turn'; key: string; turn: FoldedTurn }
   | { kind: 'message'; key: string; message: Message }
   | ToolRow
+  | { kind: 'wait'; key: string; wait: Wait }
   | { kind: 'outcome'; key: string; turn: FoldedTurn }
   | { kind: 'superseded'; key: string; group: Superseded }
   /** The attempts before the latest; `shown` are those that have a row already. */
@@ -36,6 +37,7 @@ export function rowsOf(
     if (message.content.type === 'tool_request') requests.add(callOf(message, message.content.callId))
   }
 
+  const untold = new Map(turns.map(({ number, waits = [] }) => [number, waits]))
   const rows: Row[] = []
   let current: number | null = null
   let toldAttempts = 0
@@ -48,7 +50,12 @@ export function rowsOf(
     const row = rowOf(message)
     // Superseded attempts are shown after the input and before the messages of the current attempt.
     if (message.author !== 'user') tellAttempts(message.turn)
-    if (row) rows.push(row)
+    const asked = takeWaits(message.turn, wait => !isOfCall(message, wait) && isBefore(wait, message))
+    // What was asked before the window begins has its place before it.
+    if (isFromStart || message !== messages[0]) rows.push(...asked)
+    if (!row) continue
+    rows.push(row)
+    if (row.kind === 'tool') rows.push(...takeWaits(message.turn, ({ callId }) => callId !== undefined && callId === callIdIn(message)))
   }
   if (!isToEnd) return rows
   if (current !== null) end(current)
@@ -60,7 +67,8 @@ export function rowsOf(
     for (const turn of turns) {
       if (turn.number <= after || turn.number >= before) continue
       tellAttempts(turn.number)
-      if (!hasEnded(turn.status)) rows.push({ kind: 'pending', key: `pending ${turn.number}`, turn })
+      if (!hasEnded(turn.status))
+        rows.push(...(turn.waits ? takeWaits(turn.number) : [{ kind: 'pending', key: `pending ${turn.number}`, turn } as const]))
       else if (!turn.startedAt && (turn.input || turn.omitted?.includes('input')))
         rows.push({ kind: 'unstarted', key: `unstarted ${turn.number}`, turn })
       else end(turn.number)
@@ -75,8 +83,24 @@ export function rowsOf(
 
   function end(number: number): void {
     tellAttempts(number)
+    rows.push(...takeWaits(number))
     const turn = byNumber.get(number)
     if (turn && hasEnded(turn.status)) rows.push({ kind: 'outcome', key: `outcome ${number}`, turn })
+  }
+
+  /** The waits of a turn that have no row yet. */
+  function takeWaits(number: number, isHere: (wait: Wait) => boolean = () => true): Row[] {
+    const left = untold.get(number) ?? []
+    untold.set(
+      number,
+      left.filter(wait => !isHere(wait)),
+    )
+    return left.filter(isHere).map(wait => ({ kind: 'wait', key: `wait ${wait.id}`, wait }))
+  }
+
+  /** A wait for the approval of a call stands below that call. */
+  function isOfCall({ turn: number }: Message, { callId }: Wait): boolean {
+    return callId !== undefined && requests.has(`${number} ${callId}`)
   }
 
   function tellAttempts(number: number): void {
@@ -106,4 +130,13 @@ export function rowsOf(
 /** A model may use an id again in its next turn. */
 function callOf({ turn: turnNumber }: Message, callId: string): string {
   return `${turnNumber} ${callId}`
+}
+
+function callIdIn({ content }: Message): string | null {
+  return content.type === 'tool_request' || content.type === 'tool_response' ? content.callId : null
+}
+
+/** A wait has no index, so its place is that of its time. An open one is last, because its turn waits for it. */
+function isBefore({ status, createdAt }: Wait, message: Message): boolean {
+  return status !== 'open' && message.author !== 'user' && Date.parse(createdAt) < Date.parse(message.createdAt)
 }

@@ -2,6 +2,8 @@
 import type { FoldedTurn, Message, TaskHandle } from '@rivulet/client'
 import { memo, type ReactNode, useEffect, useMemo } from 'react'
 import { DownIcon } from '../shell/elements/icons.tsx'
+import type { Answer } from '../waits/use-answer.ts'
+import { WaitRow } from '../waits/wait-row.tsx'
 import { ToolCard } from './contents/tool-card.tsx'
 import { KeptAttempts } from './earlier/kept-attempts.tsx'
 import type { Superseded } from './earlier/superseded.ts'
@@ -20,11 +22,13 @@ export type TranscriptProps = {
   turns: readonly FoldedTurn[]
   earlier: Earlier
   superseded: readonly Superseded[]
+  /** Null where the page may not answer. */
+  answer: Answer | null
   /** Shown while the task has no messages. */
   placeholder: ReactNode
 }
 
-export function Transcript({ task, handle, messages, turns, earlier, superseded, placeholder }: TranscriptProps) {
+export function Transcript({ task, handle, messages, turns, earlier, superseded, answer, placeholder }: TranscriptProps) {
   const all = useMemo(() => (earlier.messages.length > 0 ? [...earlier.messages, ...messages] : messages), [earlier.messages, messages])
   const first = all[0]?.index ?? 0
   const end = first + all.length
@@ -59,7 +63,7 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
           {(from > first || earlier.hasMore) && <p className="text-center text-xs text-faint">Earlier messages …</p>}
           {rows.length === 0 && !earlier.hasMore && placeholder}
           {rows.map(row => (
-            <TranscriptRow key={row.key} row={row} task={task} handle={handle} />
+            <TranscriptRow key={row.key} row={row} task={task} handle={handle} answer={answer} />
           ))}
           <div ref={bottomMark} />
         </div>
@@ -79,7 +83,7 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
 }
 
 const TranscriptRow = memo(
-  ({ row, task, handle }: { row: Row; task: string; handle: TaskHandle | null }) => {
+  ({ row, task, handle, answer }: { row: Row } & Pick<TranscriptProps, 'task' | 'handle' | 'answer'>) => {
     switch (row.kind) {
       case 'turn':
         return <TurnStart turn={row.turn} />
@@ -87,6 +91,8 @@ const TranscriptRow = memo(
         return <MessageRow message={row.message} />
       case 'tool':
         return <ToolCard request={row.request} response={row.response} isOver={row.isOver} />
+      case 'wait':
+        return <WaitRow wait={row.wait} answer={answer} />
       case 'superseded':
         return <SupersededAttempt group={row.group} />
       case 'attempts':
@@ -101,13 +107,14 @@ const TranscriptRow = memo(
         return row satisfies never
     }
   },
-  (before, after) => before.handle === after.handle && isSame(before.row, after.row),
+  (before, after) => before.handle === after.handle && before.answer === after.answer && isSame(before.row, after.row),
 )
 
 /** Rows are made anew with each change; what they show is often the same. */
 function isSame(a: Row, b: Row): boolean {
   if (a.kind === 'message' && b.kind === 'message') return a.message === b.message
   if (a.kind === 'tool' && b.kind === 'tool') return a.request === b.request && a.response === b.response && a.isOver === b.isOver
+  if (a.kind === 'wait' && b.kind === 'wait') return a.wait === b.wait
   if (a.kind === 'superseded' && b.kind === 'superseded') return a.group === b.group
   if (a.kind === 'attempts' && b.kind === 'attempts') return a.turn === b.turn && a.shown.length === b.shown.length
   return 'turn' in a && 'turn' in b && a.kind === b.kind && a.turn === b.turn

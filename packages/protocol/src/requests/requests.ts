@@ -187,7 +187,12 @@ const taskFilters = {
 
 const waitFilters = {
   status: waitStatusSchema.default('open'),
-  kind: waitKindSchema.optional(),
+  /** Several kinds are separated by commas. */
+  kind: z
+    .string()
+    .transform(list => list.split(','))
+    .pipe(z.array(waitKindSchema))
+    .optional(),
   agent: agentNameSchema.optional(),
   assignee: z.string().optional(),
   task: taskIdSchema.optional(),

@@ -1,6 +1,6 @@
 /** The waits of a tenant, oldest first: ids of waits grow with time. The cursor is the last id of the page before. */
 import type { ListWaits, Wait } from '@rivulet/protocol'
-import { and, asc, count, eq, gt, or, sql } from 'drizzle-orm'
+import { and, asc, count, eq, gt, inArray, or, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
 import { contains, type Page, readings } from '../reads/read.ts'
@@ -22,7 +22,7 @@ export async function listWaits(db: Database, tenant: Tenant, query: WaitFilter,
       and(
         isOf(tenant, waits.tenant),
         eq(waits.status, status),
-        kind ? eq(waits.kind, kind) : undefined,
+        kind ? inArray(waits.kind, kind) : undefined,
         agent ? eq(waits.agent, agent) : undefined,
         assignee === undefined ? undefined : eq(waits.assignee, assignee),
         task ? eq(waits.task, task) : undefined,

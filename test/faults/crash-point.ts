@@ -25,7 +25,10 @@ const ofWorkers: ReadonlySet<string> = new Set<Failpoint>([
   'finish answered',
   'take answered',
   'joined',
+  'holding',
 ])
+/** Only a turn that asks passes these. */
+const ofWaits: ReadonlySet<string> = new Set<Failpoint>(['asked', 'holding', 'parked', 'park answering', 'answered'])
 
 /** The healthy API sees to what is left lying, and can be the first to do so: then the step was taken without its trap. */
 const tellings = 5
@@ -57,7 +60,8 @@ async function tellOnce(bench: Bench, traps: readonly Trap[], disturb?: Disturba
       .then(worker => succeed(worker, () => bench.startWorker({ RIVULET_URL: url }))),
   ])
   bench.begin([url, healthy])
-  const task = await bench.crowd.promise({ label: traps.join(' '), turnNumber: 1, words: 20, restMs: 20 })
+  const asks = traps.some(trap => ofWaits.has(pointOf(trap))) ? 2 : 0
+  const task = await bench.crowd.promise({ label: traps.join(' '), turnNumber: 1, words: asks > 0 ? 30 : 20, restMs: 20, asks })
   const viewer = bench.crowd.join(task)
   if (disturb) {
     await viewer.until('it has begun', ({ text, state }) => text() !== '' || state().status === 'completed', { timeoutMs: 60_000 })
@@ -79,5 +83,9 @@ async function tellOnce(bench: Bench, traps: readonly Trap[], disturb?: Disturba
 }
 
 function trapsOf(traps: readonly Trap[], isOfWorker: boolean): string {
-  return traps.filter(trap => ofWorkers.has(trap.slice(0, trap.indexOf('='))) === isOfWorker).join(',')
+  return traps.filter(trap => ofWorkers.has(pointOf(trap)) === isOfWorker).join(',')
+}
+
+function pointOf(trap: Trap): string {
+  return trap.slice(0, trap.indexOf('='))
 }

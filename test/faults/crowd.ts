@@ -1,11 +1,11 @@
 /**
  * The clients of the bench. They insist as real ones do: a request is sent again, under its key, until it is answered; a viewer comes back until
- * it receives the end. A journal records every response and event, and a viewer that receives `turn.finished` reads the rows at once.
+ * it receives the end, and what a turn asks is answered. A journal records every response and event, and a viewer that receives `turn.finished` reads the rows at once.
  */
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Message } from '@rivulet/protocol'
-import { type Accepted, createClient, type Page, type TaskDetail } from '../support/platform/platform-client.ts'
+import type { Message, Wait } from '@rivulet/protocol'
+import { type Accepted, createClient, type ErrorReply, type Page, type TaskDetail } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 import { type Viewer, type WatchOptions, watch } from '../support/viewers/viewer.ts'
 import type { Frame } from '../support/viewers/viewer-connection.ts'
@@ -14,13 +14,17 @@ import { inputOf, paramsOf, type Story } from './checker/story.ts'
 
 export type Crowd = ReturnType<typeof createCrowd>
 
+type Rejection = { status: number; code: string | undefined }
+
 /** Responses that ask for a retry. */
 const comeBack = [409, 429, 500, 502, 503]
+const thinkMs = 700
 const patience = { timeoutMs: 120_000, intervalMs: 50 }
 
 export function createCrowd({ urls, file }: { urls: readonly string[]; file: string }) {
   const viewers: Viewer[] = []
   const looks: Promise<void>[] = []
+  const answers = new Map<string, Promise<void>>()
   let isLeaving = false
   let asked = 0
   writeFileSync(file, '')
@@ -59,6 +63,24 @@ export function createCrowd({ urls, file }: { urls: readonly string[]; file: str
 
   function hear(task: string, { data }: Frame): void {
     if (data.type === 'turn.finished') looks.push(look(task, data.turn))
+    const waits = data.type === 'turn.waiting' ? [data.wait] : data.type === 'snapshot' ? data.turns.flatMap(turn => turn.waits ?? []) : []
+    for (const { id, status } of waits) if (status === 'open' && !answers.has(id)) answers.set(id, answer(task, id))
+  }
+
+  /** Two people disagree, at once and at different APIs. The first one decides. Most turns have parked by then, some are just about to. */
+  async function answer(task: string, wait: string): Promise<void> {
+    await sleep(answers.size % 4 === 3 ? 0 : thinkMs)
+    // The first request goes to another API than that of the question before.
+    asked += answers.size % 2
+    await Promise.all(
+      ['accept', 'decline'].map(async action => {
+        const path = `/v1/tasks/${task}/waits/${wait}/answer`
+        const given = await insist<{ wait: Wait } | 'late'>(path, { action }, ({ status, code }) =>
+          status === 410 || code === 'already_answered' ? 'late' : null,
+        )
+        if (given !== 'late') note({ answered: { task, wait, action } })
+      }),
+    )
   }
 
   async function look(task: string, turnNumber: number): Promise<void> {
@@ -87,7 +109,8 @@ export function createCrowd({ urls, file }: { urls: readonly string[]; file: str
     }
   }
 
-  async function insist<T>(path: string, body: object): Promise<T> {
+  /** @param settle what an error is that no retry changes; null for any other */
+  async function insist<T>(path: string, body: object, settle: (rejection: Rejection) => T | null = () => null): Promise<T> {
     const headers = { 'idempotency-key': crypto.randomUUID() }
     return until(
       `${path} is answered`,
@@ -96,6 +119,8 @@ export function createCrowd({ urls, file }: { urls: readonly string[]; file: str
           .post<T>(path, body, headers)
           .catch(() => null)
         if (reply && reply.status < 300) return reply.body
+        const settled = reply && settle({ status: reply.status, code: (reply.body as ErrorReply).error?.code })
+        if (settled !== null) return settled
         if (reply && !comeBack.includes(reply.status))
           throw new Error(`${path} was answered ${reply.status}: ${JSON.stringify(reply.body)}`)
         return null
@@ -121,7 +146,7 @@ export function createCrowd({ urls, file }: { urls: readonly string[]; file: str
     await Promise.race([Promise.all(looks), impatience])
     waited.abort()
     isLeaving = true
-    await Promise.all([...viewers.map(viewer => viewer.stop()), ...looks])
+    await Promise.all([...viewers.map(viewer => viewer.stop()), ...looks, ...answers.values()])
     isLeaving = false
   }
 }

@@ -36,6 +36,7 @@ async function work(crowd: Crowd, seed: number, user: number, isClosing: () => b
     const tell = (turnNumber: number) => ({
       ...{ label: `u${user}n${n}`, turnNumber, words: 5 + Math.floor(random() * 45), restMs: Math.floor(random() * 70) },
       succeedsAt: random() < 0.1 ? 2 : 1,
+      asks: random() < 0.3 ? 1 + Math.floor(random() * 2) : 0,
     })
     const task = await crowd.promise(tell(1))
     const restless = seededRandom(seed + user + n)

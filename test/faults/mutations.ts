@@ -71,6 +71,28 @@ export const mutations: Mutation[] = [
     ],
     happen: joinAllTheTime,
   },
+  {
+    name: 'the first answer: a wait that was answered accepts no other',
+    changes: [
+      {
+        at: 'answered',
+        // Another answer takes the place of the first one.
+        insert: `await db.execute("update waits set answer = jsonb_set(answer::jsonb, '{action}', to_jsonb((case answer->>'action' when 'accept' then 'decline' else 'accept' end)::text))::json where status = 'answered' and turn = '" + turn.id + "'")`,
+      },
+    ],
+    happen: askTwice,
+  },
+  {
+    name: 'the kept messages: a turn is resumed with what it has said',
+    // It goes on behind them, as if it had said nothing.
+    changes: [
+      {
+        at: 'claim answered',
+        insert: "if (claim.result === 'claimed') Object.assign(claim, { firstIndex: claim.firstIndex + claim.kept.length, kept: [] })",
+      },
+    ],
+    happen: askTwice,
+  },
 ]
 
 /** A worker is frozen, its turn is run by another, and it wakes with much to say while the other still speaks. */
@@ -151,4 +173,10 @@ async function joinAllTheTime({ crowd }: Bench): Promise<void> {
     },
     { intervalMs: 80, timeoutMs: 60_000 },
   )
+}
+
+/** Two people disagree about each of two questions; the turn parks at the first. */
+async function askTwice({ crowd }: Bench): Promise<void> {
+  const task = await crowd.promise({ label: 'asking', turnNumber: 1, words: 30, restMs: 10, asks: 2 })
+  await crowd.join(task).ended
 }

@@ -1,7 +1,7 @@
 /** Tokens of one task, from outside: what a renewed one may do, how they are ended, what their holders can take from others, what they show. */
 import { createHmac } from 'node:crypto'
 import { createClient as connect } from '@rivulet/client'
-import type { CreateTokenInput, Task, Turn } from '@rivulet/protocol'
+import type { CreateTokenInput, Task, Turn, Wait } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
@@ -207,4 +207,39 @@ describe('a token that was made with RIVULET_KEY', () => {
     expect([(await read(id, token, later.url)).status, (await read(id, token, changed.url)).status]).toEqual([200, 401])
     for (const api of [later, changed]) await api.kill('SIGTERM')
   })
+})
+
+describe('a token for one wait', () => {
+  test('closes that wait and no other, until it expires, with its subject as the person', async () => {
+    const steps = ['first', 'second'].map(name => ({ ask: { name, holdMs: 0 } }))
+    const task = await owner().create({ agent: 'scripted', params: { steps } })
+    const other = await owner().create({ agent: 'scripted', params: { steps } })
+    const [first, foreign] = await Promise.all([openWait(task.id, 'first'), openWait(other.id, 'first')])
+    const accept = (id: string, wait: string, token: string) =>
+      ask<{ wait: Wait }>('POST', `/v1/tasks/${id}/waits/${wait}/answer`, token, { body: { action: 'accept' } })
+
+    const token = await tokenFor(task.id, { can: ['answer'], wait: first, subject: 'ada' })
+    const short = await tokenFor(task.id, { can: ['answer'], wait: first, ttlSeconds: 5 })
+    const shortAt = performance.now()
+    expect((await ask('GET', `/v1/tasks/${task.id}/waits/${first}`, token)).status).toBe(200)
+    expect(codeOf(await read(task.id, token))).toEqual([403, 'forbidden'])
+    expect(codeOf(await ask('POST', `/v1/tasks/${task.id}/signals`, token, { body: { name: 'x', data: 1 } }))).toEqual([403, 'forbidden'])
+    expect(codeOf(await accept(other.id, foreign, token))).toEqual([403, 'forbidden'])
+    expect(codeOf(await accept(task.id, first, await tokenFor(task.id, { can: 'read' })))).toEqual([403, 'forbidden'])
+    expect((await accept(task.id, first, token)).body.wait).toMatchObject({ status: 'answered', answer: { action: 'accept', by: 'ada' } })
+
+    const second = await openWait(task.id, 'second')
+    expect(codeOf(await accept(task.id, second, token))).toEqual([403, 'forbidden'])
+    await until('the short token has expired', () => performance.now() - shortAt > 6_000)
+    expect(codeOf(await accept(task.id, first, short))).toEqual([401, 'unauthorized'])
+    const any = await tokenFor(task.id, { can: ['answer'], subject: 'ben' })
+    expect((await accept(task.id, second, any)).body.wait.answer?.by).toBe('ben')
+    await task.result()
+    const { turns } = await owner().get(task.id).detail()
+    expect(turns[0]?.waits).toMatchObject([{ answer: { by: 'ada' } }, { answer: { by: 'ben' } }])
+  })
+
+  function openWait(id: string, name: string): Promise<string> {
+    return until(`${name} is asked`, async () => (await owner().get(id).waits()).find(wait => wait.name === name)?.id)
+  }
 })

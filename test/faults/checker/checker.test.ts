@@ -13,6 +13,7 @@ import {
   origin,
   type Task,
   type Turn,
+  type Wait,
 } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import { newConnection } from '../../support/viewers/viewer-connection.ts'
@@ -23,7 +24,13 @@ import { inputOf, type Story, textsOf } from './story.ts'
 const id = '01890000-0000-7000-8000-000000000000'
 const at = '2026-01-01T00:00:00.000Z'
 const atTheEnd = '2026-01-01T00:00:05.000Z'
+const waitId = '01890000-0000-7000-8000-000000000002'
+const answer = { action: 'accept', at } as const
 const story: Story = { label: 'a', turnNumber: 1, words: 3, restMs: 0 }
+const openWait: Wait = {
+  ...{ id: waitId, task: id, turn: 1, agent: 'scripted', name: 'go', kind: 'approval', title: 'Go?', actions: ['accept', 'decline'] },
+  ...{ metadata: {}, status: 'open', createdAt: at, expiresAt: atTheEnd },
+}
 const words = (textsOf(story, 1)[0] ?? '').split(/(?<= )/)
 
 test('a history in which every promise was kept has no violation', () => {
@@ -60,6 +67,7 @@ describe.each<[string, string, (history: History) => void]>([
   ],
   ['P3', 'what was read at the end changes afterwards', history => void history.looks[0]?.messages.pop()],
   ['P3', 'a viewer receives another end', history => setTurn(history, { status: 'failed' })],
+  ['P3', 'two different responses have won', history => void history.answered.push({ task: id, wait: waitId, action: 'decline' })],
   ['P4', 'a viewer misses a word', history => void framesOf(history).splice(5, 1)],
   ['P4', 'a viewer hears a word twice', history => void framesOf(history).splice(5, 0, ...framesOf(history).slice(5, 6))],
   ['P4', 'a viewer is never told the end', history => void framesOf(history).pop()],
@@ -70,6 +78,20 @@ describe.each<[string, string, (history: History) => void]>([
   test('is found', () => {
     expect(violationsIn(changed(spoil)).map(violation => violation.slice(0, 2))).toContain(promise)
   })
+})
+
+test.each([
+  ['is announced twice', 'turn.waiting', 2, 'opened 2 times and closed 1 times'],
+  ['is not announced', 'turn.waiting', 0, 'opened 0 times and closed 1 times'],
+  ['is closed twice', 'turn.resumed', 2, 'opened 1 times and closed 2 times'],
+  ['is closed silently', 'turn.resumed', 0, 'opened 1 times and closed 0 times'],
+] as const)('a wait that %s is found', (_, type, times, fault) => {
+  const history = changed(history => {
+    const log = logOf(history)
+    const place = log.findIndex(({ event }) => event.type === type)
+    log.splice(place, 1, ...Array.from({ length: times }, () => log[place]).flatMap(entry => entry ?? []))
+  })
+  expect(violationsIn(history).filter(violation => violation.includes(fault))).toHaveLength(1)
 })
 
 /** One task, one turn, one viewer from the start to the end, who looks at once when the turn is finished. */
@@ -86,8 +108,9 @@ function kept(): History {
     promised: [{ task: id, story }],
     viewers: [{ task: id, connections: [connection] }],
     looks: [{ task: id, turnNumber: 1, detail, messages }],
+    answered: [{ task: id, wait: waitId, action: 'accept' }],
     runs: [{ pid: 1, task: id, turnNumber: 1, attempt: 1, epoch: 2 }],
-    appends: [{ task: id, epoch: 2, first: 1, events: log.slice(2, -1).map(({ event }) => JSON.stringify(event)), result: 'ok' }],
+    appends: [{ task: id, epoch: 2, first: 1, events: log.slice(2, -3).map(({ event }) => JSON.stringify(event)), result: 'ok' }],
     stored: [{ detail, messages }],
     logs: new Map([[id, log]]),
     hasLost: false,
@@ -129,6 +152,8 @@ function logged(): { cursor: Cursor; event: Event }[] {
     { type: 'message.started', ...common, index: 1, author: 'agent', content: { type: 'text', text: '', format: 'plain' } },
     ...deltas,
     { type: 'message.finished', ...common, index: 1, status: 'complete' },
+    { type: 'turn.waiting', ...common, wait: openWait },
+    { type: 'turn.resumed', ...common, wait: waitId, status: 'answered', answer },
     { type: 'turn.finished', ...common, status: 'completed', stopReason: 'stop' },
   ]
   return [
@@ -157,7 +182,7 @@ function turnOf(status: Turn['status']): Turn {
     attempt: status === 'queued' ? 0 : 1,
     queuedAt: at,
     startedAt: at,
-    ...(status === 'completed' && { finishedAt: atTheEnd }),
+    ...(status === 'completed' && { finishedAt: atTheEnd, waits: [{ ...openWait, status: 'answered', answer }] }),
   }
 }
 

@@ -11,7 +11,7 @@ import { faultsIn } from '../../support/judge/judge.ts'
 import { twoContentsIn } from '../../support/judge/one-content.ts'
 import { faultsOfLog, faultsOfRows } from '../../support/judge/task-laws.ts'
 import type { Frame } from '../../support/viewers/viewer-connection.ts'
-import type { History, Promised, Stored } from './history.ts'
+import type { Answered, History, Promised, Stored } from './history.ts'
 import { inputOf, type Story, textsOf } from './story.ts'
 import { faultsOfTelling } from './telling.ts'
 
@@ -21,6 +21,7 @@ export function violationsIn(history: History): string[] {
   return [
     ...history.promised.flatMap(promised => faultsOfPromise(promised, stored.get(promised.task))),
     ...history.stored.flatMap(entry => faultsOfStored(entry, history)),
+    ...history.answered.flatMap(answered => faultsOfAnswer(answered, stored.get(answered.task))),
     ...history.looks.flatMap(look => faultsOfLook(look, stored.get(look.task))),
     ...history.viewers.flatMap(journal => faultsOfViewer(journal, stored.get(journal.task), history)),
     ...history.stored.flatMap(({ detail: { task } }) =>
@@ -49,7 +50,7 @@ function faultsOfPromise({ task, story }: Promised, stored: Stored | undefined):
 
 /** A turn that was completed has said all of it, and one that was not a beginning of it: never anything else. */
 function faultsOfTexts(said: Message[], turn: Turn, story: Story): string[] {
-  const foreign = said.filter(({ attempt }) => attempt !== turn.attempt)
+  const foreign = said.filter(({ attempt }) => attempt !== turn.attempt && !story.asks)
   if (foreign.length > 0 && turn.status === 'completed') return [`is stored with messages of attempt ${foreign[0]?.attempt}`]
   const attempt = said[0]?.attempt ?? turn.attempt
   const all = textsOf(story, attempt)
@@ -72,6 +73,14 @@ function faultsOfStored({ detail, messages }: Stored, { logs, runs }: History): 
       .map(({ number, attempt }) => `P6 ${id}: attempt ${attempt} of turn ${number} is stored, but no worker ran it`),
     ...(log ? [...faultsOfRows(messages, log), ...faultsOfLog(detail, log)].map(fault => `P2 ${id}: ${fault}`) : []),
   ]
+}
+
+/** An answer that got a 200 is the one that is stored. */
+function faultsOfAnswer({ task, wait: id, action }: Answered, stored: Stored | undefined): string[] {
+  const wait = stored?.detail.turns.flatMap(({ waits = [] }) => waits).find(wait => wait.id === id)
+  return wait?.answer?.action === action
+    ? []
+    : [`P3 ${task}: wait ${id} was answered by ${action}, and is stored as ${JSON.stringify(wait)}`]
 }
 
 /** A viewer that receives `turn.finished` can read the rows. */

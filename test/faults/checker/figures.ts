@@ -11,6 +11,7 @@ export type Figures = {
   viewers: number
   reconnects: number
   fencedWrites: number
+  waits: number
   snapshots: Record<SnapshotReason, number>
   violations: number
 }
@@ -28,6 +29,7 @@ export function figuresOf(history: History, struck: readonly string[], violation
     viewers: history.viewers.length,
     reconnects: history.viewers.reduce((sum, { connections }) => sum + connections.length - 1, 0),
     fencedWrites: history.appends.filter(({ result }) => result === 'fenced').length,
+    waits: history.stored.flatMap(({ detail }) => detail.turns.flatMap(({ waits = [] }) => waits)).length,
     snapshots: { join: sent('join'), gap: sent('gap'), slow: sent('slow') },
     violations: violations.length,
   }
@@ -43,9 +45,9 @@ export function addFigures(sum: Figures | null, next: Figures): Figures {
 }
 
 export function describeFigures({ snapshots: { join, gap, slow }, ...counts }: Figures): string {
-  const { tasks, turns, attempts, deltas, faults, viewers, reconnects, fencedWrites, violations } = counts
+  const { tasks, turns, attempts, deltas, faults, viewers, reconnects, fencedWrites, waits, violations } = counts
   return [
-    `${tasks} tasks, ${turns} turns, ${attempts} attempts, ${deltas} deltas, ${faults} faults`,
+    `${tasks} tasks, ${turns} turns, ${attempts} attempts, ${waits} waits, ${deltas} deltas, ${faults} faults`,
     `${viewers} viewers, ${reconnects} reconnects, ${fencedWrites} fenced writes, ${join + gap + slow} snapshots (${join} join, ${gap} gap, ${slow} slow)`,
     `${violations} violations`,
   ].join('; ')

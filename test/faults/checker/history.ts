@@ -15,6 +15,9 @@ export type Promised = { task: string; story: Story }
 /** What a client read at once when it heard `turn.finished`. */
 export type Look = { task: string; turnNumber: number; detail: TaskDetail; messages: Message[] }
 
+/** An answer to a wait that got a 200. */
+export type Answered = { task: string; wait: string; action: string }
+
 /** A claim that a worker was given. */
 export type Run = { pid: number; task: string; turnNumber: number; attempt: number; epoch: number }
 
@@ -27,6 +30,7 @@ export type History = {
   promised: Promised[]
   viewers: Journal[]
   looks: Look[]
+  answered: Answered[]
   runs: Run[]
   appends: Appended[]
   stored: Stored[]
@@ -36,15 +40,16 @@ export type History = {
   hasLost: boolean
 }
 
-export type ClientLine = JournalLine | { promised: Promised } | { look: Look }
+export type ClientLine = JournalLine | { promised: Promised } | { look: Look } | { answered: Answered }
 
 type WorkerLine = { at: number; pid: number; point: Failpoint; values: unknown[] }
 
-export function readClients(file: string): Pick<History, 'promised' | 'viewers' | 'looks'> {
+export function readClients(file: string): Pick<History, 'promised' | 'viewers' | 'looks' | 'answered'> {
   const lines = readLines<ClientLine>(file)
   return {
     promised: lines.flatMap(line => ('promised' in line ? [line.promised] : [])),
     looks: lines.flatMap(line => ('look' in line ? [line.look] : [])),
+    answered: lines.flatMap(line => ('answered' in line ? [line.answered] : [])),
     viewers: journalsOf(lines.filter(line => 'viewer' in line)),
   }
 }

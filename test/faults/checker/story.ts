@@ -3,7 +3,7 @@
  * checker knows every byte, and a word of another attempt shows.
  */
 import { messagesOf } from '@rivulet/protocol'
-import { fail, rest, type Step, say } from '../../support/agents/scripts.ts'
+import { ask, done, fail, rest, type Step, say } from '../../support/agents/scripts.ts'
 import type { Viewer } from '../../support/viewers/viewer.ts'
 
 export type Story = {
@@ -14,6 +14,8 @@ export type Story = {
   restMs: number
   /** The attempts before this one throw at their end. Default 1: none does. */
   succeedsAt?: number
+  /** How often it asks for an approval, each time after a message. What a park has stored stays for all attempts, so then all of them say the same. */
+  asks?: number
 }
 
 /** Attempts beyond this one say what it says. */
@@ -50,9 +52,15 @@ function stepsOf(story: Story, attempt: number): Step[] {
   return Array.from({ length: story.words }, (_, i) => [
     say(Math.floor(i / perMessage), wordOf(story, attempt, i)),
     rest(story.restMs),
+    ...((i + 1) % perMessage === 0 ? asksAfter(story, Math.floor(i / perMessage)) : []),
   ]).flat()
 }
 
-function wordOf({ label, turnNumber }: Story, attempt: number, i: number): string {
-  return `${label}/${turnNumber}/${Math.min(attempt, lastAttempt)}/${i}${i % 3 === 0 ? '\u{1f30a}' : ''} `
+/** Every other question is held for a while before the turn parks. */
+function asksAfter({ asks = 0 }: Story, message: number): Step[] {
+  return message < asks ? [done(message), ask(`ask ${message}`, message % 2 === 0 ? 0 : 1_500)] : []
+}
+
+function wordOf({ label, turnNumber, asks }: Story, attempt: number, i: number): string {
+  return `${label}/${turnNumber}/${asks ? 1 : Math.min(attempt, lastAttempt)}/${i}${i % 3 === 0 ? '\u{1f30a}' : ''} `
 }

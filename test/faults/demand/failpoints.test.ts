@@ -5,6 +5,7 @@
 import { type Failpoint, failpoints } from '@rivulet/runtime/failpoint'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createClient } from '../../support/platform/platform-client.ts'
+import { until } from '../../support/until.ts'
 import { type Bench, startBench } from '../bench.ts'
 import { type Disturbance, tellThrough } from '../crash-point.ts'
 
@@ -12,7 +13,9 @@ import { type Disturbance, tellThrough } from '../crash-point.ts'
 const kinds = ['kill', 'throw', 'stall:4000', 'delay:1000']
 
 /** These are passed only when something else goes wrong. */
-const notOnTheWay: Partial<Record<Failpoint, Disturbance>> = { seized: cancel, fenced: cancel, reopened: wipe, 'feed opened': join }
+const notOnTheWay: Partial<Record<Failpoint, Disturbance>> = {
+  ...{ seized: cancel, fenced: cancel, reopened: wipe, 'feed opened': join, 'file begun': upload, 'file written': upload },
+}
 
 let bench: Bench
 
@@ -47,4 +50,17 @@ async function join({ crowd }: Bench, task: string): Promise<void> {
 async function wipe({ noteLoss, server }: Bench): Promise<void> {
   noteLoss()
   await server.client.flushall()
+}
+
+/** At the API that has the trap, again until it responds. What was stored can be read. */
+async function upload(_: Bench, __: string, url: string): Promise<void> {
+  const headers = { 'content-type': 'text/plain' }
+  const stored = await until('a file is stored', async () => {
+    const response = await fetch(`${url}/v1/files`, { method: 'POST', headers, body: 'some text' }).catch(() => null)
+    return response?.status === 201 && ((await response.json()) as { file: { id: string } }).file
+  })
+  await until('the file is read', async () => {
+    const response = await fetch(`${url}/v1/files/${stored.id}`).catch(() => null)
+    return (await response?.text()) === 'some text'
+  })
 }

@@ -12,6 +12,7 @@ export const extend = (index: number, delta: Delta | object): Step => ({ delta: 
 export const full = (index: number, content: Content | object): Step => ({ full: { index, content } })
 export const done = (index: number): Step => ({ done: { index } })
 export const rest = (ms: number): Step => ({ sleep: ms })
+export const ask = (name: string, holdMs: number): Step => ({ ask: { name, holdMs } })
 export const repeat = (times: number, ...steps: Step[]): Step => ({ repeat: { times, steps } })
 export const fail = (message: string): Step => ({ throw: message })
 

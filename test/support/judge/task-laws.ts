@@ -58,7 +58,20 @@ export function faultsOfLog({ turns }: TaskDetail, logged: LoggedEvent[]): strin
     if (finished[0]?.status !== status || finished[0]?.attempt !== attempt)
       faults.push(`turn ${number} is ${status} after ${attempt} attempts, but was announced as ${JSON.stringify(finished[0])}`)
   }
-  return [...faults, ...overlaps(logged)]
+  return [...faults, ...overlaps(logged), ...faultsOfWaits(turns, logged)]
+}
+
+/** Each wait opens once in the log, and closes once if it is closed. */
+function faultsOfWaits(turns: TaskDetail['turns'], logged: LoggedEvent[]): string[] {
+  const events = logged.map(({ event }) => event)
+  return turns.flatMap(({ number, waits = [] }) =>
+    waits.flatMap(({ id, name, status }) => {
+      const opened = events.filter(event => event.type === 'turn.waiting' && event.wait.id === id).length
+      const closed = events.filter(event => event.type === 'turn.resumed' && event.wait === id).length
+      const isRight = opened === 1 && closed === (status === 'open' ? 0 : 1)
+      return isRight ? [] : [`wait ${name} of turn ${number} is ${status}, was opened ${opened} times and closed ${closed} times`]
+    }),
+  )
 }
 
 /** What a turn says lies between its start and its end, and no other turn speaks there; one that never started may end at any time. */

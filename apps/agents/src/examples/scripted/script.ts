@@ -12,6 +12,7 @@ export type Step =
   | { done: { index: number } }
   | { custom: { name: string; data: z.output<typeof jsonSchema> } }
   | { sleep: number }
+  | { ask: { name: string; title?: string | undefined; holdMs?: number | undefined } }
   | { repeat: { times: number; steps: Step[] } }
   | { throw: string }
   | { exit: number }
@@ -24,6 +25,7 @@ const stepSchema: z.ZodType<Step> = z.lazy(() =>
     z.strictObject({ done: z.strictObject({ index }) }),
     z.strictObject({ custom: z.strictObject({ name: z.string(), data: jsonSchema }) }),
     z.strictObject({ sleep: z.number().min(0).max(86_400_000) }),
+    z.strictObject({ ask: z.strictObject({ name: z.string(), title: z.string().optional(), holdMs: z.int().min(0).optional() }) }),
     z.strictObject({ repeat: z.strictObject({ times: z.int().min(0).max(10_000_000), steps: z.array(stepSchema) }) }),
     z.strictObject({ throw: z.string() }),
     z.strictObject({ exit: z.int().min(0).max(255) }),

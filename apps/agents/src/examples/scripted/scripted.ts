@@ -18,7 +18,7 @@ export function createScripted({ allowExit = false }: ScriptedOptions = {}) {
   return defineAgent('scripted', turn => play(turn, parseScript(turn.params)), { description: 'Plays the script in its params' })
 
   function play(turn: Turn, script: Script): Promise<void> | AsyncGenerator<Update, void, void> {
-    const updates = perform(stepsOf(script, turn.attempt), turn.signal, createPace(turn.signal))
+    const updates = perform(stepsOf(script, turn.attempt), turn, createPace(turn.signal))
     switch (script.mode) {
       case 'generator':
         return updates
@@ -32,7 +32,7 @@ export function createScripted({ allowExit = false }: ScriptedOptions = {}) {
   }
 
   /** What the steps say, as updates; what they do is done on the way. */
-  async function* perform(steps: readonly Step[], signal: AbortSignal, pace: Pace): AsyncGenerator<Update, void, void> {
+  async function* perform(steps: readonly Step[], turn: Turn, pace: Pace): AsyncGenerator<Update, void, void> {
     for (const step of steps) {
       await pace()
       if ('start' in step) yield start(step.start.index, step.start.content, step.start.metadata)
@@ -40,17 +40,18 @@ export function createScripted({ allowExit = false }: ScriptedOptions = {}) {
       else if ('full' in step) yield full(step.full.index, step.full.content, step.full.metadata)
       else if ('done' in step) yield done(step.done.index)
       else if ('custom' in step) yield custom(step.custom.name, step.custom.data)
-      else if ('sleep' in step) await sleep(step.sleep, undefined, { signal })
-      else if ('repeat' in step) yield* repeat(step.repeat, signal, pace)
+      else if ('sleep' in step) await sleep(step.sleep, undefined, { signal: turn.signal })
+      else if ('ask' in step) await ask(turn, step.ask)
+      else if ('repeat' in step) yield* repeat(step.repeat, turn, pace)
       else if ('throw' in step) throw new RivuletError('agent_error', step.throw)
       else exit(step.exit)
     }
   }
 
-  async function* repeat({ times, steps }: Repeat, signal: AbortSignal, pace: Pace): AsyncGenerator<Update, void, void> {
+  async function* repeat({ times, steps }: Repeat, turn: Turn, pace: Pace): AsyncGenerator<Update, void, void> {
     for (let i = 0; i < times; i += 1) {
       await pace()
-      yield* perform(steps, signal, pace)
+      yield* perform(steps, turn, pace)
     }
   }
 
@@ -58,6 +59,11 @@ export function createScripted({ allowExit = false }: ScriptedOptions = {}) {
     if (!allowExit) throw new RivuletError('bad_event', 'exit is not allowed: start the worker with RIVULET_ALLOW_EXIT=1')
     process.exit(code)
   }
+}
+
+/** For an approval. The script goes on, whatever the person decides. */
+async function ask(turn: Turn, { name, title = name, holdMs }: Extract<Step, { ask: unknown }>['ask']): Promise<void> {
+  await turn.ask(name, { title, onExpire: 'decline', ...(holdMs !== undefined && { hold: holdMs }) })
 }
 
 type Repeat = Extract<Step, { repeat: unknown }>['repeat']

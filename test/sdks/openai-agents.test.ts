@@ -1,13 +1,14 @@
 /** The OpenAI Agents SDK in a turn, with a model on this machine: its two ways to stream, each with both of OpenAI's interfaces. */
-import { Agent, OpenAIProvider, Runner, setTracingDisabled, tool } from '@openai/agents'
+import { Agent, OpenAIProvider, Runner, RunState, setTracingDisabled, tool } from '@openai/agents'
 import type { Message } from '@rivulet/protocol'
 import { defineAgent, type Turn } from '@rivulet/worker'
-import { inTurn, streamThroughTurn, tellTurn } from '@rivulet/worker/openai-agents'
+import { inTurn, runWithApprovals, streamThroughTurn, tellTurn } from '@rivulet/worker/openai-agents'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { until } from '../support/until.ts'
 import { watch } from '../support/viewers/viewer.ts'
 import { type ModelServer, type Reply, startModelServer } from './model-server.ts'
 
@@ -98,6 +99,60 @@ describe.each([
       { type: 'tool_request', callId: 'c1', arguments: { city: 'Oslo' } },
       { type: 'tool_response', callId: 'c1', content: 'Rain in Oslo' },
     ])
+  })
+})
+
+describe('a tool that needs approval', () => {
+  const pay = { id: 'c1', name: 'pay', arguments: ['{"amount":5}'] }
+
+  test.each([
+    ['accept', ['paid 5'], 'paid 5'],
+    ['decline', [], 'Declined: too much'],
+  ])('parks the turn, and goes on after %s without another call of the model', async (action, expected, result) => {
+    const paid: string[] = []
+    const model = await startModelServer([{ say: ['I will pay.'], call: pay }, { say: ['Done.'] }])
+    const runner = createRunner(model, false)
+    tellTurn(runner)
+    const payTool = tool({
+      name: 'pay',
+      description: 'Pays',
+      parameters: z.object({ amount: z.number() }),
+      needsApproval: true,
+      execute: async ({ amount }) => {
+        paid.push(`paid ${amount}`)
+        return `paid ${amount}`
+      },
+    })
+    const agent = new Agent({ name: 'Clerk', model: 'm', tools: [payTool] })
+    let output: unknown
+    await startOwnWorker(platform, [
+      defineAgent(
+        `payer-${action}`,
+        inTurn(async turn => {
+          output = await runWithApprovals<RunState<undefined, typeof agent>>(turn, {
+            run: state => runner.run(agent, state ?? 'Pay, please', { signal: turn.signal }),
+            restore: text => RunState.fromString(agent, text),
+            ask: { hold: 0, assignee: 'finance' },
+          })
+        }),
+      ),
+    ])
+    const { task } = await platform.client.createTask({ agent: `payer-${action}` })
+    const { turns } = await platform.client.waitForTask(task.id, ({ turns }) => turns[0]?.waits?.length === 1)
+    const [wait] = turns[0]?.waits ?? []
+    expect(wait).toMatchObject({ kind: 'approval', tool: 'pay', callId: 'c1', arguments: { amount: 5 }, assignee: 'finance' })
+    await until('the turn has parked', async () => (await platform.pg.query("select from turns where status = 'waiting'")).rowCount === 1)
+    expect(paid).toEqual([])
+    await platform.client.post(`/v1/tasks/${task.id}/waits/${wait?.id}/answer`, { action, comment: 'too much' })
+    await platform.client.waitForEnd(task.id)
+    expect((await platform.client.messages(task.id)).map(({ content }) => content)).toMatchObject([
+      { text: 'I will pay.' },
+      { type: 'tool_request', callId: 'c1', arguments: { amount: 5 } },
+      { type: 'tool_response', callId: 'c1', content: result },
+      { text: 'Done.' },
+    ])
+    expect([paid, output, model.requests.length]).toEqual([expected, 'Done.', 2])
+    expect(await faultsOf(platform, task.id)).toEqual([])
   })
 })
 

@@ -5,10 +5,12 @@
  * Both give the same result: a turn is one assistant message, `<task>:<turn>`, and its input is a user message before it. So a reloaded page
  * shows the same as a page that stayed open.
  */
-import type { Message } from '@rivulet/protocol'
+import type { Message, Wait } from '@rivulet/protocol'
+import { approvalsOf, deniedOr } from './ai-sdk-approvals.ts'
 import { createCalls } from './ai-sdk-calls.ts'
 import { madeUpCall, reasoningParts, sourcesOf, type UiChunk, wholeOf } from './ai-sdk-chunks.ts'
 
+export { approvalRequest, approvalResponse, approvalsOf, deniedOr, isApproval, isDenied } from './ai-sdk-approvals.ts'
 export { type Calls, createCalls } from './ai-sdk-calls.ts'
 export { closingOf, growthOf, madeUpCall, openingOf, replacementOf, type UiChunk, wholeOf } from './ai-sdk-chunks.ts'
 
@@ -17,8 +19,11 @@ export type UiMessage = { id: string; role: 'user' | 'assistant'; metadata: { ta
 
 export type UiPart = { type: string; [field: string]: unknown }
 
-/** Converts stored messages in order, all of a task or the latest. Messages of a running turn are in their current state; `resume` continues them. */
-export function toUiMessages(messages: readonly Message[]): UiMessage[] {
+/**
+ * Converts stored messages in order, all of a task or the latest. Messages of a running turn are in their current state; `resume` continues them. With
+ * the waits of the turns (`Turn.waits`), the calls have their approvals.
+ */
+export function toUiMessages(messages: readonly Message[], waits: readonly Wait[] = []): UiMessage[] {
   const uiMessages: UiMessage[] = []
   let calls = createCalls()
   for (const message of messages) {
@@ -32,6 +37,11 @@ export function toUiMessages(messages: readonly Message[]): UiMessage[] {
       calls = createCalls()
     }
     addTo(last.parts, calls.own(message), calls.isUnasked(message))
+    if (message.content.type === 'tool_request') {
+      const own = calls.own(message).content
+      const ofTurn = waits.filter(wait => wait.turn === turnNumber)
+      if ('callId' in own) for (const chunk of approvalsOf(ofTurn, message.content.callId, own.callId)) changeApproval(last.parts, chunk)
+    }
   }
   return uiMessages
 }
@@ -53,7 +63,10 @@ function addTo(parts: UiPart[], message: Message, isUnasked: boolean): void {
     case 'tool_request':
     case 'tool_response':
       for (const chunk of [...(isUnasked && content.type === 'tool_response' ? [madeUpCall(content)] : []), ...wholeOf(message)]) {
-        changeCall(parts, chunk)
+        changeCall(
+          parts,
+          deniedOr(chunk, id => isDeniedIn(parts, id)),
+        )
       }
       break
     default:
@@ -67,6 +80,29 @@ const callStates: Record<string, string> = {
   'tool-input-error': 'output-error',
   'tool-output-available': 'output-available',
   'tool-output-error': 'output-error',
+  'tool-output-denied': 'output-denied',
+}
+
+function isDeniedIn(parts: readonly UiPart[], toolCallId: unknown): boolean {
+  const part = parts.find(part => part.toolCallId === toolCallId)
+  return (part?.approval as { approved?: boolean } | undefined)?.approved === false
+}
+
+/** Applies the request of an approval, or the response to it, as the SDK does. */
+function changeApproval(parts: UiPart[], { type, approvalId: id, toolCallId, reason, approved }: UiChunk): void {
+  const isMeant = (part: UiPart) => (toolCallId === undefined ? idOf(part.approval) === id : part.toolCallId === toolCallId)
+  const place = parts.findIndex(isMeant)
+  const part = parts[place]
+  if (!part) return
+  const isRequest = type === 'tool-approval-request'
+  const approval = isRequest
+    ? { id, requestReason: reason }
+    : { ...(part.approval as object), id, approved, ...(reason !== undefined && { reason }) }
+  parts.splice(place, 1, { ...part, state: isRequest ? 'approval-requested' : 'approval-responded', approval })
+}
+
+function idOf(approval: unknown): unknown {
+  return (approval as { id?: unknown } | undefined)?.id
 }
 
 /** Applies a chunk of a call as the SDK does. An incomplete input is left out, because the stream sends it again. */

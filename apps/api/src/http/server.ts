@@ -122,7 +122,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         taskChangeRoutes(scope, services)
         eventRoutes(scope, events)
         tokenRoutes(scope, services)
-        waitRoutes(scope, services)
+        waitRoutes(scope, services, events)
         agentRoutes(scope, services)
         keyRoutes(scope, services)
         feedRoutes(scope, services)

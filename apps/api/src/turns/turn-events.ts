@@ -61,12 +61,14 @@ export function retoldBeginning(turn: StartedTurn, stored: readonly Message[]): 
 
 /** One for each wait that opened, and one for each that closed. */
 export function waitEvents({ task, number, attempt, waits }: TurnRow): KeyedEvent[] {
+  const lastOpen = waits?.findLast(({ status }) => status === 'open')
   return (waits ?? []).flatMap((wait): KeyedEvent[] => {
     const { id, status, answer } = wait
     const stamp = { task, turn: number, attempt }
     const { answer: _, ...asked } = wait
     const at = Date.parse(wait.createdAt)
-    const opened = { type: 'turn.waiting', ...stamp, at, wait: { ...asked, status: 'open' } } as const
+    const more = status === 'open' && wait !== lastOpen ? ({ more: true } as const) : {}
+    const opened = { type: 'turn.waiting', ...stamp, at, wait: { ...asked, status: 'open' }, ...more } as const
     const waiting: KeyedEvent = { key: `waiting:${number}:${id}`, event: opened }
     if (status === 'open') return [waiting]
     const closedAt = answer ? Date.parse(answer.at) : Date.now()

@@ -63,7 +63,8 @@ export const eventSchema = z.discriminatedUnion('type', [
   }),
   /** The input of this turn becomes messages of another one, from this index on. */
   z.object({ type: z.literal('turn.joined'), ...common, into: z.int().min(1), index }),
-  z.object({ type: z.literal('turn.waiting'), ...common, wait: turnWaitSchema }),
+  /** `more`: another wait was opened together with this one, and follows. */
+  z.object({ type: z.literal('turn.waiting'), ...common, wait: turnWaitSchema, more: z.boolean().optional() }),
   z.object({
     type: z.literal('turn.resumed'),
     ...common,

@@ -142,7 +142,7 @@ export const eventShapes: Record<Event['type'], Shape> = {
   'message.replaced': { ...common, index: 'number', content: 'content', 'metadata?': 'object' },
   'message.finished': { ...common, index: 'number', status: 'string', 'stopReason?': 'string', ...ending },
   'turn.joined': { ...common, into: 'number', index: 'number' },
-  'turn.waiting': { ...common, wait: 'wait' },
+  'turn.waiting': { ...common, wait: 'wait', 'more?': 'boolean' },
   'turn.resumed': { ...common, wait: 'string', status: 'string', 'answer?': 'object' },
   'turn.finished': { ...common, status: 'string', stopReason: 'string', ...ending },
   custom: { ...common, name: 'string', data: 'json', 'index?': 'number' },

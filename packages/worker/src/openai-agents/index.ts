@@ -4,6 +4,7 @@
  * `streamThroughTurn(provider)` alone streams all output of a run. With `tellTurn(runner)` beside it, tools are streamed while they run, and handoffs
  * and agents too. Each item is sent once, by the one of them that learns of it first.
  */
+export { type ApprovedRun, type RunLike, type RunStateLike, runWithApprovals } from './approvals.ts'
 export { inTurn } from './current-turn.ts'
 export { type ModelProviderLike, streamThroughTurn } from './model-provider.ts'
 export { type RunnerLike, tellTurn } from './run-hooks.ts'

@@ -26,6 +26,8 @@ export type StreamOptions = {
   turnNumber?: number | undefined
   /** For a client that resumes: the events of the log up to its cursor. Without it, the client has nothing, or a snapshot comes first. */
   heard?: AsyncIterable<LoggedEvent> | undefined
+  /** The client has the turn up to what it waited for, and has just responded to that. */
+  isContinued?: boolean | undefined
 }
 
 export type LoggedEvent = { cursor: Cursor; event: Event }

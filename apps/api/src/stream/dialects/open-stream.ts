@@ -8,10 +8,10 @@ import type { Dialect, DialectStream, LoggedEvent, StreamOptions } from './diale
 export function openStream(
   log: LogReader,
   dialect: Dialect,
-  { task, turnNumber, begin }: Pick<StreamOptions, 'task' | 'turnNumber'> & { begin: ViewerStart },
+  { begin, ...wanted }: Pick<StreamOptions, 'task' | 'turnNumber' | 'isContinued'> & { begin: ViewerStart },
 ): Promise<DialectStream> {
   const isBack = begin.kind === 'after' && begin.cursor !== origin
-  return dialect.open({ task, turnNumber, heard: isBack ? eventsUpTo(log, task, begin.cursor) : undefined })
+  return dialect.open({ ...wanted, heard: isBack ? eventsUpTo(log, wanted.task, begin.cursor) : undefined })
 }
 
 async function* eventsUpTo(log: LogReader, task: TaskId, cursor: Cursor): AsyncGenerator<LoggedEvent> {

@@ -54,7 +54,7 @@ function isOfOneTurn(format: StreamFormat | undefined): boolean {
 export type EventStream = ReturnType<typeof createEventStream>
 
 /** Without a dialect, the stream has our own events. `turnNumber` is for dialects of one turn; default: the first that has not ended. */
-type DialectRequest = { dialect?: Dialect | undefined; turnNumber?: number | undefined }
+type DialectRequest = { dialect?: Dialect | undefined; turnNumber?: number | undefined; isContinued?: boolean | undefined }
 
 export function dialectOf(format: StreamFormat | undefined): Dialect | undefined {
   return format && dialects[format]
@@ -130,7 +130,8 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
         .send(text + dialect.ending)
     }
     const turnNumber = dialect?.scope === 'turn' ? request.turnNumber : undefined
-    const translation = dialect && { dialect, stream: await openStream(reader, dialect, { task, turnNumber, begin: place.begin }) }
+    const wanted = { task, turnNumber, isContinued: request.isContinued, begin: place.begin }
+    const translation = dialect && { dialect, stream: await openStream(reader, dialect, wanted) }
 
     reply.hijack()
     let watching: Watching | null = null

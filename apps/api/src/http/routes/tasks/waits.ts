@@ -4,6 +4,7 @@ import {
   type Json,
   listWaitsQuery,
   signalBody,
+  streamFormatSchema,
   taskIdSchema,
   turnWaitSchema,
   waitAnswered,
@@ -18,8 +19,11 @@ import { listWaits } from '../../../store/waits/list-waits.ts'
 import { sendSignal } from '../../../store/waits/signals.ts'
 import { markReplay, respondOnce, sendResponse } from '../../requests/idempotent.ts'
 import type { Services } from '../../services.ts'
+import { dialectOf, type EventStream } from './events.ts'
 
 const tags = ['waits']
+/** The rest of the turn, in this format, in place of the wait. */
+const inFormat = z.strictObject({ format: streamFormatSchema.optional() })
 const ofTask = z.object({ id: taskIdSchema })
 const params = ofTask.extend({ wait: waitIdSchema })
 const listing = { access: { scope: 'tasks:read' } } as const
@@ -27,7 +31,7 @@ const reading = { access: { scope: 'tasks:read', token: ['read', 'answer'] } } a
 const answering = { access: { scope: 'tasks:write', token: ['answer'] } } as const
 const signaling = { access: { scope: 'tasks:write', token: ['send'] } } as const
 
-export function waitRoutes(scope: FastifyInstance, { databaseFor, waiting, config }: Services): void {
+export function waitRoutes(scope: FastifyInstance, { databaseFor, waiting, config }: Services, events: EventStream): void {
   const app = scope.withTypeProvider<ZodTypeProvider>()
   const page = z.object({ data: z.array(turnWaitSchema), nextCursor: z.string().nullable() })
 
@@ -47,11 +51,13 @@ export function waitRoutes(scope: FastifyInstance, { databaseFor, waiting, confi
 
   app.post(
     '/tasks/:id/waits/:wait/answer',
-    { config: answering, schema: { tags, params, body: answerBody, response: { 200: waitAnswered } } },
+    { config: answering, schema: { tags, params, querystring: inFormat, body: answerBody, response: { 200: waitAnswered } } },
     async (request, reply) => {
       const { id, wait } = request.params
       const { tenant, token } = request.principal
       const given = { ...request.body, by: token?.subject ?? undefined }
+      const dialect = dialectOf(request.query.format)
+      const admission = dialect ? events.reserve(request, id) : null
       let isRepeated = false
       let turn: TurnRow | null = null
       const response = await respondOnce(databaseFor(tenant), request, async tx => {
@@ -59,10 +65,15 @@ export function waitRoutes(scope: FastifyInstance, { databaseFor, waiting, confi
         turn = answered.turn
         isRepeated = turn === null
         return { status: 200, body: { wait: answered.wait } as Json }
+      }).catch(error => {
+        admission?.over()
+        throw error
       })
       if (turn) await waiting.changed(turn)
       markReplay(reply, isRepeated)
-      return sendResponse(reply, response)
+      if (!admission) return sendResponse(reply, response)
+      const turnNumber = waitAnswered.parse(response.body).wait.turn
+      return events.stream(id, reply, { cursor: null, isFollowing: false, dialect, turnNumber, isContinued: true }, admission)
     },
   )
 

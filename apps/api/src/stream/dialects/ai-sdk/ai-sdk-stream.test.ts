@@ -16,6 +16,7 @@ import {
   toolRequest,
   toolResponse,
   type Update,
+  type Wait,
 } from '@rivulet/protocol'
 import type { UiChunk } from '@rivulet/views/ai-sdk'
 import { describe, expect, test } from 'vitest'
@@ -204,6 +205,42 @@ describe('which turn', () => {
     const chunks = stream.take('2-9', snapshotOf(two, 'join'))
     expect(readChunks(chunks)).toMatchObject([{ text: 'two' }])
     expect(stream.hasEnded()).toBe(true)
+  })
+})
+
+describe('a turn that waits', () => {
+  const call = turnOf([full(0, toolRequest('c', 'pay', { amount: 5 }))]).slice(0, -1)
+  const wait: Wait = {
+    ...{ id: 'w', task, turn: 1, agent: 'a', name: 'pay', kind: 'approval', title: 'Pay?', callId: 'c', actions: ['accept', 'decline'] },
+    ...{ metadata: {}, status: 'open', createdAt: '2026-01-01T00:00:00.000Z', expiresAt: '2026-01-02T00:00:00.000Z' },
+  }
+  const asking = (asked: Wait, more: { more?: true } = {}): Entry => ({
+    ...{ cursor: '1-90', event: { type: 'turn.waiting', ...ids, wait: asked, ...more } },
+  })
+  const request = { type: 'tool-approval-request', approvalId: 'w', toolCallId: 'c', reason: 'Pay?' }
+
+  test('for the approval of a call asks the page, and ends the stream when no other question follows', () => {
+    expect(listen([...call, asking(wait)]).slice(-2)).toEqual([request, { type: 'finish', finishReason: 'tool-calls' }])
+    expect(listen([...call, asking(wait, { more: true })]).at(-1)).toEqual(request)
+    const joined = createAiSdkStream({ task }).take('1-90', snapshotOf([...call, asking(wait)], 'join'))
+    expect(joined.slice(-2)).toEqual([request, { type: 'finish', finishReason: 'tool-calls' }])
+  })
+
+  test('for anything else keeps the stream open, and sends the question as data', () => {
+    const form: Wait = { ...wait, kind: 'form', callId: undefined }
+    expect(listen([...call, asking(form)]).at(-1)).toEqual({ type: 'data-wait', data: form, transient: true })
+  })
+
+  test('goes on after the response with the whole message, and a declined call is denied', () => {
+    const answer = { action: 'decline', comment: 'no', at: '2026-01-01T00:00:01.000Z' } as const
+    const resumed: Entry = { cursor: '1-91', event: { type: 'turn.resumed', ...ids, wait: 'w', status: 'answered', answer } }
+    const stream = createAiSdkStream({ task, isContinued: true })
+    const joined = stream.take('1-91', snapshotOf([...call, asking(wait), resumed], 'join'))
+    const response = { type: 'tool-approval-response', approvalId: 'w', approved: false, reason: 'no' }
+    expect(joined.map(({ type }) => type)).toEqual(['start', 'reset-step', 'tool-input-available', request.type, response.type])
+    expect(joined.at(-1)).toEqual(response)
+    const denied: Event = { type: 'message.replaced', ...ids, index: 1, content: toolResponse('c', 'pay', 'Declined: no', true) }
+    expect(stream.take('1-92', denied)).toEqual([{ type: 'tool-output-denied', toolCallId: 'c' }])
   })
 })
 

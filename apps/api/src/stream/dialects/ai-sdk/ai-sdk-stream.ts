@@ -4,7 +4,8 @@
  *
  * The SDK always reads the chunks as what the fold of the same events holds. Where sent content is no longer true (a new attempt, a replaced
  * message, a gap), `reset-step` empties the message and the stream sends it again. The cursor stands at the last chunk of an event, so a client
- * that was cut between two chunks gets the whole event again; if that event has several chunks, it is sent as a reset.
+ * that was cut between two chunks gets the whole event again; if that event has several chunks, it is sent as a reset. A turn that waits for
+ * nothing but approvals ends the stream, because the page's response to them is another request.
  */
 import {
   applyOrSkip,
@@ -24,9 +25,25 @@ import {
   type TaskState,
   type TokenEvent,
   type Usage,
+  type Wait,
   type WireEvent,
 } from '@rivulet/protocol'
-import { closingOf, createCalls, growthOf, madeUpCall, openingOf, replacementOf, type UiChunk, wholeOf } from '@rivulet/views/ai-sdk'
+import {
+  approvalRequest,
+  approvalResponse,
+  approvalsOf,
+  closingOf,
+  createCalls,
+  deniedOr,
+  growthOf,
+  isApproval,
+  isDenied,
+  madeUpCall,
+  openingOf,
+  replacementOf,
+  type UiChunk,
+  wholeOf,
+} from '@rivulet/views/ai-sdk'
 import type { DialectStream, LoggedEvent } from '../dialect.ts'
 
 export type AiSdkStreamOptions = {
@@ -34,6 +51,8 @@ export type AiSdkStreamOptions = {
   /** The turn to stream. */
   turnNumber?: number | undefined
   heard?: HeardBefore | undefined
+  /** The client has the message up to its approvals, and goes on with it after its response. */
+  isContinued?: boolean | undefined
 }
 
 /** For a client that resumes: the fold of the events it has, and whether the last of them was the end of a turn. */
@@ -41,7 +60,7 @@ export type HeardBefore = { state: TaskState; isAtEnd: boolean }
 
 type Outcome = Pick<EventOf<'turn.finished'>, 'status' | 'error' | 'usage'> & { stopReason?: StopReason | undefined }
 
-export function createAiSdkStream({ task, turnNumber: wanted, heard }: AiSdkStreamOptions): DialectStream<UiChunk> {
+export function createAiSdkStream({ task, turnNumber: wanted, heard, isContinued = false }: AiSdkStreamOptions): DialectStream<UiChunk> {
   let state = heard?.state ?? emptyState
   let turnNumber = wanted ?? unfinishedTurn(state)
   /** Whether the client has the start of the message. A client at the end of a turn has nothing of the next one, even if that was queued before. */
@@ -51,7 +70,7 @@ export function createAiSdkStream({ task, turnNumber: wanted, heard }: AiSdkStre
   let isOver = false
   for (const message of messagesOf(state).filter(isTold)) calls.own(message)
 
-  return { take, hasEnded: () => isOver }
+  return { take: (cursor, event) => take(cursor, event).map(chunk => deniedOr(chunk, isDeniedCall)), hasEnded: () => isOver }
 
   function take(cursor: Cursor, event: Event | WireEvent | TokenEvent): UiChunk[] {
     if (isOver) return []
@@ -77,10 +96,11 @@ export function createAiSdkStream({ task, turnNumber: wanted, heard }: AiSdkStre
     const ofTurn = messages.filter(message => message.turn === turnNumber)
     state = restoreState(cursor, { status, turns, messages: ofTurn, messagesFrom: ofTurn[0]?.index ?? messagesFrom + messages.length })
     const told = turns.find(({ number }) => number === turnNumber)
-    const chunks = [...start(), ...(reason === 'join' ? parts() : retold())]
+    const chunks = [...start(), ...(reason === 'join' && !isContinued ? parts() : retold())]
     hasStarted = turnNumber !== null
     mayHaveHeardPart = false
-    return told && hasEnded(told.status) ? [...chunks, ...end({ ...told, status: told.status })] : chunks
+    if (told && hasEnded(told.status)) return [...chunks, ...end({ ...told, status: told.status })]
+    return isAsking() ? [...chunks, ...pause()] : chunks
   }
 
   function follow(cursor: Cursor, event: Event): UiChunk[] {
@@ -94,7 +114,8 @@ export function createAiSdkStream({ task, turnNumber: wanted, heard }: AiSdkStre
     const said = chunksOf(event, before)
     const isUnsure = mayHaveHeardPart && said.length > 1
     if (said.length > 0) mayHaveHeardPart = false
-    return [...first, ...(isUnsure ? retold() : said)]
+    const pausing = event.type === 'turn.waiting' && event.more !== true && isAsking() ? pause() : []
+    return [...first, ...(isUnsure ? retold() : said), ...pausing]
   }
 
   function chunksOf(event: Event, before: TaskState): UiChunk[] {
@@ -112,10 +133,14 @@ export function createAiSdkStream({ task, turnNumber: wanted, heard }: AiSdkStre
         return [{ type: 'data-notice', data: { name: event.name, data: event.data }, transient: true }]
       case 'turn.finished':
         return end(event)
+      case 'turn.waiting':
+        return asked(event.wait)
+      case 'turn.resumed':
+        return waits()
+          .filter(wait => wait.id === event.wait && isAsked(wait))
+          .map(approvalResponse)
       case 'turn.queued':
       case 'turn.joined':
-      case 'turn.waiting':
-      case 'turn.resumed':
         return []
       default:
         return event satisfies never
@@ -156,7 +181,54 @@ export function createAiSdkStream({ task, turnNumber: wanted, heard }: AiSdkStre
     return messagesOf(state)
       .filter(isTold)
       .map(calls.own)
-      .flatMap(message => [...placeFor(message), ...wholeOf(message)])
+      .flatMap(message => [...placeFor(message), ...wholeOf(message), ...approvals(message)])
+  }
+
+  function waits(): readonly Wait[] {
+    return state.turns.find(({ number }) => number === turnNumber)?.waits ?? []
+  }
+
+  /** The call that a wait is about, under the id that the client knows. */
+  function callOf({ callId }: Wait): string | null {
+    const call = messagesOf(state).findLast(
+      message => isTold(message) && message.content.type === 'tool_request' && message.content.callId === callId,
+    )
+    const content = call && calls.own(call).content
+    return content?.type === 'tool_request' ? content.callId : null
+  }
+
+  function isAsked(wait: Wait): boolean {
+    return isApproval(wait) && callOf(wait) !== null
+  }
+
+  /** An approval of a call, for the SDK's response; any other question as data that no message keeps. */
+  function asked(wait: Wait): UiChunk[] {
+    const toolCallId = isApproval(wait) ? callOf(wait) : null
+    return toolCallId === null ? [{ type: 'data-wait', data: wait, transient: true }] : [approvalRequest(wait, toolCallId)]
+  }
+
+  function approvals(message: Message): UiChunk[] {
+    const { content } = message
+    if (content.type !== 'tool_request') return []
+    // The id that the model gave, which the wait has.
+    const given = messageAt(state, message.index)?.message.content
+    return given?.type === 'tool_request' ? approvalsOf(waits(), given.callId, content.callId) : []
+  }
+
+  function isDeniedCall(toolCallId: unknown): boolean {
+    return waits().some(wait => isApproval(wait) && isDenied(wait) && callOf(wait) === toolCallId)
+  }
+
+  /** Whether the turn waits for nothing but approvals: then the page has to respond before anything follows. */
+  function isAsking(): boolean {
+    const open = waits().filter(({ status }) => status === 'open')
+    return open.length > 0 && open.every(isAsked)
+  }
+
+  /** The response ends here, as the SDK expects it; the stream of the page's response goes on with the same message. */
+  function pause(): UiChunk[] {
+    isOver = true
+    return [{ type: 'finish', finishReason: 'tool-calls' }]
   }
 
   function end(outcome: Outcome): UiChunk[] {

@@ -6,7 +6,8 @@ import { createAiSdkStream, foldHeard } from './ai-sdk-stream.ts'
 export const aiSdk: Dialect<UiChunk> = {
   scope: 'turn',
   headers: { 'x-vercel-ai-ui-message-stream': 'v1' },
-  open: async ({ task, turnNumber, heard }) => createAiSdkStream({ task, turnNumber, heard: heard && (await foldHeard(heard)) }),
+  open: async ({ task, turnNumber, heard, isContinued }) =>
+    createAiSdkStream({ task, turnNumber, isContinued, heard: heard && (await foldHeard(heard)) }),
   encode: (chunk, cursor, isLast) => `${isLast ? `id: ${cursor}\n` : ''}data: ${JSON.stringify(chunk)}\n\n`,
   ending: 'data: [DONE]\n\n',
 }

@@ -1,12 +1,12 @@
-/** Ten thousand turns that wait: what they hold, and what happens when many are answered at once. Prints its figures. */
+/** Ten thousand turns that wait, or WAITING_TURNS: what they hold, and what happens when many are answered at once. Prints its figures. */
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 
-const turns = 10_000
-const answered = 500
+const turns = Number(process.env.WAITING_TURNS ?? 10_000)
+const answered = Math.min(500, turns)
 const maxBytes = 5_000
 
 let platform: Platform
@@ -52,11 +52,17 @@ test(`${turns} turns that wait hold no worker and no log, and ${answered} of the
   const { rows: open } = await pg.query<{ id: string; task: string }>("select id, task from waits where status = 'open' limit $1", [
     answered,
   ])
-  const statuses = await Promise.all(
-    open.map(async ({ id, task }) => (await client.post(`/v1/tasks/${task}/waits/${id}/answer`, { action: 'accept' })).status),
+  // As a client does: a 503 is retried, and the same answer again changes nothing.
+  await Promise.all(
+    open.map(({ id, task }) =>
+      until(`${id} is answered`, async () => {
+        const { status } = await client.post(`/v1/tasks/${task}/waits/${id}/answer`, { action: 'accept' })
+        expect([200, 503]).toContain(status)
+        return status === 200
+      }),
+    ),
   )
   const answerMs = performance.now() - answeredAt
-  expect(new Set(statuses)).toEqual(new Set([200]))
   await until('all of them have ended', async () => (await ended()) === answered, { timeoutMs: 300_000, intervalMs: 200 })
   const resumedMs = performance.now() - answeredAt
   expect(resumed).toBe(answered)

@@ -41,7 +41,7 @@ test.each([...ofWorker, ...ofApi])('a process is killed at "%s": two injected in
 
 test.each(['claimed', 'committed'] as const)('an API is killed at "%s" of merged inputs: they are messages once, in order', async point => {
   const { task } = await platform.client.createTask({ agent: 'join-by-hand', start: false })
-  for (const input of ['one', 'two', 'three']) await platform.client.addTurn(task.id, { input, ifBusy: 'merge', debounceMs: 8_000 })
+  for (const input of ['one', 'two', 'three']) await platform.client.addTurn(task.id, { input, ifBusy: 'merge' })
   const trap = await trapped(point, 'api')
   await trap.survived()
   expect(await saidTo(task.id)).toEqual(['1: one', '1: two', '1: three'])

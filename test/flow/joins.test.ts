@@ -210,21 +210,20 @@ describe('merge', () => {
 
   test('with a debounce moves the start of that turn, up to a limit', async () => {
     const task = (await platform.client.createTask({ agent: 'echo', start: false })).task.id
-    const send = (input: string) => platform.client.addTurn(task, { input, ifBusy: 'merge', debounceMs: 700, debounceMaxMs: 60_000 })
-    await send('one')
-    await send('two')
-    await send('three')
+    const send = async (input: string, debounceMaxMs?: number) => {
+      await platform.client.addTurn(task, { input, ifBusy: 'merge', debounceMs: 600_000, ...(debounceMaxMs && { debounceMaxMs }) })
+      const [first] = (await platform.client.detail(task)).turns
+      return Date.parse(first?.dueAt ?? '') - Date.parse(first?.queuedAt ?? '')
+    }
+    expect(await send('one')).toBe(600_000)
+    const moved = await send('two')
+    expect(moved).toBeGreaterThan(600_000)
+    // Its first input was accepted a while ago: the limit counts from there, and nothing moves a start back.
+    expect(await send('three', 600_001)).toBe(moved)
+    await platform.client.addTurn(task, { input: 'now', ifBusy: 'interrupt' })
     const { turns } = await platform.client.waitForEnd(task)
-    expect(ends(turns)).toEqual([
-      [1, 'completed', null],
-      [2, 'completed', 1],
-      [3, 'completed', 1],
-    ])
-    expect(shown(await platform.client.messages(task)).at(-1)).toBe('1 agent: one\n\ntwo\n\nthree')
-    await send('later')
-    const due = (await platform.client.detail(task)).turns.at(-1)?.dueAt
-    expect(due).toBeDefined()
-    await platform.client.cancel(task)
+    expect(ends(turns)).toEqual([1, 2, 3, 4].map(number => [number, 'completed', number === 1 ? null : 1]))
+    expect(shown(await platform.client.messages(task)).at(-1)).toBe('1 agent: one\n\ntwo\n\nthree\n\nnow')
     expect(await faultsOf(platform, task)).toEqual([])
   })
 

@@ -147,10 +147,11 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     await complete(await begun, 'call')
   }
 
-  /** The first step of a cancel, in the transaction that also accepts the new turn. */
-  async function interrupt(tx: Transaction, tenant: Tenant, task: TaskId): Promise<CancelBegun> {
+  /** The first step of a cancel, in the transaction that also accepts the new turn. `keepsQueued`: the inputs that wait are merged with it. */
+  async function interrupt(tx: Transaction, tenant: Tenant, task: TaskId, keepsQueued = false): Promise<CancelBegun> {
     await announcer.ping()
-    return beginInterrupt(tx, tenant, task, canceled('interrupted'))
+    const begin = keepsQueued ? beginInterrupt : beginCancel
+    return begin(tx, tenant, task, canceled('interrupted'))
   }
 
   /** The new turn is accepted already: what cannot be completed now is left to the reconciler. */

@@ -63,13 +63,14 @@ test('the names and fields of events are a contract that this test lists', () =>
     return [type.value, ...Object.entries(own).map(([name, field]) => (field.safeParse(undefined).success ? `${name}?` : name))].join(' ')
   })
   expect(fields).toEqual([
-    'turn.queued input? omitted?',
-    'turn.started firstIndex input?',
+    'turn.queued input? inputs? omitted?',
+    'turn.started firstIndex input? inputs?',
     'message.started index author content metadata?',
     'message.delta index delta offset',
     'message.replaced index content metadata?',
     'message.finished index status stopReason? usage? error?',
-    'turn.waiting wait',
+    'turn.joined into index',
+    'turn.waiting wait more?',
     'turn.resumed wait status answer?',
     'turn.finished status stopReason usage? error?',
     'custom name data index?',

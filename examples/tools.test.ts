@@ -1,7 +1,19 @@
-/** Agents are tested without a platform: a scripted model plays the replies, and the run returns the messages that follow from them. */
+/** Agents are tested without a platform: a scripted model plays the replies, and the turn returns the messages that follow from them. */
 import { call, runAgent, scriptedModel, user } from '@rivulet/agent'
+import { testTurn } from '@rivulet/worker/testing'
 import { expect, test } from 'vitest'
-import { countWords } from './tools.ts'
+import tools, { countWords } from './tools.ts'
+
+test('the agent tells how many words it counted', async () => {
+  const { status, text, messages } = await testTurn(tools, { input: 'one two three' })
+  expect({ status, text }).toEqual({ status: 'completed', text: 'Let me count. I counted: {"words":3}.' })
+  expect(messages.map(({ content }) => content.type)).toEqual(['text', 'tool_request', 'tool_response', 'text'])
+})
+
+test('the agent goes on when its model counts nothing', async () => {
+  const model = scriptedModel(['I do not count.'])
+  expect(await testTurn(tools, { input: 'one two three', model })).toMatchObject({ status: 'completed', text: 'I do not count.' })
+})
 
 test('the model gets the number of words', async () => {
   const model = scriptedModel([[call('count_words', { text: 'one two three' })], 'Three.'])

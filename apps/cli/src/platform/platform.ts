@@ -23,6 +23,8 @@ export type PlatformOptions = RunOptions & {
   key?: string | undefined
   /** Files whose agents the worker runs in place of the examples. */
   agentFiles: readonly string[]
+  /** Runs agents in this process, in place of the worker's. */
+  startWorker?: ((place: WorkerPlace) => OwnWorker) | undefined
   /** Restart what a change of the sources touches. */
   isWatching: boolean
   /** The port for a debugger of the worker; null: none. */
@@ -30,6 +32,11 @@ export type PlatformOptions = RunOptions & {
   /** A line that a program wrote. */
   hear: (program: Program, line: string) => void
 }
+
+/** What a worker needs to reach the platform. */
+export type WorkerPlace = { redisUrl: string; url: string; key: string | undefined }
+
+export type OwnWorker = { refused: Promise<never>; stop(): Promise<void> }
 
 export type Platform = {
   url: string
@@ -51,7 +58,7 @@ function timeToThink({ LEASE_MS }: RunOptions['environment']): Record<string, st
 }
 
 export async function startPlatform(options: PlatformOptions): Promise<Platform> {
-  const { environment, host, port, key, agentFiles, isWatching, inspectPort, dataDir, write, hear } = options
+  const { environment, host, port, key, agentFiles, startWorker, isWatching, inspectPort, dataDir, write, hear } = options
   const stopping = new AbortController()
   let stopped: Promise<void> | null = null
   const url = listeningUrl(host, port)
@@ -77,13 +84,20 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
     fail = reject
   })
   failed.catch(() => {})
-  const running: Record<Program, SupervisedProcess> = { api: supervise('api', []), worker: supervise('worker', agentFiles) }
+  const running: Record<Program, SupervisedProcess> = { api: supervise('api', []), worker: worker() }
   const unwatch = isWatching ? [...watchCheckout(), ...watchAgents()] : []
   noteRunning(dataDir, {
     ...{ pid: process.pid, url, redisUrl: redis.url, databaseUrl: postgres.url },
     ...(workerKey && { workerKey }),
   })
   return { url, ready: untilReady(), failed, stop }
+
+  function worker(): SupervisedProcess {
+    if (!startWorker) return supervise('worker', agentFiles)
+    const { refused, stop } = startWorker({ redisUrl: redis.url, url, key: workerKey })
+    refused.catch(fail)
+    return { restart: () => {}, stop }
+  }
 
   function supervise(name: Program, args: readonly string[]): SupervisedProcess {
     const own = environmentFor(name, shared)

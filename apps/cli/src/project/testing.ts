@@ -5,13 +5,16 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Platform, startPlatform } from '../platform/platform.ts'
+import { type AgentDefinition, createWorker, type Logger } from '@rivulet/worker'
+import { type Platform, startPlatform, type WorkerPlace } from '../platform/platform.ts'
 
 export type TestPlatform = { url: string; stop(): Promise<void> }
 
 export type TestPlatformOptions = {
-  /** Files whose agents are run, from the working folder. */
-  agentFiles: readonly string[]
+  /** Agents that run in the process of the test, where a test can look at what they do. */
+  agents?: readonly AgentDefinition[]
+  /** Files whose agents a process of their own runs, from the working folder. Without `agents` and files it runs the example agents. */
+  agentFiles?: readonly string[]
   /** For every process. Its servers are left alone: a test has its own. */
   environment: Record<string, string | undefined>
   /** How long it may take until an agent is there. Default 60,000. */
@@ -19,11 +22,17 @@ export type TestPlatformOptions = {
 }
 
 /** Resolves when a task would be run; rejects with what the processes said when that takes too long. */
-export async function startTestPlatform({ agentFiles, environment, readyMs = 60_000 }: TestPlatformOptions): Promise<TestPlatform> {
+export async function startTestPlatform({
+  agents,
+  agentFiles = [],
+  environment,
+  readyMs = 60_000,
+}: TestPlatformOptions): Promise<TestPlatform> {
   const dataDir = mkdtempSync(join(tmpdir(), 'rivulet-'))
   // Postgres runs as another user when this is root.
   chmodSync(dataDir, 0o755)
   const lines: string[] = []
+  const log = linesLogger(line => lines.push(line))
   const platform = await start().catch(error => {
     removeData()
     throw error
@@ -38,6 +47,7 @@ export async function startTestPlatform({ agentFiles, environment, readyMs = 60_
     const { REDIS_URL: _, DATABASE_URL: __, RIVULET_KEY: ___, RIVULET_WORKER_KEY: ____, ...own } = environment
     return startPlatform({
       ...{ host: '127.0.0.1', port: await freePort(), dataDir, environment: own, agentFiles, isWatching: false, inspectPort: null },
+      ...(agents && { startWorker: (place: WorkerPlace) => createWorker({ ...place, agents, log, drainMs: 1_000, watchdogMs: null }) }),
       write: line => lines.push(line),
       hear: (program, line) => lines.push(`${program} ${line}`),
     })
@@ -60,4 +70,11 @@ async function freePort(): Promise<number> {
   server.close()
   await once(server, 'close')
   return typeof address === 'object' && address ? address.port : 0
+}
+
+/** What the worker in this process would log, for the message of a start that fails. */
+function linesLogger(write: (line: string) => void): Logger {
+  const line = (fields: object, message = '') => write(`worker ${message} ${JSON.stringify(fields)}`)
+  const logger: Logger = { debug: () => {}, info: line, warn: line, error: line, child: () => logger }
+  return logger
 }

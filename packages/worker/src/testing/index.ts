@@ -1,0 +1,3 @@
+/** For tests of agents: one turn without a platform. */
+export type { TestAnswer, TestFile } from './memory-server.ts'
+export { type TestTurn, type TestTurnOptions, testTurn } from './test-turn.ts'

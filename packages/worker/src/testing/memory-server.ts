@@ -1,0 +1,214 @@
+/**
+ * The server of one turn, in memory: what a worker asks of the platform, without Postgres, Redis or HTTP. It keeps the log, the steps and the
+ * waits from one attempt to the next, and decides about a retry as the API does. Timers are due at once, so that no test waits for a time.
+ */
+import { createHash, randomUUID } from 'node:crypto'
+import { buffer } from 'node:stream/consumers'
+import type { HistoryMessage } from '@rivulet/agent'
+import type { Append } from '@rivulet/broker'
+import {
+  applyEvent,
+  type Claim,
+  type Content,
+  closingEvents,
+  defaultLimits,
+  type Event,
+  errorTable,
+  type FinishBody,
+  formatCursor,
+  isErrorCode,
+  type Json,
+  type Message,
+  messagesOf,
+  type OutcomeStatus,
+  origin,
+  RivuletError,
+  restoreState,
+  type Task,
+  type Wait,
+  type WaitAction,
+  type WantedWait,
+} from '@rivulet/protocol'
+import type { ServerCalls } from '../server-calls.ts'
+import type { FileBytes } from '../turn/file-calls.ts'
+import type { Appender } from '../writer/appender.ts'
+
+export type TestAnswer = 'expired' | { action?: WaitAction; content?: Json; comment?: string }
+export type TestFile = { bytes: Uint8Array; mimeType: string; name?: string }
+
+export type MemoryServerOptions = {
+  task: Task
+  input: Content | null
+  history: readonly HistoryMessage[]
+  maxAttempts: number
+  answer: ((wait: Wait) => TestAnswer | Promise<TestAnswer>) | undefined
+  files: Readonly<Record<string, TestFile>>
+}
+
+export type MemoryServer = {
+  calls: ServerCalls
+  appender: Appender
+  events(): Event[]
+  /** Those of the turn, as they would be stored. */
+  messages(): Message[]
+  waits(): Wait[]
+  /** How the turn ended; null before it has. */
+  outcome(): FinishBody['outcome'] | null
+  attempts(): number
+  cancel(): void
+}
+
+const leaseMs = 3_600_000
+
+export function createMemoryServer({ task, input, history, maxAttempts, answer, files }: MemoryServerOptions): MemoryServer {
+  const turn = history.length > 0 ? 2 : 1
+  const earlier = history.map((message, index) => messageOf(message, index, 1))
+  const given = input && messageOf({ author: 'user', content: input }, earlier.length, turn)
+  const firstIndex = earlier.length + (given ? 1 : 0)
+  const steps = new Map<string, string>()
+  const waits = new Map<string, Wait>()
+  const stored = new Map(Object.entries(files))
+  const events: Event[] = []
+  let attempt = 0
+  let outcome: FinishBody['outcome'] | null = null
+
+  const calls: ServerCalls = {
+    hello: async () => {},
+    claim: async () => claim(),
+    reopen: async () => null,
+    step: async ({ name, memory }) => {
+      steps.set(name, memory)
+      return 'remembered'
+    },
+    ask: async ({ waits: wanted }) => {
+      const asked: Wait[] = []
+      for (const one of wanted) asked.push(waits.get(one.name) ?? (await open(one)))
+      return { result: 'asked', waits: asked, isTold: true }
+    },
+    waits: async () => [...waits.values()],
+    park: async () => 'answered',
+    release: async () => {},
+    finish: async ({ outcome: end }) => finish(end),
+    history: async () => [...earlier, ...(given ? [given] : [])],
+    files: { read, store },
+  }
+  return {
+    calls,
+    appender: { append },
+    events: () => events,
+    messages,
+    waits: () => [...waits.values()],
+    outcome: () => outcome,
+    attempts,
+    cancel,
+  }
+
+  function attempts(): number {
+    return attempt
+  }
+
+  function claim(): Claim {
+    attempt += 1
+    tell({ type: 'turn.started', ...common(), firstIndex, ...(given && { input: given }) })
+    return {
+      ...{ result: 'claimed', epoch: attempt, attempt, task, input: given, firstIndex, isolated: false, kept: [], limits: defaultLimits },
+      ...{ deadline: new Date(Date.now() + leaseMs).toISOString(), timeLeftMs: leaseMs },
+      turn: {
+        ...{ id: randomUUID(), task: task.id, number: turn, status: 'running', attempt, queuedAt: task.createdAt },
+        ...(input && { input }),
+        waits: [...waits.values()],
+      },
+      steps: Array.from(steps, ([name, memory]) => ({ name, memory })),
+    }
+  }
+
+  async function append({ entries }: Append): Promise<'ok'> {
+    for (const { json } of entries) tell(JSON.parse(json))
+    return 'ok'
+  }
+
+  function tell(event: Event): void {
+    events.push(event)
+  }
+
+  async function open(wanted: WantedWait): Promise<Wait> {
+    const { expires, ...about } = wanted
+    const at = new Date().toISOString()
+    const expiresAt = 'at' in expires ? expires.at : new Date(Date.now() + expires.inMs).toISOString()
+    const wait: Wait = { ...about, id: randomUUID(), task: task.id, turn, agent: task.agent, status: 'open', createdAt: at, expiresAt }
+    tell({ type: 'turn.waiting', ...common(), wait })
+    const said = wait.kind === 'timer' ? 'expired' : await answerTo(wait)
+    const { action = 'accept', ...content } = said === 'expired' ? {} : said
+    const closed: Wait =
+      said === 'expired' ? { ...wait, status: 'expired' } : { ...wait, status: 'answered', answer: { action, ...content, at } }
+    waits.set(wait.name, closed)
+    tell({
+      type: 'turn.resumed',
+      ...common(),
+      wait: wait.id,
+      status: said === 'expired' ? 'expired' : 'answered',
+      ...(closed.answer && { answer: closed.answer }),
+    })
+    return closed
+  }
+
+  async function answerTo(wait: Wait): Promise<TestAnswer> {
+    if (!answer) throw new RivuletError('bad_call', `The turn asks "${wait.name}" (${wait.title}): give testTurn an answer`)
+    return answer(wait)
+  }
+
+  function finish(end: FinishBody['outcome']): 'retrying' | 'committed' {
+    const { error } = end
+    const isFinal = !error || (isErrorCode(error.code) && !errorTable[error.code].retry)
+    if (!isFinal && attempt < maxAttempts) return 'retrying'
+    outcome = end
+    settle(end.status, end)
+    return 'committed'
+  }
+
+  function settle(status: OutcomeStatus, { stopReason = 'stop', usage, error }: Partial<FinishBody['outcome']>): void {
+    tell({ type: 'turn.finished', ...common(), status, stopReason, ...(usage && { usage }), ...(error && { error }) })
+  }
+
+  function cancel(): void {
+    for (const event of closingEvents(state(), { ...common(), status: 'aborted' })) tell(event)
+    settle('canceled', { stopReason: 'aborted' })
+  }
+
+  function state() {
+    const before = restoreState(origin, { status: 'queued', turns: [], messages: earlier })
+    return events.reduce((folded, event, i) => applyEvent(folded, event, formatCursor(1, i + 1)), before)
+  }
+
+  function messages(): Message[] {
+    return messagesOf(state()).filter(({ index }) => index >= firstIndex)
+  }
+
+  async function read(id: string) {
+    const file = stored.get(id)
+    if (!file) throw new RivuletError('not_found', `The test has no file ${id}`)
+    const { bytes, mimeType, name } = file
+    return { id, name, mimeType, size: bytes.length, stream: new Blob([new Uint8Array(bytes)]).stream(), bytes: async () => bytes }
+  }
+
+  async function store(given: FileBytes, { mimeType, name }: { mimeType: string; name?: string }) {
+    const bytes = new Uint8Array(await bytesOf(given))
+    const id = randomUUID()
+    const named = name === undefined ? {} : { name }
+    stored.set(id, { bytes, mimeType, ...named })
+    const sha256 = createHash('sha256').update(bytes).digest('hex')
+    return { id, mimeType, size: bytes.length, sha256, createdAt: new Date().toISOString(), ...named }
+  }
+
+  function common() {
+    return { task: task.id, turn, attempt, at: Date.now() }
+  }
+
+  function messageOf({ author, content, status = 'complete', metadata = {} }: HistoryMessage, index: number, number: number): Message {
+    return { task: task.id, index, turn: number, attempt: 1, author, content, metadata, status, createdAt: task.createdAt }
+  }
+}
+
+async function bytesOf(given: FileBytes): Promise<Uint8Array> {
+  return given instanceof Uint8Array ? given : buffer((given instanceof Blob ? given.stream() : given) as AsyncIterable<Uint8Array>)
+}

@@ -1,0 +1,123 @@
+import { call, defineTool, say, scriptedModel, user } from '@rivulet/agent'
+import { data, delta, RivuletError, text } from '@rivulet/protocol'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { defineAgent } from '../define-agent.ts'
+import { testTurn } from './test-turn.ts'
+
+const count = defineTool({ name: 'count', description: '', input: z.object({ text: z.string() }), run: ({ text }) => text.length })
+const counter = defineAgent('counter', async turn => void (await turn.run({ model: scriptedModel(['unused']), tools: [count] })))
+
+describe('a turn in a test', () => {
+  test('gets its input, its history and its params, and returns its messages and its log', async () => {
+    const agent = defineAgent({
+      name: 'greeter',
+      params: z.object({ polite: z.boolean().default(true) }),
+      run: async turn => {
+        const history = await turn.history()
+        await turn.send(`${turn.params.polite ? 'Dear ' : ''}${turn.text}, message ${history.length} of turn ${turn.number}`)
+        await turn.custom('greeted', { name: turn.text })
+      },
+    })
+    const { status, text: said, messages, events, attempts } = await testTurn(agent, { input: 'Ada', history: [user('hello')], params: {} })
+    expect({ status, said, attempts }).toEqual({ status: 'completed', said: 'Dear Ada, message 2 of turn 2', attempts: 1 })
+    expect(messages).toMatchObject([{ index: 2, author: 'agent', status: 'complete' }])
+    expect(events.map(({ type }) => type)).toEqual(['turn.started', 'message.replaced', 'custom', 'turn.finished'])
+  })
+
+  test('runs a generator as a worker does', async () => {
+    const agent = defineAgent('words', async function* () {
+      yield delta(0, 'one ')
+      yield delta(0, 'two')
+    })
+    expect(await testTurn(agent)).toMatchObject({ status: 'completed', text: 'one two', stopReason: 'stop' })
+  })
+
+  test('uses the given model in place of the one that the agent runs', async () => {
+    const model = scriptedModel([[say('Let me see. '), call('count', { text: 'abc' })], 'Three.'])
+    const { text: said, messages } = await testTurn(counter, { input: 'how long is abc?', model })
+    expect(said).toBe('Let me see. Three.')
+    expect(messages.map(({ content }) => content)).toContainEqual(expect.objectContaining({ type: 'tool_response', content: 3 }))
+  })
+
+  test('that fails is a result with what was thrown', async () => {
+    const agent = defineAgent('failing', async turn => {
+      turn.message(text('half'))
+      throw new Error('a secret')
+    })
+    const { status, error, messages } = await testTurn(agent)
+    expect({ status, error }).toEqual({ status: 'failed', error: { code: 'agent_error', message: 'The agent failed', detail: 'a secret' } })
+    expect(messages).toMatchObject([{ status: 'failed', content: text('half') }])
+  })
+
+  test('with params that do not fit the schema of the agent fails', async () => {
+    const agent = defineAgent({ name: 'strict', params: z.object({ city: z.string() }), run: async () => {} })
+    expect(await testTurn(agent, { params: { city: 3 } })).toMatchObject({ status: 'failed', error: { code: 'validation_failed' } })
+  })
+
+  test('is tried again as often as it may be, and takes its steps once', async () => {
+    let orders = 0
+    const agent = defineAgent('steps', async turn => {
+      const order = await turn.step('order', async () => {
+        await turn.send('ordering')
+        orders += 1
+        return orders
+      })
+      if (turn.attempt < 3) throw new Error('not yet')
+      await turn.send(`order ${order}, attempt ${turn.attempt}`)
+    })
+    const { status, messages, attempts } = await testTurn(agent, { attempts: 3 })
+    expect({ status, attempts, orders }).toEqual({ status: 'completed', attempts: 3, orders: 1 })
+    expect(messages.map(({ content }) => content)).toEqual([text('ordering'), text('order 1, attempt 3')])
+    expect(await testTurn(agent, { attempts: 2 })).toMatchObject({ status: 'failed', attempts: 2 })
+  })
+
+  test('is not tried again after an error that a retry cannot change', async () => {
+    const agent = defineAgent('refusing', () => Promise.reject(new RivuletError('validation_failed', 'Name a city')))
+    const { attempts, error } = await testTurn(agent, { attempts: 3 })
+    expect({ attempts, error }).toEqual({ attempts: 1, error: { code: 'validation_failed', message: 'Name a city' } })
+  })
+
+  test('gets answers to its waits, and sleeps no time', async () => {
+    const agent = defineAgent('asking', async turn => {
+      await turn.sleep('pause', { for: '3d' })
+      const { action, content } = await turn.ask('amount', { title: 'How much?', schema: z.object({ amount: z.number() }) })
+      const paid = await turn.waitFor<{ paid: boolean }>('payment')
+      await turn.send(data({ action, amount: content?.amount ?? 0, ...paid }))
+    })
+    const { messages, waits } = await testTurn(agent, {
+      answer: wait => ({ content: wait.kind === 'event' ? { paid: true } : { amount: 7 } }),
+    })
+    expect(messages.map(({ content }) => content)).toEqual([data({ action: 'accept', amount: 7, paid: true })])
+    expect(waits.map(({ name, status }) => [name, status])).toEqual([
+      ['pause', 'expired'],
+      ['amount', 'answered'],
+      ['payment', 'answered'],
+    ])
+    expect(await testTurn(agent)).toMatchObject({ status: 'failed', error: { code: 'bad_call' } })
+  })
+
+  test('reads the given files, and those that it has sent', async () => {
+    const agent = defineAgent('files', async turn => {
+      const read = await (await turn.readFile('a')).bytes()
+      const { id } = await turn.sendFile(read, { mimeType: 'text/plain', name: 'copy.txt' })
+      await turn.send(`${(await turn.readFile(id)).size} bytes`)
+    })
+    const bytes = new TextEncoder().encode('hello')
+    const { text: said, messages } = await testTurn(agent, { files: { a: { bytes, mimeType: 'text/plain' } } })
+    expect(said).toBe('5 bytes')
+    expect(messages[0]?.content).toMatchObject({ type: 'media', name: 'copy.txt', size: 5 })
+  })
+
+  test('that is canceled keeps what it said, as aborted', async () => {
+    const cancel = new AbortController()
+    const agent = defineAgent('endless', async turn => {
+      turn.message(text('half'))
+      cancel.abort()
+      await new Promise((_, reject) => turn.signal.addEventListener('abort', () => reject(turn.signal.reason)))
+    })
+    const { status, stopReason, messages } = await testTurn(agent, { signal: cancel.signal, attempts: 3 })
+    expect({ status, stopReason }).toEqual({ status: 'canceled', stopReason: 'aborted' })
+    expect(messages.filter(message => message.status !== 'aborted')).toEqual([])
+  })
+})

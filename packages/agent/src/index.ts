@@ -1,9 +1,12 @@
 /** Models, tools and the agent loop. They emit the protocol's updates and do not need the platform: they run in a worker, a terminal, a test or a browser. */
 export { AgentError } from './agent-error.ts'
 export { type ChannelReporter, channelReporter } from './loop/channel-reporter.ts'
+export type { Compaction } from './loop/compaction.ts'
 export type { AgentTurn, ToolAnswer, ToolQuestion } from './loop/durable.ts'
 export type { Observer, ObserverFailurePolicy } from './loop/observers.ts'
+export { type BufferedReporter, bufferedReporter, textReporter, usageReporter } from './loop/reporters.ts'
 export { type RunOptions, type RunResult, type RunSettings, type RunStream, runAgent } from './loop/run-agent.ts'
+export { type Chat, type ChatReply, chatModel } from './model/chat-model.ts'
 export { system, user } from './model/conversation.ts'
 export { createEventStream, type EventSink, type EventStream, type EventStreamOptions } from './model/event-stream.ts'
 export { defaultModelLimits, type ModelLimits } from './model/limits.ts'
@@ -38,3 +41,4 @@ export { type ScriptedModel, type ScriptedModelOptions, scriptedModel } from './
 export type { Chunking } from './scripted/text-chunks.ts'
 export type { Approve, ToolCall, Verdict } from './tools/approval.ts'
 export { type ClientToolOptions, defineTool, type Tool, type ToolContext, type ToolOptions } from './tools/tool.ts'
+export type { ToolHooks, ToolOutcome } from './tools/tool-execution.ts'

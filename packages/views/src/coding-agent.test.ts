@@ -132,9 +132,11 @@ describe('beyond the union of the book', () => {
     ])
   })
 
-  test('a compaction is a custom event of the agent; other custom events give nothing', () => {
-    expect(updatesToEvents(custom('compaction', { dropped: 12 }), custom('note', 1)).flatMap(createAgentEvents())).toEqual([
+  test('compactions and retries of a request are custom events; other custom events give nothing', () => {
+    const updates = [custom('compaction', { dropped: 12 }), custom('model_retry', { retry: 1 }), custom('note', 1)]
+    expect(updatesToEvents(...updates).flatMap(createAgentEvents())).toEqual([
       { type: 'compaction', data: { dropped: 12 } },
+      { type: 'model_retry', data: { retry: 1 } },
     ])
   })
 })
@@ -210,6 +212,7 @@ describe('consistency', () => {
       | 'aborted'
       | 'retry'
       | 'compaction'
+      | 'model_retry'
       | 'queue_updated'
     >()
     for (const event of updatesToEvents(...reading).flatMap(createAgentEvents())) expect(structuredClone(event)).toEqual(event)

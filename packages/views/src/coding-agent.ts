@@ -3,7 +3,8 @@
  * carries the id of its call, and every execution that starts finishes once.
  *
  * A turn here is one response of the model with the execution of its calls, so `turn_finished` follows the executions and has the stop reason
- * `toolUse`. Queued turns are those behind an unfinished turn. A compaction is a custom event of the agent: `custom('compaction', …)`.
+ * `toolUse`. Queued turns are those behind an unfinished turn. Compactions and retries of a request to
+ * the model are custom events: `custom('compaction', …)`, `custom('model_retry', …)`.
  */
 import {
   createTurnComposer,
@@ -35,6 +36,7 @@ export type AgentEvent =
   | { type: 'aborted' }
   | { type: 'retry'; attempt: number }
   | { type: 'compaction'; data: Json }
+  | { type: 'model_retry'; data: Json }
   | { type: 'queue_updated'; waiting: number[] }
 
 /**
@@ -60,7 +62,7 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
       case 'turn.finished':
         return finished(event)
       case 'custom':
-        return event.name === 'compaction' ? [{ type: 'compaction', data: event.data }] : []
+        return event.name === 'compaction' || event.name === 'model_retry' ? [{ type: event.name, data: event.data }] : []
       case 'turn.joined':
         follower.follow(event)
         return leaveQueue(event.turn)

@@ -15,7 +15,10 @@ import { resultOf } from '../model/response-writer.ts'
 import type { Approve } from '../tools/approval.ts'
 import type { Tool } from '../tools/tool.ts'
 import { requestsIn, runCalls } from '../tools/tool-batch.ts'
+import type { ToolHooks } from '../tools/tool-execution.ts'
 import { createToolbox, type Toolbox } from '../tools/toolbox.ts'
+import { createBackgroundCalls } from './background-calls.ts'
+import { type Compaction, compactMessages } from './compaction.ts'
 import { type AgentTurn, asking, directly, durably, type TakeDurably, taking } from './durable.ts'
 import { respond } from './model-response.ts'
 import type { Observer, ObserverFailurePolicy } from './observers.ts'
@@ -23,21 +26,24 @@ import { createRunEmitter } from './run-emitter.ts'
 
 export type RunOptions = RunSettings & RunPlace
 
-export type RunSettings = Omit<ModelRequest, 'tools' | 'messages'> & {
-  model: Model
-  tools?: readonly Tool[]
-  /** Decides about each call of a tool before it runs: it runs, a person is asked first, or it is denied. Default: it runs. */
-  approve?: Approve
-  /** A run that still requests tools after this many requests to the model fails. Default 20. */
-  maxSteps?: number
-  signal?: AbortSignal | undefined
-  /** Called with every update, synchronously, in this order. */
-  observers?: readonly (Observer | ((update: Update) => void))[]
-  /** Default `ignore`. */
-  onObserverError?: ObserverFailurePolicy
-  /** The parent span: every call of the model and of a tool gets a span below it. In a worker: `turn.span`. */
-  span?: Span | undefined
-}
+export type RunSettings = Omit<ModelRequest, 'tools' | 'messages'> &
+  ToolHooks & {
+    model: Model
+    tools?: readonly Tool[]
+    /** Decides about each call of a tool before it runs: it runs, a person is asked first, or it is denied. Default: it runs. */
+    approve?: Approve
+    /** Shortens the conversation when it has grown too long. Default: it is not shortened. */
+    compaction?: Compaction
+    /** A run that still requests tools after this many requests to the model fails. Default 20. */
+    maxSteps?: number
+    signal?: AbortSignal | undefined
+    /** Called with every update, synchronously, in this order. */
+    observers?: readonly (Observer | ((update: Update) => void))[]
+    /** Default `ignore`. */
+    onObserverError?: ObserverFailurePolicy
+    /** The parent span: every call of the model and of a tool gets a span below it. In a worker: `turn.span`. */
+    span?: Span | undefined
+  }
 
 /** In a turn, or anywhere. */
 type RunPlace =
@@ -107,6 +113,9 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
     approve,
     ask,
     takeInputs,
+    compaction,
+    beforeTool,
+    afterTool,
   } = options
   const abort = new AbortController()
   const { signal } = abort
@@ -114,6 +123,7 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
   if (sink.signal.aborted) forwardAbort()
   else sink.signal.addEventListener('abort', forwardAbort, { once: true })
   const emitter = createRunEmitter({ sink, observers, policy, onFatal: () => abort.abort(), holdsEnds: turn !== undefined })
+  const background = createBackgroundCalls({ take, emitter })
   let usage: Usage | undefined
   let steps = 0
   /** Where the messages of the latest step begin. */
@@ -132,41 +142,62 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
     emitter.closeOpen('failed', failed.failure)
     throw failed.withPartial(summarize('error'))
   } finally {
+    // Only a run that failed or was aborted leaves calls in the background.
+    if (background.isPending()) abort.abort()
+    await background.settled()
     sink.signal.removeEventListener('abort', forwardAbort)
     emitter.release()
     emitter.end()
   }
 
   async function loop(history: readonly HistoryMessage[]): Promise<StopReason> {
+    /** What the model is shown: these messages, and what the run has said from an index on. */
+    let shown = { messages: history, from: 0 }
+    let latest: Usage | undefined
     while (!signal.aborted) {
       if (steps === maxSteps)
         throw new AgentError(`The model still requested tools after ${maxSteps} steps (maxSteps)`, { code: 'too_many_steps' })
       steps += 1
+      if (compaction) {
+        const compacted = await compactMessages(`compact ${steps}`, compaction, messagesOf(shown), { take, emitter, signal, usage: latest })
+        if (compacted) {
+          shown = { messages: compacted, from: emitter.nextIndex() }
+          taken.length = 0
+        }
+      }
       stepFrom = emitter.nextIndex()
-      const request = requestAfter(history)
+      const request = requestWith(messagesOf(shown))
       const {
         stopReason,
         failure,
         usage: own,
       } = await respond(`model ${steps}`, request, { model, emitter, signal, ready: sink.ready, take, span })
+      latest = own
       usage = sumUsage([usage, own])
       const calls = requestsIn(emitter.messages().slice(stepFrom))
-      await runCalls(calls, stopReason, { toolbox, emitter, signal, take, round: steps, span, turn, approve, ask })
+      const hooks = { beforeTool, afterTool }
+      await runCalls(calls, stopReason, { toolbox, emitter, signal, take, round: steps, span, turn, approve, ask, hooks, background })
       if (failure) throw failure
       // Only calls can continue the run, and only after these two stop reasons. After `length` the model may repeat a call that was cut off.
       const isOver = calls.length === 0 || (stopReason !== 'tool_use' && stopReason !== 'length')
       // An input that came during the last message is answered, too, unless the run has no request left: then it is a turn of its own.
       const inputs = steps < maxSteps && !signal.aborted ? await takeInputs(steps + 1) : []
       if (inputs.length > 0) taken.push({ behind: emitter.messages().length, inputs })
-      else if (isOver) return stopReason
+      const hasNoMore = isOver && inputs.length === 0
+      if (hasNoMore && (stopReason !== 'stop' || !background.isPending())) return stopReason
+      await background.notify(`notices ${steps}`, { waits: hasNoMore })
     }
     return 'aborted'
   }
 
-  function requestAfter(history: readonly HistoryMessage[]): ModelRequest {
+  function messagesOf({ messages, from }: { messages: readonly HistoryMessage[]; from: number }): HistoryMessage[] {
+    return [...messages, ...withTaken(emitter.messages().map(asHistory), from)]
+  }
+
+  function requestWith(messages: HistoryMessage[]): ModelRequest {
     const { system, toolChoice, maxOutputTokens, temperature } = options
     return {
-      messages: [...history, ...withTaken(emitter.messages().map(asHistory))],
+      messages,
       ...(system !== undefined && { system }),
       ...(maxOutputTokens !== undefined && { maxOutputTokens }),
       ...(temperature !== undefined && { temperature }),
@@ -176,8 +207,8 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
     }
   }
 
-  function withTaken(messages: readonly HistoryMessage[]): HistoryMessage[] {
-    const cuts = [0, ...taken.map(({ behind }) => behind), messages.length]
+  function withTaken(messages: readonly HistoryMessage[], from: number): HistoryMessage[] {
+    const cuts = [from, ...taken.map(({ behind }) => behind), messages.length]
     return cuts.slice(1).flatMap((to, i) => [...messages.slice(cuts[i], to), ...(taken[i]?.inputs ?? [])])
   }
 

@@ -33,7 +33,7 @@ export function exchangesOf(history: readonly HistoryMessage[]): Exchange[] {
   /** The calls of the agent's latest exchange. */
   let calls: ContentOf<'tool_request'>[] = []
   for (const message of messages) {
-    if (message.author === 'agent') addAgentMessage(message)
+    if (message.author === 'agent' && !isNotice(message)) addAgentMessage(message)
     else addInput(message)
   }
   close()
@@ -67,6 +67,11 @@ export function exchangesOf(history: readonly HistoryMessage[]): Exchange[] {
     exchanges.push({ by: 'tools', results: calls.map(call => results.get(call) ?? interrupted(call)) })
     calls = []
   }
+}
+
+/** The result of a background tool is for the model, not by it. */
+function isNotice({ metadata }: HistoryMessage): boolean {
+  return metadata?.notice === 'background'
 }
 
 /** Pairs each call with the first result after it that has its id, because a conversation may use an id more than once. */

@@ -173,7 +173,13 @@ describe('a failure', () => {
       [{ chunks: [namedSse(begin) + overloaded] }, { status: 529, chunks: ['{}'] }, { chunks: [message('ok')] }],
       async server => {
         const model = anthropicModel({ baseUrl: server.url, model: 'm', retry: { baseDelayMs: 1 } })
-        expect(lines((await collect(model.stream(asking))).updates)).toEqual(['0 start text', '0 text ok', '0 done stop'])
+        expect(lines((await collect(model.stream(asking))).updates)).toEqual([
+          'custom model_retry',
+          'custom model_retry',
+          '0 start text',
+          '0 text ok',
+          '0 done stop',
+        ])
         expect(server.requests).toHaveLength(3)
       },
     )

@@ -4,6 +4,7 @@ import { createAnthropicReader } from './anthropic-events.ts'
 import { anthropicBody } from './anthropic-messages.ts'
 import { type ProviderOptions, providerCall, streamSettings, withoutTrailingSlash } from './provider-options.ts'
 import { streamResponse } from './provider-stream.ts'
+import { withWireNames } from './tool-names.ts'
 
 export type AnthropicOptions = ProviderOptions & {
   /** The maximum for requests that do not set one. Default 8,192. */
@@ -17,10 +18,11 @@ export function anthropicModel(options: AnthropicOptions): Model {
   const settings = streamSettings(options)
   return {
     name: model,
-    stream: (request, { turn, signal = turn?.signal, traceparent = turn?.span.traceparent } = {}) =>
-      streamResponse({
+    stream: (given, { turn, signal = turn?.signal, traceparent = turn?.span.traceparent } = {}) => {
+      const { request, nameOf } = withWireNames(given)
+      return streamResponse({
         ...settings,
-        signal,
+        ...{ signal, nameOf },
         call: () =>
           providerCall(
             options,
@@ -29,6 +31,7 @@ export function anthropicModel(options: AnthropicOptions): Model {
             anthropicBody(model, { maxOutputTokens, ...request }),
           ),
         createReader: writer => createAnthropicReader(writer, settings.limits),
-      }),
+      })
+    },
   }
 }

@@ -357,10 +357,13 @@ describe('a retry', () => {
     ['a stream that ends before it begins', { chunks: [sse('[DONE]')] }],
     ['a stream that is cut before it begins', { chunks: [': hi\n\n'], ending: 'hang up' }],
     ['a temporary error in the stream', { chunks: [sse({ error: { message: 'busy', code: 503 } })] }],
-  ] satisfies [string, ProviderResponse][])('helps with %s, and readers see no trace of it', async (_, bad) => {
+  ] satisfies [string, ProviderResponse][])('helps with %s, and readers get an event about it', async (_, bad) => {
     await withProvider([bad, good], async server => {
       const { updates } = await collect(openaiModel({ baseUrl: server.url, model: 'm', ...quick }).stream(asking))
-      expect(lines(updates)).toEqual(['0 start text', '0 text ok', '0 done stop'])
+      expect(lines(updates)).toEqual(['custom model_retry', '0 start text', '0 text ok', '0 done stop'])
+      expect(updates[0]).toMatchObject({
+        data: { retry: 1, delayMs: expect.any(Number), reason: expect.not.stringContaining('slow down') },
+      })
       expect(server.requests).toHaveLength(2)
       expect(server.requests[1]?.body).toEqual(server.requests[0]?.body)
     })
@@ -455,7 +458,7 @@ describe('an abort', () => {
       abort.abort()
       const { updates, error } = await collected
       expect(error).toBeUndefined()
-      expect(lines(updates)).toEqual(['0 start text', '0 done aborted aborted'])
+      expect(lines(updates.filter(({ type }) => type !== 'custom'))).toEqual(['0 start text', '0 done aborted aborted'])
     })
   })
 

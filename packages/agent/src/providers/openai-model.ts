@@ -4,6 +4,7 @@ import { createOpenaiReader } from './openai-chunks.ts'
 import { openaiBody } from './openai-messages.ts'
 import { type ProviderOptions, providerCall, streamSettings, withoutTrailingSlash } from './provider-options.ts'
 import { streamResponse } from './provider-stream.ts'
+import { withWireNames } from './tool-names.ts'
 
 export type OpenaiOptions = ProviderOptions
 
@@ -14,12 +15,14 @@ export function openaiModel(options: OpenaiOptions): Model {
   const settings = streamSettings(options)
   return {
     name: model,
-    stream: (request, { turn, signal = turn?.signal, traceparent = turn?.span.traceparent } = {}) =>
-      streamResponse({
+    stream: (given, { turn, signal = turn?.signal, traceparent = turn?.span.traceparent } = {}) => {
+      const { request, nameOf } = withWireNames(given)
+      return streamResponse({
         ...settings,
-        signal,
+        ...{ signal, nameOf },
         call: () => providerCall(options, url, { ...headers, ...(traceparent && { traceparent }) }, openaiBody(model, request)),
         createReader: writer => createOpenaiReader(writer, settings.limits),
-      }),
+      })
+    },
   }
 }

@@ -4,7 +4,7 @@
  * It is retried only while it has emitted nothing, so a reader never receives two beginnings. Once the provider has sent a stop reason, the
  * response is complete however the connection ends. A connection that ends before that is a failure that keeps the partial output.
  */
-import type { Failure, StopReason, Update, Usage } from '@rivulet/protocol'
+import { custom, type Failure, type StopReason, type Update, type Usage } from '@rivulet/protocol'
 import { AgentError } from '../agent-error.ts'
 import { createEventStream, type EventSink } from '../model/event-stream.ts'
 import type { ModelLimits } from '../model/limits.ts'
@@ -28,6 +28,8 @@ export type ResponseReader = {
 export type ProviderStreamOptions = {
   call: () => ProviderCall
   createReader: (writer: ResponseWriter) => ResponseReader
+  /** The tool that a call names. */
+  nameOf: (wireName: string) => string
   signal: AbortSignal | undefined
   retry: RetryPolicy
   idleTimeoutMs: number
@@ -37,11 +39,16 @@ export type ProviderStreamOptions = {
 /** How long a provider may take to send the usage after the stop reason. */
 const lingerMs = 5_000
 
-export function streamResponse({ call, createReader, signal, retry, idleTimeoutMs, limits }: ProviderStreamOptions): ModelStream {
+export function streamResponse({ call, createReader, nameOf, signal, retry, idleTimeoutMs, limits }: ProviderStreamOptions): ModelStream {
   return createEventStream(produce, { signal })
 
   async function produce({ emit, ready, signal }: EventSink<Update>): Promise<ModelResult> {
-    const writer = createResponseWriter(emit, limits.blocks)
+    const plain = createResponseWriter(emit, limits.blocks)
+    const writer: ResponseWriter = {
+      ...plain,
+      open: (content, metadata) =>
+        plain.open(content.type === 'tool_request' ? { ...content, name: nameOf(content.name) } : content, metadata),
+    }
     let reader = createReader(writer)
     try {
       await readWithRetries()
@@ -60,7 +67,16 @@ export function streamResponse({ call, createReader, signal, retry, idleTimeoutM
         } catch (error) {
           const isWorthIt = error instanceof AgentError && error.isRetryable && retries < retry.maxRetries
           if (!isWorthIt || writer.hasOutput() || signal.aborted) throw error
-          await sleep(retryDelayMs(retries, error.retryAfterMs, retry), signal)
+          const delayMs = Math.round(retryDelayMs(retries, error.retryAfterMs, retry))
+          emit(
+            custom('model_retry', {
+              retry: retries + 1,
+              delayMs,
+              reason: error.publicMessage,
+              ...(error.status && { status: error.status }),
+            }),
+          )
+          await sleep(delayMs, signal)
           reader = createReader(writer)
         }
       }

@@ -3,14 +3,15 @@
  *
  * The messages start in the order of the calls. The calls run in parallel, or one by one when one of the tools is sequential.
  */
-import type { ContentOf, StopReason } from '@rivulet/protocol'
+import { type ContentOf, custom, type Json, type StopReason } from '@rivulet/protocol'
 import type { Span } from '@rivulet/runtime/trace'
+import type { BackgroundCalls } from '../loop/background-calls.ts'
 import type { AgentTurn, TakeDurably } from '../loop/durable.ts'
 import type { RunEmitter } from '../loop/run-emitter.ts'
 import type { SpokenMessage } from '../model/model.ts'
 import { type Approve, type DecideDeps, decideCalls } from './approval.ts'
 import type { Tool } from './tool.ts'
-import { abortedCall, executeCall, type OpenResponse, openResponse, type ToolOutcome } from './tool-execution.ts'
+import { abortedCall, executeCall, type OpenResponse, openResponse, type ToolHooks, type ToolOutcome } from './tool-execution.ts'
 import type { Toolbox } from './toolbox.ts'
 
 export type RequestedCall = { request: ContentOf<'tool_request'>; isComplete: boolean }
@@ -27,6 +28,8 @@ export type BatchContext = {
   turn?: AgentTurn | undefined
   approve?: Approve | undefined
   ask: DecideDeps['ask']
+  hooks: ToolHooks
+  background: BackgroundCalls
 }
 
 export function requestsIn(messages: readonly SpokenMessage[]): RequestedCall[] {
@@ -36,7 +39,7 @@ export function requestsIn(messages: readonly SpokenMessage[]): RequestedCall[] 
 }
 
 export async function runCalls(calls: readonly RequestedCall[], stopReason: StopReason, context: BatchContext): Promise<void> {
-  const { toolbox, emitter, signal, take, round, span, turn, approve, ask } = context
+  const { toolbox, emitter, signal, take, round, span, turn, approve, ask, hooks, background } = context
   const isRunnable = ({ request, isComplete }: RequestedCall) =>
     stopReason === 'tool_use' && isComplete && toolbox.get(request.name) !== undefined
   const asked = calls.flatMap((call, i) => (isRunnable(call) ? [[questionName(i), call.request] as const] : []))
@@ -67,9 +70,22 @@ export async function runCalls(calls: readonly RequestedCall[], stopReason: Stop
   async function runDecided(response: OpenResponse, request: ContentOf<'tool_request'>, tool: Tool, position: number): Promise<void> {
     const decision = decisions.get(questionName(position)) ?? { run: request.arguments }
     if ('fail' in decision) return void response.fail(decision.fail)
-    if ('result' in decision) return void response.succeed(decision.result)
+    if ('result' in decision) return void response.close({ content: decision.result, isError: false })
     const decided = { ...request, arguments: decision.run }
-    await take(`tool ${round}.${position + 1}`, { work: () => execute(response, decided, tool), ...keeping(response) })
+    if (tool.background) return startInBackground(response, decided, tool, position)
+    await take(questionName(position), { work: () => execute(response, decided, tool), ...keeping(response.close) })
+  }
+
+  function startInBackground(response: OpenResponse, request: ContentOf<'tool_request'>, tool: Tool, position: number): void {
+    const { name, callId } = request
+    const progress = (update: Json) => emitter.emit(custom('background_progress', { tool: name, callId, update }))
+    const unseen = { progress, close: (outcome: ToolOutcome) => outcome }
+    const outcome = take(questionName(position), {
+      work: () => executeTraced(unseen, request, tool, AbortSignal.any([signal])),
+      ...keeping(unseen.close),
+    })
+    background.start({ callId, tool: name, outcome })
+    response.close({ content: startedInBackground, isError: false })
   }
 
   function questionName(position: number): string {
@@ -80,23 +96,35 @@ export async function runCalls(calls: readonly RequestedCall[], stopReason: Stop
     const abort = new AbortController()
     if (signal.aborted) abort.abort(signal.reason)
     running.add(abort)
-    const { name, callId } = request
-    const attributes = { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': name, 'gen_ai.tool.call.id': callId }
-    const calling = span?.start(`execute_tool ${name}`, { attributes })
-    const outcome = await executeCall(response, request, tool, { signal: abort.signal, traceparent: calling?.traceparent, turn })
-    calling?.end(outcome.isError ? { failure: { code: 'tool_failed' } } : {})
+    const outcome = await executeTraced(response, request, tool, abort.signal)
     running.delete(abort)
     return outcome
   }
 
+  async function executeTraced(
+    response: Parameters<typeof executeCall>[0],
+    request: ContentOf<'tool_request'>,
+    tool: Tool,
+    signal: AbortSignal,
+  ): Promise<ToolOutcome> {
+    const { name, callId } = request
+    const attributes = { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': name, 'gen_ai.tool.call.id': callId }
+    const calling = span?.start(`execute_tool ${name}`, { attributes })
+    const outcome = await executeCall(response, request, tool, { signal, traceparent: calling?.traceparent, turn, ...hooks })
+    calling?.end(outcome.isError ? { failure: { code: 'tool_failed' } } : {})
+    return outcome
+  }
+
   /** An error is a result too, because the model has seen it. A call that was aborted has none. */
-  function keeping(response: OpenResponse) {
+  function keeping(close: (outcome: ToolOutcome) => ToolOutcome) {
     return {
       toMemory: (outcome: ToolOutcome) => (signal.aborted ? null : outcome),
-      fromMemory: ({ content, isError }: ToolOutcome) => response.close(content, isError),
+      fromMemory: close,
     }
   }
 }
+
+const startedInBackground = 'Started in the background. A notice with the result follows.'
 
 function reasonNotToRun(stopReason: StopReason): string {
   if (stopReason === 'aborted') return abortedCall

@@ -15,26 +15,77 @@ import {
   untilAborted,
 } from '@rivulet/protocol'
 import { messageOf } from '../agent-error.ts'
+import type { ToolCall } from './approval.ts'
 import type { Tool, ToolContext } from './tool.ts'
 
 export type ToolOutcome = { content: Json; isError: boolean }
 
-/** Runs the tool and closes its response. Never throws for what the tool does. */
+/** Called around each call that runs, inside its step. What a hook throws is the error that the model sees. */
+export type ToolHooks = {
+  /** Before the tool runs, and before its arguments are checked. `args` replaces its arguments, `result` its run. */
+  beforeTool?: ((call: ToolCall) => Before | Promise<Before>) | ((call: ToolCall) => void) | undefined
+  /** With the result, or the error, that the model would see. What it returns takes its place. */
+  afterTool?:
+    | ((call: ToolCall, outcome: ToolOutcome) => After | Promise<After>)
+    | ((call: ToolCall, outcome: ToolOutcome) => void)
+    | undefined
+}
+
+type Before = { args: Json } | { result: Json } | undefined
+type After = ToolOutcome | undefined
+
+/** Runs the tool with its hooks, and closes its response. Never throws for what they do. */
 export async function executeCall(
-  response: OpenResponse,
+  response: Pick<OpenResponse, 'progress' | 'close'>,
   { callId, name, arguments: args }: ContentOf<'tool_request'>,
   tool: Tool,
-  given: Pick<ToolContext, 'signal' | 'traceparent' | 'turn'>,
+  { beforeTool, afterTool, ...given }: Pick<ToolContext, 'signal' | 'traceparent' | 'turn'> & ToolHooks,
 ): Promise<ToolOutcome> {
   const { signal } = given
-  try {
-    const checked = await untilAborted(tool.check(args), signal)
-    if (!checked.isValid) return response.fail(`Invalid arguments for ${name}:\n${checked.reason}`)
-    const running = async () => checked.run({ ...given, callId, progress: response.progress })
-    return response.succeed(await untilAborted(running(), signal))
-  } catch (error) {
-    return response.fail(signal.aborted ? abortedCall : messageOf(error))
+  const call = { tool: name, args, callId }
+  const outcome = await caught(run)
+  // After an abort there is no model to see a change.
+  if (!afterTool || signal.aborted) return response.close(outcome)
+  return response.close(
+    await caught(
+      async () =>
+        (await untilAborted(
+          later(() => afterTool(call, outcome)),
+          signal,
+        )) ?? outcome,
+    ),
+  )
+
+  async function run(): Promise<ToolOutcome> {
+    const before =
+      beforeTool &&
+      (await untilAborted(
+        later(() => beforeTool(call)),
+        signal,
+      ))
+    if (before && 'result' in before) return resultOf(before.result)
+    const checked = await untilAborted(tool.check(before ? before.args : args), signal)
+    if (!checked.isValid) return { content: `Invalid arguments for ${name}:\n${checked.reason}`, isError: true }
+    return resultOf(
+      await untilAborted(
+        later(() => checked.run({ ...given, callId, progress: response.progress })),
+        signal,
+      ),
+    )
   }
+
+  async function caught(work: () => Promise<ToolOutcome>): Promise<ToolOutcome> {
+    try {
+      return await work()
+    } catch (error) {
+      return { content: signal.aborted ? abortedCall : messageOf(error), isError: true }
+    }
+  }
+}
+
+/** What a function throws is a rejection, too. */
+async function later<T>(work: () => T | Promise<T>): Promise<T> {
+  return work()
 }
 
 export const abortedCall = 'The call was aborted before it had a result.'
@@ -46,7 +97,7 @@ export function openResponse({ callId, name }: ContentOf<'tool_request'>, index:
   let isOpen = true
   let shown: Json = null
   emit(start(index, toolResponse(callId, name)))
-  return { progress, succeed, fail, close }
+  return { progress, fail, close }
 
   function progress(given: Json): void {
     if (!isOpen) return
@@ -57,18 +108,18 @@ export function openResponse({ callId, name }: ContentOf<'tool_request'>, index:
     emit(delta(index, extendsText ? { type: 'tool_response', text: value } : { type: 'data', value }))
   }
 
-  /** Throws, and leaves the call open, when the result is not JSON. */
-  function succeed(result: unknown): ToolOutcome {
-    return close(toStorableJson(result === undefined ? null : result, defaultLimits.jsonDepth), false)
-  }
-
   function fail(reason: string): ToolOutcome {
-    return close(reason, true)
+    return close({ content: reason, isError: true })
   }
 
-  function close(content: Json, isError: boolean): ToolOutcome {
+  function close({ content, isError }: ToolOutcome): ToolOutcome {
     isOpen = false
     emit(full(index, toolResponse(callId, name, content, isError)))
     return { content, isError }
   }
+}
+
+/** Throws when the result is not JSON. */
+function resultOf(result: unknown): ToolOutcome {
+  return { content: toStorableJson(result === undefined ? null : result, defaultLimits.jsonDepth), isError: false }
 }

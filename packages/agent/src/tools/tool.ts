@@ -21,19 +21,22 @@ export type ToolContext = {
 export type ClientToolOptions<S extends z.ZodType> = Pick<ToolOptions<S>, 'name' | 'description' | 'input'> & { where: 'client' }
 
 export type ToolOptions<S extends z.ZodType> = {
-  /** 1 to 64 characters of a-z, A-Z, 0-9, _ and -. */
+  /** 1 to 64 characters of a-z, A-Z, 0-9, _, - and dots. A provider that accepts no dots gets underscores in their place. */
   name: string
   description: string
   /** An object schema, because models send named arguments. */
   input: S
   /** When a response calls a sequential tool, all its calls run one by one, in order. Default false. */
   sequential?: boolean
+  /** The call has a response at once, and the model goes on. The result follows as a notice; the run waits for it. Default false. */
+  background?: boolean
   /** Returns any JSON value. An error that it throws becomes an error response, which the model sees. */
   run(args: z.output<S>, context: ToolContext): unknown
 }
 
 export type Tool = ToolDefinition & {
   readonly sequential: boolean
+  readonly background?: boolean
   /** Who runs it: this process, or the client. Default `agent`. */
   readonly where?: 'agent' | 'client'
   /** Checks the arguments of a call. */
@@ -45,8 +48,9 @@ export function defineTool<S extends z.ZodType>(options: ToolOptions<S> | Client
   const isClients = 'where' in options
   const run = isClients ? runsElsewhere : options.run
   const sequential = !isClients && (options.sequential ?? false)
-  if (!/^[a-zA-Z0-9_-]{1,64}$/.test(name)) reject(name, 'name must be 1 to 64 characters of a-z, A-Z, 0-9, _ and -')
-  return { name, description, sequential, where: isClients ? 'client' : 'agent', parameters: parametersOf(name, input), check }
+  if (!/^[a-zA-Z0-9_.-]{1,64}$/.test(name)) reject(name, 'name must be 1 to 64 characters of a-z, A-Z, 0-9, _, - and dots')
+  const background = !isClients && (options.background ?? false)
+  return { name, description, sequential, background, where: isClients ? 'client' : 'agent', parameters: parametersOf(name, input), check }
 
   async function check(args: Json): ReturnType<Tool['check']> {
     const parsed = await input.safeParseAsync(args)

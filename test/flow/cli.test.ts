@@ -235,6 +235,12 @@ describe('tail, show, tasks, agents, cancel', () => {
     expect(detail).toMatchObject({ task: { id: task.id }, turns: [{ number: 1 }], messages: [{ author: 'user' }, { author: 'agent' }] })
   })
 
+  test('show tells when a delayed task starts', async () => {
+    const { task } = await platform.client.createTask({ agent: 'echo', input: 'later', delayMs: 3_600_000 })
+    expect((await rivulet('show', task.id)).stdout).toMatch(/\n1 {5}starts in (59 m \d+ s|1 h 0 m) {2}0/)
+    await platform.client.cancel(task.id)
+  })
+
   test('tasks finds by agent, status, name and metadata, page by page', async () => {
     await platform.client.finishedTask({ agent: 'echo', input: 'a', name: 'found', metadata: { user: 'grace' } })
     await platform.client.finishedTask({ agent: 'echo', input: 'b', metadata: { user: 'grace' } })

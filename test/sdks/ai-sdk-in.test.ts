@@ -1,8 +1,8 @@
 /** A run of the AI SDK, with a model on this machine, through the platform: what is stored is what the SDK's own result says. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import { fromAiSdk } from '@rivulet/agent/ai-sdk'
+import { fromAiSdk, toModelMessages } from '@rivulet/agent/ai-sdk'
 import { defineAgent } from '@rivulet/worker'
-import { isStepCount, simulateReadableStream, streamText, tool } from 'ai'
+import { isStepCount, type ModelMessage, simulateReadableStream, streamText, tool } from 'ai'
 import { MockLanguageModelV4 } from 'ai/test'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -130,3 +130,23 @@ const noUsage = {
   inputTokens: { total: 1, noCache: 1, cacheRead: undefined, cacheWrite: undefined },
   outputTokens: { total: 1, text: 1, reasoning: undefined },
 }
+
+test('a stored conversation is the prompt of the next run, with its calls and results', async () => {
+  const { url, requests } = await startModelServer([
+    { call: { id: 'c1', name: 'weather', arguments: ['{"city":"Oslo"}'] } },
+    { say: ['Rain.'] },
+    { say: ['Still rain.'] },
+  ])
+  const provider = createOpenAICompatible({ name: 'local', baseURL: url, includeUsage: true })
+  const agent = defineAgent('ai-sdk-history', async turn => {
+    const messages: ModelMessage[] = toModelMessages(await turn.history())
+    const result = streamText({ model: provider('m'), messages, tools: { weather }, stopWhen: isStepCount(5), abortSignal: turn.signal })
+    await turn.autoSend(fromAiSdk(result.fullStream))
+  })
+  await startOwnWorker(platform, [agent])
+  const { task } = await platform.client.createTask({ agent: 'ai-sdk-history', input: 'Rain in Oslo?' })
+  await watch(task.id, { urls: platform.urls }).ended
+  await platform.client.addTurn(task.id, { input: 'And now?' })
+  await until('the next turn asks the model', () => requests.length === 3)
+  expect(JSON.stringify(requests[2])).toMatch(/Rain in Oslo\?.*c1.*Oslo.*Rain\..*And now\?/)
+})

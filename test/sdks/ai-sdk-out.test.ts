@@ -280,7 +280,8 @@ async function messageOf(said: Frame[]): Promise<UIMessage> {
 
 /** As docs/sdks.md shows it. */
 async function historyOf(task: string): Promise<UIMessage[]> {
-  return validateUIMessages({ messages: toUiMessages(await platform.client.messages(task)) })
+  const stored: UIMessage[] = toUiMessages(await platform.client.messages(task))
+  return validateUIMessages({ messages: stored })
 }
 
 /** What a user said has the id that the page gave it. */

@@ -9,22 +9,24 @@ import type { Message, Wait } from '@rivulet/protocol'
 import { approvalsOf, deniedOr } from './ai-sdk-approvals.ts'
 import { createCalls } from './ai-sdk-calls.ts'
 import { madeUpCall, reasoningParts, sourcesOf, type UiChunk, wholeOf } from './ai-sdk-chunks.ts'
+import type { UiMessage } from './ai-sdk-parts.ts'
 
 export { approvalRequest, approvalResponse, approvalsOf, deniedOr, isApproval, isDenied } from './ai-sdk-approvals.ts'
 export { type Calls, createCalls } from './ai-sdk-calls.ts'
 export { closingOf, growthOf, madeUpCall, openingOf, replacementOf, type UiChunk, wholeOf } from './ai-sdk-chunks.ts'
+export type { UiMessage, UiMessagePart, UiToolPart } from './ai-sdk-parts.ts'
 
-/** Compatible with the SDK's own type; a test checks it with `validateUIMessages`. */
-export type UiMessage = { id: string; role: 'user' | 'assistant'; metadata: { task: string; turn: number }; parts: UiPart[] }
+/** A part while it is put together from chunks. */
+type UiPart = { type: string; [field: string]: unknown }
 
-export type UiPart = { type: string; [field: string]: unknown }
+type GrowingMessage = Omit<UiMessage, 'parts'> & { parts: UiPart[] }
 
 /**
  * Converts stored messages in order, all of a task or the latest. Messages of a running turn are in their current state; `resume` continues them. With
  * the waits of the turns (`Turn.waits`), the calls have their approvals.
  */
 export function toUiMessages(messages: readonly Message[], waits: readonly Wait[] = []): UiMessage[] {
-  const uiMessages: UiMessage[] = []
+  const uiMessages: GrowingMessage[] = []
   let calls = createCalls()
   for (const message of messages) {
     const { task, turn: turnNumber, index, author } = message
@@ -43,7 +45,8 @@ export function toUiMessages(messages: readonly Message[], waits: readonly Wait[
       if ('callId' in own) for (const chunk of approvalsOf(ofTurn, message.content.callId, own.callId)) changeApproval(last.parts, chunk)
     }
   }
-  return uiMessages
+  // The chunks decide the fields of a part. test/sdks checks them against the SDK's own schema.
+  return uiMessages as unknown as UiMessage[]
 }
 
 function addTo(parts: UiPart[], message: Message, isUnasked: boolean): void {

@@ -78,7 +78,7 @@ describe('a turn in a test', () => {
     expect({ attempts, error }).toEqual({ attempts: 1, error: { code: 'validation_failed', message: 'Name a city' } })
   })
 
-  test('gets answers to its waits, and sleeps no time', async () => {
+  test('gets responses to its waits, and sleeps no time', async () => {
     const agent = defineAgent('asking', async turn => {
       await turn.sleep('pause', { for: '3d' })
       const { action, content } = await turn.ask('amount', { title: 'How much?', schema: z.object({ amount: z.number() }) })

@@ -32,7 +32,7 @@ export type TestTurnOptions = {
   model?: Model
   /** How many attempts a turn gets that fails. Default 1. */
   attempts?: number
-  /** Answers each wait. `turn.sleep` needs no answer: it returns at once. */
+  /** Returns the response to each wait. `turn.sleep` needs none: it returns at once. */
   answer?: (wait: Wait) => TestAnswer | Promise<TestAnswer>
   /** The files that `turn.readFile` finds, by their ids. */
   files?: Readonly<Record<string, TestFile>>

@@ -45,9 +45,9 @@ function describe({ task, turns }: TaskDetail): string {
     ...(task.params === null ? [] : [['params', cleanLine(JSON.stringify(task.params))]]),
     ...(Object.keys(task.metadata).length === 0 ? [] : [['metadata', cleanLine(JSON.stringify(task.metadata))]]),
   ]
-  const rows = turns.map(({ number, status, attempt, startedAt, finishedAt, error }) => [
+  const rows = turns.map(({ number, status, attempt, startedAt, finishedAt, dueAt, error }) => [
     String(number),
-    status,
+    dueAt && status === 'queued' ? `starts in ${formatDuration(Date.parse(dueAt) - now)}` : status,
     String(attempt),
     startedAt && finishedAt ? formatDuration(Date.parse(finishedAt) - Date.parse(startedAt)) : '',
     error ? `${failureText(error)} (${error.code})` : '',

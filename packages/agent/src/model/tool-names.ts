@@ -2,7 +2,7 @@
  * The names of tools as providers accept them. A tool may be named `fs.read_file`, but OpenAI and Anthropic accept no dots: requests name it
  * `fs_read_file`, and the calls that come back get its own name again.
  */
-import type { HistoryMessage, ModelRequest } from '../model/model.ts'
+import type { HistoryMessage, ModelRequest } from './model.ts'
 
 export type WireRequest = {
   request: ModelRequest

@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { callChunk, chunk, namedSse, sse, withProvider } from '../../test/provider-server.ts'
 import { runAgent } from '../loop/run-agent.ts'
-import { user } from '../model/conversation.ts'
+import { anthropicModel } from '../providers/anthropic-model.ts'
+import { openaiModel } from '../providers/openai-model.ts'
 import { defineTool } from '../tools/tool.ts'
-import { anthropicModel } from './anthropic-model.ts'
-import { openaiModel } from './openai-model.ts'
+import { user } from './conversation.ts'
 import { withWireNames } from './tool-names.ts'
 
 const read = defineTool({ name: 'fs.read_file', description: '', input: z.object({}), run: () => 'contents' })

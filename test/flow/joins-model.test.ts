@@ -1,6 +1,6 @@
 /**
- * Random schedules of inputs and cancels on one task, whose agent takes inputs at times and fails at times, judged by a model that knows nothing of how the
- * platform does it: each accepted input is a message exactly once and in order, or its turn was canceled. JOIN_SCHEDULES sets how many are tried.
+ * Random schedules of inputs, cancels and rewinds on one task, whose agent takes inputs at times and fails at times, judged by a model that knows nothing of how the
+ * platform does it: each accepted input is a message exactly once and in order, or its turn was canceled or discarded. JOIN_SCHEDULES sets how many are tried.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hasEnded, type Message, type Turn as StoredTurn } from '@rivulet/protocol'
@@ -60,10 +60,24 @@ async function act(task: string, random: () => number, accepted: Map<number, str
   const dice = random()
   if (dice < 0.05) return void (await platform.client.cancel(task))
   if (dice < 0.12) return void (await platform.client.post(`/v1/tasks/${task}/cancel`, { scope: 'turn' }))
+  if (dice < 0.2) return rewind(task, random, accepted)
   const ifBusy = dice < 0.45 ? 'inject' : dice < 0.65 ? 'merge' : dice < 0.75 ? 'interrupt' : 'queue'
   const input = `input ${accepted.size + 1}`
   const { number } = await platform.client.addTurn(task, { input, ifBusy, ...(ifBusy === 'merge' && random() < 0.3 && { debounceMs: 50 }) })
   accepted.set(number, input)
+}
+
+/** Behind a random turn; refused while the task is busy, if it does not interrupt. */
+async function rewind(task: string, random: () => number, accepted: Map<number, string>): Promise<void> {
+  const input = `input ${accepted.size + 1}`
+  const after = Math.floor(random() * (accepted.size + 1))
+  const { status, body } = await platform.client.post<{ turn: StoredTurn }>(`/v1/tasks/${task}/turns`, {
+    input,
+    after,
+    ifBusy: random() < 0.7 ? 'interrupt' : 'queue',
+  })
+  if (status === 202) accepted.set(body.turn.number, input)
+  else if (status !== 409 && status !== 404) throw new Error(`A rewind got ${status}`)
 }
 
 /** The model: what was accepted, in the order in which it was accepted, and nothing of the platform's rules for joining. */
@@ -80,7 +94,8 @@ function judge(accepted: ReadonlyMap<number, string>, turns: readonly StoredTurn
     const own = said.filter(({ text }) => text === input)
     if (!turn || !hasEnded(turn.status)) faults.push(`turn ${number} is ${turn?.status}`)
     if (own.length > 1) faults.push(`${input} is ${own.length} messages`)
-    if (own.length === 0 && turn?.status !== 'canceled') faults.push(`${input} is lost: its turn is ${turn?.status}`)
+    if (own.length === 0 && turn?.status !== 'canceled' && turn?.status !== 'discarded')
+      faults.push(`${input} is lost: its turn is ${turn?.status}`)
     const host = turn?.joinedTo ?? number
     if (own[0] && own[0].turn !== host) faults.push(`${input} is a message of turn ${own[0].turn} instead of ${host}`)
     const status = turns.find(one => one.number === host)?.status

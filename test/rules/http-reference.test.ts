@@ -34,6 +34,7 @@ import {
   taskSummarySchema,
   tokenEventSchema,
   turnSchema,
+  turnStatusSchema,
   webhookSchema,
   wireEventSchema,
   workerSchema,
@@ -131,7 +132,8 @@ test.each([
 })
 
 test.each([
-  ['`status` of a task or a turn', taskStatusSchema],
+  ['`status` of a task', taskStatusSchema],
+  ['`status` of a turn', turnStatusSchema],
   ['`status` of a message', messageStatusSchema],
   ['`stopReason`', stopReasonSchema],
   ['`author`', authorSchema],

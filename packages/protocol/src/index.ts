@@ -98,6 +98,7 @@ export {
   hasEnded,
   type MessageStatus,
   type OutcomeStatus,
+  outcomeOf,
   type StopReason,
   type TaskStatus,
   type TurnStatus,

@@ -66,6 +66,7 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
       case 'turn.joined':
         follower.follow(event)
         return leaveQueue(event.turn)
+      case 'turn.discarded':
       case 'turn.waiting':
       case 'turn.resumed':
         follower.follow(event)

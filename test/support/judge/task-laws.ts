@@ -50,12 +50,13 @@ export function faultsOfLog({ turns }: TaskDetail, logged: LoggedEvent[]): strin
     if (before && compareCursors(before.cursor, cursor) >= 0) faults.push(`${cursor} follows ${before.cursor}`)
   }
   for (const { number, status, attempt } of turns) {
-    const own = logged.flatMap(({ event }) => (event.turn === number ? [event] : []))
+    const own = logged.flatMap(({ event }) => (event.turn === number && event.type !== 'turn.discarded' ? [event] : []))
     const finished = own.filter(event => event.type === 'turn.finished')
     if (own.filter(({ type }) => type === 'turn.queued').length !== 1 || own[0]?.type !== 'turn.queued')
       faults.push(`turn ${number} is not queued once, before everything`)
     if (finished.length !== 1 || own.at(-1)?.type !== 'turn.finished') faults.push(`turn ${number} does not finish once, after everything`)
-    if (finished[0]?.status !== status || finished[0]?.attempt !== attempt)
+    const isDiscarded = logged.some(({ event }) => event.type === 'turn.discarded' && event.from <= number && event.turn > number)
+    if ((status === 'discarded' ? !isDiscarded : finished[0]?.status !== status) || finished[0]?.attempt !== attempt)
       faults.push(`turn ${number} is ${status} after ${attempt} attempts, but was announced as ${JSON.stringify(finished[0])}`)
   }
   return [...faults, ...overlaps(logged), ...faultsOfWaits(turns, logged)]
@@ -79,7 +80,7 @@ function overlaps(logged: LoggedEvent[]): string[] {
   const started = new Set<number>()
   let running: number | null = null
   return logged.flatMap(({ cursor, event }, place) => {
-    if (event.type === 'turn.queued') return []
+    if (event.type === 'turn.queued' || event.type === 'turn.discarded') return []
     // A turn joins one that runs, or one that is about to start with its input.
     const starting = logged.slice(place).find(({ event: { type } }) => type === 'turn.started')?.event.turn
     if (event.type === 'turn.joined')

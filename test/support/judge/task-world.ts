@@ -17,6 +17,7 @@ import {
   type Message,
   messagesOf,
   origin,
+  outcomeOf,
   seqOf,
   type Task,
   type TaskState,
@@ -394,7 +395,7 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
     if (!hasEnded(status)) throw new Error(`Turn ${turnNumber} has not ended`)
     return {
       key: `finished:${turnNumber}`,
-      event: { type: 'turn.finished', task: id, turn: turnNumber, attempt, at: tick(), status, stopReason },
+      event: { type: 'turn.finished', task: id, turn: turnNumber, attempt, at: tick(), status: outcomeOf(status), stopReason },
     }
   }
 

@@ -12,7 +12,7 @@ export type Page<T, C = string> = { data: T[]; nextCursor: C | null }
 
 export type Client = ReturnType<typeof createClient>
 
-const ended = ['completed', 'failed', 'canceled']
+const ended = ['completed', 'failed', 'canceled', 'discarded']
 
 export function createClient(url: () => string) {
   return { post, get, remove, send, createTask, addTurn, cancel, detail, waitForTask, waitForEnd, messages, finishedTask }

@@ -41,7 +41,7 @@ export function toTurn(row: TurnRow, omitted: string[] = []): Turn {
   const isWaiting = row.status === 'running' && waits?.some(wait => wait.status === 'open')
   // Until the turn that took it ends, it could still become a turn of its own, so it is queued in the database.
   const isJoined = row.status === 'queued' && joinedTo !== null
-  const status = isWaiting ? 'waiting' : isJoined ? 'running' : row.status
+  const status = row.discarded && isOver ? 'discarded' : isWaiting ? 'waiting' : isJoined ? 'running' : row.status
   return {
     ...{ id, task, number, status, attempt },
     ...(input !== null && { input: input as Content }),

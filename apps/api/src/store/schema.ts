@@ -22,7 +22,6 @@ import type {
   TaskId,
   TaskStatus,
   TurnId,
-  TurnStatus,
   Usage,
   Wait,
   WaitAnswer,
@@ -143,7 +142,7 @@ export const turns = pgTable(
       .references(() => tasks.id, { onDelete: 'cascade' }),
     tenant: tenant(),
     number: integer().notNull(),
-    status: text().$type<TurnStatus>().notNull(),
+    status: text().$type<TaskStatus>().notNull(),
     attempt: integer().notNull(),
     /** The first input. */
     input: json().$type<Content>(),
@@ -186,6 +185,10 @@ export const turns = pgTable(
     /** The trace of the caller that created the turn, in W3C Trace Context format. */
     traceparent: text(),
 
+    /** Whether a rewind has left it behind. Its status stays its outcome. */
+    discarded: boolean().notNull().default(false),
+    /** The first of the turns that were discarded for this one. */
+    discardsFrom: integer(),
     /** How it may become a part of an earlier turn: of the one that runs, or of the one before it in the queue, when that is claimed. */
     joins: text().$type<'inject' | 'merge'>(),
     /** The number of the turn that has taken it. It stays queued until that turn ends, and ends with it if its input is among the messages. */
@@ -468,7 +471,7 @@ export const feed = pgTable(
     /** The number of the turn; null for a change of the task. */
     turn: integer(),
     attempt: integer(),
-    status: text().$type<TaskStatus | TurnStatus>(),
+    status: text().$type<TaskStatus>(),
     errorCode: text(),
     at: time().notNull().default(sql`now()`),
   },

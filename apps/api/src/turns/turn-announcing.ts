@@ -32,7 +32,7 @@ import {
   finishedEvent,
   joinedEvents,
   type KeyedEvent,
-  queuedEvent,
+  queuedEvents,
   retoldBeginning,
   storedClosing,
   waitEvents,
@@ -78,7 +78,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
   async function beginning(claimed: Claimed): Promise<KeyedEvent[]> {
     const closings = await Promise.all(claimed.owed.map(missingClosings))
     return [
-      ...[...claimed.owed, claimed.turn, ...claimed.joined].map(queuedEvent),
+      ...[...claimed.owed, claimed.turn, ...claimed.joined].flatMap(queuedEvents),
       ...closings.flat(),
       ...claimed.owed.flatMap(turn => [...waitEvents(turn), finishedEvent(turn)]),
       ...beginningOf(claimed),
@@ -87,7 +87,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
 
   async function announceQueued(turn: TurnRow, isNew: boolean): Promise<void> {
     await owing(turn, async () => {
-      const entries = [queuedEvent(turn)]
+      const entries = queuedEvents(turn)
       if (!isNew) return (await write(turn.task, entries)) !== null
       // Epoch 1 is the task's own: a log that is opened by it has missed nothing.
       const { result } = await announcer.announce({ task: turn.task, epoch: 1, whole: true, running: false, entries })
@@ -106,7 +106,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
       const others = behind ?? (await unannouncedTurns(db, first.task))
       // A turn can end before the process that accepted it has written `turn.queued`.
       const entries = [
-        ...[...ended, ...others].map(queuedEvent),
+        ...[...ended, ...others].flatMap(queuedEvents),
         ...closings,
         ...ended.flatMap(turn => [...waitEvents(turn), finishedEvent(turn)]),
       ]
@@ -132,7 +132,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
   }
 
   async function tellWaits(turn: TurnRow): Promise<boolean> {
-    return (await write(turn.task, [queuedEvent(turn), ...waitEvents(turn)])) !== null
+    return (await write(turn.task, [...queuedEvents(turn), ...waitEvents(turn)])) !== null
   }
 
   async function closeParked(turn: TurnRow, parkedUnder: number | undefined): Promise<boolean> {
@@ -140,7 +140,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     const epoch = parkedUnder ?? (await epochOfTask(db, task))
     // The task was removed.
     if (epoch === null) return true
-    const entries = [queuedEvent(turn), ...waitEvents(turn)]
+    const entries = [...queuedEvents(turn), ...waitEvents(turn)]
     const { result } = await announcer.announce({ task, epoch, opens: false, running: false, entries })
     // A newer epoch is that of a claim, or of a log that was opened anew: both have told the waits.
     return result === 'ok' || result === 'fenced' || (await openIdle(task)) !== null
@@ -207,10 +207,10 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
   async function retold(turn: TurnRow, started: Claimed | undefined): Promise<KeyedEvent[]> {
     const claimed = started?.turn.id === turn.id ? started.turn : null
     const { epoch, firstIndex } = claimed ?? turn
-    if (hasEnded(turn.status)) return [queuedEvent(turn), ...joinedEvents(turn), ...waitEvents(turn), finishedEvent(turn)]
+    if (hasEnded(turn.status)) return [...queuedEvents(turn), ...joinedEvents(turn), ...waitEvents(turn), finishedEvent(turn)]
     const hasBegun = epoch !== null && firstIndex !== null && (claimed !== null || turn.keptTo !== null)
-    if (!hasBegun) return [queuedEvent(turn), ...joinedEvents(turn)]
+    if (!hasBegun) return [...queuedEvents(turn), ...joinedEvents(turn)]
     const stored = await turnMessages(db, turn.tenant, turn.task, turn.number)
-    return [queuedEvent(turn), ...retoldBeginning({ ...turn, epoch, firstIndex }, stored), ...waitEvents(turn)]
+    return [...queuedEvents(turn), ...retoldBeginning({ ...turn, epoch, firstIndex }, stored), ...waitEvents(turn)]
   }
 }

@@ -14,10 +14,12 @@ import type { Claimed } from '../store/turns/claimed.ts'
 
 export type KeyedEvent = { key: string; event: Exclude<Event, EventOf<'message.delta' | 'message.replaced' | 'custom'>> }
 
-export function queuedEvent(turn: TurnRow): KeyedEvent {
-  const { task, number, queuedAt } = turn
+/** That a turn is queued, and before it which turns were discarded for it. */
+export function queuedEvents(turn: TurnRow): KeyedEvent[] {
+  const { task, number, queuedAt, discardsFrom: from } = turn
   const common = { task, turn: number, attempt: 0, at: queuedAt.getTime() }
-  return { key: `queued:${number}`, event: { type: 'turn.queued', ...common, ...inputOf(turn) } }
+  const queued: KeyedEvent = { key: `queued:${number}`, event: { type: 'turn.queued', ...common, ...inputOf(turn) } }
+  return from === null ? [queued] : [{ key: `discarded:${number}`, event: { type: 'turn.discarded', ...common, from } }, queued]
 }
 
 function inputOf({ input, inputs, hasLargeInput }: TurnRow): { input?: Content; inputs?: Content[]; omitted?: string[] } {

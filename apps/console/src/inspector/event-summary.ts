@@ -15,6 +15,8 @@ export function summaryOf(event: TaskEvent): string {
       return `turn ${event.turn}, ${event.wait.kind} ${event.wait.name}`
     case 'turn.resumed':
       return `turn ${event.turn} ${event.status}${event.answer ? `: ${event.answer.action}` : ''}`
+    case 'turn.discarded':
+      return `turns ${event.from} to ${event.turn - 1}`
     case 'turn.joined':
       return `turn ${event.turn} joins turn ${event.into}`
     case 'message.started':

@@ -3,7 +3,7 @@
  *
  * The API stores the turn before the first wait, so a lost response costs nothing: the client repeats the POST under its Idempotency-Key.
  */
-import { type CreateTaskInput, hasEnded, type Message, RivuletError, type Task, type Turn } from '@rivulet/protocol'
+import { type CreateTaskInput, hasEnded, type Message, outcomeOf, RivuletError, type Task, type Turn } from '@rivulet/protocol'
 import { type CallOptions, type Http, readEntities, readEntity, readJson } from '../http/http.ts'
 import { readPage } from '../http/page.ts'
 import { readAll } from './left-out.ts'
@@ -36,8 +36,9 @@ export async function runTask(http: Http, body: CreateTaskInput, options: RunOpt
   const { task, turn, messages, nextCursor } = waited
   const rest = nextCursor === null ? [] : await readRest(nextCursor)
   if (!hasEnded(turn.status)) throw new RivuletError('internal', 'The API returned the messages of a turn that has not ended')
-  const result = { ...resultOf(turn.status, turn, [...messages, ...rest]), task, turn }
-  const failure = failureOf(turn.status, turn, result)
+  const status = outcomeOf(turn.status)
+  const result = { ...resultOf(status, turn, [...messages, ...rest]), task, turn }
+  const failure = failureOf(status, turn, result)
   if (failure) throw failure
   return result
 

@@ -73,6 +73,8 @@ export type SendOptions = CallOptions & {
   params?: CreateTurnInput['params']
   /** When a turn is running or queued. Default `queue`. */
   ifBusy?: IfBusy
+  /** Discards the turns after this one, 0 for all of them, before the new one: to edit an input, or to generate a response again. */
+  after?: number
   /** With `ifBusy: 'merge'`: the turn starts so long after its latest input, but at most `debounceMaxMs` after its first. */
   debounceMs?: number
   debounceMaxMs?: number
@@ -117,7 +119,7 @@ export type TaskHandle = TaskWaitCalls & {
   revokeTokens(whose?: RevokeTokensInput, options?: CallOptions): Promise<void>
   /** Changes the name (null removes it) and the metadata: a key with null is removed, objects are merged, other values replace. */
   change(change: ChangeTaskInput, options?: CallOptions): Promise<Task>
-  /** Runs the last turn again, as a new turn with the same input and params. */
+  /** Runs the last turn again, as a new turn with the same input and params; the last one is discarded. */
   retry(options?: CallOptions & { idempotencyKey?: string }): Promise<Turn>
   /** Everything that is stored of the task, line by line. */
   export(options?: CallOptions): AsyncIterableIterator<ExportLine, void, void>

@@ -2,12 +2,14 @@
 
 export const messageStatuses = ['streaming', 'complete', 'aborted', 'failed'] as const
 export const outcomeStatuses = ['completed', 'failed', 'canceled'] as const
-export const turnStatuses = ['queued', 'running', 'waiting', ...outcomeStatuses] as const
+export const taskStatuses = ['queued', 'running', 'waiting', ...outcomeStatuses] as const
+/** A turn that a rewind has left behind is `discarded`, whatever its outcome was. */
+export const turnStatuses = [...taskStatuses, 'discarded'] as const
 export const stopReasons = ['stop', 'tool_use', 'length', 'content_filter', 'aborted', 'error', 'other'] as const
 
 export type MessageStatus = (typeof messageStatuses)[number]
 export type TurnStatus = (typeof turnStatuses)[number]
-export type TaskStatus = TurnStatus
+export type TaskStatus = (typeof taskStatuses)[number]
 export type OutcomeStatus = (typeof outcomeStatuses)[number]
 export type StopReason = (typeof stopReasons)[number]
 
@@ -18,7 +20,7 @@ export const messageTransitions = {
   failed: [],
 } as const satisfies Record<MessageStatus, readonly MessageStatus[]>
 
-/** A turn returns to `queued` between attempts. */
+/** A turn returns to `queued` between attempts. One that is discarded keeps its outcome beside that. */
 export const turnTransitions = {
   queued: ['running', 'failed', 'canceled'],
   running: ['queued', 'waiting', 'completed', 'failed', 'canceled'],
@@ -26,7 +28,7 @@ export const turnTransitions = {
   completed: [],
   failed: [],
   canceled: [],
-} as const satisfies Record<TurnStatus, readonly TurnStatus[]>
+} as const satisfies Record<TaskStatus, readonly TaskStatus[]>
 
 /** A task follows its latest turn. New input queues an ended task again. */
 export const taskTransitions = {
@@ -36,8 +38,13 @@ export const taskTransitions = {
   canceled: ['queued'],
 } as const satisfies Record<TaskStatus, readonly TaskStatus[]>
 
-export function hasEnded(status: TurnStatus): status is OutcomeStatus {
-  return status === 'completed' || status === 'failed' || status === 'canceled'
+export function hasEnded<S extends TurnStatus>(status: S): status is Extract<S, OutcomeStatus | 'discarded'> {
+  return status === 'completed' || status === 'failed' || status === 'canceled' || status === 'discarded'
+}
+
+/** The outcome of a turn that has ended, for readers that know no discarded turns. */
+export function outcomeOf(status: OutcomeStatus | 'discarded'): OutcomeStatus {
+  return status === 'discarded' ? 'canceled' : status
 }
 
 /** The status given to messages that are still open when their turn ends. */
@@ -53,6 +60,6 @@ export function closingStatus({
 }
 
 /** The states from which a turn may change to `target`: the condition of the UPDATE that sets it. */
-export function turnStatusesBefore(target: TurnStatus): TurnStatus[] {
-  return turnStatuses.filter(status => (turnTransitions[status] as readonly TurnStatus[]).includes(target))
+export function turnStatusesBefore(target: TaskStatus): TaskStatus[] {
+  return taskStatuses.filter(status => (turnTransitions[status] as readonly TaskStatus[]).includes(target))
 }

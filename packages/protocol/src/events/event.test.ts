@@ -24,6 +24,7 @@ const events: Event[] = [
     error: { code: 'x', message: 'y' },
   },
   { type: 'turn.waiting', ...stamp, wait: sampleWait },
+  { type: 'turn.discarded', ...stamp, from: 1 },
   { type: 'turn.joined', ...stamp, into: 1, index: 4 },
   { type: 'turn.resumed', ...stamp, wait: sampleWait.id, status: 'answered', answer: { action: 'accept', at: sampleWait.createdAt } },
   { type: 'turn.finished', ...stamp, status: 'completed', stopReason: 'stop' },

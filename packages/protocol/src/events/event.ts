@@ -61,6 +61,8 @@ export const eventSchema = z.discriminatedUnion('type', [
     usage: usageSchema.optional(),
     error: failureSchema.optional(),
   }),
+  /** The turns from this number on, up to this turn, are left behind: the conversation goes on before them. */
+  z.object({ type: z.literal('turn.discarded'), ...common, from: z.int().min(1) }),
   /** The input of this turn becomes messages of another one, from this index on. */
   z.object({ type: z.literal('turn.joined'), ...common, into: z.int().min(1), index }),
   /** `more`: another wait was opened together with this one, and follows. */

@@ -141,6 +141,7 @@ export const eventShapes: Record<Event['type'], Shape> = {
   'message.delta': { ...common, index: 'number', delta: 'delta', offset: 'number' },
   'message.replaced': { ...common, index: 'number', content: 'content', 'metadata?': 'object' },
   'message.finished': { ...common, index: 'number', status: 'string', 'stopReason?': 'string', ...ending },
+  'turn.discarded': { ...common, from: 'number' },
   'turn.joined': { ...common, into: 'number', index: 'number' },
   'turn.waiting': { ...common, wait: 'wait', 'more?': 'boolean' },
   'turn.resumed': { ...common, wait: 'string', status: 'string', 'answer?': 'object' },

@@ -69,6 +69,7 @@ test('the names and fields of events are a contract that this test lists', () =>
     'message.delta index delta offset',
     'message.replaced index content metadata?',
     'message.finished index status stopReason? usage? error?',
+    'turn.discarded from',
     'turn.joined into index',
     'turn.waiting wait more?',
     'turn.resumed wait status answer?',

@@ -7,7 +7,7 @@
  */
 
 import type { Message, Turn } from '../entities/entities.ts'
-import { hasEnded, type TaskStatus, type TurnStatus } from '../entities/status.ts'
+import { hasEnded, type OutcomeStatus, type TaskStatus, type TurnStatus } from '../entities/status.ts'
 import type { Wait } from '../entities/wait.ts'
 import { RivuletError } from '../errors.ts'
 import { type Cursor, compareCursors, origin } from '../events/cursor.ts'
@@ -100,6 +100,8 @@ function change(state: TaskState, event: Exclude<Event, MessageEvent>): TaskStat
       return queueTurn(state, event)
     case 'turn.started':
       return startTurn(state, event)
+    case 'turn.discarded':
+      return discardTurns(state, event)
     case 'turn.joined':
       return joinTurn(state, event)
     case 'turn.waiting':
@@ -160,6 +162,12 @@ function ownInputs(state: TaskState, { turn: number }: EventOf<'turn.started'>, 
   return inputs.filter(({ index }) => index < Math.min(...joined))
 }
 
+/** A turn that has joined one before them stays a part of it. */
+function discardTurns(state: TaskState, { turn: number, from }: EventOf<'turn.discarded'>): TaskState {
+  const isLeft = (turn: FoldedTurn) => turn.number >= from && turn.number < number && (turn.joinedTo ?? from) >= from
+  return { ...state, turns: state.turns.map(turn => (isLeft(turn) ? { ...turn, status: 'discarded' } : turn)) }
+}
+
 function joinTurn(state: TaskState, event: EventOf<'turn.joined'>): TaskState {
   const known = state.turns.find(turn => turn.number === event.turn)
   if (known && hasEnded(known.status)) return state
@@ -211,10 +219,17 @@ function waitsOf(state: TaskState, { turn: number }: Pick<Event, 'turn'>): { sta
 
 function finishTurn(state: TaskState, event: EventOf<'turn.finished'>): TaskState {
   const { status, attempt, stopReason, usage, error, at } = event
-  const outcome = { status, attempt, stopReason, finishedAt: timeOf(at), ...(usage && { usage }), ...(error && { error }) }
+  const isDiscarded = state.turns.some(turn => turn.number === event.turn && turn.status === 'discarded')
+  const ended = { attempt, stopReason, finishedAt: timeOf(at), ...(usage && { usage }), ...(error && { error }) }
+  const outcome = { ...ended, status: isDiscarded ? ('discarded' as const) : status }
   const finished = updateTurn(state, event, outcome)
   // A queued turn can end by its deadline while the turn before it is running.
-  return { ...finished, status: finished.turns.find(turn => !hasEnded(turn.status))?.status ?? status }
+  const open = finished.turns.map(turn => turn.status).find(isUnfinished)
+  return { ...finished, status: open ?? status }
+}
+
+function isUnfinished(status: TurnStatus): status is Exclude<TaskStatus, OutcomeStatus> {
+  return !hasEnded(status)
 }
 
 function updateTurn(state: TaskState, { turn: number }: Pick<Event, 'turn'>, fields: Partial<FoldedTurn>): TaskState {

@@ -83,6 +83,8 @@ export const createTurnBody = z
     input: inputsSchema.optional(),
     params: jsonSchema.optional(),
     ifBusy: ifBusySchema.default('queue'),
+    /** The conversation goes on behind this turn, 0 for its beginning: those after it are discarded. */
+    after: wholeUpTo(999_999_999).optional(),
     /** With `merge`: the turn starts so long after its latest input, but at most so long after its first. */
     debounceMs: wholeUpTo(hour).optional(),
     debounceMaxMs: wholeUpTo(day).optional(),
@@ -90,6 +92,10 @@ export const createTurnBody = z
   .refine(({ ifBusy, debounceMs }) => debounceMs === undefined || ifBusy === 'merge', {
     path: ['debounceMs'],
     message: 'Only with ifBusy merge',
+  })
+  .refine(({ after, ifBusy }) => after === undefined || ['queue', 'reject', 'interrupt'].includes(ifBusy), {
+    path: ['ifBusy'],
+    message: 'With after, use queue, reject or interrupt',
   })
   .refine(({ debounceMs, debounceMaxMs }) => debounceMaxMs === undefined || debounceMs !== undefined, {
     path: ['debounceMaxMs'],

@@ -26,6 +26,7 @@ import type { FileAbout, FileBytes, ReadFile } from './file-calls.ts'
 import type { TakeInputs } from './inputs.ts'
 import { withFileBytes } from './shown-files.ts'
 import type { Steps, TakeStep } from './steps.ts'
+import { withWholeCalls } from './whole-calls.ts'
 
 export type Turn<Params = Json> = {
   readonly task: Task
@@ -45,7 +46,10 @@ export type Turn<Params = Json> = {
   readonly log: Logger
   /** Where this attempt is in its trace: for `runAgent`, and its `traceparent` for everything else that is asked of others. */
   readonly span: Span
-  /** The task's messages so far, this turn's input last. Aborted and failed ones are left out unless asked for. */
+  /**
+   * The task's messages so far, this turn's inputs last. Turns that were discarded are left out; aborted and failed messages, too, unless asked for. Then each
+   * call of a tool has a response: one that was interrupted has an error.
+   */
   history(options?: { includeUnfinished?: boolean }): Promise<Message[]>
   /**
    * Runs a model with tools on the history, and sends all that they say. Each response and each result is a step: an attempt after a crash repeats
@@ -162,7 +166,7 @@ export function createTurn({ claim, writer, step, nameFor, addUsage, ask, takeIn
 
   async function history({ includeUnfinished = false } = {}): Promise<Message[]> {
     const messages = await loadHistory()
-    return messages.filter(({ status }) => includeUnfinished || status === 'complete')
+    return includeUnfinished ? messages : withWholeCalls(messages.filter(({ status }) => status === 'complete'))
   }
 
   async function run(options: TurnRunOptions): Promise<TurnRun> {

@@ -194,7 +194,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   app.post('/messages', { config, schema: { tags, body: historyBody, response: { 200: historyResult } } }, async request => {
     const { turnId, claimId, after } = request.body
     const held = await heldTask(request, turnId, claimId)
-    const page = await listMessages(db, held.tenant, held.task, { after, limit: maxPageSize }, limits.pageBytes)
+    const page = await listMessages(db, held.tenant, held.task, { after, limit: maxPageSize }, limits.pageBytes, 'kept')
     return spilling.putBack(db, held.tenant, page, limits.pageBytes)
   })
 

@@ -192,12 +192,15 @@ export async function listMessages(
   task: TaskId,
   { after = -1, limit, turn: turnNumber }: ListMessages,
   maxBytes: number,
+  which: 'all' | 'kept' = 'all',
 ): Promise<Page<Message, number>> {
   const values = [task, tenant, after, limit, maxBytes]
   const { rows } = await db.$client.query(
-    turnNumber === undefined
-      ? { name: 'message_page', text: messagePageText(), values }
-      : { name: 'message_page_of_turn', text: messagePageText('and turn = $6'), values: [...values, turnNumber] },
+    which === 'kept'
+      ? { name: 'kept_message_page', text: messagePageText(isKept), values }
+      : turnNumber === undefined
+        ? { name: 'message_page', text: messagePageText(), values }
+        : { name: 'message_page_of_turn', text: messagePageText('and turn = $6'), values: [...values, turnNumber] },
   )
   return pageOf(
     rows as PageRow[],
@@ -205,6 +208,9 @@ export async function listMessages(
     message => message.index,
   )
 }
+
+/** Not of a turn that was discarded. */
+const isKept = 'and not exists (select from turns where turns.task = $1 and turns.number = messages.turn and turns.discarded)'
 
 /** $1 task, $2 tenant, $3 after, $4 limit, $5 bytes. */
 function messagePageText(condition = ''): string {

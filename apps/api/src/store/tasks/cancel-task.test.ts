@@ -2,7 +2,7 @@
 import { createTaskBody, createTurnBody } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'
-import { queuedEvent } from '../../turns/turn-events.ts'
+import { queuedEvents } from '../../turns/turn-events.ts'
 import type { DatabaseHandle } from '../connection/database.ts'
 import type { TurnRow } from '../rows.ts'
 import { claimTurn } from '../turns/claim-turn.ts'
@@ -54,7 +54,7 @@ test('a cancel of turns with large values does not load these values', async () 
     { number: 1, status: 'canceled', params: null, input: { text: 'small' }, hasLargeInput: false },
     { number: 2, status: 'canceled', params: null, input: null, hasLargeInput: true },
   ])
-  expect(ended.map(turn => queuedEvent(turn).event)).toMatchObject([{ input: { text: 'small' } }, { omitted: ['input'] }])
+  expect(ended.flatMap(queuedEvents).map(({ event }) => event)).toMatchObject([{ input: { text: 'small' } }, { omitted: ['input'] }])
 })
 
 async function expiredTurn(): Promise<TurnRow> {

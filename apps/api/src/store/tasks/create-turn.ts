@@ -11,6 +11,7 @@ import { checkTurnParams } from './check-params.ts'
 import type { AcceptedTurn } from './create-task.ts'
 import { lockTask } from './held-task.ts'
 import { queueTurn } from './queue-turn.ts'
+import { rewindTask } from './rewind-task.ts'
 
 export async function createTurn(
   tx: Transaction,
@@ -20,7 +21,7 @@ export async function createTurn(
   maxQueued: number,
   traceparent?: string,
 ): Promise<AcceptedTurn> {
-  const { input, params, ifBusy, debounceMs, debounceMaxMs } = request
+  const { input, params, ifBusy, after, debounceMs, debounceMaxMs } = request
   const task = await lockTask(tx, tenant, id)
   if (ifBusy === 'reject' && (await pendingTurns(tx, id)).length > 0) {
     throw new RivuletError('task_busy', 'A turn of this task has not ended')
@@ -29,7 +30,9 @@ export async function createTurn(
   const declined = ifBusy === 'decline' ? await declineWaits(tx, id) : null
   const said = { ...(input && { input }), ...(params !== undefined && { params }) }
   const debounce = debounceMs !== undefined && { debounce: { ms: debounceMs, maxMs: debounceMaxMs ?? debounceMs * 10 } }
-  const turn = await queueTurn(tx, task, { ...said, joins: joinsBy[ifBusy], ...debounce, maxQueued, traceparent })
+  const discardsFrom = after === undefined ? null : await rewindTask(tx, task, after, ifBusy === 'interrupt')
+  const joins = after === undefined ? joinsBy[ifBusy] : null
+  const turn = await queueTurn(tx, task, { ...said, joins, ...debounce, discardsFrom, maxQueued, traceparent })
   return { task, turn, isNew: false, isQueued: true, ...(declined && { declined }) }
 }
 

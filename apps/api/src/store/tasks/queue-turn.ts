@@ -20,6 +20,7 @@ export async function queueTurn(
     delayMs = 0,
     joins,
     debounce,
+    discardsFrom,
     maxQueued,
     isFirst = false,
     traceparent,
@@ -30,6 +31,8 @@ export async function queueTurn(
     /** How it may become a part of another turn. */
     joins?: TurnRow['joins']
     debounce?: Debounce
+    /** The first of the turns that were discarded for this one. */
+    discardsFrom?: number | null
     maxQueued: number
     /** Of a task that this transaction creates, under its first epoch. */
     isFirst?: boolean
@@ -44,7 +47,7 @@ export async function queueTurn(
   const isPutOff = debounce ? await putOff(tx, pending, debounce) : true
   const ownDelayMs = debounce && !isPutOff ? Math.min(debounce.ms, debounce.maxMs) : delayMs
   const isDispatched = pending.length === 0
-  const fresh = { ...newTurn(task, 0, said), joins: joins ?? null, dispatch: isDispatched ? 1 : 0 }
+  const fresh = { ...newTurn(task, 0, said), joins: joins ?? null, discardsFrom: discardsFrom ?? null, dispatch: isDispatched ? 1 : 0 }
   const times = { queuedAt: sql`now()`, runAt: msFromNow(ownDelayMs), deadline: msFromNow(ownDelayMs + task.timeoutMs) }
   const next = sql<number>`(select coalesce(max(number), 0) + 1 from turns where task = ${task.id})`
   const [turn] = await tx
@@ -98,6 +101,8 @@ export function newTurn(
     announced: false,
     endCursor: null,
     traceparent: traceparent ?? null,
+    discarded: false,
+    discardsFrom: null,
     joins: null,
     joinedTo: null,
     joinIndex: null,

@@ -1,6 +1,8 @@
-/** Accepts the last turn of a task again, as a new turn with the same input and params. */
+/**
+ * Accepts the last turn of a task again, as a new turn after the one before it: the last one is discarded. What had joined it comes again with it.
+ */
 import { RivuletError, type TaskId } from '@rivulet/protocol'
-import { desc, eq } from 'drizzle-orm'
+import { and, desc, eq, isNull } from 'drizzle-orm'
 import type { Transaction } from '../connection/database.ts'
 import type { Tenant } from '../connection/tenant.ts'
 import { turns } from '../schema.ts'
@@ -8,6 +10,7 @@ import { pendingTurns } from '../turns/turn-states.ts'
 import type { AcceptedTurn } from './create-task.ts'
 import { lockTask } from './held-task.ts'
 import { queueTurn } from './queue-turn.ts'
+import { rewindTask } from './rewind-task.ts'
 
 export async function retryTurn(
   tx: Transaction,
@@ -18,9 +21,21 @@ export async function retryTurn(
 ): Promise<AcceptedTurn> {
   const task = await lockTask(tx, tenant, id)
   if ((await pendingTurns(tx, id)).length > 0) throw new RivuletError('task_busy', 'A turn of this task has not ended')
-  const [last] = await tx.select().from(turns).where(eq(turns.task, id)).orderBy(desc(turns.number)).limit(1)
+  const kept = and(eq(turns.task, id), eq(turns.discarded, false))
+  const [last] = await tx
+    .select()
+    .from(turns)
+    .where(and(kept, isNull(turns.joinedTo)))
+    .orderBy(desc(turns.number))
+    .limit(1)
   if (!last) throw new RivuletError('not_found', 'This task has no turn to retry')
-  const { input, inputs, params } = last
-  const said = { ...(input && { input: inputs ?? input }), ...(params !== null && { params }) }
-  return { task, turn: await queueTurn(tx, task, { ...said, maxQueued, traceparent }), isNew: false, isQueued: true }
+  const joined = await tx
+    .select()
+    .from(turns)
+    .where(and(kept, eq(turns.joinedTo, last.number)))
+    .orderBy(turns.number)
+  const all = [last, ...joined].flatMap(({ input, inputs }) => inputs ?? (input ? [input] : []))
+  const said = { ...(all.length > 0 && { input: all }), ...(last.params !== null && { params: last.params }) }
+  const discardsFrom = await rewindTask(tx, task, last.number - 1, false)
+  return { task, turn: await queueTurn(tx, task, { ...said, discardsFrom, maxQueued, traceparent }), isNew: false, isQueued: true }
 }

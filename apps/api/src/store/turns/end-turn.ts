@@ -1,5 +1,5 @@
 /** The end of a turn whose task is held: its outcome, the task's state and the next turn's dispatch. */
-import { type Failure, RivuletError, type StopReason, type TurnStatus, turnStatusesBefore, type Usage } from '@rivulet/protocol'
+import { type Failure, RivuletError, type StopReason, type TaskStatus, turnStatusesBefore, type Usage } from '@rivulet/protocol'
 import { and, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
 import type { Transaction } from '../connection/database.ts'
 import type { TurnRow } from '../rows.ts'
@@ -55,7 +55,7 @@ async function setOutcome(
   turn: TurnRow,
   outcome: Outcome,
   columns: Columns,
-  before: TurnStatus[] = turnStatusesBefore(outcome.status),
+  before: TaskStatus[] = turnStatusesBefore(outcome.status),
 ): Promise<EndedTurn> {
   const { status, stopReason } = outcome
   const said = { usage: outcome.usage ?? null, error: outcome.error ?? null, errorDetail: outcome.detail ?? null }

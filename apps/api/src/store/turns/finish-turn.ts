@@ -2,7 +2,7 @@
  * Every end of a turn, by a worker or the server: its messages, its outcome, the task's state and the next turn's dispatch are one transaction. Only after it may
  * the end be announced.
  */
-import { agentFailed, hasEnded, type Message, RivuletError, type TurnId, type TurnStatus, turnStatusesBefore } from '@rivulet/protocol'
+import { agentFailed, hasEnded, type Message, RivuletError, type TaskStatus, type TurnId, turnStatusesBefore } from '@rivulet/protocol'
 import { and, eq, sql } from 'drizzle-orm'
 import { type Database, sqlStateOf, type Transaction } from '../connection/database.ts'
 import { columnsOf, fromJsonRow, type JsonRow, toJsonRow } from '../connection/json-rows.ts'
@@ -88,7 +88,7 @@ export async function endAtOnce(
   if ((status === 'failed' && retryAfterMs) || filesIn(said.map(({ content }) => content)).length > 0) return null
   const rows = said.map(message => toJsonRow(messages, toMessageRow(message, tenant)))
   const json = [usage, error].map(value => value && JSON.stringify(value))
-  const before: TurnStatus[] = canceling ? turnStatusesBefore(status) : ['running']
+  const before: TaskStatus[] = canceling ? turnStatusesBefore(status) : ['running']
   const values = [turnId, epoch, canceling, before, status, stopReason, ...json, detail, JSON.stringify(rows), claim ?? null]
   const result = await db.$client.transact([holdTaskOf(turnId), { name: 'end_only', text: endText, values }])
   const [found] = result.rows as { turn: JsonRow; agent: string }[]

@@ -1,18 +1,18 @@
 /** The states of turns in SQL, and the turns of a task that have not ended. */
-import { type Content, maxQueuedInputBytes, outcomeStatusSchema, type TaskId, turnStatusSchema } from '@rivulet/protocol'
+import { type Content, maxQueuedInputBytes, outcomeStatusSchema, type TaskId, taskStatusSchema } from '@rivulet/protocol'
 import { and, eq, getTableColumns, notInArray, sql } from 'drizzle-orm'
 import type { Transaction } from '../connection/database.ts'
 import type { TurnRow } from '../rows.ts'
 import { turns } from '../schema.ts'
 
-export const unfinished = turnStatusSchema.exclude(outcomeStatusSchema.options).options
+export const unfinished = taskStatusSchema.exclude(outcomeStatusSchema.options).options
 /**
  * Lists in SQL. What is asked of a single turn or a single task is asked with `not in` the opposite: there are indexes that hold just the turns
  * in some state, of all tasks, and Postgres, as long as it does not know how many those are, would go through such an index for every task.
  */
 export const unfinishedList = sqlList(unfinished)
 export const endedList = sqlList(outcomeStatusSchema.options)
-export const notQueuedList = sqlList(turnStatusSchema.exclude(['queued']).options)
+export const notQueuedList = sqlList(taskStatusSchema.exclude(['queued']).options)
 
 /**
  * Whether nothing before a turn in its task waits or runs, in a query about turns. `offset 0`: so it stays a question about this turn's task,

@@ -1,16 +1,17 @@
 /** A status as a word and a colour: the colour is never alone. */
-import type { TaskStatus } from '@rivulet/client'
+import type { TurnStatus } from '@rivulet/client'
 
-const looks: Record<TaskStatus, { dot: string; text: string }> = {
+const looks: Record<TurnStatus, { dot: string; text: string }> = {
   queued: { dot: 'border-2 border-line-strong', text: 'text-soft' },
   running: { dot: 'bg-accent breathing', text: 'text-accent' },
   waiting: { dot: 'bg-warn', text: 'text-warn' },
   completed: { dot: 'bg-good', text: 'text-soft' },
   failed: { dot: 'bg-bad', text: 'text-bad' },
   canceled: { dot: 'bg-line-strong', text: 'text-soft' },
+  discarded: { dot: 'bg-line-strong', text: 'text-soft' },
 }
 
-export function StatusMark({ status }: { status: TaskStatus }) {
+export function StatusMark({ status }: { status: TurnStatus }) {
   const { dot, text } = looks[status]
   return (
     <span className={`inline-flex items-center gap-2 whitespace-nowrap ${text}`}>

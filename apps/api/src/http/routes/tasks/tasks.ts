@@ -171,7 +171,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       let work: AcceptedTurn | undefined
       let begun: CancelBegun | undefined
       const answer = await respondOnce(databaseFor(tenant), request, async tx => {
-        if (request.body.ifBusy === 'interrupt') begun = await ending.beginInterrupt(tx, tenant, id, true)
+        if (request.body.ifBusy === 'interrupt') begun = await ending.beginInterrupt(tx, tenant, id, request.body.after === undefined)
         work = await createTurn(tx, tenant, id, request.body, limits.queuedTurns, span.traceparent)
         return { status: 202, body: toBody({ turn: toTurn(work.turn) }) }
       }).catch(error => {

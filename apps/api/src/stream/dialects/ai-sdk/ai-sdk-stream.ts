@@ -18,6 +18,7 @@ import {
   type Message,
   messageAt,
   messagesOf,
+  outcomeOf,
   restoreState,
   type Snapshot,
   type StopReason,
@@ -99,7 +100,7 @@ export function createAiSdkStream({ task, turnNumber: wanted, heard, isContinued
     const chunks = [...start(), ...(reason === 'join' && !isContinued ? parts() : retold())]
     hasStarted = turnNumber !== null
     mayHaveHeardPart = false
-    if (told && hasEnded(told.status)) return [...chunks, ...end({ ...told, status: told.status })]
+    if (told && hasEnded(told.status)) return [...chunks, ...end({ ...told, status: outcomeOf(told.status) })]
     return isAsking() ? [...chunks, ...pause()] : chunks
   }
 
@@ -140,6 +141,7 @@ export function createAiSdkStream({ task, turnNumber: wanted, heard, isContinued
           .filter(wait => wait.id === event.wait && isAsked(wait))
           .map(approvalResponse)
       case 'turn.queued':
+      case 'turn.discarded':
       case 'turn.joined':
         return []
       default:

@@ -108,4 +108,5 @@ const statuses = {
   completed: 'completed',
   failed: 'failed',
   canceled: 'cancelled',
+  discarded: 'cancelled',
 } as const satisfies Record<Turn['status'], ResponseStatus>

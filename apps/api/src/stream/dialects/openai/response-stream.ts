@@ -117,6 +117,7 @@ export async function openResponseStream({ head, after, heard }: ResponseStreamO
         return isQuiet ? [] : itemAt(event.index)
       case 'turn.finished':
         return end(turnIn(state), ownMessages())
+      case 'turn.discarded':
       case 'turn.joined':
       case 'turn.waiting':
       case 'turn.resumed':

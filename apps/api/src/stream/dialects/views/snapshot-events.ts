@@ -12,6 +12,7 @@ import {
   hasEnded,
   type Message,
   messageEvents,
+  outcomeOf,
   type Snapshot,
   startingWith,
   type Turn,
@@ -48,7 +49,7 @@ function opening(turn: Turn, own: readonly Message[], next: number): Event[] {
 function closing(turn: Turn): Event[] {
   const { status, stopReason = 'other', usage, error, queuedAt, finishedAt = queuedAt } = turn
   if (!hasEnded(status)) return []
-  const outcome = { status, stopReason, ...(usage && { usage }), ...(error && { error }) }
+  const outcome = { status: outcomeOf(status), stopReason, ...(usage && { usage }), ...(error && { error }) }
   return [{ type: 'turn.finished', ...stampOf(turn), at: Date.parse(finishedAt), ...outcome }]
 }
 

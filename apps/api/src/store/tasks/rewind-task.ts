@@ -1,0 +1,31 @@
+/**
+ * Takes a task back to the end of one of its turns: the turns after it are discarded. They keep their rows and messages, and are no part of the conversation
+ * any more. A turn that has joined one before them stays a part of it.
+ */
+import { RivuletError } from '@rivulet/protocol'
+import { and, eq, gt, sql } from 'drizzle-orm'
+import type { Transaction } from '../connection/database.ts'
+import type { TaskRow } from '../rows.ts'
+import { turns } from '../schema.ts'
+import { pendingTurns } from '../turns/turn-states.ts'
+
+/** Returns the number of the first turn that was discarded, or null. `isCanceled`: the turns that have not ended are about to, by this transaction. */
+export async function rewindTask(tx: Transaction, { id }: TaskRow, after: number, isCanceled: boolean): Promise<number | null> {
+  const [oldest] = await pendingTurns(tx, id)
+  if (oldest && (oldest.number <= after || !isCanceled)) throw new RivuletError('task_busy', 'A turn of this task has not ended')
+  if (after > 0) await requireKept(tx, id, after)
+  const isLeft = and(
+    ...[eq(turns.task, id), gt(turns.number, after), eq(turns.discarded, false)],
+    sql`(${turns.joinedTo} is null or ${turns.joinedTo} > ${after})`,
+  )
+  const left = await tx.update(turns).set({ discarded: true }).where(isLeft).returning({ number: turns.number })
+  return left.length > 0 ? Math.min(...left.map(({ number }) => number)) : null
+}
+
+async function requireKept(tx: Transaction, task: string, number: number): Promise<void> {
+  const [turn] = await tx
+    .select({ discarded: turns.discarded })
+    .from(turns)
+    .where(and(eq(turns.task, task), eq(turns.number, number)))
+  if (!turn || turn.discarded) throw new RivuletError('not_found', turn ? 'This turn was discarded' : 'No such turn in this task')
+}

@@ -10,6 +10,7 @@ import { addStartCommands } from './commands/platform/start.ts'
 import { addWorkerCommand } from './commands/platform/worker.ts'
 import { addCancelCommand } from './commands/tasks/cancel.ts'
 import { addChangeCommand } from './commands/tasks/change.ts'
+import { addChatCommand } from './commands/tasks/chat.ts'
 import { addExportCommand } from './commands/tasks/export.ts'
 import { addForkCommand } from './commands/tasks/fork.ts'
 import { addRetryCommand } from './commands/tasks/retry.ts'
@@ -39,6 +40,7 @@ const commands = [
   addWorkerCommand,
   addBuildCommand,
   addRunCommand,
+  addChatCommand,
   addTailCommand,
   addWatchCommand,
   addTasksCommand,

@@ -44,7 +44,8 @@ export function createResponseVoice({ turn, calls: told }: CurrentTurn): Respons
   }
 
   async function fail(error: unknown): Promise<void> {
-    for (const handle of open) await handle.finish({ status: 'failed', error: failureOf(error) }).catch(() => {})
+    const why = stop === 'stop' ? {} : { stopReason: stop }
+    for (const handle of open) await handle.finish({ status: 'failed', error: failureOf(error), ...why }).catch(() => {})
   }
 
   async function say(addition: string, itemId: string | undefined): Promise<void> {

@@ -34,6 +34,9 @@ describe('the buffered reporter passes on', () => {
     expect(batches.flat()).toEqual(updates)
     expect(batches.slice(0, -1).every(({ length }) => length === 5)).toBe(true)
     expect(batches.length).toBeGreaterThan(2)
+    const whole: Update[][] = []
+    const again = await run(bufferedReporter(batch => whole.push(batch), { capacity: 10_000 }))
+    expect(whole).toEqual([again.updates])
   })
 
   test('what waits, on demand and when it is disposed of, once', () => {

@@ -9,7 +9,6 @@ import { until } from '../support/until.ts'
 
 const esc = '\u001b'
 const ctrlC = '\u0003'
-const ctrlD = '\u0004'
 const pty = await loadPty()
 
 let platform: Platform
@@ -86,38 +85,6 @@ describe.skipIf(!pty)('in a terminal (skipped where node-pty has no native part)
     })
   })
 
-  test('chat is a conversation: each line is a turn, Ctrl-D leaves, and --name shows it again', async () => {
-    const args = ['chat', 'echo', '--name', `a chat ${Math.random()}`, '--url', platform.url]
-    await withTerminal(args, async terminal => {
-      await terminal.untilShows('› ')
-      terminal.type('hello\r')
-      await terminal.untilShows(/completed in/)
-      terminal.type('again\r')
-      await terminal.untilShows(/completed in[\s\S]*completed in/)
-      terminal.type(ctrlD)
-      expect(await terminal.exited).toBe(0)
-      expect(plain(terminal.output())).toMatch(/hello\ncompleted in [^\n]*\n\nagain\ncompleted/)
-    })
-    await withTerminal(args, async terminal => {
-      await terminal.untilShows(/› hello[\s\S]*› again[\s\S]*› /)
-      terminal.type(ctrlC)
-      expect(await terminal.exited).toBe(130)
-    })
-  })
-
-  test('Ctrl-C in a chat stops the turn, and the conversation goes on', async () => {
-    const params = JSON.stringify({ steps: [say(0, 'begun'), rest(60_000)] })
-    await withTerminal(['chat', 'scripted', '--params', params, '--url', platform.url], async terminal => {
-      await terminal.untilShows('› ')
-      terminal.type('go\r')
-      await terminal.untilShows('begun')
-      terminal.type(ctrlC)
-      await terminal.untilShows(/canceled in[\s\S]*› /)
-      terminal.type(ctrlD)
-      expect(await terminal.exited).toBe(0)
-    })
-  })
-
   test('what an agent says cannot steer the terminal', async () => {
     await inTerminal([say(0, `${esc}]0;owned\u0007${esc}[2Jsafe`)], async terminal => {
       expect(await terminal.exited).toBe(0)
@@ -167,15 +134,9 @@ async function inTerminal(
   if (!pty) return
   const name = `in a terminal ${Math.random()}`
   const args = ['run', 'scripted', '--name', name, '--params', JSON.stringify({ steps }), '--url', platform.url]
-  const find = () => until('the task is there', () => findTask(name))
-  await withTerminal(args, terminal => use(terminal, find), options)
-}
-
-async function withTerminal(args: string[], use: (terminal: TestTerminal) => Promise<void>, options: TerminalOptions = {}): Promise<void> {
-  if (!pty) return
   const terminal = openTerminal(pty, args, options)
   try {
-    await use(terminal)
+    await use(terminal, () => until('the task is there', () => findTask(name)))
   } finally {
     terminal.kill()
     await terminal.exited

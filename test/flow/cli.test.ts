@@ -262,6 +262,23 @@ describe('tail, show, tasks, agents, cancel', () => {
     expect(data).toContainEqual(expect.objectContaining({ name: 'echo', workers: 1 }))
   })
 
+  test('agents are paused and resumed, and limits are set, shown and removed', async () => {
+    expect((await rivulet('agents', 'pause', 'assistant')).stdout).toBe('assistant is paused\n')
+    expect((await rivulet('agents')).stdout).toContain('assistant (paused)')
+    expect((await rivulet('agents', 'resume', 'assistant')).stdout).toBe('assistant is active\n')
+    expect(await rivulet('agents', 'remove', 'assistant')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('workers run this agent'),
+    })
+    const limits = ['--concurrency', '9', '--per-key', '3', '--per-minute', '60', '--weight', 'gold=2', '--json']
+    const { stdout } = await rivulet('limits', 'set', 'assistant', ...limits)
+    expect(JSON.parse(stdout).limits).toEqual({ agent: 'assistant', concurrency: 9, perKey: 3, perMinute: 60, weights: { gold: 2 } })
+    expect((await rivulet('limits')).stdout).toMatch(/^agent .*\nassistant +9 +3 +60 +gold=2\n$/)
+    expect((await rivulet('limits', 'remove', 'assistant')).stdout).toBe('assistant has no limits\n')
+    expect((await rivulet('limits')).stdout).toBe('no limits\n')
+    expect(await rivulet('limits', 'set', 'assistant', '--per-key', '0')).toMatchObject({ code: 2 })
+  })
+
   test('cancel ends a task, and tells when it had ended before', async () => {
     const { task } = await platform.client.createTask({ agent: 'scripted', params: { steps: [repeat(100, say(0, '.'), rest(1_000))] } })
     expect(JSON.parse((await rivulet('cancel', task.id, '--reason', 'enough', '--json')).stdout).task.status).toBe('canceled')

@@ -29,6 +29,8 @@ type Row = {
 const turnId = randomUUID()
 const holding = { turnId, epoch: 1, claimId: 'c' }
 const wanted = { name: 'one', kind: 'approval', title: 'May I?', actions: ['accept'], metadata: {}, expires: { inMs: 1_000 } }
+/** An agent of `acme` alone, without a worker. */
+const idle = 'idle'
 const chat = { model: 'echo', messages: [{ role: 'user', content: 'hi' }] }
 const rows: Record<string, Row> = {
   'GET /healthz': { scope: null, status: 200 },
@@ -45,6 +47,12 @@ const rows: Record<string, Row> = {
   'GET /openai/v1/models/{model}': { scope: 'tasks:read', status: 200 },
   'GET /v1/agents': { scope: 'tasks:read', status: 200 },
   'GET /v1/agents/activity': { scope: 'tasks:read', status: 200 },
+  'PATCH /v1/agents/{name}': { scope: 'admin', body: { paused: false }, status: 200 },
+  'DELETE /v1/agents/{name}': { scope: 'admin', status: 204 },
+  'GET /v1/limits': { scope: 'tasks:read', status: 200 },
+  'GET /v1/limits/{agent}': { scope: 'tasks:read', status: 200 },
+  'PUT /v1/limits/{agent}': { scope: 'admin', body: { perKey: 1_000 }, status: 200 },
+  'DELETE /v1/limits/{agent}': { scope: 'admin', status: 204 },
   'GET /v1/workers': { scope: 'tasks:read', status: 200 },
   'GET /v1/errors': { scope: 'tasks:read', status: 200 },
   'GET /v1/tasks': { scope: 'tasks:read', status: 200 },
@@ -156,7 +164,16 @@ type Reply = { status: number; headers: Record<string, string>; body: string }
 async function ask(route: string, { id = '', key, body, query = '', url = platform.url }: AskOptions = {}): Promise<Reply> {
   const [method = '', path = ''] = route.split(' ')
   const leaving = new AbortController()
-  const places = { '{id}': id, '{number}': '1', '{index}': '0', '{delivery}': id, '{wait}': id, '{model}': 'echo' }
+  const places = {
+    '{id}': id,
+    '{number}': '1',
+    '{index}': '0',
+    '{delivery}': id,
+    '{wait}': id,
+    '{model}': 'echo',
+    '{name}': idle,
+    '{agent}': 'echo',
+  }
   const filled = Object.entries(places).reduce((text, [place, value]) => text.replace(place, value), path)
   const response = await fetch(`${url}${filled}${query}`, {
     method,
@@ -212,11 +229,19 @@ async function addWait(id: string): Promise<void> {
 
 /** Of what the route is about, which the holder of the key may change. */
 async function idFor(route: string, key?: string): Promise<string> {
+  if (route.includes('/agents/{name}') || route.includes('/limits/{agent}')) await addAgents(key === root ? 'default' : 'acme')
   if (route.includes('/responses/')) return `${await newTask(key)}.1.1`
   if (route.includes('/keys/')) return (await makeKey('acme', ['tasks:read'])).id
   if (route.includes('/schedules/')) return newSchedule(key)
   if (route.includes('/files/')) return newFile(key)
   return route.includes('/webhooks/') ? newWebhook(key) : newTask(key)
+}
+
+/** An agent and limits of a tenant, which the routes about them can find. */
+async function addAgents(tenant: string): Promise<void> {
+  const agent = `insert into agents (name, description, tenant) values ('${idle}', '', $1) on conflict (name) do update set tenant = $1`
+  await platform.pg.query(agent, [tenant])
+  await platform.pg.query(`insert into limits (tenant, agent, per_key) values ($1, 'echo', 1000) on conflict do nothing`, [tenant])
 }
 
 async function newFile(key = own.key): Promise<string> {
@@ -325,6 +350,18 @@ describe.each(guarded.filter(([route]) => route.includes('/responses/{id}')))('%
     const next = { model: 'echo', input: 'more', background: true, previous_response_id: id }
     expect(codeOf(await ask('POST /openai/v1/responses', { body: next, key: other.key }))).toEqual([404, 'task_not_found'])
   })
+})
+
+test('[input 32] limits, pauses and agents of one tenant neither show nor matter to another', async () => {
+  await addAgents('acme')
+  const { key } = await makeKey('acme', ['admin', 'tasks:write'])
+  expect((await ask('PATCH /v1/agents/{name}', { key, body: { paused: true } })).status).toBe(200)
+  expect(codeOf(await ask('PATCH /v1/agents/{name}', { key: other.key, body: { paused: false } }))).toEqual([404, 'not_found'])
+  expect(codeOf(await ask('DELETE /v1/agents/{name}', { key: other.key }))).toEqual([404, 'not_found'])
+  expect(codeOf(await ask('GET /v1/limits/{agent}', { key: other.key }))).toEqual([404, 'not_found'])
+  expect((await ask('GET /v1/limits', { key: other.key })).body).toBe('{"data":[]}')
+  expect((await ask('DELETE /v1/limits/{agent}', { key: other.key })).status).toBe(204)
+  expect((await ask('GET /v1/limits/{agent}', { key })).status).toBe(200)
 })
 
 describe.each(ofOneKey)('%s', (route, { body }) => {

@@ -2,7 +2,7 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { fromAiSdk, toModelMessages } from '@rivulet/agent/ai-sdk'
 import { defineAgent } from '@rivulet/worker'
-import { isStepCount, type ModelMessage, simulateReadableStream, streamText, ToolLoopAgent, tool } from 'ai'
+import { isStepCount, type ModelMessage, simulateReadableStream, streamText, tool } from 'ai'
 import { MockLanguageModelV4 } from 'ai/test'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -149,27 +149,4 @@ test('a stored conversation is the prompt of the next run, with its calls and re
   await platform.client.addTurn(task.id, { input: 'And now?' })
   await until('the next turn asks the model', () => requests.length === 3)
   expect(JSON.stringify(requests[2])).toMatch(/Rain in Oslo\?.*c1.*Oslo.*Rain\..*And now\?/)
-})
-
-test('an agent of the SDK streams through a turn as a run does', async () => {
-  const { url } = await startModelServer([
-    { say: ['Let me see.'], call: { id: 'c1', name: 'weather', arguments: ['{"city":"Oslo"}'] } },
-    { say: ['Take ', 'an umbrella.'] },
-  ])
-  const provider = createOpenAICompatible({ name: 'local', baseURL: url, includeUsage: true })
-  const forecaster = new ToolLoopAgent({ model: provider('m'), tools: { weather }, stopWhen: isStepCount(5) })
-  const agent = defineAgent('ai-sdk-agent', async function* (turn) {
-    const result = await forecaster.stream({ messages: toModelMessages(await turn.history()), abortSignal: turn.signal })
-    yield* fromAiSdk(result.fullStream)
-  })
-  await startOwnWorker(platform, [agent])
-  const { task } = await platform.client.createTask({ agent: 'ai-sdk-agent', input: 'Do I need an umbrella?' })
-  await watch(task.id, { urls: platform.urls }).ended
-  const [, ...messages] = await platform.client.messages(task.id)
-  expect(messages.map(({ content, status }) => [content.type, status])).toEqual([
-    ['text', 'complete'],
-    ['tool_request', 'complete'],
-    ['tool_response', 'complete'],
-    ['text', 'complete'],
-  ])
 })

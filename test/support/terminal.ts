@@ -12,7 +12,7 @@ import { until } from './until.ts'
 export const cli = fileURLToPath(new URL('../../apps/cli/bin/rivulet.mjs', import.meta.url))
 
 /** Commands that only call the platform: as one file they are loaded in a fifth of the time. The others start what lies around them. */
-const calls = new Set(['run', 'chat', 'tail', 'show', 'tasks', 'agents', 'cancel', 'fork'])
+const calls = new Set(['run', 'tail', 'show', 'tasks', 'agents', 'cancel', 'fork'])
 
 /** The arguments for Node that run this command line. */
 export function cliArguments(args: readonly string[]): string[] {

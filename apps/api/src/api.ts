@@ -45,6 +45,7 @@ import { createHub, type SentSnapshots } from './stream/hub.ts'
 import { createStoredTasks } from './stream/snapshot.ts'
 import { createMetricSamples } from './telemetry/metric-samples.ts'
 import { createMetrics } from './telemetry/metrics.ts'
+import { watchBacklog } from './turns/backlog.ts'
 import { watchCapacity } from './turns/capacity.ts'
 import { type Reconciler, startReconciler } from './turns/reconciler.ts'
 import { createRelay } from './turns/relay.ts'
@@ -93,7 +94,8 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const files = createFiles({ db, databaseFor, stores, store: bucket ? 's3' : 'postgres', logger })
   const spilling = createSpilling(files, logger)
   const transfers = createTransfers(config.maxFileTransfers, count => metrics.fileTransfers.set(count))
-  const relay = createRelay({ db, queue, logger, metrics, tracer })
+  const backlog = watchBacklog({ db, onRoom: () => relay.kick() })
+  const relay = createRelay({ db, queue, backlog, logger, metrics, tracer })
   const announcing = createTurnAnnouncing({ db, reader, announcer, logger })
   const ending = createTurnEnding({ db, databaseFor, reader, announcer, announcing, spilling, logger, metrics })
   const deaths = createTurnDeaths({ db, reader, ending, metrics, logger })
@@ -146,6 +148,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     access: { keys, tokens, revocations, rates: createTokenBuckets(config.rateLimit) },
     streams,
     capacity,
+    backlog,
     db,
     leases: database.leases,
     databaseFor,
@@ -251,6 +254,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     await started.catch(() => {})
     await Promise.all([reconciler?.stop(), webhooks?.stop(), schedules?.stop()])
     await capacity.close()
+    await backlog.close()
     await relay.idle()
     await queue.close()
     redis.disconnect()

@@ -14,6 +14,7 @@ import { openLogs } from '../../../test/support/platform/logs.ts'
 import { until } from '../../../test/support/until.ts'
 import type { Journal } from '../../../test/support/viewers/viewer.ts'
 import { createListener, newConnection } from '../../../test/support/viewers/viewer-connection.ts'
+import { claimWithShare } from '../test/give-share.ts'
 import { createFiles } from './files/files.ts'
 import { createSpilling } from './files/spill.ts'
 import { type DatabaseHandle, openDatabase } from './store/connection/database.ts'
@@ -22,7 +23,6 @@ import type { TurnRow } from './store/rows.ts'
 import { createTaskAcceptance } from './store/tasks/accept-tasks.ts'
 import { createTurn } from './store/tasks/create-turn.ts'
 import { owedTurns } from './store/turns/announcements.ts'
-import { claimTurn } from './store/turns/claim-turn.ts'
 import type { Claimed } from './store/turns/claimed.ts'
 import { createHub } from './stream/hub.ts'
 import { createStoredTasks } from './stream/snapshot.ts'
@@ -139,7 +139,7 @@ async function openScene() {
   }
 
   async function claim(id: string): Promise<Claimed> {
-    const claim = await claimTurn(db, { turnId: id, claim: 'c', worker: 'w', leaseMs: 60_000 })
+    const claim = await claimWithShare(db, { turnId: id, claim: 'c', worker: 'w', leaseMs: 60_000 })
     if (claim.result !== 'claimed') return expect.fail(`It was not claimed: ${claim.result}`)
     return (await announcing.announceStart(claim.claimed)) ?? expect.fail('It was not started')
   }

@@ -11,7 +11,7 @@ export type Context = {
   /** stderr: everything about it. */
   err: Pen
   readInput(): Promise<string>
-  /** A line that the person types; null when stdin is no terminal, it is closed by Ctrl-D, or the signal fires. */
+  /** A line that the person types; null when stdin is no terminal, or the signal fires. */
   prompt: Prompt
   /** Listens for Ctrl-C. Returns a function that stops listening; without a listener, Ctrl-C ends the program. */
   onInterrupt(listener: () => void): () => void

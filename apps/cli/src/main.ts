@@ -69,15 +69,12 @@ function tell(error: unknown): number {
 }
 
 /** Ctrl-C reaches our own listener, as without a prompt. */
-async function prompt(question: string, signal: AbortSignal, typed: string[] = []): Promise<string | null> {
+async function prompt(question: string, signal: AbortSignal): Promise<string | null> {
   if (!process.stdin.isTTY || signal.aborted) return null
-  const lines = createInterface({ input: process.stdin, output: process.stderr, history: [...typed] })
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
   lines.on('SIGINT', () => process.emit('SIGINT'))
-  lines.on('history', (history: string[]) => typed.splice(0, typed.length, ...history))
-  // Ctrl-D closes the interface, and the question would stay open.
-  const closed = new Promise<null>(resolve => lines.once('close', () => resolve(null)))
   try {
-    return await Promise.race([lines.question(question, { signal }), closed])
+    return await lines.question(question, { signal })
   } catch {
     return null
   } finally {

@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import { addAgentsCommand } from './commands/agents.ts'
 import { addKeysCommands } from './commands/keys.ts'
+import { addLimitsCommands } from './commands/limits.ts'
 import { addBuildCommand } from './commands/platform/build.ts'
 import { addDoctorCommand } from './commands/platform/doctor.ts'
 import { addInitCommand } from './commands/platform/init.ts'
@@ -10,7 +11,6 @@ import { addStartCommands } from './commands/platform/start.ts'
 import { addWorkerCommand } from './commands/platform/worker.ts'
 import { addCancelCommand } from './commands/tasks/cancel.ts'
 import { addChangeCommand } from './commands/tasks/change.ts'
-import { addChatCommand } from './commands/tasks/chat.ts'
 import { addExportCommand } from './commands/tasks/export.ts'
 import { addForkCommand } from './commands/tasks/fork.ts'
 import { addRetryCommand } from './commands/tasks/retry.ts'
@@ -40,7 +40,6 @@ const commands = [
   addWorkerCommand,
   addBuildCommand,
   addRunCommand,
-  addChatCommand,
   addTailCommand,
   addWatchCommand,
   addTasksCommand,
@@ -57,4 +56,5 @@ const commands = [
   addInitCommand,
   addMigrateCommand,
   addKeysCommands,
+  addLimitsCommands,
 ]

@@ -17,6 +17,8 @@ export type Dispatch = {
   delayMs: number
   /** 0 to 100, higher first. */
   priority: number
+  /** Lower first, among turns of the same priority: how many turns its key has before it, at least. */
+  rank?: number
 }
 
 export type DispatchName = Pick<Dispatch, 'turnId' | 'agent' | 'dispatch'>
@@ -159,14 +161,24 @@ export function createTurnConsumer({
 }
 
 function jobOf(dispatch: Dispatch, timestamp: number | undefined): { name: string; data: JobData; opts: NonNullable<Job['opts']> } {
-  const { delayMs, priority } = dispatch
+  const { delayMs, priority, rank = 0 } = dispatch
   const when = { delay: Math.ceil(delayMs), ...(timestamp !== undefined && { timestamp }) }
   return {
     name: 'turn',
     data: {},
-    opts: { jobId: jobId(dispatch), ...when, priority: 101 - priority, attempts: 1, removeOnComplete: true, removeOnFail: true },
+    opts: {
+      jobId: jobId(dispatch),
+      ...when,
+      priority: (101 - priority) * ranks + Math.min(rank, ranks - 1),
+      attempts: 1,
+      removeOnComplete: true,
+      removeOnFail: true,
+    },
   }
 }
+
+/** How many ranks a priority has: BullMQ accepts numbers below 2 ** 21. */
+const ranks = 20_000
 
 const yes = () => true
 const no = () => false

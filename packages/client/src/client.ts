@@ -7,6 +7,7 @@ import { createCredentials, type TaskTokenSource, type TokenSource } from './htt
 import { type CallOptions, createHttp, type Http, readEntity, readJson } from './http/http.ts'
 import { type Page, readPage } from './http/page.ts'
 import { createKeyCalls, type KeyCalls } from './keys.ts'
+import { createLimitCalls, type LimitCalls } from './limits.ts'
 import { createScheduleCalls, type ScheduleCalls } from './schedules.ts'
 import { type RunResult, runTask } from './task/run-task.ts'
 import { type CreatedTask, createTaskHandle, readCreated, type TaskHandle, type UnstartedTask } from './task/task-handle.ts'
@@ -80,6 +81,11 @@ export type RivuletClient = {
     workers(options?: CallOptions): Promise<Worker[]>
     /** The turns that failed in the last minutes (a day by default), grouped by their reason. */
     errors(minutes?: number, options?: CallOptions): Promise<ErrorGroup[]>
+    /** A paused agent accepts tasks and starts none, until it is resumed. */
+    pause(name: string, options?: CallOptions): Promise<Agent>
+    resume(name: string, options?: CallOptions): Promise<Agent>
+    /** Forgets an agent without workers; rejects with `agent_in_use` while it has some. */
+    remove(name: string, options?: CallOptions): Promise<void>
   }
   files: FileCalls
   keys: KeyCalls
@@ -87,6 +93,7 @@ export type RivuletClient = {
   feed: FeedCalls
   webhooks: WebhookCalls
   schedules: ScheduleCalls
+  limits: LimitCalls
   /** For whom the API takes the caller, and what it may do. */
   whoami(options?: CallOptions): Promise<Caller>
   /** Whether the API is up, and whether it has what it needs: both reject where it is not, and ask once. */
@@ -108,12 +115,18 @@ export function createClient(options: ClientOptions): RivuletClient {
     url,
     run,
     tasks: { create, get, list, summaries },
-    agents: { list: listAgents, activity, workers, errors },
+    agents: {
+      ...{ list: listAgents, activity, workers, errors },
+      pause: (name, own) => changeAgent(name, true, own),
+      resume: (name, own) => changeAgent(name, false, own),
+      remove: (name, own) => http.call({ method: 'DELETE', path: agentPath(name), ...own, read: async () => {} }),
+    },
     files: createFileCalls(http),
     keys: createKeyCalls(http),
     waits: createWaitCalls(http),
     webhooks: createWebhookCalls(http),
     schedules: createScheduleCalls(http),
+    limits: createLimitCalls(http),
     feed: createFeedCalls({ http, wakeUps, random, silenceMs }),
     whoami: own =>
       http.call({
@@ -180,6 +193,11 @@ export function createClient(options: ClientOptions): RivuletClient {
     return (await http.call({ method: 'GET', path: '/v1/errors', query: { minutes }, ...own, read })).data
   }
 
+  function changeAgent(name: string, paused: boolean, own: CallOptions = {}): Promise<Agent> {
+    const read = (response: Response) => readJson(response, ({ agent }) => readEntity<Agent>(agent, 'agent'))
+    return http.call({ method: 'PATCH', path: agentPath(name), body: { paused }, ...own, read })
+  }
+
   async function listAgents(own: CallOptions = {}): Promise<Agent[]> {
     const page = await http.call({
       method: 'GET',
@@ -189,6 +207,10 @@ export function createClient(options: ClientOptions): RivuletClient {
     })
     return page.data
   }
+}
+
+function agentPath(name: string): string {
+  return `/v1/agents/${encodeURIComponent(name)}`
 }
 
 function queryOf({ metadata = {}, ...filters }: TaskQuery): Record<string, string | number | undefined> {

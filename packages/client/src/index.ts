@@ -2,6 +2,8 @@
 export {
   type Activity,
   type Agent,
+  type AgentLimits,
+  type AgentLimitsInput,
   type Attempt,
   type Author,
   applyEvent,
@@ -78,6 +80,7 @@ export type { Download, DownloadOptions, FileCalls, FileSource, UploadOptions, U
 export type { TaskTokenSource, TokenSource } from './http/credentials.ts'
 export type { Rejection } from './http/rejection.ts'
 export type { KeyCalls, KeyQuery } from './keys.ts'
+export type { LimitCalls } from './limits.ts'
 export type { ScheduleCalls, ScheduleQuery } from './schedules.ts'
 export type { ConnectionStatus } from './stream/connection-status.ts'
 export type { FormatChunk } from './stream/format-stream.ts'

@@ -28,6 +28,7 @@ export const errorTable = {
   request_timeout: { status: 408, retry: true },
   task_busy: { status: 409, retry: true },
   name_taken: { status: 409, retry: false },
+  agent_in_use: { status: 409, retry: false },
   file_in_use: { status: 409, retry: false },
   in_flight: { status: 409, retry: true, afterSeconds: 1 },
   already_answered: { status: 409, retry: false },

@@ -49,6 +49,14 @@ export { untilAborted } from './values/until-aborted.ts'
 // entities: the objects that the API stores and returns.
 
 export {
+  type AgentLimits,
+  type AgentLimitsInput,
+  agentLimitsBody,
+  agentLimitsSchema,
+  changeAgentBody,
+  concurrencyKeySchema,
+} from './entities/agent-limits.ts'
+export {
   type Content,
   type ContentOf,
   contentSchema,

@@ -9,6 +9,7 @@ import {
   type Author,
   type Content,
   type Delta,
+  type Event,
   type EventOf,
   emptyState,
   isMessageEvent,
@@ -18,7 +19,7 @@ import {
   startedInputs,
   type TaskState,
 } from '@rivulet/protocol'
-import { createFollower, type MessageChange, type View, viewOf } from './follower.ts'
+import { createFollower, type MessageChange } from './follower.ts'
 
 export type TaskMessageUpdate = StreamTaskMessageStart | StreamTaskMessageDelta | StreamTaskMessageFull | StreamTaskMessageDone
 
@@ -54,16 +55,16 @@ export type TaskMessageDelta =
   | { type: 'reasoning_content'; content_index: number; content_delta: string }
 
 /** Returns a function that takes each event of a task in order and returns its updates. */
-export function createTaskMessageUpdates(from: TaskState = emptyState): View<TaskMessageUpdate> {
+export function createTaskMessageUpdates(from: TaskState = emptyState): (event: Event) => TaskMessageUpdate[] {
   const follower = createFollower(from)
   /** The open messages, as they were opened. `isBehind`: the client lacks a change for which Agentex has no delta. */
   const open = new Map<number, { parent: TaskMessage; isBehind: boolean }>()
 
-  return viewOf(event => {
+  return event => {
     if (isMessageEvent(event)) return messageChanged(event)
     follower.follow(event)
     return event.type === 'turn.started' ? began(event) : []
-  })
+  }
 
   /** Each input is a complete message of the user. */
   function began(event: EventOf<'turn.started'>): TaskMessageUpdate[] {

@@ -8,6 +8,7 @@
 import {
   type Content,
   type ContentOf,
+  type Event,
   emptyState,
   isMessageEvent,
   isTextDelta,
@@ -18,7 +19,7 @@ import {
   type MessageEvent,
   type TaskState,
 } from '@rivulet/protocol'
-import { createFollower, type View, viewOf } from './follower.ts'
+import { createFollower } from './follower.ts'
 
 export type Delta =
   | { type: 'BeginPart'; part_id: string; kind: PartKind }
@@ -43,14 +44,14 @@ export type Part = { metadata: JsonObject } & (
 export type Item = { kind: 'System' | 'User' | 'Assistant' | 'Tool'; parts: Part[] }
 
 /** Returns a function that takes each event of a task in order and returns its deltas. */
-export function createDeltas(from: TaskState = emptyState): View<Delta> {
+export function createDeltas(from: TaskState = emptyState): (event: Event) => Delta[] {
   const follower = createFollower(from)
 
-  return viewOf(event => {
+  return event => {
     if (isMessageEvent(event)) return deltasOf(event)
     follower.follow(event)
     return []
-  })
+  }
 
   function deltasOf(event: MessageEvent): Delta[] {
     const change = follower.followMessage(event)

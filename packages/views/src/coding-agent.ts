@@ -7,6 +7,7 @@
  * the model are custom events: `custom('compaction', …)`, `custom('model_retry', …)`.
  */
 import {
+  createTurnComposer,
   type Event,
   type EventOf,
   emptyState,
@@ -17,7 +18,7 @@ import {
   type TaskState,
   type Update,
 } from '@rivulet/protocol'
-import { createFollower, type MessageChange, remainingArguments, remainingText, type View, viewOf } from './follower.ts'
+import { createFollower, type MessageChange, remainingArguments, remainingText } from './follower.ts'
 
 export type AssistantMessage = { text: string; toolCalls: { id: string; name: string; input: Json }[]; stopReason: AgentStopReason }
 
@@ -42,7 +43,7 @@ export type AgentEvent =
  * Returns a function that takes each event of a task in order and returns its agent events. It starts at the beginning of the log or at a
  * state, for example of a snapshot; the first `turn_finished` then covers only what came after that state.
  */
-export function createAgentEvents(from: TaskState = emptyState): View<AgentEvent> {
+export function createAgentEvents(from: TaskState = emptyState): (event: Event) => AgentEvent[] {
   const follower = createFollower(from)
   const executing = new Map<number, string>()
   let waiting = from.turns.filter(({ status }, at) => status === 'queued' && at > 0).map(({ number }) => number)
@@ -50,7 +51,7 @@ export function createAgentEvents(from: TaskState = emptyState): View<AgentEvent
   let isAborted = false
   let hasFinished = false
 
-  return viewOf(eventsOf)
+  return eventsOf
 
   function eventsOf(event: Event): AgentEvent[] {
     switch (event.type) {
@@ -180,7 +181,9 @@ export function createAgentEvents(from: TaskState = emptyState): View<AgentEvent
 
 /** The same events for a run without the platform: takes the updates of `runAgent` or of a model's stream. */
 export function createRunEvents(): (update: Update) => AgentEvent[] {
-  return createAgentEvents()
+  const composer = createTurnComposer({ task: '', turn: 1, attempt: 1, firstIndex: 0 })
+  const eventsOf = createAgentEvents()
+  return update => composer.compose(update).flatMap(event => eventsOf(event))
 }
 
 type OpenResponse = Omit<AssistantMessage, 'stopReason'> & {

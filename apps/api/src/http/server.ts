@@ -23,6 +23,7 @@ import { feedRoutes } from './routes/feed.ts'
 import { fileRoutes } from './routes/files.ts'
 import { internalRoutes } from './routes/internal.ts'
 import { keyRoutes } from './routes/keys.ts'
+import { limitRoutes } from './routes/limits.ts'
 import { chatRoutes, modelRoutes } from './routes/openai/chat.ts'
 import { sendOpenAiErrors } from './routes/openai/openai-errors.ts'
 import { responseRoutes } from './routes/openai/responses.ts'
@@ -128,6 +129,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         feedRoutes(scope, services)
         webhookRoutes(scope, services)
         scheduleRoutes(scope, services)
+        limitRoutes(scope, services)
         whoamiRoute(scope)
         await scope.register(async own => fileRoutes(own, services))
       },

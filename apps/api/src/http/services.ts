@@ -12,6 +12,7 @@ import type { Database, DatabaseHandle } from '../store/connection/database.ts'
 import type { TaskAcceptance } from '../store/tasks/accept-tasks.ts'
 import type { Hub } from '../stream/hub.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Backlog } from '../turns/backlog.ts'
 import type { Capacity } from '../turns/capacity.ts'
 import type { Relay } from '../turns/relay.ts'
 import type { TurnAnnouncing } from '../turns/turn-announcing.ts'
@@ -39,6 +40,7 @@ export type Services = {
   spilling: Spilling
   transfers: Transfers
   relay: Relay
+  backlog: Backlog
   announcing: TurnAnnouncing
   ending: TurnEnding
   deaths: TurnDeaths

@@ -9,9 +9,9 @@ export type MessageRow = typeof messages.$inferSelect
 
 /** @param omitted values that were left in Postgres */
 export function toTask(row: TaskRow, omitted: string[] = []): Task {
-  const { id, agent, name, parent, status, params, metadata, createdAt, updatedAt } = row
+  const { id, agent, name, parent, concurrencyKey, status, params, metadata, createdAt, updatedAt } = row
   const times = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() }
-  const own = { ...(name !== null && { name }), ...(parent !== null && { parent }) }
+  const own = { ...(name !== null && { name }), ...(parent !== null && { parent }), ...(concurrencyKey !== null && { concurrencyKey }) }
   return { id, agent, ...own, status, params, metadata, ...(omitted.length > 0 && { omitted }), ...times }
 }
 

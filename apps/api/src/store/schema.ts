@@ -117,6 +117,8 @@ export const tasks = pgTable(
      */
     epoch: bigint({ mode: 'number' }).notNull(),
     priority: integer().notNull(),
+    /** Its turns share the workers with those of this key; null: with those of the tenant's other tasks without a key. */
+    concurrencyKey: text(),
     timeoutMs: bigint({ mode: 'number' }).notNull(),
     maxAttempts: integer().notNull(),
     /** Where the server reports the end of each turn. */
@@ -168,6 +170,8 @@ export const turns = pgTable(
     deaths: integer().notNull().default(0),
     /** How often the turn was sent to the queue. */
     dispatch: integer().notNull().default(0),
+    /** How it got its share of the workers: at once, because no turn waited, or by its rank. Null: it waits for it. */
+    sent: text().$type<'direct' | 'picked'>(),
 
     /** Fixed by the first claim. */
     firstIndex: integer(),
@@ -209,6 +213,7 @@ export const turns = pgTable(
   table => [
     unique('turns_task_number').on(table.task, table.number),
     index('turns_queued').on(table.runAt).where(sql`${table.status} = 'queued'`),
+    index('turns_sent').on(table.sent).where(sql`${table.sent} is not null and ${table.status} in ('queued', 'running')`),
     index('turns_running').on(table.leaseUntil).where(sql`${table.status} = 'running'`),
     index('turns_deadline').on(table.deadline).where(sql`${table.status} in ('queued', 'running', 'waiting')`),
     index('turns_owed').on(table.finishedAt).where(sql`${table.status} in ('completed', 'failed', 'canceled') and not ${table.announced}`),
@@ -428,15 +433,64 @@ export const tokenRevocations = pgTable(
   table => [primaryKey({ columns: [table.task, table.subject] })],
 )
 
-/** Turns that are to be sent to the queue; a row is gone once that has happened. */
-export const outbox = pgTable('outbox', {
-  id: bigserial({ mode: 'number' }).primaryKey(),
-  turn: uuid()
-    .$type<TurnId>()
-    .notNull()
-    .references(() => turns.id, { onDelete: 'cascade' }),
-  createdAt: time().notNull().default(sql`now()`),
-})
+/**
+ * Turns that are to be sent to the queue; a row is gone once that has happened. A row whose turn has no share of the workers yet waits here. A
+ * trigger fills in everything but the turn, from the turn and its task, so that the next turns are picked by an index of this table.
+ */
+export const outbox = pgTable(
+  'outbox',
+  {
+    id: bigserial({ mode: 'number' }).primaryKey(),
+    turn: uuid()
+      .$type<TurnId>()
+      .notNull()
+      .references(() => turns.id, { onDelete: 'cascade' }),
+    agent: text().notNull().default(''),
+    tenant: tenant(),
+    /** The concurrency key of the task, or an empty text. */
+    share: text().notNull().default(''),
+    priority: integer().notNull().default(0),
+    /** Whether the turn is due and has no share of the workers. */
+    waits: boolean().notNull().default(false),
+    createdAt: time().notNull().default(sql`now()`),
+  },
+  table => [
+    index('outbox_turn').on(table.turn),
+    index('outbox_waiting').on(table.agent, table.tenant, table.share, table.priority.desc(), table.id).where(sql`${table.waits}`),
+  ],
+)
+
+/** What a tenant allows an agent for its own tasks. */
+export const limits = pgTable(
+  'limits',
+  {
+    tenant: tenant(),
+    agent: text().notNull(),
+    concurrency: integer(),
+    perKey: integer(),
+    perMinute: integer(),
+    weights: jsonb().$type<Record<string, number>>().notNull().default({}),
+    /** The agent accepts tasks and starts none. */
+    paused: boolean().notNull().default(false),
+  },
+  table => [primaryKey({ columns: [table.tenant, table.agent] })],
+)
+
+/** Turns of agents with a limit per minute that were picked: `at` is null until a worker has claimed the turn. */
+export const starts = pgTable(
+  'starts',
+  {
+    turn: uuid()
+      .$type<TurnId>()
+      .primaryKey()
+      .references(() => turns.id, { onDelete: 'cascade' }),
+    tenant: tenant(),
+    agent: text().notNull(),
+    share: text().notNull(),
+    at: time(),
+  },
+  table => [index('starts_share').on(table.agent, table.tenant, table.share)],
+)
 
 export const idempotencyKeys = pgTable(
   'idempotency_keys',

@@ -71,5 +71,14 @@ function open(enqueue: () => void): { relay: Relay; sent: string[][] } {
       sent.push(dispatches.map(({ turnId }) => turnId))
     },
   } as TurnQueue
-  return { relay: createRelay({ db: database.db, queue, logger: pino({ level: 'silent' }), metrics: createMetrics() }), sent }
+  return {
+    relay: createRelay({
+      db: database.db,
+      queue,
+      logger: pino({ level: 'silent' }),
+      metrics: createMetrics(),
+      backlog: { noteSent() {}, notePick() {} },
+    }),
+    sent,
+  }
 }

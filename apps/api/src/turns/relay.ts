@@ -1,6 +1,6 @@
 /**
- * Sends intents from the outbox to the queue, at once after a commit. An intent that cannot be sent stays in the outbox, for the next send or
- * for the reconciler. Two processes may send the same intent: the queue ignores a job that exists, and a job that is delivered twice finds its
+ * Sends intents from the outbox to the queue, at once after a commit. Turns that wait for a share of their agent's workers are picked by rank, so that
+ * the queue stays short. An intent that cannot be sent stays in the outbox, for the next send or for the reconciler. Two processes may send the same intent: the queue ignores a job that exists, and a job that is delivered twice finds its
  * turn claimed.
  */
 import type { TurnQueue } from '@rivulet/broker'
@@ -9,8 +9,10 @@ import { plainTracer, type Tracer } from '@rivulet/runtime/trace'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Database } from '../store/connection/database.ts'
 import { drainOutbox, type Intent, removeIntents, type SentTurn } from '../store/tasks/outbox.ts'
+import { type Picked, pickTurns, waitingAgents } from '../store/turns/pick-turns.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { aboutTurn } from './about-turn.ts'
+import { type Backlog, queueAhead } from './backlog.ts'
 
 const batchSize = 100
 
@@ -28,9 +30,16 @@ export type Relay = {
   idle(): Promise<void>
 }
 
-export type RelayDeps = { db: Database; queue: TurnQueue; logger: FastifyBaseLogger; metrics: Metrics; tracer?: Tracer }
+export type RelayDeps = {
+  db: Database
+  queue: TurnQueue
+  backlog: Pick<Backlog, 'noteSent' | 'notePick'>
+  logger: FastifyBaseLogger
+  metrics: Metrics
+  tracer?: Tracer
+}
 
-export function createRelay({ db, queue, logger, metrics, tracer = plainTracer }: RelayDeps): Relay {
+export function createRelay({ db, queue, backlog, logger, metrics, tracer = plainTracer }: RelayDeps): Relay {
   const fresh: { intent: Intent; at: number }[] = []
   let running: Promise<void> | null = null
   let isKicked = false
@@ -106,7 +115,26 @@ export function createRelay({ db, queue, logger, metrics, tracer = plainTracer }
       const batch = await drainOutbox(db, { limit: batchSize, olderThanMs }, enqueue)
       sent.push(...batch)
       metrics.dispatched.inc(batch.length)
-      if (batch.length < batchSize) return sent
+      if (batch.length < batchSize) break
+    }
+    for (const agent of await waitingAgents(db)) sent.push(...(await pick(agent)))
+    return sent
+  }
+
+  /** The picked turns are committed as such before they are sent, because a worker may claim a turn as soon as it is in the queue. */
+  async function pick(agent: string): Promise<SentTurn[]> {
+    const sent: Picked[] = []
+    for (;;) {
+      const { picked, isWaiting } = await pickTurns(db, agent, queueAhead)
+      const intents = picked.filter(({ isGone }) => !isGone)
+      if (intents.length > 0) await enqueue(intents)
+      for (const _ of intents) backlog.noteSent(agent)
+      if (picked.length > 0) await removeIntents(db, picked)
+      metrics.dispatched.inc(intents.length)
+      backlog.notePick(agent, isWaiting)
+      sent.push(...intents)
+      // Turns that have ended meanwhile took the places of others.
+      if (picked.length === intents.length) return sent
     }
   }
 
@@ -115,7 +143,10 @@ export function createRelay({ db, queue, logger, metrics, tracer = plainTracer }
       const attributes = { 'rivulet.task': task, 'rivulet.turn': number, 'rivulet.agent': agent, 'rivulet.dispatch': dispatch }
       return tracer.start(`enqueue ${agent}`, { kind: 'producer', parent: traceparent, attributes })
     })
-    const dispatches = intents.map(({ turnId, agent, dispatch, priority, delayMs }) => ({ turnId, agent, dispatch, priority, delayMs }))
+    // The rank of a turn that was accepted directly and could not be sent at once is lost: it goes behind those that were.
+    const dispatches = intents.map(({ turnId, agent, dispatch, priority, rank = queueAhead, delayMs }) => ({
+      ...{ turnId, agent, dispatch, priority, rank, delayMs },
+    }))
     if (failpoint) await failpoint('enqueuing')
     try {
       await queue.enqueue(dispatches)

@@ -5,11 +5,11 @@ import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTestDatabase } from '../../../../test/support/engines/database.ts'
 import { openLogs } from '../../../../test/support/platform/logs.ts'
+import { claimWithShare } from '../../test/give-share.ts'
 import { openDatabase } from '../store/connection/database.ts'
 import { turns } from '../store/schema.ts'
 import { createTaskAcceptance } from '../store/tasks/accept-tasks.ts'
 import { createTurn } from '../store/tasks/create-turn.ts'
-import { claimTurn } from '../store/turns/claim-turn.ts'
 import { finishTurn } from '../store/turns/finish-turn.ts'
 import { createTurnAnnouncing } from './turn-announcing.ts'
 
@@ -44,7 +44,7 @@ test('an end that is owed comes after the turns behind it, also one that is clai
   ])
 
   async function claim(id: string) {
-    const claim = await claimTurn(db, { turnId: id, claim: id, worker: 'w', leaseMs: 60_000 })
+    const claim = await claimWithShare(db, { turnId: id, claim: id, worker: 'w', leaseMs: 60_000 })
     return claim.result === 'claimed' ? claim.claimed : expect.fail(`It was not claimed: ${claim.result}`)
   }
 })

@@ -26,13 +26,11 @@ export async function watchTask(
 ): Promise<TaskState> {
   const transcript = createTranscript({ ...pens, clock: () => performance.now() })
   let last: TaskState | null = null
-  let hasBegun = fromTurn === 1
   try {
     for await (const { event, state } of tellTask(task, { signal, follow })) {
       last = state
-      if (!hasBegun) hasBegun = skipBefore(storyOf(state))
       if (after !== undefined && compareCursors(event.cursor, after) <= 0) transcript.skip(storyOf(state))
-      else transcript.show(storyOf(state))
+      else transcript.show(storyFrom(storyOf(state), fromTurn))
       await pens.said.flush()
       onState?.(state)
     }
@@ -43,13 +41,10 @@ export async function watchTask(
   }
   if (!last) throw new Error(`The stream of task ${task.id} ended without a turn`)
   return last
+}
 
-  /** Whether the task has a message of a turn that is shown. */
-  function skipBefore(story: Story): boolean {
-    const before = story.messages.filter(message => message.turn < fromTurn)
-    transcript.skip({ ...story, messages: before })
-    return before.length < story.messages.length
-  }
+function storyFrom(story: Story, turn: number): Story {
+  return { ...story, messages: story.messages.filter(message => message.turn >= turn) }
 }
 
 /** The same for programs: every event as a line of JSON. */

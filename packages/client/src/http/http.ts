@@ -11,7 +11,7 @@ import { errorOf, mayPass, rejectionOf, unreachable } from './rejection.ts'
 export type CallOptions = { signal?: AbortSignal | undefined }
 
 export type Call<T> = CallOptions & {
-  method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string
   query?: Record<string, string | number | undefined>
   body?: unknown

@@ -43,6 +43,8 @@ export const taskSchema = z.object({
   name: z.string().optional(),
   /** The task that this one was forked from. */
   parent: taskIdSchema.optional(),
+  /** The key under which its turns share the workers. */
+  concurrencyKey: z.string().optional(),
   status: taskStatusSchema,
   params: jsonSchema.nullable(),
   metadata: jsonObjectSchema,
@@ -130,6 +132,8 @@ export const agentSchema = z.object({
   /** Its defaults for new tasks, if it has announced any. */
   timeoutMs: z.int().min(1).optional(),
   maxAttempts: z.int().min(1).optional(),
+  /** It accepts tasks of this tenant and starts none. Older servers omit it. */
+  paused: z.boolean().optional(),
   workers: z.int().min(0),
   queued: z.int().min(0),
   running: z.int().min(0),

@@ -1,6 +1,7 @@
 /** The tables that clients check by are those of the schemas. */
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { agentLimitsSchema } from '../entities/agent-limits.ts'
 import { contentSchema } from '../entities/content.ts'
 import {
   activitySchema,
@@ -36,6 +37,7 @@ const entities = {
   token: tokenResponse,
   feedEntry: feedEntrySchema,
   webhook: webhookSchema,
+  limits: agentLimitsSchema,
   schedule: scheduleSchema,
   scheduleRun: scheduleRunSchema,
   delivery: deliverySchema,

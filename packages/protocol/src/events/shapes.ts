@@ -28,6 +28,7 @@ export type Entity =
   | 'feedEntry'
   | 'webhook'
   | 'delivery'
+  | 'limits'
   | 'schedule'
   | 'scheduleRun'
   | 'wait'
@@ -59,7 +60,7 @@ const times = { queuedAt: 'string', 'startedAt?': 'string', 'finishedAt?': 'stri
 export const entityShapes: Record<Entity, Shape> = {
   task: {
     ...{ id: 'string', agent: 'string', 'name?': 'string', status: 'string', params: 'json', metadata: 'object', 'omitted?': 'string[]' },
-    ...{ 'parent?': 'string', createdAt: 'string', updatedAt: 'string' },
+    ...{ 'parent?': 'string', 'concurrencyKey?': 'string', createdAt: 'string', updatedAt: 'string' },
   },
   summary: {
     ...{ id: 'string', agent: 'string', 'name?': 'string', status: 'string', metadata: 'object', 'title?': 'string', turns: 'number' },
@@ -85,7 +86,7 @@ export const entityShapes: Record<Entity, Shape> = {
   },
   agent: {
     ...{ name: 'string', description: 'string', workers: 'number', queued: 'number', running: 'number' },
-    ...{ 'params?': 'object', 'maxAttempts?': 'number', 'timeoutMs?': 'number' },
+    ...{ 'params?': 'object', 'maxAttempts?': 'number', 'timeoutMs?': 'number', 'paused?': 'boolean' },
   },
   activity: { from: 'string', to: 'string', bucketMs: 'number', data: 'object[]', queued: 'number[]' },
   file: { id: 'string', 'name?': 'string', mimeType: 'string', size: 'number', sha256: 'string', createdAt: 'string' },
@@ -105,6 +106,9 @@ export const entityShapes: Record<Entity, Shape> = {
   schedule: {
     ...{ id: 'string', agent: 'string', cron: 'string', timezone: 'string', 'input?': 'content', 'params?': 'json' },
     ...{ 'name?': 'string', overlap: 'string', missed: 'string', status: 'string', createdAt: 'string', 'nextAt?': 'string' },
+  },
+  limits: {
+    ...{ agent: 'string', 'concurrency?': 'number', 'perKey?': 'number', 'perMinute?': 'number', 'weights?': 'object' },
   },
   scheduleRun: {
     ...{ at: 'string', 'task?': 'string', 'turn?': 'number', 'skipReason?': 'string', 'error?': 'object', createdAt: 'string' },

@@ -1,5 +1,6 @@
 /** The requests of callers. Strict: an unknown field is an error, and no value is coerced. */
 import { z } from 'zod'
+import { concurrencyKeySchema } from '../entities/agent-limits.ts'
 import { strictContentSchema, text } from '../entities/content.ts'
 import { authorSchema } from '../entities/entities.ts'
 import { agentNameSchema, taskIdSchema } from '../entities/ids.ts'
@@ -62,8 +63,10 @@ export const taskFields = z.strictObject({
   params: jsonSchema.optional(),
   metadata: jsonObjectSchema.optional(),
   name: taskName.optional(),
-  /** Higher runs first among the queued turns of an agent. */
+  /** Higher runs first among the queued turns of an agent and a concurrency key. */
   priority: wholeUpTo(100).default(0),
+  /** Tasks of one key share the workers as one. Default: all tasks of the tenant without a key. */
+  concurrencyKey: concurrencyKeySchema.optional(),
   delayMs: wholeUpTo(365 * day).default(0),
   timeoutMs: timeoutMsSchema.optional(),
   maxAttempts: maxAttemptsSchema.optional(),

@@ -48,10 +48,6 @@ export function piecesOf(raw: unknown): Piece[] {
     }
     case 'response.function_call_arguments.delta':
       return [{ type: 'call', key: textOf(event.item_id), text: textOf(event.delta) }]
-    case 'response.incomplete': {
-      const { reason } = fieldsOf(fieldsOf(event.response).incomplete_details)
-      return [{ type: 'stop', reason: reason === 'content_filter' ? reason : 'length' }]
-    }
     default:
       return Array.isArray(event.choices) ? piecesOfChoice(fieldsOf(event.choices[0])) : []
   }
@@ -69,11 +65,6 @@ function piecesOfChoice(choice: Record<string, unknown>): Piece[] {
     }),
     ...(typeof choice.finish_reason === 'string' ? [{ type: 'stop', reason: choice.finish_reason } as const] : []),
   ]
-}
-
-/** The SDK returns a tool's error to the model as a text, without a mark. These are its own texts; those of an `errorFunction` are results. */
-export function isToolError(result: unknown): boolean {
-  return typeof result === 'string' && /^(An error occurred while running the tool\b|Tool '[^']*' timed out after \d+ms\.$)/.test(result)
 }
 
 export function fieldsOf(value: unknown): Record<string, unknown> {

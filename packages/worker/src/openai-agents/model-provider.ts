@@ -4,7 +4,7 @@
  */
 import { type Json, toolResponse, toStorableJson } from '@rivulet/protocol'
 import { type CurrentTurn, currentTurn } from './current-turn.ts'
-import { type CallResult, type DoneResponse, fieldsOf, isToolError, type ModelEvent } from './model-events.ts'
+import { type CallResult, type DoneResponse, fieldsOf, type ModelEvent } from './model-events.ts'
 import { createResponseVoice } from './response-voice.ts'
 
 export type ModelLike = {
@@ -68,8 +68,7 @@ function resultsIn(request: unknown): CallResult[] {
 async function tellResult({ turn, calls, responses }: CurrentTurn, { callId, name, output }: CallResult): Promise<void> {
   if (!calls.has(callId) || responses.has(callId)) return
   responses.set(callId, null)
-  const result = plainOutput(output)
-  await turn.send(toolResponse(callId, name, result, isToolError(result)))
+  await turn.send(toolResponse(callId, name, plainOutput(output)))
 }
 
 /** The text of an output that is a text. */

@@ -44,38 +44,6 @@ test('texts of several items are several messages, and a cut-off answer says so'
   expect(said()).toMatchObject([{ content: { text: 'ab' } }, { content: { text: 'c' }, stopReason: 'length' }])
 })
 
-test('a response that is incomplete keeps its text, with the stop reason length', async () => {
-  const { turn, said } = open()
-  const incomplete = { type: 'response.incomplete', response: { incomplete_details: { reason: 'max_output_tokens' } } }
-  const broken = async function* (): AsyncGenerator<ModelEvent> {
-    yield { type: 'output_text_delta', delta: 'half' }
-    yield { type: 'model', event: incomplete }
-    throw new Error('unsuccessful terminal state')
-  }
-  const provider = streamThroughTurn({ getModel: () => ({ getResponse: () => Promise.reject(), getStreamedResponse: broken }) })
-  const asking = inTurn(async () => void (await (await provider.getModel()).getResponse()))(turn)
-  await expect(asking).rejects.toThrow('unsuccessful')
-  expect(said()).toMatchObject([{ content: { text: 'half' }, status: 'failed', stopReason: 'length' }])
-})
-
-test.each(['An error occurred while running the tool. Please try again.', "Tool 'now' timed out after 5ms."])(
-  'a tool that fails with "%s" has a response that is an error, by its hook and by the request that follows',
-  async text => {
-    const runner = new EventEmitter()
-    tellTurn(runner)
-    const { turn, said } = open()
-    await inTurn(async () => {
-      const model = await modelOf([done([call, { ...call, callId: 'c2' }])]).getModel()
-      await model.getResponse({ input: 'what time is it?' })
-      runner.emit('agent_tool_start', {}, { name: 'A' }, { name: 'now' }, { toolCall: call })
-      runner.emit('agent_tool_end', {}, { name: 'A' }, { name: 'now' }, text, { toolCall: call })
-      await model.getResponse({ input: [{ type: 'function_call_result', callId: 'c2', name: 'now', output: { type: 'text', text } }] })
-    })(turn)
-    const responses = said().flatMap(({ content }) => (content.type === 'tool_response' ? [content.isError] : []))
-    expect(responses).toEqual([true, true])
-  },
-)
-
 test('a tool is answered once, by its hook, or by the request that follows; what is of an earlier turn is left alone', async () => {
   const runner = new EventEmitter()
   tellTurn(runner)

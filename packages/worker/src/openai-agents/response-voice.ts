@@ -44,8 +44,7 @@ export function createResponseVoice({ turn, calls: told }: CurrentTurn): Respons
   }
 
   async function fail(error: unknown): Promise<void> {
-    const why = stop === 'stop' ? {} : { stopReason: stop }
-    for (const handle of open) await handle.finish({ status: 'failed', error: failureOf(error), ...why }).catch(() => {})
+    for (const handle of open) await handle.finish({ status: 'failed', error: failureOf(error) }).catch(() => {})
   }
 
   async function say(addition: string, itemId: string | undefined): Promise<void> {

@@ -4,7 +4,6 @@
  */
 import { type Json, toolRequest, toolResponse, toStorableJson } from '@rivulet/protocol'
 import { currentTurn } from './current-turn.ts'
-import { isToolError } from './model-events.ts'
 
 type Named = { name: string }
 type Details = { toolCall: { type: string; callId?: string; id?: string; arguments?: string } }
@@ -47,7 +46,7 @@ function endTool(result: unknown, call: Details['toolCall']): void {
   current.responses.set(callId, null)
   const { content } = handle.current()
   const name = content.type === 'tool_response' ? content.name : ''
-  unheard(handle.replace(toolResponse(callId, name, plainResult(result), isToolError(result))))
+  unheard(handle.replace(toolResponse(callId, name, plainResult(result))))
 }
 
 function notice(name: string, about: Json): void {

@@ -23,7 +23,7 @@ export type AcceptedTask = {
 export type AcceptWork = ReturnType<typeof createAcceptWork>
 
 export function createAcceptWork(
-  { databaseFor, acceptance, capacity, relay, announcing, metrics, config: { limits } }: Services,
+  { databaseFor, acceptance, backlog, capacity, relay, announcing, metrics, config: { limits } }: Services,
   log: FastifyBaseLogger,
 ) {
   return { requireShare, acceptTask, announce }
@@ -38,10 +38,12 @@ export function createAcceptWork(
   /** By the short way in one round trip where that is possible, else by the long one. */
   async function acceptTask(request: FastifyRequest, body: CreateTask, traceparent: string): Promise<AcceptedTask> {
     const { tenant } = request.principal
-    const fresh = await acceptance.accept(tenant, body, keyOf(request), traceparent)
+    const { agent, concurrencyKey = null, delayMs } = body
+    const rank = delayMs === 0 ? backlog.takeDirect({ tenant, agent, concurrencyKey }) : null
+    const fresh = await acceptance.accept(tenant, body, keyOf(request), { traceparent, rank })
     if (fresh) {
       const { accepted: work, intent } = fresh
-      return { response: { ...fresh.response, replayed: false }, work, dispatch: () => relay.send(intent) }
+      return { response: { ...fresh.response, replayed: false }, work, dispatch: intent ? () => relay.send(intent) : relay.kick }
     }
     let work: Accepted | undefined
     const response = await respondOnce(databaseFor(tenant), request, async tx => {

@@ -62,7 +62,7 @@ import { acceptAnyBody, createTransferring } from './files.ts'
 const maxFound = 100
 
 export function internalRoutes(scope: FastifyInstance, services: Services): void {
-  const { db, leases, ending, deaths, waiting, announcer, announcing, relay, spilling, metrics } = services
+  const { db, leases, ending, deaths, waiting, announcer, announcing, relay, backlog, spilling, metrics } = services
   const { leaseMs, limits } = services.config
   const { deltaBytes, turnBytes, stepsBytes } = limits
   const config = { access: { scope: 'worker' } } as const
@@ -82,7 +82,12 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     // Nothing is claimed that cannot be begun: its lease would run out, and count as a death.
     await announcer.ping()
     const claim = await claimTurn(db, { turnId, claim: claimId, worker, leaseMs })
+    if (claim.result === 'unsent') {
+      relay.kick()
+      return { result: 'settled' as const }
+    }
     if (claim.result !== 'claimed') return claim
+    backlog.noteClaim(claim.claimed.task)
     if (failpoint) await failpoint('claimed')
     const { claimed, steps, clock, isAgain } = claim
     const waitedMs = clock.sinceDueMs
@@ -159,7 +164,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     if (!turn) return { result: 'superseded' as const }
     const { result, leavesWork } = await ending.finish({ turn, epoch, claim, outcome, appended: n, digest })
     if (failpoint) await failpoint('answering')
-    if (leavesWork) relay.kick()
+    if (leavesWork || backlog.isWaiting()) relay.kick()
     return { result }
   })
 

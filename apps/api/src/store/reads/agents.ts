@@ -5,7 +5,7 @@ import type { Reach } from '../access/reach.ts'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'
 import { everyTenant, isOf, type Tenant } from '../connection/tenant.ts'
-import { agents, turns, workers } from '../schema.ts'
+import { agents, limits, turns, workers } from '../schema.ts'
 
 /**
  * An agent that a worker of one tenant registers first is that tenant's alone: its queue never holds turns that the worker may not run. Once a
@@ -68,6 +68,7 @@ export async function listAgents(db: Database, tenant: Tenant, workerTimeoutMs: 
       name: agents.name,
       description: agents.description,
       settings: agents.settings,
+      paused: sql<boolean>`exists (select from limits where limits.agent = agents.name and limits.paused and ${isOf(tenant, limits.tenant) ?? sql`true`})`,
       workers: presentWorkers(workerTimeoutMs).mapWith(Number),
       queued: countTurns('queued').mapWith(Number),
       running: countTurns('running').mapWith(Number),

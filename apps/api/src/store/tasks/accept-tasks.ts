@@ -21,7 +21,11 @@ import { newTurn, type UntimedTurn } from './queue-turn.ts'
 /** Of one statement. */
 const mostTasks = 100
 
-type AcceptedTask = { accepted: AcceptedTurn; response: StoredResponse; intent: Intent }
+/** `intent`: to send to the queue at once; null where the relay has to find it in the outbox. */
+type AcceptedTask = { accepted: AcceptedTurn; response: StoredResponse; intent: Intent | null }
+
+/** `rank`: of a turn that gets its share of the workers at once, because none waits for one. Null: it has to be picked. */
+export type AcceptOptions = { traceparent?: string | undefined; rank: number | null }
 
 export type TaskAcceptance = ReturnType<typeof createTaskAcceptance>
 
@@ -34,11 +38,11 @@ export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor'])
     tenant: Tenant,
     request: CreateTask,
     key: IdempotencyKey | null,
-    traceparent?: string,
+    { traceparent, rank }: AcceptOptions = { rank: 1 },
   ): Promise<AcceptedTask | null> {
     if (request.name !== undefined || request.history !== undefined || !request.start) return null
     if (filesIn([request.input].flat()).length > 0) return null
-    const accepting = () => acceptOnce(tenant, request, key, traceparent)
+    const accepting = () => acceptOnce(tenant, request, key, { traceparent, rank })
     // Under a key it is safe to ask twice: each try has ids of its own, so the second cannot take the rows of the first for its own.
     return key ? askTwice(accepting) : accepting()
   }
@@ -47,11 +51,12 @@ export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor'])
     tenant: Tenant,
     request: CreateTask,
     key: IdempotencyKey | null,
-    traceparent: string | undefined,
+    { traceparent, rank }: AcceptOptions,
   ): Promise<AcceptedTask | null> {
     const { input, delayMs } = request
+    const sent = rank !== null && delayMs === 0 ? 'direct' : null
     const untimed = newTask(tenant, request)
-    const untimedTurn = { ...newTurn(untimed, 1, { ...(input && { input }), traceparent }), dispatch: 1 }
+    const untimedTurn = { ...newTurn(untimed, 1, { ...(input && { input }), traceparent }), dispatch: 1, sent } as const
     const kept = key && { ...key, status: 201, body: bodyAtMoment(untimed, untimedTurn) }
     const wanted: WantedTask = { task: toJsonRow(tasks, untimed), turn: toJsonRow(turns, untimedTurn), delayMs, ...(kept && { key: kept }) }
     // One under a key goes alone, because it may have to wait for another request under it.
@@ -61,18 +66,8 @@ export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor'])
     const response: StoredResponse = { status: 201, body: { task: toTask(task), turn: toTurn(turn) } as Json }
     const { agent, priority } = task
     const { number, attempt, dispatch, traceparent: trace } = turn
-    const intent = {
-      id: inserted.id,
-      turnId: turn.id,
-      task: task.id,
-      number,
-      agent,
-      attempt,
-      dispatch,
-      delayMs,
-      priority,
-      traceparent: trace,
-    }
+    const about = { turnId: turn.id, task: task.id, number, agent, attempt, dispatch, delayMs, priority, traceparent: trace }
+    const intent = sent === null || rank === null ? null : { id: inserted.id, rank, ...about }
     return { accepted: { task, turn, isNew: true, isQueued: true }, response, intent }
   }
 

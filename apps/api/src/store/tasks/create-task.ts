@@ -70,7 +70,7 @@ export async function announcedBy(tx: Database | Transaction, tenant: Tenant, na
 export type UntimedTask = Omit<TaskRow, 'createdAt' | 'updatedAt'>
 
 export function newTask(tenant: Tenant, request: CreateTask, settings: AgentSettings = {}): UntimedTask {
-  const { agent, name, params, metadata, priority, onEnd } = request
+  const { agent, name, params, metadata, priority, concurrencyKey, onEnd } = request
   const timeoutMs = request.timeoutMs ?? settings.timeoutMs ?? taskDefaults.timeoutMs
   const maxAttempts = request.maxAttempts ?? settings.maxAttempts ?? taskDefaults.maxAttempts
   return {
@@ -78,6 +78,7 @@ export function newTask(tenant: Tenant, request: CreateTask, settings: AgentSett
     tenant,
     agent,
     priority,
+    concurrencyKey: concurrencyKey ?? null,
     timeoutMs,
     maxAttempts,
     name: name ?? null,

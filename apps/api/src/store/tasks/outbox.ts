@@ -1,4 +1,7 @@
-/** Intents to dispatch: written with the state that calls for them, removed once the queue has the job. */
+/**
+ * Intents to dispatch: written with the state that calls for them, removed once the queue has the job. A due turn has to get a share of its agent's
+ * workers first (`pick-turns.ts`); a delayed one goes to the queue at once, which brings it back when it is due.
+ */
 
 import type { Dispatch } from '@rivulet/broker'
 import type { TaskId, TurnId } from '@rivulet/protocol'
@@ -12,7 +15,7 @@ import { isNext } from '../turns/turn-states.ts'
 export type SentTurn = { task: TaskId; number: number; agent: string; attempt: number; dispatch: number; traceparent: string | null }
 
 /** `turn` is its id, where `number` is what people call it. `delayMs`: until it may run, as of when Postgres was asked. */
-export type Intent = SentTurn & { id: number; turnId: TurnId; delayMs: number; priority: number }
+export type Intent = SentTurn & { id: number; turnId: TurnId; delayMs: number; priority: number; rank?: number }
 
 export type Draining = {
   limit: number
@@ -20,17 +23,21 @@ export type Draining = {
   olderThanMs: number
 }
 
-/** Sends a turn to the queue once this transaction is committed. */
-export async function dispatch(tx: Transaction, turnId: TurnId): Promise<void> {
+/**
+ * Sends a turn to the queue once this transaction is committed.
+ *
+ * @param keepsShare of a turn that lost its worker: it keeps its share of the workers, because the worker may come back and go on with it
+ */
+export async function dispatch(tx: Transaction, turnId: TurnId, { keepsShare = false } = {}): Promise<void> {
   await tx
     .update(turns)
-    .set({ dispatch: sql`${turns.dispatch} + 1` })
+    .set({ dispatch: sql`${turns.dispatch} + 1`, ...(!keepsShare && { sent: null }) })
     .where(eq(turns.id, turnId))
   await tx.insert(outbox).values({ turn: turnId })
 }
 
 /**
- * Hands intents to `send` and removes them when it has succeeded. Rows that another process is draining are passed over. A crash between
+ * Hands intents that need no share, or have one, to `send`, and removes them when it has succeeded. Rows that another process is draining are passed over. A crash between
  * the two sends again: the same job id, so the same job.
  */
 export async function drainOutbox(
@@ -48,7 +55,7 @@ export async function drainOutbox(
       .from(outbox)
       .innerJoin(turns, eq(turns.id, outbox.turn))
       .innerJoin(tasks, eq(tasks.id, turns.task))
-      .where(olderThanMs > 0 ? lte(outbox.createdAt, msAgo(olderThanMs)) : undefined)
+      .where(and(eq(outbox.waits, false), olderThanMs > 0 ? lte(outbox.createdAt, msAgo(olderThanMs)) : undefined))
       .orderBy(asc(outbox.id))
       .limit(limit)
       .for('update', { of: outbox, skipLocked: true })

@@ -92,6 +92,7 @@ export function newTurn(
     failures: 0,
     deaths: 0,
     dispatch: 0,
+    sent: null,
     firstIndex: null,
     epoch: null,
     claim: null,

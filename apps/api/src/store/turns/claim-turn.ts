@@ -11,8 +11,9 @@ import { fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
 import { msFromNow } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
-import { messages, tasks, turns } from '../schema.ts'
+import { messages, outbox, tasks, turns } from '../schema.ts'
 import { holdTaskOf, lockTask, raisedEpoch } from '../tasks/held-task.ts'
+import { dispatch } from '../tasks/outbox.ts'
 import { rememberedSteps } from '../tasks/steps.ts'
 import { isOwed } from './announcements.ts'
 import { type Claimed, describeClaim } from './claimed.ts'
@@ -30,6 +31,8 @@ export type ClaimResult =
   | { result: 'claimed'; claimed: Claimed; steps: RememberedStep[]; clock: ClaimClock; isAgain: boolean }
   /** Its time has not come: its job is early. */
   | { result: 'early'; waitMs: number }
+  /** It has no share of the workers, or lost it because the agent was paused or limited: it waits in the outbox, and this job is over. */
+  | { result: 'unsent' }
   | { result: 'leased' | 'settled' }
 
 export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimResult> {
@@ -43,6 +46,12 @@ export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimResul
     const [stored] = await tx.select(storedClaim).from(turns).where(eq(turns.id, id))
     if (!stored) return { result: 'settled' }
     const { turn, clock } = stored
+    if (stored.isClaimable && clock.sinceDueMs >= 0 && !stored.hasShare) {
+      // Its intent may still be in the outbox: the process that sent it was about to remove it.
+      await tx.delete(outbox).where(eq(outbox.turn, id))
+      await dispatch(tx, id)
+      return { result: 'unsent' }
+    }
     // One whose time came between the two looks is asked for again at once.
     if (stored.isClaimable) return { result: 'early', waitMs: Math.max(1, -clock.sinceDueMs) }
     if (turn.status !== 'running') return { result: 'settled' }
@@ -73,8 +82,18 @@ const claimClock = (alias: string) => `json_build_object(
 /** What a turn has to be to be claimed, now or when it is due, in SQL about turns. */
 const isClaimable = `turns.status not in (${notQueuedList}) and not turns.canceling and turns.deadline > now() and ${isNext}`
 
+/**
+ * Whether a turn has a share of the workers, in SQL about turns and its task. A turn that was sent directly lost it if its tenant has limited the agent
+ * meanwhile: it has to be picked, so that no limit is exceeded.
+ */
+const hasShare = `turns.sent is not null and not exists (
+  select from limits where limits.tenant = turns.tenant and limits.agent = (select agent from tasks where tasks.id = turns.task)
+    and (limits.paused or turns.sent = 'direct')
+)`
+
 const storedClaim = {
   turn: turns,
+  hasShare: sql<boolean>`${sql.raw(hasShare)}`,
   isClaimable: sql<boolean>`${sql.raw(isClaimable)}`,
   clock: sql<ClaimClock>`${sql.raw(claimClock('turns'))}`,
 }
@@ -136,8 +155,10 @@ with before as (
     )
   from tasks
   where turns.id = $1 and tasks.id = turns.task
-    and ${isClaimable} and turns.run_at <= now()
+    and ${isClaimable} and turns.run_at <= now() and ${hasShare}
   returning turns.*
+), noted as (
+  update starts set at = now() from claimed where starts.turn = claimed.id
 ), raised as (
   update tasks set epoch = ${raisedEpoch}, status = 'running', updated_at = now() from claimed where tasks.id = claimed.task returning tasks.*
 ), starting as (

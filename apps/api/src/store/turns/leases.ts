@@ -146,7 +146,7 @@ async function release(
       .returning()
     if (!queued) return false
     await also(tx, queued)
-    await dispatch(tx, id)
+    await dispatch(tx, id, { keepsShare: true })
     await raiseEpoch(tx, queued.task, 'queued')
     return true
   })

@@ -1,0 +1,133 @@
+/**
+ * Which waiting turns of an agent get the next shares of its workers.
+ *
+ * A turn holds a share from when it is sent to the queue until it ends, waits for a person, or is queued again. The rank of a waiting turn is the
+ * number of shares that its concurrency key holds plus its place among the key's own waiting turns, divided by the key's weight; tenants are ranked the
+ * same way among each other. The lowest rank goes first, then the oldest. Rows alone decide, so no counter can leak, and one process picks at a time for
+ * an agent, so `rank <= limit` is exact.
+ */
+import type { Database } from '../connection/database.ts'
+import { limits } from '../schema.ts'
+import type { Intent } from '../tasks/outbox.ts'
+
+/** A turn that was picked, and its rank among those of its key. `isGone`: it has ended meanwhile, so its intent is only removed. */
+export type Picked = Intent & { rank: number; isGone: boolean }
+
+/** `isWaiting`: turns of the agent are left that have no share yet. */
+export type Picking = { picked: Picked[]; isWaiting: boolean }
+
+/** Distinguishes this lock from those of other purposes. */
+const lockClass = 7_233
+
+/** `ahead`: how many turns of the agent may be in the queue, beside those that run. A key that holds no share may always have one more there. */
+export async function pickTurns(db: Database, agent: string, ahead: number): Promise<Picking> {
+  const { rows } = await db.$client.transact([
+    { name: 'pick_alone', text: 'select pg_advisory_xact_lock($1, hashtext($2))', values: [lockClass, agent] },
+    { name: 'pick_turns', text: pickText, values: [agent, ahead] },
+  ])
+  const [{ picked, waiting } = { picked: [], waiting: 0 }] = rows as { picked: Picked[]; waiting: string | number }[]
+  return { picked, isWaiting: Number(waiting) > picked.length }
+}
+
+/** The agents that have waiting turns. */
+export async function waitingAgents(db: Database): Promise<string[]> {
+  const { rows } = await db.$client.query({ name: 'waiting_agents', text: waitingAgentsText })
+  return rows.map(({ agent }) => agent as string)
+}
+
+/** One probe of the index for each agent, however many turns wait. */
+const waitingAgentsText = `
+with recursive agents as (
+  (select agent from outbox where waits order by agent limit 1)
+  union all
+  select next.agent from agents cross join lateral (select agent from outbox where waits and outbox.agent > agents.agent order by agent limit 1) as next
+)
+select agent from agents`
+
+/** How many candidates are ranked at most, of all keys together: enough to fill the queue, and few enough for many thousands of waiting turns. */
+const candidates = 256
+
+/** $1 agent, $2 how many turns may be in the queue. Ranks only the first turns of each key, found by one probe of the index for each key. */
+export const pickText = `
+with recursive shares as (
+  (select tenant, share from outbox where waits and agent = $1 order by tenant, share limit 1)
+  union all
+  select next.tenant, next.share from shares cross join lateral (
+    select tenant, share from outbox where waits and agent = $1 and (outbox.tenant, outbox.share) > (shares.tenant, shares.share)
+    order by tenant, share limit 1
+  ) as next
+), held as materialized (
+  select turns.tenant, coalesce(tasks.concurrency_key, '') as share, turns.status = 'queued' as is_queued
+  from turns join tasks on tasks.id = turns.task
+  where turns.sent is not null and turns.status in ('queued', 'running') and tasks.agent = $1
+), held_by_share as (
+  select tenant, share, count(*) as count from held group by tenant, share
+), held_by_tenant as (
+  select tenant, count(*) as count from held group by tenant
+), room as materialized (
+  select greatest(0, $2::int - (select count(*) from held where is_queued)) as count,
+    greatest(1, ${candidates} / greatest(1, (select count(*) from shares))) as depth
+), started as (
+  select tenant, share, count(*) as count from starts where agent = $1 and (at is null or at > now() - interval '1 minute') group by tenant, share
+), candidates as (
+  select first.*, shares.tenant, shares.share, limits.concurrency, limits.per_minute,
+    held_by_share.count is null and first.place = 1 as is_first,
+    (coalesce(held_by_share.count, 0) + first.place) / coalesce((limits.weights->>shares.share)::float8, 1) as rank
+  from shares cross join room
+  left join limits on limits.tenant = shares.tenant and limits.agent = $1
+  left join held_by_share on held_by_share.tenant = shares.tenant and held_by_share.share = shares.share
+  left join started on started.tenant = shares.tenant and started.share = shares.share
+  cross join lateral (
+    select own.id, own.turn, row_number() over (order by own.priority desc, own.id) as place
+    from (
+      select id, turn, priority from outbox where waits and agent = $1 and outbox.tenant = shares.tenant and outbox.share = shares.share
+      order by priority desc nulls last, id limit greatest(1, least(room.count, room.depth))
+    ) as own
+  ) as first
+  where not coalesce(limits.paused, false)
+    and (limits.per_key is null or coalesce(held_by_share.count, 0) + first.place <= limits.per_key)
+    and (limits.per_minute is null or coalesce(started.count, 0) + first.place <= limits.per_minute)
+), ranked as (
+  select candidates.*,
+    coalesce(held_by_tenant.count, 0) + row_number() over (partition by candidates.tenant order by rank, id) as tenant_rank
+  from candidates left join held_by_tenant using (tenant)
+), chosen as (
+  select * from (
+    select ranked.*, row_number() over (order by tenant_rank, ranked.rank, ranked.id) as position
+    from ranked where concurrency is null or tenant_rank <= concurrency
+  ) as allowed
+  where position <= (select count from room) or is_first
+  order by position limit $2::int
+), marked as (
+  update turns set sent = 'picked' from chosen where turns.id = chosen.turn and turns.sent is null and turns.status = 'queued'
+  returning turns.id
+), settled as (
+  update outbox set waits = false from chosen where outbox.id = chosen.id
+), noted as (
+  insert into starts (turn, tenant, agent, share) select turn, tenant, $1, share from chosen where per_minute is not null
+  on conflict (turn) do update set at = null
+), forgotten as (
+  delete from starts where agent = $1 and at <= now() - interval '1 minute'
+)
+select (select count(*) from (select from outbox where waits and agent = $1 limit $2::int + 1) as first) as waiting, coalesce(json_agg(json_build_object(
+  'id', chosen.id, 'turnId', chosen.turn, 'task', turns.task, 'number', turns.number, 'agent', $1::text, 'attempt', turns.attempt,
+  'dispatch', turns.dispatch, 'delayMs', 0, 'priority', tasks.priority, 'traceparent', turns.traceparent,
+  'rank', ceil(chosen.rank), 'isGone', marked.id is null
+) order by chosen.tenant_rank, chosen.rank, chosen.id) filter (where chosen.id is not null), '[]') as picked
+from (select) as one
+left join chosen on true left join turns on turns.id = chosen.turn left join tasks on tasks.id = turns.task left join marked on marked.id = chosen.turn`
+
+/** How many turns of each agent are in the queue and not claimed yet. */
+export async function queuedByAgent(db: Database): Promise<{ agent: string; count: number }[]> {
+  const { rows } = await db.$client.query({ name: 'queued_by_agent', text: queuedText })
+  return rows.map(({ agent, count }) => ({ agent: agent as string, count: Number(count) }))
+}
+
+const queuedText = `
+select tasks.agent, count(*) from turns join tasks on tasks.id = turns.task
+where turns.sent is not null and turns.status = 'queued' group by tasks.agent`
+
+/** The agents whose turns of a tenant have to be picked, because the tenant has limited or paused them. */
+export async function limitedAgents(db: Database): Promise<{ tenant: string; agent: string }[]> {
+  return db.select({ tenant: limits.tenant, agent: limits.agent }).from(limits)
+}

@@ -1,0 +1,24 @@
+/** Manages how much of each agent the tenant's own tasks may use. */
+import type { AgentLimits, AgentLimitsInput } from '@rivulet/protocol'
+import { type CallOptions, type Http, readEntities, readEntity, readJson } from './http/http.ts'
+
+export type LimitCalls = {
+  list(options?: CallOptions): Promise<AgentLimits[]>
+  get(agent: string, options?: CallOptions): Promise<AgentLimits>
+  /** Replaces the limits of the agent: a limit that is left out no longer holds. */
+  set(agent: string, limits: AgentLimitsInput, options?: CallOptions): Promise<AgentLimits>
+  remove(agent: string, options?: CallOptions): Promise<void>
+}
+
+export function createLimitCalls({ call }: Http): LimitCalls {
+  const path = '/v1/limits'
+  const pathOf = (agent: string) => `${path}/${encodeURIComponent(agent)}`
+  const read = (response: Response) => readJson(response, ({ limits }) => readEntity<AgentLimits>(limits, 'limits'))
+  return {
+    list: own =>
+      call({ method: 'GET', path, ...own, read: response => readJson(response, ({ data }) => readEntities<AgentLimits>(data, 'limits')) }),
+    get: (agent, own) => call({ method: 'GET', path: pathOf(agent), ...own, read }),
+    set: (agent, body, own) => call({ method: 'PUT', path: pathOf(agent), body, ...own, read }),
+    remove: (agent, own) => call({ method: 'DELETE', path: pathOf(agent), ...own, read: async () => {} }),
+  }
+}

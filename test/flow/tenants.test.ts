@@ -108,11 +108,7 @@ const rows: Record<string, Row> = {
   'POST /internal/finish': { scope: 'worker', body: { ...holding, outcome: { status: 'completed' }, n: 0, digest: '' }, status: 200 },
   'POST /internal/ask': { scope: 'worker', body: { turnId, claimId: 'c', waits: [wanted] }, status: 200 },
   'POST /internal/waits': { scope: 'worker', body: { turnId, claimId: 'c' }, status: 200 },
-  'POST /internal/take': {
-    scope: 'worker',
-    body: { turnId: holding.turnId, claimId: holding.claimId, after: 0, maxBytes: 1_000 },
-    status: 200,
-  },
+  'POST /internal/take': { scope: 'worker', body: { turnId, claimId: 'c', after: 0, maxBytes: 1_000 }, status: 200 },
   'POST /internal/park': { scope: 'worker', body: { ...holding, n: 0, digest: '' }, status: 200 },
   'POST /internal/file': { scope: 'worker', body: { turnId, claimId: 'c', file: randomUUID() }, status: 404 },
   'POST /internal/files': { scope: 'worker', body: 'bytes', status: 404 },

@@ -97,15 +97,33 @@ describe.skipIf(!hasCurl)('skipped where there is no curl:', () => {
 
   test('each curl of the page about calling agents does what it says', async () => {
     const replies = await repliesOf(shownIn('docs/calling-agents.md'), url)
-    const [streamed, waited, created, named, , rejected, interrupting, canceled, first, again, aiSdk, codingAgent, , , byToken, refused] =
-      replies
-    expect(replies).toHaveLength(16)
+    const [
+      streamed,
+      waited,
+      created,
+      named,
+      ,
+      rejected,
+      interrupting,
+      stopped,
+      canceled,
+      first,
+      again,
+      aiSdk,
+      codingAgent,
+      ,
+      ,
+      byToken,
+      refused,
+    ] = replies
+    expect(replies).toHaveLength(17)
     expect(wordsIn(streamed)).toBe('all in one request')
     expect(read(waited).turn.status).toBe('completed')
     expect(read(named).task.id).toBe(read(created).task.id)
     expect([read(created).turn.number, read(named).turn.number]).toEqual([1, 2])
     expect(read(rejected).error.code).toBe('task_busy')
     expect(read(interrupting).turn.number).toBe(2)
+    expect(read(stopped).task.status).not.toBe('running')
     expect(read(canceled).task.status).toBe('canceled')
     expect(bodyOf(again)).toBe(bodyOf(first))
     expect([first, again].map(reply => reply?.includes('idempotent-replayed: true'))).toEqual([false, true])

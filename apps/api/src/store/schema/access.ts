@@ -1,0 +1,62 @@
+/** Keys, secrets and revoked tokens. */
+import type { Json, Scope, TaskId } from '@rivulet/protocol'
+import { sql } from 'drizzle-orm'
+import { boolean, index, integer, json, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
+import { tenant, time } from './columns.ts'
+import { tasks } from './tasks.ts'
+
+/** Who may ask. Of the secret there is only an HMAC, in hex. */
+export const keys = pgTable('keys', {
+  id: text().primaryKey(),
+  tenant: text().notNull(),
+  name: text().notNull(),
+  scopes: text().array().$type<Scope[]>().notNull(),
+  digest: text().notNull(),
+  createdAt: time().notNull().default(sql`now()`),
+  expiresAt: time(),
+  revokedAt: time(),
+  lastUsedAt: time(),
+  /** The key that a rotation created in place of this one. */
+  replacedBy: text(),
+  /** For the scope `worker`: for all tenants, or for the key's own; and for these agents, or for all. */
+  allTenants: boolean().notNull().default(false),
+  agents: text().array(),
+})
+
+/** Secrets of this installation that no person sets, by their purpose; in base64. The first process that needs one makes it. */
+export const secrets = pgTable('secrets', {
+  name: text().primaryKey(),
+  value: text().notNull(),
+})
+
+/** Tokens of a task that no longer count: those of sessions that began up to then. Kept for as long as such a token could live. */
+export const tokenRevocations = pgTable(
+  'token_revocations',
+  {
+    task: uuid()
+      .$type<TaskId>()
+      .notNull()
+      .references(() => tasks.id, { onDelete: 'cascade' }),
+    tenant: tenant(),
+    /** Whose tokens; empty: all of the task. */
+    subject: text().notNull(),
+    revokedAt: time().notNull(),
+  },
+  table => [primaryKey({ columns: [table.task, table.subject] })],
+)
+
+export const idempotencyKeys = pgTable(
+  'idempotency_keys',
+  {
+    tenant: tenant(),
+    /** The caller's own key, after the namespace of the caller and a space. */
+    key: text().notNull(),
+    /** Of the method, the route, its parameters and the body. */
+    fingerprint: text().notNull(),
+    /** Null while the first request is still in flight. */
+    status: integer(),
+    body: json().$type<Json>(),
+    createdAt: time().notNull().default(sql`now()`),
+  },
+  table => [primaryKey({ columns: [table.tenant, table.key] }), index('idempotency_keys_created_at').on(table.createdAt)],
+)

@@ -1,0 +1,34 @@
+/** Agents, the workers that run them, and what tenants allow them. */
+import { boolean, integer, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core'
+import { tenant, time } from './columns.ts'
+
+export const agents = pgTable('agents', {
+  name: text().primaryKey(),
+  description: text().notNull(),
+  /** Whose agent it is: only workers of this tenant have registered it. Null: all tenants share it. */
+  tenant: text(),
+  /** What it has announced for its tasks, as JSON text, which keeps the order of a form's fields. Null: nothing. */
+  settings: text(),
+})
+
+export const workers = pgTable('workers', {
+  id: text().primaryKey(),
+  agents: text().array().notNull(),
+  seenAt: time().notNull(),
+})
+
+/** What a tenant allows an agent for its own tasks. */
+export const limits = pgTable(
+  'limits',
+  {
+    tenant: tenant(),
+    agent: text().notNull(),
+    concurrency: integer(),
+    perKey: integer(),
+    perMinute: integer(),
+    weights: jsonb().$type<Record<string, number>>().notNull().default({}),
+    /** The agent accepts tasks and starts none. */
+    paused: boolean().notNull().default(false),
+  },
+  table => [primaryKey({ columns: [table.tenant, table.agent] })],
+)

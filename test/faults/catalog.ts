@@ -70,9 +70,9 @@ export const faults: readonly Fault[] = [
   { name: 'Redis is wiped after a task has ended', tests: flow('stream-loss') },
   { name: 'a worker is killed between a model and its tools', tests: always('durable-loop') },
   { name: 'an API is killed after a wait is committed, before it is in the log', tests: demand('failpoints') },
-  { name: 'a worker is killed, or stalls, while it holds a turn that waits', tests: [...always('waits'), ...demand('failpoints')] },
+  { name: 'a worker is killed, or stalls, while it holds a turn that waits', tests: [...demand('waits'), ...demand('failpoints')] },
   { name: 'an API is killed between the commit of a park and its response', tests: demand('failpoints') },
   { name: 'an API is killed between the commit of an answer and its announcement', tests: demand('failpoints') },
   { name: 'two people answer a wait at once', tests: [...flow('waits'), ...demand('checker', 'mixed')] },
-  { name: 'Redis is wiped, the API restarts, the worker dies and the code changes while a turn waits', tests: always('waits') },
+  { name: 'Redis is wiped, the API restarts, the worker dies and the code changes while a turn waits', tests: demand('waits') },
 ]

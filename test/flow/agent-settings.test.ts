@@ -42,6 +42,7 @@ test('the list of agents shows description, schema and defaults, with the fields
     },
     timeoutMs: 60_000,
     maxAttempts: 1,
+    paused: false,
     workers: expect.any(Number),
     queued: 0,
     running: 0,

@@ -1,6 +1,6 @@
 /** Messages that refer to files: what keeps a file, what lets it go, and large values that become files by themselves. */
 import { randomBytes, randomUUID } from 'node:crypto'
-import { type Content, data, delta, type File, type Message, media, toolResponse } from '@rivulet/protocol'
+import { type Content, data, delta, type File, type Message, media, toolRequest, toolResponse } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { full, scripted } from '../support/agents/scripts.ts'
@@ -176,11 +176,13 @@ describe('a large value', () => {
   )
 
   test('is there again for the next turn of the agent', async () => {
+    // A response needs its call, or the history leaves it out.
+    const said = [toolRequest('c', 'query', {}), ...large.map(([, content]) => content)]
     const seen: Content[] = []
     const hoarder = defineAgent('hoarder', async function* (turn) {
       const history = await turn.history()
       seen.push(...history.filter(({ author }) => author === 'agent').map(({ content }) => content))
-      if (seen.length === 0) for (const [i, [, content]] of large.entries()) yield { type: 'full', index: i, content }
+      if (seen.length === 0) for (const [i, content] of said.entries()) yield { type: 'full', index: i, content }
       else yield delta(0, 'again')
     })
     await startOwnWorker(platform, [hoarder])
@@ -188,7 +190,7 @@ describe('a large value', () => {
     await platform.client.waitForEnd(task.id)
     await platform.client.addTurn(task.id, { input: 'two' })
     await platform.client.waitForEnd(task.id)
-    expect(seen).toEqual(large.map(([, content]) => content))
+    expect(seen).toEqual(said)
   })
 
   test('below its limit stays where it is', async () => {

@@ -11,7 +11,7 @@ import { faultsOf } from '../support/judge/task-laws.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 
-const schedules = Number(process.env.JOIN_SCHEDULES ?? 40)
+const schedules = Number(process.env.JOIN_SCHEDULES ?? 10)
 const atOnce = 10
 
 let platform: Platform

@@ -124,6 +124,7 @@ test('agents are shown with their workers and their work', async () => {
   expect(body.data.find(({ name }) => name === 'counted')).toEqual({
     name: 'counted',
     description: 'Counts more',
+    paused: false,
     workers: 2,
     queued: 1,
     running: 0,

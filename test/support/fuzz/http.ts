@@ -38,6 +38,7 @@ export async function tryRequests(url: string, keys: Keys, requests: readonly Fu
   const routes = new Map<string, Set<number>>()
   const faults: string[] = []
   for (let at = 0; at < requests.length; at += chunk) {
+    await freeAgents(url, keys, client)
     const ids = await somethingToAskFor(client)
     const waiting = requests.slice(at, at + chunk)
     await Promise.all(
@@ -48,6 +49,7 @@ export async function tryRequests(url: string, keys: Keys, requests: readonly Fu
     const { status } = await fetch(`${url}/healthz`)
     if (status !== 200) faults.push(`/healthz answered ${status}`)
   }
+  await freeAgents(url, keys, client)
   return { requests: requests.length, statuses, routes, faults }
 
   async function send(request: FuzzedRequest, ids: ReadonlyMap<string, string>): Promise<void> {
@@ -87,6 +89,17 @@ function withIds(piece: Buffer, ids: ReadonlyMap<string, string>): Buffer {
         'latin1',
       )
     : piece
+}
+
+/** Requests may have removed, paused or limited the agents that others need. */
+async function freeAgents(url: string, keys: Keys, client: RivuletClient): Promise<void> {
+  const headers = { authorization: `Bearer ${keys.worker}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ worker: 'none', agents: [{ name: 'idle', description: '' }] })
+  await fetch(`${url}/internal/hello`, { method: 'POST', headers, body })
+  for (const agent of ['idle', 'echo']) {
+    await client.agents.resume(agent)
+    await client.limits.remove(agent)
+  }
 }
 
 /** Tasks that wait, tasks that have ended, their turns, and keys: what is removed by one chunk is there again for the next. */

@@ -52,7 +52,8 @@ export function valuesOf(schema: JsonSchema, words: Vocabulary): fc.Arbitrary<un
 }
 
 /** Small ones are often right: numbers of turns, of attempts, of epochs. */
-function integersOf({ minimum = 0, maximum = 100 }: JsonSchema): fc.Arbitrary<number> {
+function integersOf({ minimum: least = 0, maximum = 100 }: JsonSchema): fc.Arbitrary<number> {
+  const minimum = Math.ceil(least)
   const small = fc.integer({ min: minimum, max: Math.min(minimum + 3, maximum) })
   return fc.oneof(small, fc.integer({ min: minimum, max: maximum }))
 }

@@ -27,7 +27,7 @@ const endless: [string, string][] = [
 const maxCpuMs = 2_000
 
 describe.each([
-  ['echo', (input: string) => drain(echo.run({ input: text(input) } as Turn))],
+  ['echo', (input: string) => drain(echo.run(turnWith(input)))],
   ['assistant', (input: string) => offlineReply({ messages: [user(input)] })],
   ['cited', (input: string) => citeOffline({ messages: [user(input)] })],
   ['researcher', (input: string) => researchOffline({ messages: [user(input)] })],
@@ -41,10 +41,15 @@ describe.each([
 })
 
 test('echo says every character of its input, a word at a time', async () => {
-  expect(await drain(echo.run({ input: text('  hello,\n wide  world ') } as Turn))).toEqual(['  hello,\n ', 'wide  ', 'world '])
-  expect(await drain(echo.run({ input: text('  ') } as Turn))).toEqual(['  '])
-  expect(await drain(echo.run({ input: text('') } as Turn))).toEqual([])
+  expect(await drain(echo.run(turnWith('  hello,\n wide  world ')))).toEqual(['  hello,\n ', 'wide  ', 'world '])
+  expect(await drain(echo.run(turnWith('  ')))).toEqual(['  '])
+  expect(await drain(echo.run(turnWith('')))).toEqual([])
 })
+
+function turnWith(said: string): Turn {
+  const input = text(said)
+  return { input, inputs: [input], text: said } as unknown as Turn
+}
 
 async function drain(running: ReturnType<typeof echo.run>): Promise<string[]> {
   const words: string[] = []

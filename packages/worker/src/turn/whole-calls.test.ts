@@ -14,15 +14,16 @@ const shown = (messages: Message[]) =>
         : 'text',
   )
 
-test('a call without a response gets one that says that it was interrupted, behind its batch', () => {
-  const cut = history(
-    toolRequest('a', 'look'),
-    toolRequest('b', 'look'),
-    toolResponse('a', 'look', 'seen'),
-    text('next'),
-    toolRequest('c', 'look'),
-  )
-  expect(shown(withWholeCalls(cut))).toEqual(['a', 'b', 'a: seen', 'b: interrupted!', 'text', 'c', 'c: interrupted!'])
+test('a call without a response gets one that says that it was interrupted, before the user speaks again', () => {
+  const cut = history(toolRequest('a', 'look'), toolRequest('b', 'look'), toolResponse('a', 'look', 'seen'))
+  const next = { ...history(text('next'))[0], author: 'user' } as Message
+  const [...rest] = history(toolRequest('c', 'look'))
+  expect(shown(withWholeCalls([...cut, next, ...rest]))).toEqual(['a', 'b', 'a: seen', 'b: interrupted!', 'text', 'c', 'c: interrupted!'])
+})
+
+test('a response stays where it is, also when the agent has said something since its call', () => {
+  const apart = history(toolRequest('a', 'look'), text('a moment'), toolResponse('a', 'look', 'seen'))
+  expect(withWholeCalls(apart)).toEqual(apart)
 })
 
 test('a response without a call, or a second one, is left out; what is whole stays as it is', () => {

@@ -6,8 +6,8 @@ export function withWholeCalls(messages: readonly Message[]): Message[] {
   const whole = messages.flatMap((message): Message[] => {
     const { content } = message
     if (content.type === 'tool_response') return open.delete(content.callId) ? [message] : []
-    // The responses of a batch follow its calls, before anything else is said.
-    const missing = content.type === 'tool_request' ? [] : interrupted()
+    // The agent may say something between a call and its response. A call that has none when the user speaks gets none any more.
+    const missing = message.author === 'user' ? interrupted() : []
     if (content.type === 'tool_request') open.set(content.callId, message)
     return [...missing, message]
   })

@@ -33,11 +33,15 @@ export function limitRoutes(scope: FastifyInstance, { db, databaseFor, relay, co
     return { limits }
   })
 
-  app.delete('/limits/:agent', { config: administering, schema: { tags, params } }, async ({ params: { agent }, principal }, reply) => {
-    await removeLimits(databaseFor(principal.tenant), principal.tenant, agent)
-    relay.kick()
-    return reply.status(204).send()
-  })
+  app.delete(
+    '/limits/:agent',
+    { config: administering, schema: { tags, params, response: { 204: z.null() } } },
+    async ({ params: { agent }, principal }, reply) => {
+      await removeLimits(databaseFor(principal.tenant), principal.tenant, agent)
+      relay.kick()
+      return reply.status(204).send(null)
+    },
+  )
 
   const named = z.object({ name: agentNameSchema })
   const change = { tags: ['agents'], params: named, body: changeAgentBody, response: { 200: z.object({ agent: agentSchema }) } }
@@ -49,8 +53,12 @@ export function limitRoutes(scope: FastifyInstance, { db, databaseFor, relay, co
     return { agent }
   })
 
-  app.delete('/agents/:name', { config: administering, schema: { tags: ['agents'], params: named } }, async (request, reply) => {
-    await removeAgent(db, request.principal.tenant, request.params.name, leaseMs)
-    return reply.status(204).send()
-  })
+  app.delete(
+    '/agents/:name',
+    { config: administering, schema: { tags: ['agents'], params: named, response: { 204: z.null() } } },
+    async (request, reply) => {
+      await removeAgent(db, request.principal.tenant, request.params.name, leaseMs)
+      return reply.status(204).send(null)
+    },
+  )
 }

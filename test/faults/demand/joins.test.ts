@@ -5,13 +5,13 @@
 import { fileURLToPath } from 'node:url'
 import type { Failpoint } from '@rivulet/runtime/failpoint'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { freePort } from '../support/free-port.ts'
-import { faultsOf } from '../support/judge/task-laws.ts'
-import { type Platform, startPlatform } from '../support/platform/platform.ts'
-import type { PlatformProcess } from '../support/platform/platform-process.ts'
-import { type ArmedTree, createArmedTree } from './armed-tree.ts'
+import { freePort } from '../../support/free-port.ts'
+import { faultsOf } from '../../support/judge/task-laws.ts'
+import { type Platform, startPlatform } from '../../support/platform/platform.ts'
+import type { PlatformProcess } from '../../support/platform/platform-process.ts'
+import { type ArmedTree, createArmedTree } from '../armed-tree.ts'
 
-const AGENT_FILES = fileURLToPath(new URL('../support/agents/join-agent.ts', import.meta.url))
+const AGENT_FILES = fileURLToPath(new URL('../../support/agents/join-agent.ts', import.meta.url))
 
 let platform: Platform
 let tree: ArmedTree

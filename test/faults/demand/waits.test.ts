@@ -2,12 +2,12 @@
 import { fileURLToPath } from 'node:url'
 import type { Message } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
-import { faultsOf } from '../support/judge/task-laws.ts'
-import { type Platform, readLog, startPlatform } from '../support/platform/platform.ts'
-import { until } from '../support/until.ts'
-import { watch } from '../support/viewers/viewer.ts'
-import { type ArmedTree, createArmedTree } from './armed-tree.ts'
+import { type PrivateRedis, startPrivateRedis } from '../../support/engines/private-redis.ts'
+import { faultsOf } from '../../support/judge/task-laws.ts'
+import { type Platform, readLog, startPlatform } from '../../support/platform/platform.ts'
+import { until } from '../../support/until.ts'
+import { watch } from '../../support/viewers/viewer.ts'
+import { type ArmedTree, createArmedTree } from '../armed-tree.ts'
 
 const agentFile = (name: string) => fileURLToPath(new URL(`../support/agents/${name}.ts`, import.meta.url))
 

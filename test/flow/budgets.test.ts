@@ -154,7 +154,9 @@ async function heldTurn(task: string): Promise<string> {
   const running = turns.find(({ status }) => status === 'running')
   if (running) return running.id
   const turn = await platform.client.addTurn(task, {})
-  await post('/internal/claim', { worker: 'w', turnId: turn.id, claimId: 'c' })
+  const claim = { worker: 'w', turnId: turn.id, claimId: 'c' }
+  // It can be claimed once it has its share of the workers.
+  await until('it is claimed', async () => (await post<{ result: string }>('/internal/claim', claim)).body.result === 'claimed')
   return turn.id
 }
 

@@ -104,7 +104,8 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const onFeedError = (error: unknown) => logger.warn({ err: error }, 'could not read a feed')
   const subscribe = (handlers: Pick<Parameters<typeof createLogSubscriber>[0], 'onPush' | 'onRemoved' | 'onReset'>) =>
     createLogSubscriber({ redis: pushed, keys: redisKeys, ...handlers })
-  const onSnapshots = (sent: SentSnapshots) => logger[sent.reason === 'join' ? 'debug' : 'info'](sent, 'sent a snapshot to viewers')
+  const onSnapshots = ({ turnNumber: turn, ...sent }: SentSnapshots) =>
+    logger[sent.reason === 'join' ? 'debug' : 'info']({ ...sent, turn }, 'sent a snapshot to viewers')
   const hub = createHub({
     stored: createStoredTasks(databaseFor, limits.snapshotBytes),
     log: reader,

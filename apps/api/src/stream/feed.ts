@@ -35,7 +35,7 @@ export type Feed = {
   /** Whether nothing is left to come. */
   isSettled(): boolean
   /** Whether the end of a turn is in the log, and so in Postgres, too. False for a turn that neither the log nor the latest rows have. */
-  hasEnded(turn: number): boolean
+  hasEnded(turnNumber: number): boolean
   /** Makes sure that a snapshot can be made at once; also before `status` and `isSettled` are asked for the first time. */
   ready(): Promise<void>
   isReady(): boolean

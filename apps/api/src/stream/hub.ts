@@ -37,7 +37,7 @@ export type HubDeps = {
   onCut: (task: TaskId) => void
 }
 
-export type SentSnapshots = { task: TaskId; turn: number | null; reason: SnapshotReason; viewers: number }
+export type SentSnapshots = { task: TaskId; turnNumber: number | null; reason: SnapshotReason; viewers: number }
 
 /** A feed and those who watch it. */
 type Channel = {
@@ -53,7 +53,7 @@ type Channel = {
 }
 
 /** A caller that waits for the end of one turn, without events. */
-type TurnWait = { turn: number; settle(how: WaitOutcome): void }
+type TurnWait = { turnNumber: number; settle(how: WaitOutcome): void }
 
 /** `left`: this process is stopping, or it can no longer follow the task. */
 export type WaitOutcome = 'ended' | 'deleted' | 'left'
@@ -112,11 +112,11 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   }
 
   /** Resolves when the turn has ended, or when the signal fires (`left`). The feed is followed meanwhile, as for a viewer, but nothing is encoded. */
-  function untilEnded(feed: Feed, turn: number, signal: AbortSignal): Promise<WaitOutcome> {
+  function untilEnded(feed: Feed, turnNumber: number, signal: AbortSignal): Promise<WaitOutcome> {
     const channel = channels.get(feed.task)
     if (channel?.feed !== feed || isClosing || signal.aborted) return Promise.resolve('left')
     return new Promise(resolve => {
-      const wait: TurnWait = { turn, settle }
+      const wait: TurnWait = { turnNumber, settle }
       channel.waits.add(wait)
       signal.addEventListener('abort', leave)
       settleWaits(channel)
@@ -135,7 +135,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   }
 
   function settleWaits({ feed, waits }: Channel): void {
-    for (const wait of waits) if (feed.hasEnded(wait.turn)) wait.settle('ended')
+    for (const wait of waits) if (feed.hasEnded(wait.turnNumber)) wait.settle('ended')
   }
 
   function forget(channel: Channel, viewer: Viewer): void {
@@ -231,7 +231,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     for (const viewer of channel.viewers) viewer.skip('gap')
   }
 
-  /** Told once a tick: a gap in a task with thousands of viewers is one thing that happened. */
+  /** Reported once a tick, because a gap in a task with thousands of viewers is one event for operators. */
   function noteSnapshot({ feed, snapshots }: Channel, reason: SnapshotReason): void {
     metrics.snapshots.inc({ reason })
     if (snapshots.size === 0) queueMicrotask(() => tellSnapshots(feed, snapshots))
@@ -239,7 +239,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   }
 
   function tellSnapshots(feed: Feed, snapshots: Map<SnapshotReason, number>): void {
-    for (const [reason, viewers] of snapshots) onSnapshots({ task: feed.task, turn: feed.runningTurn(), reason, viewers })
+    for (const [reason, viewers] of snapshots) onSnapshots({ task: feed.task, turnNumber: feed.runningTurn(), reason, viewers })
     snapshots.clear()
   }
 

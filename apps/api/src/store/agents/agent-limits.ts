@@ -62,7 +62,7 @@ export async function removeAgent(db: Database, tenant: Tenant, agent: string, w
     .where(and(eq(agents.name, agent), isAgentOf(tenant)))
   if (!found) throw unknownAgent()
   if (!found.isOwn) throw new RivuletError('forbidden', 'All tenants share this agent; only the default tenant can remove it')
-  if (found.workers > 0) throw new RivuletError('agent_in_use', `${found.workers} workers run this agent; stop them first`)
+  if (found.workers > 0) throw new RivuletError('agent_in_use', `Live workers run this agent: ${found.workers}; stop them first`)
   await db.delete(agents).where(eq(agents.name, agent))
 }
 

@@ -57,7 +57,7 @@ describe.skipIf(!chromium)('the pages of an API', () => {
       // The browser sends no preflight, and hides the response.
       expect(await page.evaluate(url => fetch(url, { method: 'POST', mode: 'no-cors' }).then(({ type }) => type), cancel)).toBe('opaque')
       expect((await platform.client.detail(task.id)).task.status).toBe('queued')
-      await page.goto(`${platform.url}/docs`)
+      await page.goto(`${platform.url}/healthz`)
       expect(await page.evaluate(url => fetch(url, { method: 'POST' }).then(({ status }) => status), cancel)).toBe(200)
       expect((await platform.client.detail(task.id)).task.status).toBe('canceled')
     },

@@ -43,8 +43,8 @@ export async function watchTask(
   return last
 }
 
-function storyFrom(story: Story, turn: number): Story {
-  return { ...story, messages: story.messages.filter(message => message.turn >= turn) }
+function storyFrom(story: Story, number: number): Story {
+  return { ...story, messages: story.messages.filter(message => message.turn >= number) }
 }
 
 /** The same for programs: every event as a line of JSON. */

@@ -108,8 +108,8 @@ for (const { kind, isMissing, label } of kinds.filter(({ name }) => name === 're
       await Promise.all([queue.close(), dead.close(), worker.close()])
     })
 
-    test('serves 12,000 connections one after the other', async () => {
-      for (let count = 0; count < 12_000; count++) await pingOnce(port, password)
+    test('serves 12,000 connections, twenty at a time', async () => {
+      for (let round = 0; round < 600; round++) await Promise.all(Array.from({ length: 20 }, () => pingOnce(port, password)))
       expect(await connect(engine).ping()).toBe('PONG')
     })
 

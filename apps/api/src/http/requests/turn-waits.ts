@@ -23,9 +23,9 @@ import { toFullTurn, toTurn } from '../../store/rows.ts'
 import type { WaitOutcome } from '../../stream/hub.ts'
 import type { Services } from '../services.ts'
 
-export type WantedTurn = {
+export type AwaitedTurn = {
   task: TaskId
-  turn: number
+  number: number
   waitMs: number
   /** The status of the response when the turn has ended. */
   status: number
@@ -41,7 +41,7 @@ export function createTurnWaits({ databaseFor, hub, metrics, config: { limits } 
   return { respond }
 
   /** @param admission is over when this resolves. */
-  async function respond(reply: FastifyReply, wanted: WantedTurn, admission: Admission): Promise<FastifyReply> {
+  async function respond(reply: FastifyReply, wanted: AwaitedTurn, admission: Admission): Promise<FastifyReply> {
     const leaving = new AbortController()
     const leave = () => leaving.abort(new Error('The wait is over'))
     const timer = setTimeout(leave, wanted.waitMs)
@@ -67,31 +67,31 @@ export function createTurnWaits({ databaseFor, hub, metrics, config: { limits } 
     }
   }
 
-  async function wait(tenant: Tenant, { task, turn }: WantedTurn, signal: AbortSignal): Promise<Waited> {
+  async function wait(tenant: Tenant, { task, number }: AwaitedTurn, signal: AbortSignal): Promise<Waited> {
     const feed = await untilAborted(hub.open(tenant, task), signal)
     // Read after the feed is open: a turn that ends after this read is announced to the feed.
-    const stored = await getTurn(databaseFor(tenant), tenant, task, turn)
-    const how = hasEnded(stored.status) ? 'ended' : await hub.untilEnded(feed, turn, signal)
+    const stored = await getTurn(databaseFor(tenant), tenant, task, number)
+    const how = hasEnded(stored.status) ? 'ended' : await hub.untilEnded(feed, number, signal)
     return { how, cursor: feed.position() }
   }
 
-  async function describe(reply: FastifyReply, wanted: WantedTurn, cursor: Cursor): Promise<FastifyReply> {
+  async function describe(reply: FastifyReply, wanted: AwaitedTurn, cursor: Cursor): Promise<FastifyReply> {
     const { accepted, status } = wanted
     const result = await readResult(reply, wanted).catch(error => {
       if (!accepted) throw error
       return accepted
     })
     if ('messages' in result) return reply.status(status).send(result)
-    const { task, turn, waitMs } = wanted
+    const { task, number, waitMs } = wanted
     return reply
       .status(202)
-      .header('location', `/v1/tasks/${task}/turns/${turn}?wait=${waitMs}ms`)
+      .header('location', `/v1/tasks/${task}/turns/${number}?wait=${waitMs}ms`)
       .send({ ...result, cursor })
   }
 
   async function readResult(
     { request }: FastifyReply,
-    { task: id, turn: number }: WantedTurn,
+    { task: id, number }: AwaitedTurn,
   ): Promise<TurnResult | Omit<TurnResult, 'messages'>> {
     const { tenant, token } = request.principal
     const db = databaseFor(tenant)

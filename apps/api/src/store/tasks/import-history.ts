@@ -25,11 +25,11 @@ export async function importHistory(tx: Transaction, task: TaskRow, history: rea
 }
 
 function messageRows(task: TaskRow, history: readonly HistoryMessage[]): MessageRow[] {
-  let turn = 1
+  let number = 1
   return history.map(({ author, content, metadata = {} }, index): MessageRow => {
-    if (author === 'user' && history[index - 1]?.author === 'agent') turn += 1
+    if (author === 'user' && history[index - 1]?.author === 'agent') number += 1
     return {
-      ...{ task: task.id, tenant: task.tenant, index, turn, attempt: 1, author, content, metadata, status: 'complete' },
+      ...{ task: task.id, tenant: task.tenant, index, turn: number, attempt: 1, author, content, metadata, status: 'complete' },
       ...{ stopReason: null, usage: null, error: null, createdAt: task.createdAt, finishedAt: task.createdAt },
     }
   })

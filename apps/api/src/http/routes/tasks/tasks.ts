@@ -102,7 +102,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       }
       markReplay(reply, response.replayed)
       if (wait !== undefined && turn) {
-        const wanted = { task: task.id, turn: turn.number, waitMs: wait, status: response.status, accepted: { task, turn } }
+        const wanted = { task: task.id, number: turn.number, waitMs: wait, status: response.status, accepted: { task, turn } }
         return waits.respond(reply, wanted, admission)
       }
       // The viewer first: it is there when the agent begins to speak.
@@ -186,7 +186,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       if (!admission || wait === undefined) return sendResponse(reply, answer)
       markReplay(reply, answer.replayed)
       const { turn } = turnAccepted.parse(answer.body)
-      return waits.respond(reply, { task: id, turn: turn.number, waitMs: wait, status: 200, accepted: { turn } }, admission)
+      return waits.respond(reply, { task: id, number: turn.number, waitMs: wait, status: 200, accepted: { turn } }, admission)
     },
   )
 
@@ -224,7 +224,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       const { wait } = request.query
       const turn = await getTurn(databaseFor(tenant), tenant, id, number, token ? toTurn : toFullTurn)
       if (wait === undefined) return { turn }
-      return waits.respond(reply, { task: id, turn: number, waitMs: wait, status: 200 }, events.reserve(request, id))
+      return waits.respond(reply, { task: id, number, waitMs: wait, status: 200 }, events.reserve(request, id))
     },
   )
 

@@ -9,6 +9,7 @@ import { type ClaimResult, type Event, eventSchema, parseEvent } from '@rivulet/
 import fc from 'fast-check'
 import { z } from 'zod'
 import type { ApiProcess, Platform } from '../platform/platform.ts'
+import { until } from '../until.ts'
 import { type Viewer, watch } from '../viewers/viewer.ts'
 import { type Keys, placeholders } from './requests.ts'
 import { type JsonSchema, valuesOf } from './schema-values.ts'
@@ -103,10 +104,13 @@ type Round = { all: Rubbish[]; isStrict: boolean; at: number }
 async function spoilOne(platform: Platform, api: ApiProcess, keys: Keys, { all, isStrict, at }: Round): Promise<string[]> {
   const { redis, keys: names } = platform
   const client = createClient({ url: api.url, key: keys.client })
-  const task = await client.tasks.create({ agent: 'idle', input: 'hello' })
+  await ask('hello', { worker: 'played', agents: [{ name: 'played', description: '' }] })
+  const task = await client.tasks.create({ agent: 'played', input: 'hello' })
   const other = randomUUID()
-  const claim = await ask<ClaimResult>('claim', { worker: 'played', turnId: task.turn.id, claimId: randomUUID() })
-  if (claim.result !== 'claimed') return [`The turn of round ${at} is ${claim.result}`]
+  const claim = await until('the turn is claimed', async () => {
+    const claimed = await ask<ClaimResult>('claim', { worker: 'played', turnId: task.turn.id, claimId: randomUUID() })
+    return claimed.result === 'claimed' ? claimed : null
+  })
   const { token } = await task.createToken({ can: 'read', ttlSeconds: 3_600 })
   const queries = ['', '&from=start', '&follow=true', '&format=ai-sdk']
   const viewers = queries.slice(0, 3).map(query => watch(task.id, { urls: [api.url], query: `?token=${token}${query}` }))
@@ -143,7 +147,7 @@ async function spoilOne(platform: Platform, api: ApiProcess, keys: Keys, { all, 
 
   /** What a worker of ours says: refused where the log was spoiled too much. */
   async function say(words: string): Promise<void> {
-    const { epoch } = claim as Extract<ClaimResult, { result: 'claimed' }>
+    const { epoch } = claim
     const event: Event = { type: 'custom', task: task.id, turn: 1, attempt: 1, at: Date.now(), name: 'note', data: words }
     await writer.append([{ task: task.id, epoch, first: ++number, entries: [encodeEvent(event)] }])
   }

@@ -8,9 +8,13 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { finished } from 'node:stream/promises'
 import { headLimits } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { CutReason } from '../telemetry/metrics.ts'
+
+/** The kernel resets a connection that is closed while bytes are unread, and a client may lose the response by that. Of a body up to this size, the rest is read before the response. */
+const mostUnreadBytes = 1024 * 1024
 
 export type ConnectionLimits = {
   maxConnections: number
@@ -34,6 +38,9 @@ export function limitConnections(
   server.setTimeout(stallMs, cutIfUnread)
   // What was parsed before the connection was cut off is not worked on.
   app.addHook('onRequest', async (request, reply) => (request.raw.socket.destroyed ? reply.hijack() : undefined))
+  app.addHook('onSend', async ({ raw }) => {
+    if (!raw.complete && Number(raw.headers['content-length']) <= mostUnreadBytes) await finished(raw.resume()).catch(() => {})
+  })
 
   function begin({ socket }: IncomingMessage, response: ServerResponse): void {
     const count = (underWay.get(socket) ?? 0) + 1

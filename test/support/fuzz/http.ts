@@ -4,7 +4,7 @@
  */
 import { createClient, type RivuletClient } from '@rivulet/client'
 import { shapeFaults } from '../texts/error-shape.ts'
-import { type RawReply, sendRaw } from '../viewers/raw-http.ts'
+import { type RawReply, rawRequest, sendRaw } from '../viewers/raw-http.ts'
 import { type FuzzedRequest, type Keys, keyPlaceholders, type OpenApi, placeholders, requestsTo } from './requests.ts'
 import { sampledInTurns } from './seed.ts'
 import { marker } from './spoiling.ts'
@@ -93,13 +93,18 @@ function withIds(piece: Buffer, ids: ReadonlyMap<string, string>): Buffer {
 
 /** Requests may have removed, paused or limited the agents that others need. */
 async function freeAgents(url: string, keys: Keys, client: RivuletClient): Promise<void> {
-  const headers = { authorization: `Bearer ${keys.worker}`, 'content-type': 'application/json' }
-  const body = JSON.stringify({ worker: 'none', agents: [{ name: 'idle', description: '' }] })
-  await fetch(`${url}/internal/hello`, { method: 'POST', headers, body })
+  await askAsWorker(url, keys, 'hello', { worker: 'none', agents: [{ name: 'idle', description: '' }] })
   for (const agent of ['idle', 'echo']) {
     await client.agents.resume(agent)
     await client.limits.remove(agent)
   }
+}
+
+/** On a connection of its own, because the API may be closing one that was kept while the requests took long. */
+export async function askAsWorker<T>(url: string, keys: Keys, call: string, body: object): Promise<T> {
+  const headers = { authorization: `Bearer ${keys.worker}` }
+  const { replies } = await sendRaw(url, [rawRequest(`POST /internal/${call}`, { headers, body: JSON.stringify(body) })])
+  return JSON.parse(replies[0]?.body || 'null') as T
 }
 
 /** Tasks that wait, tasks that have ended, their turns, and keys: what is removed by one chunk is there again for the next. */

@@ -11,6 +11,7 @@ import { z } from 'zod'
 import type { ApiProcess, Platform } from '../platform/platform.ts'
 import { until } from '../until.ts'
 import { type Viewer, watch } from '../viewers/viewer.ts'
+import { askAsWorker } from './http.ts'
 import { type Keys, placeholders } from './requests.ts'
 import { type JsonSchema, valuesOf } from './schema-values.ts'
 import { sampled } from './seed.ts'
@@ -104,11 +105,15 @@ type Round = { all: Rubbish[]; isStrict: boolean; at: number }
 async function spoilOne(platform: Platform, api: ApiProcess, keys: Keys, { all, isStrict, at }: Round): Promise<string[]> {
   const { redis, keys: names } = platform
   const client = createClient({ url: api.url, key: keys.client })
-  await ask('hello', { worker: 'played', agents: [{ name: 'played', description: '' }] })
+  await askAsWorker(api.url, keys, 'hello', { worker: 'played', agents: [{ name: 'played', description: '' }] })
   const task = await client.tasks.create({ agent: 'played', input: 'hello' })
   const other = randomUUID()
   const claim = await until('the turn is claimed', async () => {
-    const claimed = await ask<ClaimResult>('claim', { worker: 'played', turnId: task.turn.id, claimId: randomUUID() })
+    const claimed = await askAsWorker<ClaimResult>(api.url, keys, 'claim', {
+      worker: 'played',
+      turnId: task.turn.id,
+      claimId: randomUUID(),
+    })
     return claimed.result === 'claimed' ? claimed : null
   })
   const { token } = await task.createToken({ can: 'read', ttlSeconds: 3_600 })
@@ -140,10 +145,6 @@ async function spoilOne(platform: Platform, api: ApiProcess, keys: Keys, { all, 
   // What could be true may still be more than can be stored.
   if (status !== 'canceled' && (isStrict || status !== 'failed')) faults.push(`It is ${status} after it was canceled`)
   return [...faults, ...viewers.flatMap(viewer => faultsOf(viewer, task.id))].map(fault => `Round ${at}: ${fault}`)
-
-  async function ask<T>(call: string, body: object): Promise<T> {
-    return (await platform.clientOf(api).post<T>(`/internal/${call}`, body, { authorization: `Bearer ${keys.worker}` })).body
-  }
 
   /** What a worker of ours says: refused where the log was spoiled too much. */
   async function say(words: string): Promise<void> {

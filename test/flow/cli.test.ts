@@ -160,6 +160,21 @@ describe('tail, show, tasks, agents, cancel', () => {
     expect(exported[0]).toMatchObject({ task: { name: 'changed', metadata: { new: 'y' } } })
   })
 
+  test('state prints what the agent keeps, and replaces it where its version is known', async () => {
+    const { task } = await platform.client.createTask({ agent: 'scripted', params: { steps: [{ state: { value: { n: 1 } } }] } })
+    await platform.client.waitForEnd(task.id)
+    expect((await rivulet('state', task.id)).stdout).toBe('version 1\n{\n  "n": 1\n}\n')
+    expect(JSON.parse((await rivulet('state', task.id, '--set', '[2]', '--if-version', '1', '--json')).stdout)).toEqual({
+      version: 2,
+      value: [2],
+    })
+    expect(await rivulet('state', task.id, '--set', '3', '--if-version', '1')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('version 2'),
+    })
+    expect(await rivulet('state', task.id, '--set', 'no')).toMatchObject({ code: 2 })
+  })
+
   test('a pipe that is read late gets all of it', async () => {
     const said = 'w'.repeat(600_000)
     const { task } = await platform.client.finishedTask({ agent: 'scripted', params: { steps: [say(0, said)] } })

@@ -1,9 +1,11 @@
 /** What a caller does with a task besides running it: rename it, label it, find it by its age, run its last turn again, and export it. */
-import { createClient, type ExportLine, type Task, type Turn } from '@rivulet/client'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createClient, type ExportLine, type Json, type State, type Task, type Turn } from '@rivulet/client'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { fail, patch as merge, rest, say, set } from '../support/agents/scripts.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply, Reply } from '../support/platform/platform-client.ts'
+import { until } from '../support/until.ts'
 
 let platform: Platform
 
@@ -147,4 +149,87 @@ test('tasks are found by when they were created', async () => {
   expect(await marks({ createdAfter: shifted })).toEqual(['c'])
   for (const odd of ['yesterday', '2026-01-01', '5'])
     expect((await platform.client.get<ErrorReply>(`/v1/tasks?createdAfter=${odd}`)).body.error.code).toBe('validation_failed')
+})
+
+describe('the state of a task', () => {
+  const stateOf = async (id: string) => {
+    const { status, headers, body } = await platform.client.get<State>(`/v1/tasks/${id}/state`)
+    return [status, headers.get('etag'), body]
+  }
+  const put = async (id: string, value: Json, ifMatch?: string) => {
+    const headers = { ...json, ...(ifMatch !== undefined && { 'if-match': ifMatch }) }
+    const reply = await platform.client.send<State & ErrorReply>('PUT', `/v1/tasks/${id}/state`, {
+      headers,
+      body: JSON.stringify({ value }),
+    })
+    return [reply.status, reply.body.error?.code ?? reply.body.version]
+  }
+
+  test('is what the attempt that ended the turn has made of it, for viewers and callers', async () => {
+    const attempts = {
+      1: [set({ tries: 1 }), merge({ lost: true }), fail('no luck')],
+      2: [merge({ tries: 2 }), merge({ n: null, m: [1] })],
+    }
+    const { task } = await platform.client.createTask({ agent: 'scripted', params: { attempts } })
+    expect(await stateOf(task.id)).toEqual([200, '"0"', { version: 0, value: null }])
+    await platform.client.waitForEnd(task.id)
+    const state = { version: 2, value: { tries: 2, m: [1] } }
+    expect(await stateOf(task.id)).toEqual([200, '"2"', state])
+    expect((await platform.client.detail(task.id)).state).toEqual(state)
+    expect(await faultsOf(platform, task.id)).toEqual([])
+    const view = createClient({ url: platform.url }).tasks.get(task.id).view({ follow: true })
+    onTestFinished(view.subscribe(() => {}))
+    await until('a late viewer has the state', async () => view.current.state.version === 2)
+    // A turn that fails for good keeps what it has made, like its messages.
+    await platform.client.addTurn(task.id, { params: { steps: [merge({ more: 1 }), say(5, 'out of order')] } })
+    await platform.client.waitForEnd(task.id)
+    await until('the viewer has it at once', async () => view.current.state.version === 3)
+    expect(view.current.state.value).toEqual({ tries: 2, m: [1], more: 1 })
+    expect(await faultsOf(platform, task.id)).toEqual([])
+  })
+
+  test('[input 64] is replaced by a caller that knows its version, between two turns', async () => {
+    const { task } = await platform.client.createTask({ agent: 'scripted', params: { steps: [set({ by: 'agent' })] } })
+    await platform.client.waitForEnd(task.id)
+    const view = createClient({ url: platform.url }).tasks.get(task.id).view({ follow: true })
+    onTestFinished(view.subscribe(() => {}))
+    await until('a viewer has joined', async () => view.current.state.version === 1)
+    expect(await put(task.id, 1)).toEqual([428, 'precondition_required'])
+    expect(await put(task.id, 1, '"7"')).toEqual([412, 'precondition_failed'])
+    expect(await put(task.id, 1, 'W/"1"')).toEqual([412, 'precondition_failed'])
+    expect(await put(task.id, 1, '1')).toEqual([400, 'bad_request'])
+    expect(await put(task.id, 'x'.repeat(1024 * 1024), '"1"')).toEqual([413, 'state_too_large'])
+    expect(await put(task.id, 'x'.repeat(2 * 1024 * 1024), '"1"')).toEqual([413, 'body_too_large'])
+    const both = await Promise.all([put(task.id, { by: 'one' }, '"1"'), put(task.id, { by: 'other' }, '"1"')])
+    expect(both.map(([status]) => status).sort()).toEqual([200, 412])
+    await until('the viewer has the change', async () => view.current.state.version === 2)
+    expect(await put(task.id, null, '*')).toEqual([200, 3])
+    expect(await stateOf(task.id)).toEqual([200, '"3"', { version: 3, value: null }])
+    await platform.client.addTurn(task.id, { params: { steps: [merge({ a: 1 }), rest(60_000)] } })
+    await until('the next turn goes on from there', async () => view.current.state.version === 4)
+    expect(view.current.state.value).toEqual({ a: 1 })
+    expect(await put(task.id, 1, '*')).toEqual([409, 'task_busy'])
+    await platform.client.cancel(task.id)
+    expect(await stateOf(task.id)).toEqual([200, '"4"', { version: 4, value: { a: 1 } }])
+    expect(await faultsOf(platform, task.id)).toEqual([])
+  })
+
+  test('is restored by a rewind and copied by a fork, under versions that only grow', async () => {
+    const rivulet = createClient({ url: platform.url })
+    const task = await rivulet.tasks.create({ agent: 'scripted', params: { steps: [set({ turn: 1 })] } })
+    await task.result()
+    await task.send(undefined, { params: { steps: [merge({ turn: 2 })] } })
+    await task.result()
+    await task.state.put({ turn: 2.5 }, 2)
+    const copy = await task.fork({ after: 1 })
+    expect(await copy.state.get()).toEqual({ version: 1, value: { turn: 1 } })
+    await task.send(undefined, { after: 1, params: { steps: [merge({ again: true })] } })
+    await task.result()
+    expect(await task.state.get()).toEqual({ version: 5, value: { turn: 1, again: true } })
+    await expect(task.state.put(0, 3)).rejects.toMatchObject({ code: 'precondition_failed' })
+    await task.send(undefined, { after: 0, params: { steps: [] } })
+    await task.result()
+    expect(await task.state.get()).toEqual({ version: 6, value: null })
+    expect(await faultsOf(platform, task.id)).toEqual([])
+  })
 })

@@ -20,6 +20,7 @@ type Row = {
   /** Another right that is enough. */
   orToken?: TokenRight
   body?: unknown
+  headers?: Record<string, string>
   /** Its response has what the agent says, so the caller needs the right to read, too. */
   reads?: true
   /** What the right caller gets. */
@@ -73,6 +74,8 @@ const rows: Record<string, Row> = {
   'POST /v1/tasks/{id}/signals': { scope: 'tasks:write', token: 'send', body: { name: 'paid', data: 1 }, status: 202 },
   'DELETE /v1/tasks/{id}/tokens': { scope: 'tasks:write', status: 204 },
   'PATCH /v1/tasks/{id}': { scope: 'tasks:write', body: { metadata: { a: 1 } }, status: 200 },
+  'GET /v1/tasks/{id}/state': { scope: 'tasks:read', token: 'read', status: 200 },
+  'PUT /v1/tasks/{id}/state': { scope: 'tasks:write', body: { value: 1 }, headers: { 'if-match': '*' }, status: 200 },
   'POST /v1/tasks/{id}/retry': { scope: 'tasks:write', token: 'send', body: {}, status: 202 },
   'GET /v1/tasks/{id}/export': { scope: 'tasks:read', token: 'read', status: 200 },
   'DELETE /v1/tasks/{id}': { scope: 'tasks:write', status: 204 },
@@ -176,6 +179,7 @@ async function ask(route: string, { id = '', key, body, query = '', url = platfo
     headers: {
       ...(key !== undefined && { authorization: `Bearer ${key}` }),
       ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...rows[route]?.headers,
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
     signal: leaving.signal,

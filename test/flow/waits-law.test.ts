@@ -1,4 +1,4 @@
-/** The law of waits, for random turns: each wait opens and closes once in the log, and the rows are those of the same turn without its waits. */
+/** The law of waits, for random turns: each wait opens and closes once in the log, and the rows and the state are those of the same turn without its waits. */
 import type { Message, Wait } from '@rivulet/protocol'
 import { defineAgent, type Turn } from '@rivulet/worker'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -9,7 +9,7 @@ import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 
 const plans = 24
-const kinds = ['send', 'stream', 'step', 'park', 'hold', 'both', 'sleep'] as const
+const kinds = ['send', 'stream', 'step', 'state', 'park', 'hold', 'both', 'sleep'] as const
 type Part = (typeof kinds)[number]
 
 let platform: Platform
@@ -33,7 +33,8 @@ test(`${plans} random turns have the rows of the same turns without waits`, asyn
   for (const { plan, waiting, plain } of runs) {
     const [rows, expected] = await Promise.all([waiting, plain].map(async task => (await platform.client.messages(task)).map(rowOf)))
     expect([plan, rows]).toEqual([plan, expected])
-    const { turns } = await platform.client.detail(waiting)
+    const { turns, state } = await platform.client.detail(waiting)
+    expect([plan, state]).toEqual([plan, (await platform.client.detail(plain)).state])
     expect([plan, turns[0]?.waits?.length ?? 0]).toEqual([plan, plan.reduce((sum, part) => sum + waitsIn(part), 0)])
     expect(await faultsOf(platform, waiting)).toEqual([])
   }
@@ -61,6 +62,9 @@ async function playPart(turn: Turn, part: Part, place: number, waits: boolean): 
     }
     case 'step':
       return turn.step(`step ${place}`, () => turn.send(`in a step ${place}`).then(() => {}))
+    case 'state':
+      await turn.state.patch({ [`place ${place}`]: place })
+      return turn.step(`state ${place}`, () => turn.state.patch({ last: place }))
     case 'park':
     case 'hold':
       return void (waits && (await turn.ask(`w${place}`, question)))

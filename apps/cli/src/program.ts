@@ -17,6 +17,7 @@ import { addRetryCommand } from './commands/tasks/retry.ts'
 import { addRunCommand } from './commands/tasks/run.ts'
 import { addSendCommand } from './commands/tasks/send.ts'
 import { addShowCommand } from './commands/tasks/show.ts'
+import { addStateCommand } from './commands/tasks/state.ts'
 import { addTailCommand } from './commands/tasks/tail.ts'
 import { addTasksCommand } from './commands/tasks/tasks.ts'
 import { addWaitsCommands } from './commands/tasks/waits.ts'
@@ -48,6 +49,7 @@ const commands = [
   addRetryCommand,
   addSendCommand,
   addChangeCommand,
+  addStateCommand,
   addExportCommand,
   addCancelCommand,
   addWaitsCommands,

@@ -56,6 +56,7 @@ export {
   type ScheduleRun,
   type Scope,
   type SnapshotReason,
+  type State,
   type StopReason,
   type StreamFormat,
   type Task,
@@ -101,6 +102,7 @@ export type {
   UnstartedTask,
 } from './task/task-handle.ts'
 export { type TaskResult, textOf } from './task/task-result.ts'
+export type { TaskStateCalls } from './task/task-state-calls.ts'
 export type { TaskView, ViewOptions, ViewState } from './task/task-view.ts'
 export { openWaits, type TaskWaitCalls, type WaitCalls, type WaitQuery } from './waits.ts'
 export type { DeliveryQuery, WebhookCalls, WebhookQuery } from './webhooks.ts'

@@ -26,6 +26,7 @@ export {
   maxQueuedInputBytes,
   maxReasoningIndex,
   maxSignals,
+  maxStateBytes,
   maxStepName,
   maxTokenSeconds,
   maxWaitDays,
@@ -44,6 +45,7 @@ export { type Duration, durationMs } from './values/duration.ts'
 export { formFaults, formSchemaFault } from './values/form-schema.ts'
 export { findJsonFault, type Json, type JsonObject, toStorableJson, toStorableText } from './values/json.ts'
 export { jsonObjectSchema, jsonSchema } from './values/json-schema.ts'
+export { isObject, mergePatch } from './values/merge-patch.ts'
 export { untilAborted } from './values/until-aborted.ts'
 
 // entities: the objects that the API stores and returns.
@@ -101,6 +103,7 @@ export { type File, type FileId, fileIdSchema, fileNameSchema, fileSchema, mimeT
 export { agentNameSchema, idSchema, nameRule, nameSchema, type TaskId, type TurnId, taskIdSchema, turnIdSchema } from './entities/ids.ts'
 export { type Caller, callerSchema, type Key, keyIdSchema, keySchema, type Scope, scopeSchema, scopes } from './entities/key.ts'
 export { type Schedule, type ScheduleRun, type SkipReason, scheduleRunSchema, scheduleSchema } from './entities/schedule.ts'
+export { type State, type StateChange, stateSchema } from './entities/state.ts'
 export {
   closingStatus,
   hasEnded,
@@ -163,6 +166,7 @@ export { custom, delta, done, full, start, type Update, type UpdateOf, updateSch
 
 export { digestOf } from './fold/digest.ts'
 export { messageEvents } from './fold/message-events.ts'
+export { noState } from './fold/state-fold.ts'
 export {
   applyEvent,
   applyOrSkip,
@@ -273,6 +277,7 @@ export {
   listTasksQuery,
   listWaitsQuery,
   messageIndexSchema,
+  putStateBody,
   type RevokeTokensInput,
   revokeTokensQuery,
   type SignalBody,

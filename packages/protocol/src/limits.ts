@@ -88,6 +88,8 @@ export const maxWaitsBytes = 256 * KiB
 export const maxWaitName = 100
 /** The content of an answer or a signal, as JSON. */
 export const maxAnswerBytes = 64 * KiB
+/** The state of a task, as JSON. A viewer gets all of it. */
+export const maxStateBytes = 1 * MiB
 /** Signals of one task that no turn has waited for yet, and how long they are kept. */
 export const maxSignals = 100
 export const signalHours = 24

@@ -61,9 +61,9 @@ function received(value: unknown): Event {
 
 /** The state of a reader that joins here and has only a snapshot. */
 export function joined(state: TaskState): TaskState {
-  const { status, turns, messagesFrom } = state
+  const { status, turns, messagesFrom, agentState } = state
   const messages = messagesOf(state).map(message => messageSchema.parse(JSON.parse(JSON.stringify(message))))
-  return restoreState(state.cursor, { status, turns: JSON.parse(JSON.stringify(turns)), messages, messagesFrom })
+  return restoreState(state.cursor, { status, turns: JSON.parse(JSON.stringify(turns)), messages, messagesFrom, state: agentState })
 }
 
 export type Composition = { composer: TurnComposer; events: Event[]; messages: Message[] }

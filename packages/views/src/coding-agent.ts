@@ -67,6 +67,7 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
         follower.follow(event)
         return leaveQueue(event.turn)
       case 'turn.discarded':
+      case 'state.changed':
       case 'turn.waiting':
       case 'turn.resumed':
         follower.follow(event)

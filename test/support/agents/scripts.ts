@@ -1,5 +1,5 @@
 /** Steps for the `scripted` agent, and numbers that are random but the same in every run. */
-import type { Content, Delta } from '@rivulet/protocol'
+import type { Content, Delta, Json, JsonObject } from '@rivulet/protocol'
 
 export type Step = Record<string, unknown>
 
@@ -11,6 +11,8 @@ export const say = (index: number, text: string): Step => ({ delta: { index, del
 export const extend = (index: number, delta: Delta | object): Step => ({ delta: { index, delta } })
 export const full = (index: number, content: Content | object): Step => ({ full: { index, content } })
 export const done = (index: number): Step => ({ done: { index } })
+export const set = (value: Json): Step => ({ state: { value } })
+export const patch = (patch: JsonObject): Step => ({ state: { patch } })
 export const rest = (ms: number): Step => ({ sleep: ms })
 export const ask = (name: string, holdMs: number): Step => ({ ask: { name, holdMs } })
 export const repeat = (times: number, ...steps: Step[]): Step => ({ repeat: { times, steps } })

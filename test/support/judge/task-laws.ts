@@ -11,6 +11,7 @@ import {
   emptyState,
   type Message,
   messagesOf,
+  noState,
   RivuletError,
   type TaskState,
 } from '@rivulet/protocol'
@@ -27,7 +28,8 @@ export async function faultsOf({ client, log }: Pick<Platform, 'client' | 'log'>
     const entries = await log(task)
     return entries.filter(({ event }) => event.type === 'turn.finished').length >= detail.turns.length && entries
   })
-  return [...faultsOfRows(await client.messages(task), logged), ...faultsOfLog(detail, logged)].map(fault => `${task}: ${fault}`)
+  const faults = [...faultsOfRows(await client.messages(task), logged), ...faultsOfState(await client.detail(task), logged)]
+  return [...faults, ...faultsOfLog(detail, logged)].map(fault => `${task}: ${fault}`)
 }
 
 /** Stored rows are the fold of the log. */
@@ -42,6 +44,12 @@ export function faultsOfRows(rows: Message[], logged: LoggedEvent[]): string[] {
   ]
 }
 
+/** The stored state is the fold of the log. */
+function faultsOfState({ state = noState }: TaskDetail, logged: LoggedEvent[]): string[] {
+  const folded = fold(logged).agentState ?? noState
+  return isDeepStrictEqual(state, folded) ? [] : [`stored the state ${JSON.stringify(state)}\nbut streamed ${JSON.stringify(folded)}`]
+}
+
 /** A log that is whole tells each turn in order, from its beginning to its end. */
 export function faultsOfLog({ turns }: TaskDetail, logged: LoggedEvent[]): string[] {
   const faults: string[] = []
@@ -50,7 +58,7 @@ export function faultsOfLog({ turns }: TaskDetail, logged: LoggedEvent[]): strin
     if (before && compareCursors(before.cursor, cursor) >= 0) faults.push(`${cursor} follows ${before.cursor}`)
   }
   for (const { number, status, attempt } of turns) {
-    const own = logged.flatMap(({ event }) => (event.turn === number && event.type !== 'turn.discarded' ? [event] : []))
+    const own = logged.flatMap(({ event }) => (event.turn === number && !isBetweenTurns(event) ? [event] : []))
     const finished = own.filter(event => event.type === 'turn.finished')
     if (own.filter(({ type }) => type === 'turn.queued').length !== 1 || own[0]?.type !== 'turn.queued')
       faults.push(`turn ${number} is not queued once, before everything`)
@@ -80,7 +88,7 @@ function overlaps(logged: LoggedEvent[]): string[] {
   const started = new Set<number>()
   let running: number | null = null
   return logged.flatMap(({ cursor, event }, place) => {
-    if (event.type === 'turn.queued' || event.type === 'turn.discarded') return []
+    if (event.type === 'turn.queued' || isBetweenTurns(event)) return []
     // A turn joins one that runs, or one that is about to start with its input.
     const starting = logged.slice(place).find(({ event: { type } }) => type === 'turn.started')?.event.turn
     if (event.type === 'turn.joined')
@@ -107,4 +115,9 @@ function fold(logged: LoggedEvent[]): TaskState {
     }
   }
   return state
+}
+
+/** Told by the server about a turn that has ended, or that has not begun. */
+function isBetweenTurns(event: Event): boolean {
+  return event.type === 'turn.discarded' || (event.type === 'state.changed' && event.attempt === 0)
 }

@@ -37,6 +37,7 @@ export type TaskWorld = {
     messages: Message[]
     nextIndex: number
     starts: { turnNumber: number; index: number }[]
+    state: null
     epoch: number
   }
   /** Their version, and the cursor behind the task's last end, once that is announced. */
@@ -81,7 +82,14 @@ export function createTaskWorld({ random, onPush }: { random: () => number; onPu
   return {
     task,
     step: () => !life.next().done,
-    rows: () => ({ task: { ...task }, turns: turns.map(turn => ({ ...turn })), messages: messages.slice(), ...places(), epoch }),
+    rows: () => ({
+      task: { ...task },
+      turns: turns.map(turn => ({ ...turn })),
+      messages: messages.slice(),
+      ...places(),
+      state: null,
+      epoch,
+    }),
     version: () => ({ epoch, endCursor: turns.every(({ number }) => announced.has(number)) ? endCursor : null }),
     log: { state, read },
     cut,

@@ -1,5 +1,5 @@
 /** Calls to the API as a client makes them: plain HTTP, unmodified responses, and waits for their conditions. */
-import type { Message, Task, Turn } from '@rivulet/protocol'
+import type { Message, State, Task, Turn } from '@rivulet/protocol'
 import { type Patience, until } from '../until.ts'
 
 export type Reply<T = unknown> = { status: number; headers: Headers; body: T }
@@ -7,7 +7,7 @@ export type Reply<T = unknown> = { status: number; headers: Headers; body: T }
 export type ErrorReply = { error: { code: string; message: string; requestId: string; details?: { path: string; reason: string }[] } }
 
 export type Accepted = { task: Task; turn: Turn }
-export type TaskDetail = { task: Task; turns: Turn[] }
+export type TaskDetail = { task: Task; turns: Turn[]; state?: State }
 export type Page<T, C = string> = { data: T[]; nextCursor: C | null }
 
 export type Client = ReturnType<typeof createClient>

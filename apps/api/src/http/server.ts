@@ -30,6 +30,7 @@ import { responseRoutes } from './routes/openai/responses.ts'
 import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.ts'
 import { scheduleRoutes } from './routes/schedules.ts'
 import { createEventStream, eventRoutes } from './routes/tasks/events.ts'
+import { stateRoutes } from './routes/tasks/state.ts'
 import { taskChangeRoutes } from './routes/tasks/task-changes.ts'
 import { taskRoutes } from './routes/tasks/tasks.ts'
 import { tokenRoutes } from './routes/tasks/tokens.ts'
@@ -122,6 +123,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         taskRoutes(scope, services, events)
         taskChangeRoutes(scope, services)
         eventRoutes(scope, events)
+        stateRoutes(scope, services)
         tokenRoutes(scope, services)
         waitRoutes(scope, services, events)
         agentRoutes(scope, services)

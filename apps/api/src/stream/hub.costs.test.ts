@@ -143,7 +143,7 @@ async function openHub() {
   const base = vi.fn(async () => ({
     task: { id: task, agent: 'a', status: 'running' as const, params: null, metadata: {}, createdAt: now, updatedAt: now },
     turns: [{ id: randomUUID(), task, number: 1, status: 'running' as const, attempt: 1, queuedAt: now }],
-    ...{ messages: [], nextIndex: 0, starts: [], upTo: 1, epoch: 1 },
+    ...{ messages: [], nextIndex: 0, starts: [], state: null, upTo: 1, epoch: 1 },
   }))
   const hub = createHub({
     ...{ log, metrics, onError: () => {}, onSnapshots: () => {}, onCut: () => {} },

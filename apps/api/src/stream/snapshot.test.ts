@@ -166,7 +166,7 @@ function baseOf({ task, turns, messages }: Pick<SnapshotBase, 'task' | 'turns' |
   const starts = messages
     .filter(({ turn: turnNumber }, i) => turnNumber !== messages[i - 1]?.turn)
     .map(({ turn: turnNumber, index }) => ({ turnNumber, index }))
-  return { task, epoch: 2, turns, messages, nextIndex: messages.length, starts, upTo: turns.at(-1)?.number ?? 0 }
+  return { task, epoch: 2, turns, messages, nextIndex: messages.length, starts, state: null, upTo: turns.at(-1)?.number ?? 0 }
 }
 
 /** What Postgres sends of it. */

@@ -61,7 +61,9 @@ export function makeSnapshot(reason: SnapshotReason, state: TaskState, base: Sna
   const messages = newestFitting(known, maxBytes, ({ turn: turnNumber }) => unfinished.has(turnNumber))
   const status = state.turns.length > 0 ? state.status : base.task.status
   const messagesFrom = messages[0]?.index ?? lastIndex(known, base, firstOfLog) + 1
-  return { type: 'snapshot', reason, task: { ...base.task, status }, turns, messages, messagesFrom }
+  const agentState = state.agentState ?? base.state
+  const told = agentState && agentState.version > 0 ? { state: agentState } : {}
+  return { type: 'snapshot', reason, task: { ...base.task, status }, turns, messages, messagesFrom, ...told }
 }
 
 /** The lowest turn whose messages the log holds or is going to hold. */

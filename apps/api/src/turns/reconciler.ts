@@ -19,6 +19,7 @@ import { forgetDeliveries } from '../store/feed/deliveries.ts'
 import { forgetFeed } from '../store/feed/read-feed.ts'
 import { forgetWorkers } from '../store/reads/agents.ts'
 import type { TurnRow } from '../store/rows.ts'
+import { tasksWithOwedState } from '../store/states/task-state.ts'
 import type { ForcedOutcome } from '../store/tasks/cancel-task.ts'
 import { dispatchedTurns, redispatch, type SentTurn } from '../store/tasks/outbox.ts'
 import { removeOldTasks } from '../store/tasks/remove-task.ts'
@@ -84,6 +85,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   let lastHousekeeping = Number.NEGATIVE_INFINITY
   let cancelingBefore = new Set<string>()
   let untoldBefore = new Map<string, number>()
+  let owedStatesBefore = new Map<string, number>()
   /** The task that was looked at last, of those that may be old. */
   let removedUpTo: string | null = null
   const running = loop()
@@ -145,6 +147,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     await mendEach('announcement', await owedTurns(db, { olderThanMs: reconcileMs, limit: batchSize }), announcing.announceOwed)
     await guard('wait', expireDue)
     await mendEach('announcement', await forsakenWaits(), turn => announcing.announceWaits(turn))
+    await guard('announcement', tellForsakenStates)
     await guard('job', findLostJobs)
     await guard('file', sweepFiles)
     if (taskRetentionMs !== null) await guard('retention', () => removeOld(taskRetentionMs))
@@ -216,6 +219,14 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     return forsaken
   }
 
+  /** The same for changes of the state between two turns. */
+  async function tellForsakenStates(): Promise<void> {
+    const owed = await tasksWithOwedState(db, batchSize)
+    const forsaken = owed.filter(({ task, version }) => owedStatesBefore.get(task) === version)
+    owedStatesBefore = new Map(owed.map(({ task, version }) => [task, version]))
+    for (const { task } of forsaken) if (await announcing.announceState(task)) repaired('announcement', { task })
+  }
+
   async function sendForgotten(): Promise<void> {
     for (const turn of await relay.drain(reconcileMs)) repaired('outbox', aboutTurn(turn))
   }
@@ -271,7 +282,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     logger.info({ files: removed }, 'removed the bytes of files that are gone or were never complete')
   }
 
-  function repaired(kind: RepairKind, about: AboutTurn): void {
+  function repaired(kind: RepairKind, about: Pick<AboutTurn, 'task'>): void {
     metrics.repairs.inc({ kind })
     logger.info({ kind, ...about }, 'reconciler repaired')
     // The repaired turn may wait in the outbox now.

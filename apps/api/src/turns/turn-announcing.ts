@@ -1,5 +1,5 @@
 /**
- * What the server writes to the logs: that a turn is queued, has started, has ended. Always after the commit, and each once, because entries are keyed.
+ * What the server writes to the logs: that a turn is queued, has started, has ended, and that the state changed between two turns. Always after the commit, and each once, because entries are keyed.
  * An announcement that could not be made is owed: the next claim, the reconciler or the next end of a turn makes it.
  *
  * A log that is absent or stale is opened anew, under an epoch that no log had before. It tells every turn whose end no log has told, and leaves the
@@ -14,6 +14,7 @@ import { createBatcher } from '../store/connection/batcher.ts'
 import type { Database } from '../store/connection/database.ts'
 import { turnMessages } from '../store/reads/read.ts'
 import type { TurnRow } from '../store/rows.ts'
+import { stateAround, tellOwedState } from '../store/states/task-state.ts'
 import {
   type AnnouncedEnd,
   epochOfTask,
@@ -34,6 +35,7 @@ import {
   type KeyedEvent,
   queuedEvents,
   retoldBeginning,
+  stateEvent,
   storedClosing,
   waitEvents,
 } from './turn-events.ts'
@@ -50,7 +52,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     await markAnnounced(db, ends)
     return []
   })
-  return { announceStart, fence, announceQueued, announceEnds, announceOwed, announceWaits }
+  return { announceStart, fence, announceQueued, announceEnds, announceOwed, announceWaits, announceState }
 
   /**
    * Writes what is owed and `turn.started` under the claim's epoch. Returns the claim; under a higher epoch where the log had to be opened anew,
@@ -146,6 +148,18 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     return result === 'ok' || result === 'fenced' || (await openIdle(task)) !== null
   }
 
+  /** Announces a change of a task's state between two turns. Where there is no log, viewers have the rows, and the next turn's start tells it. */
+  async function announceState(task: TaskId): Promise<boolean> {
+    try {
+      return await tellOwedState(db, task, async state => {
+        await announcer.announce({ task, entries: [stateEvent(task, state)] })
+      })
+    } catch (error) {
+      logger.warn({ task, err: error }, 'the announcement failed; it will be retried')
+      return false
+    }
+  }
+
   /** Announces an end that is committed but may not stand in the log. */
   async function announceOwed(turn: TurnRow): Promise<boolean> {
     return announceEnds([turn], await missingClosings(turn))
@@ -211,6 +225,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     const hasBegun = epoch !== null && firstIndex !== null && (claimed !== null || turn.keptTo !== null)
     if (!hasBegun) return [...queuedEvents(turn), ...joinedEvents(turn)]
     const stored = await turnMessages(db, turn.tenant, turn.task, turn.number)
-    return [...queuedEvents(turn), ...retoldBeginning({ ...turn, epoch, firstIndex }, stored), ...waitEvents(turn)]
+    const state = await stateAround(db, turn)
+    return [...queuedEvents(turn), ...retoldBeginning({ ...turn, epoch, firstIndex }, stored, state), ...waitEvents(turn)]
   }
 }

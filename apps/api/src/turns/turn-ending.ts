@@ -42,7 +42,7 @@ import {
   seizeTurn,
 } from '../store/tasks/cancel-task.ts'
 import type { EndedTurn, Outcome } from '../store/turns/end-turn.ts'
-import { type FinishResult, finishTurn } from '../store/turns/finish-turn.ts'
+import { type FinishResult, finishTurn, type TurnEnd } from '../store/turns/finish-turn.ts'
 import type { Joins } from '../store/turns/join-turns.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { aboutTurn } from './about-turn.ts'
@@ -89,7 +89,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     const finished = await finishTurn(
       db,
       { turnId: turn.id, tenant: turn.tenant, epoch, canceling: false, claim },
-      { outcome: end, joins: joinsIn(closed.state, turn), ...(await spilling.spill(turn.tenant, messages)), ...retryRule(outcome) },
+      { outcome: end, ...tellings(closed.state, turn), ...(await spilling.spill(turn.tenant, messages)), ...retryRule(outcome) },
     )
     const about = aboutTurn(turn)
     switch (finished.result) {
@@ -202,7 +202,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     const closed = close(state, turn, outcome)
     const holding = { turnId: turn.id, tenant: turn.tenant, epoch: turn.epoch, canceling: true }
     const spilled = await spilling.spill(turn.tenant, newMessages(closed.state, turn))
-    const finished = await finishTurn(db, holding, { outcome, joins: joinsIn(closed.state, turn), ...spilled })
+    const finished = await finishTurn(db, holding, { outcome, ...tellings(closed.state, turn), ...spilled })
     const isOurs = finished.result === 'committed'
     if (isOurs) for (const one of [finished.turn, ...finished.joined]) ended(one, by)
     if (isOurs) await announcing.announceEnds([finished.turn, ...finished.joined, ...alsoEnded], closed.events, finished.queued)
@@ -254,6 +254,10 @@ function close(state: TaskState, turn: TurnRow, outcome: Outcome): { state: Task
 /** The inputs are stored since the first claim, and what a park has kept since then. */
 export function newMessages(state: TaskState, { firstIndex, keptTo }: Pick<TurnRow, 'firstIndex' | 'keptTo'>): Message[] {
   return messagesOf(state).filter(({ index }) => index >= (keptTo ?? firstIndex ?? 0))
+}
+
+function tellings(state: TaskState, turn: TurnRow): Pick<TurnEnd, 'joins' | 'state'> {
+  return { joins: joinsIn(state, turn), state: state.agentState }
 }
 
 /** The turns whose inputs are among the messages of this one. */

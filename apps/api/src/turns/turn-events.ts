@@ -7,9 +7,12 @@ import {
   type Message,
   maxQueuedInputBytes,
   messageEvents,
+  type State,
   startingWith,
+  type TaskId,
 } from '@rivulet/protocol'
 import { type TurnRow, toMessage } from '../store/rows.ts'
+import type { StateAround } from '../store/states/task-state.ts'
 import type { Claimed } from '../store/turns/claimed.ts'
 
 export type KeyedEvent = { key: string; event: Exclude<Event, EventOf<'message.delta' | 'message.replaced' | 'custom'>> }
@@ -30,21 +33,24 @@ function inputOf({ input, inputs, hasLargeInput }: TurnRow): { input?: Content; 
 
 type StartedTurn = Pick<Claimed['turn'], 'task' | 'number' | 'attempt' | 'firstIndex' | 'epoch'>
 
-export function startedEvent(turn: StartedTurn, inputs: readonly Message[]): KeyedEvent {
+/** @param state what the turn begins with */
+export function startedEvent(turn: StartedTurn, inputs: readonly Message[], state: State | null): KeyedEvent {
   const { task, number, attempt, firstIndex, epoch } = turn
   const common = { task, turn: number, attempt, at: Date.now() }
-  return { key: `started:${epoch}`, event: { type: 'turn.started', ...common, firstIndex, ...startingWith(inputs) } }
+  const told = { ...startingWith(inputs), ...(state && { state }) }
+  return { key: `started:${epoch}`, event: { type: 'turn.started', ...common, firstIndex, ...told } }
 }
 
 /**
  * What a claim writes at its beginning to a log that goes on. An attempt that follows a park keeps what the park has stored; a claim that resumes the
  * same attempt begins nothing.
  */
-export function beginningOf({ turn, inputs, joined }: Claimed): KeyedEvent[] {
+export function beginningOf({ turn, inputs, joined, state, keptState }: Claimed): KeyedEvent[] {
   const waits = waitEvents(turn)
   if (turn.resumed === 'claimed') return waits
-  if (turn.keptTo !== null) return [startedEvent({ ...turn, firstIndex: turn.keptTo }, []), ...waits]
-  return [...joined.flatMap(joinedEvents), startedEvent(turn, inputs.map(toMessage)), ...waits]
+  if (turn.keptTo !== null)
+    return [startedEvent({ ...turn, firstIndex: turn.keptTo }, [], state), ...keptStateEvents(turn, keptState), ...waits]
+  return [...joined.flatMap(joinedEvents), startedEvent(turn, inputs.map(toMessage), state), ...waits]
 }
 
 /** That a turn has become a part of another one, once its messages are stored. */
@@ -54,11 +60,24 @@ export function joinedEvents({ task, number, attempt, joinedTo: into, joinIndex:
 }
 
 /** The same for a log that was opened anew: with the messages that are stored, the input among them. */
-export function retoldBeginning(turn: StartedTurn, stored: readonly Message[]): KeyedEvent[] {
+export function retoldBeginning(turn: StartedTurn, stored: readonly Message[], { state, keptState }: StateAround): KeyedEvent[] {
   const inputs = stored.filter(({ index }) => index < turn.firstIndex)
   const kept = stored.filter(({ index }) => index >= turn.firstIndex)
   const entries = kept.flatMap(message => messageEvents(message))
-  return [startedEvent(turn, inputs), ...entries.map(event => ({ key: `kept:${turn.epoch}:${event.index}:${event.type}`, event }))]
+  const told = entries.map(event => ({ key: `kept:${turn.epoch}:${event.index}:${event.type}`, event }))
+  return [startedEvent(turn, inputs, state), ...told, ...keptStateEvents(turn, keptState)]
+}
+
+/** The state as the turn had made it when it parked. */
+function keptStateEvents({ task, number, attempt, epoch }: StartedTurn, keptState: State | null): KeyedEvent[] {
+  if (!keptState) return []
+  return [{ key: `kept:${epoch}:state`, event: { type: 'state.changed', task, turn: number, attempt, at: Date.now(), ...keptState } }]
+}
+
+/** A change of the state between two turns: it belongs to the turn before it. */
+export function stateEvent(task: TaskId, { turn: number, version, value }: State & { turn: number }): KeyedEvent {
+  const common = { task, turn: Math.max(1, number), attempt: 0, at: Date.now() }
+  return { key: `state:${version}`, event: { type: 'state.changed', ...common, version, value } }
 }
 
 /** One for each wait that opened, and one for each that closed. */

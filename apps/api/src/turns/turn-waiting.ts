@@ -72,7 +72,7 @@ export function createTurnWaiting({ db, reader, announcer, announcing, relay, lo
       logger.warn(aboutTurn(turn), 'worker and server folded the turn differently; the log is stored')
     }
     const keptTo = messages.length > 0 ? nextIndexOf(state) : (turn.keptTo ?? turn.firstIndex ?? 0)
-    const parked = await parkTurn(db, turn, { epoch, claimId, messages, joins: joinsIn(state, turn), keptTo })
+    const parked = await parkTurn(db, turn, { epoch, claimId, messages, joins: joinsIn(state, turn), state: state.agentState, keptTo })
     if (parked.result !== 'parked') return parked.result === 'already' ? 'parked' : parked.result
     if (failpoint) await failpoint('parked')
     logger.info({ ...aboutTurn(turn), epoch }, 'turn parked')

@@ -59,7 +59,7 @@ function fold(from: TaskState, entries: readonly Entry[]): TaskState {
   return entries.reduce((state, { event }) => {
     if (event.type === 'snapshot') {
       const { task, turns, messages, messagesFrom } = event
-      return restoreState(event.cursor, { status: task.status, turns, messages, messagesFrom })
+      return restoreState(event.cursor, { status: task.status, turns, messages, messagesFrom, state: event.state })
     }
     if (!isLogged(event)) return state
     // If events were lost, the client has requested a snapshot, which follows.

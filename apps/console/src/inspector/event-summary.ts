@@ -17,6 +17,8 @@ export function summaryOf(event: TaskEvent): string {
       return `turn ${event.turn} ${event.status}${event.answer ? `: ${event.answer.action}` : ''}`
     case 'turn.discarded':
       return `turns ${event.from} to ${event.turn - 1}`
+    case 'state.changed':
+      return `version ${event.version} ${short(JSON.stringify(event.value ?? event.patch))}`
     case 'turn.joined':
       return `turn ${event.turn} joins turn ${event.into}`
     case 'message.started':

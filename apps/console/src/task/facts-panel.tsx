@@ -1,5 +1,5 @@
 /** The facts of a task: what it was given, when, by which worker it runs, and what went wrong. */
-import type { Json, Task, TaskHandle, Turn } from '@rivulet/client'
+import type { Json, State, Task, TaskHandle, Turn } from '@rivulet/client'
 import { type ReactNode, useEffect } from 'react'
 import { JsonTree } from '../json/json-tree.tsx'
 import { CopyButton } from '../shell/elements/copy-button.tsx'
@@ -10,7 +10,10 @@ import { count, duration } from '../shell/human-units.ts'
 import { usePolled } from '../shell/queries.ts'
 import { tokensOf } from '../transcript/turn-usage.ts'
 
-export function FactsPanel({ handle, version, onClose }: { handle: TaskHandle; version: string; onClose: () => void }) {
+type FactsProps = { handle: TaskHandle; state: State; version: string; onClose: () => void }
+
+/** @param state as the live view has it */
+export function FactsPanel({ handle, state, version, onClose }: FactsProps) {
   const { value, error, updatedAt, refresh } = usePolled(['facts', handle.id], signal => handle.detail({ signal }), 10_000)
   // biome-ignore lint/correctness/useExhaustiveDependencies: whenever the live view has heard of a change
   useEffect(() => refresh(), [version])
@@ -34,6 +37,7 @@ export function FactsPanel({ handle, version, onClose }: { handle: TaskHandle; v
       <section tabIndex={0} aria-label="Facts of the task" className="min-h-0 grow space-y-5 overflow-y-auto px-4 py-3">
         <StaleNote error={error} updatedAt={updatedAt} />
         {value && <TaskFacts task={value.task} />}
+        {state.version > 0 && <Value title={`State, version ${state.version}`} value={state.value} />}
         {value?.turns.toReversed().map(turn => (
           <TurnFacts key={turn.number} turn={turn} />
         ))}

@@ -23,7 +23,7 @@ import { useStop } from './use-stop.ts'
 
 export function TaskPage({ id }: { id: string }) {
   const { taskToken, may, shared } = useSession()
-  const { task, messages, messagesFrom, turns, waits, status, connection, error, send, cancel } = useTask(id, {
+  const { task, messages, messagesFrom, turns, state, waits, status, connection, error, send, cancel } = useTask(id, {
     follow: true,
     token: taskToken,
   })
@@ -89,7 +89,10 @@ export function TaskPage({ id }: { id: string }) {
       </section>
       {panel === 'inspector' && <Inspector log={log} id={id} onClose={() => setPanel(null)} />}
       {panel === 'facts' && reader && (
-        <FactsPanel handle={reader} version={`${status} ${turns.length} ${turns.at(-1)?.attempt}`} onClose={() => setPanel(null)} />
+        <FactsPanel
+          {...{ handle: reader, state, version: `${status} ${turns.length} ${turns.at(-1)?.attempt}` }}
+          onClose={() => setPanel(null)}
+        />
       )}
     </div>
   )

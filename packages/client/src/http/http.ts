@@ -15,6 +15,8 @@ export type Call<T> = CallOptions & {
   path: string
   query?: Record<string, string | number | undefined>
   body?: unknown
+  /** The header If-Match. */
+  ifMatch?: string
   /** Default: a new one for every POST. Null: none. */
   idempotencyKey?: string | null | undefined
   /** Tries after the first. Default: the client's. */
@@ -59,6 +61,7 @@ export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetrie
     path,
     query = {},
     body,
+    ifMatch,
     idempotencyKey,
     retries: limit = maxRetries,
     read,
@@ -71,6 +74,7 @@ export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetrie
       headers: {
         accept: 'application/json',
         ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(ifMatch !== undefined && { 'if-match': ifMatch }),
         ...(key !== null && { 'idempotency-key': key }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),

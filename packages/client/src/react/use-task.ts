@@ -1,5 +1,15 @@
 /** A task in a component: its state as it streams, and the actions on it. */
-import { type FoldedTurn, type Message, RivuletError, type Task, type TaskStatus, type Turn, type Wait } from '@rivulet/protocol'
+import {
+  type FoldedTurn,
+  type Message,
+  noState,
+  RivuletError,
+  type State,
+  type Task,
+  type TaskStatus,
+  type Turn,
+  type Wait,
+} from '@rivulet/protocol'
 import { useMemo, useSyncExternalStore } from 'react'
 import type { RivuletClient } from '../client.ts'
 import type { TaskTokenSource } from '../http/credentials.ts'
@@ -28,6 +38,8 @@ export type UsedTask = {
   messages: readonly Message[]
   messagesFrom: number
   turns: readonly FoldedTurn[]
+  /** The value that the agent keeps for the task, with the changes of the turn that runs; `version` is 0 while it was never set. */
+  state: State
   /** Null until the task has been heard of. */
   status: TaskStatus | null
   connection: ConnectionStatus
@@ -47,13 +59,14 @@ export function useTask(source: TaskSource, { client: given, token, follow = fal
   const state = useSyncExternalStore(store.subscribe, store.current, store.current)
   const actions = useMemo(() => actionsOf(task), [task])
   return useMemo(() => {
-    const { messages, messagesFrom, turns, status, connection } = state
+    const { messages, messagesFrom, turns, status, connection, state: taskState } = state
     const waits = openWaits(turns)
     return {
       task,
       messages,
       messagesFrom,
       turns,
+      state: taskState,
       waits,
       status,
       connection,
@@ -80,9 +93,9 @@ function failureIn({ status, turns }: ViewState): RivuletError | null {
   return status === 'failed' && turn ? failureOf(status, turn) : null
 }
 
-const noState: ViewState = {
-  ...{ id: '', task: null, status: null, turns: [], messages: [], messagesFrom: 0, cursor: null },
+const nothingYet: ViewState = {
+  ...{ id: '', task: null, status: null, turns: [], messages: [], messagesFrom: 0, state: noState, cursor: null },
   ...{ connection: 'idle', error: null, repairs: 0 },
 }
 
-const nothing: FrameStore = { subscribe: () => () => {}, current: () => noState }
+const nothing: FrameStore = { subscribe: () => () => {}, current: () => nothingYet }

@@ -16,6 +16,7 @@ import {
   type Message,
   messageAt,
   nextIndexOf,
+  noState,
   origin,
   RivuletError,
   restoreState,
@@ -78,9 +79,10 @@ function beginAt(state: TaskState, event: Event): TaskState {
   return event.type === 'message.started' && state.messages.length === 0 ? { ...state, messagesFrom: event.index } : state
 }
 
-function restored(place: Place, cursor: Cursor, { task, turns, messages, messagesFrom }: Snapshot): Place {
+function restored(place: Place, cursor: Cursor, { task, turns, messages, messagesFrom, state: told }: Snapshot): Place {
   const kept = messages.map(message => known(place.state, message))
-  return { cursor, state: restoreState(cursor, { status: task.status, turns, messages: kept, messagesFrom }), isWhole: true }
+  const state = restoreState(cursor, { status: task.status, turns, messages: kept, messagesFrom, state: told ?? noState })
+  return { cursor, state, isWhole: true }
 }
 
 /** The object that a reader already holds, if it says the same: what has not changed keeps its identity. */

@@ -14,6 +14,7 @@ import {
   parseCursor,
   type RevokeTokensInput,
   RivuletError,
+  type State,
   type StreamFormat,
   type Task,
   type TaskState,
@@ -34,12 +35,14 @@ import { createTaskWaitCalls, openWaits, type TaskWaitCalls } from '../waits.ts'
 import { type ReadMessages, withTurn } from './left-out.ts'
 import { createResultWait } from './result-wait.ts'
 import { failureOf, type TaskResult } from './task-result.ts'
+import { createTaskStateCalls, type TaskStateCalls } from './task-state-calls.ts'
 import { createNarrator } from './task-text.ts'
 import { createTaskView, type TaskView, type ViewOptions } from './task-view.ts'
 
 export type { MessageQuery, Page } from '../http/page.ts'
 
-export type TaskDetail = { task: Task; turns: Turn[] }
+/** `state` is absent while it was never set. */
+export type TaskDetail = { task: Task; turns: Turn[]; state?: State }
 
 export type EventsOptions = CallOptions & {
   /** Only events after this cursor: the `cursor` of an event, or the `id:` of a frame. */
@@ -50,11 +53,12 @@ export type EventsOptions = CallOptions & {
   follow?: boolean
 }
 
-/** A line of an export: the task first, then its turns, its messages, and the usage of all turns together. */
+/** A line of an export: the task first, then its turns, its messages, its state if it has one, and the usage of all turns together. */
 export type ExportLine =
   | { type: 'task'; task: Task }
   | { type: 'turn'; turn: Turn }
   | { type: 'message'; message: Message }
+  | { type: 'state'; state: State }
   | { type: 'usage'; usage: Usage }
 
 export type ChunksOptions = CallOptions & {
@@ -119,6 +123,8 @@ export type TaskHandle = TaskWaitCalls & {
   revokeTokens(whose?: RevokeTokensInput, options?: CallOptions): Promise<void>
   /** Changes the name (null removes it) and the metadata: a key with null is removed, objects are merged, other values replace. */
   change(change: ChangeTaskInput, options?: CallOptions): Promise<Task>
+  /** The value that the agent keeps for the task, beside its messages. */
+  readonly state: TaskStateCalls
   /** Runs the last turn again, as a new turn with the same input and params; the last one is discarded. */
   retry(options?: CallOptions & { idempotencyKey?: string }): Promise<Turn>
   /** Everything that is stored of the task, line by line. */
@@ -154,6 +160,7 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     waits: own => detail(own).then(({ turns }) => openWaits(turns)),
     ...{ events, chunks, text, view, send, cancel, fork, detail, getTurn, messages, getMessage, createToken, revokeTokens, remove },
     ...{ attempts, change, retry, export: exportLines },
+    state: createTaskStateCalls(http, path),
     result: results.wait,
   }
 
@@ -210,7 +217,10 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
 
   function detail({ signal }: CallOptions = {}): Promise<TaskDetail> {
     const read = (response: Response) =>
-      readJson(response, body => ({ task: readEntity<Task>(body.task, 'task'), turns: readEntities<Turn>(body.turns, 'turn') }))
+      readJson(response, ({ task, turns, state }) => ({
+        ...{ task: readEntity<Task>(task, 'task'), turns: readEntities<Turn>(turns, 'turn') },
+        ...(state !== undefined && { state: readEntity<State>(state, 'state') }),
+      }))
     return http.call({ method: 'GET', path, signal, read })
   }
 

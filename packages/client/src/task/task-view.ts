@@ -9,7 +9,9 @@ import {
   type FoldedTurn,
   type Message,
   messagesOf,
+  noState,
   RivuletError,
+  type State,
   type Task,
   type TaskState,
   type TaskStatus,
@@ -28,6 +30,8 @@ export type ViewState = Readonly<{
   /** From `messagesFrom` on, without holes; earlier ones are had by `messages()`. */
   messages: readonly Message[]
   messagesFrom: number
+  /** The state of the task, with the changes of the turn that runs. */
+  state: State
   cursor: Cursor | null
   connection: ConnectionStatus
   /** Why the connection failed for good. */
@@ -160,6 +164,7 @@ export function createTaskView({ id, follow, stream }: ViewDeps): TaskView & { r
     if (task && task.status !== state.status) task = { ...task, status: state.status }
     return {
       ...{ id, task, status, turns: state.turns, messages: messages(state), messagesFrom: state.messagesFrom, cursor },
+      state: state.agentState ?? noState,
       ...{ connection, error, repairs },
     }
   }

@@ -27,6 +27,8 @@ const events: Event[] = [
   { type: 'turn.discarded', ...stamp, from: 1 },
   { type: 'turn.joined', ...stamp, into: 1, index: 4 },
   { type: 'turn.resumed', ...stamp, wait: sampleWait.id, status: 'answered', answer: { action: 'accept', at: sampleWait.createdAt } },
+  { type: 'state.changed', ...stamp, version: 1, value: { a: 1 } },
+  { type: 'state.changed', ...stamp, version: 2, patch: { a: null } },
   { type: 'turn.finished', ...stamp, status: 'completed', stopReason: 'stop' },
   { type: 'custom', ...stamp, name: 'progress', data: 0.5, index: 0 },
 ]

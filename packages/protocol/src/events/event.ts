@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { contentSchema } from '../entities/content.ts'
 import { authorSchema, failureSchema, messageSchema, omittedSchema, taskSchema, turnSchema, usageSchema } from '../entities/entities.ts'
 import { taskIdSchema } from '../entities/ids.ts'
+import { stateSchema } from '../entities/state.ts'
 import { messageStatusSchema, outcomeStatusSchema, stopReasonSchema, taskStatusSchema } from '../entities/status-schema.ts'
 import { turnWaitSchema, waitAnswerSchema, waitIdSchema, waitStatusSchema } from '../entities/wait.ts'
 import { countFields, isCount, isRecord } from '../values/fields.ts'
@@ -36,6 +37,8 @@ export const eventSchema = z.discriminatedUnion('type', [
       input: messageSchema.optional(),
       /** All inputs, where there are several. */
       inputs: z.array(messageSchema).optional(),
+      /** The state of the task before the turn, if it has one. A new attempt begins with it again. */
+      state: stateSchema.optional(),
     })
     .refine(
       ({ firstIndex, input, inputs = input ? [input] : [] }) =>
@@ -74,6 +77,16 @@ export const eventSchema = z.discriminatedUnion('type', [
     status: waitStatusSchema.exclude(['open']),
     answer: waitAnswerSchema.optional(),
   }),
+  /** A new value of the task's state, or a merge patch of the one before. `attempt` is 0 where the server changed it between two turns. */
+  z
+    .object({
+      type: z.literal('state.changed'),
+      ...common,
+      version: z.int().min(0),
+      value: jsonSchema.optional(),
+      patch: jsonObjectSchema.optional(),
+    })
+    .refine(({ value, patch }) => (value === undefined) !== (patch === undefined), 'A change has either a value or a patch'),
   z.object({
     type: z.literal('turn.finished'),
     ...common,
@@ -96,6 +109,8 @@ export const wireEventSchema = z.discriminatedUnion('type', [
     turns: z.array(turnSchema),
     messages: z.array(messageSchema),
     messagesFrom: index,
+    /** Absent while it was never set. */
+    state: stateSchema.optional(),
   }),
   z.object({ type: z.literal('caught_up'), task: taskIdSchema }),
   z.object({ type: z.literal('end'), task: taskIdSchema, status: taskStatusSchema }),

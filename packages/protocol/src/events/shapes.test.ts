@@ -18,6 +18,7 @@ import { feedEntrySchema } from '../entities/feed-entry.ts'
 import { fileSchema } from '../entities/file.ts'
 import { callerSchema, keySchema } from '../entities/key.ts'
 import { scheduleRunSchema, scheduleSchema } from '../entities/schedule.ts'
+import { stateSchema } from '../entities/state.ts'
 import { turnWaitSchema } from '../entities/wait.ts'
 import { deliverySchema, webhookSchema } from '../entities/webhook.ts'
 import { tokenResponse } from '../requests/requests.ts'
@@ -43,6 +44,7 @@ const entities = {
   delivery: deliverySchema,
   key: keySchema,
   wait: turnWaitSchema,
+  state: stateSchema,
   caller: callerSchema,
   attempt: attemptSchema,
   worker: workerSchema,

@@ -32,6 +32,7 @@ export type Entity =
   | 'schedule'
   | 'scheduleRun'
   | 'wait'
+  | 'state'
 export type Shape = Readonly<Record<string, Kind>>
 
 export const contentShapes: Record<Content['type'], Shape> = {
@@ -123,6 +124,7 @@ export const entityShapes: Record<Entity, Shape> = {
     ...{ 'assignee?': 'string', metadata: 'object', status: 'string', createdAt: 'string', expiresAt: 'string', 'child?': 'string' },
     'answer?': 'object',
   },
+  state: { version: 'number', value: 'json' },
   attempt: {
     ...{ attempt: 'number', status: 'string', 'worker?': 'string', 'startedAt?': 'string', 'finishedAt?': 'string', 'error?': 'object' },
     ...{ 'usage?': 'object', 'messages?': 'message[]', 'omitted?': 'string[]' },
@@ -140,7 +142,7 @@ const ending = { 'usage?': 'object', 'error?': 'object' } as const
 
 export const eventShapes: Record<Event['type'], Shape> = {
   'turn.queued': { ...common, 'input?': 'content', 'inputs?': 'content[]', 'omitted?': 'string[]' },
-  'turn.started': { ...common, firstIndex: 'number', 'input?': 'message', 'inputs?': 'message[]' },
+  'turn.started': { ...common, firstIndex: 'number', 'input?': 'message', 'inputs?': 'message[]', 'state?': 'state' },
   'message.started': { ...common, index: 'number', author: 'string', content: 'content', 'metadata?': 'object' },
   'message.delta': { ...common, index: 'number', delta: 'delta', offset: 'number' },
   'message.replaced': { ...common, index: 'number', content: 'content', 'metadata?': 'object' },
@@ -149,12 +151,13 @@ export const eventShapes: Record<Event['type'], Shape> = {
   'turn.joined': { ...common, into: 'number', index: 'number' },
   'turn.waiting': { ...common, wait: 'wait', 'more?': 'boolean' },
   'turn.resumed': { ...common, wait: 'string', status: 'string', 'answer?': 'object' },
+  'state.changed': { ...common, version: 'number', 'value?': 'json', 'patch?': 'object' },
   'turn.finished': { ...common, status: 'string', stopReason: 'string', ...ending },
   custom: { ...common, name: 'string', data: 'json', 'index?': 'number' },
 }
 
 export const wireEventShapes: Record<WireEvent['type'], Shape> = {
-  snapshot: { reason: 'string', task: 'task', turns: 'turn[]', messages: 'message[]', messagesFrom: 'number' },
+  snapshot: { reason: 'string', task: 'task', turns: 'turn[]', messages: 'message[]', messagesFrom: 'number', 'state?': 'state' },
   caught_up: { task: 'string' },
   end: { task: 'string', status: 'string' },
   deleted: { task: 'string' },

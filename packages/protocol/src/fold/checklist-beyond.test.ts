@@ -64,7 +64,7 @@ test('the names and fields of events are a contract that this test lists', () =>
   })
   expect(fields).toEqual([
     'turn.queued input? inputs? omitted?',
-    'turn.started firstIndex input? inputs?',
+    'turn.started firstIndex input? inputs? state?',
     'message.started index author content metadata?',
     'message.delta index delta offset',
     'message.replaced index content metadata?',
@@ -73,6 +73,7 @@ test('the names and fields of events are a contract that this test lists', () =>
     'turn.joined into index',
     'turn.waiting wait more?',
     'turn.resumed wait status answer?',
+    'state.changed version value? patch?',
     'turn.finished status stopReason usage? error?',
     'custom name data index?',
   ])

@@ -7,6 +7,7 @@
  */
 
 import type { Message, Turn } from '../entities/entities.ts'
+import type { State } from '../entities/state.ts'
 import { hasEnded, type OutcomeStatus, type TaskStatus, type TurnStatus } from '../entities/status.ts'
 import type { Wait } from '../entities/wait.ts'
 import { RivuletError } from '../errors.ts'
@@ -15,6 +16,7 @@ import type { Event, EventOf, MessageEvent } from '../events/event.ts'
 import { isMessageEvent } from '../events/message-event.ts'
 import { DeltaAccumulator, timeOf } from './delta-accumulator.ts'
 import { PersistentList } from './persistent-list.ts'
+import { foldState, noState } from './state-fold.ts'
 
 /** A turn as known from the log. Only a snapshot has its id and parameters. */
 export type FoldedTurn = Omit<Turn, 'id' | 'task' | 'queuedAt'> & Partial<Pick<Turn, 'id' | 'queuedAt'>> & { firstIndex?: number }
@@ -28,6 +30,8 @@ export type TaskState = Readonly<{
   /** The messages from index `messagesFrom` on, without gaps. */
   messages: PersistentList<DeltaAccumulator>
   messagesFrom: number
+  /** The state of the task; null while the log has not told it. */
+  agentState: State | null
   /** How many events were ignored. */
   discarded: number
 }>
@@ -38,17 +42,18 @@ export const emptyState: TaskState = {
   turns: [],
   messages: PersistentList.from([]),
   messagesFrom: 0,
+  agentState: null,
   discarded: 0,
 }
 
 /** The state that a snapshot describes. Events after its cursor continue from it, even in the middle of a message. */
 export function restoreState(
   cursor: Cursor,
-  snapshot: { status: TaskStatus; turns: FoldedTurn[]; messages: Message[]; messagesFrom?: number },
+  snapshot: { status: TaskStatus; turns: FoldedTurn[]; messages: Message[]; messagesFrom?: number; state?: State | null | undefined },
 ): TaskState {
   const messages = PersistentList.from(snapshot.messages.map(message => DeltaAccumulator.of(message)))
-  const { status, turns, messagesFrom = snapshot.messages[0]?.index ?? 0 } = snapshot
-  return { cursor, status, turns, messages, messagesFrom, discarded: 0 }
+  const { status, turns, messagesFrom = snapshot.messages[0]?.index ?? 0, state: agentState = null } = snapshot
+  return { cursor, status, turns, messages, messagesFrom, agentState, discarded: 0 }
 }
 
 export function applyEvent(state: TaskState, event: Event, cursor: Cursor): TaskState {
@@ -108,6 +113,8 @@ function change(state: TaskState, event: Exclude<Event, MessageEvent>): TaskStat
       return openWait(state, event)
     case 'turn.resumed':
       return closeWait(state, event)
+    case 'state.changed':
+      return { ...state, agentState: foldState(state.agentState, event) }
     case 'turn.finished':
       return finishTurn(state, event)
     case 'custom':
@@ -140,7 +147,7 @@ function startTurn(state: TaskState, event: EventOf<'turn.started'>): TaskState 
     ...(contents[0] && { input: contents[0] }),
     ...(contents.length > 1 && { inputs: contents }),
   })
-  return { ...turn, ...startMessages(state, firstIndex, inputs), status }
+  return { ...turn, ...startMessages(state, firstIndex, inputs), agentState: event.state ?? noState, status }
 }
 
 /** What has joined the turn since its start is offered to its new attempt again. A turn that runs by itself has joined none. */
@@ -244,11 +251,11 @@ function updateTurn(state: TaskState, { turn: number }: Pick<Event, 'turn'>, fie
 
 /** Handles every delta, so it is cheap: one new state and one new message; everything else is shared. */
 function changeMessage(state: TaskState, event: MessageEvent, cursor: Cursor): TaskState {
-  const { status, turns, messagesFrom } = state
+  const { status, turns, messagesFrom, agentState } = state
   const before = messageAt(state, event.index)
   const after = before ? changeKnown(before, event) : openNew(state, event)
   const messages = after ? state.messages.set(event.index - messagesFrom, after) : state.messages
-  return { cursor, status, turns, messages, messagesFrom, discarded: after ? state.discarded : state.discarded + 1 }
+  return { cursor, status, turns, messages, messagesFrom, agentState, discarded: after ? state.discarded : state.discarded + 1 }
 }
 
 function openNew(state: TaskState, event: MessageEvent): DeltaAccumulator | null {

@@ -8,19 +8,22 @@
 
 import { type Content, emptyContent } from '../entities/content.ts'
 import type { Failure, Message } from '../entities/entities.ts'
+import type { State, StateChange } from '../entities/state.ts'
 import type { MessageStatus } from '../entities/status.ts'
 import { type ErrorCode, RivuletError } from '../errors.ts'
 import { formatCursor, origin } from '../events/cursor.ts'
 import { contentTypeOf, type Delta, isTextDelta } from '../events/delta.ts'
 import type { Event, EventOf } from '../events/event.ts'
 import { copyTextDelta, type Update, type UpdateOf, updateSchema } from '../events/update.ts'
-import { defaultLimits, type Limits, limitNames } from '../limits.ts'
+import { defaultLimits, type Limits, limitNames, maxStateBytes } from '../limits.ts'
 import { base64Bytes, canonicalBase64 } from '../values/base64.ts'
-import { toStorableJson, toStorableText } from '../values/json.ts'
+import { type Json, toStorableJson, toStorableText } from '../values/json.ts'
+import { isObject, mergePatch } from '../values/merge-patch.ts'
 import { brokenJson, closeJson, type DeltaAccumulator } from './delta-accumulator.ts'
 import { splitDelta, utf8Length } from './delta-split.ts'
 import { createHalfCharacters } from './half-characters.ts'
 import { messageEvents } from './message-events.ts'
+import { noState } from './state-fold.ts'
 import { applyEvent, closingEvents, messageAt, messagesOf, nextIndexOf, restoreState } from './task-fold.ts'
 
 export type ComposedTurn = {
@@ -30,6 +33,9 @@ export type ComposedTurn = {
   firstIndex: number
   /** Messages that are stored and in the log already, from `firstIndex` on. */
   kept?: readonly Message[]
+  /** The state of the task before the turn, and the one that the log has of this turn already. */
+  state?: State | undefined
+  keptState?: State | undefined
 }
 
 export type TurnComposer = {
@@ -40,6 +46,12 @@ export type TurnComposer = {
   compose(update: Update, options?: { strict?: boolean }): Event[]
   /** The events by which another turn joins this one: its inputs become messages of the user. */
   join(turnNumber: number, inputs: readonly Content[]): Event[]
+  /** The events of a change of the task's state; none if the log has it already, because a turn that parked repeats its changes. */
+  changeState(change: StateChange): Event[]
+  /** The event by which the log has the state that the turn has, if a turn that parked has not repeated all of its changes. */
+  settleState(): Event[]
+  /** The state of the task as the turn has made it. */
+  state(): State
   /** How many bytes the turn may still say. */
   room(): number
   /** The events that close the open messages, in index order. */
@@ -62,6 +74,9 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
   const { task, turn: number, attempt, firstIndex, kept = [] } = turn
   const halves = createHalfCharacters()
   let state = restoreState(origin, { status: 'running', turns: [], messages: [...kept], messagesFrom: firstIndex })
+  let taskState = turn.state ?? noState
+  /** The state in the log, and whether this composer wrote it: then a patch of it can follow. */
+  let toldState = { ...(turn.keptState ?? taskState), isOurs: false }
   /** The numbers of turns that have joined, by the index of their first message. */
   const joins = new Map<number, number>()
   let recorded = 0
@@ -71,9 +86,15 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
   return {
     compose,
     join,
+    changeState,
+    settleState: () => (toldState.version === taskState.version ? [] : tellState({ value: taskState.value })),
+    state: () => taskState,
     room: () => limits.turnBytes - bytes,
     closeAll,
-    rewrite: () => ownMessages().flatMap(message => [...joinAt(message.index), ...messageEvents(message, now())]),
+    rewrite: () => [
+      ...ownMessages().flatMap(message => [...joinAt(message.index), ...messageEvents(message, now())]),
+      ...(toldState.isOurs ? tellState({ value: toldState.value }, toldState) : []),
+    ],
     messageAt: index => messageAt(state, firstIndex + index)?.message,
     messages: ownMessages,
     nextIndex: () => nextIndexOf(state) - firstIndex,
@@ -115,6 +136,27 @@ export function createTurnComposer(turn: ComposedTurn, { limits = defaultLimits,
       return [record(started), record({ type: 'message.finished', ...stamp(), index, status: 'complete' })]
     })
     return [...joinAt(first), ...events]
+  }
+
+  function changeState(given: StateChange): Event[] {
+    const change = checkChange(given, limits.jsonDepth)
+    const value = 'patch' in change ? mergePatch(taskState.value, change.patch) : change.value
+    const size = utf8Length(JSON.stringify(value))
+    if (size > maxStateBytes)
+      throw new RivuletError('state_too_large', `The state of a task has at most ${maxStateBytes} bytes as JSON; this one has ${size}`)
+    const next = { version: taskState.version + 1, value }
+    const isInLog = next.version < toldState.version || (next.version === toldState.version && isSame(value, toldState.value))
+    const told = 'patch' in change && toldState.isOurs ? change : { value }
+    const bytesTold = isInLog ? 0 : utf8Length(JSON.stringify(told))
+    if (bytes + bytesTold > limits.turnBytes) throw tooMuch()
+    bytes += bytesTold
+    taskState = next
+    return isInLog ? [] : tellState(told)
+  }
+
+  function tellState(told: StateChange, { version, value }: State = taskState): Event[] {
+    toldState = { version, value, isOurs: true }
+    return [{ type: 'state.changed', ...stamp(), version, ...told }]
   }
 
   function joinAt(index: number): Event[] {
@@ -238,6 +280,18 @@ function canonical(update: Update): Update {
   if (update.type === 'full') return { ...update, content: closeJson(update.content) ?? throwBrokenJson() }
   if (update.type !== 'delta' || update.delta.type !== 'media') return update
   return { ...update, delta: { type: 'media', bytes: canonicalBase64(update.delta.bytes) } }
+}
+
+function checkChange(given: StateChange, maxDepth: number): StateChange {
+  if ('value' in given) return { value: toStorableJson(given.value, maxDepth) }
+  const patch = toStorableJson(given.patch, maxDepth)
+  if (isObject(patch)) return { patch }
+  throw new RivuletError('bad_call', 'A patch of the state is an object: set another value with state.set')
+}
+
+/** A handler that repeats a change makes the same value, with its keys in the same order. */
+function isSame(one: Json, other: Json): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
 }
 
 /** A full message is complete, so its JSON text must be valid. */

@@ -4,6 +4,7 @@ import { contentSchema } from '../entities/content.ts'
 import { failureSchema, messageSchema, taskSchema, turnSchema, usageSchema } from '../entities/entities.ts'
 import { fileIdSchema } from '../entities/file.ts'
 import { agentNameSchema, turnIdSchema } from '../entities/ids.ts'
+import { stateChangeSchema, stateSchema } from '../entities/state.ts'
 import { stopReasonSchema } from '../entities/status-schema.ts'
 import { turnWaitSchema, waitActionSchema, waitKindSchema } from '../entities/wait.ts'
 import { defaultLimits, maxStepName, maxWaitDays, maxWaits } from '../limits.ts'
@@ -26,6 +27,8 @@ export const stepMemorySchema = z.object({
   messages: z.array(messageSchema.pick({ content: true, metadata: true, status: true, stopReason: true, usage: true, error: true })),
   /** Usage that was counted in the step and that no message carries. */
   usage: usageSchema.optional(),
+  /** Changes of the task's state that were made in the step. */
+  changes: z.array(stateChangeSchema).optional(),
 })
 
 const rememberedStep = z.object({ name: z.string().min(1).max(maxStepName), memory: z.string() })
@@ -71,6 +74,9 @@ export const claimResult = z.discriminatedUnion('result', [
     steps: z.array(rememberedStep).default([]),
     /** The messages that the turn has stored when it parked: what it emits now begins with them. */
     kept: z.array(messageSchema).default([]),
+    /** The state of the task before the turn, and as the turn had made it when it parked. Absent if it was never set. */
+    state: stateSchema.optional(),
+    keptState: stateSchema.optional(),
     /** The limits of the turn's output and steps. */
     limits: turnLimits.default(defaultLimits),
     /** How long ago the turn was queued. Older servers omit this field and `traceparent`. */

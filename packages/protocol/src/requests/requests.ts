@@ -116,6 +116,9 @@ export const forkTaskBody = z.strictObject({
 /** `metadata` is a merge patch (RFC 7396). A name of null removes the name. */
 export const changeTaskBody = z.strictObject({ name: taskName.nullable().optional(), metadata: jsonObjectSchema.optional() })
 
+/** The value that takes the place of the task's state. */
+export const putStateBody = z.strictObject({ value: jsonSchema })
+
 /** `all`: every turn that has not ended. `turn`: only the one that has begun; those behind it run next. */
 export const cancelScopeSchema = z.enum(['all', 'turn'])
 

@@ -20,10 +20,12 @@ import {
   type Json,
   type Message,
   messagesOf,
+  noState,
   type OutcomeStatus,
   origin,
   RivuletError,
   restoreState,
+  type State,
   type Task,
   type Wait,
   type WaitAction,
@@ -43,6 +45,7 @@ export type MemoryServerOptions = {
   maxAttempts: number
   answer: ((wait: Wait) => TestAnswer | Promise<TestAnswer>) | undefined
   files: Readonly<Record<string, TestFile>>
+  state: Json | undefined
 }
 
 export type MemoryServer = {
@@ -52,6 +55,8 @@ export type MemoryServer = {
   /** Those of the turn, as they would be stored. */
   messages(): Message[]
   waits(): Wait[]
+  /** The state of the task, as it would be stored. */
+  state(): State
   /** How the turn ended; null before it has. */
   outcome(): FinishBody['outcome'] | null
   attempts(): number
@@ -60,7 +65,7 @@ export type MemoryServer = {
 
 const leaseMs = 3_600_000
 
-export function createMemoryServer({ task, input, history, maxAttempts, answer, files }: MemoryServerOptions): MemoryServer {
+export function createMemoryServer({ task, input, history, maxAttempts, answer, files, state: value }: MemoryServerOptions): MemoryServer {
   const turn = history.length > 0 ? 2 : 1
   const earlier = history.map((message, index) => messageOf(message, index, 1))
   const given = input && messageOf({ author: 'user', content: input }, earlier.length, turn)
@@ -68,6 +73,7 @@ export function createMemoryServer({ task, input, history, maxAttempts, answer, 
   const steps = new Map<string, string>()
   const waits = new Map<string, Wait>()
   const stored = new Map(Object.entries(files))
+  const before: State | undefined = value === undefined ? undefined : { version: 1, value }
   const events: Event[] = []
   let attempt = 0
   let outcome: FinishBody['outcome'] | null = null
@@ -99,6 +105,7 @@ export function createMemoryServer({ task, input, history, maxAttempts, answer, 
     events: () => events,
     messages,
     waits: () => [...waits.values()],
+    state: () => state().agentState ?? noState,
     outcome: () => outcome,
     attempts,
     cancel,
@@ -110,9 +117,10 @@ export function createMemoryServer({ task, input, history, maxAttempts, answer, 
 
   function claim(): Claim {
     attempt += 1
-    tell({ type: 'turn.started', ...common(), firstIndex, ...(given && { input: given }) })
+    tell({ type: 'turn.started', ...common(), firstIndex, ...(given && { input: given }), ...(before && { state: before }) })
     return {
       ...{ result: 'claimed', epoch: attempt, attempt, task, input: given, firstIndex, isolated: false, kept: [], limits: defaultLimits },
+      ...(before && { state: before }),
       ...{ deadline: new Date(Date.now() + leaseMs).toISOString(), timeLeftMs: leaseMs },
       turn: {
         ...{ id: randomUUID(), task: task.id, number: turn, status: 'running', attempt, queuedAt: task.createdAt },
@@ -177,8 +185,8 @@ export function createMemoryServer({ task, input, history, maxAttempts, answer, 
   }
 
   function state() {
-    const before = restoreState(origin, { status: 'queued', turns: [], messages: earlier })
-    return events.reduce((folded, event, i) => applyEvent(folded, event, formatCursor(1, i + 1)), before)
+    const begun = restoreState(origin, { status: 'queued', turns: [], messages: earlier })
+    return events.reduce((folded, event, i) => applyEvent(folded, event, formatCursor(1, i + 1)), begun)
   }
 
   function messages(): Message[] {

@@ -40,6 +40,21 @@ describe('a turn in a test', () => {
     expect(messages.map(({ content }) => content)).toContainEqual(expect.objectContaining({ type: 'tool_response', content: 3 }))
   })
 
+  test('has the state of the task, and begins each attempt with what stood before it', async () => {
+    const agent = defineAgent('keeper', async turn => {
+      const before = await turn.state.get<{ n: number }>()
+      await turn.step(`add ${turn.text}`, () => turn.state.patch({ n: (before?.n ?? 0) + 1 }))
+      await turn.state.patch({ [`attempt ${turn.attempt}`]: true })
+      if (turn.attempt === 1) throw new Error('again')
+    })
+    const { state, attempts, events } = await testTurn(agent, { input: 'x', state: { n: 1 }, attempts: 2 })
+    expect({ state, attempts }).toEqual({ state: { n: 2, 'attempt 2': true }, attempts: 2 })
+    const told = events.flatMap(event => (event.type === 'state.changed' ? [event.value === undefined ? 'patch' : 'value'] : []))
+    expect(told).toEqual(['value', 'patch', 'value', 'patch'])
+    const tooLarge = defineAgent('large', turn => turn.state.set('x'.repeat(1024 * 1024)))
+    expect(await testTurn(tooLarge)).toMatchObject({ status: 'failed', error: { code: 'state_too_large' }, state: null })
+  })
+
   test('that fails is a result with what was thrown', async () => {
     const agent = defineAgent('failing', async turn => {
       turn.message(text('half'))

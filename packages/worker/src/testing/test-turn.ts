@@ -27,6 +27,8 @@ export type TestTurnOptions = {
   /** The messages before the input. */
   history?: readonly HistoryMessage[]
   params?: Json
+  /** The state of the task before the turn. */
+  state?: Json
   metadata?: JsonObject
   /** In place of the model of every `turn.run`. */
   model?: Model
@@ -51,6 +53,8 @@ export type TestTurn = {
   /** The log of the turn, of all its attempts. */
   events: Event[]
   waits: Wait[]
+  /** The state of the task after the turn; null while it was never set. */
+  state: Json
   attempts: number
   stopReason: StopReason
   usage?: Usage
@@ -59,12 +63,24 @@ export type TestTurn = {
 }
 
 export async function testTurn(agent: AgentDefinition, options: TestTurnOptions = {}): Promise<TestTurn> {
-  const { input, history = [], params = null, metadata = {}, model, attempts = 1, answer, files = {}, signal, log = silent } = options
+  const {
+    input,
+    history = [],
+    params = null,
+    metadata = {},
+    model,
+    attempts = 1,
+    answer,
+    files = {},
+    state,
+    signal,
+    log = silent,
+  } = options
   const now = new Date().toISOString()
   const server = createMemoryServer({
     task: { id: randomUUID(), agent: agent.name, status: 'running', params, metadata, createdAt: now, updatedAt: now },
     input: typeof input === 'string' ? text(input) : (input ?? null),
-    ...{ history, maxAttempts: attempts, answer, files },
+    ...{ history, maxAttempts: attempts, answer, files, state },
   })
   let running: RunningTurn | undefined
   const cancel = () => running?.lose()
@@ -78,6 +94,7 @@ export async function testTurn(agent: AgentDefinition, options: TestTurnOptions 
   const messages = server.messages().filter(({ author }) => author === 'agent')
   return {
     ...{ status, messages, events: server.events(), waits: server.waits(), attempts: server.attempts(), stopReason },
+    state: server.state().value,
     text: messages.map(({ content }) => (content.type === 'text' ? content.text : '')).join(''),
     ...(usage && { usage }),
     ...(error && { error: { ...error, ...(detail !== undefined && { detail }) } }),

@@ -111,8 +111,8 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
       abort.abort(abortReason(overBy(ending)))
     }
   })
-  const { attempt, firstIndex, kept } = claim
-  const composed = { task: claim.task.id, turn: claim.turn.number, attempt, firstIndex, kept }
+  const { attempt, firstIndex, kept, state, keptState } = claim
+  const composed = { task: claim.task.id, turn: claim.turn.number, attempt, firstIndex, kept, state, keptState }
   const writer = createTurnWriter({
     turn: composed,
     epoch: claim.epoch,
@@ -214,6 +214,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     replay.checkWhole()
     const open = hasOpenMessage()
     if (open) throw new RivuletError('bad_call', `Message ${open.index - firstIndex} is open while the turn waits: close it before you ask`)
+    writer.settleState()
     await writer.drain()
     writer.pause(true)
     isParking = true

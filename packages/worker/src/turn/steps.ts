@@ -16,6 +16,7 @@ import {
   type Message,
   maxStepName,
   RivuletError,
+  type StateChange,
   type StepMemory,
   start,
   stepMemorySchema,
@@ -54,7 +55,15 @@ export type StepsDeps = {
 }
 
 /** A step that is being taken. `within` is the step around it, which may be another turn's. */
-type Step = Scope & { name: string; turn: symbol; within: Step | undefined; indexes: number[]; usage: Usage | undefined; isOver: boolean }
+type Step = Scope & {
+  name: string
+  turn: symbol
+  within: Step | undefined
+  indexes: number[]
+  usage: Usage | undefined
+  changes: StateChange[]
+  isOver: boolean
+}
 
 /** Where names are numbered: a step, or the turn outside all steps. */
 type Scope = { names: Map<string, number> }
@@ -72,6 +81,8 @@ export type Steps = {
   nameFor: (kind: string) => string
   /** Counts usage that no message carries. A skipped step counts again what was counted in it. */
   addUsage: (usage: Usage) => void
+  /** Changes the state of the task. A skipped step makes the changes again that were made in it. */
+  changeState: (change: StateChange) => Promise<void>
   /** What `addUsage` has counted. */
   usage: () => Usage | undefined
   /** The step that the calling code belongs to. */
@@ -94,6 +105,7 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
     step,
     nameFor,
     addUsage,
+    changeState,
     usage: () => counted,
     within: () => stepWithin()?.name,
     isRemembered: name => memories.has(name),
@@ -102,7 +114,16 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
   async function step<T>(name: string, work: () => Promise<T> | T): Promise<Stored<T>> {
     writer.checkOpen()
     checkCall(name, work)
-    const own: Step = { name, turn, within: speaker.getStore(), indexes: [], usage: undefined, isOver: false, names: new Map() }
+    const own: Step = {
+      name,
+      turn,
+      within: speaker.getStore(),
+      indexes: [],
+      usage: undefined,
+      changes: [],
+      isOver: false,
+      names: new Map(),
+    }
     names.add(name)
     try {
       const memory = memories.get(name)
@@ -131,6 +152,14 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
     for (let step = speaker.getStore(); step; step = step.within) if (step.turn === turn) step.usage = sumUsage([step.usage, usage])
   }
 
+  async function changeState(change: StateChange): Promise<void> {
+    checkOngoing(stepWithin())
+    const within = speaker.getStore()
+    await writer.changeState(change)
+    const stored = toStorableJson(change, defaultLimits.jsonDepth + 1) as StateChange
+    for (let step = within; step; step = step.within) if (step.turn === turn) step.changes.push(stored)
+  }
+
   function checkCall(name: unknown, work: unknown): void {
     if (typeof name !== 'string' || name === '' || name.length > maxStepName || toStorableText(name) !== name)
       throw new RivuletError('bad_call', `The name of a step must have 1 to ${maxStepName} characters`)
@@ -152,7 +181,12 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
       const result = resultOf(own.name, await speaker.run(own, work))
       own.isOver = true
       writer.checkOpen()
-      return { ...result, messages: await close(own), ...(own.usage && { usage: own.usage }) }
+      return {
+        ...result,
+        messages: await close(own),
+        ...(own.usage && { usage: own.usage }),
+        ...(own.changes.length > 0 && { changes: own.changes }),
+      }
     } catch (error) {
       // The error that ends the step is the one to tell, not that nothing more could be written.
       await close(own, failureOf(error)).catch(() => {})
@@ -172,8 +206,9 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
 
   /** Started and finished, rather than replaced: this keeps what did not complete, and the usage. */
   async function replay(memory: string): Promise<Json | undefined> {
-    const { result, messages, usage } = stepMemorySchema.parse(JSON.parse(memory))
+    const { result, messages, usage, changes = [] } = stepMemorySchema.parse(JSON.parse(memory))
     if (usage) addUsage(usage)
+    for (const change of changes) await changeState(change)
     for (const { content, metadata, status, ...how } of messages) {
       const index = writer.nextIndex()
       await write(start(index, content, metadata), { strict: true })

@@ -263,6 +263,7 @@ function open(past: Message[] = []): { turn: Turn; writer: TurnWriter; messages:
     step,
     nameFor: kind => kind,
     addUsage: () => {},
+    changeState: writer.changeState,
     ask: createAsk(noWaits, () => undefined),
     signal: new AbortController().signal,
     log: silent,

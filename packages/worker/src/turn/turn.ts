@@ -97,8 +97,21 @@ export type Turn<Params = Json> = {
   readFile(id: string): Promise<ReadFile>
   /** Stores a file, and sends a message that refers to it. The bytes are streamed. */
   sendFile(bytes: FileBytes, about: FileAbout): Promise<File>
+  /**
+   * A JSON value that the task keeps from turn to turn, beside its messages, at most 1 MiB. Viewers see each change at once; it is stored when the turn ends,
+   * however it ends, and an attempt that follows another begins with what stood before the turn.
+   */
+  readonly state: TurnState
   /** A notice of the agent's own to the viewers. It changes no message. */
   custom(name: string, data: Json): Promise<void>
+}
+
+export type TurnState = {
+  /** Null while it was never set. */
+  get<T = Json>(): Promise<T | null>
+  set(value: Json): Promise<void>
+  /** Merges an object into it (RFC 7396): null removes a key, an object is merged, any other value replaces. */
+  patch(patch: JsonObject): Promise<void>
 }
 
 export type TurnRunOptions = RunSettings & { messages?: readonly HistoryMessage[]; name?: string }
@@ -128,7 +141,21 @@ export type TurnDeps = Omit<Steps, 'usage' | 'within' | 'isRemembered'> & {
 export type TurnFiles = { read(id: string): Promise<ReadFile>; store(bytes: FileBytes, about: FileAbout): Promise<File> }
 
 /** `unawaited` names what a handler has begun and not waited for: it would be cut where it stands. */
-export function createTurn({ claim, writer, step, nameFor, addUsage, ask, takeInputs, signal, log, span, loadHistory, files }: TurnDeps): {
+export function createTurn({
+  claim,
+  writer,
+  step,
+  nameFor,
+  addUsage,
+  changeState,
+  ask,
+  takeInputs,
+  signal,
+  log,
+  span,
+  loadHistory,
+  files,
+}: TurnDeps): {
   turn: Turn
   unawaited: () => string[]
 } {
@@ -150,6 +177,11 @@ export function createTurn({ claim, writer, step, nameFor, addUsage, ask, takeIn
     takeInputs: place => track('turn.takeInputs', takeInputs(place)),
     readFile: id => track('turn.readFile', files.read(id)),
     sendFile: (bytes, about) => track('turn.sendFile', sendFile(bytes, about)),
+    state: {
+      get: async <T>() => structuredClone(writer.state().value) as T | null,
+      set: value => track('turn.state.set', changeState({ value })),
+      patch: patch => track('turn.state.patch', changeState({ patch })),
+    },
     custom: (name, data) => writer.write(custom(name, data)),
   }
   return { turn: speaking, unawaited: () => [...begun.values()] }

@@ -20,6 +20,8 @@ import {
   type Message,
   type MessageStatus,
   RivuletError,
+  type State,
+  type StateChange,
   type Update,
 } from '@rivulet/protocol'
 import { turnOver } from '../turn/turn-over.ts'
@@ -39,6 +41,12 @@ export type TurnWriter = {
   write(update: Update, options?: { strict?: boolean }): Promise<void>
   /** Another turn joins: its inputs become messages of the user. Returns these. */
   join(turnNumber: number, inputs: readonly Content[]): Message[]
+  /** Changes the state of the task; waits while too much is unsent. */
+  changeState(change: StateChange): Promise<void>
+  /** The log gets the state that the turn has, if a turn that parked has not repeated all of its changes. */
+  settleState(): void
+  /** The state of the task as the turn has made it. */
+  state(): State
   /** How many bytes can still be said. */
   room(): number
   /** Throws when nothing can be said any more. */
@@ -111,6 +119,9 @@ export function createTurnWriter({
     say,
     write,
     join,
+    changeState: changeTaskState,
+    settleState: () => enqueue(composer.settleState()),
+    state: composer.state,
     room: composer.room,
     checkOpen,
     isOver: () => state.at !== 'open',
@@ -144,6 +155,12 @@ export function createTurnWriter({
     return inputs.flatMap((_, i) => composer.messageAt(from + i) ?? [])
   }
 
+  async function changeTaskState(change: StateChange): Promise<void> {
+    checkOpen()
+    enqueue(composer.changeState(change))
+    if (unsent.bytes() > maxUnsentBytes) await waitForRoom()
+  }
+
   function checkOpen(): void {
     throwIfStopped()
     if (state.at === 'ended') throw turnOver('ended')
@@ -157,7 +174,7 @@ export function createTurnWriter({
   function end(status: Exclude<MessageStatus, 'streaming'>, error?: Failure): void {
     if (state.at !== 'open') return
     change({ to: 'ended' })
-    enqueue(composer.closeAll(status, error))
+    enqueue([...composer.closeAll(status, error), ...(status === 'complete' ? composer.settleState() : [])])
   }
 
   /** Not async itself: nearly always there is nothing to wait for. */

@@ -5,12 +5,15 @@ import { z } from 'zod'
 const index = z.int().min(0)
 const metadata = jsonObjectSchema.optional()
 
+const stateChange = z.union([z.strictObject({ value: jsonSchema }), z.strictObject({ patch: jsonObjectSchema })])
+
 export type Step =
   | { start: { index: number; content: z.output<typeof contentSchema>; metadata?: z.output<typeof metadata> } }
   | { delta: { index: number; delta: z.output<typeof deltaSchema> } }
   | { full: { index: number; content: z.output<typeof contentSchema>; metadata?: z.output<typeof metadata> } }
   | { done: { index: number } }
   | { custom: { name: string; data: z.output<typeof jsonSchema> } }
+  | { state: z.output<typeof stateChange> }
   | { sleep: number }
   | { ask: { name: string; title?: string | undefined; holdMs?: number | undefined } }
   | { repeat: { times: number; steps: Step[] } }
@@ -24,6 +27,7 @@ const stepSchema: z.ZodType<Step> = z.lazy(() =>
     z.strictObject({ full: z.strictObject({ index, content: contentSchema, metadata }) }),
     z.strictObject({ done: z.strictObject({ index }) }),
     z.strictObject({ custom: z.strictObject({ name: z.string(), data: jsonSchema }) }),
+    z.strictObject({ state: stateChange }),
     z.strictObject({ sleep: z.number().min(0).max(86_400_000) }),
     z.strictObject({ ask: z.strictObject({ name: z.string(), title: z.string().optional(), holdMs: z.int().min(0).optional() }) }),
     z.strictObject({ repeat: z.strictObject({ times: z.int().min(0).max(10_000_000), steps: z.array(stepSchema) }) }),

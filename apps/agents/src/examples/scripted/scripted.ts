@@ -40,6 +40,7 @@ export function createScripted({ allowExit = false }: ScriptedOptions = {}) {
       else if ('full' in step) yield full(step.full.index, step.full.content, step.full.metadata)
       else if ('done' in step) yield done(step.done.index)
       else if ('custom' in step) yield custom(step.custom.name, step.custom.data)
+      else if ('state' in step) await changeState(turn, step.state)
       else if ('sleep' in step) await sleep(step.sleep, undefined, { signal: turn.signal })
       else if ('ask' in step) await ask(turn, step.ask)
       else if ('repeat' in step) yield* repeat(step.repeat, turn, pace)
@@ -64,6 +65,10 @@ export function createScripted({ allowExit = false }: ScriptedOptions = {}) {
 /** For an approval. The script goes on, whatever the person decides. */
 async function ask(turn: Turn, { name, title = name, holdMs }: Extract<Step, { ask: unknown }>['ask']): Promise<void> {
   await turn.ask(name, { title, onExpire: 'decline', ...(holdMs !== undefined && { hold: holdMs }) })
+}
+
+function changeState({ state }: Turn, change: Extract<Step, { state: unknown }>['state']): Promise<void> {
+  return 'patch' in change ? state.patch(change.patch) : state.set(change.value)
 }
 
 type Repeat = Extract<Step, { repeat: unknown }>['repeat']

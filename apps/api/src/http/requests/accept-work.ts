@@ -60,5 +60,7 @@ export function createAcceptWork(
     log.debug({ ...aboutTurn(turn), agent: task.agent }, 'turn accepted')
     // Before the first turn of an import or a fork come others, which are in Postgres alone.
     await announcing.announceQueued(turn, isNew && turn.number === 1)
+    // A rewind has restored the state.
+    if (turn.discardsFrom !== null) await announcing.announceState(turn.task)
   }
 }

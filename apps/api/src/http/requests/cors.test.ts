@@ -22,7 +22,7 @@ test('the preflight lists what its browser may send', async () => {
   expect(statusCode).toBe(204)
   expect(headers).toMatchObject({
     'access-control-allow-origin': 'https://app.example.com',
-    'access-control-allow-methods': 'GET, POST, PATCH, DELETE',
+    'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
     'access-control-allow-headers': expect.stringContaining('last-event-id'),
   })
 })

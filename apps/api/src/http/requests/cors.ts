@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 
 const allowedHeaders =
-  'authorization, content-digest, content-type, idempotency-key, if-none-match, if-range, last-event-id, range, traceparent, x-filename'
+  'authorization, content-digest, content-type, idempotency-key, if-match, if-none-match, if-range, last-event-id, range, traceparent, x-filename'
 const exposedHeaders = 'content-disposition, content-range, etag, retry-after, idempotent-replayed'
 
 export function allowOrigins(app: FastifyInstance, origins: ReadonlySet<string>): void {
@@ -16,7 +16,7 @@ export function allowOrigins(app: FastifyInstance, origins: ReadonlySet<string>)
       reply.header('access-control-expose-headers', exposedHeaders)
       return
     }
-    reply.header('access-control-allow-methods', 'GET, POST, PATCH, DELETE').header('access-control-allow-headers', allowedHeaders)
+    reply.header('access-control-allow-methods', 'GET, POST, PUT, PATCH, DELETE').header('access-control-allow-headers', allowedHeaders)
     return reply.header('access-control-max-age', '600').status(204).send()
   })
 }

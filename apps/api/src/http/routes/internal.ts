@@ -252,7 +252,11 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   }
 }
 
-function describeClaim({ task, turn, inputs }: Claimed, steps: RememberedStep[], { timeLeftMs, sinceQueuedMs }: ClaimClock) {
+function describeClaim(
+  { task, turn, inputs, state, keptState }: Claimed,
+  steps: RememberedStep[],
+  { timeLeftMs, sinceQueuedMs }: ClaimClock,
+) {
   return {
     result: 'claimed' as const,
     epoch: turn.epoch,
@@ -267,6 +271,8 @@ function describeClaim({ task, turn, inputs }: Claimed, steps: RememberedStep[],
     isolated: needsOwnProcess(turn),
     steps,
     waitedMs: sinceQueuedMs,
+    ...(state && { state }),
+    ...(keptState && { keptState }),
     ...(turn.traceparent && { traceparent: turn.traceparent }),
   }
 }

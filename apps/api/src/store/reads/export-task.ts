@@ -1,5 +1,5 @@
 /**
- * Everything that is stored of a task, as lines of JSON: the task, its turns, its messages, and the usage of all turns together.
+ * Everything that is stored of a task, as lines of JSON: the task, its turns, its messages, its state, and the usage of all turns together.
  *
  * It holds one turn or one page of messages at a time, whatever the task has. The lines are of several moments: a task that runs meanwhile may have gone on.
  */
@@ -9,6 +9,7 @@ import type { Database } from '../connection/database.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
 import { type TurnRow, toTurn } from '../rows.ts'
 import { turns } from '../schema.ts'
+import { getState } from '../states/task-state.ts'
 import { getTask, listMessages } from './read.ts'
 
 /** Of the messages in memory at a time. */
@@ -29,6 +30,8 @@ export async function* exportTask(db: Database, tenant: Tenant, id: TaskId, toSh
     for (const message of page.data) yield toLine({ type: 'message', message })
     after = page.nextCursor
   }
+  const state = await getState(db, tenant, id)
+  if (state.version > 0) yield toLine({ type: 'state', state })
   yield toLine({ type: 'usage', usage: usage ?? {} })
 }
 

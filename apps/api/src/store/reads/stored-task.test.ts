@@ -33,7 +33,7 @@ test('it is what the tables say', async () => {
     task: await getTask(db, tenant, task),
     turns: await latestTurns(db, tenant, task, MiB),
     messages: (await listMessages(db, tenant, task, { limit: 100 }, MiB)).data,
-    ...{ epoch: 1, nextIndex: 4, starts: [] },
+    ...{ epoch: 1, nextIndex: 4, starts: [], state: null },
   })
 })
 

@@ -4,7 +4,7 @@
  * Postgres applies two budgets of the same size: one for the messages, one for metadata, params and inputs. It never sends values that do not
  * fit, and the reader learns what was left out: `omitted` lists values, `nextIndex` and `starts` give the indexes of messages.
  */
-import { type Message, maxPageSize, type Task, type TaskId, type Turn } from '@rivulet/protocol'
+import { type Message, maxPageSize, type State, type Task, type TaskId, type Turn } from '@rivulet/protocol'
 import type { Database } from '../connection/database.ts'
 import { columnsOf, fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
 import { everyTenant, type Tenant, taskNotFound } from '../connection/tenant.ts'
@@ -26,13 +26,15 @@ export type StoredTask = {
   nextIndex: number
   /** Where the messages of the latest turns begin; ascending. A turn that never ran has none. */
   starts: { turnNumber: number; index: number }[]
+  /** As the last turn that ended or parked has left it; null while it was never set. */
+  state: State | null
 }
 
 export async function readStoredTask(db: Database, tenant: Tenant, task: TaskId, maxBytes: number): Promise<StoredTask> {
   const { rows } = await db.$client.query({ name: 'stored_task', text: storedTaskText, values: [task, tenant, maxBytes] })
-  const [found] = rows as (Pick<StoredTask, 'nextIndex' | 'starts'> & Rows)[]
+  const [found] = rows as (Pick<StoredTask, 'nextIndex' | 'starts' | 'state'> & Rows)[]
   if (!found) throw taskNotFound()
-  const { nextIndex, starts } = found
+  const { nextIndex, starts, state } = found
   const taskRow = fromJsonRow(tasks, found.task)
   const turnRows = found.turns.map(row => fromJsonRow(turns, row))
   const newest = found.messages.map(row => toMessage(fromJsonRow(messages, row)))
@@ -41,7 +43,7 @@ export async function readStoredTask(db: Database, tenant: Tenant, task: TaskId,
     epoch: taskRow.epoch,
     turns: turnRows.map((row, i) => toTurn(row, found.turns[i]?.omitted)),
     messages: newestFitting(newest, maxBytes),
-    ...{ nextIndex, starts },
+    ...{ nextIndex, starts, state },
   }
 }
 
@@ -88,5 +90,6 @@ select task, turn_rows.rows as turns,
   (select coalesce(json_agg(start order by start."turnNumber"), '[]') from (
     select number as "turnNumber", coalesce((select min(index) from messages where task = $1 and turn = number), first_index) as index
     from turns where task = $1 and first_index is not null order by number desc limit ${maxPageSize}
-  ) as start) as starts
+  ) as start) as starts,
+  (select json_build_object('version', version, 'value', value) from states where task = $1 order by turn desc limit 1) as state
 from task_row, turn_rows`

@@ -184,6 +184,27 @@ export const messages = pgTable(
   ],
 )
 
+/**
+ * The state of a task as each turn that changed it has left it; the latest row is what stands. Turn 0 is before the first. A turn that parked has a row
+ * already, which its next attempt removes.
+ */
+export const states = pgTable(
+  'states',
+  {
+    task: uuid()
+      .$type<TaskId>()
+      .notNull()
+      .references(() => tasks.id, { onDelete: 'cascade' }),
+    turn: integer().notNull(),
+    tenant: tenant(),
+    version: integer().notNull(),
+    value: json().$type<Json>().notNull(),
+    /** It was changed between two turns, and no log has told that yet. */
+    owed: boolean().notNull().default(false),
+  },
+  table => [primaryKey({ columns: [table.task, table.turn] }), index('states_owed').on(table.task).where(sql`${table.owed}`)],
+)
+
 /** What the steps of a turn have come to, so that its next attempt need not take them again. */
 export const steps = pgTable(
   'steps',

@@ -1,5 +1,5 @@
 /** Changes the name and the metadata of a task. Its turns, and what its agent gets, stay as they are. */
-import { type ChangeTask, type Json, type JsonObject, limitNames, RivuletError, type TaskId } from '@rivulet/protocol'
+import { type ChangeTask, limitNames, mergePatch, RivuletError, type TaskId } from '@rivulet/protocol'
 import { eq, sql } from 'drizzle-orm'
 import { sqlStateOf, type Transaction } from '../connection/database.ts'
 import type { Tenant } from '../connection/tenant.ts'
@@ -30,18 +30,3 @@ export async function changeTask(
 }
 
 const uniqueViolation = '23505'
-
-/** RFC 7396: null removes a key, an object is merged, any other value replaces. */
-function mergePatch(target: JsonObject, patch: JsonObject): JsonObject {
-  const merged = new Map<string, Json>(Object.entries(target))
-  for (const [key, value] of Object.entries(patch)) {
-    const before = merged.get(key)
-    if (value === null) merged.delete(key)
-    else merged.set(key, isObject(value) ? mergePatch(isObject(before) ? before : {}, value) : value)
-  }
-  return Object.fromEntries(merged)
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}

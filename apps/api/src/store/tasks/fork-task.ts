@@ -11,6 +11,7 @@ import type { Tenant } from '../connection/tenant.ts'
 import { copyReferences } from '../files/file-references.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { messages, tasks, turns } from '../schema.ts'
+import { copyStates } from '../states/task-state.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
 import { checkTurnParams } from './check-params.ts'
 import type { AcceptedTurn } from './create-task.ts'
@@ -69,6 +70,7 @@ async function insertCopy(tx: Transaction, source: TaskRow, last: TurnRow, name:
   await tx.execute(sql`
     insert into ${messages} (task, ${messageColumns})
     select ${id}, ${messageColumns} from ${messages} where ${and(eq(messages.task, source.id), lte(messages.turn, last.number))}`)
+  await copyStates(tx, source, copy, last.number)
   await copyReferences(tx, source, copy)
   return copy
 }

@@ -4,7 +4,7 @@
  * A claim raises the task's epoch, so the worker that ran the turn before can no longer write. A turn's first claim fixes its indexes: its inputs, and
  * those of turns that are merged with it, take the task's next free indexes, and what the agent says follows them, for all attempts.
  */
-import type { RememberedStep, TurnId } from '@rivulet/protocol'
+import type { RememberedStep, State, TurnId } from '@rivulet/protocol'
 import { eq, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
@@ -79,6 +79,9 @@ const claimClock = (alias: string) => `json_build_object(
   'sinceDueMs', floor(extract(epoch from now() - ${alias}.run_at) * 1000)
 )`
 
+/** In SQL about states. */
+const stateJson = `json_build_object('version', version, 'value', value)`
+
 /** What a turn has to be to be claimed, now or when it is due, in SQL about turns. */
 const isClaimable = `turns.status not in (${notQueuedList}) and not turns.canceling and turns.deadline > now() and ${isNext}`
 
@@ -114,6 +117,8 @@ async function claimQueued(
     inputs: JsonRow[]
     joined: JsonRow[]
     owed: JsonRow[]
+    state: State | null
+    keptState: State | null
     steps: RememberedStep[]
     clock: ClaimClock
   }[]
@@ -126,13 +131,17 @@ async function claimQueued(
     inputs: found.inputs.map(input => fromJsonRow(messages, input)),
     joined: found.joined.map(other => fromJsonRow(turns, other)),
     owed: found.owed.map(earlier => fromJsonRow(turns, earlier)),
+    state: found.state,
+    keptState: found.keptState,
   }
   return { claimed, steps: found.steps, clock: found.clock }
 }
 
 /**
  * $1 turn, $2 claim, $3 worker, $4 lease in ms. Returns task, turn, its inputs as messages, earlier turns whose end may still be owed, what
- * its steps have come to, and its clock.
+ * its steps have come to, its clock, and the state of the task.
+ *
+ * Its `turn.started` tells the state of the task, so nothing is owed of that any more. A new attempt leaves what a park has stored of it.
  *
  * `first_index` shows whether it is the first claim, not the attempts: a released attempt is not counted, but may have written
  * something.
@@ -159,6 +168,10 @@ with before as (
   returning turns.*
 ), noted as (
   update starts set at = now() from claimed where starts.turn = claimed.id
+), told as (
+  update states set owed = false from claimed where states.task = claimed.task and states.owed
+), replaced as (
+  delete from states using claimed where states.task = claimed.task and states.turn = claimed.number and claimed.resumed is null
 ), raised as (
   update tasks set epoch = ${raisedEpoch}, status = 'running', updated_at = now() from claimed where tasks.id = claimed.task returning tasks.*
 ), starting as (
@@ -189,6 +202,8 @@ select to_json(raised) as task, to_json(claimed) as turn,
   ) as joined) as joined,
   (select coalesce(json_agg(to_json(owed) order by number), '[]') from turns owed
     where owed.task = claimed.task and owed.number < claimed.number and ${isOwed('owed')}) as owed,
+  (select ${stateJson} from states where states.task = claimed.task and turn < claimed.number order by turn desc limit 1) as state,
+  (select ${stateJson} from states where states.task = claimed.task and turn = claimed.number and claimed.resumed = 'claimed') as "keptState",
   (select coalesce(json_agg(json_build_object('name', name, 'memory', memory)), '[]') from steps where steps.turn = claimed.id) as steps,
   ${claimClock('claimed')} as clock
 from claimed, raised`

@@ -3,9 +3,11 @@ import { and, asc, eq, lt, sql } from 'drizzle-orm'
 import type { Transaction } from '../connection/database.ts'
 import type { MessageRow, TaskRow, TurnRow } from '../rows.ts'
 import { messages, turns } from '../schema.ts'
+import { type StateAround, stateAround } from '../states/task-state.ts'
 import { isOwed } from './announcements.ts'
 
-export type Claimed = {
+/** With the state of the task: before the turn, and as the turn had made it when it parked. */
+export type Claimed = StateAround & {
   task: TaskRow
   turn: TurnRow & { epoch: number; firstIndex: number }
   /** The messages that it starts with, in order. */
@@ -34,5 +36,5 @@ export async function describeClaim(tx: Transaction, task: TaskRow, turn: TurnRo
     .from(turns)
     .where(and(eq(turns.task, task.id), lt(turns.number, turn.number), sql.raw(isOwed('turns'))))
     .orderBy(asc(turns.number))
-  return { task, turn: { ...turn, epoch: turn.epoch ?? task.epoch, firstIndex }, inputs, joined, owed }
+  return { task, turn: { ...turn, epoch: turn.epoch ?? task.epoch, firstIndex }, inputs, joined, owed, ...(await stateAround(tx, turn)) }
 }

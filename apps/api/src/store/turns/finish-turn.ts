@@ -2,7 +2,16 @@
  * Every end of a turn, by a worker or the server: its messages, its outcome, the task's state and the next turn's dispatch are one transaction. Only after it may
  * the end be announced.
  */
-import { agentFailed, hasEnded, type Message, RivuletError, type TaskStatus, type TurnId, turnStatusesBefore } from '@rivulet/protocol'
+import {
+  agentFailed,
+  hasEnded,
+  type Message,
+  RivuletError,
+  type State,
+  type TaskStatus,
+  type TurnId,
+  turnStatusesBefore,
+} from '@rivulet/protocol'
 import { and, eq, sql } from 'drizzle-orm'
 import { type Database, sqlStateOf, type Transaction } from '../connection/database.ts'
 import { columnsOf, fromJsonRow, type JsonRow, toJsonRow } from '../connection/json-rows.ts'
@@ -12,6 +21,7 @@ import { addReferences, filesIn } from '../files/file-references.ts'
 import { completeFile, type NewFile } from '../files/file-rows.ts'
 import { type TurnRow, toMessageRow } from '../rows.ts'
 import { messages, turns } from '../schema.ts'
+import { storeState } from '../states/task-state.ts'
 import { holdTaskOf, lockTask, raisedEpoch, raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
 import { keepAttempt } from './attempts.ts'
@@ -34,6 +44,8 @@ export type TurnEnd = {
   messages: Message[]
   /** Files that become complete with the messages that refer to them. */
   spills?: NewFile[]
+  /** The state of the task as the log has it; null where the log does not tell it. */
+  state?: State | null
   /** Turns that have joined with these messages. */
   joins?: Joins
   retryAfterMs?: (failures: number) => number
@@ -61,6 +73,7 @@ export async function finishTurn(
       messages: [],
       spills: [],
       joins: new Map(),
+      state: null,
       outcome: { status: 'failed', stopReason: 'error', error: rejected },
     })
   }
@@ -75,16 +88,17 @@ export async function finishTurn(
 }
 
 /**
- * The usual end, of a turn without files behind which no other waits, in one round trip: it does everything or nothing. `endStepwise` takes 10.2 ms
+ * The usual end, of a turn without files and of a task without a state, behind which no other waits, in one round trip: it does everything or nothing. `endStepwise` takes 10.2 ms
  * for the same end, instead of 3.9 ms (median of 400 on a busy machine with two cores).
  */
 export async function endAtOnce(
   db: Database,
   holding: Holding,
-  { outcome, messages: said, retryAfterMs }: TurnEnd,
+  { outcome, messages: said, state, retryAfterMs }: TurnEnd,
 ): Promise<FinishResult | null> {
   const { turnId, tenant, epoch, canceling, claim } = holding
   const { status, stopReason, usage = null, error = null, detail = null } = outcome
+  if (state && state.version > 0) return null
   if ((status === 'failed' && retryAfterMs) || filesIn(said.map(({ content }) => content)).length > 0) return null
   const rows = said.map(message => toJsonRow(messages, toMessageRow(message, tenant)))
   const json = [usage, error].map(value => value && JSON.stringify(value))
@@ -120,7 +134,7 @@ select to_json(ended) as turn, agent from ended, settled`
 export async function endStepwise(
   db: Database,
   holding: Holding,
-  { outcome, messages: said, spills = [], joins = new Map(), retryAfterMs }: TurnEnd,
+  { outcome, messages: said, spills = [], joins = new Map(), state = null, retryAfterMs }: TurnEnd,
 ): Promise<FinishResult> {
   return db.transaction(async tx => {
     const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, holding.turnId))
@@ -144,6 +158,7 @@ export async function endStepwise(
       return { result: 'retrying', turn: await retry(tx, turn, delay) }
     }
     if (said.length > 0) await tx.insert(messages).values(said.map(message => toMessageRow(message, turn.tenant)))
+    await storeState(tx, turn, state)
     await confirmJoins(tx, turn, joins)
     for (const file of spills) await completeFile(tx, file)
     await addReferences(tx, task, filesIn(said.map(({ content }) => content)))

@@ -2,7 +2,7 @@
  * Frees the worker of a turn that waits: what the turn has emitted is stored, its lease is released and the epoch is raised, in one transaction. It
  * keeps its claim, so that a park that is asked again, because its answer was lost, is answered the same.
  */
-import type { Message } from '@rivulet/protocol'
+import type { Message, State } from '@rivulet/protocol'
 import { and, eq, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { everyTenant } from '../connection/tenant.ts'
@@ -10,6 +10,7 @@ import { addReferences, filesIn } from '../files/file-references.ts'
 import { findFiles } from '../files/file-rows.ts'
 import { type TurnRow, toMessageRow } from '../rows.ts'
 import { messages, turns } from '../schema.ts'
+import { storeState } from '../states/task-state.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
 import { confirmJoins, type Joins } from '../turns/join-turns.ts'
 import { isHeldUnder } from '../turns/leases.ts'
@@ -18,10 +19,10 @@ import { hasOpenWait, noteChange } from './wait-rows.ts'
 /** `answered`: no wait of the turn is open any more, so it goes on where it is. */
 export type Parked = { result: 'parked'; turn: TurnRow; epoch: number } | { result: 'already' | 'answered' | 'superseded' }
 
-export type Parking = { epoch: number; claimId: string; messages: readonly Message[]; joins: Joins; keptTo: number }
+export type Parking = { epoch: number; claimId: string; messages: readonly Message[]; joins: Joins; state: State | null; keptTo: number }
 
 export async function parkTurn(db: Database, turn: TurnRow, parking: Parking): Promise<Parked> {
-  const { epoch, claimId, messages: said, joins, keptTo } = parking
+  const { epoch, claimId, messages: said, joins, state, keptTo } = parking
   return db.transaction(async tx => {
     await lockTask(tx, everyTenant, turn.task)
     const [current] = await tx.select().from(turns).where(eq(turns.id, turn.id))
@@ -30,6 +31,7 @@ export async function parkTurn(db: Database, turn: TurnRow, parking: Parking): P
     if (current.status !== 'running' || current.canceling) return { result: 'superseded' }
     if (!hasOpenWait(current)) return { result: 'answered' }
     if (said.length > 0) await tx.insert(messages).values(said.map(message => toMessageRow(message, turn.tenant)))
+    await storeState(tx, current, state)
     await confirmJoins(tx, turn, joins)
     // Only those that are there: a park cannot be rejected for what the agent has sent.
     const known = await findFiles(tx, turn.tenant, filesIn(said.map(({ content }) => content)))

@@ -11,6 +11,7 @@ import {
   messageIndexSchema,
   messageSchema,
   RivuletError,
+  stateSchema,
   streamFormatSchema,
   taskIdSchema,
   taskSchema,
@@ -29,6 +30,7 @@ import { latestTurns } from '../../../store/reads/latest-turns.ts'
 import { getTask, getTurn, listTasks, requireTask } from '../../../store/reads/read.ts'
 import { summarizeTasks } from '../../../store/reads/task-summaries.ts'
 import { toFullTurn, toTask, toTurn } from '../../../store/rows.ts'
+import { getState } from '../../../store/states/task-state.ts'
 import type { CancelBegun } from '../../../store/tasks/cancel-task.ts'
 import type { AcceptedTurn } from '../../../store/tasks/create-task.ts'
 import { createTurn } from '../../../store/tasks/create-turn.ts'
@@ -126,14 +128,16 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
     },
   )
 
-  const detail = z.object({ task: taskSchema, turns: z.array(turnSchema) })
+  const detail = z.object({ task: taskSchema, turns: z.array(turnSchema), state: stateSchema.optional() })
   app.get(
     '/tasks/:id',
     { config: readingOne, schema: { tags: ['tasks'], params, response: { 200: detail } } },
     async ({ params: { id }, principal: { tenant, token } }) => {
       const db = databaseFor(tenant)
       const task = await getTask(db, tenant, id)
-      return { task, turns: await latestTurns(db, tenant, id, limits.pageBytes, token ? toTurn : toFullTurn) }
+      const state = await getState(db, tenant, id)
+      const turns = await latestTurns(db, tenant, id, limits.pageBytes, token ? toTurn : toFullTurn)
+      return { task, turns, ...(state.version > 0 && { state }) }
     },
   )
 

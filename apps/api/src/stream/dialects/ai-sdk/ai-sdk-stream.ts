@@ -142,6 +142,7 @@ export function createAiSdkStream({ task, turnNumber: wanted, heard, isContinued
           .map(approvalResponse)
       case 'turn.queued':
       case 'turn.discarded':
+      case 'state.changed':
       case 'turn.joined':
         return []
       default:

@@ -118,6 +118,7 @@ export async function openResponseStream({ head, after, heard }: ResponseStreamO
       case 'turn.finished':
         return end(turnIn(state), ownMessages())
       case 'turn.discarded':
+      case 'state.changed':
       case 'turn.joined':
       case 'turn.waiting':
       case 'turn.resumed':

@@ -64,9 +64,10 @@ describe.skipIf(!chromium)('the page of a task', () => {
     await page.getByText('The turn failed').waitFor()
     await act('Retry the last turn')
     await page.getByText('Turn 2').waitFor()
-    // The first one is discarded.
+    await page.getByText('Discarded: the agent no longer gets this turn').waitFor()
     await until('turn 2 failed, too', async () => (await platform.client.detail(id)).turns.at(-1)?.status === 'failed')
     await until('one failure is shown', async () => (await page.getByText('The turn failed').count()) === 1)
+    expect(await page.getByText('a word').count()).toBe(2)
   })
 
   test('copies the answer, and exports JSON and markdown', async () => {

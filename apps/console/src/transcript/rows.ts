@@ -20,6 +20,21 @@ export type Row =
   /** Ended before a worker began it: its input is in no message. */
   | { kind: 'unstarted'; key: string; turn: FoldedTurn }
 
+export function turnNumberOf(row: Row): number | undefined {
+  switch (row.kind) {
+    case 'message':
+      return row.message.turn
+    case 'tool':
+      return (row.request ?? row.response)?.turn
+    case 'wait':
+      return row.wait.turn
+    case 'superseded':
+      return row.group.turnNumber
+    default:
+      return row.turn.number
+  }
+}
+
 /** What lies around the messages: whether they begin with the task's first, and reach to its end; and what earlier attempts said. */
 export type RowOptions = { isFromStart: boolean; isToEnd: boolean; superseded?: readonly Superseded[] }
 

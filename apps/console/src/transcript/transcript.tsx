@@ -10,7 +10,7 @@ import type { Superseded } from './earlier/superseded.ts'
 import { SupersededAttempt } from './earlier/superseded-attempt.tsx'
 import type { Earlier } from './earlier/use-earlier.ts'
 import { MessageRow } from './message-row.tsx'
-import { type Row, rowsOf } from './rows.ts'
+import { type Row, rowsOf, turnNumberOf } from './rows.ts'
 import { PendingTurn, TurnOutcome, TurnStart, UnstartedTurn } from './turn-rows.tsx'
 import { useMessageWindow } from './use-message-window.ts'
 
@@ -47,6 +47,7 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
     isToEnd: to === end,
     superseded,
   })
+  const discarded = new Set<number | undefined>(turns.filter(({ status }) => status === 'discarded').map(({ number }) => number))
   return (
     <div className="relative min-h-0 grow">
       <div
@@ -63,7 +64,12 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
           {(from > first || earlier.hasMore) && <p className="text-center text-xs text-faint">Earlier messages …</p>}
           {rows.length === 0 && !earlier.hasMore && placeholder}
           {rows.map(row => (
-            <TranscriptRow key={row.key} row={row} task={task} handle={handle} answer={answer} />
+            <div
+              key={row.key}
+              className={discarded.has(turnNumberOf(row)) ? 'border-l-2 border-line-strong pl-3 text-soft grayscale' : 'contents'}
+            >
+              <TranscriptRow row={row} task={task} handle={handle} answer={answer} />
+            </div>
           ))}
           <div ref={bottomMark} />
         </div>

@@ -38,6 +38,8 @@ export function TurnOutcome({ turn, task }: { turn: FoldedTurn; task: string }) 
         {facts && <span className="block text-xs">{facts}</span>}
       </div>
     )
+  if (status === 'discarded')
+    return <p className="text-xs text-soft">{['Discarded: the agent no longer gets this turn', facts].filter(Boolean).join(' · ')}</p>
   if (status === 'canceled') return <p className="text-xs text-faint">{[error?.message ?? 'Stopped', facts].filter(Boolean).join(' · ')}</p>
   return facts ? <p className="text-xs text-faint">{facts}</p> : null
 }

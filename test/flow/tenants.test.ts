@@ -54,6 +54,7 @@ const rows: Record<string, Row> = {
   'GET /v1/limits/{agent}': { scope: 'tasks:read', status: 200 },
   'PUT /v1/limits/{agent}': { scope: 'admin', body: { perKey: 1_000 }, status: 200 },
   'DELETE /v1/limits/{agent}': { scope: 'admin', status: 204 },
+  'GET /v1/usage': { scope: 'tasks:read', status: 200 },
   'GET /v1/workers': { scope: 'tasks:read', status: 200 },
   'GET /v1/errors': { scope: 'tasks:read', status: 200 },
   'GET /v1/tasks': { scope: 'tasks:read', status: 200 },
@@ -106,6 +107,7 @@ const rows: Record<string, Row> = {
   'POST /internal/claim': { scope: 'worker', body: { worker: 'w', turnId, claimId: 'c' }, status: 200 },
   'POST /internal/heartbeat': { scope: 'worker', body: { worker: 'w', turns: [] }, status: 200 },
   'POST /internal/reopen': { scope: 'worker', body: holding, status: 200 },
+  'POST /internal/usage': { scope: 'worker', body: { turnId, records: [{ id: 'a', usage: {} }] }, status: 200 },
   'POST /internal/step': { scope: 'worker', body: { turnId, claimId: 'c', name: 'one', memory: '{}' }, status: 200 },
   'POST /internal/release': { scope: 'worker', body: holding, status: 200 },
   'POST /internal/finish': { scope: 'worker', body: { ...holding, outcome: { status: 'completed' }, n: 0, digest: '' }, status: 200 },
@@ -350,6 +352,21 @@ describe.each(guarded.filter(([route]) => route.includes('/responses/{id}')))('%
     const next = { model: 'echo', input: 'more', background: true, previous_response_id: id }
     expect(codeOf(await ask('POST /openai/v1/responses', { body: next, key: other.key }))).toEqual([404, 'task_not_found'])
   })
+})
+
+test('[input 32] the usage of one tenant is in no report of another, and only the root key sees all of them', async () => {
+  const [mine, theirs] = [randomUUID(), randomUUID()]
+  const add = `insert into usage (turn, id, tenant, task, root, agent, attempt, usage, tokens) values ($1, 'a', $2, $1, $1, 'echo', 1, '{}', $3)`
+  await platform.pg.query(add, [mine, 'acme', 5])
+  await platform.pg.query(add, [theirs, 'rival', 7])
+  const report = async (query: string, key: string) => JSON.parse((await ask('GET /v1/usage', { key, query: `?${query}` })).body)
+  expect((await report('by=agent', own.key)).data).toMatchObject([{ group: 'echo', tokens: 5 }])
+  expect((await report('by=agent', other.key)).data).toMatchObject([{ group: 'echo', tokens: 7 }])
+  expect(codeOf(await ask('GET /v1/usage', { key: own.key, query: '?by=tenant' }))).toEqual([403, 'forbidden'])
+  expect((await report('by=tenant', root)).data).toMatchObject([
+    { group: 'rival', tokens: 7 },
+    { group: 'acme', tokens: 5 },
+  ])
 })
 
 test('[input 32] limits, pauses and agents of one tenant neither show nor matter to another', async () => {

@@ -25,6 +25,8 @@ type Row = {
   holder: (held: Held) => object
   /** What is asked before the turn is claimed. */
   isBeforeClaim?: true
+  /** What a worker may also report of a turn that it has lost. */
+  isClaimless?: true
 }
 
 const holding = ({ turnId, epoch, claimId }: Held) => ({ turnId, epoch, claimId })
@@ -41,6 +43,11 @@ const rows: Record<string, Row> = {
   heartbeat: { ask: held => ({ worker: 'w', turns: [holding(held)] }), holder: () => ({ lost: [] }) },
   reopen: { ask: holding, holder: ({ epoch }) => ({ result: 'reopened', epoch: epoch + 2 }) },
   step: { ask: ({ turnId, claimId }) => ({ turnId, claimId, name: 'one', memory: '{}' }), holder: () => ({ result: 'remembered' }) },
+  usage: {
+    ask: ({ turnId }) => ({ turnId, records: [{ id: 'a', usage: { inputTokens: 1 } }] }),
+    holder: () => ({ isOverBudget: false }),
+    isClaimless: true,
+  },
   release: { ask: holding, holder: () => ({ result: 'released' }) },
   finish: { ask: held => ({ ...holding(held), ...finish }), holder: () => ({ result: 'committed' }) },
   ask: {
@@ -119,7 +126,8 @@ async function claimed(): Promise<Held> {
 async function stored({ turnId }: Held): Promise<unknown> {
   const { rows: found } = await platform.pg.query('select * from turns where id = $1', [turnId])
   const { rows: steps } = await platform.pg.query('select * from steps where turn = $1', [turnId])
-  return [found, steps]
+  const { rows: usage } = await platform.pg.query('select * from usage where turn = $1', [turnId])
+  return [found, steps, usage]
 }
 
 test('every route for workers is in the table, and no other', async () => {
@@ -151,15 +159,18 @@ describe.each(Object.entries(rows))('POST /internal/%s', (call, row) => {
     expect(await stored(held)).toEqual(before)
   })
 
-  test.runIf(!row.isBeforeClaim)('needs the claim: another one is as good as no turn, and none is no request', async () => {
-    const held = await claimed()
-    const before = await stored(held)
-    const unknown = await said(call, row, { ...held, turnId: randomUUID() }, keys.everywhere)
-    expect(await said(call, row, { ...held, claimId: randomUUID() }, keys.everywhere)).toEqual(unknown)
-    const { claimId: _, ...claimless } = held
-    expect((await ask<ErrorReply>(call, row.ask(claimless as Held), keys.everywhere)).body.error.code).toBe('validation_failed')
-    expect(await stored(held)).toEqual(before)
-  })
+  test.runIf(!row.isBeforeClaim && !row.isClaimless)(
+    'needs the claim: another one is as good as no turn, and none is no request',
+    async () => {
+      const held = await claimed()
+      const before = await stored(held)
+      const unknown = await said(call, row, { ...held, turnId: randomUUID() }, keys.everywhere)
+      expect(await said(call, row, { ...held, claimId: randomUUID() }, keys.everywhere)).toEqual(unknown)
+      const { claimId: _, ...claimless } = held
+      expect((await ask<ErrorReply>(call, row.ask(claimless as Held), keys.everywhere)).body.error.code).toBe('validation_failed')
+      expect(await stored(held)).toEqual(before)
+    },
+  )
 
   test.each(['everywhere', 'ofAcme', 'played'] as const)('does what a key that may asks for (%s)', async name => {
     const held = await prepare()

@@ -95,6 +95,13 @@ describe.skipIf(!hasCurl)('skipped where there is no curl:', () => {
     expect(rest).toMatch(/"text":"rest\. "[\s\S]*event: turn.finished[\s\S]*event: end/)
   })
 
+  test('the commands of the page about usage show it, and a budget', async () => {
+    const [report, table, created] = await repliesOf(shownIn('docs/usage.md'), url)
+    expect(read(report)).toMatchObject({ by: 'agent', total: { usage: {} } })
+    expect(table).toMatch(/^model +turns +responses +input +output +cost\n/)
+    expect(read(created).task).toMatchObject({ budget: { usd: 0.5 } })
+  })
+
   test('each curl of the page about calling agents does what it says', async () => {
     const replies = await repliesOf(shownIn('docs/calling-agents.md'), url)
     const [

@@ -35,6 +35,7 @@ import {
   tokenEventSchema,
   turnSchema,
   turnStatusSchema,
+  usageReportSchema,
   webhookSchema,
   wireEventSchema,
   workerSchema,
@@ -126,6 +127,7 @@ test.each([
   ['Delivery', deliverySchema],
   ['File', fileSchema],
   ['Key', keySchema],
+  ['UsageReport', usageReportSchema],
   ['Caller', callerSchema],
 ])('%s has the fields that it has', (name, { shape }) => {
   expect(namesIn(rowsUnder(page, 'entity').find(([entity]) => entity === name)?.[1])).toEqual(fieldsOf(shape))

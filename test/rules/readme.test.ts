@@ -9,7 +9,7 @@ import { exists, filesUnder, readText } from './repository.ts'
 
 const proofs: Proof[] = [
   { command: 'npm start', runBy: 'test/readme/commands.test.ts' },
-  ...['README.md', 'docs/quick-start.md', 'docs/calling-agents.md'].map(document => ({
+  ...['README.md', 'docs/quick-start.md', 'docs/calling-agents.md', 'docs/usage.md'].map(document => ({
     document,
     command: /([A-Z]+=\$\()?curl [\s\S]*|npx rivulet .*/,
     runBy: 'test/readme/commands.test.ts',

@@ -53,6 +53,7 @@ import { type Schedules, startSchedules } from './turns/schedules.ts'
 import { createTurnAnnouncing } from './turns/turn-announcing.ts'
 import { createTurnDeaths } from './turns/turn-deaths.ts'
 import { createTurnEnding } from './turns/turn-ending.ts'
+import { createTurnUsage } from './turns/turn-usage.ts'
 import { createTurnWaiting } from './turns/turn-waiting.ts'
 
 /** Over how long open streams are ended when this process stops. */
@@ -97,9 +98,10 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const backlog = watchBacklog({ db, onRoom: () => relay.kick() })
   const relay = createRelay({ db, queue, backlog, logger, metrics, tracer })
   const announcing = createTurnAnnouncing({ db, reader, announcer, logger })
-  const ending = createTurnEnding({ db, databaseFor, reader, announcer, announcing, spilling, logger, metrics })
-  const deaths = createTurnDeaths({ db, reader, ending, metrics, logger })
-  const waiting = createTurnWaiting({ db, reader, announcer, announcing, relay, logger, metrics })
+  const usage = createTurnUsage({ db, prices: config.prices })
+  const ending = createTurnEnding({ db, databaseFor, reader, announcer, announcing, spilling, usage, logger, metrics })
+  const deaths = createTurnDeaths({ db, reader, ending, usage, metrics, logger })
+  const waiting = createTurnWaiting({ db, reader, announcer, announcing, relay, usage, logger, metrics })
   const pushed = connectRedis('subscriber', { url: config.redisUrl, onError })
   const onFeedError = (error: unknown) => logger.warn({ err: error }, 'could not read a feed')
   const subscribe = (handlers: Pick<Parameters<typeof createLogSubscriber>[0], 'onPush' | 'onRemoved' | 'onReset'>) =>
@@ -164,6 +166,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     ending,
     deaths,
     waiting,
+    usage,
     hub,
     feedFollowers,
     metrics,
@@ -193,7 +196,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     await requireSomeKey()
     signingKeys = await loadSigningKeys({ db, logger, key, pepper }, stopping.signal)
     if (!signingKeys) return
-    const { leaseMs, reconcileMs, taskRetentionMs } = config
+    const { leaseMs, reconcileMs, taskRetentionMs, usageRetentionMs } = config
     const parts = {
       pool,
       db,
@@ -211,7 +214,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     }
     webhooks = startWebhooks({ db, logger, metrics, allowPrivate: config.webhooks.allowPrivate })
     schedules = startSchedules({ db, ending, relay, logger, maxQueuedTurns: limits.queuedTurns })
-    reconciler = startReconciler({ ...parts, leaseMs, reconcileMs, taskRetentionMs })
+    reconciler = startReconciler({ ...parts, leaseMs, reconcileMs, taskRetentionMs, usageRetentionMs })
   }
 
   /** An API that other machines can reach needs at least one key that is good. */

@@ -2,6 +2,7 @@
 import { defaultLimits, type Limits } from '@rivulet/protocol'
 import { type Environment, readEnvironment, sharedVariables, wholeNumber } from '@rivulet/runtime/environment'
 import { z } from 'zod'
+import { builtInPrices, readPrices } from './turns/prices.ts'
 
 const KiB = 1024
 const { HOST, PORT, REDIS_URL, DATABASE_URL, REDIS_PREFIX, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER, LOG_LEVEL } = sharedVariables
@@ -118,6 +119,26 @@ export const variables = z.object({
     .max(36_500)
     .optional()
     .describe('tasks that ended longer ago are removed with their messages; unset: never'),
+  USAGE_RETENTION_DAYS: z.coerce
+    .number()
+    .min(1)
+    .max(36_500)
+    .default(400)
+    .describe('how long the usage of each response is kept for `GET /v1/usage`, also of tasks that are gone'),
+  MODEL_PRICES: z
+    .string()
+    .optional()
+    .transform((given, context) => {
+      try {
+        return given === undefined ? builtInPrices : readPrices(given)
+      } catch (error) {
+        context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : String(error) })
+        return z.NEVER
+      }
+    })
+    .describe(
+      'prices of models in US dollars per million tokens, as JSON or as the path of a JSON file: added to the built-in ones, and instead of them for the same model',
+    ),
   LOG_LEVEL,
 })
 
@@ -189,6 +210,8 @@ export function readConfig(environment: Environment) {
     logRetentionMs: env.LOG_RETENTION_MS,
     /** Null: ended tasks stay. */
     taskRetentionMs: env.TASK_RETENTION_DAYS === undefined ? null : env.TASK_RETENTION_DAYS * 86_400_000,
+    usageRetentionMs: env.USAGE_RETENTION_DAYS * 86_400_000,
+    prices: env.MODEL_PRICES,
     redisPrefix: env.REDIS_PREFIX,
     logLevel: env.LOG_LEVEL,
   }

@@ -30,6 +30,7 @@ import { findPlace } from './stream/viewer-place.ts'
 import { createMetrics } from './telemetry/metrics.ts'
 import { createTurnAnnouncing } from './turns/turn-announcing.ts'
 import { createTurnEnding } from './turns/turn-ending.ts'
+import { createTurnUsage } from './turns/turn-usage.ts'
 
 const tenant = 'default'
 const logger = pino({ level: 'silent' })
@@ -126,8 +127,9 @@ async function openScene() {
     }
     const spilling = createSpilling(createFiles({ db, databaseFor, stores: {}, store: 'postgres', logger }), logger)
     const own = { ...announcer, announce: failing[moment] }
+    const usage = createTurnUsage({ db, prices: {} })
     const owing = createTurnAnnouncing({ db, reader, announcer: own, logger })
-    return createTurnEnding({ db, databaseFor, reader, announcer: own, announcing: owing, spilling, logger, metrics })
+    return createTurnEnding({ db, databaseFor, reader, announcer: own, announcing: owing, spilling, usage, logger, metrics })
   }
 
   async function lose(loss: (typeof losses)[number]): Promise<void> {

@@ -22,6 +22,7 @@ import { addTailCommand } from './commands/tasks/tail.ts'
 import { addTasksCommand } from './commands/tasks/tasks.ts'
 import { addWaitsCommands } from './commands/tasks/waits.ts'
 import { addWatchCommand } from './commands/tasks/watch.ts'
+import { addUsageCommand } from './commands/usage.ts'
 import type { Context } from './context.ts'
 
 export function createProgram(context: Context, version: string): Command {
@@ -59,4 +60,5 @@ const commands = [
   addMigrateCommand,
   addKeysCommands,
   addLimitsCommands,
+  addUsageCommand,
 ]

@@ -1,5 +1,18 @@
 /** The entry point for callers of agents. It opens no connection by itself. */
-import type { Activity, Agent, Caller, CreateTaskInput, ErrorGroup, Json, Task, TaskStatus, TaskSummary, Worker } from '@rivulet/protocol'
+import type {
+  Activity,
+  Agent,
+  Caller,
+  CreateTaskInput,
+  ErrorGroup,
+  Json,
+  Task,
+  TaskStatus,
+  TaskSummary,
+  UsageGrouping,
+  UsageReport,
+  Worker,
+} from '@rivulet/protocol'
 import { createFeedCalls, type FeedCalls } from './feed.ts'
 import { createFileCalls, type FileCalls } from './files.ts'
 import { pageWakeUps, type WakeUps } from './http/backoff.ts'
@@ -49,6 +62,9 @@ export type TaskQuery = {
   cursor?: string
 }
 
+/** `from` is included, `to` is not. Text is ISO 8601; a date is the beginning of its day in UTC. */
+export type UsageRequest = { by?: UsageGrouping | undefined; from?: string | Date | undefined; to?: string | Date | undefined }
+
 export type HandleOptions = {
   /** For everything that the handle does, in place of what the client has: a token for this task. */
   token?: TaskTokenSource | undefined
@@ -94,6 +110,8 @@ export type RivuletClient = {
   webhooks: WebhookCalls
   schedules: ScheduleCalls
   limits: LimitCalls
+  /** What the responses of models used and cost, in groups. Default: each of the last 30 days. */
+  usage(query?: UsageRequest, options?: CallOptions): Promise<UsageReport>
   /** For whom the API takes the caller, and what it may do. */
   whoami(options?: CallOptions): Promise<Caller>
   /** Whether the API is up, and whether it has what it needs: both reject where it is not, and ask once. */
@@ -127,6 +145,7 @@ export function createClient(options: ClientOptions): RivuletClient {
     webhooks: createWebhookCalls(http),
     schedules: createScheduleCalls(http),
     limits: createLimitCalls(http),
+    usage,
     feed: createFeedCalls({ http, wakeUps, random, silenceMs }),
     whoami: own =>
       http.call({
@@ -193,6 +212,11 @@ export function createClient(options: ClientOptions): RivuletClient {
     return (await http.call({ method: 'GET', path: '/v1/errors', query: { minutes }, ...own, read })).data
   }
 
+  function usage({ by, from, to }: UsageRequest = {}, own: CallOptions = {}): Promise<UsageReport> {
+    const read = (response: Response) => readJson(response, body => readEntity<UsageReport>(body, 'usage'))
+    return http.call({ method: 'GET', path: '/v1/usage', query: { by, from: timeOf(from), to: timeOf(to) }, ...own, read })
+  }
+
   function changeAgent(name: string, paused: boolean, own: CallOptions = {}): Promise<Agent> {
     const read = (response: Response) => readJson(response, ({ agent }) => readEntity<Agent>(agent, 'agent'))
     return http.call({ method: 'PATCH', path: agentPath(name), body: { paused }, ...own, read })
@@ -211,6 +235,10 @@ export function createClient(options: ClientOptions): RivuletClient {
 
 function agentPath(name: string): string {
   return `/v1/agents/${encodeURIComponent(name)}`
+}
+
+function timeOf(given: string | Date | undefined): string | undefined {
+  return given instanceof Date ? given.toISOString() : given
 }
 
 function queryOf({ metadata = {}, ...filters }: TaskQuery): Record<string, string | number | undefined> {

@@ -66,7 +66,10 @@ export {
   type TaskToken,
   type Turn,
   type TurnStatus,
+  tokensOf,
   type Usage,
+  type UsageGrouping,
+  type UsageReport,
   type Wait,
   type WaitAction,
   type WaitAnswer,
@@ -75,7 +78,15 @@ export {
   type Webhook,
   type Worker,
 } from '@rivulet/protocol'
-export { type ClientOptions, type CreateOptions, createClient, type HandleOptions, type RivuletClient, type TaskQuery } from './client.ts'
+export {
+  type ClientOptions,
+  type CreateOptions,
+  createClient,
+  type HandleOptions,
+  type RivuletClient,
+  type TaskQuery,
+  type UsageRequest,
+} from './client.ts'
 export type { FeedCalls, FeedFilter, FeedListQuery, FollowOptions } from './feed.ts'
 export type { Download, DownloadOptions, FileCalls, FileSource, UploadOptions, UploadProgress } from './files.ts'
 export type { TaskTokenSource, TokenSource } from './http/credentials.ts'

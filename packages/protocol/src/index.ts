@@ -22,6 +22,7 @@ export {
   maxJoinedBytes,
   maxMetadataFilters,
   maxMimeType,
+  maxModelName,
   maxPageSize,
   maxQueuedInputBytes,
   maxReasoningIndex,
@@ -29,6 +30,7 @@ export {
   maxStateBytes,
   maxStepName,
   maxTokenSeconds,
+  maxUsageRecords,
   maxWaitDays,
   maxWaitMs,
   maxWaitName,
@@ -81,6 +83,8 @@ export {
   agentSchema,
   attemptSchema,
   authorSchema,
+  type Budget,
+  budgetSchema,
   type ErrorGroup,
   errorGroupSchema,
   type Failure,
@@ -95,6 +99,7 @@ export {
   taskSummarySchema,
   turnSchema,
   type Usage,
+  type UsageRecord,
   type Worker,
   workerSchema,
 } from './entities/entities.ts'
@@ -116,7 +121,17 @@ export {
   turnStatusesBefore,
 } from './entities/status.ts'
 export { messageStatusSchema, outcomeStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSchema } from './entities/status-schema.ts'
-export { sumUsage } from './entities/usage.ts'
+export { sumUsage, tokensOf, usageRecordsOf } from './entities/usage.ts'
+export {
+  maxUsageDays,
+  maxUsageGroups,
+  type UsageGrouping,
+  type UsageQuery,
+  type UsageReport,
+  usageGroupings,
+  usageQuery,
+  usageReportSchema,
+} from './entities/usage-report.ts'
 export {
   isAnsweredByRequest,
   turnWaitSchema,
@@ -230,6 +245,9 @@ export {
   type TakeBody,
   takeBody,
   takeResult,
+  type UsageBody,
+  usageBody,
+  usageResult,
   type WantedWait,
   waitsBody,
   waitsResult,

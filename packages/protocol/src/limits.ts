@@ -81,6 +81,10 @@ export const maxWaitMs = 60_000
 export const maxMetadataFilters = 10
 /** UTF-16 units in the name of a step. */
 export const maxStepName = 200
+/** UTF-16 units in the name of a model. */
+export const maxModelName = 200
+/** Records of usage in one call of a worker. */
+export const maxUsageRecords = 1_000
 /** Waits that one turn may open, and the bytes of all of them as JSON. A viewer gets them all, so they are few and small. */
 export const maxWaits = 200
 export const maxWaitsBytes = 256 * KiB

@@ -34,6 +34,8 @@ import {
   type TakeBody,
   type TurnId,
   takeResult,
+  type UsageBody,
+  usageResult,
   type Wait,
   waitsResult,
 } from '@rivulet/protocol'
@@ -54,7 +56,21 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
   // `fetch` would take most of what a short turn costs a worker.
   const { request, Agent } = new URL(url).protocol === 'https:' ? https : http
   const agent = new Agent({ keepAlive: true })
-  return { hello, claim, reopen, step, ask: openWaits, waits, park, take, release, finish, history, files: createFileCalls({ url, key }) }
+  return {
+    hello,
+    claim,
+    reopen,
+    step,
+    usage,
+    ask: openWaits,
+    waits,
+    park,
+    take,
+    release,
+    finish,
+    history,
+    files: createFileCalls({ url, key }),
+  }
 
   async function hello(body: Hello): Promise<void> {
     await ask('hello', body, z.object({}))
@@ -71,7 +87,12 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
   }
 
   async function step(body: StepBody, signal: AbortSignal): Promise<StepResult> {
-    return (await insist('step', body, stepResult, signal)).result
+    return insist('step', body, stepResult, signal)
+  }
+
+  /** Whether the task has used its budget. */
+  async function usage(body: UsageBody, signal: AbortSignal): Promise<boolean> {
+    return (await insist('usage', body, usageResult, signal)).isOverBudget
   }
 
   async function openWaits(body: AskBody, signal: AbortSignal): Promise<AskResult> {

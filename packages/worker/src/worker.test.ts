@@ -89,6 +89,7 @@ function claimOf(turnId: string): Claim {
     task: { ...run, id: task, agent: 'patient', params: null, metadata: {} },
     turn: { ...run, id: turnId, task, number: 1 },
     limits: defaultLimits,
+    isOverBudget: false,
   }
 }
 

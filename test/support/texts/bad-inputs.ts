@@ -202,9 +202,18 @@ export const badInputs: readonly BadInput[] = [
     posted(26, `a name that no agent can have: ${name}`, `{"agent":${name}}`, 400, 'validation_failed', { says: /"\/agent"/ }),
   ),
   posted(26, 'an agent that no worker has registered', '{"agent":"never-seen"}', 422, 'unknown_agent'),
-  ...['"priority":101', '"maxAttempts":0', '"maxAttempts":101', '"timeoutMs":0', '"timeoutMs":2592000001', '"delayMs":31536000001'].map(
-    field =>
-      posted(27, `${field}`, `{"agent":"idle",${field}}`, 400, 'validation_failed', { says: new RegExp(`"/${/\w+/.exec(field)?.[0]}"`) }),
+  ...[
+    '"priority":101',
+    '"maxAttempts":0',
+    '"maxAttempts":101',
+    '"timeoutMs":0',
+    '"timeoutMs":2592000001',
+    '"delayMs":31536000001',
+    '"budget":{"tokens":-1}',
+    '"budget":{"usd":0}',
+    '"budget":{}',
+  ].map(field =>
+    posted(27, `${field}`, `{"agent":"idle",${field}}`, 400, 'validation_failed', { says: new RegExp(`"/${/\w+/.exec(field)?.[0]}["/]`) }),
   ),
   refused(28, 'no key', 'GET /v1/agents', 401, 'unauthorized', { request: { headers: { authorization: '' } }, headers: challenge() }),
   ...[
@@ -266,6 +275,14 @@ export const badInputs: readonly BadInput[] = [
   ...['limit=0', 'limit=-1', 'limit=1000000000', 'limit=101', 'limit=1e2', 'limit=', 'cursor=tampered', 'cursor='].map(query =>
     refused(46, `a page of ${query}`, `GET /v1/tasks?${query}`, 400, 'validation_failed'),
   ),
+  ...[
+    'by=color',
+    'from=yesterday',
+    'to=2026-13-01',
+    'from=2026-01-02&to=2026-01-02',
+    'from=2020-01-01&to=2026-01-01',
+    'since=2026-01-01',
+  ].map(query => refused(65, `a report of ${query}`, `GET /v1/usage?${query}`, 400, 'validation_failed')),
   {
     ...{ row: 46, input: 'a page of messages after -1', status: 400, code: 'validation_failed' },
     send: ({ key, task }) => [rawRequest(`GET /v1/tasks/${task}/messages?after=-1`, { headers: bearer(key) })],

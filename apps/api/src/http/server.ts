@@ -35,6 +35,7 @@ import { taskChangeRoutes } from './routes/tasks/task-changes.ts'
 import { taskRoutes } from './routes/tasks/tasks.ts'
 import { tokenRoutes } from './routes/tasks/tokens.ts'
 import { waitRoutes } from './routes/tasks/waits.ts'
+import { usageRoutes } from './routes/usage.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { whoamiRoute } from './routes/whoami.ts'
 import type { Services } from './services.ts'
@@ -132,6 +133,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         webhookRoutes(scope, services)
         scheduleRoutes(scope, services)
         limitRoutes(scope, services)
+        usageRoutes(scope, services)
         whoamiRoute(scope)
         await scope.register(async own => fileRoutes(own, services))
       },

@@ -18,6 +18,7 @@ import type { Relay } from '../turns/relay.ts'
 import type { TurnAnnouncing } from '../turns/turn-announcing.ts'
 import type { TurnDeaths } from '../turns/turn-deaths.ts'
 import type { TurnEnding } from '../turns/turn-ending.ts'
+import type { TurnUsage } from '../turns/turn-usage.ts'
 import type { TurnWaiting } from '../turns/turn-waiting.ts'
 
 export type Services = {
@@ -45,6 +46,7 @@ export type Services = {
   ending: TurnEnding
   deaths: TurnDeaths
   waiting: TurnWaiting
+  usage: TurnUsage
   hub: Hub
   feedFollowers: FeedFollowers
   metrics: Metrics

@@ -9,9 +9,14 @@ export type MessageRow = typeof messages.$inferSelect
 
 /** @param omitted values that were left in Postgres */
 export function toTask(row: TaskRow, omitted: string[] = []): Task {
-  const { id, agent, name, parent, concurrencyKey, status, params, metadata, createdAt, updatedAt } = row
+  const { id, agent, name, parent, concurrencyKey, budget, status, params, metadata, createdAt, updatedAt } = row
   const times = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() }
-  const own = { ...(name !== null && { name }), ...(parent !== null && { parent }), ...(concurrencyKey !== null && { concurrencyKey }) }
+  const own = {
+    ...(name !== null && { name }),
+    ...(parent !== null && { parent }),
+    ...(concurrencyKey !== null && { concurrencyKey }),
+    ...(budget !== null && { budget }),
+  }
   return { id, agent, ...own, status, params, metadata, ...(omitted.length > 0 && { omitted }), ...times }
 }
 
@@ -30,6 +35,8 @@ export function toTurn(row: TurnRow, omitted: string[] = []): Turn {
     waits,
     stopReason,
     usage,
+    usageTotal,
+    cost,
     error,
     queuedAt,
     startedAt,
@@ -53,6 +60,8 @@ export function toTurn(row: TurnRow, omitted: string[] = []): Turn {
     ...(waits !== null && { waits }),
     ...(isOver && stopReason !== null && { stopReason }),
     ...(usage !== null && { usage }),
+    ...(isOver && usageTotal !== null && { usageTotal }),
+    ...(isOver && cost !== null && { cost }),
     ...(isOver && error !== null && { error }),
     queuedAt: queuedAt.toISOString(),
     ...(startedAt !== null && { startedAt: startedAt.toISOString() }),
@@ -76,11 +85,12 @@ export function toFullTurn(row: TurnRow, omitted: string[] = []): Turn {
 }
 
 export function toMessage(row: MessageRow): Message {
-  const { task, index, turn, attempt, author, content, metadata, status, stopReason, usage, error, createdAt, finishedAt } = row
+  const { task, index, turn, attempt, author, content, metadata, status, stopReason, usage, response, error, createdAt, finishedAt } = row
   return {
     ...{ task, index, turn, attempt, author, content, metadata, status },
     ...(stopReason !== null && { stopReason }),
     ...(usage !== null && { usage }),
+    ...(response !== null && { response }),
     ...(error !== null && { error }),
     createdAt: createdAt.toISOString(),
     ...(finishedAt !== null && { finishedAt: finishedAt.toISOString() }),
@@ -88,6 +98,7 @@ export function toMessage(row: MessageRow): Message {
 }
 
 export function toMessageRow(message: Message, tenant: string): MessageRow {
-  const { stopReason = null, usage = null, error = null, createdAt, finishedAt, ...rest } = message
-  return { ...rest, tenant, stopReason, usage, error, createdAt: new Date(createdAt), finishedAt: finishedAt ? new Date(finishedAt) : null }
+  const { stopReason = null, usage = null, response = null, error = null, createdAt, finishedAt, ...rest } = message
+  const times = { createdAt: new Date(createdAt), finishedAt: finishedAt ? new Date(finishedAt) : null }
+  return { ...rest, tenant, stopReason, usage, response, error, ...times }
 }

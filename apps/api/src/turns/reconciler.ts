@@ -27,6 +27,7 @@ import { forgetSteps } from '../store/tasks/steps.ts'
 import { owedTurns, turnsWithUntoldWaits } from '../store/turns/announcements.ts'
 import { type ExpiredTurn, expiredTurns, hasExpiredTurns, isExpired, releaseForgotten } from '../store/turns/leases.ts'
 import { cancelingTurns, overdueTurns } from '../store/turns/overdue.ts'
+import { forgetUsage } from '../store/usage/read-usage.ts'
 import { turnsWithDueWaits } from '../store/waits/close-waits.ts'
 import { forgetSignals } from '../store/waits/signals.ts'
 import type { Metrics, repairKinds } from '../telemetry/metrics.ts'
@@ -67,6 +68,8 @@ export type ReconcilerDeps = {
   reconcileMs: number
   /** How long an ended task is kept; null: for ever. */
   taskRetentionMs: number | null
+  /** How long the rows of usage are kept. */
+  usageRetentionMs: number
 }
 
 type RepairKind = (typeof repairKinds)[number]
@@ -76,7 +79,7 @@ export type Reconciler = { stop(): Promise<void> }
 
 export function startReconciler(deps: ReconcilerDeps): Reconciler {
   const { pool, db, leases, queue, relay, announcer, announcing, ending, deaths, waiting, files, logger, metrics } = deps
-  const { leaseMs, reconcileMs, taskRetentionMs } = deps
+  const { leaseMs, reconcileMs, taskRetentionMs, usageRetentionMs } = deps
   const stopping = new AbortController()
   /** Since when this process has run, and has seen Postgres, without a break: in monotonic time. */
   let acceptingSince = performance.now()
@@ -159,6 +162,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     await forgetRevocations(db)
     await forgetWorkers(db)
     while ((await forgetFeed(db, feedBatch)) && !stopping.signal.aborted);
+    while ((await forgetUsage(db, { keptMs: usageRetentionMs, limit: feedBatch })) && !stopping.signal.aborted);
     while ((await forgetDeliveries(db, feedBatch)) && !stopping.signal.aborted);
   }
 

@@ -3,7 +3,7 @@
  * kills every worker would otherwise never stop.
  */
 import type { LogReader } from '@rivulet/broker'
-import { type Failure, messagesOf } from '@rivulet/protocol'
+import { type Failure, messagesOf, sumUsage } from '@rivulet/protocol'
 import type { SQL } from 'drizzle-orm'
 import type { FastifyBaseLogger } from 'fastify'
 import { foldFrom } from '../log/log-fold.ts'
@@ -13,6 +13,7 @@ import { countDeath } from '../store/turns/leases.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { aboutTurn } from './about-turn.ts'
 import type { TurnEnding } from './turn-ending.ts'
+import type { TurnUsage } from './turn-usage.ts'
 
 const maxDeaths = 3
 /** The first death proves little, because a killed worker takes all its turns with it. A turn that loses two workers is a suspect, and runs alone. */
@@ -27,9 +28,16 @@ export type TurnDeaths = {
   count(turn: TurnRow, worker: 'dead' | 'silent', condition: SQL | undefined): Promise<boolean>
 }
 
-export type TurnDeathsDeps = { db: Database; reader: LogReader; ending: TurnEnding; metrics: Metrics; logger: FastifyBaseLogger }
+export type TurnDeathsDeps = {
+  db: Database
+  reader: LogReader
+  ending: TurnEnding
+  usage: TurnUsage
+  metrics: Metrics
+  logger: FastifyBaseLogger
+}
 
-export function createTurnDeaths({ db, reader, ending, metrics, logger }: TurnDeathsDeps): TurnDeaths {
+export function createTurnDeaths({ db, reader, ending, usage, metrics, logger }: TurnDeathsDeps): TurnDeaths {
   return { count }
 
   async function count(turn: TurnRow, worker: 'dead' | 'silent', condition: SQL | undefined): Promise<boolean> {
@@ -45,7 +53,9 @@ export function createTurnDeaths({ db, reader, ending, metrics, logger }: TurnDe
   async function retry(turn: TurnRow, worker: 'dead' | 'silent', condition: SQL | undefined): Promise<boolean> {
     const folded = turn.epoch === null ? null : await foldFrom(reader, turn.task, turn.epoch, turn.keptTo).catch(() => null)
     const said = folded ? messagesOf(folded.state).filter(message => message.turn === turn.number && message.author !== 'user') : []
-    return countDeath(db, turn, worker, condition, { status: 'lost', error: died, messages: said })
+    await usage.fold(turn.id, said)
+    const used = sumUsage(said.map(message => message.usage))
+    return countDeath(db, turn, worker, condition, { status: 'lost', error: died, usage: used, messages: said })
   }
 }
 

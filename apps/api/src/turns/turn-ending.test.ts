@@ -56,7 +56,7 @@ async function finish(reader: LogReader, appended: number): Promise<string> {
     },
   )
   const spilling = { spill: async (_: string, messages: unknown[]) => ({ messages, spills: [] }) }
-  const ending = createTurnEnding({ db, reader, spilling } as unknown as TurnEndingDeps)
+  const ending = createTurnEnding({ db, reader, spilling, usage: { fold: async () => {} } } as unknown as TurnEndingDeps)
   const request = { turn, epoch: turn.epoch, outcome: { status: 'completed' }, appended }
   return (await ending.finish(request as Parameters<typeof ending.finish>[0])).result
 }

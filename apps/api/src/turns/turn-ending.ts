@@ -48,6 +48,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { aboutTurn } from './about-turn.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
 import { closingEvent, type KeyedEvent } from './turn-events.ts'
+import type { TurnUsage } from './turn-usage.ts'
 
 export type WorkerOutcome = FinishBody['outcome']
 
@@ -64,6 +65,7 @@ export type TurnEndingDeps = {
   announcer: LogAnnouncer
   announcing: TurnAnnouncing
   spilling: Spilling
+  usage: TurnUsage
   logger: FastifyBaseLogger
   metrics: Metrics
 }
@@ -73,7 +75,7 @@ type Finish = { result: FinishResult['result'] | 'gap'; leavesWork: boolean }
 
 export type TurnEnding = ReturnType<typeof createTurnEnding>
 
-export function createTurnEnding({ db, databaseFor, reader, announcer, announcing, spilling, logger, metrics }: TurnEndingDeps) {
+export function createTurnEnding({ db, databaseFor, reader, announcer, announcing, spilling, usage, logger, metrics }: TurnEndingDeps) {
   return { finish, cancel, cancelTurn, beginInterrupt: interrupt, completeInterrupt, completeCancel, end }
 
   /** The worker says that it is done. `gap` when the log does not have all that it appended: then it has to reopen the log. */
@@ -85,6 +87,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     const end = outcomeOf(outcome)
     const closed = close(state, turn, end)
     const messages = newMessages(closed.state, turn)
+    await usage.fold(turn.id, messages)
     if (failpoint) await failpoint('folded')
     const finished = await finishTurn(
       db,
@@ -201,7 +204,9 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     const { state } = await foldFrom(reader, turn.task, turn.epoch, turn.keptTo)
     const closed = close(state, turn, outcome)
     const holding = { turnId: turn.id, tenant: turn.tenant, epoch: turn.epoch, canceling: true }
-    const spilled = await spilling.spill(turn.tenant, newMessages(closed.state, turn))
+    const messages = newMessages(closed.state, turn)
+    await usage.fold(turn.id, messages)
+    const spilled = await spilling.spill(turn.tenant, messages)
     const finished = await finishTurn(db, holding, { outcome, ...tellings(closed.state, turn), ...spilled })
     const isOurs = finished.result === 'committed'
     if (isOurs) for (const one of [finished.turn, ...finished.joined]) ended(one, by)

@@ -99,10 +99,11 @@ export function waitEvents({ task, number, attempt, waits }: TurnRow): KeyedEven
 }
 
 export function finishedEvent(turn: TurnRow): KeyedEvent {
-  const { task, number, attempt, status, stopReason, usage, error, finishedAt } = turn
+  const { task, number, attempt, status, stopReason, usage, usageTotal, cost, error, finishedAt } = turn
   if (!hasEnded(status)) throw new Error(`Turn ${turn.id} is ${status}: it has not ended`)
   const common = { task, turn: number, attempt, at: (finishedAt ?? new Date()).getTime() }
-  const outcome = { status, stopReason: stopReason ?? 'other', ...(usage && { usage }), ...(error && { error }) }
+  const used = { ...(usage && { usage }), ...(usageTotal && { usageTotal }), ...(cost !== null && { cost }) }
+  const outcome = { status, stopReason: stopReason ?? 'other', ...used, ...(error && { error }) }
   return { key: `finished:${number}`, event: { type: 'turn.finished', ...common, ...outcome } }
 }
 
@@ -112,9 +113,9 @@ export function closingEvent(turn: TurnRow, event: EventOf<'message.finished'>):
 
 /** The end of a message as it was committed. */
 export function storedClosing(turn: TurnRow, message: Message): KeyedEvent {
-  const { task, index, status, stopReason, usage, error, finishedAt } = message
+  const { task, index, status, stopReason, usage, response, error, finishedAt } = message
   if (status === 'streaming' || !finishedAt) throw new Error(`Message ${index} of ${task} is stored while it streams`)
   const common = { task, turn: turn.number, attempt: turn.attempt, at: Date.parse(finishedAt) }
-  const how = { status, ...(stopReason && { stopReason }), ...(usage && { usage }), ...(error && { error }) }
+  const how = { status, ...(stopReason && { stopReason }), ...(usage && { usage }), ...(response && { response }), ...(error && { error }) }
   return closingEvent(turn, { type: 'message.finished', ...common, index, ...how })
 }

@@ -25,6 +25,7 @@ import { aboutTurn } from './about-turn.ts'
 import type { Relay } from './relay.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
 import { foldWhole, joinsIn, newMessages } from './turn-ending.ts'
+import type { TurnUsage } from './turn-usage.ts'
 
 export type TurnWaitingDeps = {
   db: Database
@@ -32,13 +33,14 @@ export type TurnWaitingDeps = {
   announcer: LogAnnouncer
   announcing: TurnAnnouncing
   relay: Relay
+  usage: TurnUsage
   logger: FastifyBaseLogger
   metrics: Metrics
 }
 
 export type TurnWaiting = ReturnType<typeof createTurnWaiting>
 
-export function createTurnWaiting({ db, reader, announcer, announcing, relay, logger, metrics }: TurnWaitingDeps) {
+export function createTurnWaiting({ db, reader, announcer, announcing, relay, usage, logger, metrics }: TurnWaitingDeps) {
   return { ask, read, park, changed, expire }
 
   /** Opens waits. They are announced before the worker gets its answer. */
@@ -71,6 +73,7 @@ export function createTurnWaiting({ db, reader, announcer, announcing, relay, lo
       metrics.digestMismatches.inc()
       logger.warn(aboutTurn(turn), 'worker and server folded the turn differently; the log is stored')
     }
+    await usage.fold(turn.id, messages)
     const keptTo = messages.length > 0 ? nextIndexOf(state) : (turn.keptTo ?? turn.firstIndex ?? 0)
     const parked = await parkTurn(db, turn, { epoch, claimId, messages, joins: joinsIn(state, turn), state: state.agentState, keptTo })
     if (parked.result !== 'parked') return parked.result === 'already' ? 'parked' : parked.result

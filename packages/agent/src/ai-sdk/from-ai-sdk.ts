@@ -18,11 +18,10 @@ import {
   toolResponse,
   toStorableJson,
   type Update,
-  type Usage,
 } from '@rivulet/protocol'
 import { messageOf } from '../agent-error.ts'
 import { mergeUsage } from '../model/usage.ts'
-import { type Block, createBlocks } from './blocks.ts'
+import { type Block, createBlocks, type End } from './blocks.ts'
 import type { StepUsage, StreamPart } from './stream-parts.ts'
 
 /** A part of `fullStream` (`stream` in version 7). Unknown types are ignored. */
@@ -112,7 +111,7 @@ function createPartReader(emit: (update: Update) => void) {
         emit(custom(part.kind, jsonOf(part.providerMetadata)))
         break
       case 'finish-step':
-        blocks.closeAll({}, { stopReason: stopReasonOf(part.finishReason), ...usageOf(part.usage) })
+        blocks.closeAll({}, { stopReason: stopReasonOf(part.finishReason), ...usageOf(part.usage, part.response?.modelId) })
         break
       case 'abort':
         blocks.closeAll({ status: 'aborted' }, { stopReason: 'aborted' })
@@ -224,12 +223,12 @@ function stopReasonOf(finishReason: string): StopReason {
   }
 }
 
-function usageOf({ inputTokens, outputTokens, totalTokens, ...more }: StepUsage): { usage?: Usage } {
+function usageOf({ inputTokens, outputTokens, totalTokens, ...more }: StepUsage, model?: string): Pick<End, 'usage' | 'response'> {
   const usage = mergeUsage(undefined, {
     ...{ inputTokens, outputTokens, totalTokens },
     cacheReadTokens: more.inputTokenDetails?.cacheReadTokens ?? more.cachedInputTokens,
     cacheWriteTokens: more.inputTokenDetails?.cacheWriteTokens,
     reasoningTokens: more.outputTokenDetails?.reasoningTokens ?? more.reasoningTokens,
   })
-  return usage ? { usage } : {}
+  return usage ? { usage, ...(model && { response: { model } }) } : {}
 }

@@ -13,7 +13,7 @@ export type StreamPart =
   | { type: 'source'; sourceType: string; id: string; url?: string; title?: string; mediaType?: string; filename?: string }
   | { type: 'file' | 'reasoning-file'; file: { base64: string; mediaType: string } }
   | { type: 'custom'; kind: string; providerMetadata?: unknown }
-  | { type: 'finish-step'; finishReason: string; usage: StepUsage }
+  | { type: 'finish-step'; finishReason: string; usage: StepUsage; response?: { modelId?: string } }
   | { type: 'abort' }
   | { type: 'error'; error: unknown }
 

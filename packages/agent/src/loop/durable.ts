@@ -2,7 +2,7 @@
  * The durable loop: takes each response of the model and each result of a tool as a step of a turn, so that the next attempt after a crash gets
  * them from memory. Steps are named by their numbers, because an attempt must find them again: a model's call ids are new in every response.
  */
-import type { Duration, Json, WaitAction } from '@rivulet/protocol'
+import type { Duration, Json, UsageRecord, WaitAction } from '@rivulet/protocol'
 import type { Span } from '@rivulet/runtime/trace'
 import type { HistoryMessage } from '../model/model.ts'
 
@@ -17,6 +17,12 @@ export type AgentTurn = {
   step(name: string, work: () => Promise<unknown>): Promise<unknown>
   /** Inputs that came since the turn began: they become messages of it. */
   takeInputs?(place: { step: string; before: string }): Promise<readonly HistoryMessage[]>
+  readonly usage?: {
+    /** Counts a response whose messages may not reach the log: one that failed, or that ended after its turn. */
+    note(record: UsageRecord): void
+    /** Throws `budget_exceeded` when the task has used its budget. */
+    checkBudget(): void
+  }
   /** Asks people, or the client, and waits without a worker. */
   askAll?(questions: Record<string, ToolQuestion>): Promise<Record<string, ToolAnswer>>
 }

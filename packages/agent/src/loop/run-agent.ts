@@ -165,13 +165,14 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
           taken.length = 0
         }
       }
+      turn?.usage?.checkBudget()
       stepFrom = emitter.nextIndex()
       const request = requestWith(messagesOf(shown))
       const {
         stopReason,
         failure,
         usage: own,
-      } = await respond(`model ${steps}`, request, { model, emitter, signal, ready: sink.ready, take, span })
+      } = await respond(`model ${steps}`, request, { model, emitter, signal, ready: sink.ready, take, noteUsage: turn?.usage?.note, span })
       latest = own
       usage = sumUsage([usage, own])
       const calls = requestsIn(emitter.messages().slice(stepFrom))

@@ -41,7 +41,10 @@ export type ModelRequest = {
 export type HistoryMessage = Pick<Message, 'author' | 'content'> & Partial<Pick<Message, 'status' | 'metadata'>>
 
 /** A message of a stream: a `Message` without task, turn, attempt and times. */
-export type SpokenMessage = Pick<Message, 'index' | 'author' | 'content' | 'metadata' | 'status' | 'stopReason' | 'usage' | 'error'>
+export type SpokenMessage = Pick<
+  Message,
+  'index' | 'author' | 'content' | 'metadata' | 'status' | 'stopReason' | 'usage' | 'response' | 'error'
+>
 
 export type ModelResult = {
   messages: SpokenMessage[]

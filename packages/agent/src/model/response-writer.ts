@@ -31,6 +31,8 @@ export type Ending = {
   stopReason: StopReason
   rawStopReason?: string | undefined
   usage?: Usage | undefined
+  /** The model that responded, for the price of its usage. */
+  model?: string | undefined
   error?: Failure
 }
 
@@ -117,12 +119,12 @@ export function createResponseWriter(emit: (update: Update) => void, maxBlocks: 
     // A response without content becomes an empty text, so that an update carries its stop reason and usage.
     if (blocks.length === 0 && ending.status !== 'failed') open(markdownText())
     const stopReason = honestReason(ending)
-    const { usage, status, error } = ending
+    const { usage, model, status, error } = ending
     blocks.forEach((block, index) => {
       if (block.isClosed) return
       block.isClosed = true
       const how = block.isClosing || status === 'complete' ? {} : { status, ...(error && { error }) }
-      const last = index === blocks.length - 1 ? { stopReason, ...(usage && { usage }) } : {}
+      const last = index === blocks.length - 1 ? { stopReason, ...(usage && { usage, ...(model && { response: { model } }) }) } : {}
       record(done(index, { ...how, ...last }))
     })
     return { ...resultOf(transcript.messages(), stopReason, usage), ...(ending.rawStopReason && { rawStopReason: ending.rawStopReason }) }

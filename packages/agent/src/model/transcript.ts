@@ -76,7 +76,7 @@ export function createTranscript(): Transcript {
   }
 }
 
-function spoken({ index, author, content, metadata, status, stopReason, usage, error }: Message): SpokenMessage {
-  const ending = { ...(stopReason && { stopReason }), ...(usage && { usage }), ...(error && { error }) }
+function spoken({ index, author, content, metadata, status, stopReason, usage, response, error }: Message): SpokenMessage {
+  const ending = { ...(stopReason && { stopReason }), ...(usage && { usage }), ...(response && { response }), ...(error && { error }) }
   return { index, author, content, metadata, status, ...ending }
 }

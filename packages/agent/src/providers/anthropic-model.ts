@@ -22,7 +22,7 @@ export function anthropicModel(options: AnthropicOptions): Model {
       const { request, nameOf } = withWireNames(given)
       return streamResponse({
         ...settings,
-        ...{ signal, nameOf },
+        ...{ model, signal, nameOf },
         call: () =>
           providerCall(
             options,

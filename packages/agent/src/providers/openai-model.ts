@@ -19,7 +19,7 @@ export function openaiModel(options: OpenaiOptions): Model {
       const { request, nameOf } = withWireNames(given)
       return streamResponse({
         ...settings,
-        ...{ signal, nameOf },
+        ...{ model, signal, nameOf },
         call: () => providerCall(options, url, { ...headers, ...(traceparent && { traceparent }) }, openaiBody(model, request)),
         createReader: writer => createOpenaiReader(writer, settings.limits),
       })

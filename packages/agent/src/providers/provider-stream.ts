@@ -26,6 +26,8 @@ export type ResponseReader = {
 }
 
 export type ProviderStreamOptions = {
+  /** Its name, in the provider's spelling. */
+  model: string
   call: () => ProviderCall
   createReader: (writer: ResponseWriter) => ResponseReader
   /** The tool that a call names. */
@@ -39,7 +41,8 @@ export type ProviderStreamOptions = {
 /** How long a provider may take to send the usage after the stop reason. */
 const lingerMs = 5_000
 
-export function streamResponse({ call, createReader, nameOf, signal, retry, idleTimeoutMs, limits }: ProviderStreamOptions): ModelStream {
+export function streamResponse(options: ProviderStreamOptions): ModelStream {
+  const { model, call, createReader, nameOf, signal, retry, idleTimeoutMs, limits } = options
   return createEventStream(produce, { signal })
 
   async function produce({ emit, ready, signal }: EventSink<Update>): Promise<ModelResult> {
@@ -98,7 +101,7 @@ export function streamResponse({ call, createReader, nameOf, signal, retry, idle
     function finishComplete(): ModelResult {
       const { unified = 'other', raw } = reader.stopReason() ?? {}
       if (unified === 'length' && !writer.hasOutput()) throw new AgentError('The model reached its length limit before it sent any output')
-      return writer.finish({ status: 'complete', stopReason: unified, rawStopReason: raw, usage: reader.usage() })
+      return writer.finish({ status: 'complete', stopReason: unified, rawStopReason: raw, usage: reader.usage(), model })
     }
 
     function finishEarly(status: 'aborted' | 'failed', error?: Failure): ModelResult {
@@ -108,7 +111,7 @@ export function streamResponse({ call, createReader, nameOf, signal, retry, idle
         // What was held back exceeds a limit too; it is dropped.
       }
       const stopReason = status === 'aborted' ? 'aborted' : 'error'
-      return writer.finish({ status, stopReason, usage: reader.usage(), ...(error && { error }) })
+      return writer.finish({ status, stopReason, usage: reader.usage(), model, ...(error && { error }) })
     }
   }
 }

@@ -1,5 +1,6 @@
 /** The objects that the API stores and returns. Readers ignore unknown fields. Times are ISO 8601 in UTC. */
 import { z } from 'zod'
+import { maxModelName } from '../limits.ts'
 import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 import { contentSchema } from './content.ts'
 import { agentNameSchema, taskIdSchema, turnIdSchema } from './ids.ts'
@@ -12,6 +13,8 @@ export const failureSchema = z.object({ code: z.string(), message: z.string() })
 export const turnFailureSchema = failureSchema.extend({ detail: z.string().optional() })
 /** Token counts, such as `inputTokens` and `outputTokens`. */
 export const usageSchema = z.record(z.string(), z.number())
+/** The response of a model that a message ends: usage with the same `id` counts once, also when a later attempt sends the message again. */
+export const responseSchema = z.object({ id: z.string().min(1).max(100).optional(), model: z.string().max(maxModelName).optional() })
 
 const time = z.iso.datetime()
 
@@ -32,10 +35,21 @@ export const messageSchema = z.object({
   status: messageStatusSchema,
   stopReason: stopReasonSchema.optional(),
   usage: usageSchema.optional(),
+  response: responseSchema.optional(),
   error: failureSchema.optional(),
   createdAt: time,
   finishedAt: time.optional(),
 })
+
+/** What one response of a model used. The server counts an id once in its turn. */
+export const usageRecordSchema = z.strictObject({
+  id: z.string().min(1).max(100),
+  model: z.string().max(maxModelName).optional(),
+  usage: usageSchema,
+})
+
+/** What the turns of a task may use in all: tokens, or US dollars by the price table. */
+export const budgetSchema = z.object({ tokens: z.int().min(1).optional(), usd: z.number().positive().optional() })
 
 export const taskSchema = z.object({
   id: taskIdSchema,
@@ -45,6 +59,7 @@ export const taskSchema = z.object({
   parent: taskIdSchema.optional(),
   /** The key under which its turns share the workers. */
   concurrencyKey: z.string().optional(),
+  budget: budgetSchema.optional(),
   status: taskStatusSchema,
   params: jsonSchema.nullable(),
   metadata: jsonObjectSchema,
@@ -71,7 +86,10 @@ export const taskSummarySchema = z.object({
   runningSince: time.optional(),
   /** When the next turn may start, if its time has not come. */
   dueAt: time.optional(),
+  /** Of all attempts. */
   tokens: z.int().min(0),
+  /** In US dollars; absent where a response has no price. */
+  cost: z.number().optional(),
   /** Of the last turn, with the beginning of its message. */
   error: failureSchema.optional(),
   createdAt: time,
@@ -96,7 +114,12 @@ export const turnSchema = z.object({
   /** What the turn waits for and has waited for, in the order in which it asked. */
   waits: z.array(turnWaitSchema).optional(),
   stopReason: stopReasonSchema.optional(),
+  /** Of the attempt that ended the turn. */
   usage: usageSchema.optional(),
+  /** Of all attempts, with those that failed, died or were canceled. */
+  usageTotal: usageSchema.optional(),
+  /** What `usageTotal` costs, in US dollars; absent where a response has no price. */
+  cost: z.number().optional(),
   error: turnFailureSchema.optional(),
   queuedAt: time,
   startedAt: time.optional(),
@@ -198,6 +221,8 @@ export type Author = z.output<typeof authorSchema>
 export type Failure = z.output<typeof failureSchema>
 export type TurnFailure = z.output<typeof turnFailureSchema>
 export type Usage = z.output<typeof usageSchema>
+export type UsageRecord = z.output<typeof usageRecordSchema>
+export type Budget = z.output<typeof budgetSchema>
 export type Message = z.output<typeof messageSchema>
 export type Task = z.output<typeof taskSchema>
 export type TaskSummary = z.output<typeof taskSummarySchema>

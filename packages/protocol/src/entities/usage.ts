@@ -1,5 +1,17 @@
-/** Token counts of several responses together. */
-import type { Usage } from './entities.ts'
+/** Token counts of responses: added up, and as the records that a bill is made of. */
+import type { Message, Usage, UsageRecord } from './entities.ts'
+
+/** How many tokens that is: the provider's own sum, else input and output. */
+export function tokensOf({ totalTokens, inputTokens = 0, outputTokens = 0 }: Usage): number {
+  return totalTokens ?? inputTokens + outputTokens
+}
+
+/** The records that messages carry. Workers give each usage an id; a message of an older one has that of its place. */
+export function usageRecordsOf(messages: readonly Pick<Message, 'attempt' | 'index' | 'usage' | 'response'>[]): UsageRecord[] {
+  return messages.flatMap(({ attempt, index, usage, response: { id = `${attempt}:${index}`, model } = {} }) =>
+    usage ? [{ id, ...(model !== undefined && { model }), usage }] : [],
+  )
+}
 
 /** Undefined when every usage is undefined. */
 export function sumUsage(usages: readonly (Usage | undefined)[]): Usage | undefined {

@@ -1,7 +1,16 @@
 /** The events of a task's log, and the events that a stream adds to them. An event's cursor is sent with it, not as one of its fields. */
 import { z } from 'zod'
 import { contentSchema } from '../entities/content.ts'
-import { authorSchema, failureSchema, messageSchema, omittedSchema, taskSchema, turnSchema, usageSchema } from '../entities/entities.ts'
+import {
+  authorSchema,
+  failureSchema,
+  messageSchema,
+  omittedSchema,
+  responseSchema,
+  taskSchema,
+  turnSchema,
+  usageSchema,
+} from '../entities/entities.ts'
 import { taskIdSchema } from '../entities/ids.ts'
 import { stateSchema } from '../entities/state.ts'
 import { messageStatusSchema, outcomeStatusSchema, stopReasonSchema, taskStatusSchema } from '../entities/status-schema.ts'
@@ -62,6 +71,7 @@ export const eventSchema = z.discriminatedUnion('type', [
     status: messageStatusSchema.exclude(['streaming']),
     stopReason: stopReasonSchema.optional(),
     usage: usageSchema.optional(),
+    response: responseSchema.optional(),
     error: failureSchema.optional(),
   }),
   /** The turns from this number on, up to this turn, are left behind: the conversation goes on before them. */
@@ -93,6 +103,8 @@ export const eventSchema = z.discriminatedUnion('type', [
     status: outcomeStatusSchema,
     stopReason: stopReasonSchema,
     usage: usageSchema.optional(),
+    usageTotal: usageSchema.optional(),
+    cost: z.number().optional(),
     error: failureSchema.optional(),
   }),
   z.object({ type: z.literal('custom'), ...common, name: z.string(), data: jsonSchema, index: index.optional() }),

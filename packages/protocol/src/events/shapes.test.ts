@@ -19,6 +19,7 @@ import { fileSchema } from '../entities/file.ts'
 import { callerSchema, keySchema } from '../entities/key.ts'
 import { scheduleRunSchema, scheduleSchema } from '../entities/schedule.ts'
 import { stateSchema } from '../entities/state.ts'
+import { usageReportSchema } from '../entities/usage-report.ts'
 import { turnWaitSchema } from '../entities/wait.ts'
 import { deliverySchema, webhookSchema } from '../entities/webhook.ts'
 import { tokenResponse } from '../requests/requests.ts'
@@ -49,6 +50,7 @@ const entities = {
   attempt: attemptSchema,
   worker: workerSchema,
   errorGroup: errorGroupSchema,
+  usage: usageReportSchema,
 }
 
 describe('the tables are those of the schemas', () => {

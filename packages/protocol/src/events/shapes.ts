@@ -31,6 +31,7 @@ export type Entity =
   | 'limits'
   | 'schedule'
   | 'scheduleRun'
+  | 'usage'
   | 'wait'
   | 'state'
 export type Shape = Readonly<Record<string, Kind>>
@@ -61,11 +62,11 @@ const times = { queuedAt: 'string', 'startedAt?': 'string', 'finishedAt?': 'stri
 export const entityShapes: Record<Entity, Shape> = {
   task: {
     ...{ id: 'string', agent: 'string', 'name?': 'string', status: 'string', params: 'json', metadata: 'object', 'omitted?': 'string[]' },
-    ...{ 'parent?': 'string', 'concurrencyKey?': 'string', createdAt: 'string', updatedAt: 'string' },
+    ...{ 'parent?': 'string', 'concurrencyKey?': 'string', 'budget?': 'object', createdAt: 'string', updatedAt: 'string' },
   },
   summary: {
     ...{ id: 'string', agent: 'string', 'name?': 'string', status: 'string', metadata: 'object', 'title?': 'string', turns: 'number' },
-    ...{ ranMs: 'number', 'runningSince?': 'string', 'dueAt?': 'string', tokens: 'number', 'error?': 'object' },
+    ...{ ranMs: 'number', 'runningSince?': 'string', 'dueAt?': 'string', tokens: 'number', 'cost?': 'number', 'error?': 'object' },
     ...{ createdAt: 'string', updatedAt: 'string' },
   },
   turn: {
@@ -76,6 +77,8 @@ export const entityShapes: Record<Entity, Shape> = {
       'waits?': 'wait[]',
       'stopReason?': 'string',
       'usage?': 'object',
+      'usageTotal?': 'object',
+      'cost?': 'number',
       'error?': 'object',
       ...times,
     },
@@ -83,7 +86,8 @@ export const entityShapes: Record<Entity, Shape> = {
   },
   message: {
     ...{ task: 'string', index: 'number', turn: 'number', attempt: 'number', author: 'string', content: 'content', metadata: 'object' },
-    ...{ status: 'string', 'stopReason?': 'string', 'usage?': 'object', 'error?': 'object', createdAt: 'string', 'finishedAt?': 'string' },
+    ...{ status: 'string', 'stopReason?': 'string', 'usage?': 'object', 'response?': 'object', 'error?': 'object' },
+    ...{ createdAt: 'string', 'finishedAt?': 'string' },
   },
   agent: {
     ...{ name: 'string', description: 'string', workers: 'number', queued: 'number', running: 'number' },
@@ -134,6 +138,7 @@ export const entityShapes: Record<Entity, Shape> = {
     ...{ fingerprint: 'string', agent: 'string', code: 'string', message: 'string', count: 'number', tasks: 'number' },
     ...{ firstAt: 'string', lastAt: 'string', lastTask: 'string' },
   },
+  usage: { by: 'string', from: 'string', to: 'string', data: 'object[]', total: 'object' },
   caller: { tenant: 'string', scopes: 'string[]', 'key?': 'string', 'expiresAt?': 'string' },
 }
 
@@ -146,13 +151,13 @@ export const eventShapes: Record<Event['type'], Shape> = {
   'message.started': { ...common, index: 'number', author: 'string', content: 'content', 'metadata?': 'object' },
   'message.delta': { ...common, index: 'number', delta: 'delta', offset: 'number' },
   'message.replaced': { ...common, index: 'number', content: 'content', 'metadata?': 'object' },
-  'message.finished': { ...common, index: 'number', status: 'string', 'stopReason?': 'string', ...ending },
+  'message.finished': { ...common, index: 'number', status: 'string', 'stopReason?': 'string', 'response?': 'object', ...ending },
   'turn.discarded': { ...common, from: 'number' },
   'turn.joined': { ...common, into: 'number', index: 'number' },
   'turn.waiting': { ...common, wait: 'wait', 'more?': 'boolean' },
   'turn.resumed': { ...common, wait: 'string', status: 'string', 'answer?': 'object' },
   'state.changed': { ...common, version: 'number', 'value?': 'json', 'patch?': 'object' },
-  'turn.finished': { ...common, status: 'string', stopReason: 'string', ...ending },
+  'turn.finished': { ...common, status: 'string', stopReason: 'string', 'usageTotal?': 'object', 'cost?': 'number', ...ending },
   custom: { ...common, name: 'string', data: 'json', 'index?': 'number' },
 }
 

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { type Content, contentSchema, text } from '../entities/content.ts'
-import { failureSchema, usageSchema } from '../entities/entities.ts'
+import { failureSchema, responseSchema, usageSchema } from '../entities/entities.ts'
 import { messageStatusSchema, stopReasonSchema } from '../entities/status-schema.ts'
 import { countFields, isCount, isRecord } from '../values/fields.ts'
 import type { Json, JsonObject } from '../values/json.ts'
@@ -23,6 +23,7 @@ export const updateSchema = z.discriminatedUnion('type', [
     status: messageStatusSchema.exclude(['streaming']).optional(),
     stopReason: stopReasonSchema.optional(),
     usage: usageSchema.optional(),
+    response: responseSchema.optional(),
     error: failureSchema.optional(),
   }),
   z.object({ type: z.literal('custom'), name: z.string(), data: jsonSchema, index: index.optional() }),

@@ -68,13 +68,13 @@ test('the names and fields of events are a contract that this test lists', () =>
     'message.started index author content metadata?',
     'message.delta index delta offset',
     'message.replaced index content metadata?',
-    'message.finished index status stopReason? usage? error?',
+    'message.finished index status stopReason? usage? response? error?',
     'turn.discarded from',
     'turn.joined into index',
     'turn.waiting wait more?',
     'turn.resumed wait status answer?',
     'state.changed version value? patch?',
-    'turn.finished status stopReason usage? error?',
+    'turn.finished status stopReason usage? usageTotal? cost? error?',
     'custom name data index?',
   ])
 })

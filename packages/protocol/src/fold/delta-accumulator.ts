@@ -93,7 +93,7 @@ export class DeltaAccumulator {
 
   /** Closes the message. JSON text that does not parse stays in `raw` and turns the status `complete` into `failed`. */
   finish(event: EventOf<'message.finished'>): DeltaAccumulator {
-    const { status, stopReason, usage, error, at } = event
+    const { status, stopReason, usage, response, error, at } = event
     const closed = closeJson(this.content)
     const failure = error ?? (closed === null && status === 'complete' ? brokenJson : undefined)
     return DeltaAccumulator.of({
@@ -103,6 +103,7 @@ export class DeltaAccumulator {
       finishedAt: timeOf(at),
       ...(stopReason && { stopReason }),
       ...(usage && { usage }),
+      ...(response && { response }),
       ...(failure && { error: failure }),
     })
   }

@@ -225,9 +225,10 @@ function waitsOf(state: TaskState, { turn: number }: Pick<Event, 'turn'>): { sta
 }
 
 function finishTurn(state: TaskState, event: EventOf<'turn.finished'>): TaskState {
-  const { status, attempt, stopReason, usage, error, at } = event
+  const { status, attempt, stopReason, usage, usageTotal, cost, error, at } = event
   const isDiscarded = state.turns.some(turn => turn.number === event.turn && turn.status === 'discarded')
-  const ended = { attempt, stopReason, finishedAt: timeOf(at), ...(usage && { usage }), ...(error && { error }) }
+  const used = { ...(usage && { usage }), ...(usageTotal && { usageTotal }), ...(cost !== undefined && { cost }) }
+  const ended = { attempt, stopReason, finishedAt: timeOf(at), ...used, ...(error && { error }) }
   const outcome = { ...ended, status: isDiscarded ? ('discarded' as const) : status }
   const finished = updateTurn(state, event, outcome)
   // A queued turn can end by its deadline while the turn before it is running.

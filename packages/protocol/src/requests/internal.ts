@@ -1,13 +1,13 @@
 /** The calls of workers to the server, under `/internal`. Events go through Redis; claims, leases and results go through these calls to Postgres. */
 import { z } from 'zod'
 import { contentSchema } from '../entities/content.ts'
-import { failureSchema, messageSchema, taskSchema, turnSchema, usageSchema } from '../entities/entities.ts'
+import { failureSchema, messageSchema, taskSchema, turnSchema, usageRecordSchema, usageSchema } from '../entities/entities.ts'
 import { fileIdSchema } from '../entities/file.ts'
 import { agentNameSchema, turnIdSchema } from '../entities/ids.ts'
 import { stateChangeSchema, stateSchema } from '../entities/state.ts'
 import { stopReasonSchema } from '../entities/status-schema.ts'
 import { turnWaitSchema, waitActionSchema, waitKindSchema } from '../entities/wait.ts'
-import { defaultLimits, maxStepName, maxWaitDays, maxWaits } from '../limits.ts'
+import { defaultLimits, maxStepName, maxUsageRecords, maxWaitDays, maxWaits } from '../limits.ts'
 import { formSchemaFault } from '../values/form-schema.ts'
 import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 import { paramsSchemaSchema } from '../values/params-check.ts'
@@ -24,7 +24,9 @@ const holding = z.strictObject({ turnId: turnIdSchema, epoch: z.int().min(1), cl
 export const stepMemorySchema = z.object({
   /** Absent when the step returned nothing. */
   result: jsonSchema.optional(),
-  messages: z.array(messageSchema.pick({ content: true, metadata: true, status: true, stopReason: true, usage: true, error: true })),
+  messages: z.array(
+    messageSchema.pick({ content: true, metadata: true, status: true, stopReason: true, usage: true, response: true, error: true }),
+  ),
   /** Usage that was counted in the step and that no message carries. */
   usage: usageSchema.optional(),
   /** Changes of the task's state that were made in the step. */
@@ -79,6 +81,8 @@ export const claimResult = z.discriminatedUnion('result', [
     keptState: stateSchema.optional(),
     /** The limits of the turn's output and steps. */
     limits: turnLimits.default(defaultLimits),
+    /** Whether the task has used its budget, so that the turn may call no model. */
+    isOverBudget: z.boolean().default(false),
     /** How long ago the turn was queued. Older servers omit this field and `traceparent`. */
     waitedMs: z.int().optional(),
     /** The trace of the turn, in W3C Trace Context form. */
@@ -107,8 +111,16 @@ export const reopenResult = z.discriminatedUnion('result', [
 ])
 
 /** By the claim, not the epoch: the same attempt may just be moving to another one. */
-export const stepBody = z.strictObject({ turnId: turnIdSchema, claimId: id, ...rememberedStep.shape })
-export const stepResult = z.object({ result: z.enum(['remembered', 'superseded', 'too_large']) })
+export const stepBody = z.strictObject({
+  ...{ turnId: turnIdSchema, claimId: id, ...rememberedStep.shape },
+  /** What the step used: it is stored with the step. */
+  usage: z.array(usageRecordSchema).max(maxUsageRecords).default([]),
+})
+export const stepResult = z.object({ result: z.enum(['remembered', 'superseded', 'too_large']), isOverBudget: z.boolean().default(false) })
+
+/** Usage that the log of the turn may not have: of a call that no message carries, or of a turn that this worker has lost. */
+export const usageBody = z.strictObject({ turnId: turnIdSchema, records: z.array(usageRecordSchema).min(1).max(maxUsageRecords) })
+export const usageResult = z.object({ isOverBudget: z.boolean() })
 
 /** `blocked`: the turn blocked the event loop of its worker, which exits because of it. Such a release counts as a death; any other does not. */
 export const releaseBody = z.strictObject({
@@ -210,8 +222,9 @@ export type Holding = z.output<typeof holding>
 export type ReleaseBody = z.output<typeof releaseBody>
 export type RememberedStep = z.output<typeof rememberedStep>
 export type StepMemory = z.output<typeof stepMemorySchema>
-export type StepBody = z.output<typeof stepBody>
-export type StepResult = z.output<typeof stepResult>['result']
+export type StepBody = z.input<typeof stepBody>
+export type StepResult = z.output<typeof stepResult>
+export type UsageBody = z.output<typeof usageBody>
 export type WantedWait = z.output<typeof wantedWait>
 export type AskBody = z.output<typeof askBody>
 export type AskResult = z.output<typeof askResult>

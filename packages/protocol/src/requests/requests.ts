@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { concurrencyKeySchema } from '../entities/agent-limits.ts'
 import { strictContentSchema, text } from '../entities/content.ts'
-import { authorSchema } from '../entities/entities.ts'
+import { authorSchema, budgetSchema } from '../entities/entities.ts'
 import { agentNameSchema, taskIdSchema } from '../entities/ids.ts'
 import { taskStatusSchema } from '../entities/status-schema.ts'
 import { turnWaitSchema, waitActionSchema, waitIdSchema, waitKindSchema, waitStatusSchema } from '../entities/wait.ts'
@@ -70,6 +70,11 @@ export const taskFields = z.strictObject({
   delayMs: wholeUpTo(365 * day).default(0),
   timeoutMs: timeoutMsSchema.optional(),
   maxAttempts: maxAttemptsSchema.optional(),
+  /** What its turns may use in all; above it, the next call of a model fails the turn. */
+  budget: z
+    .strictObject(budgetSchema.shape)
+    .refine(({ tokens, usd }) => tokens !== undefined || usd !== undefined, 'Set tokens or usd')
+    .optional(),
   /** An address that the server calls when a turn has ended; with the secret to sign with. */
   onEnd: onEndSchema.optional(),
 })

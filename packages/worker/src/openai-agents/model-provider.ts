@@ -15,39 +15,39 @@ export type ModelLike = {
 export type ModelProviderLike<M extends ModelLike> = { getModel(name?: string): Promise<M> | M }
 
 export function streamThroughTurn<M extends ModelLike>(provider: ModelProviderLike<M>): { getModel(name?: string): Promise<M> } {
-  return { getModel: async name => speaking(await provider.getModel(name)) }
+  return { getModel: async name => speaking(await provider.getModel(name), name) }
 }
 
 /** The model itself, but for its two ways to answer. Not a copy: it may have private fields. */
-function speaking<M extends ModelLike>(model: M): M {
+function speaking<M extends ModelLike>(model: M, name: string | undefined): M {
   return new Proxy(model, {
     get(target, key) {
-      if (key === 'getResponse') return (request: never) => getResponse(target, request)
-      if (key === 'getStreamedResponse') return (request: never) => getStreamedResponse(target, request)
+      if (key === 'getResponse') return (request: never) => getResponse(target, request, name)
+      if (key === 'getStreamedResponse') return (request: never) => getStreamedResponse(target, request, name)
       const value: unknown = Reflect.get(target, key, target)
       return typeof value === 'function' ? value.bind(target) : value
     },
   })
 }
 
-async function getResponse(model: ModelLike, request: never): Promise<unknown> {
+async function getResponse(model: ModelLike, request: never, name: string | undefined): Promise<unknown> {
   const current = currentTurn()
   if (!current) return model.getResponse(request)
   let done: DoneResponse | null = null
-  for await (const event of speak(current, model, request)) if (event.type === 'response_done') done = event.response
+  for await (const event of speak(current, model, request, name)) if (event.type === 'response_done') done = event.response
   if (!done) throw new Error('The model ended its stream without a response')
   return responseOf(done)
 }
 
 /** The turn is looked up when the response is requested, because the stream may be read in another async context. */
-function getStreamedResponse(model: ModelLike, request: never): AsyncIterable<unknown> {
+function getStreamedResponse(model: ModelLike, request: never, name: string | undefined): AsyncIterable<unknown> {
   const current = currentTurn()
-  return current ? speak(current, model, request) : model.getStreamedResponse(request)
+  return current ? speak(current, model, request, name) : model.getStreamedResponse(request)
 }
 
-async function* speak(current: CurrentTurn, model: ModelLike, request: never): AsyncGenerator<ModelEvent> {
+async function* speak(current: CurrentTurn, model: ModelLike, request: never, name: string | undefined): AsyncGenerator<ModelEvent> {
   for (const result of resultsIn(request)) await tellResult(current, result)
-  const voice = createResponseVoice(current)
+  const voice = createResponseVoice(current, name)
   try {
     for await (const event of model.getStreamedResponse(request) as AsyncIterable<ModelEvent>) {
       await voice.hear(event)

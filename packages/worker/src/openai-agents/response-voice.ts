@@ -27,7 +27,7 @@ export type ResponseVoice = {
   fail(error: unknown): Promise<void>
 }
 
-export function createResponseVoice({ turn, calls: told }: CurrentTurn): ResponseVoice {
+export function createResponseVoice({ turn, calls: told }: CurrentTurn, model: string | undefined): ResponseVoice {
   const open = new Set<MessageHandle>()
   const calls = new Map<string, StreamedCall>()
   let saying: { itemId: string | undefined; handle: MessageHandle } | null = null
@@ -96,7 +96,9 @@ export function createResponseVoice({ turn, calls: told }: CurrentTurn): Respons
     const handles = Array.from(open)
     const stopReason = output.some(({ type }) => type === 'function_call') ? 'tool_use' : stop
     for (const handle of handles) {
-      await handle.finish(handle === handles.at(-1) ? { stopReason, ...usageOf(usage) } : {})
+      await handle.finish(
+        handle === handles.at(-1) ? { stopReason, ...usageOf(usage), ...(usage && model && { response: { model } }) } : {},
+      )
     }
     open.clear()
   }

@@ -84,8 +84,9 @@ export function createMemoryServer({ task, input, history, maxAttempts, answer, 
     reopen: async () => null,
     step: async ({ name, memory }) => {
       steps.set(name, memory)
-      return 'remembered'
+      return { result: 'remembered', isOverBudget: false }
     },
+    usage: async () => false,
     ask: async ({ waits: wanted }) => {
       const asked: Wait[] = []
       for (const one of wanted) asked.push(waits.get(one.name) ?? (await open(one)))
@@ -119,7 +120,18 @@ export function createMemoryServer({ task, input, history, maxAttempts, answer, 
     attempt += 1
     tell({ type: 'turn.started', ...common(), firstIndex, ...(given && { input: given }), ...(before && { state: before }) })
     return {
-      ...{ result: 'claimed', epoch: attempt, attempt, task, input: given, firstIndex, isolated: false, kept: [], limits: defaultLimits },
+      ...{
+        result: 'claimed',
+        epoch: attempt,
+        attempt,
+        task,
+        input: given,
+        firstIndex,
+        isolated: false,
+        kept: [],
+        limits: defaultLimits,
+        isOverBudget: false,
+      },
       ...(before && { state: before }),
       ...{ deadline: new Date(Date.now() + leaseMs).toISOString(), timeLeftMs: leaseMs },
       turn: {

@@ -124,10 +124,11 @@ function createWorld() {
       log.push(`kept ${nameOfCall(name)}`)
       await pass()
     }
-    const steps = createSteps({ writer, remembered: [...memory], remember, maxBytes: defaultLimits.stepsBytes })
+    const steps = createSteps({ writer, remembered: [...memory], remember, sendUsage: () => {}, maxBytes: defaultLimits.stepsBytes })
     const { turn } = createTurn({
       claim: { task: { id: task, params: null }, turn: { number: 1 }, attempt: 1 } as Claim,
       ...steps,
+      checkBudget: () => {},
       ask: createAsk(noWaits, steps.within),
       signal: new AbortController().signal,
       log: silent,
@@ -213,9 +214,9 @@ function nameOfCall(step: string): string {
   return kind === 'model' ? `model ${round}` : `${position === '1' ? 'look' : 'note'} ${round}`
 }
 
-/** Times are those of the saying, and a model gives its calls new ids each time. */
-function comparable({ createdAt: _, finishedAt: __, content, ...message }: Message): object {
-  return { ...message, content: { ...content, callId: undefined } }
+/** Without times and ids, which are new in each attempt. */
+function comparable({ createdAt: _, finishedAt: __, response, content, ...message }: Message): object {
+  return { ...message, model: response?.model, content: { ...content, callId: undefined } }
 }
 
 const task = '01890000-0000-7000-8000-000000000000'

@@ -86,7 +86,7 @@ describe('a handler', () => {
         await ended
         reason = turn.signal.reason
       },
-      { step: async () => 'superseded' },
+      { step: async () => ({ result: 'superseded', isOverBudget: false }) },
     )
     // Warnings come with the next tick.
     await new Promise(setImmediate)
@@ -152,7 +152,7 @@ describe('a step', () => {
       {
         step: async ({ name }) => {
           asked.push(name)
-          return 'remembered'
+          return { result: 'remembered', isOverBudget: false }
         },
       },
     )
@@ -171,13 +171,15 @@ describe('a step', () => {
         await turn.step('a', () => 1)
         wentOn = true
       },
-      { step: async () => 'superseded' },
+      { step: async () => ({ result: 'superseded', isOverBudget: false }) },
     )
     expect([outcome, aborted, wentOn]).toEqual([null, true, false])
   })
 
   test('that the server has no room for fails the turn', async () => {
-    const { outcome } = await run(async turn => turn.step('a', () => {}), { step: async () => 'too_large' })
+    const { outcome } = await run(async turn => turn.step('a', () => {}), {
+      step: async () => ({ result: 'too_large', isOverBudget: false }),
+    })
     expect(outcome).toMatchObject({ status: 'failed', error: { code: 'step_too_large' } })
   })
 })
@@ -197,7 +199,12 @@ type Around = Partial<
 
 async function run(
   handler: AgentHandler,
-  { step = async () => 'remembered', hold = () => noLease, beforeAppend = async () => {}, limits = defaultLimits }: Around = {},
+  {
+    step = async () => ({ result: 'remembered', isOverBudget: false }),
+    hold = () => noLease,
+    beforeAppend = async () => {},
+    limits = defaultLimits,
+  }: Around = {},
 ): Promise<Run> {
   const seen: Run = { outcome: null, events: [], steps: [], aborted: false, released: false, appended: 0 }
   const claim = {

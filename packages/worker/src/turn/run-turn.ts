@@ -13,11 +13,14 @@ import {
   type FinishBody,
   type JoinedInput,
   type Message,
+  maxUsageRecords,
   type ParkResult,
   RivuletError,
   sumUsage,
   type TurnId,
   type Update,
+  type UsageRecord,
+  usageRecordsOf,
 } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { Tracer } from '@rivulet/runtime/trace'
@@ -39,6 +42,7 @@ import { createSteps, tooLarge } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
 import { openTurnAccount } from './turn-account.ts'
 import { abortReason, turnOver } from './turn-over.ts'
+import { createUsageNotes } from './usage-notes.ts'
 import { createWaits } from './waits.ts'
 
 /** A turn that is being run: what heartbeats renew, and how to end it from outside. */
@@ -155,11 +159,23 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   })
   const past = claim.turn.waits?.map(({ name }) => name) ?? []
   const replay = createReplay(writer, composed, () => past.some(name => !waits.hasReturned(name)))
-  const steps = createSteps({ writer: replay.writer, remembered: claim.steps, remember, maxBytes: limits.stepsBytes })
+  const used = createUsageNotes({
+    deliver: records => server.usage({ turnId: id, records }, leaving),
+    onError: error => log.warn({ err: error }, 'could not report usage'),
+  })
+  used.learn(claim.isOverBudget)
+  const steps = createSteps({
+    writer: replay.writer,
+    remembered: claim.steps,
+    remember,
+    sendUsage: used.send,
+    maxBytes: limits.stepsBytes,
+  })
   const { turn, unawaited } = createTurn({
     ...{ claim, ...steps, log, span },
     ask: createAsk(waits, steps.within),
     takeInputs: createTakeInputs({ ...steps, take, join: steps.writer.join }),
+    checkBudget: used.checkBudget,
     signal: abort.signal,
     loadHistory,
     files: {
@@ -188,9 +204,13 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   }
 
   function completed(): FinishBody['outcome'] {
-    const { stopReason, usage } = endOf([...kept, ...writer.messages()])
-    const all = sumUsage([usage, steps.usage()])
-    return { status: 'completed', stopReason, ...(all && { usage: all }) }
+    return { status: 'completed', stopReason: endOf([...kept, ...writer.messages()]).stopReason }
+  }
+
+  /** What this attempt has used. */
+  function usage(): Pick<FinishBody['outcome'], 'usage'> {
+    const all = sumUsage([endOf([...kept, ...writer.messages()]).usage, steps.usage()])
+    return all ? { usage: all } : {}
   }
 
   async function askReopen(epoch: number): Promise<number | null> {
@@ -233,8 +253,11 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     throw turnOver('lost')
   }
 
-  async function remember(name: string, memory: string): Promise<void> {
-    const result = await server.step({ turnId: id, claimId, name, memory }, abort.signal)
+  async function remember(name: string, memory: string, records: UsageRecord[]): Promise<void> {
+    const stored = { turnId: id, claimId, name, memory, ...(records.length > 0 && { usage: records.slice(0, maxUsageRecords) }) }
+    const { result, isOverBudget } = await server.step(stored, abort.signal)
+    used.learn(isOverBudget)
+    used.send(records.slice(maxUsageRecords))
     if (result === 'too_large') throw tooLarge(name, limits.stepsBytes)
     if (result === 'remembered') return
     interrupt({ how: 'lost' })
@@ -247,7 +270,10 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   }
 
   async function settle(ending: Ending): Promise<void> {
-    if (ending.how === 'finished') return finish(ending.outcome)
+    if (ending.how === 'finished') return finish({ ...ending.outcome, ...usage() })
+    // No more of the log is written, and none of it may be read.
+    if (ending.how !== 'parked') used.send(usageRecordsOf(writer.messages()))
+    if (ending.how === 'released') await used.settled()
     if (ending.how === 'released') await server.release({ turnId: id, epoch: writer.position().epoch, claimId }, leaving)
     log.info({}, `turn ${ending.how}`)
     account.end(ending.how)
@@ -263,6 +289,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     if (error) log.warn({ error: { ...error, ...(detail !== undefined && { detail }) } }, 'turn failed')
     try {
       // A log that takes nothing more is left as it is: the server closes what stands open there.
+      await used.settled()
       await writer.drain().catch(reason => log.info({ reason: fullTextOf(reason) }, 'the log rejected the rest of the output'))
       while (!writer.isSuperseded()) {
         const { epoch, appended } = writer.position()

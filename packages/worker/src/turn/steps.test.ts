@@ -1,7 +1,18 @@
 /** Steps over one writer and a server that stores them: what runs once, what is returned, and what is not allowed in a step. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type AgentTurn, call, defineTool, runAgent, say, scriptedModel, user } from '@rivulet/agent'
-import { type Claim, defaultLimits, delta, done, type Message, RivuletError, start, text, toolRequest } from '@rivulet/protocol'
+import {
+  type Claim,
+  defaultLimits,
+  delta,
+  done,
+  type Message,
+  RivuletError,
+  start,
+  text,
+  toolRequest,
+  type UsageRecord,
+} from '@rivulet/protocol'
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
@@ -340,6 +351,43 @@ describe('turn.run', () => {
   })
 })
 
+test('what a step used is stored with it, and sent at once when the step throws or there is none', async () => {
+  const { turn, stored, sent } = open()
+  turn.usage.add({ inputTokens: 1 }, { model: 'm' })
+  await turn.step('one', () => turn.usage.add({ inputTokens: 2, odd: Number.NaN }))
+  await turn.step('two', async () => {
+    const message = turn.message()
+    await message.finish({ usage: { outputTokens: 3 }, response: { model: 'm' } })
+  })
+  const failing = turn.step('three', () => {
+    turn.usage.add({ inputTokens: 4 })
+    throw new Error('no')
+  })
+  await expect(failing).rejects.toThrow('no')
+  const id = expect.any(String)
+  expect(sent).toEqual([
+    { id, model: 'm', usage: { inputTokens: 1 } },
+    { id, usage: { inputTokens: 4 } },
+  ])
+  expect(stored).toEqual([
+    { id, usage: { inputTokens: 2 } },
+    { id, model: 'm', usage: { outputTokens: 3 } },
+  ])
+})
+
+test('a message keeps the id of its usage when its step is skipped', async () => {
+  const first = open()
+  const say = async ({ turn }: typeof first) => {
+    await turn.step('one', () => turn.message().finish({ usage: { outputTokens: 3 } }))
+    return turn
+  }
+  await say(first)
+  const second = open(first.memory)
+  await say(second)
+  expect(second.messages()[0]?.response?.id).toBe(first.messages()[0]?.response?.id)
+  expect(second.stored).toEqual([])
+})
+
 test('usage that is counted in a step is counted again when the step is skipped', async () => {
   const first = open()
   first.turn.usage.add({ inputTokens: 1 })
@@ -424,15 +472,20 @@ function open(remembered: Claim['steps'] = [], onRemember: () => Promise<void> =
     onLost: () => {},
   })
   const memory = [...remembered]
-  const remember = async (name: string, text: string) => {
+  const stored: UsageRecord[] = []
+  const sent: UsageRecord[] = []
+  const remember = async (name: string, text: string, used: UsageRecord[]) => {
     await onRemember()
     memory.push({ name, memory: text })
+    stored.push(...used)
   }
-  const steps = createSteps({ writer: writing, remembered, remember, maxBytes: defaultLimits.stepsBytes })
+  const sendUsage = (records: readonly UsageRecord[]) => void sent.push(...records)
+  const steps = createSteps({ writer: writing, remembered, remember, sendUsage, maxBytes: defaultLimits.stepsBytes })
   const claim = { task: { id: task, params: null }, turn: { number: 1 }, attempt: 1 } as Claim
   const { turn } = createTurn({
     claim,
     ...steps,
+    checkBudget: () => {},
     ask: createAsk(noWaits, steps.within),
     signal: new AbortController().signal,
     log: silent,
@@ -441,7 +494,7 @@ function open(remembered: Claim['steps'] = [], onRemember: () => Promise<void> =
     loadHistory: async () => past,
     files: { read: () => Promise.reject(new Error('not here')), store: () => Promise.reject(new Error('not here')) },
   })
-  return { turn, memory, usage: steps.usage, writer: steps.writer, messages: writing.messages }
+  return { turn, memory, stored, sent, usage: steps.usage, writer: steps.writer, messages: writing.messages }
 }
 
 function gate(): { promise: Promise<void>; resolve: () => void } {

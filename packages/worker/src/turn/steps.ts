@@ -6,6 +6,7 @@
  * step can only return its result and send its messages, so a step may not write to the messages of other code, nor other code to its own.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { randomUUID } from 'node:crypto'
 import {
   type Claim,
   defaultLimits,
@@ -14,6 +15,7 @@ import {
   type Json,
   limitNames,
   type Message,
+  maxModelName,
   maxStepName,
   RivuletError,
   type StateChange,
@@ -25,6 +27,8 @@ import {
   toStorableText,
   type Update,
   type Usage,
+  type UsageRecord,
+  usageRecordsOf,
 } from '@rivulet/protocol'
 import { failureOf } from '../failure.ts'
 import { closeMessage } from '../writer/message-handle.ts'
@@ -49,7 +53,9 @@ export type StepsDeps = {
   writer: TurnWriter
   remembered: Claim['steps']
   /** Resolves when the next attempt will know of it. */
-  remember: (name: string, memory: string) => Promise<void>
+  remember: (name: string, memory: string, used: UsageRecord[]) => Promise<void>
+  /** Sends the server usage that it gets with no step, and may not find in the log. */
+  sendUsage: (records: readonly UsageRecord[]) => void
   /** What the turn may remember in all. */
   maxBytes: number
 }
@@ -62,6 +68,7 @@ type Step = Scope & {
   indexes: number[]
   usage: Usage | undefined
   changes: StateChange[]
+  used: UsageRecord[]
   isOver: boolean
 }
 
@@ -80,7 +87,9 @@ export type Steps = {
   step: TakeStep
   nameFor: (kind: string) => string
   /** Counts usage that no message carries. A skipped step counts again what was counted in it. */
-  addUsage: (usage: Usage) => void
+  addUsage: (usage: Usage, about?: { model?: string }) => void
+  /** Counts usage that messages carry: with the step that the calling code belongs to, else at once. */
+  noteUsage: (record: UsageRecord) => void
   /** Changes the state of the task. A skipped step makes the changes again that were made in it. */
   changeState: (change: StateChange) => Promise<void>
   /** What `addUsage` has counted. */
@@ -91,7 +100,7 @@ export type Steps = {
   isRemembered: (name: string) => boolean
 }
 
-export function createSteps({ writer, remembered, remember, maxBytes }: StepsDeps): Steps {
+export function createSteps({ writer, remembered, remember, sendUsage, maxBytes }: StepsDeps): Steps {
   const memories = new Map(remembered.map(({ name, memory }) => [name, memory]))
   const names = new Set<string>()
   const turn = Symbol('turn')
@@ -106,6 +115,7 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
     nameFor,
     addUsage,
     changeState,
+    noteUsage,
     usage: () => counted,
     within: () => stepWithin()?.name,
     isRemembered: name => memories.has(name),
@@ -121,6 +131,7 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
       indexes: [],
       usage: undefined,
       changes: [],
+      used: [],
       isOver: false,
       names: new Map(),
     }
@@ -132,6 +143,7 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
       return result as Stored<T>
     } catch (error) {
       names.delete(name)
+      sendUsage(own.used)
       throw error
     } finally {
       own.isOver = true
@@ -147,7 +159,20 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
     return `${around ? `${around.name}/` : ''}${kind} ${number}`
   }
 
-  function addUsage(usage: Usage): void {
+  function addUsage(usage: Usage, { model }: { model?: string } = {}): void {
+    count(usage)
+    noteUsage({ id: randomUUID(), ...(model !== undefined && { model }), usage })
+  }
+
+  function noteUsage({ id, model, usage }: UsageRecord): void {
+    const step = stepWithin()
+    const counts = Object.entries(usage).filter(([, tokens]) => Number.isFinite(tokens))
+    const record = { id, ...(model !== undefined && { model: model.slice(0, maxModelName) }), usage: Object.fromEntries(counts) }
+    if (step && !step.isOver && !writer.isOver()) step.used.push(record)
+    else sendUsage([record])
+  }
+
+  function count(usage: Usage): void {
     counted = sumUsage([counted, usage])
     for (let step = speaker.getStore(); step; step = step.within) if (step.turn === turn) step.usage = sumUsage([step.usage, usage])
   }
@@ -172,7 +197,7 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
     const memory = await attempt(own, work)
     const text = JSON.stringify(memory)
     if (Buffer.byteLength(text) > maxBytes) throw tooLarge(own.name, maxBytes)
-    await remember(own.name, text)
+    await remember(own.name, text, own.used)
     return memory.result
   }
 
@@ -194,12 +219,14 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
     }
   }
 
-  async function close({ indexes }: Step, error?: Failure): Promise<StepMemory['messages']> {
+  async function close(own: Step, error?: Failure): Promise<StepMemory['messages']> {
     const messages: StepMemory['messages'] = []
-    for (const index of indexes) {
+    for (const index of own.indexes) {
       await closeMessage(writer, index, error)
       const message = writer.messageAt(index)
-      if (message) messages.push(withoutPlace(message))
+      if (!message) continue
+      messages.push(withoutPlace(message))
+      own.used.push(...usageRecordsOf([message]))
     }
     return messages
   }
@@ -207,7 +234,8 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
   /** Started and finished, rather than replaced: this keeps what did not complete, and the usage. */
   async function replay(memory: string): Promise<Json | undefined> {
     const { result, messages, usage, changes = [] } = stepMemorySchema.parse(JSON.parse(memory))
-    if (usage) addUsage(usage)
+    // Stored with the step: only the sum of this attempt lacks it.
+    if (usage) count(usage)
     for (const change of changes) await changeState(change)
     for (const { content, metadata, status, ...how } of messages) {
       const index = writer.nextIndex()
@@ -220,7 +248,7 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
   function say(update: Update, options?: { strict?: boolean }): void {
     const within = placed(update)
     const next = writer.nextIndex()
-    writer.say(update, options)
+    writer.say(identified(update), options)
     adopt(next, within)
   }
 
@@ -228,12 +256,21 @@ export function createSteps({ writer, remembered, remember, maxBytes }: StepsDep
     try {
       const within = placed(update)
       const next = writer.nextIndex()
-      const written = writer.write(update, options)
+      const written = writer.write(identified(update), options)
       adopt(next, within)
       return written
     } catch (error) {
       return Promise.reject(error)
     }
+  }
+
+  /** Usage gets an id that it keeps in every later attempt. When the turn is over, no log takes it. */
+  function identified(update: Update): Update {
+    if (update?.type !== 'done' || !update.usage) return update
+    const { usage, response: { id = randomUUID(), model } = {} } = update
+    const named = model === undefined ? { id } : { id, model }
+    if (writer.isOver()) sendUsage([{ ...named, usage }])
+    return { ...update, response: named }
   }
 
   /** The step that writes this, if it may. */
@@ -294,6 +331,14 @@ function resultOf(name: string, result: unknown): Pick<StepMemory, 'result'> {
   }
 }
 
-function withoutPlace({ content, metadata, status, stopReason, usage, error }: Message): StepMemory['messages'][number] {
-  return { content, metadata, status, ...(stopReason && { stopReason }), ...(usage && { usage }), ...(error && { error }) }
+function withoutPlace({ content, metadata, status, stopReason, usage, response, error }: Message): StepMemory['messages'][number] {
+  return {
+    content,
+    metadata,
+    status,
+    ...(stopReason && { stopReason }),
+    ...(usage && { usage }),
+    ...(response && { response }),
+    ...(error && { error }),
+  }
 }

@@ -264,6 +264,8 @@ function open(past: Message[] = []): { turn: Turn; writer: TurnWriter; messages:
     nameFor: kind => kind,
     addUsage: () => {},
     changeState: writer.changeState,
+    noteUsage: () => {},
+    checkBudget: () => {},
     ask: createAsk(noWaits, () => undefined),
     signal: new AbortController().signal,
     log: silent,

@@ -15,6 +15,7 @@ import {
   text,
   type Update,
   type Usage,
+  type UsageRecord,
 } from '@rivulet/protocol'
 import type { Span } from '@rivulet/runtime/trace'
 import { failureOf } from '../failure.ts'
@@ -75,8 +76,14 @@ export type Turn<Params = Json> = {
    * same in every attempt, so it may come from a number or from stored data, and never from a model's call ids or the time.
    */
   nameFor(kind: string): string
-  /** Counts the usage of calls whose output is not sent by `run` or `autoSend`. */
-  readonly usage: { add(usage: Usage): void }
+  readonly usage: {
+    /** Counts the usage of calls whose output is not sent by `run` or `autoSend`. With the name of the model, it has a price. */
+    add(usage: Usage, about?: { model?: string }): void
+    /** Counts usage that messages carry, where they may not reach the log. Usage with the same id counts once. */
+    note(record: UsageRecord): void
+    /** Throws `budget_exceeded` when the task has used its budget: call it before you call a model. `turn.run` does so by itself. */
+    checkBudget(): void
+  }
   /**
    * Asks a person, or has the client run a tool, and returns the answer. The turn leaves its worker while it waits. When it is resumed, the handler runs
    * from the top: steps and waits return what they returned before, and messages that were sent are not sent again.
@@ -130,6 +137,7 @@ export type TurnDeps = Omit<Steps, 'usage' | 'within' | 'isRemembered'> & {
   claim: Claim
   ask: Ask
   takeInputs: TakeInputs
+  checkBudget: () => void
   signal: AbortSignal
   log: Logger
   span: Span
@@ -141,24 +149,9 @@ export type TurnDeps = Omit<Steps, 'usage' | 'within' | 'isRemembered'> & {
 export type TurnFiles = { read(id: string): Promise<ReadFile>; store(bytes: FileBytes, about: FileAbout): Promise<File> }
 
 /** `unawaited` names what a handler has begun and not waited for: it would be cut where it stands. */
-export function createTurn({
-  claim,
-  writer,
-  step,
-  nameFor,
-  addUsage,
-  changeState,
-  ask,
-  takeInputs,
-  signal,
-  log,
-  span,
-  loadHistory,
-  files,
-}: TurnDeps): {
-  turn: Turn
-  unawaited: () => string[]
-} {
+export function createTurn(deps: TurnDeps): { turn: Turn; unawaited: () => string[] } {
+  const { claim, writer, step, nameFor, addUsage, noteUsage, checkBudget, changeState, ask, takeInputs, signal, log, span } = deps
+  const { loadHistory, files } = deps
   const { task, turn, attempt } = claim
   const inputs = claim.inputs?.map(({ content }) => content) ?? (turn.input ? [turn.input] : [])
   const begun = new Map<symbol, string>()
@@ -173,7 +166,7 @@ export function createTurn({
     autoSend: updates => track('turn.autoSend', autoSend(writer, updates)),
     send,
     step: (name, work) => track(`turn.step "${name}"`, step(name, work)),
-    usage: { add: addUsage },
+    usage: { add: addUsage, note: noteUsage, checkBudget },
     takeInputs: place => track('turn.takeInputs', takeInputs(place)),
     readFile: id => track('turn.readFile', files.read(id)),
     sendFile: (bytes, about) => track('turn.sendFile', sendFile(bytes, about)),

@@ -11,7 +11,7 @@ export type Step =
   | { start: { index: number; content: z.output<typeof contentSchema>; metadata?: z.output<typeof metadata> } }
   | { delta: { index: number; delta: z.output<typeof deltaSchema> } }
   | { full: { index: number; content: z.output<typeof contentSchema>; metadata?: z.output<typeof metadata> } }
-  | { done: { index: number } }
+  | { done: { index: number; usage?: Record<string, number> | undefined; model?: string | undefined } }
   | { custom: { name: string; data: z.output<typeof jsonSchema> } }
   | { state: z.output<typeof stateChange> }
   | { sleep: number }
@@ -25,7 +25,9 @@ const stepSchema: z.ZodType<Step> = z.lazy(() =>
     z.strictObject({ start: z.strictObject({ index, content: contentSchema, metadata }) }),
     z.strictObject({ delta: z.strictObject({ index, delta: deltaSchema }) }),
     z.strictObject({ full: z.strictObject({ index, content: contentSchema, metadata }) }),
-    z.strictObject({ done: z.strictObject({ index }) }),
+    z.strictObject({
+      done: z.strictObject({ index, usage: z.record(z.string(), z.number()).optional(), model: z.string().max(200).optional() }),
+    }),
     z.strictObject({ custom: z.strictObject({ name: z.string(), data: jsonSchema }) }),
     z.strictObject({ state: stateChange }),
     z.strictObject({ sleep: z.number().min(0).max(86_400_000) }),

@@ -38,7 +38,7 @@ export function createScripted({ allowExit = false }: ScriptedOptions = {}) {
       if ('start' in step) yield start(step.start.index, step.start.content, step.start.metadata)
       else if ('delta' in step) yield delta(step.delta.index, step.delta.delta)
       else if ('full' in step) yield full(step.full.index, step.full.content, step.full.metadata)
-      else if ('done' in step) yield done(step.done.index)
+      else if ('done' in step) yield ending(step.done)
       else if ('custom' in step) yield custom(step.custom.name, step.custom.data)
       else if ('state' in step) await changeState(turn, step.state)
       else if ('sleep' in step) await sleep(step.sleep, undefined, { signal: turn.signal })
@@ -60,6 +60,10 @@ export function createScripted({ allowExit = false }: ScriptedOptions = {}) {
     if (!allowExit) throw new RivuletError('bad_event', 'exit is not allowed: start the worker with RIVULET_ALLOW_EXIT=1')
     process.exit(code)
   }
+}
+
+function ending({ index, usage, model }: Extract<Step, { done: unknown }>['done']): Update {
+  return done(index, { ...(usage && { usage }), ...(model !== undefined && { response: { model } }) })
 }
 
 /** For an approval. The script goes on, whatever the person decides. */
@@ -109,7 +113,7 @@ async function playByHand(turn: Turn, updates: AsyncIterable<Update>): Promise<v
       case 'delta':
         return known(handle, update.index).append(update.delta)
       case 'done':
-        return known(handle, update.index).finish()
+        return known(handle, update.index).finish(update)
       default:
         return update satisfies never
     }

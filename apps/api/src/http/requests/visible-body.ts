@@ -14,13 +14,15 @@ export function visibleBody({ status, body }: StoredResponse, principal: Princip
 }
 
 /** These two have to be there. */
-function withoutContents({ name: _, ...task }: JsonObject): JsonObject {
+function withoutContents({ name: _name, budget: _budget, ...task }: JsonObject): JsonObject {
   return { ...task, params: null, metadata: {} }
 }
 
-function withoutInput({ input: _input, inputs: _inputs, params: _params, usage: _usage, error: _error, ...turn }: JsonObject): JsonObject {
-  return turn
+function withoutInput(turn: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(turn).filter(([name]) => !contents.has(name)))
 }
+
+const contents = new Set(['input', 'inputs', 'params', 'usage', 'usageTotal', 'cost', 'error'])
 
 function isObject(value: Json | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

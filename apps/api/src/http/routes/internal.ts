@@ -29,6 +29,8 @@ import {
   type TurnId,
   takeBody,
   takeResult,
+  usageBody,
+  usageResult,
   waitsBody,
   waitsResult,
 } from '@rivulet/protocol'
@@ -52,17 +54,20 @@ import type { Claimed } from '../../store/turns/claimed.ts'
 import { takeInputs } from '../../store/turns/join-turns.ts'
 import { extendLeases, isHeldUnder, releaseTurn } from '../../store/turns/leases.ts'
 import { reopenTurn } from '../../store/turns/reopen-turn.ts'
+import { isOverBudget, isTurnOverBudget } from '../../store/usage/record-usage.ts'
 import { answeredTurns, keptMessages } from '../../store/waits/held-waits.ts'
 import { aboutTurn } from '../../turns/about-turn.ts'
 import { needsOwnProcess } from '../../turns/turn-deaths.ts'
 import type { Services } from '../services.ts'
 import { acceptAnyBody, createTransferring } from './files.ts'
 
+const overBudget = { code: 'budget_exceeded', message: 'The task has used its budget' }
+
 /** Turns that are looked for in one question. */
 const maxFound = 100
 
 export function internalRoutes(scope: FastifyInstance, services: Services): void {
-  const { db, leases, ending, deaths, waiting, announcer, announcing, relay, backlog, spilling, metrics } = services
+  const { db, leases, ending, deaths, waiting, usage, announcer, announcing, relay, backlog, spilling, metrics } = services
   const { leaseMs, limits } = services.config
   const { deltaBytes, turnBytes, stepsBytes } = limits
   const config = { access: { scope: 'worker' } } as const
@@ -93,6 +98,12 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const waitedMs = clock.sinceDueMs
     if (!isAgain) metrics.turnWait.observe({ agent: metrics.agentLabel(claimed.task.agent) }, waitedMs / 1_000)
     log.debug({ ...aboutTurn(claimed.turn), agent: claimed.task.agent, worker, waitedMs, isAgain }, 'turn claimed')
+    const isSpent = !isAgain && (await isOverBudget(db, claimed.task))
+    // A turn that goes on has paid for what it waited for: it ends before its next call of a model.
+    if (isSpent && claimed.turn.resumed === null) {
+      await ending.end(claimed.turn, { status: 'failed', stopReason: 'error', error: overBudget })
+      return { result: 'settled' as const }
+    }
     // Keyed and raised to this claim's epoch: a claim that is asked again, because its answer was lost, changes nothing.
     const started = await announcing.announceStart(claimed)
     if (!started) return { result: 'settled' as const }
@@ -100,6 +111,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
       ...describeClaim(started, steps, clock),
       kept: await keptMessages(db, started.turn),
       limits: { deltaBytes, turnBytes, stepsBytes },
+      isOverBudget: isSpent,
     }
   })
 
@@ -138,14 +150,23 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   const bodyLimit = 2 * stepsBytes + limits.bodyBytes
   app.post('/step', { bodyLimit, config, schema: { tags, body: stepBody, response: { 200: stepResult } } }, async request => {
     const { body, log } = request
-    if (!(await reaches(request, body.turnId))) return { result: 'superseded' as const }
-    const result = await rememberStep(db, body, stepsBytes)
+    if (!(await reaches(request, body.turnId))) return { result: 'superseded' as const, isOverBudget: false }
+    const result = await rememberStep(db, body, stepsBytes, tx => usage.record(body.turnId, body.usage, tx))
     if (result === 'superseded') {
       metrics.fenced.inc({ write: 'step' })
       const turn = await findTurn(db, body.turnId)
       log.warn({ ...(turn && aboutTurn(turn)), step: body.name }, 'a worker tried to store a step of a turn that it no longer holds')
     }
-    return { result }
+    const hasUsed = result === 'remembered' && body.usage.length > 0
+    return { result, isOverBudget: hasUsed && (await isTurnOverBudget(db, body.turnId)) }
+  })
+
+  app.post('/usage', { config, schema: { tags, body: usageBody, response: { 200: usageResult } } }, async request => {
+    const { turnId, records } = request.body
+    // Not by its claim: a worker that has lost the turn reports here what it had used.
+    if (!(await reaches(request, turnId))) return { isOverBudget: false }
+    await usage.record(turnId, records)
+    return { isOverBudget: await isTurnOverBudget(db, turnId) }
   })
 
   app.post('/release', { config, schema: { tags, body: releaseBody, response: { 200: releaseResult } } }, async request => {

@@ -22,7 +22,7 @@ export async function* exportTask(db: Database, tenant: Tenant, id: TaskId, toSh
   yield toLine({ type: 'task', task: await getTask(db, tenant, id) })
   let usage: Usage | undefined
   for await (const turn of readTurns(db, tenant, id)) {
-    usage = sumUsage([usage, turn.usage ?? undefined])
+    usage = sumUsage([usage, turn.usageTotal ?? turn.usage ?? undefined])
     yield toLine({ type: 'turn', turn: toShown(turn) })
   }
   for (let after: number | null = -1; after !== null; ) {

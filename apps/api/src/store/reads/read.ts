@@ -214,7 +214,7 @@ const isKept = 'and not exists (select from turns where turns.task = $1 and turn
 
 /** $1 task, $2 tenant, $3 after, $4 limit, $5 bytes. */
 function messagePageText(condition = ''): string {
-  const bytes = ['content', 'metadata', 'usage', 'error'].map(bytesOf).join(' + ')
+  const bytes = ['content', 'metadata', 'usage', 'response', 'error'].map(bytesOf).join(' + ')
   return `
     with recursive page_keys as (
       select array(

@@ -78,7 +78,7 @@ with recursive sized as (
   select (select max(index) + 1 from messages where task = $1), 0::bigint
   union all
   select index - 1, bytes + (
-    select ${messageBytes} + ${['content', 'metadata', 'usage', 'error'].map(bytesOf).join(' + ')}
+    select ${messageBytes} + ${['content', 'metadata', 'usage', 'response', 'error'].map(bytesOf).join(' + ')}
     from messages where task = $1 and index = message_walk.index - 1
   )
   from message_walk where index > 0 and bytes <= $3

@@ -36,17 +36,18 @@ const title = `select case when pg_column_size(input) > ${maxReadInputBytes} the
   when input->>'type' = 'data' then left(input->>'data', ${maxTitle}) else input->>'type' end
   from turns where turns.task = tasks.id and number = 1`
 
-const tokens = `coalesce((usage->>'totalTokens')::float8, coalesce((usage->>'inputTokens')::float8, 0) + coalesce((usage->>'outputTokens')::float8, 0))`
+const tokens = `coalesce((used->>'totalTokens')::float8, coalesce((used->>'inputTokens')::float8, 0) + coalesce((used->>'outputTokens')::float8, 0))`
 
 const figures = `select count(*) as turns,
     coalesce(sum(extract(epoch from finished_at - started_at) * 1000), 0) as ran_ms,
     min(started_at) filter (where finished_at is null) as running_since,
     min(run_at) filter (where status = 'queued' and run_at > now()) as due_at,
     coalesce(sum(${tokens}), 0) as tokens,
+    case when bool_and(used is null or cost is not null) then sum(cost) end as cost,
     (array_agg(error->>'code' order by number desc))[1] as error_code,
     (array_agg(left(error->>'message', ${maxError}) order by number desc))[1] as error_message
   from (
-    select number, status, usage, error, started_at, finished_at, run_at
+    select number, status, coalesce(usage_total, usage) as used, cost, error, started_at, finished_at, run_at
     from turns where turns.task = tasks.id order by number desc limit ${maxPageSize}
   ) as latest`
 
@@ -54,7 +55,7 @@ type Row = Pick<TaskSummary, 'id' | 'agent' | 'status' | 'metadata'> &
   Record<'name' | 'title' | 'error_code' | 'error_message', string | null> &
   Record<'turns' | 'ran_ms' | 'tokens', string | number> &
   Record<'created_at' | 'updated_at', string | Date> &
-  Record<'running_since' | 'due_at', string | Date | null> & { more: boolean }
+  Record<'running_since' | 'due_at', string | Date | null> & { cost: number | null; more: boolean }
 
 function toSummary(row: Row): TaskSummary {
   const { id, agent, status, metadata, name, title, error_code: code, error_message: message } = row
@@ -65,6 +66,7 @@ function toSummary(row: Row): TaskSummary {
     ...(row.running_since && { runningSince: isoOf(row.running_since) }),
     ...(row.due_at && { dueAt: isoOf(row.due_at) }),
     tokens: Math.max(0, Math.round(Number(row.tokens))),
+    ...(row.cost !== null && { cost: row.cost }),
     ...(hasFailed && code !== null && { error: { code, message: message ?? '' } }),
     ...{ createdAt: isoOf(row.created_at), updatedAt: isoOf(row.updated_at) },
   }

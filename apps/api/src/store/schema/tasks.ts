@@ -1,5 +1,6 @@
 /** Tasks, their turns and messages, and what the attempts of a turn leave behind. */
 import type {
+  Budget,
   Content,
   Cursor,
   Failure,
@@ -19,6 +20,7 @@ import { sql } from 'drizzle-orm'
 import {
   bigint,
   boolean,
+  doublePrecision,
   foreignKey,
   index,
   integer,
@@ -57,6 +59,8 @@ export const tasks = pgTable(
     maxAttempts: integer().notNull(),
     /** Where the server reports the end of each turn. */
     onEnd: json().$type<OnEnd>(),
+    /** What its turns may use; null: anything. */
+    budget: json().$type<Budget>(),
     createdAt: time().notNull(),
     updatedAt: time().notNull(),
   },
@@ -86,7 +90,11 @@ export const turns = pgTable(
     inputs: json().$type<Content[]>(),
     params: json().$type<Json>(),
     stopReason: text().$type<StopReason>(),
+    /** Of the attempt that ended it. */
     usage: json().$type<Usage>(),
+    /** Of all attempts, once it has ended; the cost is null where a part of it is unknown. */
+    usageTotal: json().$type<Usage>(),
+    cost: doublePrecision(),
     error: json().$type<Failure>(),
     /** What was thrown, where that is more than `error` tells viewers. Never in the log of events: only callers with a key get it. */
     errorDetail: text(),
@@ -171,6 +179,7 @@ export const messages = pgTable(
     status: text().$type<MessageStatus>().notNull(),
     stopReason: text().$type<StopReason>(),
     usage: json().$type<Usage>(),
+    response: json().$type<NonNullable<Message['response']>>(),
     error: json().$type<Failure>(),
     createdAt: time().notNull(),
     finishedAt: time(),

@@ -70,7 +70,7 @@ export async function announcedBy(tx: Database | Transaction, tenant: Tenant, na
 export type UntimedTask = Omit<TaskRow, 'createdAt' | 'updatedAt'>
 
 export function newTask(tenant: Tenant, request: CreateTask, settings: AgentSettings = {}): UntimedTask {
-  const { agent, name, params, metadata, priority, concurrencyKey, onEnd } = request
+  const { agent, name, params, metadata, priority, concurrencyKey, onEnd, budget } = request
   const timeoutMs = request.timeoutMs ?? settings.timeoutMs ?? taskDefaults.timeoutMs
   const maxAttempts = request.maxAttempts ?? settings.maxAttempts ?? taskDefaults.maxAttempts
   return {
@@ -87,6 +87,7 @@ export function newTask(tenant: Tenant, request: CreateTask, settings: AgentSett
     params: params ?? null,
     metadata: metadata ?? {},
     onEnd: onEnd ?? null,
+    budget: budget ?? null,
     // The log of a new task is opened under this epoch.
     epoch: 1,
   }

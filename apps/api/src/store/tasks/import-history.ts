@@ -30,7 +30,7 @@ function messageRows(task: TaskRow, history: readonly HistoryMessage[]): Message
     if (author === 'user' && history[index - 1]?.author === 'agent') number += 1
     return {
       ...{ task: task.id, tenant: task.tenant, index, turn: number, attempt: 1, author, content, metadata, status: 'complete' },
-      ...{ stopReason: null, usage: null, error: null, createdAt: task.createdAt, finishedAt: task.createdAt },
+      ...{ stopReason: null, usage: null, response: null, error: null, createdAt: task.createdAt, finishedAt: task.createdAt },
     }
   })
 }

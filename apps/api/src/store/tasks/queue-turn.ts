@@ -84,6 +84,8 @@ export function newTurn(
     params: params ?? null,
     stopReason: null,
     usage: null,
+    usageTotal: null,
+    cost: null,
     error: null,
     errorDetail: null,
     startedAt: null,

@@ -7,7 +7,13 @@ import { and, eq, inArray, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { steps, turns } from '../schema.ts'
 
-export async function rememberStep(db: Database, { turnId, claimId, name, memory }: StepBody, maxBytes: number): Promise<StepResult> {
+/** @param also what is stored with the step */
+export async function rememberStep(
+  db: Database,
+  { turnId, claimId, name, memory }: StepBody,
+  maxBytes: number,
+  also: (tx: Transaction) => Promise<void> = async () => {},
+): Promise<StepResult['result']> {
   return db.transaction(async tx => {
     const held = and(eq(turns.id, turnId), eq(turns.claim, claimId), eq(turns.status, 'running'), eq(turns.canceling, false))
     // Held until the commit: a process that takes the turn away waits for it, and the worker that claims it next finds this step.
@@ -15,6 +21,7 @@ export async function rememberStep(db: Database, { turnId, claimId, name, memory
     if (!holder) return 'superseded'
     if ((await bytesWith(tx, turnId, name, memory)) > maxBytes) return 'too_large'
     await tx.insert(steps).values({ turn: turnId, name, memory }).onConflictDoNothing()
+    await also(tx)
     return 'remembered'
   })
 }

@@ -6,6 +6,7 @@ import type { TurnRow } from '../rows.ts'
 import { tasks, turns } from '../schema.ts'
 import { raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
+import { totals } from '../usage/record-usage.ts'
 import { closeWaits } from '../waits/close-waits.ts'
 import { leaveJoined } from './join-turns.ts'
 import { pendingTurns, turnColumns } from './turn-states.ts'
@@ -61,7 +62,7 @@ async function setOutcome(
   const said = { usage: outcome.usage ?? null, error: outcome.error ?? null, errorDetail: outcome.detail ?? null }
   const [ended] = await tx
     .update(turns)
-    .set({ status, stopReason, ...said, finishedAt: sql`now()`, leaseUntil: null, canceling: false })
+    .set({ status, stopReason, ...said, ...totals, finishedAt: sql`now()`, leaseUntil: null, canceling: false })
     .from(tasks)
     .where(and(eq(turns.id, turn.id), eq(tasks.id, turns.task), inArray(turns.status, before)))
     .returning({ ...columns, agent: tasks.agent })

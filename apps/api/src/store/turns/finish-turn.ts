@@ -24,6 +24,7 @@ import { messages, turns } from '../schema.ts'
 import { storeState } from '../states/task-state.ts'
 import { holdTaskOf, lockTask, raisedEpoch, raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
+import { turnCost, usageTotal } from '../usage/record-usage.ts'
 import { keepAttempt } from './attempts.ts'
 import { endTurn, type Outcome, type TurnsEnded } from './end-turn.ts'
 import { confirmJoins, type Joins } from './join-turns.ts'
@@ -117,6 +118,7 @@ const endText = `
 with ended as (
   update turns set
     status = $5, stop_reason = $6, usage = $7, error = $8, error_detail = $9, finished_at = now(),
+    usage_total = ${usageTotal}, cost = ${turnCost},
     lease_until = null, canceling = false
   where id = $1 and epoch = $2 and canceling = $3 and status = any($4) and ($11::text is null or claim = $11)
     and not exists (select from waits where waits.turn = turns.id and waits.status = 'open')

@@ -1,5 +1,5 @@
 /** `rivulet show <task>`: a task as it is now, its turns, and all its messages. */
-import type { TaskDetail } from '@rivulet/client'
+import { type TaskDetail, tokensOf } from '@rivulet/client'
 import type { Command } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
 import type { Context } from '../../context.ts'
@@ -10,6 +10,7 @@ import { failureText } from '../../tasks/watch-task.ts'
 import { cleanLine } from '../../terminal/clean-text.ts'
 import { formatAge, formatDuration } from '../../terminal/duration.ts'
 import { toJsonLine } from '../../terminal/json-line.ts'
+import { formatCost, formatTokens } from '../../terminal/spending.ts'
 import { formatTable } from '../../terminal/table.ts'
 
 type ShowOptions = { url?: string; key?: string; json?: boolean }
@@ -45,13 +46,15 @@ function describe({ task, turns }: TaskDetail): string {
     ...(task.params === null ? [] : [['params', cleanLine(JSON.stringify(task.params))]]),
     ...(Object.keys(task.metadata).length === 0 ? [] : [['metadata', cleanLine(JSON.stringify(task.metadata))]]),
   ]
-  const rows = turns.map(({ number, status, attempt, startedAt, finishedAt, dueAt, error }) => [
+  const rows = turns.map(({ number, status, attempt, startedAt, finishedAt, dueAt, usageTotal, cost, error }) => [
     String(number),
     dueAt && status === 'queued' ? `starts in ${formatDuration(Date.parse(dueAt) - now)}` : status,
     String(attempt),
     startedAt && finishedAt ? formatDuration(Date.parse(finishedAt) - Date.parse(startedAt)) : '',
+    usageTotal ? formatTokens(tokensOf(usageTotal)) : '',
+    cost === undefined ? '' : formatCost(cost),
     error ? `${failureText(error)} (${error.code})` : '',
   ])
   const lines = facts.map(([name = '', value = '']) => `${name.padEnd(9)}${value}\n`).join('')
-  return `${lines}\n${formatTable(['turn', 'status', 'attempt', 'took', 'error'], rows)}\n`
+  return `${lines}\n${formatTable(['turn', 'status', 'attempt', 'took', 'tokens', 'cost', 'error'], rows)}\n`
 }

@@ -1,0 +1,17 @@
+/** What the responses of models used, and what they cost. */
+import { RivuletError, usageQuery, usageReportSchema } from '@rivulet/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { everyTenant } from '../../store/connection/tenant.ts'
+import { readUsage } from '../../store/usage/read-usage.ts'
+import type { Services } from '../services.ts'
+
+export function usageRoutes(scope: FastifyInstance, { databaseFor }: Services): void {
+  const config = { access: { scope: 'tasks:read' } } as const
+  const schema = { tags: ['usage'], querystring: usageQuery, response: { 200: usageReportSchema } }
+  scope.withTypeProvider<ZodTypeProvider>().get('/usage', { config, schema }, ({ query, principal: { tenant, isRoot } }) => {
+    if (query.by === 'tenant' && !isRoot) throw new RivuletError('forbidden', 'Only the root key can see the usage of all tenants')
+    const whose = query.by === 'tenant' ? everyTenant : tenant
+    return readUsage(databaseFor(whose), whose, query)
+  })
+}

@@ -1,0 +1,66 @@
+/**
+ * Stores what responses of a turn used. A record is stored once, however often it is reported: the worker with a step, the fold of the log when an
+ * attempt ends, or a worker that has lost the turn. So it needs no transaction with the end of the attempt.
+ */
+import type { Task, TurnId, Usage } from '@rivulet/protocol'
+import { eq, sql } from 'drizzle-orm'
+import type { Database, Transaction } from '../connection/database.ts'
+import { tasks, turns, usage } from '../schema.ts'
+import { endedList } from '../turns/turn-states.ts'
+
+/** `cost` is in US dollars; null: unknown. */
+export type UsageRow = { id: string; model: string | null; usage: Usage; tokens: number; cost: number | null }
+
+/** Nothing is stored of a turn that is gone. */
+export async function recordUsage(db: Database | Transaction, turnId: TurnId, rows: readonly UsageRow[]): Promise<void> {
+  if (rows.length === 0) return
+  const { rowCount } = await db.execute(sql`
+    insert into ${usage} (turn, id, tenant, task, root, agent, concurrency_key, attempt, model, usage, tokens, cost)
+    select turns.id, given.id, turns.tenant, turns.task, turns.task, tasks.agent, tasks.concurrency_key, turns.attempt, given.model, given.usage, given.tokens, given.cost
+    from json_to_recordset(${JSON.stringify(rows)}) as given (id text, model text, usage json, tokens float8, cost numeric),
+      turns join tasks on tasks.id = turns.task
+    where turns.id = ${turnId}
+    on conflict do nothing`)
+  if (!rowCount) return
+  // What is reported after the end is part of the totals, too.
+  await db
+    .update(turns)
+    .set(totals)
+    .where(sql`${turns.id} = ${turnId} and ${turns.status} in (${sql.raw(endedList)})`)
+}
+
+/** What all attempts of a turn have used, in SQL about `turns`. Null without any usage; the cost is null also where a part of it is unknown. */
+export const usageTotal = `(
+  select json_object_agg(name, total order by name) from (
+    select name, sum(count::float8) as total from usage, json_each_text(usage.usage) as each (name, count) where usage.turn = turns.id group by name
+  ) as sums
+)`
+export const turnCost =
+  '(select case when count(*) = count(usage.cost) then sum(usage.cost)::float8 end from usage where usage.turn = turns.id)'
+
+/** Of a turn that ends. */
+export const totals = { usageTotal: sql<Usage | null>`${sql.raw(usageTotal)}`, cost: sql<number | null>`${sql.raw(turnCost)}` }
+
+/** Whether the task has used what its budget allows; false without a budget. */
+export async function isOverBudget(
+  db: Database | Transaction,
+  { id, budget }: { id: Task['id']; budget: Task['budget'] | null },
+): Promise<boolean> {
+  if (!budget) return false
+  const [spent] = await db
+    .select({ tokens: sql<number>`coalesce(sum(tokens), 0)::float8`, usd: sql<number>`coalesce(sum(cost), 0)::float8` })
+    .from(usage)
+    .where(eq(usage.root, id))
+  const { tokens = 0, usd = 0 } = spent ?? {}
+  return (budget.tokens !== undefined && tokens >= budget.tokens) || (budget.usd !== undefined && usd >= budget.usd)
+}
+
+/** The same for the task of a turn. */
+export async function isTurnOverBudget(db: Database | Transaction, turnId: TurnId): Promise<boolean> {
+  const [task] = await db
+    .select({ id: tasks.id, budget: tasks.budget })
+    .from(turns)
+    .innerJoin(tasks, eq(tasks.id, turns.task))
+    .where(eq(turns.id, turnId))
+  return task ? isOverBudget(db, task) : false
+}

@@ -1,0 +1,49 @@
+/** What was used in a time, in groups: the response of `GET /v1/usage`. */
+import { z } from 'zod'
+import { usageSchema } from './entities.ts'
+
+export const usageGroupings = ['day', 'agent', 'model', 'key', 'tenant'] as const
+const usageGroupingSchema = z.enum(usageGroupings)
+
+const sums = {
+  usage: usageSchema,
+  tokens: z.number().min(0),
+  /** In US dollars, of the responses that have a price; null when none has. */
+  cost: z.number().nullable(),
+  /** Responses without a price: `cost` leaves them out. */
+  unpriced: z.int().min(0),
+  responses: z.int().min(0),
+  turns: z.int().min(0),
+}
+
+/** `group`: the day in UTC, or the name of agent, model, concurrency key or tenant; null for responses without one. */
+export const usageReportSchema = z.object({
+  by: usageGroupingSchema,
+  from: z.iso.datetime(),
+  to: z.iso.datetime(),
+  data: z.array(z.object({ group: z.string().nullable(), ...sums })),
+  /** Of all groups, also of those that `data` has no room for. */
+  total: z.object(sums),
+})
+
+export const maxUsageDays = 400
+export const maxUsageGroups = 1_000
+const dayMs = 86_400_000
+
+const moment = z
+  .union([z.iso.date(), z.iso.datetime({ offset: true })], 'Use a date such as 2026-11-16, or a time such as 2026-11-16T08:00:00Z')
+  .transform(given => new Date(given))
+
+/** `from` is included, `to` is not. A date is the beginning of its day in UTC. Default: the 30 days before `to`, and now. */
+export const usageQuery = z
+  .strictObject({ by: usageGroupingSchema.default('day'), from: moment.optional(), to: moment.optional() })
+  .transform(({ by, from, to = new Date() }) => ({ by, from: from ?? new Date(to.getTime() - 30 * dayMs), to }))
+  .refine(({ from, to }) => from < to, { path: ['from'], message: 'Must be before to' })
+  .refine(({ from, to }) => to.getTime() - from.getTime() <= maxUsageDays * dayMs, {
+    path: ['from'],
+    message: `Must be at most ${maxUsageDays} days before to`,
+  })
+
+export type UsageGrouping = z.output<typeof usageGroupingSchema>
+export type UsageReport = z.output<typeof usageReportSchema>
+export type UsageQuery = z.output<typeof usageQuery>

@@ -14,6 +14,7 @@ const AgentsPage = lazy(async () => ({ default: (await import('./agents/agents-p
 const DashboardPage = lazy(async () => ({ default: (await import('./operations/dashboard-page.tsx')).DashboardPage }))
 const WorkersPage = lazy(async () => ({ default: (await import('./operations/workers-page.tsx')).WorkersPage }))
 const ErrorsPage = lazy(async () => ({ default: (await import('./operations/errors-page.tsx')).ErrorsPage }))
+const UsagePage = lazy(async () => ({ default: (await import('./operations/usage-page.tsx')).UsagePage }))
 const WaitsPage = lazy(async () => ({ default: (await import('./waits/waits-page.tsx')).WaitsPage }))
 const KeysPage = lazy(async () => ({ default: (await import('./operations/keys-page.tsx')).KeysPage }))
 
@@ -23,6 +24,7 @@ const plainPages: Record<Exclude<Route['page'], 'task'>, ComponentType> = {
   dashboard: DashboardPage,
   workers: WorkersPage,
   errors: ErrorsPage,
+  usage: UsagePage,
   keys: KeysPage,
   waits: WaitsPage,
   missing: MissingPage,

@@ -29,6 +29,12 @@ export function count(value: number): string {
   return value < 1_000_000 ? `${(value / 1_000).toFixed(1)}k` : `${(value / 1_000_000).toFixed(1)}M`
 }
 
+/** US dollars: cents, and more places for smaller sums. */
+export function money(usd: number): string {
+  const places = usd >= 0.1 || usd === 0 ? 2 : 4
+  return `$${usd.toLocaleString('en', { minimumFractionDigits: places, maximumFractionDigits: places })}`
+}
+
 function pad(value: number): string {
   return String(value).padStart(2, '0')
 }

@@ -12,6 +12,7 @@ import {
   SunIcon,
   SystemIcon,
   TasksIcon,
+  UsageIcon,
   WaitsIcon,
   WorkersIcon,
 } from './elements/icons.tsx'
@@ -30,6 +31,7 @@ const places: Place[] = [
   { to: '/waits', name: 'Waiting for people', pages: ['waits'], icon: <WaitsIcon />, Count: OpenCount },
   { to: '/dashboard', name: 'Dashboard', pages: ['dashboard'], icon: <DashboardIcon /> },
   { to: '/errors', name: 'Errors', pages: ['errors'], icon: <ErrorsIcon /> },
+  { to: '/usage', name: 'Usage', pages: ['usage'], icon: <UsageIcon /> },
   { to: '/agents', name: 'Agents', pages: ['agents'], icon: <AgentsIcon /> },
   { to: '/workers', name: 'Workers', pages: ['workers'], icon: <WorkersIcon /> },
   { to: '/keys', name: 'Keys', pages: ['keys'], icon: <KeysIcon />, isForAdmins: true },

@@ -6,9 +6,9 @@ import { CopyButton } from '../shell/elements/copy-button.tsx'
 import { CloseIcon } from '../shell/elements/icons.tsx'
 import { StaleNote } from '../shell/elements/stale-note.tsx'
 import { StatusMark } from '../shell/elements/status-mark.tsx'
-import { count, duration } from '../shell/human-units.ts'
+import { count, duration, money } from '../shell/human-units.ts'
 import { usePolled } from '../shell/queries.ts'
-import { tokensOf } from '../transcript/turn-usage.ts'
+import { tokensIn } from '../transcript/turn-usage.ts'
 
 type FactsProps = { handle: TaskHandle; state: State; version: string; onClose: () => void }
 
@@ -47,7 +47,7 @@ export function FactsPanel({ handle, state, version, onClose }: FactsProps) {
 }
 
 function TaskFacts({ task }: { task: Task }) {
-  const { id, name, agent, createdAt, updatedAt, metadata, params } = task
+  const { id, name, agent, budget, createdAt, updatedAt, metadata, params } = task
   return (
     <>
       <dl className="grid grid-cols-[6.500rem_1fr] gap-x-3 gap-y-1.5">
@@ -60,6 +60,7 @@ function TaskFacts({ task }: { task: Task }) {
           </Fact>
         )}
         <Fact name="Agent">{agent}</Fact>
+        {budget && <Fact name="Budget">{budgetText(budget)}</Fact>}
         <Fact name="Created">{timeOf(createdAt)}</Fact>
         <Fact name="Changed">{timeOf(updatedAt)}</Fact>
       </dl>
@@ -70,7 +71,23 @@ function TaskFacts({ task }: { task: Task }) {
 }
 
 function TurnFacts({ turn }: { turn: Turn }) {
-  const { number, status, attempt, queuedAt, dueAt, startedAt, finishedAt, worker, traceId, usage, error, params, stopReason } = turn
+  const {
+    number,
+    status,
+    attempt,
+    queuedAt,
+    dueAt,
+    startedAt,
+    finishedAt,
+    worker,
+    traceId,
+    usage,
+    usageTotal = usage,
+    cost,
+    error,
+    params,
+    stopReason,
+  } = turn
   const ms = startedAt && (finishedAt ? Date.parse(finishedAt) : Date.now()) - Date.parse(startedAt)
   return (
     <section aria-label={`Turn ${number}`} className="border-t border-line pt-3">
@@ -88,11 +105,12 @@ function TurnFacts({ turn }: { turn: Turn }) {
         {ms && <Fact name="Duration">{duration(ms)}</Fact>}
         {attempt > 1 && <Fact name="Attempts">{attempt}</Fact>}
         {stopReason && <Fact name="Stop reason">{stopReason}</Fact>}
-        {usage && (
-          <Fact name="Tokens">{`${count(tokensOf(usage))} (${Object.entries(usage)
+        {usageTotal && (
+          <Fact name="Tokens">{`${count(tokensIn(turn))} (${Object.entries(usageTotal)
             .map(([kind, n]) => `${kind} ${n.toLocaleString('en')}`)
             .join(', ')})`}</Fact>
         )}
+        {cost !== undefined && <Fact name="Cost">{money(cost)}</Fact>}
         {worker && (
           <Fact name="Worker" copy={worker} isCode>
             {worker}
@@ -146,6 +164,10 @@ function Value({ title, value }: { title: string; value: Json }) {
       </div>
     </section>
   )
+}
+
+function budgetText({ tokens, usd }: NonNullable<Task['budget']>): string {
+  return [tokens === undefined ? '' : `${count(tokens)} tokens`, usd === undefined ? '' : money(usd)].filter(Boolean).join(', ')
 }
 
 function timeOf(iso: string): string {

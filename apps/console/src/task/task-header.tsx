@@ -6,10 +6,10 @@ import { BackIcon, FactsIcon, InspectIcon, StopIcon } from '../shell/elements/ic
 import { Link } from '../shell/elements/link.tsx'
 import { StatusMark } from '../shell/elements/status-mark.tsx'
 import { useNow } from '../shell/hooks/use-now.ts'
-import { count, duration } from '../shell/human-units.ts'
+import { count, duration, money } from '../shell/human-units.ts'
 import { listPath } from '../shell/route.ts'
 import { useSession } from '../shell/session.tsx'
-import { tokensOf } from '../transcript/turn-usage.ts'
+import { costIn, tokensIn } from '../transcript/turn-usage.ts'
 import { ConnectionMark } from './connection-mark.tsx'
 import { runningMs } from './running-time.ts'
 import type { Stop } from './use-stop.ts'
@@ -37,7 +37,8 @@ export function TaskHeader({ title, task, status, turns, connection, panel, onPa
   const isBusy = status !== null && !hasEnded(status)
   const now = useNow(isBusy ? 500 : null)
   const ms = runningMs(turns, now)
-  const tokens = turns.reduce((sum, turn) => sum + tokensOf(turn.usage), 0)
+  const tokens = turns.reduce((sum, turn) => sum + tokensIn(turn), 0)
+  const cost = costIn(turns)
   return (
     <header className="flex flex-wrap items-center gap-x-1 gap-y-1 border-b border-line px-3 py-2.5 sm:gap-x-3 sm:px-4">
       {!shared && (
@@ -54,6 +55,7 @@ export function TaskHeader({ title, task, status, turns, connection, panel, onPa
           {task && <span>{task.agent}</span>}
           {ms > 0 && <span className="tabular-nums">{duration(ms)}</span>}
           {tokens > 0 && <span>{count(tokens)} tokens</span>}
+          {cost !== null && cost > 0 && <span>{money(cost)}</span>}
           <ConnectionMark connection={connection} isBusy={isBusy} />
         </div>
       </div>

@@ -1,9 +1,9 @@
 /** Where turns begin and end, and what waits for its turn. */
 import type { FoldedTurn } from '@rivulet/client'
-import { count, duration } from '../shell/human-units.ts'
+import { count, duration, money } from '../shell/human-units.ts'
 import { FailureDetail } from './contents/failure-detail.tsx'
 import { MessageRow } from './message-row.tsx'
-import { tokensOf } from './turn-usage.ts'
+import { tokensIn } from './turn-usage.ts'
 
 export function TurnStart({ turn: { number, attempt } }: { turn: FoldedTurn }) {
   if (number === 1 && attempt <= 1) return null
@@ -22,8 +22,9 @@ export function TurnStart({ turn: { number, attempt } }: { turn: FoldedTurn }) {
 export function TurnOutcome({ turn, task }: { turn: FoldedTurn; task: string }) {
   const { status, error, startedAt, finishedAt } = turn
   const ms = startedAt && finishedAt ? Date.parse(finishedAt) - Date.parse(startedAt) : null
-  const tokens = tokensOf(turn.usage)
-  const facts = [ms === null ? '' : duration(ms), tokens > 0 ? `${count(tokens)} tokens` : ''].filter(Boolean).join(' · ')
+  const tokens = tokensIn(turn)
+  const spent = [tokens > 0 ? `${count(tokens)} tokens` : '', turn.cost ? money(turn.cost) : '']
+  const facts = [ms === null ? '' : duration(ms), ...spent].filter(Boolean).join(' · ')
   if (status === 'failed')
     return (
       <div role="alert" className="rounded-lg border border-bad bg-bad-well px-3 py-2 text-[13px] text-bad">

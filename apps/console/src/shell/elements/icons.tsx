@@ -57,6 +57,9 @@ export const KeysIcon = draw(
   'M13 10a3.500 3.500 0 1 0-3.500-3.500c0 .5.1 1 .3 1.400L3 14.700V17h3v-2h2v-2l1.600-1.600A3.500 3.500 0 0 0 13 10M13.500 6.500v.01',
 )
 export const DashboardIcon = draw('M3 17h14M5 14v-4M9 14V5M13 14V8M17 14v-2')
+export const UsageIcon = draw(
+  'M10 18a8 8 0 1 0 0-16 8 8 0 0 0 0 16M12.500 7.500c-.4-.9-1.300-1.500-2.500-1.500-1.500 0-2.500.8-2.500 2s1 1.700 2.500 2 2.500.8 2.500 2-1 2-2.500 2c-1.200 0-2.100-.6-2.500-1.500M10 4.500V6M10 14v1.500',
+)
 export const WaitsIcon = draw('M10 9a3 3 0 1 0 0-6 3 3 0 0 0 0 6M4 17a6 6 0 0 1 12 0M10 12.500v2l1.500 1')
 export const AgainIcon = draw('M16 10a6 6 0 1 1-2-4.500M16 3v3.500h-3.500')
 export const EditIcon = draw('M4 16l1-4 8-8 3 3-8 8zM11 6l3 3')

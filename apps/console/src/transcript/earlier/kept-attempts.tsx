@@ -6,7 +6,7 @@ import { Dialog } from '../../shell/elements/dialog.tsx'
 import { ChevronIcon } from '../../shell/elements/icons.tsx'
 import { count, duration } from '../../shell/human-units.ts'
 import { MessageRow } from '../message-row.tsx'
-import { tokensOf } from '../turn-usage.ts'
+import { tokensIn } from '../turn-usage.ts'
 import { useAttempts } from './use-attempts.ts'
 
 export function KeptAttempts({ task, turn, shown }: { task: TaskHandle | null; turn: FoldedTurn; shown: readonly number[] }) {
@@ -109,7 +109,7 @@ function lookOf({ status }: Attempt): string {
 
 function factsOf({ startedAt, finishedAt, worker, usage }: Attempt): string {
   const ms = startedAt && finishedAt ? Date.parse(finishedAt) - Date.parse(startedAt) : null
-  const tokens = tokensOf(usage)
+  const tokens = tokensIn(usage ? { usage } : {})
   return [ms === null ? '' : duration(ms), tokens > 0 ? `${count(tokens)} tokens` : '', worker ? `worker ${worker}` : '']
     .filter(Boolean)
     .join(' · ')

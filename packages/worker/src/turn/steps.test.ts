@@ -351,7 +351,7 @@ describe('turn.run', () => {
   })
 })
 
-test('what a step used is stored with it, and sent at once when the step throws or there is none', async () => {
+test('what a step used is stored with it; usage outside steps, or of a step that throws, is sent at once', async () => {
   const { turn, stored, sent } = open()
   turn.usage.add({ inputTokens: 1 }, { model: 'm' })
   await turn.step('one', () => turn.usage.add({ inputTokens: 2, odd: Number.NaN }))

@@ -26,10 +26,13 @@ export async function playBilledTurns(platform: Platform, plans: readonly Billed
   const tasks: string[] = []
   let isOver = false
   const replacing = replaceWorkers(platform, () => isOver)
-  for (let at = 0; at < plans.length; at += waveSize)
-    tasks.push(...(await Promise.all(plans.slice(at, at + waveSize).map((ends, i) => playOne(platform, { ends, bill, number: at + i })))))
-  isOver = true
-  await replacing
+  try {
+    for (let at = 0; at < plans.length; at += waveSize)
+      tasks.push(...(await Promise.all(plans.slice(at, at + waveSize).map((ends, i) => playOne(platform, { ends, bill, number: at + i })))))
+  } finally {
+    isOver = true
+    await replacing
+  }
   return tasks
 }
 

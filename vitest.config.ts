@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
 const withEngines = { globalSetup: ['test/support/engines/engines.ts'], testTimeout: 120_000, hookTimeout: 180_000 }
@@ -24,7 +25,11 @@ export default defineConfig({
         },
       },
       // With other people's SDKs, which it installs first: `npm run test:sdks`.
-      { test: { ...withEngines, name: 'sdks', include: ['test/sdks/**/*.test.ts'], maxWorkers: 1, sequence: { groupOrder: 2 } } },
+      {
+        // Our packages import it, and only this folder has it.
+        resolve: { alias: { '@ag-ui/client': fileURLToPath(new URL('test/sdks/node_modules/@ag-ui/client', import.meta.url)) } },
+        test: { ...withEngines, name: 'sdks', include: ['test/sdks/**/*.test.ts'], maxWorkers: 1, sequence: { groupOrder: 2 } },
+      },
       // The packages as npm would publish them, installed into an empty folder: `npm run test:packages`.
       {
         test: {

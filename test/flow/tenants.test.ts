@@ -33,6 +33,7 @@ const wanted = { name: 'one', kind: 'approval', title: 'May I?', actions: ['acce
 /** An agent of `acme` alone, without a worker. */
 const idle = 'idle'
 const chat = { model: 'echo', messages: [{ role: 'user', content: 'hi' }] }
+const run = { threadId: 'a-thread', runId: 'r', messages: [{ id: 'm', role: 'user', content: 'hi' }], tools: [], context: [] }
 const rows: Record<string, Row> = {
   'GET /healthz': { scope: null, status: 200 },
   'GET /readyz': { scope: null, status: 200 },
@@ -46,6 +47,9 @@ const rows: Record<string, Row> = {
   'POST /openai/v1/chat/completions': { scope: 'tasks:write', body: chat, reads: true, status: 200 },
   'GET /openai/v1/models': { scope: 'tasks:read', status: 200 },
   'GET /openai/v1/models/{model}': { scope: 'tasks:read', status: 200 },
+  'POST /ag-ui/{agent}': { scope: 'tasks:write', body: run, reads: true, status: 200 },
+  'GET /ag-ui/{agent}/threads/{thread}': { scope: 'tasks:read', status: 200 },
+  'POST /ag-ui/{agent}/threads/{thread}/cancel': { scope: 'tasks:write', body: {}, status: 200 },
   'GET /v1/agents': { scope: 'tasks:read', status: 200 },
   'GET /v1/agents/activity': { scope: 'tasks:read', status: 200 },
   'PATCH /v1/agents/{name}': { scope: 'admin', body: { paused: false }, status: 200 },
@@ -172,6 +176,7 @@ async function ask(route: string, { id = '', key, body, query = '', url = platfo
     '{delivery}': id,
     '{wait}': id,
     '{model}': 'echo',
+    '{thread}': id,
     '{name}': idle,
     '{agent}': 'echo',
   }
@@ -233,6 +238,7 @@ async function addWait(id: string): Promise<void> {
 async function idFor(route: string, key?: string): Promise<string> {
   if (route.includes('/agents/{name}') || route.includes('/limits/{agent}')) await addAgents(key === root ? 'default' : 'acme')
   if (route.includes('/responses/')) return `${await newTask(key)}.1.1`
+  if (route.includes('{thread}')) return newTask(key)
   if (route.includes('/keys/')) return (await makeKey('acme', ['tasks:read'])).id
   if (route.includes('/schedules/')) return newSchedule(key)
   if (route.includes('/files/')) return newFile(key)
@@ -339,6 +345,19 @@ describe.each(ofOneTask)('%s', (route, { body, token, status }) => {
     expect(codeOf(unknown)).toEqual([404, 'task_not_found'])
     expect(await ask(route, { id, body, key: other.key })).toEqual(unknown)
     expect((await ask('GET /v1/tasks/{id}', { id, key: own.key })).status).toBe(200)
+  })
+})
+
+describe.each(guarded.filter(([route]) => route.includes('{thread}')))('%s', (route, { body }) => {
+  test('[input 32] responds to another tenant as if the thread did not exist', async () => {
+    const id = await newTask()
+    const unknown = await ask(route, { id: randomUUID(), body, key: other.key })
+    expect(codeOf(unknown)).toEqual([404, 'task_not_found'])
+    expect(await ask(route, { id, body, key: other.key })).toEqual(unknown)
+    // For the other tenant, the same id is the name of a thread of its own.
+    expect((await ask('POST /ag-ui/{agent}', { body: { ...run, threadId: id }, key: other.key })).status).toBe(200)
+    const messages = await ask('GET /v1/tasks/{id}/messages', { id, key: own.key })
+    expect(messages.body).not.toContain('ag-ui')
   })
 })
 

@@ -17,6 +17,7 @@ import { allowOrigins } from './requests/cors.ts'
 import { checkFileReferences } from './requests/file-references.ts'
 import { acceptJsonOnly } from './requests/json-body.ts'
 import { checkHeads, rejectBrokenRequest } from './requests/request-head.ts'
+import { agUiRoutes } from './routes/ag-ui/ag-ui.ts'
 import { type ConsolePage, consoleRoutes, wantsPage } from './routes/console.ts'
 import { docsRoutes } from './routes/docs.ts'
 import { feedRoutes } from './routes/feed.ts'
@@ -148,6 +149,13 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         modelRoutes(scope, services)
       },
       { prefix: '/openai/v1' },
+    )
+    await app.register(
+      async scope => {
+        admitClients(scope)
+        agUiRoutes(scope, services, events)
+      },
+      { prefix: '/ag-ui' },
     )
   }
 

@@ -1,10 +1,20 @@
 /** Accepts a turn for the dialects of other protocols: of a new task, of a task that is there, or of a fork of it. */
-import { type Content, type CreateTask, type Json, RivuletError, type Task, type TaskId, type Turn } from '@rivulet/protocol'
+import {
+  type Content,
+  type CreateTask,
+  type IfBusy,
+  type Json,
+  type JsonObject,
+  RivuletError,
+  type Task,
+  type TaskId,
+  type Turn,
+} from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import type { Transaction } from '../../store/connection/database.ts'
 import { lastTurnNumber } from '../../store/reads/read.ts'
 import { toTask, toTurn } from '../../store/rows.ts'
-import type { Accepted } from '../../store/tasks/create-task.ts'
+import type { Accepted, AcceptedTurn as AcceptedWork } from '../../store/tasks/create-task.ts'
 import { createTurn } from '../../store/tasks/create-turn.ts'
 import { forkTask } from '../../store/tasks/fork-task.ts'
 import { lockTask } from '../../store/tasks/held-task.ts'
@@ -15,8 +25,18 @@ import { startRequestSpan } from './request-span.ts'
 
 /** `after`: the turn that this one follows. If the task has gone on since, the turn is that of a fork. */
 export type WantedTurn =
-  | { of: 'new task'; body: CreateTask }
-  | { of: 'task'; task: TaskId; agent: string; after?: number | undefined; input: Content; params?: Json | undefined }
+  | { of: 'new task'; body: CreateTask; inputMetadata?: JsonObject }
+  | {
+      of: 'task'
+      task: TaskId
+      agent: string
+      after?: number | undefined
+      input: Content | Content[]
+      inputMetadata?: JsonObject
+      params?: Json | undefined
+      /** Default: the turn waits for those before it. */
+      ifBusy?: IfBusy
+    }
 
 /** `dispatch` sends the turn to the queue: after its viewer is there, or at once. */
 export type AcceptedTurn = { task: Task; turn: Turn; dispatch: () => void }
@@ -24,7 +44,7 @@ export type AcceptedTurn = { task: Task; turn: Turn; dispatch: () => void }
 export type AcceptTurn = ReturnType<typeof createAcceptTurn>
 
 export function createAcceptTurn(services: Services, log: FastifyBaseLogger) {
-  const { databaseFor, relay, tracer } = services
+  const { databaseFor, relay, tracer, waiting } = services
   const { limits } = services.config
   const { requireShare, acceptTask, announce } = createAcceptWork(services, log)
   return { requireShare, accept }
@@ -32,6 +52,7 @@ export function createAcceptTurn(services: Services, log: FastifyBaseLogger) {
   async function accept(request: FastifyRequest, reply: FastifyReply, wanted: WantedTurn): Promise<AcceptedTurn> {
     const span = startRequestSpan(tracer, request)
     const { response, work, dispatch } = await acceptBy(request, wanted, span.traceparent).catch(span.refused)
+    if (work && 'declined' in work && work.declined) await waiting.changed(work.declined)
     if (work) await announce(work)
     span.accepted(work)
     markReplay(reply, response.replayed)
@@ -41,8 +62,8 @@ export function createAcceptTurn(services: Services, log: FastifyBaseLogger) {
   }
 
   async function acceptBy(request: FastifyRequest, wanted: WantedTurn, traceparent: string) {
-    if (wanted.of === 'new task') return acceptTask(request, wanted.body, traceparent)
-    let work: Accepted | undefined
+    if (wanted.of === 'new task') return acceptTask(request, wanted.body, traceparent, wanted.inputMetadata)
+    let work: Accepted | AcceptedWork | undefined
     const response = await respondOnce(databaseFor(request.principal.tenant), request, async tx => {
       work = await continueTask(tx, request.principal.tenant, wanted, traceparent)
       return { status: 200, body: { task: toTask(work.task), ...(work.turn && { turn: toTurn(work.turn) }) } as Json }
@@ -53,16 +74,16 @@ export function createAcceptTurn(services: Services, log: FastifyBaseLogger) {
   async function continueTask(
     tx: Transaction,
     tenant: string,
-    { task, agent, after, input, params }: Extract<WantedTurn, { of: 'task' }>,
+    { task, agent, after, input, inputMetadata, params, ifBusy = 'queue' }: Extract<WantedTurn, { of: 'task' }>,
     traceparent: string,
-  ): Promise<Accepted> {
+  ): Promise<AcceptedWork> {
     const held = await lockTask(tx, tenant, task)
     if (held.agent !== agent) throw new RivuletError('bad_request', 'The conversation is with another agent')
     const last = await lastTurnNumber(tx, task)
     if (after !== undefined && after > last) throw new RivuletError('not_found', 'No such turn in this task')
     const given = { input, ...(params !== undefined && { params }) }
     return after === undefined || after === last
-      ? createTurn(tx, tenant, task, { ...given, ifBusy: 'queue' }, limits.queuedTurns, traceparent)
+      ? createTurn(tx, tenant, task, { ...given, ifBusy }, limits.queuedTurns, traceparent, inputMetadata)
       : forkTask(tx, tenant, task, { ...given, after }, limits.queuedTurns, traceparent)
   }
 }

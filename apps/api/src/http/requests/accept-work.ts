@@ -3,7 +3,7 @@
  *
  * What the caller gets back, as JSON or as a stream, is decided by the route.
  */
-import type { CreateTask, Json } from '@rivulet/protocol'
+import type { CreateTask, Json, JsonObject } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import type { OnceResponse } from '../../store/access/idempotency.ts'
 import { toTask, toTurn } from '../../store/rows.ts'
@@ -36,7 +36,12 @@ export function createAcceptWork(
   }
 
   /** By the short way in one round trip where that is possible, else by the long one. */
-  async function acceptTask(request: FastifyRequest, body: CreateTask, traceparent: string): Promise<AcceptedTask> {
+  async function acceptTask(
+    request: FastifyRequest,
+    body: CreateTask,
+    traceparent: string,
+    inputMetadata?: JsonObject,
+  ): Promise<AcceptedTask> {
     const { tenant } = request.principal
     const { agent, concurrencyKey = null, delayMs } = body
     const rank = delayMs === 0 ? backlog.takeDirect({ tenant, agent, concurrencyKey }) : null
@@ -47,7 +52,7 @@ export function createAcceptWork(
     }
     let work: Accepted | undefined
     const response = await respondOnce(databaseFor(tenant), request, async tx => {
-      work = await createTask(tx, tenant, body, limits.queuedTurns, traceparent)
+      work = await createTask(tx, tenant, body, limits.queuedTurns, traceparent, inputMetadata)
       const { task, turn, isNew } = work
       return { status: isNew ? 201 : 200, body: { task: toTask(task), ...(turn && { turn: toTurn(turn) }) } as Json }
     })

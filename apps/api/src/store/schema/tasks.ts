@@ -88,6 +88,8 @@ export const turns = pgTable(
     input: json().$type<Content>(),
     /** All inputs, where there are several. */
     inputs: json().$type<Content[]>(),
+    /** The metadata of the messages that its inputs become. */
+    inputMetadata: json().$type<JsonObject>(),
     params: json().$type<Json>(),
     stopReason: text().$type<StopReason>(),
     /** Of the attempt that ended it. */

@@ -5,7 +5,7 @@
  * commits them in one round trip: 4.1 ms for one task instead of 11.9 ms (median of 400 on a busy machine with two cores), and tasks that come together
  * share it.
  */
-import { type AgentSettings, type CreateTask, RivuletError, type TaskId, taskDefaults } from '@rivulet/protocol'
+import { type AgentSettings, type CreateTask, type JsonObject, RivuletError, type TaskId, taskDefaults } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import { and, desc, eq, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
@@ -33,11 +33,12 @@ export async function createTask(
   request: CreateTask,
   maxQueued: number,
   traceparent?: string,
+  inputMetadata?: JsonObject,
 ): Promise<Accepted> {
   const settings = await announcedBy(tx, tenant, request.agent)
   const created = await insertTask(tx, tenant, request, settings)
   const { input, history, params, delayMs, start } = request
-  const said = { ...(input && { input }), delayMs, maxQueued, traceparent }
+  const said = { ...(input && { input, inputMetadata }), delayMs, maxQueued, traceparent }
   if (created) {
     if (start || params !== undefined) checkParams(settings, params ?? {})
     if (history) await importHistory(tx, created, history)

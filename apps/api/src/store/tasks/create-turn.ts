@@ -1,5 +1,5 @@
 /** Accepting another turn of a task. */
-import { type CreateTurn, type IfBusy, RivuletError, type TaskId } from '@rivulet/protocol'
+import { type CreateTurn, type IfBusy, type JsonObject, RivuletError, type TaskId } from '@rivulet/protocol'
 import type { Transaction } from '../connection/database.ts'
 import { readNow } from '../connection/moments.ts'
 import type { Tenant } from '../connection/tenant.ts'
@@ -20,6 +20,7 @@ export async function createTurn(
   request: CreateTurn,
   maxQueued: number,
   traceparent?: string,
+  inputMetadata?: JsonObject,
 ): Promise<AcceptedTurn> {
   const { input, params, ifBusy, after, debounceMs, debounceMaxMs } = request
   const task = await lockTask(tx, tenant, id)
@@ -28,7 +29,7 @@ export async function createTurn(
   }
   await checkTurnParams(tx, task.agent, params)
   const declined = ifBusy === 'decline' ? await declineWaits(tx, id) : null
-  const said = { ...(input && { input }), ...(params !== undefined && { params }) }
+  const said = { ...(input && { input, inputMetadata }), ...(params !== undefined && { params }) }
   const debounce = debounceMs !== undefined && { debounce: { ms: debounceMs, maxMs: debounceMaxMs ?? debounceMs * 10 } }
   const discardsFrom = after === undefined ? null : await rewindTask(tx, task, after, ifBusy === 'interrupt')
   const joins = after === undefined ? joinsBy[ifBusy] : null

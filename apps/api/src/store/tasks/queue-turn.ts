@@ -1,5 +1,5 @@
 /** Adding a turn to a task that is held. */
-import { type Content, hasEnded, type Json, limitNames, RivuletError } from '@rivulet/protocol'
+import { type Content, hasEnded, type Json, type JsonObject, limitNames, RivuletError } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Transaction } from '../connection/database.ts'
@@ -16,6 +16,7 @@ export async function queueTurn(
   task: TaskRow,
   {
     input,
+    inputMetadata,
     params,
     delayMs = 0,
     joins,
@@ -26,6 +27,8 @@ export async function queueTurn(
     traceparent,
   }: {
     input?: Content | Content[]
+    /** Of the messages that the inputs become. */
+    inputMetadata?: JsonObject | undefined
     params?: Json
     delayMs?: number
     /** How it may become a part of another turn. */
@@ -43,7 +46,7 @@ export async function queueTurn(
   if (pending.filter(turn => turn.status === 'queued').length >= maxQueued) {
     throw new RivuletError('too_many_turns', `A task may have at most ${maxQueued} waiting turns (${limitNames.queuedTurns})`)
   }
-  const said = { ...(input && { input }), ...(params !== undefined && { params }), traceparent }
+  const said = { ...(input && { input }), inputMetadata, ...(params !== undefined && { params }), traceparent }
   const isPutOff = debounce ? await putOff(tx, pending, debounce) : true
   const ownDelayMs = debounce && !isPutOff ? Math.min(debounce.ms, debounce.maxMs) : delayMs
   const isDispatched = pending.length === 0
@@ -69,7 +72,12 @@ export type UntimedTurn = Omit<TurnRow, 'queuedAt' | 'runAt' | 'deadline'>
 export function newTurn(
   task: Pick<TaskRow, 'id' | 'tenant'>,
   number: number,
-  { input, params, traceparent }: { input?: Content | Content[]; params?: Json; traceparent?: string | undefined },
+  {
+    input,
+    inputMetadata,
+    params,
+    traceparent,
+  }: { input?: Content | Content[]; inputMetadata?: JsonObject | undefined; params?: Json; traceparent?: string | undefined },
 ): UntimedTurn {
   const inputs = input === undefined ? [] : [input].flat()
   return {
@@ -81,6 +89,7 @@ export function newTurn(
     attempt: 0,
     input: inputs[0] ?? null,
     inputs: inputs.length > 1 ? inputs : null,
+    inputMetadata: inputMetadata ?? null,
     params: params ?? null,
     stopReason: null,
     usage: null,

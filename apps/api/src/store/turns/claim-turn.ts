@@ -178,11 +178,11 @@ with before as (
   select first_index - ${inputCount('claimed')} - (select coalesce(sum(json_array_length(all_inputs)), 0) from merged)::int as start from claimed
 ), asked as (
   insert into messages (task, tenant, index, turn, attempt, author, content, metadata, status, created_at, finished_at)
-  select task, tenant, start + place - 1, number, 1, 'user', content, '{}'::json, 'complete', said_at, now()
+  select task, tenant, start + place - 1, number, 1, 'user', content, coalesce(said.input_metadata, '{}'), 'complete', said_at, now()
   from (
-    select content, place, claimed.queued_at as said_at from claimed, json_array_elements(${inputArray('claimed')}) with ordinality as own (content, place)
+    select content, place, claimed.input_metadata, claimed.queued_at as said_at from claimed, json_array_elements(${inputArray('claimed')}) with ordinality as own (content, place)
     union all
-    select content, ${inputCount('claimed')} + merged.place + nth, merged.queued_at
+    select content, ${inputCount('claimed')} + merged.place + nth, merged.input_metadata, merged.queued_at
     from claimed, merged, json_array_elements(all_inputs) with ordinality as each (content, nth)
   ) as said, claimed, before, starting where is_first
   returning *

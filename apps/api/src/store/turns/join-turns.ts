@@ -157,13 +157,13 @@ export async function leaveJoined(tx: Transaction, { task, number }: Pick<TurnRo
  */
 export const mergedParts = `
 following as (
-  select other.id, other.number, other.params, ${inputArray('other')} as all_inputs, other.queued_at,
+  select other.id, other.number, other.params, other.input_metadata, ${inputArray('other')} as all_inputs, other.queued_at,
     sum(octet_length(${inputArray('other')}::text)) over (order by other.number) as bytes,
     bool_and(other.joins is not distinct from 'merge' and other.joined_to is null) over (order by other.number) as is_merged
   from turns own join turns other on other.task = own.task and other.number > own.number and other.status not in (${endedList})
   where own.id = $1 and own.first_index is null
 ), merged as (
-  select id, number, params, all_inputs, queued_at,
+  select id, number, params, input_metadata, all_inputs, queued_at,
     coalesce(sum(json_array_length(all_inputs)) over (order by number rows between unbounded preceding and 1 preceding), 0)::int as place
   from following where is_merged and bytes <= ${maxJoinedBytes}
 )`

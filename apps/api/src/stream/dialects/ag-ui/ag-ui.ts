@@ -1,0 +1,14 @@
+/** The dialect of AG-UI 1.0: one run for each response. */
+import type { Dialect } from '../dialect.ts'
+import { type AgUiRun, openAgUiStream } from './ag-ui-stream.ts'
+import type { AgUiChunk } from './message-teller.ts'
+
+export function agUi(run: AgUiRun): Dialect<AgUiChunk> {
+  return {
+    scope: 'turn',
+    headers: {},
+    open: ({ heard }) => openAgUiStream(run, heard),
+    encode: (chunk, cursor, isLast) => `${isLast ? `id: ${cursor}\n` : ''}data: ${JSON.stringify(chunk)}\n\n`,
+    ending: '',
+  }
+}

@@ -1,0 +1,1 @@
+ALTER TABLE "turns" ADD COLUMN "input_metadata" json;

@@ -1,0 +1,306 @@
+/** AG-UI's client, unmodified, and our agent for it: runs, tools, interrupts, retries, and threads that are connected to and resumed. */
+import { type AgentSubscriber, type BaseEvent, HttpAgent, type Message } from '@ag-ui/client'
+import { call, defineTool, scriptedModel, say as speak } from '@rivulet/agent'
+import { RivuletAgent } from '@rivulet/client/ag-ui'
+import type { Task } from '@rivulet/protocol'
+import { defineAgent } from '@rivulet/worker'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { done, extend, fail, full, repeat, rest, type Step, say, start } from '../support/agents/scripts.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { until } from '../support/until.ts'
+
+let platform: Platform
+
+beforeAll(async () => {
+  platform = await startPlatform({ apis: 2, workers: 1 })
+})
+afterAll(() => platform.close())
+
+const paid: number[] = []
+const pay = defineTool({
+  ...{ name: 'pay', description: 'Pays', input: z.object({ amount: z.number() }) },
+  run: ({ amount }) => {
+    paid.push(amount)
+    return `paid ${amount}`
+  },
+})
+const payer = defineAgent('payer', async turn => {
+  const model = scriptedModel(({ messages }) =>
+    messages.at(-1)?.content.type === 'tool_response'
+      ? [speak('Done.')]
+      : [speak('I will pay.'), call('pay', { amount: 1 }), call('pay', { amount: 2 })],
+  )
+  await turn.run({ model, tools: [pay], approve: () => ({ ask: { hold: 0 } }) })
+})
+const registrar = defineAgent('registrar', async turn => {
+  const { action, content } = await turn.ask('who', { title: 'Who are you?', schema: z.object({ name: z.string() }), hold: 0 })
+  await turn.send(`${action} ${JSON.stringify(content ?? null)}`)
+})
+const shopper = defineAgent('shopper', async turn => {
+  const locate = defineTool({ name: 'locate', description: 'Where the user is', input: z.object({}), where: 'client' })
+  const model = scriptedModel(({ messages }) => {
+    const last = messages.at(-1)?.content
+    return last?.type === 'tool_response' ? [speak(`You are in ${JSON.stringify(last.content)}.`)] : [call('locate', {})]
+  })
+  await turn.run({ model, tools: [locate] })
+})
+
+const steps: Step[] = [
+  extend(0, { type: 'reasoning_summary', index: 0, text: 'Hm ' }),
+  rest(5),
+  extend(0, { type: 'reasoning_content', index: 0, text: 'so.' }),
+  done(0),
+  repeat(5, say(1, 'word '), rest(5)),
+  done(1),
+  start(2, { type: 'tool_request', callId: 'c1', name: 'weather', arguments: {} }),
+  extend(2, { type: 'tool_request', text: '{"city":' }),
+  rest(5),
+  extend(2, { type: 'tool_request', text: '"Oslo"}' }),
+  done(2),
+  start(3, { type: 'tool_response', callId: 'c1', name: 'weather', content: null, isError: false }),
+  rest(5),
+  full(3, { type: 'tool_response', callId: 'c1', name: 'weather', content: { rain: true }, isError: false }),
+  full(4, { type: 'tool_request', callId: 'c1', name: 'fail', arguments: {} }),
+  full(5, { type: 'tool_response', callId: 'c1', name: 'fail', content: 'no', isError: true }),
+  full(6, { type: 'data', data: { whole: true } }),
+  full(7, { type: 'media', mimeType: 'image/png', data: 'AAEC' }),
+  say(8, 'A draft'),
+  rest(5),
+  full(8, { type: 'text', text: 'The final word.', format: 'plain' }),
+  say(9, 'Bye.'),
+]
+
+const answer = [
+  { role: 'reasoning', content: 'Hm \n\nso.' },
+  { role: 'assistant', content: 'word word word word word ' },
+  { role: 'assistant', toolCalls: [{ function: { name: 'weather', arguments: '{"city":"Oslo"}' } }] },
+  { role: 'tool', content: '{"rain":true}' },
+  { role: 'assistant', toolCalls: [{ function: { name: 'fail', arguments: '{}' } }] },
+  { role: 'tool', content: 'no', metadata: { isError: true } },
+  { role: 'activity', activityType: 'data', content: { data: { whole: true } } },
+  { role: 'activity', activityType: 'media', content: { mimeType: 'image/png', data: 'AAEC' } },
+  { role: 'assistant', content: 'The final word.' },
+  { role: 'assistant', content: 'Bye.' },
+]
+
+describe('a run', () => {
+  test('is streamed, and a second client that connects has the same thread', async () => {
+    const agent = agentOf('scripted')
+    const { events } = await run(agent, 'go', { steps })
+    expect(agent.messages).toMatchObject([{ id: 'u1', role: 'user', content: 'go' }, ...answer])
+    expect(events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'success' } })
+    const again = agentOf('scripted', agent.threadId, 1)
+    await again.connectAgent()
+    expect(sorted(again.messages)).toEqual(sorted(agent.messages))
+    await run(agent, 'more', { steps: [say(0, 'More.')] }, 'u2')
+    expect(agent.messages.slice(-2)).toMatchObject([{ id: 'u2' }, { content: 'More.' }])
+    expect(await tasksOf(agent)).toMatchObject([{ agent: 'scripted', status: 'completed' }])
+  })
+
+  test('works with the plain client, several parts, and a history from elsewhere', async () => {
+    const agent = new HttpAgent({
+      url: `${platform.urls[0]}/ag-ui/echo`,
+      initialMessages: [
+        { id: 'h1', role: 'user', content: 'One?' },
+        {
+          id: 'h2',
+          role: 'assistant',
+          content: 'One.',
+          toolCalls: [{ id: 'x', type: 'function', function: { name: 'f', arguments: '{}' } }],
+        },
+        { id: 'h3', role: 'tool', toolCallId: 'x', content: 'ok' },
+      ],
+    })
+    const content: Extract<Message, { role: 'user' }>['content'] = [
+      { type: 'image', source: { type: 'data', value: 'AAEC', mimeType: 'image/png' } },
+      { type: 'text', text: 'Two?' },
+    ]
+    agent.addMessage({ id: 'h4', role: 'user', content })
+    await agent.runAgent()
+    expect(agent.messages.at(-1)).toMatchObject({ role: 'assistant', content: 'Two?' })
+    const viewer = agentOf('echo', agent.threadId)
+    await viewer.connectAgent()
+    expect(viewer.messages).toMatchObject([
+      { id: 'h1', content: 'One?' },
+      { id: 'h2', content: 'One.' },
+      { toolCalls: [{ id: 'x', function: { name: 'f' } }] },
+      { id: 'h3', toolCallId: 'x', content: 'ok' },
+      { id: 'h4', content },
+      { content: 'Two?' },
+    ])
+  })
+
+  test('that is tried again has the attempt that counts, and nothing of the first', async () => {
+    const first = [extend(0, { type: 'reasoning_content', index: 0, text: 'Wrong.' }), say(1, 'First '), rest(20), fail('no')]
+    const agent = agentOf('scripted')
+    await run(agent, 'go', { attempts: { 1: first, 2: [say(0, 'Second try')] } })
+    const shown = agent.messages.filter(({ role, content }) => role !== 'reasoning' || content !== '')
+    expect(shown).toMatchObject([{ content: 'go' }, { content: 'Second try' }])
+  })
+
+  test('that fails or is canceled says so; notices are custom events', async () => {
+    const agent = agentOf('scripted')
+    const { events } = await run(agent, 'go', { steps: [{ custom: { name: 'hello', data: { a: 1 } } }, say(0, 'Half'), fail('no luck')] })
+    expect(events).toContainEqual(expect.objectContaining({ type: 'CUSTOM', name: 'hello', value: { a: 1 } }))
+    expect(events.at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'agent_error' })
+    const running = agentOf('scripted')
+    const outcome = run(running, 'go', { steps: [say(0, 'Half'), rest(60_000)] })
+    await until('it speaks', () => running.messages.at(-1)?.content === 'Half')
+    const other = agentOf('scripted', running.threadId, 1)
+    const watched = collect()
+    const watching = other.connectAgent({}, watched.subscriber)
+    await until('it is watched', () => other.messages.length === 2)
+    running.abortRun()
+    await Promise.all([outcome, watching])
+    expect(watched.events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'cancelled' } })
+  })
+
+  test('is sent once, even if its request is repeated', async () => {
+    const agent = agentOf('echo')
+    agent.addMessage({ id: 'u1', role: 'user', content: 'hi' })
+    await agent.runAgent({ runId: 'r1' })
+    const again = agentOf('echo', agent.threadId)
+    again.addMessage({ id: 'u1', role: 'user', content: 'hi' })
+    await again.runAgent({ runId: 'r1' })
+    expect(again.messages.map(({ content }) => content)).toEqual(['hi', 'hi'])
+    const [task] = await tasksOf(agent)
+    expect(await platform.client.messages(task?.id ?? '')).toHaveLength(2)
+  })
+})
+
+describe('a broken connection', () => {
+  test('is resumed after any event, at another API, and lacks nothing and doubles nothing', async () => {
+    const whole = agentOf('scripted')
+    await run(whole, 'go', { steps })
+    const [task] = await tasksOf(whole)
+    const cursors = await cursorsOf(task?.id ?? '')
+    for (const [place, cursor] of cursors.entries()) {
+      const agent = agentOf('scripted', whole.threadId, place % 2, { 'last-event-id': cursor })
+      await agent.connectAgent()
+      expect([cursor, sorted(agent.messages)]).toEqual([cursor, sorted(whole.messages)])
+    }
+  })
+
+  test('of a run whose API was killed goes on', async () => {
+    const own = await startPlatform({ apis: 2, workers: 1 })
+    onTestFinished(() => own.close())
+    const agent = new RivuletAgent({ url: `${own.urls[1]}/ag-ui/scripted` })
+    agent.addMessage({ id: 'u1', role: 'user', content: 'go' })
+    const broken = agent.runAgent({ forwardedProps: { steps: [repeat(40, say(0, 'word '), rest(50))] } })
+    await until('it speaks', () => String(agent.messages.at(-1)?.content).length > 20)
+    void own.apis[1]?.kill('SIGKILL')
+    await expect(broken).rejects.toThrow()
+    agent.url = `${own.urls[0]}/ag-ui/scripted`
+    await agent.connectAgent()
+    expect(agent.messages.map(({ content }) => content)).toEqual(['go', 'word '.repeat(40)])
+  })
+
+  test('after which the log is gone gives the thread as it is stored', async () => {
+    const agent = agentOf('scripted')
+    await run(agent, 'go', { steps })
+    const [{ id } = { id: '' }] = await tasksOf(agent)
+    await platform.redis.del(platform.keys.stream(id), platform.keys.state(id))
+    const viewer = agentOf('scripted', agent.threadId, 1, { 'last-event-id': '2-3' })
+    const seen = collect()
+    await viewer.connectAgent({}, seen.subscriber)
+    expect(sorted(viewer.messages)).toEqual(sorted(agent.messages))
+    expect(seen.events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'success' } })
+  })
+})
+
+describe('a turn that waits', () => {
+  test('interrupts its run for approvals, and goes on with both responses', async () => {
+    await startOwnWorker(platform, [payer])
+    const agent = agentOf('payer')
+    await run(agent, 'go')
+    const [first, second] = agent.pendingInterrupts
+    const calls = agent.messages.flatMap(message => (message.role === 'assistant' ? (message.toolCalls ?? []) : []))
+    expect([first?.reason, first?.toolCallId, second?.toolCallId]).toEqual(['tool_call', calls[0]?.id, calls[1]?.id])
+    const viewer = agentOf('payer', agent.threadId, 1)
+    await viewer.connectAgent()
+    expect(viewer.pendingInterrupts).toEqual(agent.pendingInterrupts)
+    await agent.runAgent({
+      resume: [
+        { interruptId: first?.id ?? '', status: 'resolved', payload: { approved: true } },
+        { interruptId: second?.id ?? '', status: 'resolved', payload: { approved: false, reason: 'too much' } },
+      ],
+    })
+    expect(agent.pendingInterrupts).toEqual([])
+    expect(agent.messages.at(-1)).toMatchObject({ role: 'assistant', content: 'Done.' })
+    expect(agent.messages.filter(({ role }) => role === 'tool')).toHaveLength(2)
+    expect(paid).toEqual([1])
+    // The viewer responds to interrupts that are closed already: its run shows the rest of the turn.
+    await viewer.runAgent({ resume: viewer.pendingInterrupts.map(({ id }) => ({ interruptId: id, status: 'cancelled' })) })
+    expect(sorted(viewer.messages)).toEqual(sorted(agent.messages))
+  })
+
+  test('interrupts its run for a form; a wrong answer leaves it open', async () => {
+    await startOwnWorker(platform, [registrar])
+    const agent = agentOf('registrar')
+    await run(agent, 'go')
+    const [asked] = agent.pendingInterrupts
+    expect(asked).toMatchObject({
+      reason: 'input_required',
+      message: 'Who are you?',
+      responseSchema: { properties: { name: { type: 'string' } } },
+    })
+    const entry = { interruptId: asked?.id ?? '', status: 'resolved' as const }
+    await expect(agent.runAgent({ resume: [{ ...entry, payload: { name: 1 } }] })).rejects.toMatchObject({ status: 400 })
+    await agent.runAgent({ resume: [{ ...entry, payload: { name: 'Ada' } }] })
+    expect(agent.messages.at(-1)).toMatchObject({ content: 'accept {"name":"Ada"}' })
+  })
+
+  test('takes the result of a tool that the client runs', async () => {
+    await startOwnWorker(platform, [shopper])
+    const agent = agentOf('shopper')
+    const { events } = await run(agent, 'go')
+    const calls = agent.messages.flatMap(message => (message.role === 'assistant' ? (message.toolCalls ?? []) : []))
+    expect(events.at(-1)).toMatchObject({ outcome: { type: 'success', pendingToolCallIds: [calls[0]?.id] } })
+    agent.addMessage({ id: 'own', role: 'tool', toolCallId: calls[0]?.id ?? '', content: '"Oslo"' })
+    await agent.runAgent()
+    expect(agent.messages.at(-1)).toMatchObject({ content: 'You are in "Oslo".' })
+    expect(agent.messages.filter(({ role }) => role === 'tool')).toHaveLength(1)
+  })
+})
+
+test('a thread that does not exist is empty, and what the API refuses is an error', async () => {
+  const agent = agentOf('echo')
+  await agent.connectAgent()
+  expect(agent.messages).toEqual([])
+  const none = agentOf('no-such-agent')
+  await expect(run(none, 'go')).rejects.toMatchObject({ status: 422 })
+  expect((await fetch(`${platform.urls[0]}/ag-ui/echo/threads/none`)).status).toBe(404)
+})
+
+function agentOf(name: string, threadId: string = crypto.randomUUID(), api = 0, headers: Record<string, string> = {}): RivuletAgent {
+  return new RivuletAgent({ url: `${platform.urls[api]}/ag-ui/${name}`, threadId, headers })
+}
+
+async function run(agent: RivuletAgent, content: string, params: Record<string, unknown> = {}, id = 'u1') {
+  const seen = collect()
+  agent.addMessage({ id, role: 'user', content })
+  await agent.runAgent({ forwardedProps: params }, seen.subscriber)
+  return seen
+}
+
+function collect(): { events: BaseEvent[]; subscriber: AgentSubscriber } {
+  const events: BaseEvent[] = []
+  return { events, subscriber: { onEvent: ({ event }) => void events.push(event) } }
+}
+
+/** Without the progress of calls, which is not stored. */
+function sorted(messages: readonly Message[]): Message[] {
+  const kept = messages.filter(message => message.role !== 'activity' || message.activityType !== 'tool-progress')
+  return kept.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+async function tasksOf({ threadId }: RivuletAgent): Promise<Task[]> {
+  return (await platform.client.get<{ data: Task[] }>(`/v1/tasks?name=${threadId}`)).body.data
+}
+
+async function cursorsOf(task: string): Promise<string[]> {
+  const text = await (await fetch(`${platform.urls[0]}/v1/tasks/${task}/events?from=start`)).text()
+  return [...text.matchAll(/^id: (.+)$/gm)].map(([, cursor = '']) => cursor)
+}

@@ -50,6 +50,7 @@ const rows: Record<string, Row> = {
   'POST /ag-ui/{agent}': { scope: 'tasks:write', body: run, reads: true, status: 200 },
   'GET /ag-ui/{agent}/threads/{thread}': { scope: 'tasks:read', status: 200 },
   'POST /ag-ui/{agent}/threads/{thread}/cancel': { scope: 'tasks:write', body: {}, status: 200 },
+  'POST /mcp': { scope: 'tasks:write', body: { jsonrpc: '2.0', id: 1, method: 'tools/list' }, reads: true, status: 200 },
   'GET /v1/agents': { scope: 'tasks:read', status: 200 },
   'GET /v1/agents/activity': { scope: 'tasks:read', status: 200 },
   'PATCH /v1/agents/{name}': { scope: 'admin', body: { paused: false }, status: 200 },
@@ -264,7 +265,11 @@ async function tokenFor(id: string, can: TokenRight[], ttlSeconds = 60, key = ow
   return JSON.parse(body).token
 }
 
-const codeOf = ({ status, body }: Reply) => [status, (JSON.parse(body) as ErrorReply).error.code]
+/** In JSON-RPC, our code is in the data of the error. */
+const codeOf = ({ status, body }: Reply) => {
+  const { code, data } = (JSON.parse(body) as ErrorReply & { error: { data?: { code: string } } }).error
+  return [status, data?.code ?? code]
+}
 
 test('every route that the API has is in the table, and no other', async () => {
   const { body } = await createClient(() => platform.url).get<{ paths: Record<string, object> }>('/openapi.json')
@@ -347,6 +352,32 @@ describe.each(ofOneTask)('%s', (route, { body, token, status }) => {
     expect((await ask('GET /v1/tasks/{id}', { id, key: own.key })).status).toBe(200)
   })
 })
+
+test('[input 32] a task of MCP does not exist for another tenant', async () => {
+  const { rows: turns } = await platform.pg.query('select id from turns where task = $1', [await newTask()])
+  const [cancel, unknown] = [turns[0]?.id, randomUUID()].map(taskId => ({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tasks/cancel',
+    params: { ...spoken, taskId },
+  }))
+  const refused = await callMcp(unknown, other.key)
+  expect(refused).toMatchObject({ error: { code: -32602 } })
+  expect(await callMcp(cancel, other.key)).toEqual(refused)
+  expect(await callMcp(cancel, own.key)).toMatchObject({ result: {} })
+})
+
+const version = '2026-07-28'
+const capabilities = { extensions: { 'io.modelcontextprotocol/tasks': {} } }
+const spoken = {
+  _meta: { 'io.modelcontextprotocol/protocolVersion': version, 'io.modelcontextprotocol/clientCapabilities': capabilities },
+}
+
+async function callMcp(body: { method: string; params: { taskId: string } } | undefined, key: string): Promise<unknown> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'mcp-protocol-version': version }
+  const named = { 'mcp-method': body?.method ?? '', 'mcp-name': body?.params.taskId ?? '' }
+  return (await fetch(`${platform.url}/mcp`, { method: 'POST', headers: { ...headers, ...named }, body: JSON.stringify(body) })).json()
+}
 
 describe.each(guarded.filter(([route]) => route.includes('{thread}')))('%s', (route, { body }) => {
   test('[input 32] responds to another tenant as if the thread did not exist', async () => {

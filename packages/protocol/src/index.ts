@@ -133,6 +133,7 @@ export {
   usageReportSchema,
 } from './entities/usage-report.ts'
 export {
+  hasOpenQuestion,
   isAnsweredByRequest,
   turnWaitSchema,
   type Wait,

@@ -25,6 +25,7 @@ import { fileRoutes } from './routes/files.ts'
 import { internalRoutes } from './routes/internal.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { limitRoutes } from './routes/limits.ts'
+import { mcpRoutes } from './routes/mcp/mcp.ts'
 import { chatRoutes, modelRoutes } from './routes/openai/chat.ts'
 import { sendOpenAiErrors } from './routes/openai/openai-errors.ts'
 import { responseRoutes } from './routes/openai/responses.ts'
@@ -157,6 +158,10 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
       },
       { prefix: '/ag-ui' },
     )
+    await app.register(async scope => {
+      admitClients(scope)
+      mcpRoutes(scope, services, events)
+    })
   }
 
   function admitClients(scope: FastifyInstance): void {

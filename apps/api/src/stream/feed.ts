@@ -36,6 +36,8 @@ export type Feed = {
   isSettled(): boolean
   /** Whether the end of a turn is in the log, and so in Postgres, too. False for a turn that neither the log nor the latest rows have. */
   hasEnded(turnNumber: number): boolean
+  /** Whether a turn waits for a response of a person or a client. */
+  isAsking(turnNumber: number): boolean
   /** Makes sure that a snapshot can be made at once; also before `status` and `isSettled` are asked for the first time. */
   ready(): Promise<void>
   isReady(): boolean
@@ -111,6 +113,7 @@ export function createFeed(deps: FeedDeps): Feed {
     runningTurn: view.runningTurn,
     isSettled: view.isSettled,
     hasEnded: view.hasEnded,
+    isAsking: view.isAsking,
     ready,
     isReady: view.isReady,
     placeOf: view.placeOf,

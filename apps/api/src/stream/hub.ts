@@ -53,10 +53,10 @@ type Channel = {
 }
 
 /** A caller that waits for the end of one turn, without events. */
-type TurnWait = { turnNumber: number; settle(how: WaitOutcome): void }
+type TurnWait = { turnNumber: number; orAsks: boolean; settle(how: WaitOutcome): void }
 
 /** `left`: this process is stopping, or it can no longer follow the task. */
-export type WaitOutcome = 'ended' | 'deleted' | 'left'
+export type WaitOutcome = 'ended' | 'asks' | 'deleted' | 'left'
 
 export type Watching = Pick<Viewer, 'drained' | 'leave' | 'tell'> & { gone(): void }
 
@@ -111,12 +111,12 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     return { drained: viewer.drained, leave: viewer.leave, tell: viewer.tell, gone: () => forget(channel, viewer) }
   }
 
-  /** Resolves when the turn has ended, or when the signal fires (`left`). The feed is followed meanwhile, as for a viewer, but nothing is encoded. */
-  function untilEnded(feed: Feed, turnNumber: number, signal: AbortSignal): Promise<WaitOutcome> {
+  /** Resolves when the turn has ended, or when it asks its caller for a response and `orAsks` is set, or when the signal fires (`left`). The feed is followed meanwhile, as for a viewer, but nothing is encoded. */
+  function untilEnded(feed: Feed, turnNumber: number, signal: AbortSignal, orAsks = false): Promise<WaitOutcome> {
     const channel = channels.get(feed.task)
     if (channel?.feed !== feed || isClosing || signal.aborted) return Promise.resolve('left')
     return new Promise(resolve => {
-      const wait: TurnWait = { turnNumber, settle }
+      const wait: TurnWait = { turnNumber, orAsks, settle }
       channel.waits.add(wait)
       signal.addEventListener('abort', leave)
       settleWaits(channel)
@@ -135,7 +135,10 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   }
 
   function settleWaits({ feed, waits }: Channel): void {
-    for (const wait of waits) if (feed.hasEnded(wait.turnNumber)) wait.settle('ended')
+    for (const wait of waits) {
+      if (feed.hasEnded(wait.turnNumber)) wait.settle('ended')
+      else if (wait.orAsks && feed.isAsking(wait.turnNumber)) wait.settle('asks')
+    }
   }
 
   function forget(channel: Channel, viewer: Viewer): void {

@@ -10,11 +10,12 @@ import {
   type Event,
   emptyState,
   hasEnded,
+  hasOpenQuestion,
   origin,
   type SnapshotReason,
   type TaskState,
   type TaskStatus,
-  type TurnStatus,
+  type Turn,
 } from '@rivulet/protocol'
 import { placeBehindLostLog, placeOfRows } from './feed-loader.ts'
 import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
@@ -50,6 +51,7 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, onBadEntry
     lastTurn,
     status,
     runningTurn: () => knownTurns().find(({ status }) => status === 'running')?.number ?? null,
+    isAsking: (turnNumber: number) => knownTurns().some(({ number, waits }) => number === turnNumber && hasOpenQuestion(waits)),
     hasEnded: (turnNumber: number) => knownTurns().some(({ number, status }) => number === turnNumber && hasEnded(status)),
     isSettled: () => settledAt === position,
     settle,
@@ -98,7 +100,7 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, onBadEntry
     return state.turns.length > 0 ? state.status : rows.require().task.status
   }
 
-  function knownTurns(): readonly { number: number; status: TurnStatus }[] {
+  function knownTurns(): readonly Pick<Turn, 'number' | 'status' | 'waits'>[] {
     return state.turns.length > 0 ? state.turns : (rows.get()?.turns ?? [])
   }
 

@@ -62,3 +62,8 @@ const answeredByRequest: readonly WaitKind[] = ['approval', 'form', 'tool']
 export function isAnsweredByRequest(kind: WaitKind): boolean {
   return answeredByRequest.includes(kind)
 }
+
+/** Whether a turn with these waits needs the response of a person or a client. */
+export function hasOpenQuestion(waits: readonly Pick<Wait, 'kind' | 'status'>[] | undefined): boolean {
+  return waits?.some(({ kind, status }) => status === 'open' && isAnsweredByRequest(kind)) ?? false
+}

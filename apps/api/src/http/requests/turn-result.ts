@@ -4,7 +4,8 @@
  * A caller that waits has the limits of an open stream. Every 15 s it gets a space, which JSON allows before a value, so that no proxy or client takes
  * the connection for dead; from then on the status is 200. A caller that leaves ends its wait, and not the turn.
  */
-import { hasEnded, RivuletError, type TaskId, untilAborted } from '@rivulet/protocol'
+import { setTimeout as delay } from 'node:timers/promises'
+import { hasEnded, hasOpenQuestion, RivuletError, type TaskId, untilAborted } from '@rivulet/protocol'
 import type { FastifyReply } from 'fastify'
 import type { Admission } from '../../access/open-streams.ts'
 import { type Tenant, taskNotFound } from '../../store/connection/tenant.ts'
@@ -16,7 +17,8 @@ import type { Services } from '../services.ts'
 /** What the caller gets. */
 export type Result = { status?: number; body: object }
 
-type WantedResult = { task: TaskId; turnNumber: number; admission: Admission; read: () => Promise<Result> }
+/** `orAsks`: the caller also gets the result when the turn asks for a response. */
+type WantedResult = { task: TaskId; turnNumber: number; admission: Admission; orAsks?: boolean; read: () => Promise<Result> }
 
 const keepAliveMs = 15_000
 
@@ -26,7 +28,7 @@ export function createTurnResults({ databaseFor, hub, metrics }: Pick<Services, 
   return { send }
 
   /** `admission` is over when this resolves. */
-  async function send(reply: FastifyReply, { task, turnNumber, admission, read }: WantedResult): Promise<FastifyReply> {
+  async function send(reply: FastifyReply, { task, turnNumber, admission, orAsks = false, read }: WantedResult): Promise<FastifyReply> {
     const leaving = new AbortController()
     const leave = () => leaving.abort(new Error('The wait is over'))
     const alive = setInterval(() => keepAlive(reply), keepAliveMs)
@@ -36,7 +38,7 @@ export function createTurnResults({ databaseFor, hub, metrics }: Pick<Services, 
     admission.opened({ leave, tell: () => true })
     metrics.waits.inc()
     try {
-      const outcome = await wait(reply.request.principal.tenant, task, turnNumber, leaving.signal)
+      const outcome = await wait(reply.request.principal.tenant, { task, turnNumber, orAsks }, leaving.signal)
       if (reply.raw.destroyed) return reply.hijack()
       if (outcome === 'deleted') throw taskNotFound()
       if (outcome === 'left') {
@@ -59,11 +61,22 @@ export function createTurnResults({ databaseFor, hub, metrics }: Pick<Services, 
     }
   }
 
-  async function wait(tenant: Tenant, task: TaskId, turnNumber: number, signal: AbortSignal): Promise<WaitOutcome> {
-    const feed = await untilAborted(hub.open(tenant, task), signal)
-    // Read after the feed is open: a turn that ends after this read is announced to the feed.
-    const { status } = await getTurn(databaseFor(tenant), tenant, task, turnNumber)
-    return hasEnded(status) ? 'ended' : hub.untilEnded(feed, turnNumber, signal)
+  async function wait(
+    tenant: Tenant,
+    { task, turnNumber, orAsks }: Required<Pick<WantedResult, 'task' | 'turnNumber' | 'orAsks'>>,
+    signal: AbortSignal,
+  ): Promise<WaitOutcome> {
+    for (;;) {
+      const feed = await untilAborted(hub.open(tenant, task), signal)
+      // Read after the feed is open: a turn that ends after this read is announced to the feed.
+      const { status, waits } = await getTurn(databaseFor(tenant), tenant, task, turnNumber)
+      if (hasEnded(status)) return 'ended'
+      if (orAsks && hasOpenQuestion(waits)) return 'asks'
+      const outcome = await hub.untilEnded(feed, turnNumber, signal, orAsks)
+      if (outcome !== 'asks') return outcome
+      // The feed may not have the response yet that this caller has just given.
+      await delay(20)
+    }
   }
 
   function finish(reply: FastifyReply, { status = 200, body }: Result): FastifyReply {

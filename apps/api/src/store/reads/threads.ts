@@ -1,8 +1,9 @@
 /** The threads and runs of other protocols: a thread is a task, by its name or its id, and a run is a turn that has the ids of its client. */
-import { agentNameSchema, type TaskId, taskIdSchema } from '@rivulet/protocol'
+import { agentNameSchema, type TaskId, type TurnId, taskIdSchema } from '@rivulet/protocol'
 import { and, desc, eq, or, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
+import type { TurnRow } from '../rows.ts'
 import { tasks, turns } from '../schema.ts'
 
 /** Null for a thread that no task of the agent is. A name takes precedence over an id. */
@@ -15,6 +16,16 @@ export async function findThread(db: Database, tenant: Tenant, agent: string, th
     .where(and(isOf(tenant, tasks.tenant), eq(tasks.agent, agentNameSchema.parse(agent)), isThread))
     .limit(2)
   return (found.find(({ name }) => name === thread) ?? found[0])?.id ?? null
+}
+
+/** A turn of this tenant, with the agent of its task; undefined where there is no such turn. */
+export async function findOwnTurn(db: Database, tenant: Tenant, id: TurnId): Promise<{ turn: TurnRow; agent: string } | undefined> {
+  const [found] = await db
+    .select({ turn: turns, agent: tasks.agent })
+    .from(turns)
+    .innerJoin(tasks, eq(tasks.id, turns.task))
+    .where(and(eq(turns.id, id), isOf(tenant, turns.tenant)))
+  return found
 }
 
 /** The number of the latest turn that has this id of its client under `protocol`; null where no turn has it. */

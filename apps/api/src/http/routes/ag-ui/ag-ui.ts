@@ -16,7 +16,7 @@ import { createAcceptTurn } from '../../requests/accept-turn.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
 import { historyOf, lastInput, paramsOf, type RunInput, runAgentInput } from './run-input.ts'
-import { createThreadAnswers } from './thread-answers.ts'
+import { createThreadAnswers } from './thread-responses.ts'
 
 const tags = ['ag-ui']
 const ofAgent = z.object({ agent: agentNameSchema })

@@ -3,34 +3,30 @@ import { type Json, RivuletError, type TaskId, waitIdSchema } from '@rivulet/pro
 import type { FastifyRequest } from 'fastify'
 import { turnMessagesNow } from '../../../log/live-messages.ts'
 import { startedTurn } from '../../../store/reads/read.ts'
-import type { TurnRow } from '../../../store/rows.ts'
-import { answerWait, getWait } from '../../../store/waits/answer-wait.ts'
+import { getWait } from '../../../store/waits/answer-wait.ts'
 import { callIdOf } from '../../../stream/dialects/ag-ui/ag-ui-message.ts'
 import { answerOf, type ResumeEntry } from '../../../stream/dialects/ag-ui/interrupts.ts'
+import { createAnswerWaits } from '../../requests/answer-waits.ts'
 import type { Services } from '../../services.ts'
 import { type RunInput, toolResults } from './run-input.ts'
 
 /** `turnNumber` is that of the turn that goes on; null where nothing was answered. */
 export type GivenAnswers = { answered: ReadonlySet<string>; turnNumber: number | null }
 
-export function createThreadAnswers({ databaseFor, reader, waiting }: Pick<Services, 'databaseFor' | 'reader' | 'waiting'>) {
+export function createThreadAnswers(services: Pick<Services, 'databaseFor' | 'reader' | 'waiting'>) {
+  const { databaseFor, reader } = services
+  const answerWaits = createAnswerWaits(services)
   return { answer }
 
-  /** All of them, or none where one does not fit its wait. A wait that was closed meanwhile stays as it is, and the run goes on. */
   async function answer({ principal: { tenant } }: FastifyRequest, task: TaskId, input: RunInput): Promise<GivenAnswers> {
     const db = databaseFor(tenant)
     const entries = [...(input.resume ?? []), ...(await toolEntries(tenant, task, input))]
     const waits = await Promise.all(entries.map(({ interruptId }) => getWait(db, tenant, task, idOf(interruptId))))
-    const changed = new Map<string, TurnRow>()
-    await db.transaction(async tx => {
-      for (const [place, entry] of entries.entries()) {
-        const wait = waits[place]
-        if (!wait) continue
-        const { turn } = await answerWait(tx, tenant, task, wait.id, answerOf(wait, entry)).catch(unlessClosed)
-        if (turn) changed.set(turn.id, turn)
-      }
+    const responses = waits.flatMap((wait, place) => {
+      const entry = entries[place]
+      return entry ? [{ wait: wait.id, answer: answerOf(wait, entry) }] : []
     })
-    for (const turn of changed.values()) await waiting.changed(turn)
+    await answerWaits(tenant, task, responses)
     return { answered: new Set(waits.map(({ id }) => id)), turnNumber: waits.at(-1)?.turn ?? null }
   }
 
@@ -53,11 +49,6 @@ function idOf(interruptId: string): string {
   const { data } = waitIdSchema.safeParse(interruptId)
   if (data === undefined) throw new RivuletError('not_found', 'No such interrupt in this thread')
   return data
-}
-
-function unlessClosed(error: unknown): { turn: null } {
-  if (error instanceof RivuletError && (error.code === 'already_answered' || error.code === 'wait_closed')) return { turn: null }
-  throw error
 }
 
 /** Clients send results as text. */

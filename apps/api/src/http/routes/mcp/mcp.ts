@@ -1,0 +1,213 @@
+/**
+ * A server of the Model Context Protocol at `/mcp`: every agent is a tool. It holds nothing between two requests: a task of MCP is a turn, and what a turn
+ * asks for is a request for input.
+ *
+ * Responses are JSON, never a stream, because closing the stream of a call would mean to cancel it, and a turn goes on when its caller leaves.
+ */
+import { createTaskBody, hasEnded, hasOpenQuestion, jsonObjectSchema, RivuletError, turnIdSchema } from '@rivulet/protocol'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { mayRead } from '../../../access/principal.ts'
+import { listAgents } from '../../../store/reads/agents.ts'
+import { turnMessages } from '../../../store/reads/read.ts'
+import { findOwnTurn, findThread } from '../../../store/reads/threads.ts'
+import { type TurnRow, toTurn } from '../../../store/rows.ts'
+import { createAcceptTurn } from '../../requests/accept-turn.ts'
+import { createAnswerWaits } from '../../requests/answer-waits.ts'
+import { createTurnResults } from '../../requests/turn-result.ts'
+import type { Services } from '../../services.ts'
+import type { EventStream } from '../tasks/events.ts'
+import { RpcError, type RpcRequest, resultOf, rpcCodes, rpcRequest, sendRpcErrors } from './json-rpc.ts'
+import { type Envelope, envelopeOf, legacyVersions, modernVersion, tasksExtension } from './mcp-envelope.ts'
+import { answerOf, inputRequests, toolOf, toolResult } from './mcp-tool.ts'
+
+const callParams = z.object({
+  name: z.string(),
+  arguments: z.object({ message: z.string(), task: z.string().min(1).max(200).optional(), params: jsonObjectSchema.optional() }),
+})
+const inputResponses = z.record(
+  z.string(),
+  z.object({ action: z.enum(['accept', 'decline', 'cancel']), content: jsonObjectSchema.optional() }),
+)
+const retryParams = z.object({ requestState: turnIdSchema.optional(), inputResponses: inputResponses.optional() })
+const taskParams = z.object({ taskId: z.string() })
+const serverInfo = { name: 'rivulet', version: '0.2.0' }
+const cached = { ttlMs: 30_000, cacheScope: 'private' }
+const pollIntervalMs = 1_000
+
+type FoundTurn = { turn: TurnRow; agent: string }
+
+export function mcpRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
+  const { databaseFor, ending, relay, capacity, config } = services
+  const { requireShare, accept } = createAcceptTurn(services, scope.log)
+  const answerWaits = createAnswerWaits(services)
+  const results = createTurnResults(services)
+  sendRpcErrors(scope)
+  const response = { 200: z.looseObject({ jsonrpc: z.literal('2.0') }), 202: z.null().describe('A notification') }
+
+  scope
+    .withTypeProvider<ZodTypeProvider>()
+    .post(
+      '/mcp',
+      { config: { access: { scope: 'tasks:write' } }, schema: { tags: ['mcp'], body: rpcRequest, response } },
+      async (request, reply) => {
+        if (!mayRead(request.principal)) throw new RivuletError('forbidden', 'This key or token does not have the required scope')
+        if (request.body.id === undefined) return reply.status(202).send(null)
+        const envelope = envelopeOf(request, request.body)
+        const result = await resultFor(request, reply, request.body, envelope)
+        // A call that waits has sent its response.
+        return result === null ? reply : resultOf(request.body, complete(envelope, result))
+      },
+    )
+
+  async function resultFor(request: FastifyRequest, reply: FastifyReply, rpc: RpcRequest, envelope: Envelope): Promise<object | null> {
+    switch (rpc.method) {
+      case 'initialize':
+        return initialized(rpc)
+      case 'ping':
+        return {}
+      case 'server/discover':
+        return { supportedVersions: [modernVersion], capabilities, ...cached, _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo } }
+      case 'tools/list':
+        return listTools(request, envelope)
+      case 'tools/call':
+        return call(request, reply, rpc, envelope)
+      case 'tasks/get':
+        return describe(request, await taskOf(request, rpc, envelope))
+      case 'tasks/update': {
+        const found = await taskOf(request, rpc, envelope)
+        await respond(request, found, parse(retryParams, rpc).inputResponses ?? {})
+        return {}
+      }
+      case 'tasks/cancel': {
+        const { turn } = await taskOf(request, rpc, envelope)
+        await ending.cancelTurn(request.principal.tenant, turn.task, turn.number)
+        relay.kick()
+        return {}
+      }
+      default:
+        throw new RpcError('methodNotFound', 'Method not found')
+    }
+  }
+
+  async function listTools({ principal: { tenant } }: FastifyRequest, { era }: Envelope): Promise<object> {
+    const agents = await listAgents(databaseFor(tenant), tenant, config.leaseMs)
+    return { tools: agents.map(toolOf), ...(era === 'modern' && cached) }
+  }
+
+  /** A call, or the next round of one whose turn has asked for input. */
+  async function call(request: FastifyRequest, reply: FastifyReply, rpc: RpcRequest, envelope: Envelope): Promise<object | null> {
+    const { requestState, inputResponses: given = {} } = parse(retryParams, rpc)
+    const isTask = envelope.era === 'modern' && envelope.hasTasks
+    const admission = isTask ? null : events.reserve(request, null)
+    try {
+      const found = requestState === undefined ? await begin(request, reply, rpc) : await own(request, requestState)
+      if (requestState !== undefined) await respond(request, found, given)
+      if (!admission) return { ...describeTask(found.turn), resultType: 'task' }
+      const { task, number: turnNumber } = found.turn
+      const orAsks = envelope.era === 'modern' && envelope.elicits
+      const read = async () => ({ body: resultOf(rpc, complete(envelope, await outcomeOf(request, found, orAsks))) })
+      await results.send(reply, { task, turnNumber, admission, orAsks, read })
+      return null
+    } catch (error) {
+      admission?.over()
+      throw error
+    }
+  }
+
+  async function begin(request: FastifyRequest, reply: FastifyReply, rpc: RpcRequest): Promise<FoundTurn> {
+    const { tenant } = request.principal
+    const { name: agent, arguments: given } = parse(callParams, rpc)
+    const rejection = capacity.rejection()
+    if (rejection) throw rejection
+    await requireShare(request)
+    const task = given.task === undefined ? null : await findThread(databaseFor(tenant), tenant, agent, given.task)
+    const { message, params, task: name } = given
+    const input = { type: 'text', text: message, format: 'plain' } as const
+    const body = { ...createTaskBody.parse({ agent, ...(name !== undefined && { name }) }), input, ...(params && { params }) }
+    const wanted = task ? ({ of: 'task', task, agent, input, params, ifBusy: 'decline' } as const) : ({ of: 'new task', body } as const)
+    const { turn, dispatch } = await accept(request, reply, wanted)
+    dispatch()
+    return own(request, turn.id)
+  }
+
+  async function outcomeOf({ principal: { tenant } }: FastifyRequest, { turn: { id } }: FoundTurn, orAsks: boolean): Promise<object> {
+    const found = await findOwnTurn(databaseFor(tenant), tenant, id)
+    if (!found) throw new RivuletError('task_not_found', 'No such task')
+    const turn = toTurn(found.turn)
+    if (orAsks && hasOpenQuestion(turn.waits))
+      return { resultType: 'input_required', inputRequests: inputRequests(turn.waits ?? []), requestState: id }
+    return toolResult(turn, await turnMessages(databaseFor(tenant), tenant, turn.task, turn.joinedTo ?? turn.number))
+  }
+
+  /** Responses to waits that are unknown or closed are ignored. */
+  async function respond(
+    { principal: { tenant } }: FastifyRequest,
+    { turn }: FoundTurn,
+    given: z.output<typeof inputResponses>,
+  ): Promise<void> {
+    const responses = (turn.waits ?? []).flatMap(wait => {
+      const response = given[wait.id]
+      return response ? [{ wait: wait.id, answer: answerOf(wait, response) }] : []
+    })
+    if (responses.length > 0) await answerWaits(tenant, turn.task, responses)
+  }
+
+  async function taskOf(request: FastifyRequest, rpc: RpcRequest, envelope: Envelope): Promise<FoundTurn> {
+    if (envelope.era !== 'modern') throw new RpcError('methodNotFound', 'Method not found')
+    if (!envelope.hasTasks)
+      throw new RpcError('missingCapability', 'The client has not declared the extension of tasks', {
+        ...{ status: 400, data: { requiredCapabilities: { extensions: { [tasksExtension]: {} } } } },
+      })
+    return own(request, parse(taskParams, rpc).taskId)
+  }
+
+  async function own({ principal: { tenant } }: FastifyRequest, id: string): Promise<FoundTurn> {
+    const known = turnIdSchema.safeParse(id).data
+    const found = known && (await findOwnTurn(databaseFor(tenant), tenant, known))
+    if (!found) throw new RpcError('invalidParams', 'No such task')
+    return found
+  }
+
+  async function describe({ principal: { tenant } }: FastifyRequest, { turn: row }: FoundTurn): Promise<object> {
+    const turn = toTurn(row)
+    const task = describeTask(row)
+    if (task.status === 'input_required') return { ...task, inputRequests: inputRequests(turn.waits ?? []) }
+    if (task.status === 'failed')
+      return {
+        ...task,
+        error: { code: rpcCodes.internalError, message: turn.error?.message ?? 'The turn failed', data: { code: turn.error?.code } },
+      }
+    if (task.status !== 'completed') return task
+    return { ...task, result: toolResult(turn, await turnMessages(databaseFor(tenant), tenant, turn.task, turn.joinedTo ?? turn.number)) }
+  }
+}
+
+const capabilities = { tools: {}, extensions: { [tasksExtension]: {} } }
+
+/** A client of an older revision gets the one it asks for. There is no session. */
+function initialized({ params = {} }: RpcRequest): object {
+  const version = legacyVersions.find(known => known === params.protocolVersion) ?? legacyVersions[0]
+  return { protocolVersion: version, capabilities: { tools: {} }, serverInfo }
+}
+
+function complete({ era }: Envelope, result: object): object {
+  return era === 'modern' ? { resultType: 'complete', ...result } : result
+}
+
+function describeTask(row: TurnRow) {
+  const { id, status, waits, queuedAt, startedAt, finishedAt } = toTurn(row)
+  const isOver = hasEnded(status)
+  const state = isOver ? outcomes[status] : hasOpenQuestion(waits) ? 'input_required' : 'working'
+  return { taskId: id, status: state, createdAt: queuedAt, lastUpdatedAt: finishedAt ?? startedAt ?? queuedAt, ttlMs: null, pollIntervalMs }
+}
+
+const outcomes = { completed: 'completed', failed: 'failed', canceled: 'cancelled', discarded: 'cancelled' } as const
+
+function parse<T extends z.ZodType>(schema: T, { params }: RpcRequest): z.output<T> {
+  const parsed = schema.safeParse(params ?? {})
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw new RpcError('invalidParams', `Invalid params: /${issue?.path.join('/') ?? ''} ${issue?.message ?? ''}`.slice(0, 250))
+}

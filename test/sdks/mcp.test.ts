@@ -1,0 +1,169 @@
+/** Clients of the Model Context Protocol, unmodified: that of 2026-07-28, and the one before it. Tasks, which neither has, are spoken by hand. */
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { Client as OlderClient } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport as OlderTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { defineAgent } from '@rivulet/worker'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { fail, full, rest, say } from '../support/agents/scripts.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { until } from '../support/until.ts'
+
+let platform: Platform
+
+beforeAll(async () => {
+  platform = await startPlatform({ apis: 2, workers: 1 })
+})
+afterAll(() => platform.close())
+
+const registrar = defineAgent('registrar', async turn => {
+  const { content } = await turn.ask('who', { title: 'Who are you?', schema: z.object({ name: z.string() }), hold: 0 })
+  const { action } = await turn.ask('sure', { title: 'Sure?', hold: 0 })
+  await turn.send(`${JSON.stringify(content)} ${action}`)
+})
+
+describe('a client of 2026-07-28', () => {
+  test('lists the agents as tools and calls them, at any API', async () => {
+    const client = await connect()
+    const { tools } = await client.listTools()
+    expect(tools.map(({ name }) => name)).toEqual(expect.arrayContaining(['echo', 'scripted']))
+    expect(tools.map(({ name }) => name)).toEqual(tools.map(({ name }) => name).toSorted())
+    expect(await client.callTool({ name: 'echo', arguments: { message: 'hi' } })).toMatchObject({ content: [{ type: 'text', text: 'hi' }] })
+    const steps = [
+      say(0, 'Look:'),
+      full(1, { type: 'data', data: { whole: true } }),
+      full(2, { type: 'media', mimeType: 'image/png', data: 'AAEC' }),
+    ]
+    const result = await client.callTool({ name: 'scripted', arguments: { message: 'go', params: { steps } } })
+    expect(result).toMatchObject({
+      content: [{ text: 'Look:' }, { text: '{"whole":true}' }, { type: 'image', data: 'AAEC', mimeType: 'image/png' }],
+      structuredContent: { whole: true },
+    })
+    const other = await connect(1)
+    for (const message of ['one', 'two']) await other.callTool({ name: 'echo', arguments: { message, task: 'a-conversation' } })
+    const { body } = await platform.client.get<{ data: { id: string }[] }>('/v1/tasks?name=a-conversation')
+    expect(await platform.client.messages(body.data[0]?.id ?? '')).toHaveLength(4)
+  })
+
+  test('responds to what a turn asks for, inside its call', async () => {
+    await startOwnWorker(platform, [registrar])
+    const client = await connect(0, { elicitation: {} })
+    const asked: string[] = []
+    client.setRequestHandler('elicitation/create', async ({ params }) => {
+      asked.push(params.message)
+      return params.message === 'Sure?' ? { action: 'decline' } : { action: 'accept', content: { name: 'Ada' } }
+    })
+    const result = await client.callTool({ name: 'registrar', arguments: { message: 'go' } })
+    expect(asked).toEqual(['Who are you?', 'Sure?'])
+    expect(result.content).toMatchObject([{ text: '{"name":"Ada"} decline' }])
+  })
+
+  test('gets a failed turn as an error of the tool, and what is wrong as an error of the call', async () => {
+    const client = await connect()
+    const failed = await client.callTool({
+      name: 'scripted',
+      arguments: { message: 'go', params: { steps: [say(0, 'Half'), fail('no luck')] } },
+    })
+    expect(failed).toMatchObject({ isError: true, content: [{ text: 'Half' }, { type: 'text' }] })
+    await expect(client.callTool({ name: 'none', arguments: { message: 'x' } })).rejects.toMatchObject({ code: -32602 })
+    await expect(client.callTool({ name: 'echo', arguments: {} })).rejects.toMatchObject({ code: -32602 })
+  })
+})
+
+test('a client of 2025-11-25 initializes without a session, lists and calls', async () => {
+  const client = new OlderClient({ name: 'test', version: '1' })
+  // Its types allow `undefined` where ours do not.
+  await client.connect(new OlderTransport(new URL(`${platform.urls[0]}/mcp`)) as never)
+  onTestFinished(() => client.close())
+  expect(client.getServerVersion()).toMatchObject({ name: 'rivulet' })
+  expect((await client.listTools()).tools.map(({ name }) => name)).toContain('echo')
+  expect(await client.callTool({ name: 'echo', arguments: { message: 'hi' } })).toMatchObject({ content: [{ type: 'text', text: 'hi' }] })
+})
+
+describe('tasks', () => {
+  test('are turns: a call returns at once, and any API has its task', async () => {
+    const called = await rpc('tools/call', {
+      name: 'scripted',
+      arguments: { message: 'go', params: { steps: [rest(50), say(0, 'Done.')] } },
+    })
+    expect(called.result).toMatchObject({ resultType: 'task', status: 'working', pollIntervalMs: 1_000 })
+    const ended = await until('it has ended', async () => {
+      const { result } = await rpc('tasks/get', { taskId: called.result.taskId }, 1)
+      return result.status !== 'working' && result
+    })
+    expect(ended).toMatchObject({ resultType: 'complete', status: 'completed', result: { content: [{ text: 'Done.' }] } })
+  })
+
+  test('ask for input, go on with it, are canceled, and fail', async () => {
+    await startOwnWorker(platform, [registrar])
+    const { result } = await rpc('tools/call', { name: 'registrar', arguments: { message: 'go' } })
+    const { taskId } = result
+    const asking = await until('it asks', async () => {
+      const { result: task } = await rpc('tasks/get', { taskId })
+      return task.status === 'input_required' && task
+    })
+    const [[wait = '', request] = []] = Object.entries(asking.inputRequests as object)
+    expect(request).toMatchObject({ method: 'elicitation/create', params: { mode: 'form', message: 'Who are you?' } })
+    const wrong = await rpc('tasks/update', { taskId, inputResponses: { [wait]: { action: 'accept', content: { name: 1 } } } })
+    expect(wrong.error).toMatchObject({ code: -32602 })
+    const inputResponses = { [wait]: { action: 'accept', content: { name: 'Ada' } }, unknown: { action: 'cancel' } }
+    expect((await rpc('tasks/update', { taskId, inputResponses }, 1)).result).toEqual({ resultType: 'complete' })
+    await until('it asks again', async () => {
+      const { result: task } = await rpc('tasks/get', { taskId })
+      return task.status === 'input_required' && !(wait in (task.inputRequests as object))
+    })
+    expect((await rpc('tasks/cancel', { taskId })).result).toEqual({ resultType: 'complete' })
+    expect((await rpc('tasks/get', { taskId })).result).toMatchObject({ status: 'cancelled' })
+    const failing = await rpc('tools/call', { name: 'scripted', arguments: { message: 'go', params: { steps: [fail('no')] } } })
+    const failed = await until('it failed', async () => {
+      const { result: task } = await rpc('tasks/get', { taskId: failing.result.taskId })
+      return task.status === 'failed' && task
+    })
+    expect(failed.error).toMatchObject({ code: -32603 })
+    expect((await rpc('tasks/get', { taskId: crypto.randomUUID() })).error).toMatchObject({ code: -32602 })
+  })
+
+  test('are refused without the extension, in another version, and with headers that do not match', async () => {
+    const params = { taskId: crypto.randomUUID() }
+    expect(await rpc('tasks/get', params, 0, { capabilities: {} })).toMatchObject({ status: 400, error: { code: -32021 } })
+    expect(await rpc('tasks/get', params, 0, { version: '2099-01-01' })).toMatchObject({
+      ...{ status: 400, error: { code: -32022, data: { supported: ['2026-07-28'] } } },
+    })
+    expect(await rpc('tasks/get', params, 0, { headers: { 'mcp-method': 'tools/list' } })).toMatchObject({
+      status: 400,
+      error: { code: -32020 },
+    })
+    expect(await rpc('no/such', {})).toMatchObject({ status: 200, error: { code: -32601 } })
+  })
+})
+
+async function connect(api = 0, capabilities: { elicitation?: Record<string, never> } = {}): Promise<Client> {
+  const client = new Client({ name: 'test', version: '1' }, { capabilities, versionNegotiation: { mode: { pin: '2026-07-28' } } })
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${platform.urls[api]}/mcp`)))
+  onTestFinished(() => client.close())
+  return client
+}
+
+type Spoken = { version?: string; capabilities?: object; headers?: Record<string, string> }
+type Reply = { status: number; result: Record<string, unknown>; error?: Record<string, unknown> }
+
+async function rpc(method: string, params: Record<string, unknown>, api = 0, spoken: Spoken = {}): Promise<Reply> {
+  const { version = '2026-07-28', capabilities = { extensions: { 'io.modelcontextprotocol/tasks': {} } }, headers } = spoken
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': version,
+    'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': capabilities,
+  }
+  const name = params.name ?? params.taskId
+  const response = await fetch(`${platform.urls[api]}/mcp`, {
+    method: 'POST',
+    headers: {
+      ...{ 'content-type': 'application/json', 'mcp-protocol-version': version, 'mcp-method': method },
+      ...(typeof name === 'string' && { 'mcp-name': name }),
+      ...headers,
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } }),
+  })
+  return { status: response.status, ...((await response.json()) as Omit<Reply, 'status'>) }
+}

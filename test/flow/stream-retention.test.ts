@@ -6,6 +6,7 @@ import { fail, repeat, rest, say, scripted } from '../support/agents/scripts.ts'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
+import { readFormat } from '../support/viewers/format-reader.ts'
 import { isLogged, type Viewer, watch } from '../support/viewers/viewer.ts'
 
 const retentionMs = 600
@@ -70,6 +71,23 @@ test('a message that is too long for a snapshot is not lost with its log: every 
     expect([messagesFrom, discarded, messagesOf(viewer.state())]).toEqual([2, 0, rows.slice(2)])
   }
   await Promise.all(follow.map(viewer => viewer.stop()))
+})
+
+test('a message whose log has expired is sent as it is stored, with its end, and not again to a client that has it', async () => {
+  const { task, messages } = await platform.client.finishedTask(scripted(words(3), { input: 'one' }))
+  await until('the log has expired', async () => (await platform.redis.exists(platform.keys.stream(task.id))) === 0)
+  for (const [i, url] of platform.urls.entries()) {
+    const address = `${url}/v1/tasks/${task.id}/messages/${i}/events`
+    const reader = readFormat(address)
+    await reader.closed
+    expect(reader.frames.map(({ data }) => JSON.parse(data))).toMatchObject([
+      { type: 'snapshot', reason: 'join', messages: [messages[i]], messagesFrom: i },
+      { type: 'end', task: task.id, index: i, status: 'complete' },
+    ])
+    const again = readFormat(address, { after: reader.frames.at(-1)?.id ?? '' })
+    await again.closed
+    expect(again.status()).toBe(204)
+  }
 })
 
 test('a turn that waits is not forgotten when what was said before it is trimmed', async () => {

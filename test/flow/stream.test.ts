@@ -1,6 +1,6 @@
 /** What a viewer receives of a task: from which event to which, and in which frames. */
 import { createClient } from '@rivulet/client'
-import type { Event } from '@rivulet/protocol'
+import { type Cursor, compareCursors, type Event } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { done, extend, fail, full, repeat, rest, say, scripted, start } from '../support/agents/scripts.ts'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
@@ -8,6 +8,7 @@ import { faultsOf } from '../support/judge/task-laws.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
+import { type FormatReader, readFormat } from '../support/viewers/format-reader.ts'
 import { isLogged, type Viewer, watch } from '../support/viewers/viewer.ts'
 import { type Frame, openConnection } from '../support/viewers/viewer-connection.ts'
 
@@ -168,6 +169,102 @@ describe('a viewer', () => {
     await viewer.ended
     expect(viewer.frames().find(({ data }) => data.type === 'custom')?.data).toMatchObject({ name: 'progress', data: { percent: 50 } })
     expect(viewer.text()).toBe('done')
+  })
+})
+
+describe('the stream of one message', () => {
+  const path = (task: string, index: number | string) => `/v1/tasks/${task}/messages/${index}/events`
+  const open = (task: string, index: number, after?: string, url = platform.url) =>
+    readFormat(`${url}${path(task, index)}`, { ...(after && { after }) })
+  const heard = ({ frames }: FormatReader) => frames.map(({ id, data }) => [id, JSON.parse(data)])
+  const logged = (reader: FormatReader) => heard(reader).filter(([, { type }]) => type !== 'caught_up' && type !== 'end')
+  const endOf = (task: string, index: number, status?: string) => ({ type: 'end', task, index, ...(status && { status }) })
+
+  test('[input 66] has its events from the first one on, waits for a message that is still to come, and ends when the message is closed', async () => {
+    const steps = [repeat(5, say(0, 'a '), rest(20)), done(0), repeat(5, say(1, 'b '), say(2, 'c '), rest(20)), done(1), rest(60_000)]
+    const { task } = await platform.client.createTask(scripted(steps, { input: 'go' }))
+    const readers = platform.urls.flatMap(url => [0, 1, 2].map(index => ({ index, reader: open(task.id, index, undefined, url) })))
+    await Promise.all(readers.map(({ reader }) => reader.closed))
+    const late = [0, 1, 2].map(index => ({ index, reader: open(task.id, index) }))
+    const waiting = open(task.id, 4)
+    await Promise.all(late.map(({ reader }) => reader.closed))
+    const log = await platform.log(task.id)
+    for (const { index, reader } of [...readers, ...late].filter(({ index }) => index > 0)) {
+      const own = log.filter(({ event }) => 'index' in event && event.index === index).map(({ cursor, event }) => [cursor, event])
+      expect(logged(reader).filter(([, { type }]) => type !== 'turn.started')).toEqual(own)
+      expect(heard(reader).at(-1)).toEqual([own.at(-1)?.[0], endOf(task.id, index, 'complete')])
+    }
+    for (const { reader } of [readers[0], late[0]].flatMap(one => one ?? []))
+      expect(logged(reader)).toMatchObject([[expect.any(String), { type: 'turn.started', input: { index: 0, status: 'complete' } }]])
+    await waiting.until(() => waiting.frames.length > 0)
+    await platform.client.cancel(task.id, 'enough')
+    await waiting.closed
+    expect(heard(waiting).map(([, event]) => event)).toEqual([{ type: 'caught_up', task: task.id }, endOf(task.id, 4)])
+  })
+
+  test('resumes exactly at every cursor, by header or by query, and says 204 behind the end of the message', async () => {
+    const { task } = await ended([repeat(4, say(0, 'x'), say(1, 'y'), rest(10)), done(0), say(1, 'z')])
+    const log = await platform.log(task.id)
+    for (const index of [1, 2]) {
+      const own = log.filter(({ event }) => 'index' in event && event.index === index)
+      for (const { cursor } of log) {
+        const rest = own.filter(entry => isBehind(entry.cursor, cursor))
+        const byHeader = open(task.id, index, cursor)
+        const byQuery = readFormat(`${platform.urls[1]}${path(task.id, index)}?after=${cursor}`)
+        for (const reader of [byHeader, byQuery]) {
+          await reader.closed
+          expect(reader.status()).toBe(rest.length > 0 ? 200 : 204)
+          expect(logged(reader).filter(([, { type }]) => type !== 'turn.started')).toEqual(rest.map(({ cursor: at, event }) => [at, event]))
+        }
+      }
+    }
+    const lost = open(task.id, 1, '77-7')
+    await lost.closed
+    const message = (await platform.client.messages(task.id))[1]
+    expect(heard(lost).map(([, event]) => event)).toMatchObject([
+      { type: 'snapshot', reason: 'gap', messages: [message], messagesFrom: 1, turns: [{ number: 1 }] },
+      endOf(task.id, 1, 'complete'),
+    ])
+  })
+
+  test('begins anew with a new attempt, and ends with what is stored', async () => {
+    const attempts = {
+      1: [say(0, 'wrong'), rest(100), say(0, ' way'), rest(300), fail('once')],
+      2: [repeat(3, say(0, 'right '), rest(10))],
+    }
+    const { task } = await platform.client.createTask({ agent: 'scripted', input: 'go', params: { attempts } })
+    const reader = open(task.id, 1)
+    await reader.closed
+    const types = heard(reader).map(([, { type }]) => type)
+    expect(types.at(-1)).toBe('end')
+    // The failed attempt closes its message: a client that comes back once the next one runs follows that.
+    await platform.client.waitForEnd(task.id)
+    const next = open(task.id, 1, reader.frames.at(-1)?.id ?? undefined)
+    await next.closed
+    const words = logged(next).flatMap(([, event]) => (event.type === 'message.delta' ? [event.delta.text] : []))
+    expect([logged(next)[0]?.[1].type, words.join('')]).toEqual(['turn.started', 'right '.repeat(3)])
+  })
+
+  test('[input 66] that no turn can send any more is 404, and a malformed address is refused', async () => {
+    const { task } = await ended([say(0, 'x')])
+    const get = async (index: number | string, query = '') => {
+      const { status, body } = await platform.client.get<ErrorReply>(`${path(task.id, index)}${query}`)
+      return [status, body.error.code]
+    }
+    expect(await get(2)).toEqual([404, 'not_found'])
+    expect(await get(999_999_999, '?after=1-1')).toEqual([404, 'not_found'])
+    for (const index of ['-1', 'x', '1.5', '1234567890']) expect(await get(index)).toEqual([400, 'validation_failed'])
+    for (const query of ['?after=', '?after=1-1&after=1-2']) expect(await get(1, query)).toEqual([400, 'bad_cursor'])
+    expect(await get(1, '?from=start')).toEqual([400, 'validation_failed'])
+  })
+
+  test('of the client yields the same', async () => {
+    const { task } = await ended([repeat(3, say(0, 'x'), rest(10))])
+    const events = []
+    for await (const event of createClient({ url: platform.url }).tasks.get(task.id).messageEvents(1)) events.push(event)
+    const own = (await platform.log(task.id)).filter(({ event }) => 'index' in event && event.index === 1)
+    expect(events.slice(0, -1)).toEqual(own.map(({ cursor, event }) => ({ ...event, cursor })))
+    expect(events.at(-1)).toEqual({ ...endOf(task.id, 1, 'complete'), cursor: own.at(-1)?.cursor })
   })
 })
 
@@ -342,6 +439,10 @@ function texts(viewer: Viewer): unknown[] {
 
 function finished(frames: Frame[]): number[] {
   return frames.flatMap(({ data }) => (data.type === 'turn.finished' ? [data.turn] : []))
+}
+
+function isBehind(cursor: Cursor, other: Cursor): boolean {
+  return compareCursors(cursor, other) > 0
 }
 
 function seen({ id, data }: Frame): [string, Event] {

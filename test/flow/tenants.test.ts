@@ -69,6 +69,7 @@ const rows: Record<string, Row> = {
   'GET /v1/tasks/{id}/turns/{number}/attempts': { scope: 'tasks:read', token: 'read', status: 200 },
   'GET /v1/tasks/{id}/messages': { scope: 'tasks:read', token: 'read', status: 200 },
   'GET /v1/tasks/{id}/messages/{index}': { scope: 'tasks:read', token: 'read', status: 200 },
+  'GET /v1/tasks/{id}/messages/{index}/events': { scope: 'tasks:read', token: 'read', status: 200 },
   'GET /v1/tasks/{id}/events': { scope: 'tasks:read', token: 'read', status: 200 },
   'POST /v1/tasks/{id}/turns': { scope: 'tasks:write', token: 'send', body: { input: 'more' }, status: 202 },
   'POST /v1/tasks/{id}/fork': { scope: 'tasks:write', body: {}, status: 201 },

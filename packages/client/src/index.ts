@@ -96,6 +96,7 @@ export type { LimitCalls } from './limits.ts'
 export type { ScheduleCalls, ScheduleQuery } from './schedules.ts'
 export type { ConnectionStatus } from './stream/connection-status.ts'
 export type { FormatChunk } from './stream/format-stream.ts'
+export type { MessageStreamEvent } from './stream/message-stream.ts'
 export { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent } from './stream/task-event.ts'
 export type { RunResult } from './task/run-task.ts'
 export type {

@@ -33,6 +33,7 @@ import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.
 import { scheduleRoutes } from './routes/schedules.ts'
 import { createEventStream, eventRoutes } from './routes/tasks/events.ts'
 import { stateRoutes } from './routes/tasks/state.ts'
+import { messageEventRoutes } from './routes/tasks/message-events.ts'
 import { taskChangeRoutes } from './routes/tasks/task-changes.ts'
 import { taskRoutes } from './routes/tasks/tasks.ts'
 import { tokenRoutes } from './routes/tasks/tokens.ts'
@@ -127,6 +128,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         taskChangeRoutes(scope, services)
         eventRoutes(scope, events)
         stateRoutes(scope, services)
+        messageEventRoutes(scope, services, events)
         tokenRoutes(scope, services)
         waitRoutes(scope, services, events)
         agentRoutes(scope, services)

@@ -18,6 +18,7 @@ import {
 import { decodeEntry, readLog } from '../log/log-fold.ts'
 import type { TaskVersion } from '../store/reads/read.ts'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
+import { createMessageSpans, type MessageSpans } from './messages/message-spans.ts'
 import type { SnapshotBase } from './snapshot.ts'
 import { encodeEntry } from './sse-frame.ts'
 
@@ -27,7 +28,7 @@ import { encodeEntry } from './sse-frame.ts'
  */
 export type Ground = 'live' | 'stale' | 'rows'
 
-export type Loaded = { ground: Ground; ring: FrameRing; state: TaskState; position: Cursor } & (
+export type Loaded = { ground: Ground; ring: FrameRing; state: TaskState; spans: MessageSpans; position: Cursor } & (
   | { ground: 'live'; base: null }
   | { ground: 'stale' | 'rows'; base: SnapshotBase }
 )
@@ -63,28 +64,30 @@ export function createFeedLoader({ task, log, loadBase, onBadEntry }: FeedLoader
   /** Null where it lacks something. */
   async function loadLog(known: LogState): Promise<Loaded | 'again' | null> {
     const ring = createFrameRing()
+    const spans = createMessageSpans()
     let state: TaskState = emptyState
-    for await (const entry of readLog(log, task, known.begin ?? origin, known.cursor)) state = fold(state, entry, ring)
+    for await (const entry of readLog(log, task, known.begin ?? origin, known.cursor)) state = fold(state, entry, ring, spans)
     const now = await log.state(task)
     // It was lost meanwhile, or raised, and then trimmed before what was read. One that was trimmed to nothing before stays where it stands.
     if (now?.epoch !== known.epoch || (state.cursor !== known.cursor && now.cursor !== known.cursor)) return 'again'
     const position = known.cursor
-    if (!known.isStale) return { ground: 'live', ring, state, position, base: null }
+    if (!known.isStale) return { ground: 'live', ring, state, spans, position, base: null }
     const base = await loadBase(state.turns.at(-1)?.number ?? 0)
-    return lacksSomething(state, base) ? null : { ground: 'stale', ring, state, position, base }
+    return lacksSomething(state, base) ? null : { ground: 'stale', ring, state, spans, position, base }
   }
 
   async function loadRows(): Promise<Loaded> {
     const base = await loadBase(0)
-    return { ground: 'rows', ring: createFrameRing(), state: emptyState, base, position: placeOfRows(base) }
+    return { ground: 'rows', ring: createFrameRing(), state: emptyState, spans: createMessageSpans(), base, position: placeOfRows(base) }
   }
 
-  function fold(before: TaskState, entry: LogEntry, frames: FrameRing): TaskState {
+  function fold(before: TaskState, entry: LogEntry, frames: FrameRing, spans: MessageSpans): TaskState {
     const event = decodeEntry(task, entry)
     if (!event) {
       onBadEntry()
       return { ...before, cursor: entry.cursor }
     }
+    spans.take(before.cursor, entry.cursor, event)
     frames.push(encodeEntry(entry, event))
     frames.trim(null, 0)
     return applyOrSkip(before, event, entry.cursor, onBadEntry)

@@ -11,6 +11,7 @@ import { decodeEntry, isBeforeLog, readLog } from '../log/log-fold.ts'
 import { createFeedLoader, type FeedLoaderDeps, type Ground, type Loaded, lacksSomething } from './feed-loader.ts'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
 import { createLogPages, type KeptParts, type LogPages } from './log-pages.ts'
+import type { MessageSpan } from './messages/message-spans.ts'
 import type { SnapshotBase } from './snapshot.ts'
 import { encodeEntry } from './sse-frame.ts'
 import { createTaskView, type SharedSnapshot } from './task-view.ts'
@@ -41,6 +42,8 @@ export type Feed = {
   /** Makes sure that a snapshot can be made at once; also before `status` and `isSettled` are asked for the first time. */
   ready(): Promise<void>
   isReady(): boolean
+  /** Where a message begins and ends in the log; undefined for one that the log does not have. */
+  messageSpan(index: number): MessageSpan | undefined
   /**
    * The place of the snapshot for a viewer that has heard everything up to a cursor: the position; or, where that viewer has heard more of a log that is
    * lost, a place of the rows. Never before what the viewer has heard.
@@ -116,6 +119,7 @@ export function createFeed(deps: FeedDeps): Feed {
     isAsking: view.isAsking,
     ready,
     isReady: view.isReady,
+    messageSpan: view.messageSpan,
     placeOf: view.placeOf,
     snapshot: view.snapshot,
     take,

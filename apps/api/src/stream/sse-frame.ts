@@ -5,27 +5,36 @@
  * line of JSON.
  */
 import type { LogEntry } from '@rivulet/broker'
-import type { Cursor, Event, EventType, TokenEvent, WireEvent } from '@rivulet/protocol'
+import type { Cursor, Event, EventType, MessageEnd, TokenEvent, WireEvent } from '@rivulet/protocol'
 
-/** `jsonFrom` is where its JSON begins in `bytes`; after the JSON come two line feeds. */
-export type Frame = { cursor: Cursor; bytes: Buffer; jsonFrom: number }
+/**
+ * `jsonFrom` is where its JSON begins in `bytes`; after the JSON come two line feeds. Type and index stand beside the bytes, so that a reader of one
+ * message or of many tasks parses nothing. The index is null for an event that is not about one message.
+ */
+export type Frame = { cursor: Cursor; type: FrameType; index: number | null; bytes: Buffer; jsonFrom: number }
+
+export type FrameType = EventType | (WireEvent | TokenEvent)['type']
 
 /** A frame, or a line without an event: a heartbeat, `retry`. */
 export type Piece = Frame | Pick<Frame, 'bytes'>
 
 /** The JSON stays as it is in the log, fields that we do not know included; what would break the frame is written anew. */
 export function encodeEntry({ cursor, json }: LogEntry, event: Event): Frame {
-  return encodeFrame(cursor, event.type, /[\r\n]/.test(json) ? JSON.stringify(event) : json)
+  const index = 'index' in event ? (event.index ?? null) : null
+  return encodeFrame(cursor, event.type, /[\r\n]/.test(json) ? JSON.stringify(event) : json, index)
 }
 
-export function encodeWireEvent(cursor: Cursor, event: WireEvent | TokenEvent): Frame {
+export function encodeWireEvent(cursor: Cursor, event: WireEvent | TokenEvent | MessageEnd): Frame {
   return encodeFrame(cursor, event.type, JSON.stringify(event))
 }
 
-export function encodeFrame(cursor: Cursor, type: EventType | (WireEvent | TokenEvent)['type'], json: string): Frame {
-  const head = `id: ${cursor}\nevent: ${type}\ndata: `
-  return { cursor, bytes: Buffer.from(`${head}${json}${frameEnd}`), jsonFrom: head.length }
+export function encodeFrame(cursor: Cursor, type: FrameType, json: string, index: number | null = null): Frame {
+  const head = `${idField}${cursor}\nevent: ${type}\ndata: `
+  return { cursor, type, index, bytes: Buffer.from(`${head}${json}${frameEnd}`), jsonFrom: head.length }
 }
+
+/** What every frame begins with. */
+export const idField = 'id: '
 
 export const heartbeat = Buffer.from(': hb\n\n')
 

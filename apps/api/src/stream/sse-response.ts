@@ -7,22 +7,42 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Cursor, Event, TokenEvent, WireEvent } from '@rivulet/protocol'
-import { frameEnd, type Piece } from './sse-frame.ts'
+import { type Frame, type FrameType, frameEnd, type Piece } from './sse-frame.ts'
 
-/** An event and the cursor at which it stands. It has the type of what was encoded, and may have fields that this version does not know. */
-export type DecodedFrame = { cursor: Cursor; event: Event | WireEvent | TokenEvent }
+/** A frame in the bytes, and its JSON in it. It does not hold the bytes that the frame was encoded to, because those would stay in memory twice. */
+type FramePlace = Omit<Frame, 'bytes'> & { from: number; to: number }
 
-/** Where the JSON of an event lies in the bytes. */
-type JsonPlace = { cursor: Cursor; from: number; to: number }
+/** A frame in shared bytes. Its event is parsed when it is asked for, once, and may have fields that this version does not know. */
+export class SharedFrame {
+  readonly cursor: Cursor
+  readonly type: FrameType
+  readonly index: number | null
+  readonly bytes: Buffer
+  readonly #jsonFrom: number
+  #event: Event | WireEvent | TokenEvent | null = null
+
+  constructor({ cursor, type, index, jsonFrom }: FramePlace, bytes: Buffer) {
+    this.cursor = cursor
+    this.type = type
+    this.index = index
+    this.bytes = bytes
+    this.#jsonFrom = jsonFrom
+  }
+
+  get event(): Event | WireEvent | TokenEvent {
+    this.#event ??= JSON.parse(this.bytes.toString('utf8', this.#jsonFrom, this.bytes.length - frameEnd.length)) as Event
+    return this.#event
+  }
+}
 
 /** Bytes that go to many responses, framed once for those that are chunked, which are nearly all, and decoded at most once. */
 export class Shared {
   readonly chunked: Buffer
   readonly #head: number
-  readonly #places: readonly JsonPlace[]
-  #frames: readonly DecodedFrame[] | null = null
+  readonly #places: readonly FramePlace[]
+  #frames: readonly SharedFrame[] | null = null
 
-  constructor(chunked: Buffer, head: number, places: readonly JsonPlace[]) {
+  constructor(chunked: Buffer, head: number, places: readonly FramePlace[]) {
     this.chunked = chunked
     this.#head = head
     this.#places = places
@@ -32,9 +52,9 @@ export class Shared {
     return this.chunked.subarray(this.#head, -crlf.length)
   }
 
-  /** The events in the bytes; none where the bytes are a heartbeat or `retry`. */
-  get frames(): readonly DecodedFrame[] {
-    this.#frames ??= this.#places.map(({ cursor, from, to }) => ({ cursor, event: JSON.parse(this.chunked.toString('utf8', from, to)) }))
+  /** The frames in the bytes; none where the bytes are a heartbeat or `retry`. */
+  get frames(): readonly SharedFrame[] {
+    this.#frames ??= this.#places.map(place => new SharedFrame(place, this.chunked.subarray(place.from, place.to)))
     return this.#frames
   }
 }
@@ -95,11 +115,13 @@ export function share(pieces: readonly Piece[]): Shared {
   const head = length.toString(16) + crlf
   const chunked = Buffer.allocUnsafe(head.length + length + crlf.length)
   let at = chunked.write(head, 'latin1')
-  const places: JsonPlace[] = []
+  const places: FramePlace[] = []
   for (const piece of pieces) {
-    const end = at + piece.bytes.copy(chunked, at)
-    if ('jsonFrom' in piece) places.push({ cursor: piece.cursor, from: at + piece.jsonFrom, to: end - frameEnd.length })
-    at = end
+    const from = at
+    at += piece.bytes.copy(chunked, at)
+    if (!('jsonFrom' in piece)) continue
+    const { cursor, type, index, jsonFrom } = piece
+    places.push({ cursor, type, index, jsonFrom, from, to: at })
   }
   chunked.write(crlf, at, 'latin1')
   return new Shared(chunked, head.length, places)

@@ -18,6 +18,7 @@ import {
   type Turn,
 } from '@rivulet/protocol'
 import { placeBehindLostLog, placeOfRows } from './feed-loader.ts'
+import { createMessageSpans, type MessageSpans } from './messages/message-spans.ts'
 import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
 import { encodeFrame } from './sse-frame.ts'
 import { type Shared, share } from './sse-response.ts'
@@ -41,12 +42,14 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, onBadEntry
   const rows = createStoredTaskCache(loadBase)
   const cached = new Map<string, SharedSnapshot & { base: SnapshotBase }>()
   let state: TaskState = emptyState
+  let spans: MessageSpans = createMessageSpans()
   let position: Cursor = origin
   /** The position at which no turn was left to end. */
   let settledAt: Cursor | null = null
   return {
     rows,
     state: () => state,
+    messageSpan: (index: number) => spans.at(index),
     position: () => position,
     lastTurn,
     status,
@@ -65,13 +68,14 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, onBadEntry
 
   /** Moves one entry on. An entry that is no event, or that makes no sense here, is wrong for every reader: it is skipped. */
   function advance(cursor: Cursor, event: Event | null): void {
+    if (event) spans.take(position, cursor, event)
     position = cursor
     if (event) state = applyOrSkip(state, event, cursor, onBadEntry)
     else onBadEntry()
   }
 
-  function replace(next: { state: TaskState; position: Cursor }, stored: SnapshotBase | null): void {
-    ;({ state, position } = next)
+  function replace(next: { state: TaskState; spans: MessageSpans; position: Cursor }, stored: SnapshotBase | null): void {
+    ;({ state, spans, position } = next)
     cached.clear()
     rows.put(stored)
     settle()

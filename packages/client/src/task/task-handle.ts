@@ -28,6 +28,7 @@ import { readLines } from '../http/json-lines.ts'
 import { type MessageQuery, type Page, readPage } from '../http/page.ts'
 import { type FormatChunk, streamFormat } from '../stream/format-stream.ts'
 import { leavable } from '../stream/leavable.ts'
+import { type MessageStreamEvent, streamMessage } from '../stream/message-stream.ts'
 import { nowhere, type Place, placeAfter } from '../stream/stream-place.ts'
 import type { TaskEvent } from '../stream/task-event.ts'
 import { type StreamDeps, type StreamRequest, streamTask } from '../stream/task-stream.ts'
@@ -117,6 +118,8 @@ export type TaskHandle = TaskWaitCalls & {
   messages(query?: MessageQuery, options?: CallOptions): Promise<Page<Message, number>>
   /** One message by its index, also of a running turn. */
   getMessage(index: number, options?: CallOptions): Promise<Message>
+  /** The events of one message, from its first one or after a cursor, until it is closed. Waits for a message that a turn may still send. */
+  messageEvents(index: number, options?: CallOptions & { after?: string }): AsyncIterableIterator<MessageStreamEvent, void, void>
   /** A token for this task alone, for a browser: pass it to a client there as `token`. */
   createToken(wish: CreateTokenInput, options?: CallOptions): Promise<TaskToken>
   /** Ends the tokens of this task that were made before now: those of one subject, or all of them. Open streams follow within 30 s. */
@@ -159,7 +162,7 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     ...createTaskWaitCalls(http, path),
     waits: own => detail(own).then(({ turns }) => openWaits(turns)),
     ...{ events, chunks, text, view, send, cancel, fork, detail, getTurn, messages, getMessage, createToken, revokeTokens, remove },
-    ...{ attempts, change, retry, export: exportLines },
+    ...{ attempts, change, retry, export: exportLines, messageEvents },
     state: createTaskStateCalls(http, path),
     result: results.wait,
   }
@@ -247,6 +250,10 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
   function getMessage(index: number, { signal }: CallOptions = {}): Promise<Message> {
     const read = (response: Response) => readJson(response, answer => readEntity<Message>(answer.message, 'message'))
     return http.call({ method: 'GET', path: `${path}/messages/${index}`, signal, read })
+  }
+
+  function messageEvents(index: number, { after, signal }: CallOptions & { after?: string } = {}) {
+    return leavable(signal, own => streamMessage(deps, { id, index, after, signal: own }))
   }
 
   function createToken(body: CreateTokenInput, { signal }: CallOptions = {}): Promise<TaskToken> {

@@ -133,12 +133,21 @@ export const wireEventSchema = z.discriminatedUnion('type', [
 /** Sent to a viewer with a task token, before that token expires: the token for its next connection. Does not change the task. */
 export const tokenEventSchema = z.object({ type: z.literal('token'), task: taskIdSchema, token: z.string(), expiresAt: z.iso.datetime() })
 
+/** The last event in the stream of one message. Without a status, the task ended without the message. */
+export const messageEndSchema = z.object({
+  type: z.literal('end'),
+  task: taskIdSchema,
+  index,
+  status: messageStatusSchema.exclude(['streaming']).optional(),
+})
+
 export type Event = z.output<typeof eventSchema>
 export type EventType = Event['type']
 export type EventOf<T extends EventType> = Extract<Event, { type: T }>
 export type MessageEvent = EventOf<'message.started' | 'message.delta' | 'message.replaced' | 'message.finished'>
 export type WireEvent = z.output<typeof wireEventSchema>
 export type Snapshot = Extract<WireEvent, { type: 'snapshot' }>
+export type MessageEnd = z.output<typeof messageEndSchema>
 export type TokenEvent = z.output<typeof tokenEventSchema>
 export type SnapshotReason = z.output<typeof snapshotReasonSchema>
 

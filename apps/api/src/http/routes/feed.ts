@@ -2,10 +2,8 @@
 import { type Cursor, feedPage, feedQuery, origin, parseCursor, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import type { FeedFollower } from '../../feed/feed-stream.ts'
 import { type FeedFilter, readFeed, requireKept } from '../../store/feed/read-feed.ts'
-import { openSse } from '../../stream/sse-response.ts'
-import { countRequest } from '../http-metrics.ts'
+import { respondWithEvents } from '../requests/event-response.ts'
 import type { Services } from '../services.ts'
 
 export function feedRoutes(scope: FastifyInstance, services: Services): void {
@@ -36,28 +34,10 @@ export function feedRoutes(scope: FastifyInstance, services: Services): void {
     if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
     const { principal } = request
     const admission = streams.admit(principal, null)
-    let follower: FeedFollower | null = null
-    reply.hijack()
-    const headers = Object.fromEntries(Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)]))
-    const opened = await openSse(
-      reply.raw,
-      { ...headers, connection: 'close' },
-      {
-        onDrain: () => follower?.drained(),
-        onClose: () => {
-          follower?.gone()
-          admission.over()
-        },
-      },
-    )
-    if (!opened) {
-      admission.over()
-      return reply
-    }
-    countRequest(metrics, request, 200)
-    follower = feedFollowers.follow(opened, { tenant: principal.tenant, after, ...filter })
-    admission.opened({ leave: follower.leave, tell: () => false })
-    return reply
+    return respondWithEvents(reply, { admission, metrics }, response => ({
+      ...feedFollowers.follow(response, { tenant: principal.tenant, after, ...filter }),
+      tell: () => false,
+    }))
   }
 }
 

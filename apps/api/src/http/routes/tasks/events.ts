@@ -17,13 +17,11 @@ import { mayRead } from '../../../access/principal.ts'
 import type { Tenant } from '../../../store/connection/tenant.ts'
 import { hasTurn, requireTask } from '../../../store/reads/read.ts'
 import type { Dialect } from '../../../stream/dialects/dialect.ts'
-import { type DialectResponse, respondIn } from '../../../stream/dialects/dialect-response.ts'
+import { respondIn } from '../../../stream/dialects/dialect-response.ts'
 import { dialects } from '../../../stream/dialects/dialects.ts'
 import { openStream } from '../../../stream/dialects/open-stream.ts'
-import type { Watching } from '../../../stream/hub.ts'
-import { openSse } from '../../../stream/sse-response.ts'
 import { findPlace, type StreamRequest } from '../../../stream/viewer-place.ts'
-import { countRequest } from '../../http-metrics.ts'
+import { respondWithEvents } from '../../requests/event-response.ts'
 import type { Services } from '../../services.ts'
 
 const query = z
@@ -63,7 +61,7 @@ export function dialectOf(format: StreamFormat | undefined): Dialect | undefined
 /** Responds to a request with a task's event stream. */
 export function createEventStream({ databaseFor, hub, reader, streams, metrics, isDraining }: Services) {
   const looking = new Map<string, Promise<unknown>>()
-  return { stream, wants, reserve, checkTurn }
+  return { stream, streamIn, wants, reserve, checkTurn }
 
   async function checkTurn({ principal: { tenant } }: FastifyRequest, task: TaskId, turnNumber: number): Promise<void> {
     const db = databaseFor(tenant)
@@ -97,9 +95,20 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
     admitted?: Admission,
   ): Promise<FastifyReply> {
     const admission = admitted ?? reserve(reply.request, task)
+    return streamIn(admission, task, reply.request, () => open(task, reply, request, admission))
+  }
+
+  /** Checks that the task exists, and opens its stream. A stream that does not open gives its place back. */
+  async function streamIn(
+    admission: Admission,
+    task: TaskId,
+    { principal: { tenant } }: FastifyRequest,
+    open: () => Promise<FastifyReply>,
+  ): Promise<FastifyReply> {
     admission.watches(task)
     try {
-      return await open(task, reply, request, admission)
+      if (!hub.isRunning(tenant, task)) await checkTask(tenant, task)
+      return await open()
     } catch (error) {
       admission.over()
       throw error
@@ -113,7 +122,6 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
     admission: Admission,
   ): Promise<FastifyReply> {
     const { tenant } = reply.request.principal
-    if (!hub.isRunning(tenant, task)) await checkTask(tenant, task)
     const place = await findPlace(hub, reader, { tenant, task }, request)
     if (!place) {
       admission.over()
@@ -131,41 +139,19 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
     }
     const turnNumber = dialect?.scope === 'turn' ? request.turnNumber : undefined
     const wanted = { task, turnNumber, isContinued: request.isContinued, begin: place.begin }
-    const translation = dialect && { dialect, stream: await openStream(reader, dialect, wanted) }
-
-    reply.hijack()
-    let watching: Watching | null = null
-    const headers = Object.fromEntries(Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)]))
-    let translated: DialectResponse | null = null
-    const response = await openSse(
-      reply.raw,
-      { ...headers, ...(dialect ? { ...dialectHeaders, ...dialect.headers } : ownHeaders) },
-      {
-        onDrain: () => (translated?.drained() ?? true) && watching?.drained(),
-        onClose: () => {
-          watching?.gone()
-          admission.over()
-        },
-      },
-    )
-    if (!response) {
-      admission.over()
-      return reply
-    }
-    countRequest(metrics, reply.request, 200)
-    const onError = (error: unknown) => reply.log.error({ err: error, task }, 'a dialect failed')
-    if (translation) translated = respondIn(translation.dialect, translation.stream, response, onError)
-    watching = hub.watch(place.feed, translated ?? response, { begin: place.begin, isFollowing: request.isFollowing })
-    admission.opened(watching)
-    return reply
+    const start = { begin: place.begin, isFollowing: request.isFollowing }
+    if (!dialect) return respondWithEvents(reply, { admission, metrics }, response => hub.watch(place.feed, response, start))
+    const stream = await openStream(reader, dialect, wanted)
+    const headers = { ...dialectHeaders, ...dialect.headers }
+    return respondWithEvents(reply, { admission, metrics, headers }, response => {
+      const translated = respondIn(dialect, stream, response, error => reply.log.error({ err: error, task }, 'a dialect failed'))
+      const watching = hub.watch(place.feed, translated, start)
+      return { ...watching, drained: () => translated.drained() && watching.drained() }
+    })
   }
 }
 
-/**
- * The end of the response is the end of its connection, so a client must not keep the connection for another request. Other formats cannot send
- * `connection: close`, because with it `fetch` takes a response that is destroyed for one that has ended.
- */
-const ownHeaders = { connection: 'close' }
+/** Other formats cannot send `connection: close`, because with it `fetch` takes a response that is destroyed for one that has ended. */
 const dialectHeaders = { 'keep-alive': 'timeout=0' }
 
 export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
@@ -182,31 +168,35 @@ export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
   }
   const options = { exposeHeadRoute: false, config, schema }
   app.get('/tasks/:id/events', options, async (request, reply) => {
-    const { accept } = request.headers
-    if (accept !== undefined && !/text\/event-stream|text\/\*|\*\/\*/.test(accept)) {
-      throw new RivuletError('not_acceptable', 'This route returns text/event-stream; Accept must allow it')
-    }
+    requireEvents(request)
     const { token, after, from, follow, format } = request.query
     const dialect = dialectOf(format)
     const { cursor, isInside } = placeOf(request.headers['last-event-id'] ?? after, format !== undefined)
     const turnNumber = request.query.turn === undefined ? undefined : Number(request.query.turn)
     if (turnNumber !== undefined) await events.checkTurn(request, request.params.id, turnNumber)
-    try {
-      const start = cursor ?? (from === 'start' ? origin : null)
-      return await events.stream(request.params.id, reply, { cursor: start, isInside, isFollowing: follow === 'true', dialect, turnNumber })
-    } catch (error) {
-      if (token === undefined || !(error instanceof RivuletError) || !isCrowded.has(error.code)) throw error
-      reply.errorCode = error.code
-      // An EventSource gives up for good at anything but a 200: it is asked to come back later.
-      return reply.type('text/event-stream').send('retry: 15000\n\n')
-    }
+    const start = cursor ?? (from === 'start' ? origin : null)
+    const wanted = { cursor: start, isInside, isFollowing: follow === 'true', dialect, turnNumber }
+    return events.stream(request.params.id, reply, wanted).catch(error => comeBackLater(reply, token, error))
   })
+}
+
+/** For routes that return nothing but events. */
+export function requireEvents({ headers: { accept } }: FastifyRequest): void {
+  if (accept !== undefined && !/text\/event-stream|text\/\*|\*\/\*/.test(accept))
+    throw new RivuletError('not_acceptable', 'This route returns text/event-stream; Accept must allow it')
+}
+
+/** A request with the token in its URL is from an EventSource, which gives up for good at anything but a 200: it is asked to come back later. */
+export function comeBackLater(reply: FastifyReply, token: string | undefined, error: unknown): FastifyReply {
+  if (token === undefined || !(error instanceof RivuletError) || !isCrowded.has(error.code)) throw error
+  reply.errorCode = error.code
+  return reply.type('text/event-stream').send('retry: 15000\n\n')
 }
 
 const isCrowded: ReadonlySet<string> = new Set(['too_many_streams', 'overloaded', 'draining'])
 
 /** `Last-Event-ID` takes precedence over `?after=`. In some formats the id of a chunk inside an event is its cursor and a plus. */
-function placeOf(given: string | string[] | undefined, hasFormat: boolean): { cursor: Cursor | null; isInside: boolean } {
+export function placeOf(given: string | string[] | undefined, hasFormat: boolean): { cursor: Cursor | null; isInside: boolean } {
   if (given === undefined) return { cursor: null, isInside: false }
   const isInside = hasFormat && typeof given === 'string' && given.endsWith('+')
   const cursor = typeof given === 'string' ? parseCursor(isInside ? given.slice(0, -1) : given) : null

@@ -1,0 +1,47 @@
+/** Opens an event stream as the response to a request, and connects it with what writes to it. */
+import type { FastifyReply } from 'fastify'
+import type { Admission, StreamEnd } from '../../access/open-streams.ts'
+import { openSse, type SseResponse } from '../../stream/sse-response.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import { countRequest } from '../http-metrics.ts'
+
+/** What writes to an open response. */
+export type EventWriter = StreamEnd & {
+  /** The socket has room again. */
+  drained(): void
+  /** The connection is closed. */
+  gone(): void
+}
+
+/** The end of the response is the end of its connection, so a client must not keep the connection for another request. */
+export const ownHeaders = { connection: 'close' }
+
+/** @param start begins to write, in one step with the place that it writes from. Not called for a client that has left. */
+export async function respondWithEvents(
+  reply: FastifyReply,
+  { admission, metrics, headers = ownHeaders }: { admission: Admission; metrics: Metrics; headers?: Record<string, string> },
+  start: (response: SseResponse) => EventWriter,
+): Promise<FastifyReply> {
+  let writer: EventWriter | null = null
+  reply.hijack()
+  const given = Object.fromEntries(Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)]))
+  const response = await openSse(
+    reply.raw,
+    { ...given, ...headers },
+    {
+      onDrain: () => writer?.drained(),
+      onClose: () => {
+        writer?.gone()
+        admission.over()
+      },
+    },
+  )
+  if (!response) {
+    admission.over()
+    return reply
+  }
+  countRequest(metrics, reply.request, 200)
+  writer = start(response)
+  admission.opened(writer)
+  return reply
+}

@@ -1,0 +1,53 @@
+/** The event stream of one message. */
+import { messageIndexSchema, taskIdSchema } from '@rivulet/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { listMessages } from '../../../store/reads/read.ts'
+import { findMessagePlace } from '../../../stream/messages/message-place.ts'
+import { respondWithMessage } from '../../../stream/messages/message-response.ts'
+import { respondWithEvents } from '../../requests/event-response.ts'
+import type { Services } from '../../services.ts'
+import { comeBackLater, type EventStream, placeOf, requireEvents } from './events.ts'
+
+export function messageEventRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
+  const { databaseFor, hub, reader, metrics, config } = services
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+  const access = { scope: 'tasks:read', token: 'read', tokenInQuery: true } as const
+  const body = { description: 'The events of the message, as they come', content: { 'text/event-stream': { schema: z.string() } } }
+  const schema = {
+    tags: ['tasks'],
+    params: z.object({ id: taskIdSchema, index: messageIndexSchema }),
+    querystring: z.strictObject({ token: z.string().optional(), after: z.union([z.string(), z.array(z.string())]).optional() }),
+    response: { 200: body, 204: z.null().describe('There is nothing more to come') },
+  }
+  // A HEAD would get a body: the stream is written past Node's response object.
+  const options = { exposeHeadRoute: false, config: { access }, schema }
+  app.get('/tasks/:id/messages/:index/events', options, async (request, reply) => {
+    requireEvents(request)
+    const { id: task, index } = request.params
+    const { tenant } = request.principal
+    const { cursor } = placeOf(request.headers['last-event-id'] ?? request.query.after, false)
+    return stream().catch(error => comeBackLater(reply, request.query.token, error))
+
+    async function stream() {
+      const admission = events.reserve(request, task)
+      return events.streamIn(admission, task, request, async () => {
+        const place = await findMessagePlace({ hub, log: reader, read }, { tenant, task, index }, cursor)
+        if (place.kind === 'live') {
+          const start = { begin: place.begin, isFollowing: false }
+          return respondWithEvents(reply, { admission, metrics }, response =>
+            hub.watch(place.feed, respondWithMessage(response, { task, index }), start),
+          )
+        }
+        admission.over()
+        return place.kind === 'over' ? reply.status(204).send(null) : reply.type('text/event-stream; charset=utf-8').send(place.text)
+      })
+    }
+
+    async function read() {
+      const page = await listMessages(databaseFor(tenant), tenant, task, { after: index - 1, limit: 1 }, config.limits.pageBytes)
+      return page.data.find(message => message.index === index)
+    }
+  })
+}

@@ -1,0 +1,39 @@
+/** The events of one message over any number of connections, each event once: it resumes at the last cursor, and ends with `end`. */
+import { type Cursor, type MessageEnd, origin, RivuletError } from '@rivulet/protocol'
+import { unreachable } from '../http/rejection.ts'
+import { resumedFrames } from './resumed-frames.ts'
+import { type LoggedEvent, parseFrame, parseTokenEvent, type TaskEvent } from './task-event.ts'
+import type { StreamDeps } from './task-stream.ts'
+
+/**
+ * Those of the log that are about the message, and `turn.started`, after which the message begins anew; `snapshot`, which has this message alone; and
+ * `end`, whose status is missing if the task ended without the message.
+ */
+export type MessageStreamEvent = LoggedEvent | Exclude<TaskEvent, { type: 'end' }> | (MessageEnd & { cursor: Cursor })
+
+export async function* streamMessage(
+  deps: StreamDeps,
+  { id, index, after, signal }: { id: string; index: number; after?: string | undefined; signal: AbortSignal },
+): AsyncGenerator<MessageStreamEvent, void, void> {
+  const path = `/v1/tasks/${encodeURIComponent(id)}/messages/${index}/events`
+  const pathAfter = (place: string | undefined) => (place === undefined ? path : `${path}?after=${encodeURIComponent(place)}`)
+  let hasCaughtUp = false
+  for await (const { id: place, event: name, data } of resumedFrames(deps, { pathAfter, after, signal })) {
+    if (name === 'token') {
+      const fresh = parseTokenEvent(data)
+      if (fresh?.task === id) deps.http.freshToken(fresh.token)
+      continue
+    }
+    if (name === 'end') {
+      yield { ...(JSON.parse(data) as MessageEnd), cursor: (place ?? origin) as Cursor }
+      return
+    }
+    const parsed = parseFrame(place, data)
+    if (!parsed) throw unreachable('Malformed SSE frame')
+    const { cursor, event } = parsed
+    if (event?.type === 'deleted') throw new RivuletError('task_not_found', 'The task was deleted')
+    if (event === null || event.type === 'end' || (event.type === 'caught_up' && hasCaughtUp)) continue
+    if (event.type === 'caught_up') hasCaughtUp = true
+    yield { ...event, cursor }
+  }
+}

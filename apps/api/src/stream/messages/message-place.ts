@@ -46,16 +46,18 @@ export async function findMessagePlace(
     const isOver = cursor !== null && (isKnown || place === cursor)
     return isOver ? { kind: 'over' } : { kind: 'stored', text: textOf(feed, stored, place, cursor ? 'gap' : 'join') }
   }
-  if (!feed.messageSpan(index) && feed.isSettled()) throw new RivuletError('not_found', 'No such message in this task')
-  return { kind: 'live', feed, begin: startOf(feed, cursor, { isKnown, isMissing: span !== undefined, loads }) }
-}
+  // The message may have begun while Postgres was asked.
+  const begun = feed.messageSpan(index)
+  if (!begun && feed.isSettled()) throw new RivuletError('not_found', 'No such message in this task')
+  return { kind: 'live', feed, begin: start() }
 
-function startOf(feed: Feed, cursor: Cursor | null, known: { isKnown: boolean; isMissing: boolean; loads: number }): ViewerStart {
-  if (cursor && known.isKnown) return { kind: 'after', cursor, loads: known.loads }
-  if (cursor) return { kind: 'snapshot', reason: 'gap', heard: cursor }
-  // Its turn has not ended, but its first event is lost. Otherwise the message is still to come.
-  if (known.isMissing) return { kind: 'snapshot', reason: 'join' }
-  return { kind: 'after', cursor: feed.position(), loads: feed.loads() }
+  function start(): ViewerStart {
+    if (cursor && isKnown) return { kind: 'after', cursor, loads }
+    if (cursor) return { kind: 'snapshot', reason: 'gap', heard: cursor }
+    // Its turn has not ended, but its first event is lost.
+    if (span) return { kind: 'snapshot', reason: 'join' }
+    return { kind: 'after', cursor: begun?.before ?? feed.position(), loads: feed.loads() }
+  }
 }
 
 function textOf(feed: Feed, message: Message, place: Cursor, reason: Snapshot['reason']): string {

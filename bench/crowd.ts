@@ -1,8 +1,8 @@
 /** The viewers of a run, which run in another process. */
 import { type Child, startChild } from './child.ts'
 
-/** A viewer's request: its header lines, without the final empty line. */
-export type ViewerRequest = { port: number; head: string }
+/** A viewer's request: its header lines, without the final empty line. A stream of several tasks has a body, and the deltas of so many tasks. */
+export type ViewerRequest = { port: number; head: string; body?: string; tasks?: number }
 
 export type Opening = { requests: ViewerRequest[]; viewersEach: number; deltas: number }
 
@@ -42,7 +42,7 @@ export async function startCrowd(): Promise<Crowd> {
   return { pid: child.pid, open, receive, close: () => child.ask('close'), stop: child.stop }
 
   async function open(opening: Opening): Promise<void> {
-    expected = opening.requests.length * opening.viewersEach * opening.deltas
+    expected = deliveriesOf(opening)
     await child.ask('open', opening)
   }
 
@@ -52,6 +52,20 @@ export async function startCrowd(): Promise<Crowd> {
     if (received.deliveries !== expected) throw new Error(`${received.deliveries} deltas were received, and ${expected} sent`)
     return received
   }
+}
+
+/** All deltas that the viewers of an opening get. */
+export function deliveriesOf({ requests, viewersEach, deltas }: Opening): number {
+  return requests.reduce((sum, { tasks = 1 }) => sum + tasks, 0) * viewersEach * deltas
+}
+
+/** The request for several tasks on one stream, from their first deltas on. */
+export function requestForMany(url: string, tasks: readonly string[], headers: Record<string, string>): ViewerRequest {
+  const { host, port } = new URL(url)
+  const body = JSON.stringify({ tasks: Object.fromEntries(tasks.map(task => [task, '0-0'])) })
+  const fields = { host, accept: 'text/event-stream', 'content-type': 'application/json', 'content-length': body.length, ...headers }
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}`)
+  return { port: Number(port), head: ['POST /v1/events HTTP/1.1', ...lines].join('\r\n'), body, tasks: tasks.length }
 }
 
 export function requestFor(url: string, path: string, headers: Record<string, string> = {}): ViewerRequest {

@@ -27,6 +27,28 @@ export function createTally(deliveries: number): Tally {
   return { deliveries: 0, frames: 0, bytes: 0, faults: [], firstAt: 0, lastAt: 0, latencies: new Uint32Array(deliveries) }
 }
 
+/** Of a stream of several tasks. `last` is the number of the latest delta that all of them have. */
+export function createManyReceiver(tally: Tally, tasks: number): Receiver & { isOpen(): boolean } {
+  const receivers = new Map<string, Receiver>()
+  const watched = new Set<string>()
+  return {
+    isOpen: () => watched.size === tasks,
+    take,
+    last: () => (receivers.size < tasks ? 0 : Math.min(...Array.from(receivers.values(), ({ last }) => last()))),
+  }
+
+  function take(text: string, at: number): void {
+    for (const frame of text.split(/(?<=\n\n)/)) {
+      const task = /^id: ([^/\n]+)\//.exec(frame)?.[1]
+      if (task === undefined) continue
+      const receiver = receivers.get(task) ?? createReceiver(tally)
+      receivers.set(task, receiver)
+      receiver.take(frame, at)
+      if (frame.includes('\nevent: caught_up\n')) watched.add(task)
+    }
+  }
+}
+
 export function createReceiver(tally: Tally): Receiver {
   let last = 0
   return { take, last: () => last }

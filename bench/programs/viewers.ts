@@ -5,9 +5,9 @@
 import { connect, type Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { handleRequests } from '../child.ts'
-import type { Opening, Received } from '../crowd.ts'
+import { deliveriesOf, type Opening, type Received } from '../crowd.ts'
 import { now } from '../measure/speech.ts'
-import { createReceiver, createTally } from './receiver.ts'
+import { createManyReceiver, createReceiver, createTally } from './receiver.ts'
 import { createStreamReader } from './stream-reader.ts'
 
 /** How many viewers connect at once: less than the backlog of a listening socket. */
@@ -28,7 +28,7 @@ handleRequests({ open, receive, close })
 /** Opens viewers until there are `viewersEach` for each request. */
 async function open({ requests, viewersEach, deltas }: Opening): Promise<void> {
   const count = requests.length * viewersEach
-  tally = createTally(count * deltas)
+  tally = createTally(deliveriesOf({ requests, viewersEach, deltas }))
   openingAt = now()
   while (viewers.length < count) {
     const more = Array.from({ length: Math.min(wave, count - viewers.length) }, (_, i) => {
@@ -65,9 +65,10 @@ async function close(): Promise<void> {
   await Promise.all(closed)
 }
 
-function watch({ port, head }: Opening['requests'][number], deltas: number): Viewer {
+function watch({ port, head, body = '', tasks }: Opening['requests'][number], deltas: number): Viewer {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
-  const receiver = createReceiver(tally)
+  const many = tasks === undefined ? null : createManyReceiver(tally, tasks)
+  const receiver = many ?? createReceiver(tally)
   const opened = createPromise()
   const receivedAll = createPromise()
   const reader = createStreamReader(text => {
@@ -77,14 +78,15 @@ function watch({ port, head }: Opening['requests'][number], deltas: number): Vie
   socket.on('data', bytes => {
     try {
       reader.feed(bytes)
-      if (reader.hasHead()) opened.settle()
+      // The head of a stream of several tasks comes before the tasks are watched.
+      if (reader.hasHead() && (many?.isOpen() ?? true)) opened.settle()
     } catch (error) {
       fail(error instanceof Error ? error : new Error(String(error)))
     }
   })
   socket.on('error', fail)
   socket.on('close', () => fail(new Error(`The stream ended after ${receiver.last()} of ${deltas}`)))
-  socket.write(`${head}\r\n\r\n`)
+  socket.write(`${head}\r\n\r\n${body}`)
   if (deltas === 0) receivedAll.settle()
   return { socket, opened: opened.promise, receivedAll: receivedAll.promise }
 

@@ -8,6 +8,7 @@ import { fullSpeed } from './full-speed.ts'
 import { growth } from './growth.ts'
 import { lateJoin } from './late-join.ts'
 import { latency } from './latency.ts'
+import { many } from './many.ts'
 import { memory } from './memory.ts'
 import { paced } from './paced.ts'
 import { twoOfEach } from './two-of-each.ts'
@@ -24,5 +25,6 @@ export const workloads: Workload[] = [
   memory,
   growth,
   twoOfEach,
+  many,
   accumulator,
 ]

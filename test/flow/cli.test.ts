@@ -233,6 +233,22 @@ describe('tail, show, tasks, agents, cancel', () => {
     expect(code).toBe(0)
   })
 
+  test('watch with ids prints the events of these tasks until they have ended, for people and for programs', async () => {
+    const tasks = await Promise.all(['one', 'two'].map(input => platform.client.finishedTask({ agent: 'echo', input })))
+    const ids = tasks.map(({ task }) => task.id)
+    const lines = (await rivulet('watch', ...ids, '--json')).stdout
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    for (const id of ids) {
+      const own = lines.filter(line => line.id === id).map(({ event }) => event.type)
+      expect(own).toEqual(['snapshot', 'caught_up', 'end'])
+    }
+    const { code, stdout } = await rivulet('watch', ...ids)
+    expect([code, stdout.match(/ snapshot +\S+ completed/g)?.length, stdout.match(/ end /g)?.length]).toEqual([0, 2, 2])
+    expect(await rivulet('watch', 'nonsense')).toMatchObject({ code: 2 })
+  })
+
   test('tail exits as the task ended', async () => {
     const { task } = await platform.client.finishedTask({ agent: 'scripted', params: { steps: [fail('no')] }, maxAttempts: 1 })
     expect((await rivulet('tail', task.id)).code).toBe(1)

@@ -1,9 +1,12 @@
 /** Many viewers of many tasks, over two APIs and two workers: whatever happens to their connections, each ends with what is stored. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createClient, textOf } from '@rivulet/client'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { done, extend, fail, full, modes, repeat, rest, type Step, say, scripted, seededRandom, start } from '../support/agents/scripts.ts'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import type { ErrorReply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
+import { readFormat } from '../support/viewers/format-reader.ts'
 import { isLogged, type Viewer, watch } from '../support/viewers/viewer.ts'
 
 let platform: Platform
@@ -88,6 +91,124 @@ test('an API that is killed under a hundred viewers takes no word with it', { ti
   for (const viewer of viewers) expect(viewer.text()).toBe('word '.repeat(60))
   await until('the killed one is back', async () => (await fetch(`${third.url}/readyz`)).ok)
 })
+
+describe('several tasks on one stream', () => {
+  test('each with its events, its end and its place: cut after any number of events and resumed at either API, none is lost or repeated', async () => {
+    const bodies = [0, 1, 2, 3].map(i => ({ ...script(i), input: `question ${i}` }))
+    const tasks = await Promise.all(bodies.map(async body => (await platform.client.createTask(body)).task.id))
+    const readers = await Promise.all([
+      readMany(tasks, () => Number.POSITIVE_INFINITY),
+      readMany(tasks, () => 1),
+      readMany(tasks, connection => 1 + (connection % 7)),
+    ])
+    for (const task of tasks) {
+      const log = (await platform.log(task)).map(({ cursor, event }) => [cursor, event])
+      for (const { heard } of readers) expect(heard.get(task)).toEqual(log)
+    }
+    expect(readers.map(({ connections }) => connections > 1)).toEqual([false, true, true])
+  })
+
+  test('get the end again of what has ended, a snapshot for a cursor that is lost, and more of what follows', async () => {
+    const ids = await Promise.all(
+      ['one', 'two'].map(async word => (await platform.client.finishedTask(scripted([say(0, word)], { input: 'go' }))).task.id),
+    )
+    const [first = '', second = ''] = ids
+    await until('both ends are announced', async () => {
+      const logs = await Promise.all(ids.map(id => platform.log(id)))
+      return logs.every(log => log.at(-1)?.event.type === 'turn.finished')
+    })
+    const end = (await platform.log(first)).at(-1)?.cursor
+    const reader = readFormat(`${platform.url}/v1/events`, { body: { tasks: { [first.toUpperCase()]: end, [second]: '77-7' } } })
+    await reader.closed
+    expect(reader.status()).toBe(200)
+    const types = (task: string) => reader.frames.filter(({ id }) => id?.startsWith(`${task}/`)).map(({ event }) => event)
+    expect([types(first), types(second)]).toEqual([
+      ['caught_up', 'end'],
+      ['snapshot', 'caught_up', 'end'],
+    ])
+    const leaving = new AbortController()
+    const following = readFormat(`${platform.url}/v1/events`, {
+      body: { tasks: { [first]: end, [second]: null }, follow: true },
+      signal: leaving.signal,
+    })
+    await following.until(() => following.frames.filter(({ event }) => event === 'caught_up').length === 2)
+    await platform.client.addTurn(second, { input: 'more', params: { steps: [say(0, 'three')] } })
+    await following.until(() => following.frames.some(({ id, event }) => id?.startsWith(second) && event === 'turn.finished'))
+    expect((await platform.client.remove(first)).status).toBe(204)
+    await following.until(() => following.frames.some(({ id, event }) => id?.startsWith(first) && event === 'deleted'))
+    expect(following.frames.map(({ event }) => event)).not.toContain('end')
+    leaving.abort()
+    await following.closed
+  })
+
+  test('[input 67] are refused as a whole: too many, none, one that is unknown, one twice, a malformed id or cursor', async () => {
+    const { task } = await platform.client.createTask(scripted([say(0, 'x')]))
+    const unknown = crypto.randomUUID()
+    const ids = (count: number) => Object.fromEntries(Array.from({ length: count }, () => [crypto.randomUUID(), null]))
+    const refusal = async (tasks: object, more = {}) => {
+      const { status, body } = await platform.client.post<ErrorReply>('/v1/events', { tasks, ...more })
+      return [status, body.error.code, body.error.details?.map(({ path }) => path)]
+    }
+    expect(await refusal(ids(1_001))).toEqual([400, 'too_many_tasks', undefined])
+    expect(await refusal(ids(10_000))).toEqual([400, 'json_too_complex', ['/']])
+    expect(await refusal({})).toEqual([400, 'validation_failed', ['/tasks']])
+    expect(await refusal({ [task.id]: null, [unknown]: null })).toEqual([404, 'task_not_found', [`/tasks/${unknown}`]])
+    const loud = task.id.toUpperCase()
+    expect(await refusal({ [task.id]: null, [loud]: '1-1' })).toEqual([400, 'validation_failed', [`/tasks/${loud}`]])
+    expect(await refusal({ nonsense: null })).toEqual([400, 'validation_failed', ['/tasks/nonsense']])
+    for (const cursor of ['', '1', 'a-b', 5])
+      expect(await refusal({ [task.id]: cursor })).toEqual([400, 'validation_failed', [`/tasks/${task.id}`]])
+    expect(await refusal({ [task.id]: null }, { children: true })).toEqual([400, 'validation_failed', ['/children']])
+    const reply = await platform.client.post<ErrorReply>('/v1/events', { tasks: { [task.id]: null } }, { accept: 'application/json' })
+    expect([reply.status, reply.body.error.code]).toEqual([406, 'not_acceptable'])
+  })
+
+  test('of a client end with what is stored, also when their API is killed', { timeout: 60_000 }, async () => {
+    const tasks = await Promise.all(
+      Array.from({ length: 4 }, async () => (await platform.client.createTask(scripted([repeat(30, say(0, 'word '), rest(40))]))).task.id),
+    )
+    const api = await platform.startApi()
+    const port = new URL(api.url).port
+    const view = createClient({ url: api.url }).viewMany(tasks)
+    const leave = view.subscribe(() => {})
+    await until('it has begun', () => view.current.every(({ messages }) => textOf(messages).length > 20))
+    await api.kill('SIGKILL')
+    await platform.startApi({ port })
+    await until('all have ended', () => view.current.every(({ connection }) => connection === 'ended'), { timeoutMs: 40_000 })
+    for (const { id, messages, repairs } of view.current) expect([messages, repairs]).toEqual([await platform.client.messages(id), 0])
+    leave()
+  })
+})
+
+/** Reads several tasks from their start, with a new connection after so many events of the log, until each has ended. */
+async function readMany(tasks: readonly string[], cutAfter: (connection: number) => number) {
+  const places = new Map<string, string>(tasks.map(task => [task, '0-0']))
+  const heard = new Map<string, unknown[]>(tasks.map(task => [task, []]))
+  let connections = 0
+  for (; places.size > 0; connections += 1) {
+    const leaving = new AbortController()
+    const url = platform.urls[connections % platform.urls.length]
+    const reader = readFormat(`${url}/v1/events`, { body: { tasks: Object.fromEntries(places) }, signal: leaving.signal })
+    let taken = 0
+    let count = 0
+    await reader.until(() => {
+      for (; taken < reader.frames.length && count < cutAfter(connections); taken += 1) {
+        const { id, event, data } = reader.frames[taken] ?? { id: '', event: '', data: '' }
+        const [task = '', cursor = ''] = (id ?? '').split('/')
+        if (event === 'end') places.delete(task)
+        if (event === 'end' || event === 'caught_up') continue
+        expect(event).not.toBe('snapshot')
+        places.set(task, cursor)
+        heard.get(task)?.push([cursor, JSON.parse(data)])
+        count += 1
+      }
+      return count >= cutAfter(connections) || places.size === 0
+    })
+    leaving.abort()
+    await reader.closed
+  }
+  return { heard, connections }
+}
 
 function urlsFrom(first: number): string[] {
   return platform.urls.map((_, i) => platform.urls[(first + i) % platform.urls.length] ?? '')

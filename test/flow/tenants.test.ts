@@ -86,6 +86,7 @@ const rows: Record<string, Row> = {
   'POST /v1/tasks/{id}/retry': { scope: 'tasks:write', token: 'send', body: {}, status: 202 },
   'GET /v1/tasks/{id}/export': { scope: 'tasks:read', token: 'read', status: 200 },
   'DELETE /v1/tasks/{id}': { scope: 'tasks:write', status: 204 },
+  'POST /v1/events': { scope: 'tasks:read', body: { tasks: { '{id}': null } }, status: 200 },
   'GET /v1/feed': { scope: 'tasks:read', status: 200 },
   'POST /v1/schedules': { scope: 'tasks:write', body: { agent: 'echo', cron: '0 0 1 1 *', input: 'hello' }, status: 201 },
   'GET /v1/schedules': { scope: 'tasks:read', status: 200 },
@@ -167,7 +168,7 @@ function makeKey(tenant: string, scopes: Scope[], expiresInSeconds?: number): Pr
 
 type Reply = { status: number; headers: Record<string, string>; body: string }
 
-/** Random values are removed, so that two equal responses compare equal. */
+/** `{id}` in a path or a body is the id. Random values are removed, so that two equal responses compare equal. */
 async function ask(route: string, { id = '', key, body, query = '', url = platform.url }: AskOptions = {}): Promise<Reply> {
   const [method = '', path = ''] = route.split(' ')
   const leaving = new AbortController()
@@ -190,7 +191,7 @@ async function ask(route: string, { id = '', key, body, query = '', url = platfo
       ...(body !== undefined && { 'content-type': 'application/json' }),
       ...rows[route]?.headers,
     },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
+    ...(body !== undefined && { body: JSON.stringify(body).replaceAll('{id}', id) }),
     signal: leaving.signal,
   })
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') && response.ok
@@ -430,6 +431,18 @@ test('[input 32] limits, pauses and agents of one tenant neither show nor matter
   expect((await ask('GET /v1/limits', { key: other.key })).body).toBe('{"data":[]}')
   expect((await ask('DELETE /v1/limits/{agent}', { key: other.key })).status).toBe(204)
   expect((await ask('GET /v1/limits/{agent}', { key })).status).toBe(200)
+})
+
+test('[input 32] a stream of several tasks is refused if one is of another tenant, as if that one did not exist', async () => {
+  const [mine, foreign, unknown] = [await newTask(other.key), await newTask(), randomUUID()]
+  const watch = (...ids: string[]) =>
+    ask('POST /v1/events', { key: other.key, body: { tasks: Object.fromEntries(ids.map(id => [id, null])) } })
+  for (const id of [foreign, unknown]) {
+    const refused = await watch(mine, id)
+    expect(codeOf(refused)).toEqual([404, 'task_not_found'])
+    expect(JSON.parse(refused.body).error.details).toEqual([{ path: `/tasks/${id}`, reason: 'No such task' }])
+  }
+  expect((await watch(mine)).status).toBe(200)
 })
 
 describe.each(ofOneKey)('%s', (route, { body }) => {

@@ -9,7 +9,9 @@ import { createTaskWorld, type TaskWorld } from '../../../test/support/judge/tas
 import type { Journal } from '../../../test/support/viewers/viewer.ts'
 import { type Connection, createListener, newConnection } from '../../../test/support/viewers/viewer-connection.ts'
 import { createHub, type HubDeps, type Watching } from '../src/stream/hub.ts'
+import { respondToMany } from '../src/stream/many-response.ts'
 import type { StoredTasks } from '../src/stream/snapshot.ts'
+import { share } from '../src/stream/sse-response.ts'
 import { findPlace } from '../src/stream/viewer-place.ts'
 import type { Metrics } from '../src/telemetry/metrics.ts'
 
@@ -30,7 +32,7 @@ export async function playTask(metrics: Metrics, seed: number, { isLossy }: Dist
   const share = random()
   const network = () => apis[random() < share ? 0 : 1] as FakeApi
   const viewer = () => viewers[pick(viewers.length)]
-  const open: FakeApi['open'] = (cursor, response) => api().open(cursor, response)
+  const open: FakeApi['open'] = (cursor, response) => (random() < 0.3 ? api().openMany(cursor, response) : api().open(cursor, response))
 
   // A little of the task's life first: there is nothing to watch before it was created.
   world.step()
@@ -119,11 +121,22 @@ function createFakeApi(world: TaskWorld, metrics: Metrics) {
       return subscriber
     },
   })
-  return { redis, postgres, open, publish, deliver, repeat, lose, reset: () => handlers?.onReset(), close: () => hub.close(0) }
+  return { redis, postgres, open, openMany, publish, deliver, repeat, lose, reset: () => handlers?.onReset(), close: () => hub.close(0) }
 
   async function open(cursor: Cursor | null, response: FakeResponse): Promise<Watching | null> {
     const place = await findPlace(hub, log, { tenant: 'default', task: id }, { cursor, isFollowing: false })
     return place && hub.watch(place.feed, response, { begin: place.begin, isFollowing: false })
+  }
+
+  /** The same on the response of a stream of several tasks, with its task taken from the ids again. */
+  async function openMany(cursor: Cursor | null, response: FakeResponse): Promise<Watching | null> {
+    const place = await findPlace(hub, log, { tenant: 'default', task: id }, { cursor, isFollowing: false })
+    if (!place) return null
+    const write: FakeResponse['write'] = ({ plain }) =>
+      response.write(share([{ bytes: Buffer.from(plain.toString().replaceAll(`id: ${id}/`, 'id: ')) }]))
+    const many = respondToMany({ ...response, write }, 1)
+    many.add(id, part => hub.watch(place.feed, part, { begin: place.begin, isFollowing: false }))
+    return { ...many, tell: () => false }
   }
 
   function publish(push: Push): void {

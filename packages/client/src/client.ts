@@ -22,8 +22,13 @@ import { type Page, readPage } from './http/page.ts'
 import { createKeyCalls, type KeyCalls } from './keys.ts'
 import { createLimitCalls, type LimitCalls } from './limits.ts'
 import { createScheduleCalls, type ScheduleCalls } from './schedules.ts'
+import { leavable } from './stream/leavable.ts'
+import { type ManyEvent, streamMany } from './stream/many-stream.ts'
+import { nowhere, type Place, placeAfter } from './stream/stream-place.ts'
 import { type RunResult, runTask } from './task/run-task.ts'
-import { type CreatedTask, createTaskHandle, readCreated, type TaskHandle, type UnstartedTask } from './task/task-handle.ts'
+import { type CreatedTask, createTaskHandle, readCreated, requireCursor, type TaskHandle, type UnstartedTask } from './task/task-handle.ts'
+import type { ViewOptions } from './task/task-view.ts'
+import { createTasksViews, type TasksView } from './task/tasks-view.ts'
 import { createWaitCalls, type WaitCalls } from './waits.ts'
 import { createWebhookCalls, type WebhookCalls } from './webhooks.ts'
 
@@ -70,6 +75,15 @@ export type HandleOptions = {
   token?: TaskTokenSource | undefined
 }
 
+export type WatchManyOptions = CallOptions & {
+  /** The last cursor that the caller has of a task, by its id. */
+  after?: Readonly<Record<string, string>>
+  /** Tasks without one: a snapshot and every later event (default), or every event from the first. */
+  from?: 'start' | 'snapshot'
+  /** Stay when the tasks have ended. Default false. */
+  follow?: boolean
+}
+
 export type CreateOptions = HandleOptions & CallOptions & { idempotencyKey?: string }
 
 export type RivuletClient = {
@@ -89,6 +103,10 @@ export type RivuletClient = {
     /** The same tasks in short, for a list that people read: with titles and figures, without params. */
     summaries(query?: TaskQuery, options?: CallOptions): Promise<Page<TaskSummary>>
   }
+  /** The events of up to 1,000 tasks by one connection, each event once. It reconnects, and resumes each task at its own place. */
+  watchMany(ids: readonly string[], options?: WatchManyOptions): AsyncIterableIterator<{ id: string; event: ManyEvent }, void, void>
+  /** The state of several tasks. All views of a client share one connection. */
+  viewMany(ids: readonly string[], options?: ViewOptions): TasksView
   agents: {
     list(options?: CallOptions): Promise<Agent[]>
     /** Turns that ended in the last minutes, in buckets of time. At most 10,080 (7 days), 10 by default. */
@@ -128,11 +146,14 @@ export function createClient(options: ClientOptions): RivuletClient {
   // Looked up with each request, and called without an owner: a browser's fetch insists on that.
   const send: typeof fetch = given ?? ((input, init) => fetch(input, init))
   const http = httpWith({ key, token })
+  const shared = new Map<boolean, ReturnType<typeof createTasksViews>>()
 
   return {
     url,
     run,
     tasks: { create, get, list, summaries },
+    watchMany,
+    viewMany,
     agents: {
       ...{ list: listAgents, activity, workers, errors },
       pause: (name, own) => changeAgent(name, true, own),
@@ -185,6 +206,28 @@ export function createClient(options: ClientOptions): RivuletClient {
     // A wait that is as long as a try may take would be taken for a dead connection.
     const waitMs = Math.min(20_000, Math.floor(timeoutMs * 0.8))
     return runTask(http, body, { ...call, waitMs, httpOf: id => depsOf(id, { token: own }).http })
+  }
+
+  function watchMany(ids: readonly string[], { after = {}, from = 'snapshot', follow = false, signal }: WatchManyOptions = {}) {
+    const cursors = new Map(Object.entries(after).map(([id, cursor]) => [id.toLowerCase(), requireCursor(cursor)]))
+    const places = new Map(
+      ids.map((given): [string, Place] => {
+        const id = given.toLowerCase()
+        const cursor = cursors.get(id)
+        return [id, cursor ? placeAfter(cursor) : nowhere]
+      }),
+    )
+    return leavable(signal, async function* (own) {
+      const request = { places, from, follow, isForgetful: true, signal: own }
+      for await (const { id, event } of streamMany({ http, wakeUps, random, silenceMs }, request)) yield { id, event }
+    })
+  }
+
+  function viewMany(ids: readonly string[], { follow = false }: ViewOptions = {}): TasksView {
+    const known =
+      shared.get(follow) ?? createTasksViews({ follow, stream: request => streamMany({ http, wakeUps, random, silenceMs }, request) })
+    shared.set(follow, known)
+    return known.view(ids)
   }
 
   function list(filters: TaskQuery = {}, own: CallOptions = {}): Promise<Page<Task>> {

@@ -86,6 +86,7 @@ export {
   type RivuletClient,
   type TaskQuery,
   type UsageRequest,
+  type WatchManyOptions,
 } from './client.ts'
 export type { FeedCalls, FeedFilter, FeedListQuery, FollowOptions } from './feed.ts'
 export type { Download, DownloadOptions, FileCalls, FileSource, UploadOptions, UploadProgress } from './files.ts'
@@ -96,6 +97,7 @@ export type { LimitCalls } from './limits.ts'
 export type { ScheduleCalls, ScheduleQuery } from './schedules.ts'
 export type { ConnectionStatus } from './stream/connection-status.ts'
 export type { FormatChunk } from './stream/format-stream.ts'
+export type { ManyEvent } from './stream/many-stream.ts'
 export type { MessageStreamEvent } from './stream/message-stream.ts'
 export { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent } from './stream/task-event.ts'
 export type { RunResult } from './task/run-task.ts'
@@ -116,5 +118,6 @@ export type {
 export { type TaskResult, textOf } from './task/task-result.ts'
 export type { TaskStateCalls } from './task/task-state-calls.ts'
 export type { TaskView, ViewOptions, ViewState } from './task/task-view.ts'
+export type { TasksView } from './task/tasks-view.ts'
 export { openWaits, type TaskWaitCalls, type WaitCalls, type WaitQuery } from './waits.ts'
 export type { DeliveryQuery, WebhookCalls, WebhookQuery } from './webhooks.ts'

@@ -18,6 +18,7 @@ export const errorTable = {
   json_too_complex: { status: 400, retry: false },
   forbidden_key: { status: 400, retry: false },
   validation_failed: { status: 400, retry: false },
+  too_many_tasks: { status: 400, retry: false },
   idempotency_key_invalid: { status: 400, retry: false },
   unauthorized: { status: 401, retry: false },
   forbidden: { status: 403, retry: false },

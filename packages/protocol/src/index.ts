@@ -29,6 +29,7 @@ export {
   maxSignals,
   maxStateBytes,
   maxStepName,
+  maxStreamTasks,
   maxTokenSeconds,
   maxUsageRecords,
   maxWaitDays,
@@ -270,6 +271,7 @@ export {
   rotatedKeyResponse,
   rotateKeyBody,
 } from './requests/key-requests.ts'
+export { type ManyEventsInput, manyEventsBody } from './requests/many-events.ts'
 export {
   type AnswerBody,
   answerBody,

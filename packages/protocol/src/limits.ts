@@ -67,6 +67,9 @@ export const maxJoinedBytes = 2 * MiB
 /** Messages of an imported history. */
 export const maxHistoryMessages = 1_000
 
+/** Tasks on one event stream (`POST /v1/events`). */
+export const maxStreamTasks = 1_000
+
 /** How many faults of a request its error response lists. */
 export const maxDetails = 20
 /** Highest index of a reasoning part. */

@@ -14,6 +14,7 @@ export type JsonSchema = {
   properties?: Record<string, JsonSchema>
   required?: string[]
   additionalProperties?: JsonSchema | boolean
+  propertyNames?: JsonSchema
   anyOf?: JsonSchema[]
   oneOf?: JsonSchema[]
 }
@@ -58,8 +59,14 @@ function integersOf({ minimum: least = 0, maximum = 100 }: JsonSchema): fc.Arbit
   return fc.oneof(small, fc.integer({ min: minimum, max: maximum }))
 }
 
-function objectsOf({ properties, required = [], additionalProperties }: JsonSchema, words: Vocabulary): fc.Arbitrary<unknown> {
-  if (!properties) return fc.dictionary(words.text, valuesOf(typeof additionalProperties === 'object' ? additionalProperties : {}, words))
+function objectsOf(
+  { properties, required = [], additionalProperties, propertyNames }: JsonSchema,
+  words: Vocabulary,
+): fc.Arbitrary<unknown> {
+  if (!properties) {
+    const names = propertyNames?.format ? stringsOf(propertyNames, words) : words.text
+    return fc.dictionary(names, valuesOf(typeof additionalProperties === 'object' ? additionalProperties : {}, words))
+  }
   const fields = Object.fromEntries(Object.entries(properties).map(([key, each]) => [key, valuesOf(each, words)]))
   return fc.record(fields, { requiredKeys: required, noNullPrototype: true })
 }

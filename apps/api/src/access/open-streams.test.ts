@@ -44,7 +44,7 @@ function open({ perToken = 9, perTask = 9, perKey = 2, perProcess = 9 } = {}) {
   return { streams, revoked, stillLive, errors, cuts, watch }
 
   function watch(principal: Principal, { isFull = () => false, task = 'one' }: { isFull?: () => boolean; task?: string } = {}) {
-    const admission = streams.admit(principal, task)
+    const admission = streams.admit(principal, [task])
     const told: TokenEvent[] = []
     const leave = vi.fn(() => admission.over())
     admission.opened({ leave, tell: event => !isFull() && told.push(event) > 0 })
@@ -111,7 +111,7 @@ describe('how many', () => {
     const { watch, streams } = open({ perTask: 3, perKey: 9 })
     watch(holder())
     watch(principalOf('b'))
-    const created = streams.admit(principalOf('c'), null)
+    const created = streams.admit(principalOf('c'), [])
     created.watches('one')
     created.watches('one')
     expect(() => watch(holder())).toThrow(refusedBy('MAX_STREAMS_PER_TASK'))

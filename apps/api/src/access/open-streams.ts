@@ -24,7 +24,7 @@ export type StreamEnd = {
 }
 
 export type Admission = {
-  /** Which task it is about, where that was not known yet when it was admitted. */
+  /** A task that it is about, if that was not known yet when it was admitted. */
   watches(task: TaskId): void
   opened(end: StreamEnd): void
   /** Has to be called once, however the stream ended, also when it never began. */
@@ -32,8 +32,8 @@ export type Admission = {
 }
 
 export type OpenStreams = {
-  /** @param task null where it is still to be created: then it counts from `watches` on. */
-  admit(principal: Principal, task: TaskId | null): Admission
+  /** @param tasks none where the task is still to be created: then it counts from `watches` on. */
+  admit(principal: Principal, tasks: readonly TaskId[]): Admission
   close(): void
 }
 
@@ -49,7 +49,7 @@ export type OpenStreamsDeps = {
   onError: (error: unknown) => void
 }
 
-type Stream = { principal: Principal; task: TaskId | null; end: StreamEnd | null; token: TokenClaims | null }
+type Stream = { principal: Principal; tasks: Set<TaskId>; end: StreamEnd | null; token: TokenClaims | null }
 
 export function createOpenStreams({ keys, tokens, revocations, limits, onCut, onError }: OpenStreamsDeps): OpenStreams {
   const streams = new Set<Stream>()
@@ -59,18 +59,18 @@ export function createOpenStreams({ keys, tokens, revocations, limits, onCut, on
   clock.unref()
   return { admit, close: () => clearInterval(clock) }
 
-  function admit(principal: Principal, task: TaskId | null): Admission {
+  function admit(principal: Principal, tasks: readonly TaskId[]): Admission {
     if (streams.size >= limits.perProcess) {
       throw new RivuletError('overloaded', `This process has ${limits.perProcess} open streams, the maximum (MAX_STREAMS)`)
     }
-    if (isLimited(principal)) requireRoom(principal, task)
-    const stream: Stream = { principal, task, end: null, token: principal.token ?? null }
+    if (isLimited(principal)) requireRoom(principal, tasks)
+    const stream: Stream = { principal, tasks: new Set(tasks), end: null, token: principal.token ?? null }
     streams.add(stream)
     for (const name of namesOf(stream)) counts.add(name)
     return {
       watches(created) {
-        if (stream.task !== null) return
-        stream.task = created
+        if (stream.tasks.has(created)) return
+        stream.tasks.add(created)
         counts.add(taskName(created))
       },
       opened(end) {
@@ -82,9 +82,9 @@ export function createOpenStreams({ keys, tokens, revocations, limits, onCut, on
     }
   }
 
-  function requireRoom({ key, token }: Principal, task: TaskId | null): void {
+  function requireRoom({ key, token }: Principal, tasks: readonly TaskId[]): void {
     rejectBeyond(token && tokenName(token), limits.perToken, 'A token', 'MAX_STREAMS_PER_TOKEN')
-    rejectBeyond(task && taskName(task), limits.perTask, 'A task', 'MAX_STREAMS_PER_TASK')
+    for (const task of tasks) rejectBeyond(taskName(task), limits.perTask, 'A task', 'MAX_STREAMS_PER_TASK')
     rejectBeyond(keyName(key), limits.perKey, 'A key', 'MAX_STREAMS_PER_KEY')
   }
 
@@ -141,8 +141,8 @@ function renewAt({ issuedAt, expiresAt, endsAt }: TokenClaims): number {
 }
 
 /** What a stream counts for. */
-function namesOf({ principal: { key, token }, task }: Stream): string[] {
-  return [keyName(key), ...(token ? [tokenName(token)] : []), ...(task === null ? [] : [taskName(task)])]
+function namesOf({ principal: { key, token }, tasks }: Stream): string[] {
+  return [keyName(key), ...(token ? [tokenName(token)] : []), ...Array.from(tasks, taskName)]
 }
 
 function keyName(key: string | null): string {

@@ -26,14 +26,15 @@ import { internalRoutes } from './routes/internal.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { limitRoutes } from './routes/limits.ts'
 import { mcpRoutes } from './routes/mcp/mcp.ts'
+import { manyEventRoutes } from './routes/many-events.ts'
 import { chatRoutes, modelRoutes } from './routes/openai/chat.ts'
 import { sendOpenAiErrors } from './routes/openai/openai-errors.ts'
 import { responseRoutes } from './routes/openai/responses.ts'
 import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.ts'
 import { scheduleRoutes } from './routes/schedules.ts'
 import { createEventStream, eventRoutes } from './routes/tasks/events.ts'
-import { stateRoutes } from './routes/tasks/state.ts'
 import { messageEventRoutes } from './routes/tasks/message-events.ts'
+import { stateRoutes } from './routes/tasks/state.ts'
 import { taskChangeRoutes } from './routes/tasks/task-changes.ts'
 import { taskRoutes } from './routes/tasks/tasks.ts'
 import { tokenRoutes } from './routes/tasks/tokens.ts'
@@ -129,6 +130,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         eventRoutes(scope, events)
         stateRoutes(scope, services)
         messageEventRoutes(scope, services, events)
+        manyEventRoutes(scope, services, events)
         tokenRoutes(scope, services)
         waitRoutes(scope, services, events)
         agentRoutes(scope, services)

@@ -7,7 +7,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Cursor, Event, TokenEvent, WireEvent } from '@rivulet/protocol'
-import { type Frame, type FrameType, frameEnd, type Piece } from './sse-frame.ts'
+import { type Frame, type FrameType, frameEnd, heartbeat, type Piece } from './sse-frame.ts'
 
 /** A frame in the bytes, and its JSON in it. It does not hold the bytes that the frame was encoded to, because those would stay in memory twice. */
 type FramePlace = Omit<Frame, 'bytes'> & { from: number; to: number }
@@ -128,6 +128,7 @@ export function share(pieces: readonly Piece[]): Shared {
 }
 
 const crlf = '\r\n'
+export const heartbeatChunk = share([{ bytes: heartbeat }])
 const lastChunk = Buffer.from('0\r\n\r\n')
 
 /** A pipelined request has to wait for the responses before its own. */

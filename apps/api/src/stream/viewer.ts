@@ -9,8 +9,8 @@ import { type Cursor, compareCursors, origin, type SnapshotReason, type TaskId, 
 import { firstPage } from '../log/log-fold.ts'
 import type { Feed } from './feed.ts'
 import type { Part } from './log-pages.ts'
-import { encodeRetry, encodeWireEvent, heartbeat, type Piece } from './sse-frame.ts'
-import { type Shared, type SseResponse, share } from './sse-response.ts'
+import { encodeRetry, encodeWireEvent, type Piece } from './sse-frame.ts'
+import { heartbeatChunk, type Shared, type SseResponse, share } from './sse-response.ts'
 import { nextSource, type SourceChange, type ViewerSource } from './viewer-source.ts'
 
 export type Viewer = {
@@ -257,5 +257,3 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
     response.destroy()
   }
 }
-
-const heartbeatChunk = share([{ bytes: heartbeat }])

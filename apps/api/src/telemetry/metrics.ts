@@ -67,7 +67,7 @@ export function createMetrics() {
     badEntries: counter('bad_log_entries', 'Log entries that could not be read'),
     digestMismatches: counter('digest_mismatches', 'Turns that worker and server folded differently'),
 
-    viewers: gauge('viewers', 'Open event streams'),
+    viewers: gauge('viewers', 'Tasks watched by open event streams, each stream counted once per task'),
     waits: gauge('turn_waits', 'Requests that wait for the end of a turn (`?wait=`)'),
     blockedViewers: gauge('viewers_blocked', 'Open event streams whose socket is full'),
     unsentBytes: gauge('viewer_unsent_bytes', 'Bytes in this process that wait for the sockets of viewers'),

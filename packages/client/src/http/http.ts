@@ -29,8 +29,8 @@ export type Call<T> = CallOptions & {
 
 export type Http = {
   call<T>(call: Call<T>): Promise<T>
-  /** One try at an event stream: a 200 or 204, or an error. */
-  open(path: string, signal: AbortSignal): Promise<Response>
+  /** One try at an event stream: a 200 or 204, or an error. With a body, by POST. */
+  open(path: string, signal: AbortSignal, body?: unknown): Promise<Response>
   /** One try at a request whose bytes take as long as they take: a 2xx, or an error. `by` sends it in another way than `fetch`. */
   transfer(path: string, init: RequestInit, by?: Sender): Promise<Response>
   /** What a stream says of the token that it was opened with. */
@@ -97,8 +97,12 @@ export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetrie
     }
   }
 
-  async function open(path: string, signal: AbortSignal): Promise<Response> {
-    const init: RequestInit & { cache: 'no-store' } = { headers: { accept: 'text/event-stream' }, cache: 'no-store', signal }
+  async function open(path: string, signal: AbortSignal, body?: unknown): Promise<Response> {
+    const init: RequestInit & { cache: 'no-store' } = {
+      ...{ cache: 'no-store', signal },
+      headers: { accept: 'text/event-stream', ...(body !== undefined && { 'content-type': 'application/json' }) },
+      ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
+    }
     const response = await send(path, init)
     if (!response.ok) throw await errorOf(response)
     if (response.status === 200 && !/^text\/event-stream\b/.test(response.headers.get('content-type') ?? '')) {

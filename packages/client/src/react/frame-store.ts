@@ -2,11 +2,12 @@
  * A view at the pace of the screen: however often it changes, subscribers are notified once per animation frame, and the value stays the same
  * until then.
  */
-import type { TaskView, ViewState } from '../task/task-view.ts'
-
 export type Frames = { request(callback: () => void): unknown; cancel(frame: unknown): void }
 
-export type FrameStore = { subscribe(listener: () => void): () => void; current(): ViewState }
+export type FrameStore<State> = { subscribe(listener: () => void): () => void; current(): State }
+
+/** Of one task, or of several. */
+export type View<State> = { readonly current: State; subscribe(listener: () => void): () => void }
 
 type Page = { requestAnimationFrame?(callback: () => void): unknown; cancelAnimationFrame?(frame: unknown): void }
 
@@ -22,7 +23,7 @@ const pageFrames: Frames = {
   },
 }
 
-export function createFrameStore(view: TaskView, frames: Frames = pageFrames): FrameStore {
+export function createFrameStore<State>(view: View<State>, frames: Frames = pageFrames): FrameStore<State> {
   let shown = view.current
   return { subscribe, current: () => shown }
 

@@ -98,4 +98,4 @@ const nothingYet: ViewState = {
   ...{ connection: 'idle', error: null, repairs: 0 },
 }
 
-const nothing: FrameStore = { subscribe: () => () => {}, current: () => nothingYet }
+const nothing: FrameStore<ViewState> = { subscribe: () => () => {}, current: () => nothingYet }

@@ -7,10 +7,11 @@ export async function openStream(
   { http, silenceMs }: { http: Http; silenceMs: number },
   path: string,
   controller: AbortController,
+  body?: unknown,
 ): Promise<Response> {
   const timer = setTimeout(() => controller.abort(unreachable(`No answer within ${silenceMs} ms`)), silenceMs)
   try {
-    return await http.open(path, controller.signal)
+    return await http.open(path, controller.signal, body)
   } finally {
     clearTimeout(timer)
   }

@@ -312,7 +312,7 @@ export function readCreated(response: Response): Promise<{ task: Task; turn?: Tu
   }))
 }
 
-function requireCursor(given: string): Cursor {
+export function requireCursor(given: string): Cursor {
   const cursor = parseCursor(given)
   if (cursor === null) throw new RivuletError('bad_cursor', 'A cursor must be <epoch>-<seq>, two whole numbers')
   return cursor

@@ -146,32 +146,46 @@ export function createTaskView({ id, follow, stream }: ViewDeps): TaskView & { r
 
   function tell(): void {
     shown = null
-    for (const listener of [...listeners]) {
-      try {
-        listener()
-      } catch (reason) {
-        // One listener's mistake is not the other's silence, nor the end of the stream.
-        queueMicrotask(() => {
-          throw reason
-        })
-      }
-    }
+    notify(listeners)
   }
 
   function look(): ViewState {
-    const { state, cursor } = place
-    const status = task ? state.status : null
-    if (task && task.status !== state.status) task = { ...task, status: state.status }
-    return {
-      ...{ id, task, status, turns: state.turns, messages: messages(state), messagesFrom: state.messagesFrom, cursor },
-      state: state.agentState ?? noState,
-      ...{ connection, error, repairs },
+    const state = viewStateOf({ id, place, task, messages, connection, error, repairs })
+    task = state.task
+    return state
+  }
+}
+
+export function notify(listeners: ReadonlySet<() => void>): void {
+  for (const listener of [...listeners]) {
+    try {
+      listener()
+    } catch (reason) {
+      // One listener's mistake is not the other's silence, nor the end of the stream.
+      queueMicrotask(() => {
+        throw reason
+      })
     }
   }
 }
 
+export function viewStateOf({
+  place: { state, cursor },
+  task,
+  messages,
+  ...rest
+}: Pick<ViewState, 'id' | 'task' | 'connection' | 'error' | 'repairs'> & {
+  place: Place
+  messages: ReturnType<typeof rememberMessages>
+}): ViewState {
+  const { status, turns, messagesFrom } = state
+  const current = task && task.status !== status ? { ...task, status } : task
+  const known = { task: current, status: task && status, turns, messages: messages(state), messagesFrom, cursor }
+  return { ...rest, ...known, state: state.agentState ?? noState }
+}
+
 /** The messages of a state; the same array while none of them changes. */
-function rememberMessages(): (state: TaskState) => readonly Message[] {
+export function rememberMessages(): (state: TaskState) => readonly Message[] {
   let list: TaskState['messages'] | null = null
   let messages: readonly Message[] = []
   return state => {

@@ -33,7 +33,7 @@ export function feedRoutes(scope: FastifyInstance, services: Services): void {
   async function follow(request: FastifyRequest, reply: FastifyReply, after: Cursor, filter: FeedFilter): Promise<FastifyReply> {
     if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
     const { principal } = request
-    const admission = streams.admit(principal, null)
+    const admission = streams.admit(principal, [])
     return respondWithEvents(reply, { admission, metrics }, response => ({
       ...feedFollowers.follow(response, { tenant: principal.tenant, after, ...filter }),
       tell: () => false,

@@ -2,7 +2,7 @@
  * The tenant of a query. Every function of the store that a client can reach takes it and has it in its condition. Postgres enforces it too, by
  * the tenant of the connection (`migrations/`, row-level security). Either protection works without the other.
  */
-import { RivuletError } from '@rivulet/protocol'
+import { type ErrorDetail, RivuletError } from '@rivulet/protocol'
 import { eq, type SQL } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 
@@ -19,6 +19,6 @@ export function isOf(tenant: Tenant, column: PgColumn): SQL | undefined {
 }
 
 /** The same error for an unknown task and for a task of another tenant. */
-export function taskNotFound(): RivuletError {
-  return new RivuletError('task_not_found', 'No such task')
+export function taskNotFound(details?: readonly ErrorDetail[]): RivuletError {
+  return new RivuletError('task_not_found', 'No such task', details && { details })
 }

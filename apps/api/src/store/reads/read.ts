@@ -41,6 +41,17 @@ export async function requireTask(db: Database, tenant: Tenant, id: string): Pro
   if (!row) throw taskNotFound()
 }
 
+/** The same of several tasks: the error lists the ones that do not exist. */
+export async function requireTasks(db: Database, tenant: Tenant, ids: readonly TaskId[]): Promise<void> {
+  const rows = await db
+    .select({ id: tasks.id })
+    .from(tasks)
+    .where(and(inArray(tasks.id, [...ids]), isOf(tenant, tasks.tenant)))
+  const found = new Set(rows.map(({ id }) => id))
+  const missing = ids.filter(id => !found.has(id))
+  if (missing.length > 0) throw taskNotFound(missing.map(id => ({ path: `/tasks/${id}`, reason: 'No such task' })))
+}
+
 export type TaskVersion = {
   /** Rises with every change of the task's rows. */
   epoch: number

@@ -44,7 +44,7 @@ export function agUiRoutes(scope: FastifyInstance, services: Services, events: E
         .update(JSON.stringify([threadId, runId]))
         .digest('hex')
       await requireShare(request)
-      const admission = events.reserve(request, null)
+      const admission = events.reserve(request)
       const { dispatch = () => {}, ...run } = await begin(request, reply, request.params.agent, request.body).catch(error => {
         admission.over()
         throw error

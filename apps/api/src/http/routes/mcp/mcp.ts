@@ -100,7 +100,7 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
   async function call(request: FastifyRequest, reply: FastifyReply, rpc: RpcRequest, envelope: Envelope): Promise<object | null> {
     const { requestState, inputResponses: given = {} } = parse(retryParams, rpc)
     const isTask = envelope.era === 'modern' && envelope.hasTasks
-    const admission = isTask ? null : events.reserve(request, null)
+    const admission = isTask ? null : events.reserve(request)
     try {
       const found = requestState === undefined ? await begin(request, reply, rpc) : await own(request, requestState)
       if (requestState !== undefined) await respond(request, found, given)

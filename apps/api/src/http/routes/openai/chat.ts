@@ -34,7 +34,7 @@ export function chatRoutes(scope: FastifyInstance, services: Services, events: E
       rejectUnsupportedChat(body)
       const wanted = wantedTurn(body)
       await requireShare(request)
-      const admission = events.reserve(request, null)
+      const admission = events.reserve(request)
       const { task, turn, dispatch } = await accept(request, reply, wanted).catch(error => {
         admission.over()
         throw error

@@ -53,7 +53,7 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
       const wanted = wantedTurn(body)
       await requireShare(request)
       const isWaiting = Boolean(body.stream) || !body.background
-      const admission = isWaiting ? events.reserve(request, null) : null
+      const admission = isWaiting ? events.reserve(request) : null
       const { task, turn, dispatch } = await accept(request, reply, wanted).catch(error => {
         admission?.over()
         throw error

@@ -82,10 +82,10 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
   }
 
   /** A place for the stream, before anything is done that could not be taken back. `tasks:write` alone does not allow a stream. */
-  function reserve({ principal }: FastifyRequest, task: TaskId | null): Admission {
+  function reserve({ principal }: FastifyRequest, ...tasks: TaskId[]): Admission {
     if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
     if (!mayRead(principal)) throw new RivuletError('forbidden', 'This key or token does not have the required scope')
-    return streams.admit(principal, task)
+    return streams.admit(principal, tasks)
   }
 
   async function stream(

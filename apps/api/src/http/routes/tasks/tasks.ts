@@ -86,7 +86,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
       const { onEnd } = request.body
       if (onEnd && !webhooks.allowPrivate) requirePublicHost(onEnd.url, '/onEnd')
       await requireShare(request)
-      const admission = isStream || wait !== undefined ? events.reserve(request, null) : null
+      const admission = isStream || wait !== undefined ? events.reserve(request) : null
       const span = startRequestSpan(tracer, request)
       const { response, work, dispatch } = await acceptTask(request, request.body, span.traceparent).catch(error => {
         admission?.over()

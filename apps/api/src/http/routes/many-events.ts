@@ -1,0 +1,30 @@
+/** The events of several tasks on one stream. */
+import { manyEventsBody, maxStreamTasks, RivuletError } from '@rivulet/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { requireTasks } from '../../store/reads/read.ts'
+import { watchMany } from '../../stream/watch-many.ts'
+import { respondWithEvents } from '../requests/event-response.ts'
+import type { Services } from '../services.ts'
+import { type EventStream, requireEvents } from './tasks/events.ts'
+
+export function manyEventRoutes(scope: FastifyInstance, { databaseFor, hub, reader, metrics }: Services, events: EventStream): void {
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+  const body = { description: 'The events of all of them, as they come', content: { 'text/event-stream': { schema: z.string() } } }
+  const config = { access: { scope: 'tasks:read' } } as const
+  app.post('/events', { config, schema: { tags: ['tasks'], body: manyEventsBody, response: { 200: body } } }, async (request, reply) => {
+    requireEvents(request)
+    const { tenant } = request.principal
+    const { tasks, follow } = request.body
+    if (tasks.size > maxStreamTasks)
+      throw new RivuletError('too_many_tasks', `A stream may have at most ${maxStreamTasks} tasks; open another for the rest`)
+    await requireTasks(databaseFor(tenant), tenant, [...tasks.keys()])
+    const admission = events.reserve(request, ...tasks.keys())
+    const onError = (error: unknown) => reply.log.warn({ err: error }, 'a stream of several tasks was cut')
+    return respondWithEvents(reply, { admission, metrics }, response => ({
+      ...watchMany({ hub, log: reader, onError }, response, { tenant, tasks, isFollowing: follow }),
+      tell: () => false,
+    }))
+  })
+}

@@ -1,0 +1,146 @@
+/**
+ * One response for the viewers of several tasks. Each viewer writes to its own part, as to a socket of its own, and knows nothing of the others.
+ *
+ * The id of a frame gets its task in front. What the viewers write in one tick leaves in one write. A part that ends without `end` or `deleted` ends the
+ * whole response, because its client would wait for that task in vain: it comes back with all its cursors.
+ */
+import type { TaskId } from '@rivulet/protocol'
+import type { Watching } from './hub.ts'
+import { type FrameType, idField, type Piece } from './sse-frame.ts'
+import { heartbeatChunk, type Shared, type SseResponse, share } from './sse-response.ts'
+
+/** What is handed to the socket at a time. */
+const writeBytes = 64 * 1024
+/** Every viewer sends heartbeats; one is enough for a connection that was silent for so long. */
+const silenceMs = 10_000
+
+export type ManyResponse = Pick<Watching, 'drained' | 'gone' | 'leave'> & {
+  /** Resolves when the socket has room; `false` when the response is over. */
+  room(): Promise<boolean>
+  /** Lets a viewer write the frames of a task. */
+  add(task: TaskId, watch: (response: SseResponse) => Watching): void
+}
+
+type Part = { prefix: Buffer; watching: Watching | null; last: FrameType | null }
+
+/** @param count how many tasks there are: the response ends when so many have ended. */
+export function respondToMany(response: SseResponse, count: number): ManyResponse {
+  const parts = new Set<Part>()
+  /** The parts whose viewers wait for the socket. */
+  const blocked = new Set<Part>()
+  let waiting: (() => void)[] = []
+  let socket: 'open' | 'full' | 'over' = 'open'
+  let left = count
+  let pieces: Piece[] = []
+  let bytes = 0
+  let wroteAt = performance.now()
+  let hasRetry = false
+  return { room, add, drained, gone, leave }
+
+  async function room(): Promise<boolean> {
+    while (socket === 'full') await new Promise<void>(resolve => waiting.push(resolve))
+    return socket === 'open'
+  }
+
+  function add(task: TaskId, watch: (response: SseResponse) => Watching): void {
+    if (socket === 'over') return
+    const part: Part = { prefix: Buffer.from(`${idField}${task}/`), watching: null, last: null }
+    parts.add(part)
+    part.watching = watch({
+      write: shared => write(part, shared),
+      // Of all parts together as much as the socket has: each sees whether the client reads.
+      unsentBytes: () => (response.unsentBytes() + bytes) / Math.max(1, parts.size),
+      end: () => end(part),
+      destroy: response.destroy,
+    })
+    // The viewer has ended at once.
+    if (!parts.has(part)) part.watching.gone()
+  }
+
+  function write(part: Part, shared: Shared): boolean {
+    if (socket === 'over') return false
+    const { frames } = shared
+    if (frames.length === 0) writeBare(shared)
+    for (const frame of frames) {
+      part.last = frame.type
+      put(part.prefix)
+      put(frame.bytes.subarray(idField.length))
+    }
+    if (bytes >= writeBytes) flush()
+    if (!isFull()) return true
+    blocked.add(part)
+    return false
+  }
+
+  /** A heartbeat, or `retry`, which is sent once. */
+  function writeBare(shared: Shared): void {
+    const isNeeded = shared === heartbeatChunk ? performance.now() - wroteAt > silenceMs : !hasRetry
+    hasRetry = true
+    if (!isNeeded) return
+    wroteAt = performance.now()
+    put(shared.plain)
+  }
+
+  function put(piece: Buffer): void {
+    if (pieces.push({ bytes: piece }) === 1) queueMicrotask(flush)
+    bytes += piece.length
+  }
+
+  function flush(): void {
+    if (pieces.length === 0 || socket === 'over') return
+    const shared = share(pieces)
+    pieces = []
+    bytes = 0
+    wroteAt = performance.now()
+    if (!response.write(shared)) socket = 'full'
+  }
+
+  function end(part: Part): void {
+    const isOver = part.last === 'end' || part.last === 'deleted'
+    if (isOver) left -= 1
+    if (isOver && left > 0) forget(part)
+    else leave()
+  }
+
+  function forget(part: Part): void {
+    blocked.delete(part)
+    parts.delete(part)
+    part.watching?.gone()
+  }
+
+  /** Its viewers stay until the connection is closed, because the hub cuts a client that does not read the end. */
+  function leave(): void {
+    if (socket === 'over') return
+    flush()
+    finish()
+    response.end()
+  }
+
+  function finish(): void {
+    socket = 'over'
+    for (const resolve of waiting) resolve()
+  }
+
+  /** The viewers that wait go on one after the other, until the socket is full again: who had to wait comes last then. */
+  function drained(): void {
+    if (socket === 'over') return
+    socket = 'open'
+    const opening = waiting
+    waiting = []
+    for (const resolve of opening) resolve()
+    for (const part of blocked) {
+      if (isFull()) return
+      blocked.delete(part)
+      part.watching?.drained()
+    }
+  }
+
+  function isFull(): boolean {
+    return socket !== 'open'
+  }
+
+  function gone(): void {
+    finish()
+    for (const part of parts) forget(part)
+  }
+}

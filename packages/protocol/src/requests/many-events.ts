@@ -1,0 +1,32 @@
+/** The request for the events of several tasks on one stream. */
+import { z } from 'zod'
+import { idSchema, type TaskId } from '../entities/ids.ts'
+import { type Cursor, parseCursor } from '../events/cursor.ts'
+
+const cursor = z.string().transform((text, context) => {
+  const parsed = parseCursor(text)
+  if (parsed) return parsed
+  context.addIssue({ code: 'custom', message: 'A cursor must be <epoch>-<seq>, two whole numbers' })
+  return z.NEVER
+})
+
+/** By the canonical id: capitals mean the same task, so one that is there in two spellings has two cursors, and is rejected. */
+const cursors = z.record(z.uuid(), cursor.nullable()).transform((given, context) => {
+  const tasks = new Map<TaskId, Cursor | null>()
+  for (const [spelling, place] of Object.entries(given)) {
+    const task = idSchema.parse(spelling)
+    if (tasks.has(task)) context.addIssue({ code: 'custom', path: [spelling], message: 'The same task twice' })
+    tasks.set(task, place)
+  }
+  if (tasks.size === 0) context.addIssue({ code: 'custom', message: 'Name at least one task' })
+  return tasks
+})
+
+export const manyEventsBody = z.strictObject({
+  /** The cursor of each task, or null for a snapshot of it. */
+  tasks: cursors,
+  /** Keep the stream open when the tasks have ended. */
+  follow: z.boolean().default(false),
+})
+
+export type ManyEventsInput = { tasks: Record<string, string | null>; follow?: boolean }

@@ -22,7 +22,8 @@ test.each<[string, Disturbance]>([
     fc.asyncProperty(fc.integer({ min: 1, max: 2 ** 31 - 1 }), async seed => {
       expect(await faultsOf(seed, disturbance)).toEqual([])
     }),
-    { numRuns: runs },
+    // The first one found a viewer from the start of an emptied log that was sent its end without a snapshot.
+    { numRuns: runs, examples: [[539262955]] },
   )
 })
 

@@ -219,7 +219,11 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
       const page = await feed.pages.after(cursor, own.count, feed.position())
       if (source !== own || !isOpen()) return
       change({ kind: 'page read', next: page.follows ? page.next : null })
-      if (page.parts.length === 0) break
+      if (page.parts.length === 0) {
+        // The log has no entry up to the feed's position, because the feed stands on rows or the log lost its end.
+        change({ kind: 'missed', reason: 'gap' })
+        break
+      }
       sendParts(page.parts)
     }
     if (!isOpen()) return

@@ -3,7 +3,7 @@ import { type Cursor, feedPage, feedQuery, origin, parseCursor, RivuletError } f
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { type FeedFilter, readFeed, requireKept } from '../../store/feed/read-feed.ts'
-import { respondWithEvents } from '../requests/event-response.ts'
+import { respondWithEvents } from '../event-response.ts'
 import type { Services } from '../services.ts'
 
 export function feedRoutes(scope: FastifyInstance, services: Services): void {

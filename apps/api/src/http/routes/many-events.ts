@@ -5,7 +5,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { requireTasks } from '../../store/reads/read.ts'
 import { watchMany } from '../../stream/watch-many.ts'
-import { respondWithEvents } from '../requests/event-response.ts'
+import { respondWithEvents } from '../event-response.ts'
 import type { Services } from '../services.ts'
 import { type EventStream, requireEvents } from './tasks/events.ts'
 

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { listMessages } from '../../../store/reads/read.ts'
 import { findMessagePlace } from '../../../stream/messages/message-place.ts'
 import { respondWithMessage } from '../../../stream/messages/message-response.ts'
-import { respondWithEvents } from '../../requests/event-response.ts'
+import { respondWithEvents } from '../../event-response.ts'
 import type { Services } from '../../services.ts'
 import { comeBackLater, type EventStream, placeOf, requireEvents } from './events.ts'
 

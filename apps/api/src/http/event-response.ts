@@ -1,9 +1,9 @@
 /** Opens an event stream as the response to a request, and connects it with what writes to it. */
 import type { FastifyReply } from 'fastify'
-import type { Admission, StreamEnd } from '../../access/open-streams.ts'
-import { openSse, type SseResponse } from '../../stream/sse-response.ts'
-import type { Metrics } from '../../telemetry/metrics.ts'
-import { countRequest } from '../http-metrics.ts'
+import type { Admission, StreamEnd } from '../access/open-streams.ts'
+import { openSse, type SseResponse } from '../stream/sse-response.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { countRequest } from './http-metrics.ts'
 
 /** What writes to an open response. */
 export type EventWriter = StreamEnd & {

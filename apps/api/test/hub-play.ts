@@ -115,7 +115,7 @@ function createFakeApi(world: TaskWorld, metrics: Metrics) {
   }
   const hub = createHub({
     ...{ stored, log, metrics, onError: () => {}, onSnapshots: () => {}, onCut: () => {} },
-    limits: { viewerBytes: 2_000, viewerStallMs: 30_000, snapshotBytes: 1024 * 1024 },
+    limits: { viewerBytes: 2_000, viewerStallMs: 30_000, snapshotBytes: 1024 * 1024, ringBytes: 1_000 },
     subscribe: given => {
       handlers = given
       return subscriber

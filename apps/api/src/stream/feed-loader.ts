@@ -41,9 +41,11 @@ export type FeedLoaderDeps = {
   /** The version of the task's rows. */
   loadVersion: () => Promise<TaskVersion>
   onBadEntry: () => void
+  /** What the ring keeps for viewers that come back. */
+  ringBytes?: number | undefined
 }
 
-export function createFeedLoader({ task, log, loadBase, onBadEntry }: FeedLoaderDeps) {
+export function createFeedLoader({ task, log, loadBase, onBadEntry, ringBytes }: FeedLoaderDeps) {
   return { load, isStillLost }
 
   /** Everything anew. Until it is installed, readers of the feed see it as it was. */
@@ -63,7 +65,7 @@ export function createFeedLoader({ task, log, loadBase, onBadEntry }: FeedLoader
 
   /** Null where it lacks something. */
   async function loadLog(known: LogState): Promise<Loaded | 'again' | null> {
-    const ring = createFrameRing()
+    const ring = createFrameRing(ringBytes)
     const spans = createMessageSpans()
     let state: TaskState = emptyState
     for await (const entry of readLog(log, task, known.begin ?? origin, known.cursor)) state = fold(state, entry, ring, spans)
@@ -78,7 +80,14 @@ export function createFeedLoader({ task, log, loadBase, onBadEntry }: FeedLoader
 
   async function loadRows(): Promise<Loaded> {
     const base = await loadBase(0)
-    return { ground: 'rows', ring: createFrameRing(), state: emptyState, spans: createMessageSpans(), base, position: placeOfRows(base) }
+    return {
+      ground: 'rows',
+      ring: createFrameRing(ringBytes),
+      state: emptyState,
+      spans: createMessageSpans(),
+      base,
+      position: placeOfRows(base),
+    }
   }
 
   function fold(before: TaskState, entry: LogEntry, frames: FrameRing, spans: MessageSpans): TaskState {

@@ -6,14 +6,14 @@
  * rows of Postgres, and its viewers get a snapshot.
  */
 import type { LogEntry, LogState, Push } from '@rivulet/broker'
-import { type Cursor, compareCursors, type SnapshotReason, type TaskId, type TaskStatus } from '@rivulet/protocol'
+import { applyOrSkip, type Cursor, compareCursors, type SnapshotReason, type TaskId, type TaskStatus } from '@rivulet/protocol'
 import { decodeEntry, isBeforeLog, readLog } from '../log/log-fold.ts'
+import { createEntryFrames } from './entry-frame.ts'
 import { createFeedLoader, type FeedLoaderDeps, type Ground, type Loaded, lacksSomething } from './feed-loader.ts'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
 import { createLogPages, type KeptParts, type LogPages } from './log-pages.ts'
 import type { MessageSpan } from './messages/message-spans.ts'
 import type { SnapshotBase } from './snapshot.ts'
-import { encodeEntry } from './sse-frame.ts'
 import { createTaskView, type SharedSnapshot } from './task-view.ts'
 
 export type Feed = {
@@ -39,7 +39,10 @@ export type Feed = {
   hasEnded(turnNumber: number): boolean
   /** Whether a turn waits for a response of a person or a client. */
   isAsking(turnNumber: number): boolean
-  /** Makes sure that a snapshot can be made at once; also before `status` and `isSettled` are asked for the first time. */
+  /** Resolves when `status` and `isSettled` can be asked. */
+  known(): Promise<void>
+  isKnown(): boolean
+  /** Resolves when a snapshot can be made at once. */
   ready(): Promise<void>
   isReady(): boolean
   /** Where a message begins and ends in the log; undefined for one that the log does not have. */
@@ -81,17 +84,23 @@ type Standing = { ground: 'live' } | { ground: Exclude<Ground, 'live'>; endCurso
 /** Whether the log or the rows are being read. The feed takes what is `pushed` meanwhile afterwards. */
 type Reading = { at: 'rest' } | { at: 'work'; done: Promise<void>; pushed: Push[] }
 
+/** When it was written is read from a delta only when it is asked for. */
+type NewestEntry = LogEntry | { at: number }
+
 export function createFeed(deps: FeedDeps): Feed {
-  const { task, log, loadBase, loadVersion, snapshotBytes, kept, follow, isAwaited, onFrames, onGap, onBadEntry, onError } = deps
+  const { task, log, loadBase, loadVersion, snapshotBytes, ringBytes, kept, follow, isAwaited, onFrames, onGap, onBadEntry, onError } = deps
   const loader = createFeedLoader(deps)
-  const view = createTaskView({ snapshotBytes, loadBase, bytesSince, onBadEntry })
-  let ring = createFrameRing()
+  const frameOf = createEntryFrames(task)
+  let ring = createFrameRing(ringBytes)
+  const view = createTaskView({ snapshotBytes, loadBase, bytesSince, ring: () => ring, onBadEntry })
   let pages = createLogPages({ log, task, kept })
   let standing: Standing = { ground: 'rows', endCursor: null }
   let reading: Reading = { at: 'rest' }
   let heardAt = performance.now()
-  let saidAt = 0
+  let newest: NewestEntry = { at: 0 }
   let loads = 0
+  /** The fold of deltas that the ring no longer has. */
+  let folding: Promise<void> | null = null
 
   const loaded = read(async () => {
     await follow()
@@ -117,6 +126,8 @@ export function createFeed(deps: FeedDeps): Feed {
     isSettled: view.isSettled,
     hasEnded: view.hasEnded,
     isAsking: view.isAsking,
+    known,
+    isKnown: view.isKnown,
     ready,
     isReady: view.isReady,
     messageSpan: view.messageSpan,
@@ -125,7 +136,7 @@ export function createFeed(deps: FeedDeps): Feed {
     take,
     check,
     lastHeardAt: () => heardAt,
-    lastSaidAt: () => saidAt,
+    lastSaidAt: () => ('json' in newest ? Number(/"at":(\d+)/.exec(newest.json)?.[1]) : newest.at),
   }
 
   function take(push: Push): void {
@@ -145,9 +156,45 @@ export function createFeed(deps: FeedDeps): Feed {
     read(catchUp).catch(onError)
   }
 
-  async function ready(): Promise<void> {
-    await view.ready()
+  async function known(): Promise<void> {
+    await view.known()
     if (reading.at === 'rest') view.settle()
+  }
+
+  async function ready(): Promise<void> {
+    while (!view.isReady()) {
+      if (view.isKnown()) await foldFromLog()
+      else await known()
+    }
+    if (reading.at === 'rest') view.settle()
+  }
+
+  /** Thousands who wait for the same are one reading. */
+  function foldFromLog(): Promise<void> {
+    folding ??= foldDeltas().finally(() => {
+      folding = null
+    })
+    return folding
+  }
+
+  /** Pushes are taken meanwhile: they are in the ring. */
+  async function foldDeltas(): Promise<void> {
+    const from = view.foldedTo()
+    const to = view.position()
+    const before = loads
+    let state = view.state()
+    let first: Cursor | null = null
+    let last: Cursor | null = null
+    for await (const entry of readLog(log, task, from, to)) {
+      first ??= entry.cursor
+      last = entry.cursor
+      const event = entry.cursor === from ? null : decodeEntry(task, entry)
+      if (event) state = applyOrSkip(state, event, entry.cursor, onBadEntry)
+    }
+    if (loads !== before) return
+    const isLost = last !== to || (first !== from && !isBeforeLog(from))
+    if (isLost) await read(reload)
+    else view.fold(state, to)
   }
 
   function bytesSince(position: Cursor): number | null {
@@ -216,7 +263,7 @@ export function createFeed(deps: FeedDeps): Feed {
     }
     const rows = isSame ? held : await loadBase(view.lastTurn())
     // Whole or not at all: entries that are applied one by one might look like an end.
-    if (lacksSomething(view.state(), rows) || !(isSame || (await loader.isStillLost(left)))) return reload()
+    if (lacksSomething(view.outline(), rows) || !(isSame || (await loader.isStillLost(left)))) return reload()
     view.rows.put(rows)
     standing = { ground: 'stale', endCursor }
   }
@@ -230,10 +277,11 @@ export function createFeed(deps: FeedDeps): Feed {
 
   function apply(entry: LogEntry): void {
     if (compareCursors(entry.cursor, view.position()) <= 0) return
-    const event = decodeEntry(task, entry)
-    view.advance(entry.cursor, event)
-    if (!event) return
-    saidAt = event.at
-    ring.push(encodeEntry(entry, event))
+    const framed = frameOf(entry)
+    if (framed?.event === null) view.pass(entry.cursor)
+    else view.advance(entry.cursor, framed?.event ?? null)
+    if (!framed) return
+    newest = framed.event ? { at: framed.event.at } : entry
+    ring.push(framed.frame)
   }
 }

@@ -2,13 +2,12 @@
 import { type Cursor, compareCursors } from '@rivulet/protocol'
 import type { Frame } from './sse-frame.ts'
 
-/** Kept in any case, for those who come back. */
-const keptBytes = 64 * 1024
-
 export type FrameRing = {
   push(frame: Frame): void
   /** Drops frames that no viewer needs: all older than `cursor`, and all above `maxBytes` even if a viewer needs them. */
   trim(cursor: Cursor | null, maxBytes: number): void
+  /** Whether the ring holds everything after a position that the feed has had. */
+  reaches(cursor: Cursor): boolean
   /** Whether this very entry is in the ring. */
   holds(cursor: Cursor): boolean
   /** The frames after a position that the feed has had, or null when the ring does not reach back to it. */
@@ -16,7 +15,8 @@ export type FrameRing = {
   readonly length: number
 }
 
-export function createFrameRing(): FrameRing {
+/** @param keptBytes kept in any case, for those who come back */
+export function createFrameRing(keptBytes = 64 * 1024): FrameRing {
   let frames: Frame[] = []
   /** Where in `frames` the ring begins; those before are forgotten. */
   let start = 0
@@ -30,6 +30,7 @@ export function createFrameRing(): FrameRing {
       bytes += frame.bytes.length
     },
     trim,
+    reaches,
     holds,
     after,
     get length() {
@@ -52,13 +53,17 @@ export function createFrameRing(): FrameRing {
     }
   }
 
+  function reaches(cursor: Cursor): boolean {
+    return !forgotten || compareCursors(cursor, forgotten) >= 0
+  }
+
   function holds(cursor: Cursor): boolean {
     const found = findAfter(cursor)
     return found > start && frames[found - 1]?.cursor === cursor
   }
 
   function after(cursor: Cursor): readonly Frame[] | null {
-    if (forgotten && compareCursors(cursor, forgotten) < 0) return null
+    if (!reaches(cursor)) return null
     const found = findAfter(cursor)
     return found === frames.length ? [] : frames.slice(found)
   }

@@ -29,7 +29,7 @@ export type HubDeps = {
   log: LogReader
   subscribe: (handlers: { onPush: (push: Push) => void; onRemoved: (task: TaskId) => void; onReset: () => void }) => LogSubscriber
   metrics: Metrics
-  limits: { viewerBytes: number; viewerStallMs: number; snapshotBytes: number }
+  limits: { viewerBytes: number; viewerStallMs: number; snapshotBytes: number; ringBytes?: number }
   onError: (error: unknown) => void
   /** Viewers of a task were sent a snapshot, all in the same tick. */
   onSnapshots: (sent: SentSnapshots) => void
@@ -77,7 +77,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   function isRunning(tenant: Tenant, task: TaskId): boolean {
     const channel = channels.get(task)
     const feed = channel?.tenant === tenant ? channel.feed : null
-    return Boolean(feed?.isReady() && !feed.isSettled())
+    return Boolean(feed?.isKnown() && !feed.isSettled())
   }
 
   /** The feed of a task, loaded and ready to be watched. It is read as the tenant of the caller, so another tenant's task is not found. */
@@ -88,7 +88,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     channel.idleSince = performance.now()
     try {
       await feed.loaded
-      await feed.ready()
+      await feed.known()
     } catch (error) {
       if (channels.get(task)?.feed === feed && !isWatched(channel)) drop(task)
       throw error
@@ -152,6 +152,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     const feed = createFeed({
       ...{ task, log, kept, onError },
       snapshotBytes: limits.snapshotBytes,
+      ringBytes: limits.ringBytes,
       loadBase: turnNumber => stored.base(tenant, task, turnNumber),
       loadVersion: () => stored.version(tenant, task),
       follow: () => subscriber.follow(task),

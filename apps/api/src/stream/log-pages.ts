@@ -7,8 +7,9 @@ import { setImmediate as nextRound } from 'node:timers/promises'
 import type { LogEntry, LogReader } from '@rivulet/broker'
 import { type Cursor, compareCursors, type TaskId } from '@rivulet/protocol'
 import { LRUCache } from 'lru-cache'
-import { decodeEntry, isBeforeLog, nextCount } from '../log/log-fold.ts'
-import { encodeEntry, type Frame } from './sse-frame.ts'
+import { isBeforeLog, nextCount } from '../log/log-fold.ts'
+import { createEntryFrames } from './entry-frame.ts'
+import type { Frame } from './sse-frame.ts'
 import { type Shared, share } from './sse-response.ts'
 
 /** Of the log, in memory while it is sent. */
@@ -42,6 +43,7 @@ export function createKeptParts(): KeptParts {
 /** For one life of a log: what is kept of it is never taken for that of another. */
 export function createLogPages({ log, task, kept }: { log: LogReader; task: TaskId; kept: KeptParts }) {
   const life = randomUUID()
+  const frameOf = createEntryFrames(task)
   const reading = new Map<Cursor, Promise<Page>>()
   return { after }
 
@@ -79,8 +81,8 @@ export function createLogPages({ log, task, kept }: { log: LogReader; task: Task
     let frames: Frame[] = []
     let bytes = 0
     for (const [i, entry] of entries.entries()) {
-      const event = decodeEntry(task, entry)
-      if (event) frames.push(encodeEntry(entry, event))
+      const framed = frameOf(entry)
+      if (framed) frames.push(framed.frame)
       bytes += entry.json.length
       if (bytes < writeBytes && i < entries.length - 1) continue
       parts.push({ to: entry.cursor, shared: frames.length > 0 ? share(frames) : null })

@@ -5,7 +5,7 @@
  * line of JSON.
  */
 import type { LogEntry } from '@rivulet/broker'
-import type { Cursor, Event, EventType, MessageEnd, TokenEvent, WireEvent } from '@rivulet/protocol'
+import { type Cursor, type Event, type EventType, type MessageEnd, parseEvent, type TokenEvent, type WireEvent } from '@rivulet/protocol'
 
 /**
  * `jsonFrom` is where its JSON begins in `bytes`; after the JSON come two line feeds. Type and index stand beside the bytes, so that a reader of one
@@ -31,6 +31,11 @@ export function encodeWireEvent(cursor: Cursor, event: WireEvent | TokenEvent | 
 export function encodeFrame(cursor: Cursor, type: FrameType, json: string, index: number | null = null): Frame {
   const head = `${idField}${cursor}\nevent: ${type}\ndata: `
   return { cursor, type, index, bytes: Buffer.from(`${head}${json}${frameEnd}`), jsonFrom: head.length }
+}
+
+/** The event of a frame that was made of an entry of a log. */
+export function eventOf({ bytes, jsonFrom }: Frame): Event {
+  return parseEvent(JSON.parse(bytes.toString('utf8', jsonFrom, bytes.length - frameEnd.length))) as Event
 }
 
 /** What every frame begins with. */

@@ -1,6 +1,8 @@
 /**
  * What this process knows of a task at one position: the fold of the log up to there, and the rows of Postgres for what the log does not have.
  *
+ * Most deltas are folded only when a snapshot needs them: until then, the outline has everything else, which is what the state of turns depends on.
+ *
  * A cursor stands for one content in every process: a snapshot has the cursor of the log or of the rows that it was made of, never that of the viewer.
  */
 import {
@@ -18,9 +20,10 @@ import {
   type Turn,
 } from '@rivulet/protocol'
 import { placeBehindLostLog, placeOfRows } from './feed-loader.ts'
+import type { FrameRing } from './frame-ring.ts'
 import { createMessageSpans, type MessageSpans } from './messages/message-spans.ts'
 import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
-import { encodeFrame } from './sse-frame.ts'
+import { encodeFrame, eventOf } from './sse-frame.ts'
 import { type Shared, share } from './sse-response.ts'
 import { createStoredTaskCache } from './stored-task-cache.ts'
 
@@ -33,22 +36,29 @@ export type TaskViewDeps = {
   loadBase: (turnNumber: number) => Promise<SnapshotBase>
   /** The bytes of the frames after a snapshot's position, while a viewer still waits for its socket to take that snapshot; otherwise null. */
   bytesSince: (position: Cursor) => number | null
+  ring: () => FrameRing
   onBadEntry: () => void
 }
 
 export type TaskView = ReturnType<typeof createTaskView>
 
-export function createTaskView({ snapshotBytes, loadBase, bytesSince, onBadEntry }: TaskViewDeps) {
+export function createTaskView({ snapshotBytes, loadBase, bytesSince, ring, onBadEntry }: TaskViewDeps) {
   const rows = createStoredTaskCache(loadBase)
   const cached = new Map<string, SharedSnapshot & { base: SnapshotBase }>()
+  /** The fold of everything up to `foldedTo`. */
   let state: TaskState = emptyState
+  let foldedTo: Cursor = origin
+  /** The fold of everything up to the position, but for the deltas after `foldedTo`. */
+  let outline: TaskState = emptyState
   let spans: MessageSpans = createMessageSpans()
   let position: Cursor = origin
   /** The position at which no turn was left to end. */
   let settledAt: Cursor | null = null
   return {
     rows,
+    outline: () => outline,
     state: () => state,
+    foldedTo: () => foldedTo,
     messageSpan: (index: number) => spans.at(index),
     position: () => position,
     lastTurn,
@@ -58,9 +68,12 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, onBadEntry
     hasEnded: (turnNumber: number) => knownTurns().some(({ number, status }) => number === turnNumber && hasEnded(status)),
     isSettled: () => settledAt === position,
     settle,
+    isKnown,
+    known,
     isReady,
-    ready,
     advance,
+    pass,
+    fold,
     replace,
     placeOf,
     snapshot,
@@ -68,14 +81,30 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, onBadEntry
 
   /** Moves one entry on. An entry that is no event, or that makes no sense here, is wrong for every reader: it is skipped. */
   function advance(cursor: Cursor, event: Event | null): void {
+    const isFolded = foldedTo === position
     if (event) spans.take(position, cursor, event)
     position = cursor
-    if (event) state = applyOrSkip(state, event, cursor, onBadEntry)
-    else onBadEntry()
+    if (!event) onBadEntry()
+    // Whether it makes sense is seen when everything before it is folded.
+    else if (!isFolded) outline = applyOrSkip(outline, event, cursor)
+    if (isFolded) fold(event ? applyOrSkip(state, event, cursor, onBadEntry) : state, cursor)
+  }
+
+  /** Moves on by a delta that is folded later. */
+  function pass(cursor: Cursor): void {
+    position = cursor
+  }
+
+  /** The fold of everything up to a cursor, made elsewhere. */
+  function fold(folded: TaskState, cursor: Cursor): void {
+    state = folded
+    foldedTo = cursor
+    if (foldedTo === position) outline = state
   }
 
   function replace(next: { state: TaskState; spans: MessageSpans; position: Cursor }, stored: SnapshotBase | null): void {
-    ;({ state, spans, position } = next)
+    ;({ spans, position } = next)
+    fold(next.state, position)
     cached.clear()
     rows.put(stored)
     settle()
@@ -84,28 +113,43 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, onBadEntry
   /** Called after a whole batch, because a `turn.finished` inside a batch may not be final. */
   function settle(): void {
     const held = rows.get()
-    settledAt = held && isTaskSettled(state, held) ? position : null
+    settledAt = held && isTaskSettled(outline, held) ? position : null
+  }
+
+  function isKnown(): boolean {
+    const held = rows.get()
+    return held !== null && covers(held, outline)
+  }
+
+  async function known(): Promise<void> {
+    while (!isKnown()) await rows.ask(lastTurn())
   }
 
   function isReady(): boolean {
-    const held = rows.get()
-    return held !== null && covers(held, state)
+    return isKnown() && ring().reaches(foldedTo)
   }
 
-  async function ready(): Promise<void> {
-    while (!isReady()) await rows.ask(lastTurn())
+  /** Everything up to the position. Needs `isReady`. */
+  function wholeState(): TaskState {
+    if (foldedTo === position) return state
+    const frames = ring().after(foldedTo) ?? []
+    fold(
+      frames.reduce((folded, frame) => applyOrSkip(folded, eventOf(frame), frame.cursor, onBadEntry), state),
+      position,
+    )
+    return state
   }
 
   function lastTurn(): number {
-    return state.turns.at(-1)?.number ?? 0
+    return outline.turns.at(-1)?.number ?? 0
   }
 
   function status(): TaskStatus {
-    return state.turns.length > 0 ? state.status : rows.require().task.status
+    return outline.turns.length > 0 ? outline.status : rows.require().task.status
   }
 
   function knownTurns(): readonly Pick<Turn, 'number' | 'status' | 'waits'>[] {
-    return state.turns.length > 0 ? state.turns : (rows.get()?.turns ?? [])
+    return outline.turns.length > 0 ? outline.turns : (rows.get()?.turns ?? [])
   }
 
   function placeOf(heard: Cursor): Cursor {
@@ -120,7 +164,7 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, onBadEntry
     const before = cached.get(key)
     const isSame = before?.position === position && before.base === stored && before.place === place
     if (before && (isSame || (place === position && isCheaper(before, heard)))) return before
-    const content = makeSnapshot(reason, place === position ? state : emptyState, stored, snapshotBytes)
+    const content = makeSnapshot(reason, place === position ? wholeState() : emptyState, stored, snapshotBytes)
     const frame = encodeFrame(place, 'snapshot', JSON.stringify(content))
     const made = { position, place, shared: share([frame]), base: stored }
     cached.set(key, made)

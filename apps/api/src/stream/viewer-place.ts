@@ -30,7 +30,7 @@ export async function findPlace(
   const feed = await hub.open(tenant, task)
   const cursor = request.cursor === 'log' ? await firstCursor(log, task) : request.cursor
   // Asked first, because a push may be on its way, and because the ring counts only for a log that still lives.
-  if (cursor !== null || feed.isSettled()) await feed.check().then(feed.ready)
+  if (cursor !== null || feed.isSettled()) await feed.check().then(feed.known)
   if (cursor === null) return { feed, begin: { kind: 'snapshot', reason: 'join' } }
   const loads = feed.loads()
   const isKnown = !isInside && (await holds(feed, log, cursor))

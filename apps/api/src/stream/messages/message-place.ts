@@ -31,7 +31,7 @@ export async function findMessagePlace(
 ): Promise<MessagePlace> {
   const feed = await hub.open(tenant, task)
   // Asked first, because a push may be on its way, and because the ring counts only for a log that still lives.
-  await feed.check().then(feed.ready)
+  await feed.check().then(feed.known)
   const loads = feed.loads()
   const span = feed.messageSpan(index)
   const from = cursor ?? span?.before ?? null
@@ -41,6 +41,7 @@ export async function findMessagePlace(
 
   const stored = await read()
   if (stored) {
+    await feed.ready()
     // A client that stands in the log has received the message before the log began.
     const place = feed.placeOf(cursor ?? origin)
     const isOver = cursor !== null && (isKnown || place === cursor)

@@ -30,6 +30,9 @@ const ofWorkers: ReadonlySet<string> = new Set<Failpoint>([
 /** Only a turn that asks passes these. */
 const ofWaits: ReadonlySet<string> = new Set<Failpoint>(['asked', 'holding', 'parked', 'park answering', 'answered'])
 
+/** Only a turn that spawns passes these. */
+const ofChildren: ReadonlySet<string> = new Set<Failpoint>(['spawned', 'child ended'])
+
 /** The healthy API sees to what is left lying, and can be the first to do so: then the step was taken without its trap. */
 const tellings = 5
 
@@ -61,7 +64,9 @@ async function tellOnce(bench: Bench, traps: readonly Trap[], disturb?: Disturba
   ])
   bench.begin([url, healthy])
   const asks = traps.some(trap => ofWaits.has(pointOf(trap))) ? 2 : 0
-  const task = await bench.crowd.promise({ label: traps.join(' '), turnNumber: 1, words: asks > 0 ? 30 : 20, restMs: 20, asks })
+  const spawns = traps.some(trap => ofChildren.has(pointOf(trap))) ? 2 : 0
+  const words = asks + spawns > 0 ? 30 : 20
+  const task = await bench.crowd.promise({ label: traps.join(' '), turnNumber: 1, words, restMs: 20, asks, spawns })
   const viewer = bench.crowd.join(task)
   if (disturb) {
     await viewer.until('it has begun', ({ text, state }) => text() !== '' || state().status === 'completed', { timeoutMs: 60_000 })

@@ -64,7 +64,8 @@ export function createCrowd({ urls, file }: { urls: readonly string[]; file: str
   function hear(task: string, { data }: Frame): void {
     if (data.type === 'turn.finished') looks.push(look(task, data.turn))
     const waits = data.type === 'turn.waiting' ? [data.wait] : data.type === 'snapshot' ? data.turns.flatMap(turn => turn.waits ?? []) : []
-    for (const { id, status } of waits) if (status === 'open' && !answers.has(id)) answers.set(id, answer(task, id))
+    for (const { id, status, actions } of waits)
+      if (status === 'open' && actions.length > 0 && !answers.has(id)) answers.set(id, answer(task, id))
   }
 
   /** Two people disagree, at once and at different APIs. The first one decides. Most turns have parked by then, some are just about to. */

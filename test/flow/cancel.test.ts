@@ -169,7 +169,7 @@ describe('a turn that', () => {
     await holder.query('begin')
     await holder.query('select from turns where task = $1 for update', [task.id])
     open()
-    await untilWaiting('the commit', 'json_populate_recordset(null::messages')
+    await untilWaiting('the commit', 'with ended as')
     const canceling = platform.client.cancel(task.id)
     await untilWaiting('the cancel', 'from "tasks"')
     await holder.query('commit')

@@ -119,7 +119,13 @@ describe('metrics', () => {
 
   /** Counted elsewhere, because it takes half a minute. */
   const countedElsewhere = [
-    ...['rivulet_turns_blocking_total', 'rivulet_leases_taken_back_total', 'rivulet_turns_parked_total', 'rivulet_turns_joined_total'],
+    ...[
+      'rivulet_children_spawned_total',
+      'rivulet_turns_blocking_total',
+      'rivulet_leases_taken_back_total',
+      'rivulet_turns_parked_total',
+      'rivulet_turns_joined_total',
+    ],
     'rivulet_viewers_cut_total',
   ]
 

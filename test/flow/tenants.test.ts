@@ -30,6 +30,7 @@ type Row = {
 const turnId = randomUUID()
 const holding = { turnId, epoch: 1, claimId: 'c' }
 const wanted = { name: 'one', kind: 'approval', title: 'May I?', actions: ['accept'], metadata: {}, expires: { inMs: 1_000 } }
+const wantedChild = { name: 'one', agent: 'echo', detached: false, onParentEnd: 'cancel' }
 /** An agent of `acme` alone, without a worker. */
 const idle = 'idle'
 const chat = { model: 'echo', messages: [{ role: 'user', content: 'hi' }] }
@@ -119,6 +120,8 @@ const rows: Record<string, Row> = {
   'POST /internal/release': { scope: 'worker', body: holding, status: 200 },
   'POST /internal/finish': { scope: 'worker', body: { ...holding, outcome: { status: 'completed' }, n: 0, digest: '' }, status: 200 },
   'POST /internal/ask': { scope: 'worker', body: { turnId, claimId: 'c', waits: [wanted] }, status: 200 },
+  'POST /internal/spawn': { scope: 'worker', body: { turnId, claimId: 'c', children: [wantedChild] }, status: 200 },
+  'POST /internal/child': { scope: 'worker', body: { turnId, claimId: 'c', name: 'one' }, status: 404 },
   'POST /internal/waits': { scope: 'worker', body: { turnId, claimId: 'c' }, status: 200 },
   'POST /internal/take': { scope: 'worker', body: { turnId, claimId: 'c', after: 0, maxBytes: 1_000 }, status: 200 },
   'POST /internal/park': { scope: 'worker', body: { ...holding, n: 0, digest: '' }, status: 200 },

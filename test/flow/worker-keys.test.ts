@@ -54,6 +54,15 @@ const rows: Record<string, Row> = {
     ask: ({ turnId, claimId }) => ({ turnId, claimId, waits: [wanted] }),
     holder: () => ({ result: 'asked', waits: [{ name: 'go', status: 'open' }] }),
   },
+  spawn: {
+    ask: ({ turnId, claimId }) => ({
+      turnId,
+      claimId,
+      children: [{ name: 'one', agent: 'other', detached: true, onParentEnd: 'abandon' }],
+    }),
+    holder: () => ({ result: 'spawned', children: [{ name: 'one' }], waits: [] }),
+  },
+  child: { ask: ({ turnId, claimId }) => ({ turnId, claimId, name: 'one' }), holder: () => ({ data: [], nextCursor: null }) },
   waits: { ask: ({ turnId, claimId }) => ({ turnId, claimId }), holder: () => ({ waits: [] }) },
   take: { ask: ({ turnId, claimId }) => ({ turnId, claimId, after: 0, maxBytes: 1_000 }), holder: () => ({ joined: [] }) },
   park: { ask: held => ({ ...holding(held), n: 0, digest: '' }), holder: () => ({ result: 'answered' }) },

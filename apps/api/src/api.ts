@@ -47,6 +47,7 @@ import { createMetricSamples } from './telemetry/metric-samples.ts'
 import { createMetrics } from './telemetry/metrics.ts'
 import { watchBacklog } from './turns/backlog.ts'
 import { watchCapacity } from './turns/capacity.ts'
+import { createChildTasks } from './turns/child-tasks.ts'
 import { type Reconciler, startReconciler } from './turns/reconciler.ts'
 import { createRelay } from './turns/relay.ts'
 import { type Schedules, startSchedules } from './turns/schedules.ts'
@@ -98,8 +99,16 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const backlog = watchBacklog({ db, onRoom: () => relay.kick() })
   const relay = createRelay({ db, queue, backlog, logger, metrics, tracer })
   const announcing = createTurnAnnouncing({ db, reader, announcer, logger })
+  const childTasks = createChildTasks({
+    db,
+    announcer,
+    announcing,
+    relay,
+    metrics,
+    limits: { ...config.childLimits, queuedTurns: limits.queuedTurns },
+  })
   const usage = createTurnUsage({ db, prices: config.prices })
-  const ending = createTurnEnding({ db, databaseFor, reader, announcer, announcing, spilling, usage, logger, metrics })
+  const ending = createTurnEnding({ db, databaseFor, reader, announcer, announcing, childTasks, spilling, usage, logger, metrics })
   const deaths = createTurnDeaths({ db, reader, ending, usage, metrics, logger })
   const waiting = createTurnWaiting({ db, reader, announcer, announcing, relay, usage, logger, metrics })
   const pushed = connectRedis('subscriber', { url: config.redisUrl, onError })
@@ -167,6 +176,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     deaths,
     waiting,
     usage,
+    childTasks,
     hub,
     feedFollowers,
     metrics,
@@ -208,6 +218,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
       ending,
       deaths,
       waiting,
+      childTasks,
       files,
       logger,
       metrics,

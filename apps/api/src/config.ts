@@ -88,6 +88,9 @@ export const variables = z.object({
   MAX_PAGE_BYTES: wholeNumber(defaultLimits.pageBytes, 64 * KiB).describe(
     'size of one page of tasks or messages; a larger page ends earlier. Also the inputs and params of the turns of one task; older ones are left out',
   ),
+  MAX_CHILD_DEPTH: wholeNumber(3).describe('levels of children below one task'),
+  MAX_CHILD_ALIVE: wholeNumber(16).describe('children of one task that have not ended, with theirs'),
+  MAX_CHILD_TOTAL: wholeNumber(100).describe('children of one task in all, with theirs'),
   MAX_FILE_BYTES: wholeNumber(defaultLimits.fileBytes, KiB).describe('size of one file'),
   MAX_FILE_TRANSFERS: wholeNumber(64, 4).describe(
     'uploads and downloads of files at once, in one API process; one caller may have a quarter',
@@ -204,6 +207,7 @@ export function readConfig(environment: Environment) {
     migrate: env.MIGRATE === 'on',
     allowNewerSchema: env.ALLOW_NEWER_SCHEMA === 'on',
     webhooks: { allowPrivate: env.WEBHOOK_ALLOW_PRIVATE === 'on', perTenant: env.MAX_WEBHOOKS_PER_TENANT },
+    childLimits: { childDepth: env.MAX_CHILD_DEPTH, childAlive: env.MAX_CHILD_ALIVE, childTotal: env.MAX_CHILD_TOTAL },
     maxSchedules: env.MAX_SCHEDULES_PER_TENANT,
     leaseMs: env.LEASE_MS,
     reconcileMs: env.RECONCILE_MS,

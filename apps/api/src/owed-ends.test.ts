@@ -28,6 +28,7 @@ import { createHub } from './stream/hub.ts'
 import { createStoredTasks } from './stream/snapshot.ts'
 import { findPlace } from './stream/viewer-place.ts'
 import { createMetrics } from './telemetry/metrics.ts'
+import type { ChildTasks } from './turns/child-tasks.ts'
 import { createTurnAnnouncing } from './turns/turn-announcing.ts'
 import { createTurnEnding } from './turns/turn-ending.ts'
 import { createTurnUsage } from './turns/turn-usage.ts'
@@ -35,6 +36,7 @@ import { createTurnUsage } from './turns/turn-usage.ts'
 const tenant = 'default'
 const logger = pino({ level: 'silent' })
 const metrics = createMetrics()
+const noChildren: ChildTasks = { spawn: async () => ({ result: 'superseded' }), ended: async () => {}, wake: async () => false }
 let database: DatabaseHandle
 
 beforeAll(async () => {
@@ -129,7 +131,18 @@ async function openScene() {
     const own = { ...announcer, announce: failing[moment] }
     const usage = createTurnUsage({ db, prices: {} })
     const owing = createTurnAnnouncing({ db, reader, announcer: own, logger })
-    return createTurnEnding({ db, databaseFor, reader, announcer: own, announcing: owing, spilling, usage, logger, metrics })
+    return createTurnEnding({
+      db,
+      databaseFor,
+      reader,
+      announcer: own,
+      announcing: owing,
+      childTasks: noChildren,
+      spilling,
+      usage,
+      logger,
+      metrics,
+    })
   }
 
   async function lose(loss: (typeof losses)[number]): Promise<void> {

@@ -40,5 +40,13 @@ export {
 export { type ScriptedModel, type ScriptedModelOptions, scriptedModel } from './scripted/scripted-model.ts'
 export type { Chunking } from './scripted/text-chunks.ts'
 export type { Approve, ToolCall, Verdict } from './tools/approval.ts'
-export { type ClientToolOptions, defineTool, type Tool, type ToolContext, type ToolOptions } from './tools/tool.ts'
+export {
+  type AgentToolOptions,
+  agentTool,
+  type ClientToolOptions,
+  defineTool,
+  type Tool,
+  type ToolContext,
+  type ToolOptions,
+} from './tools/tool.ts'
 export type { ToolHooks, ToolOutcome } from './tools/tool-execution.ts'

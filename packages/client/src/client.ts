@@ -57,6 +57,8 @@ export type TaskQuery = {
   agent?: string
   status?: TaskStatus
   name?: string
+  /** The children and forks of this task. */
+  parent?: string
   /** Times in ISO 8601. */
   createdAfter?: string
   createdBefore?: string

@@ -72,6 +72,7 @@ export const errorTable = {
   bad_call: { retry: false },
   step_too_large: { retry: false },
   too_many_waits: { retry: false },
+  too_many_children: { retry: false },
   wait_expired: { retry: false },
   bad_event: { retry: false },
   result_rejected: { retry: false },

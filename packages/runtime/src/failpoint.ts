@@ -28,6 +28,8 @@ export const failpoints = [
   'parked',
   'park answering',
   'answered',
+  'spawned',
+  'child ended',
   'taken',
   'take answered',
   'joined',

@@ -68,6 +68,8 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
         return leaveQueue(event.turn)
       case 'turn.discarded':
       case 'state.changed':
+      case 'child.started':
+      case 'child.finished':
       case 'turn.waiting':
       case 'turn.resumed':
         follower.follow(event)

@@ -28,8 +28,10 @@ import {
   RivuletError,
   releaseResult,
   reopenResult,
+  type SpawnResult,
   type StepBody,
   type StepResult,
+  spawnResult,
   stepResult,
   type TakeBody,
   type TurnId,
@@ -37,6 +39,7 @@ import {
   type UsageBody,
   usageResult,
   type Wait,
+  type WantedChildInput,
   waitsResult,
 } from '@rivulet/protocol'
 import pLimit from 'p-limit'
@@ -47,6 +50,9 @@ const callTimeoutMs = 10_000
 
 /** For the turns of a process: ten thousand that begin at once must not all stand in the server's queue, until none is answered in time. */
 const callsAtOnce = 64
+
+type Claimed = Pick<Holding, 'turnId' | 'claimId'>
+type SpawnInput = Claimed & { children: WantedChildInput[] }
 
 export type ServerCalls = ReturnType<typeof createServerCalls>
 
@@ -63,6 +69,8 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     step,
     usage,
     ask: openWaits,
+    spawn,
+    child,
     waits,
     park,
     take,
@@ -99,6 +107,10 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     return insist('ask', body, askResult, signal)
   }
 
+  async function spawn(body: SpawnInput, signal: AbortSignal): Promise<SpawnResult> {
+    return insist('spawn', body, spawnResult, signal)
+  }
+
   /** Null when the turn is no longer ours. */
   async function waits(body: Pick<Holding, 'turnId' | 'claimId'>, signal: AbortSignal): Promise<Wait[] | null> {
     return (await insist('waits', body, waitsResult, signal)).waits
@@ -122,11 +134,20 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     return (await insist('finish', body, finishResult, signal)).result
   }
 
-  async function history(held: Pick<Holding, 'turnId' | 'claimId'>, signal: AbortSignal): Promise<Message[]> {
+  async function history(held: Claimed, signal: AbortSignal): Promise<Message[]> {
+    return pages('messages', held, signal)
+  }
+
+  /** What a child said in its first turn. */
+  async function child(held: Claimed & { name: string }, signal: AbortSignal): Promise<Message[]> {
+    return pages('child', held, signal)
+  }
+
+  async function pages(call: string, held: object, signal: AbortSignal): Promise<Message[]> {
     const messages: Message[] = []
     for (let after: number | null | undefined; after !== null; ) {
       const page: z.output<typeof historyResult> = await insist(
-        'messages',
+        call,
         { ...held, ...(after !== undefined && { after }) },
         historyResult,
         signal,

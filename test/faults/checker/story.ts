@@ -3,7 +3,7 @@
  * checker knows every byte, and a word of another attempt shows.
  */
 import { messagesOf } from '@rivulet/protocol'
-import { ask, done, fail, rest, type Step, say } from '../../support/agents/scripts.ts'
+import { ask, done, fail, rest, type Step, say, spawn } from '../../support/agents/scripts.ts'
 import type { Viewer } from '../../support/viewers/viewer.ts'
 
 export type Story = {
@@ -16,6 +16,8 @@ export type Story = {
   succeedsAt?: number
   /** How often it asks for an approval, each time after a message. What a park has stored stays for all attempts, so then all of them say the same. */
   asks?: number
+  /** How often it spawns a child and waits for it, in the same places. */
+  spawns?: number
 }
 
 /** Attempts beyond this one say what it says. */
@@ -57,10 +59,11 @@ function stepsOf(story: Story, attempt: number): Step[] {
 }
 
 /** Every other question is held for a while before the turn parks. */
-function asksAfter({ asks = 0 }: Story, message: number): Step[] {
+function asksAfter({ asks = 0, spawns = 0 }: Story, message: number): Step[] {
+  if (message < spawns) return [done(message), spawn(`child ${message}`, 'echo', { input: 'hello' })]
   return message < asks ? [done(message), ask(`ask ${message}`, message % 2 === 0 ? 0 : 1_500)] : []
 }
 
-function wordOf({ label, turnNumber, asks }: Story, attempt: number, i: number): string {
-  return `${label}/${turnNumber}/${asks ? 1 : Math.min(attempt, lastAttempt)}/${i}${i % 3 === 0 ? '\u{1f30a}' : ''} `
+function wordOf({ label, turnNumber, asks, spawns }: Story, attempt: number, i: number): string {
+  return `${label}/${turnNumber}/${asks || spawns ? 1 : Math.min(attempt, lastAttempt)}/${i}${i % 3 === 0 ? '\u{1f30a}' : ''} `
 }

@@ -13,6 +13,7 @@ export const full = (index: number, content: Content | object): Step => ({ full:
 export const done = (index: number): Step => ({ done: { index } })
 export const set = (value: Json): Step => ({ state: { value } })
 export const patch = (patch: JsonObject): Step => ({ state: { patch } })
+export const spawn = (name: string, agent: string, child: object = {}): Step => ({ spawn: { name, agent, ...child } })
 export const rest = (ms: number): Step => ({ sleep: ms })
 export const ask = (name: string, holdMs: number): Step => ({ ask: { name, holdMs } })
 export const repeat = (times: number, ...steps: Step[]): Step => ({ repeat: { times, steps } })

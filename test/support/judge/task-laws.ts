@@ -119,5 +119,5 @@ function fold(logged: LoggedEvent[]): TaskState {
 
 /** Told by the server about a turn that has ended, or that has not begun. */
 function isBetweenTurns(event: Event): boolean {
-  return event.type === 'turn.discarded' || (event.type === 'state.changed' && event.attempt === 0)
+  return event.type.startsWith('child.') || event.type === 'turn.discarded' || (event.type === 'state.changed' && event.attempt === 0)
 }

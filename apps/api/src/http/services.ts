@@ -14,6 +14,7 @@ import type { Hub } from '../stream/hub.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Backlog } from '../turns/backlog.ts'
 import type { Capacity } from '../turns/capacity.ts'
+import type { ChildTasks } from '../turns/child-tasks.ts'
 import type { Relay } from '../turns/relay.ts'
 import type { TurnAnnouncing } from '../turns/turn-announcing.ts'
 import type { TurnDeaths } from '../turns/turn-deaths.ts'
@@ -47,6 +48,7 @@ export type Services = {
   deaths: TurnDeaths
   waiting: TurnWaiting
   usage: TurnUsage
+  childTasks: ChildTasks
   hub: Hub
   feedFollowers: FeedFollowers
   metrics: Metrics

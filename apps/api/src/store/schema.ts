@@ -5,6 +5,7 @@
 
 export { idempotencyKeys, keys, secrets, tokenRevocations } from './schema/access.ts'
 export { agents, limits, workers } from './schema/agents.ts'
+export { children } from './schema/children.ts'
 export { outbox, starts } from './schema/dispatch.ts'
 export { deliveries, feed, feedReaders, webhooks } from './schema/feed.ts'
 export { type FileStoreName, fileChunks, files, looseFiles, taskFiles } from './schema/files.ts'

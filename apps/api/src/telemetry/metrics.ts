@@ -39,6 +39,7 @@ export function createMetrics() {
 
     tasks: counter('tasks_created', 'Tasks accepted'),
     turns: counter('turns_finished', 'Ended turns, by status and agent', ['status', 'agent']),
+    children: counter('children_spawned', 'Tasks that turns have spawned', ['agent']),
     cancels: counter('turns_canceled', 'Canceled turns, by origin', ['by']),
     turnWait: histogram('turn_wait_seconds', 'Time from when an attempt could start until a worker claimed it', long, ['agent']),
     turnRun: histogram('turn_run_seconds', 'Time from the first claim of a turn to its end, including retries', long, ['agent', 'status']),

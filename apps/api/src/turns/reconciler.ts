@@ -14,6 +14,7 @@ import type { Pool } from 'pg'
 import type { Files } from '../files/files.ts'
 import { forgetOldKeys } from '../store/access/idempotency.ts'
 import { forgetRevocations } from '../store/access/token-revocations.ts'
+import { parentsWithOwedChildren } from '../store/children/child-ends.ts'
 import { type Database, isDatabaseAway, sqlStateOf } from '../store/connection/database.ts'
 import { forgetDeliveries } from '../store/feed/deliveries.ts'
 import { forgetFeed } from '../store/feed/read-feed.ts'
@@ -32,6 +33,7 @@ import { turnsWithDueWaits } from '../store/waits/close-waits.ts'
 import { forgetSignals } from '../store/waits/signals.ts'
 import type { Metrics, repairKinds } from '../telemetry/metrics.ts'
 import { type AboutTurn, aboutTurn } from './about-turn.ts'
+import type { ChildTasks } from './child-tasks.ts'
 import type { Relay } from './relay.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
 import type { TurnDeaths } from './turn-deaths.ts'
@@ -61,6 +63,7 @@ export type ReconcilerDeps = {
   ending: TurnEnding
   deaths: TurnDeaths
   waiting: TurnWaiting
+  childTasks: ChildTasks
   files: Files
   logger: FastifyBaseLogger
   metrics: Metrics
@@ -78,7 +81,7 @@ type Chore = RepairKind | 'retention' | 'wait'
 export type Reconciler = { stop(): Promise<void> }
 
 export function startReconciler(deps: ReconcilerDeps): Reconciler {
-  const { pool, db, leases, queue, relay, announcer, announcing, ending, deaths, waiting, files, logger, metrics } = deps
+  const { pool, db, leases, queue, relay, announcer, announcing, ending, deaths, waiting, childTasks, files, logger, metrics } = deps
   const { leaseMs, reconcileMs, taskRetentionMs, usageRetentionMs } = deps
   const stopping = new AbortController()
   /** Since when this process has run, and has seen Postgres, without a break: in monotonic time. */
@@ -89,6 +92,7 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   let cancelingBefore = new Set<string>()
   let untoldBefore = new Map<string, number>()
   let owedStatesBefore = new Map<string, number>()
+  let owedChildrenBefore = new Set<string>()
   /** The task that was looked at last, of those that may be old. */
   let removedUpTo: string | null = null
   const running = loop()
@@ -149,7 +153,8 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     await mendEach('cancel', await forsakenCancels(), ending.completeCancel)
     await mendEach('announcement', await owedTurns(db, { olderThanMs: reconcileMs, limit: batchSize }), announcing.announceOwed)
     await guard('wait', expireDue)
-    await mendEach('announcement', await forsakenWaits(), turn => announcing.announceWaits(turn))
+    await mendEach('announcement', await forsakenWaits(), tellWaits)
+    await guard('announcement', tellForsakenChildren)
     await guard('announcement', tellForsakenStates)
     await guard('job', findLostJobs)
     await guard('file', sweepFiles)
@@ -221,6 +226,18 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
     const forsaken = untold.filter(({ id, waitsVersion }) => untoldBefore.get(id) === waitsVersion)
     untoldBefore = new Map(untold.map(({ id, waitsVersion }) => [id, waitsVersion]))
     return forsaken
+  }
+
+  /** The end of a child may have answered one of them. */
+  async function tellWaits(turn: TurnRow): Promise<boolean> {
+    return (await childTasks.wake({ turnId: turn.id, task: turn.task })) || announcing.announceWaits(turn)
+  }
+
+  async function tellForsakenChildren(): Promise<void> {
+    const owed = new Set(await parentsWithOwedChildren(db, batchSize))
+    for (const task of owed)
+      if (owedChildrenBefore.has(task) && (await announcing.announceChildren(task))) repaired('announcement', { task })
+    owedChildrenBefore = owed
   }
 
   /** The same for changes of the state between two turns. */

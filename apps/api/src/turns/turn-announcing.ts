@@ -10,6 +10,7 @@ import { type Cursor, hasEnded, messagesOf, type TaskId } from '@rivulet/protoco
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
 import { foldFrom } from '../log/log-fold.ts'
+import { markChildTold, owedChildren } from '../store/children/child-ends.ts'
 import { createBatcher } from '../store/connection/batcher.ts'
 import type { Database } from '../store/connection/database.ts'
 import { turnMessages } from '../store/reads/read.ts'
@@ -30,6 +31,7 @@ import { reopenTurn } from '../store/turns/reopen-turn.ts'
 import { aboutTurn } from './about-turn.ts'
 import {
   beginningOf,
+  childEvents,
   finishedEvent,
   joinedEvents,
   type KeyedEvent,
@@ -52,7 +54,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     await markAnnounced(db, ends)
     return []
   })
-  return { announceStart, fence, announceQueued, announceEnds, announceOwed, announceWaits, announceState }
+  return { announceStart, fence, announceQueued, announceEnds, announceOwed, announceWaits, announceState, announceChildren }
 
   /**
    * Writes what is owed and `turn.started` under the claim's epoch. Returns the claim; under a higher epoch where the log had to be opened anew,
@@ -154,6 +156,20 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
       return await tellOwedState(db, task, async state => {
         await announcer.announce({ task, entries: [stateEvent(task, state)] })
       })
+    } catch (error) {
+      logger.warn({ task, err: error }, 'the announcement failed; it will be retried')
+      return false
+    }
+  }
+
+  /** Announces the starts and ends of children of a task. Where there is no log, there is no viewer to tell. */
+  async function announceChildren(task: TaskId): Promise<boolean> {
+    try {
+      const owed = await owedChildren(db, task)
+      if (owed.length === 0) return false
+      await announcer.announce({ task, entries: owed.flatMap(childEvents) })
+      for (const child of owed) await markChildTold(db, child)
+      return true
     } catch (error) {
       logger.warn({ task, err: error }, 'the announcement failed; it will be retried')
       return false

@@ -46,6 +46,7 @@ import { type FinishResult, finishTurn, type TurnEnd } from '../store/turns/fini
 import type { Joins } from '../store/turns/join-turns.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { aboutTurn } from './about-turn.ts'
+import type { ChildTasks } from './child-tasks.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
 import { closingEvent, type KeyedEvent } from './turn-events.ts'
 import type { TurnUsage } from './turn-usage.ts'
@@ -54,8 +55,8 @@ export type WorkerOutcome = FinishBody['outcome']
 
 export type FinishRequest = { turn: TurnRow; epoch: number; claim: string; outcome: WorkerOutcome; appended: number; digest?: string }
 
-/** Who wants a cancel: a call, an input that interrupts, or the reconciler for a caller that is gone. */
-export type Canceler = 'call' | 'interrupt' | 'reconciler'
+/** Who wants a cancel: a call, an input that interrupts, the end of the parent, or the reconciler for a caller that is gone. */
+export type Canceler = 'call' | 'interrupt' | 'parent' | 'reconciler'
 
 export type TurnEndingDeps = {
   /** Whatever is begun is completed for every tenant alike. */
@@ -64,6 +65,7 @@ export type TurnEndingDeps = {
   reader: LogReader
   announcer: LogAnnouncer
   announcing: TurnAnnouncing
+  childTasks: ChildTasks
   spilling: Spilling
   usage: TurnUsage
   logger: FastifyBaseLogger
@@ -75,7 +77,18 @@ type Finish = { result: FinishResult['result'] | 'gap'; leavesWork: boolean }
 
 export type TurnEnding = ReturnType<typeof createTurnEnding>
 
-export function createTurnEnding({ db, databaseFor, reader, announcer, announcing, spilling, usage, logger, metrics }: TurnEndingDeps) {
+export function createTurnEnding({
+  db,
+  databaseFor,
+  reader,
+  announcer,
+  announcing,
+  childTasks,
+  spilling,
+  usage,
+  logger,
+  metrics,
+}: TurnEndingDeps) {
   return { finish, cancel, cancelTurn, beginInterrupt: interrupt, completeInterrupt, completeCancel, end }
 
   /** The worker says that it is done. `gap` when the log does not have all that it appended: then it has to reopen the log. */
@@ -104,6 +117,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
         for (const one of [finished.turn, ...finished.joined]) ended(one)
         if (failpoint) await failpoint('committed')
         await announcing.announceEnds([finished.turn, ...finished.joined], closed.events, finished.queued)
+        await tellRelatives(finished.turn, finished.canceled)
         break
       case 'already':
         await announcing.announceOwed(finished.turn)
@@ -173,10 +187,23 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     return seized !== null && endSeized(seized, 'reconciler')
   }
 
-  async function complete({ seized, ended: waiting }: CancelBegun, by: Canceler): Promise<void> {
+  async function complete({ seized, ended: waiting, children }: CancelBegun, by: Canceler): Promise<void> {
     for (const turn of waiting) ended(turn, by)
     if (seized) await endSeized(seized, by, waiting)
     else await announcing.announceEnds(waiting, [])
+    await tellRelatives(seized ? undefined : waiting.at(-1), children)
+  }
+
+  /** After an end: completes the cancels of the children, and lets a parent go on. What fails is left to the reconciler. */
+  async function tellRelatives(turn: EndedTurn | undefined, canceled: readonly CancelBegun[]): Promise<void> {
+    const work = [
+      ...canceled.map(begun => () => complete(begun, 'parent')),
+      ...(turn && turn.parent !== null ? [() => childTasks.ended(turn.task)] : []),
+    ]
+    for (const each of work)
+      await each().catch(error =>
+        logger.warn({ task: turn?.task, err: error }, 'a parent or a child was not told; the reconciler will do it'),
+      )
   }
 
   /** The server ends one turn by itself, if its reason still holds. */
@@ -186,6 +213,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
       if (!unstarted) return false
       ended(unstarted.turn)
       await announcing.announceEnds([unstarted.turn], [], unstarted.queued)
+      await tellRelatives(unstarted.turn, [])
       return true
     }
     // What is begun has to be completed: with Redis away nothing is changed.
@@ -212,6 +240,7 @@ export function createTurnEnding({ db, databaseFor, reader, announcer, announcin
     if (isOurs) for (const one of [finished.turn, ...finished.joined]) ended(one, by)
     if (isOurs) await announcing.announceEnds([finished.turn, ...finished.joined, ...alsoEnded], closed.events, finished.queued)
     else await announcing.announceEnds(alsoEnded, [])
+    if (isOurs) await tellRelatives(finished.turn, finished.canceled)
     return isOurs
   }
 

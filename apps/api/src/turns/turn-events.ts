@@ -11,6 +11,7 @@ import {
   startingWith,
   type TaskId,
 } from '@rivulet/protocol'
+import type { ChildRow } from '../store/children/child-ends.ts'
 import { type TurnRow, toMessage } from '../store/rows.ts'
 import type { StateAround } from '../store/states/task-state.ts'
 import type { Claimed } from '../store/turns/claimed.ts'
@@ -72,6 +73,18 @@ export function retoldBeginning(turn: StartedTurn, stored: readonly Message[], {
 function keptStateEvents({ task, number, attempt, epoch }: StartedTurn, keptState: State | null): KeyedEvent[] {
   if (!keptState) return []
   return [{ key: `kept:${epoch}:state`, event: { type: 'state.changed', task, turn: number, attempt, at: Date.now(), ...keptState } }]
+}
+
+/** That a turn has a child, and that the child has ended. They may come after the end of the turn. */
+export function childEvents({ parent: task, number, child, name, callId, status }: ChildRow): KeyedEvent[] {
+  const common = { task, turn: number, attempt: 0, at: Date.now(), child }
+  const started: KeyedEvent = {
+    key: `child:${number}:${child}:started`,
+    event: { type: 'child.started', ...common, name, ...(callId !== null && { callId }) },
+  }
+  return status === null
+    ? [started]
+    : [started, { key: `child:${number}:${child}:finished`, event: { type: 'child.finished', ...common, status } }]
 }
 
 /** A change of the state between two turns: it belongs to the turn before it. */

@@ -19,6 +19,10 @@ export function summaryOf(event: TaskEvent): string {
       return `turns ${event.from} to ${event.turn - 1}`
     case 'state.changed':
       return `version ${event.version} ${short(JSON.stringify(event.value ?? event.patch))}`
+    case 'child.started':
+      return `${event.name} ${event.child}`
+    case 'child.finished':
+      return `${event.child} ${event.status}`
     case 'turn.joined':
       return `turn ${event.turn} joins turn ${event.into}`
     case 'message.started':

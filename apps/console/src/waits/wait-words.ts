@@ -17,5 +17,6 @@ export function outcomeOf({ status, kind, answer }: Wait): string {
   if (status === 'canceled') return 'Canceled'
   if (!answer) return 'Closed'
   if (kind === 'event') return 'The signal arrived'
+  if (kind === 'task') return 'The child has ended'
   return kind === 'tool' && answer.action === 'accept' ? 'Result given' : actionWords[answer.action]
 }

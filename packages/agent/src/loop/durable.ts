@@ -25,7 +25,15 @@ export type AgentTurn = {
   }
   /** Asks people, or the client, and waits without a worker. */
   askAll?(questions: Record<string, ToolQuestion>): Promise<Record<string, ToolAnswer>>
+  /** Creates tasks of other agents, and waits for their ends without a worker. */
+  spawnEach?(children: readonly ToolChild[]): Promise<readonly ToolChildResult[]>
 }
+
+/** A child that does the work of a tool. */
+export type ToolChild = { name: string; agent: string; input: string; callId: string; timeoutMs?: number }
+
+/** What has become of it; `code` of one that was refused. */
+export type ToolChildResult = { status: string; text: string; error?: { message: string } | undefined } | { code: string; message: string }
 
 /** What a turn asks about the call of a tool. */
 export type ToolQuestion = {
@@ -79,6 +87,15 @@ export function asking(turn: AgentTurn | undefined, name: string, settled: () =>
         return answer ? [[step, answer]] : []
       }),
     )
+  }
+}
+
+/** The same for tools that are agents. Null outside a turn that can spawn. */
+export function spawning(turn: AgentTurn | undefined, name: string, settled: () => Promise<void>) {
+  if (!turn?.spawnEach) return null
+  return async (children: readonly ToolChild[]): Promise<readonly ToolChildResult[]> => {
+    await settled()
+    return (await turn.spawnEach?.(children.map(child => ({ ...child, name: `${name}/${child.name}` })))) ?? []
   }
 }
 

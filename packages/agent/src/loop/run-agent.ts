@@ -19,7 +19,7 @@ import type { ToolHooks } from '../tools/tool-execution.ts'
 import { createToolbox, type Toolbox } from '../tools/toolbox.ts'
 import { createBackgroundCalls } from './background-calls.ts'
 import { type Compaction, compactMessages } from './compaction.ts'
-import { type AgentTurn, asking, directly, durably, type TakeDurably, taking } from './durable.ts'
+import { type AgentTurn, asking, directly, durably, spawning, type TakeDurably, taking } from './durable.ts'
 import { respond } from './model-response.ts'
 import type { Observer, ObserverFailurePolicy } from './observers.ts'
 import { createRunEmitter } from './run-emitter.ts'
@@ -81,6 +81,7 @@ export function runAgent(options: RunOptions): RunStream {
         toolbox,
         take: turn ? durably(turn, `${name}`, sink.settled) : directly,
         ask: asking(turn, `${name}`, sink.settled),
+        spawn: spawning(turn, `${name}`, sink.settled),
         takeInputs: taking(turn, `${name}`, sink.settled),
       },
       sink,
@@ -97,6 +98,7 @@ type Run = RunOptions & {
   toolbox: Toolbox
   take: TakeDurably
   ask: ReturnType<typeof asking>
+  spawn: ReturnType<typeof spawning>
   takeInputs: ReturnType<typeof taking>
 }
 
@@ -112,6 +114,7 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
     take,
     approve,
     ask,
+    spawn,
     takeInputs,
     compaction,
     beforeTool,
@@ -177,7 +180,20 @@ async function run(options: Run, sink: EventSink<Update>): Promise<RunResult> {
       usage = sumUsage([usage, own])
       const calls = requestsIn(emitter.messages().slice(stepFrom))
       const hooks = { beforeTool, afterTool }
-      await runCalls(calls, stopReason, { toolbox, emitter, signal, take, round: steps, span, turn, approve, ask, hooks, background })
+      await runCalls(calls, stopReason, {
+        toolbox,
+        emitter,
+        signal,
+        take,
+        round: steps,
+        span,
+        turn,
+        approve,
+        ask,
+        spawn,
+        hooks,
+        background,
+      })
       if (failure) throw failure
       // Only calls can continue the run, and only after these two stop reasons. After `length` the model may repeat a call that was cut off.
       const isOver = calls.length === 0 || (stopReason !== 'tool_use' && stopReason !== 'length')

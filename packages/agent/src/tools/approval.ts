@@ -6,7 +6,7 @@
  */
 import type { ContentOf, Json } from '@rivulet/protocol'
 import { messageOf } from '../agent-error.ts'
-import type { ToolAnswer, ToolQuestion } from '../loop/durable.ts'
+import type { ToolAnswer, ToolChild, ToolChildResult, ToolQuestion } from '../loop/durable.ts'
 import type { Toolbox } from './toolbox.ts'
 
 export type ToolCall = { tool: string; args: Json; callId: string }
@@ -28,12 +28,51 @@ type Request = ContentOf<'tool_request'>
 export type DecideDeps = {
   toolbox: Toolbox
   approve: Approve | undefined
+  /** Spawns in the turn; null outside a turn. */
+  spawn: ((children: readonly ToolChild[]) => Promise<readonly ToolChildResult[]>) | null
   /** Asks in the turn; null outside a turn. */
   ask: ((questions: Record<string, ToolQuestion>) => Promise<Record<string, ToolAnswer>>) | null
 }
 
 /** @param requests by the name of their question. */
 export async function decideCalls(requests: ReadonlyMap<string, Request>, deps: DecideDeps): Promise<Map<string, Decision>> {
+  const decisions = await approveCalls(requests, deps)
+  await runChildren(requests, decisions, deps)
+  return decisions
+}
+
+/** The calls of tools that are agents: all children of a response run at once. */
+async function runChildren(
+  requests: ReadonlyMap<string, Request>,
+  decisions: Map<string, Decision>,
+  { toolbox, spawn }: DecideDeps,
+): Promise<void> {
+  const children: ToolChild[] = []
+  for (const [name, decision] of decisions) {
+    const request = requests.get(name) as Request
+    const tool = toolbox.get(request.name)
+    if (!tool?.child || !('run' in decision)) continue
+    const checked = await tool.check(decision.run)
+    if (!spawn) decisions.set(name, { fail: 'Not run: only a turn can spawn a child.' })
+    else if (!checked.isValid) decisions.set(name, { fail: `Invalid arguments for ${request.name}:\n${checked.reason}` })
+    else {
+      const { agent, timeoutMs, inputOf } = tool.child
+      children.push({ name, agent, input: inputOf(decision.run), callId: request.callId, ...(timeoutMs !== undefined && { timeoutMs }) })
+    }
+  }
+  if (children.length === 0 || !spawn) return
+  const results = await spawn(children)
+  for (const [i, { name }] of children.entries()) decisions.set(name, childDecision(results[i]))
+}
+
+function childDecision(result: ToolChildResult | undefined): Decision {
+  if (!result) return { fail: 'Not run: the child is missing.' }
+  if ('code' in result) return { fail: `Not run (${result.code}): ${result.message}` }
+  if (result.status === 'completed') return { result: result.text }
+  return { fail: `The agent ${result.status}${result.error ? `: ${result.error.message}` : '.'}` }
+}
+
+async function approveCalls(requests: ReadonlyMap<string, Request>, deps: DecideDeps): Promise<Map<string, Decision>> {
   const decisions = new Map<string, Decision>()
   const questions: Record<string, ToolQuestion> = {}
   for (const [name, request] of requests) {

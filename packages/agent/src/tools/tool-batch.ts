@@ -28,6 +28,7 @@ export type BatchContext = {
   turn?: AgentTurn | undefined
   approve?: Approve | undefined
   ask: DecideDeps['ask']
+  spawn: DecideDeps['spawn']
   hooks: ToolHooks
   background: BackgroundCalls
 }
@@ -39,11 +40,11 @@ export function requestsIn(messages: readonly SpokenMessage[]): RequestedCall[] 
 }
 
 export async function runCalls(calls: readonly RequestedCall[], stopReason: StopReason, context: BatchContext): Promise<void> {
-  const { toolbox, emitter, signal, take, round, span, turn, approve, ask, hooks, background } = context
+  const { toolbox, emitter, signal, take, round, span, turn, approve, ask, spawn, hooks, background } = context
   const isRunnable = ({ request, isComplete }: RequestedCall) =>
     stopReason === 'tool_use' && isComplete && toolbox.get(request.name) !== undefined
   const asked = calls.flatMap((call, i) => (isRunnable(call) ? [[questionName(i), call.request] as const] : []))
-  const decisions = await decideCalls(new Map(asked), { toolbox, approve, ask })
+  const decisions = await decideCalls(new Map(asked), { toolbox, approve, ask, spawn })
   // One signal per call, because the listeners of a hundred tools on one signal would cause a leak warning.
   const running = new Set<AbortController>()
   const abortAll = () => running.forEach(abort => void abort.abort(signal.reason))

@@ -37,8 +37,10 @@ export type ToolOptions<S extends z.ZodType> = {
 export type Tool = ToolDefinition & {
   readonly sequential: boolean
   readonly background?: boolean
-  /** Who runs it: this process, or the client. Default `agent`. */
-  readonly where?: 'agent' | 'client'
+  /** Who runs it: this process, the client, or a child of the turn. Default `agent`. */
+  readonly where?: 'agent' | 'client' | 'child'
+  /** For a child: its agent, and how the arguments of a call become its input. */
+  readonly child?: { agent: string; timeoutMs?: number; inputOf(args: Json): string }
   /** Checks the arguments of a call. */
   check(args: Json): Promise<{ isValid: true; run(context: ToolContext): unknown } | { isValid: false; reason: string }>
 }
@@ -59,8 +61,35 @@ export function defineTool<S extends z.ZodType>(options: ToolOptions<S> | Client
   }
 }
 
+export type AgentToolOptions<S extends z.ZodType> = {
+  description: string
+  /** Default: an object with the text `input`. */
+  input?: S
+  /** The name of the tool. Default: that of the agent. */
+  name?: string
+  /** What the agent gets as its input. Default: the text `input` of the arguments, else the arguments as JSON. */
+  inputOf?: (args: z.output<S>) => string
+  /** For the child. */
+  timeoutMs?: number
+}
+
+/** A tool whose work another agent does, as a child of the turn: the turn waits for it without a worker, and its text is the result. */
+export function agentTool<S extends z.ZodType = typeof textInput>(agent: string, options: AgentToolOptions<S>): Tool {
+  const { description, input = textInput, name = agent, inputOf, timeoutMs } = options
+  const tool = defineTool({ name, description, input, run: runsElsewhere })
+  const write = (args: Json) => (inputOf ? inputOf(args as z.output<S>) : textOf(args))
+  return { ...tool, where: 'child', child: { agent, ...(timeoutMs !== undefined && { timeoutMs }), inputOf: write } }
+}
+
+const textInput = z.object({ input: z.string().describe('What to do, with everything that is needed to do it') })
+
+function textOf(args: Json): string {
+  const own = typeof args === 'object' && args !== null && !Array.isArray(args) ? args.input : undefined
+  return typeof own === 'string' ? own : JSON.stringify(args)
+}
+
 function runsElsewhere(): never {
-  throw new RivuletError('bad_call', 'The client runs this tool, so it needs a run in a turn')
+  throw new RivuletError('bad_call', 'The client, or a child of the turn, runs this tool, so it needs a run in a turn')
 }
 
 function parametersOf(name: string, input: z.ZodType): JsonObject {

@@ -88,7 +88,7 @@ end
 -- Whether the log has nothing to write about a turn: it leaves the turn to Postgres, or has its end already.
 local function isDone(key)
   local kind, turn = string.match(key, '^(%a+):(%d+)')
-  if kind == 'started' or kind == 'kept' or kind == 'state' then return false end
+  if kind == 'started' or kind == 'kept' or kind == 'state' or kind == 'child' then return false end
   return tonumber(turn) < firstTurn or (kind ~= 'finished' and redis.call('HEXISTS', state, 'finished:' .. turn) == 1)
 end
 

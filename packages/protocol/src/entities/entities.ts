@@ -55,7 +55,7 @@ export const taskSchema = z.object({
   id: taskIdSchema,
   agent: agentNameSchema,
   name: z.string().optional(),
-  /** The task that this one was forked from. */
+  /** The task that this one was forked from, or whose turn has spawned it. */
   parent: taskIdSchema.optional(),
   /** The key under which its turns share the workers. */
   concurrencyKey: z.string().optional(),

@@ -29,6 +29,8 @@ const events: Event[] = [
   { type: 'turn.resumed', ...stamp, wait: sampleWait.id, status: 'answered', answer: { action: 'accept', at: sampleWait.createdAt } },
   { type: 'state.changed', ...stamp, version: 1, value: { a: 1 } },
   { type: 'state.changed', ...stamp, version: 2, patch: { a: null } },
+  { type: 'child.started', ...stamp, child: sampleWait.task, name: 'scout', callId: 'call-1' },
+  { type: 'child.finished', ...stamp, child: sampleWait.task, status: 'completed' },
   { type: 'turn.finished', ...stamp, status: 'completed', stopReason: 'stop' },
   { type: 'custom', ...stamp, name: 'progress', data: 0.5, index: 0 },
 ]

@@ -97,6 +97,9 @@ export const eventSchema = z.discriminatedUnion('type', [
       patch: jsonObjectSchema.optional(),
     })
     .refine(({ value, patch }) => (value === undefined) !== (patch === undefined), 'A change has either a value or a patch'),
+  /** The turn has a child: a task of its own. `attempt` is 0, because it belongs to all attempts. */
+  z.object({ type: z.literal('child.started'), ...common, child: taskIdSchema, name: z.string(), callId: z.string().optional() }),
+  z.object({ type: z.literal('child.finished'), ...common, child: taskIdSchema, status: outcomeStatusSchema }),
   z.object({
     type: z.literal('turn.finished'),
     ...common,

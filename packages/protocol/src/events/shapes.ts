@@ -157,6 +157,8 @@ export const eventShapes: Record<Event['type'], Shape> = {
   'turn.waiting': { ...common, wait: 'wait', 'more?': 'boolean' },
   'turn.resumed': { ...common, wait: 'string', status: 'string', 'answer?': 'object' },
   'state.changed': { ...common, version: 'number', 'value?': 'json', 'patch?': 'object' },
+  'child.started': { ...common, child: 'string', name: 'string', 'callId?': 'string' },
+  'child.finished': { ...common, child: 'string', status: 'string' },
   'turn.finished': { ...common, status: 'string', stopReason: 'string', 'usageTotal?': 'object', 'cost?': 'number', ...ending },
   custom: { ...common, name: 'string', data: 'json', 'index?': 'number' },
 }

@@ -74,6 +74,8 @@ test('the names and fields of events are a contract that this test lists', () =>
     'turn.waiting wait more?',
     'turn.resumed wait status answer?',
     'state.changed version value? patch?',
+    'child.started child name callId?',
+    'child.finished child status',
     'turn.finished status stopReason usage? usageTotal? cost? error?',
     'custom name data index?',
   ])

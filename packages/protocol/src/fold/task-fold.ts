@@ -117,6 +117,8 @@ function change(state: TaskState, event: Exclude<Event, MessageEvent>): TaskStat
       return { ...state, agentState: foldState(state.agentState, event) }
     case 'turn.finished':
       return finishTurn(state, event)
+    case 'child.started':
+    case 'child.finished':
     case 'custom':
       return state
     default:

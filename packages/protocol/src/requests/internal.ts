@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { contentSchema } from '../entities/content.ts'
 import { failureSchema, messageSchema, taskSchema, turnSchema, usageRecordSchema, usageSchema } from '../entities/entities.ts'
 import { fileIdSchema } from '../entities/file.ts'
-import { agentNameSchema, turnIdSchema } from '../entities/ids.ts'
+import { agentNameSchema, taskIdSchema, turnIdSchema } from '../entities/ids.ts'
 import { stateChangeSchema, stateSchema } from '../entities/state.ts'
 import { stopReasonSchema } from '../entities/status-schema.ts'
 import { turnWaitSchema, waitActionSchema, waitKindSchema } from '../entities/wait.ts'
@@ -11,7 +11,7 @@ import { defaultLimits, maxStepName, maxUsageRecords, maxWaitDays, maxWaits } fr
 import { formSchemaFault } from '../values/form-schema.ts'
 import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 import { paramsSchemaSchema } from '../values/params-check.ts'
-import { maxAttemptsSchema, timeoutMsSchema, waitName } from './requests.ts'
+import { maxAttemptsSchema, taskFields, timeoutMsSchema, waitName } from './requests.ts'
 
 const id = z.string().min(1).max(100)
 /**
@@ -32,6 +32,8 @@ export const stepMemorySchema = z.object({
   /** Changes of the task's state that were made in the step. */
   changes: z.array(stateChangeSchema).optional(),
 })
+
+const historyFields = { turnId: turnIdSchema, claimId: id, after: z.int32().min(0).optional() }
 
 const rememberedStep = z.object({ name: z.string().min(1).max(maxStepName), memory: z.string() })
 
@@ -183,6 +185,31 @@ export const askResult = z.discriminatedUnion('result', [
   z.object({ result: z.enum(['superseded', 'too_many', 'too_large']) }),
 ])
 
+const wantedChild = z.strictObject({
+  ...taskFields.pick({ agent: true, input: true, params: true, timeoutMs: true }).shape,
+  name: waitName,
+  /** The turn goes on without it. */
+  detached: z.boolean(),
+  onParentEnd: z.enum(['cancel', 'abandon']),
+  callId: z.string().max(200).optional(),
+})
+
+/** Creates children of a turn. A name that the turn has spawned before is the same child. By the claim, like a step. */
+export const spawnBody = z.strictObject({ turnId: turnIdSchema, claimId: id, children: z.array(wantedChild).min(1).max(maxWaits) })
+const spawnedChild = z.union([
+  z.object({ name: z.string(), task: taskIdSchema }),
+  /** A child that was refused: the limits of its tree, its agent or its params do not allow it. */
+  z.object({ name: z.string(), error: failureSchema }),
+])
+export const spawnResult = z.discriminatedUnion('result', [
+  /** `waits` has one for each child that the turn waits for. `isTold`: they stand in the log. If not, the worker has to reopen it. */
+  z.object({ result: z.literal('spawned'), children: z.array(spawnedChild), waits: z.array(turnWaitSchema), isTold: z.boolean() }),
+  z.object({ result: z.enum(['superseded', 'too_many', 'too_large']) }),
+])
+
+/** The messages of a child's first turn, by its name. By the claim of its parent. Empty if it was deleted. */
+export const childBody = z.strictObject({ ...historyFields, name: waitName })
+
 /** The waits of a turn as they are now. By the claim, like a step. */
 export const waitsBody = z.strictObject({ turnId: turnIdSchema, claimId: id })
 export const waitsResult = z.object({ waits: z.array(turnWaitSchema).nullable() })
@@ -207,7 +234,7 @@ const joinedInput = z.object({ turn: z.int().min(1), inputs: z.array(contentSche
 export const takeResult = z.object({ joined: z.array(joinedInput).nullable() })
 
 /** The messages of the turn's task. By the claim, like a step. */
-export const historyBody = z.strictObject({ turnId: turnIdSchema, claimId: id, after: z.int32().min(0).optional() })
+export const historyBody = z.strictObject(historyFields)
 export const historyResult = z.object({ data: z.array(messageSchema), nextCursor: z.int().nullable() })
 
 /** A file of the turn's task. By the claim, like a step. The upload has the turn and the claim in its headers, because its body is the file. */
@@ -228,6 +255,11 @@ export type UsageBody = z.output<typeof usageBody>
 export type WantedWait = z.output<typeof wantedWait>
 export type AskBody = z.output<typeof askBody>
 export type AskResult = z.output<typeof askResult>
+export type WantedChild = z.output<typeof wantedChild>
+export type WantedChildInput = z.input<typeof wantedChild>
+export type SpawnBody = z.output<typeof spawnBody>
+export type SpawnedChild = z.output<typeof spawnedChild>
+export type SpawnResult = z.output<typeof spawnResult>
 export type ParkBody = z.output<typeof parkBody>
 export type ParkResult = z.output<typeof parkResult>['result']
 export type TakeBody = z.output<typeof takeBody>

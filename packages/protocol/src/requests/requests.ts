@@ -193,6 +193,8 @@ const taskFilters = {
   agent: agentNameSchema.optional(),
   status: taskStatusSchema.optional(),
   name: z.string().optional(),
+  /** Children and forks of this task. */
+  parent: taskIdSchema.optional(),
   createdAfter: z.iso.datetime({ offset: true }).optional(),
   createdBefore: z.iso.datetime({ offset: true }).optional(),
   /** A text to search for. */

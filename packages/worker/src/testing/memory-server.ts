@@ -14,6 +14,7 @@ import {
   defaultLimits,
   type Event,
   errorTable,
+  type Failure,
   type FinishBody,
   formatCursor,
   isErrorCode,
@@ -27,8 +28,10 @@ import {
   restoreState,
   type State,
   type Task,
+  text,
   type Wait,
   type WaitAction,
+  type WantedChildInput,
   type WantedWait,
 } from '@rivulet/protocol'
 import type { ServerCalls } from '../server-calls.ts'
@@ -36,6 +39,8 @@ import type { FileBytes } from '../turn/file-calls.ts'
 import type { Appender } from '../writer/appender.ts'
 
 export type TestAnswer = 'expired' | { action?: WaitAction; content?: Json; comment?: string }
+/** What a child says, or how it ends. */
+export type TestChild = string | { status?: OutcomeStatus; text?: string; error?: Failure }
 export type TestFile = { bytes: Uint8Array; mimeType: string; name?: string }
 
 export type MemoryServerOptions = {
@@ -46,6 +51,7 @@ export type MemoryServerOptions = {
   answer: ((wait: Wait) => TestAnswer | Promise<TestAnswer>) | undefined
   files: Readonly<Record<string, TestFile>>
   state: Json | undefined
+  child: ((child: WantedChildInput) => TestChild | Promise<TestChild>) | undefined
 }
 
 export type MemoryServer = {
@@ -65,7 +71,16 @@ export type MemoryServer = {
 
 const leaseMs = 3_600_000
 
-export function createMemoryServer({ task, input, history, maxAttempts, answer, files, state: value }: MemoryServerOptions): MemoryServer {
+export function createMemoryServer({
+  task,
+  input,
+  history,
+  maxAttempts,
+  answer,
+  files,
+  state: value,
+  child,
+}: MemoryServerOptions): MemoryServer {
   const turn = history.length > 0 ? 2 : 1
   const earlier = history.map((message, index) => messageOf(message, index, 1))
   const given = input && messageOf({ author: 'user', content: input }, earlier.length, turn)
@@ -75,6 +90,8 @@ export function createMemoryServer({ task, input, history, maxAttempts, answer, 
   const stored = new Map(Object.entries(files))
   const before: State | undefined = value === undefined ? undefined : { version: 1, value }
   const events: Event[] = []
+  const said = new Map<string, Message[]>()
+  const childIds = new Map<string, string>()
   let attempt = 0
   let outcome: FinishBody['outcome'] | null = null
 
@@ -92,6 +109,12 @@ export function createMemoryServer({ task, input, history, maxAttempts, answer, 
       for (const one of wanted) asked.push(waits.get(one.name) ?? (await open(one)))
       return { result: 'asked', waits: asked, isTold: true }
     },
+    spawn: async ({ children: wanted }) => {
+      const asked: Wait[] = []
+      for (const one of wanted) if (!one.detached) asked.push(waits.get(one.name) ?? (await spawnChild(one)))
+      return { result: 'spawned', children: wanted.map(({ name }) => ({ name, task: childOf(name) })), waits: asked, isTold: true }
+    },
+    child: async ({ name }) => said.get(name) ?? [],
     waits: async () => [...waits.values()],
     park: async () => 'answered',
     take: async () => [],
@@ -173,6 +196,28 @@ export function createMemoryServer({ task, input, history, maxAttempts, answer, 
     return closed
   }
 
+  async function spawnChild(wanted: WantedChildInput): Promise<Wait> {
+    if (!child) throw new RivuletError('bad_call', `The turn spawns "${wanted.name}" (${wanted.agent}): give testTurn a child`)
+    const { status = 'completed', text: words = '', error } = toResult(await child(wanted))
+    const task = childOf(wanted.name)
+    const at = new Date().toISOString()
+    const about = { id: randomUUID(), task: given?.task ?? task, turn, agent: wanted.agent, createdAt: at, expiresAt: at }
+    const answer = { action: 'accept', content: { status, ...(error && { error }) }, at } as const
+    const named = { name: wanted.name, kind: 'task', title: `Waiting for ${wanted.agent}`, actions: [], metadata: {} } as const
+    const closed: Wait = { ...about, ...named, actions: [], child: task, status: 'answered', answer }
+    said.set(wanted.name, [messageOf({ author: 'agent', content: text(words) }, 0, 1)])
+    waits.set(wanted.name, closed)
+    tell({ type: 'child.started', ...common(), child: task, name: wanted.name })
+    tell({ type: 'child.finished', ...common(), child: task, status })
+    return closed
+  }
+
+  function childOf(name: string): string {
+    const id = childIds.get(name) ?? randomUUID()
+    childIds.set(name, id)
+    return id
+  }
+
   async function answerTo(wait: Wait): Promise<TestAnswer> {
     if (!answer) throw new RivuletError('bad_call', `The turn asks "${wait.name}" (${wait.title}): give testTurn an answer`)
     return answer(wait)
@@ -228,6 +273,10 @@ export function createMemoryServer({ task, input, history, maxAttempts, answer, 
   function messageOf({ author, content, status = 'complete', metadata = {} }: HistoryMessage, index: number, number: number): Message {
     return { task: task.id, index, turn: number, attempt: 1, author, content, metadata, status, createdAt: task.createdAt }
   }
+}
+
+function toResult(child: TestChild): Exclude<TestChild, string> {
+  return typeof child === 'string' ? { text: child } : child
 }
 
 async function bytesOf(given: FileBytes): Promise<Uint8Array> {

@@ -1,4 +1,4 @@
-import { call, defineTool, say, scriptedModel, user } from '@rivulet/agent'
+import { agentTool, call, defineTool, say, scriptedModel, user } from '@rivulet/agent'
 import { data, delta, RivuletError, text } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -53,6 +53,39 @@ describe('a turn in a test', () => {
     expect(told).toEqual(['value', 'patch', 'value', 'patch'])
     const tooLarge = defineAgent('large', turn => turn.state.set('x'.repeat(1024 * 1024)))
     expect(await testTurn(tooLarge)).toMatchObject({ status: 'failed', error: { code: 'state_too_large' }, state: null })
+  })
+
+  test('has the children that the test plays, also as tools, and the same ones in a retry', async () => {
+    const agent = defineAgent('editor', async turn => {
+      const { text: found } = await turn.spawn('look', { agent: 'scout', input: 'here' })
+      const refused = await turn.spawn('check', { agent: 'critic' })
+      await turn.run({
+        model: scriptedModel([[call('scout', { input: 'there' })], 'Done.']),
+        tools: [agentTool('scout', { description: '' })],
+      })
+      if (turn.attempt === 1) throw new Error('again')
+      await turn.send(`${found}, ${refused.status}: ${refused.error?.message}`)
+    })
+    const asked: unknown[] = []
+    const { messages, waits } = await testTurn(agent, {
+      attempts: 2,
+      child: ({ agent: name, input }) => {
+        asked.push(input)
+        return name === 'critic' ? { status: 'failed', error: { code: 'agent_error', message: 'no' } } : `seen ${input}`
+      },
+    })
+    expect(asked).toEqual(['here', undefined, 'there'])
+    expect(messages.map(({ content }) => content)).toMatchObject([
+      { type: 'tool_request' },
+      { type: 'tool_response', content: 'seen there', isError: false },
+      { text: 'Done.' },
+      { text: 'seen here, failed: no' },
+    ])
+    expect(waits.map(({ kind, name }) => [kind, name])).toEqual([
+      ['task', 'look'],
+      ['task', 'check'],
+      ['task', 'run 1/tool 1.1'],
+    ])
   })
 
   test('that fails is a result with what was thrown', async () => {

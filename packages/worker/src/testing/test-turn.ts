@@ -16,11 +16,12 @@ import {
   text,
   type Usage,
   type Wait,
+  type WantedChildInput,
 } from '@rivulet/protocol'
 import type { AgentDefinition } from '../define-agent.ts'
 import type { Logger } from '../logger.ts'
 import { type RunningTurn, runTurn } from '../turn/run-turn.ts'
-import { createMemoryServer, type TestAnswer, type TestFile } from './memory-server.ts'
+import { createMemoryServer, type TestAnswer, type TestChild, type TestFile } from './memory-server.ts'
 
 export type TestTurnOptions = {
   input?: string | Content
@@ -36,6 +37,8 @@ export type TestTurnOptions = {
   attempts?: number
   /** Returns the response to each wait. `turn.sleep` needs none: it returns at once. */
   answer?: (wait: Wait) => TestAnswer | Promise<TestAnswer>
+  /** Returns what each child says, or how it ends. */
+  child?: (child: WantedChildInput) => TestChild | Promise<TestChild>
   /** The files that `turn.readFile` finds, by their ids. */
   files?: Readonly<Record<string, TestFile>>
   /** Cancels the turn. */
@@ -73,6 +76,7 @@ export async function testTurn(agent: AgentDefinition, options: TestTurnOptions 
     answer,
     files = {},
     state,
+    child,
     signal,
     log = silent,
   } = options
@@ -80,7 +84,7 @@ export async function testTurn(agent: AgentDefinition, options: TestTurnOptions 
   const server = createMemoryServer({
     task: { id: randomUUID(), agent: agent.name, status: 'running', params, metadata, createdAt: now, updatedAt: now },
     input: typeof input === 'string' ? text(input) : (input ?? null),
-    ...{ history, maxAttempts: attempts, answer, files, state },
+    ...{ history, maxAttempts: attempts, answer, files, state, child },
   })
   let running: RunningTurn | undefined
   const cancel = () => running?.lose()

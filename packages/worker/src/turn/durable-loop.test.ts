@@ -7,7 +7,7 @@ import { type Claim, defaultLimits, type Event, type Message } from '@rivulet/pr
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { noWaits } from '../../test/no-waits.ts'
+import { noChildren, noWaits } from '../../test/no-waits.ts'
 import { createTurnWriter } from '../writer/turn-writer.ts'
 import { createAsk } from './ask.ts'
 import { createSteps } from './steps.ts'
@@ -130,6 +130,7 @@ function createWorld() {
       ...steps,
       checkBudget: () => {},
       ask: createAsk(noWaits, steps.within),
+      spawn: noChildren,
       signal: new AbortController().signal,
       log: silent,
       span: plainSpan(newTraceparent()),

@@ -38,6 +38,7 @@ import { createTurnWriter, type TurnWriter } from '../writer/turn-writer.ts'
 import { createAsk } from './ask.ts'
 import { createTakeInputs } from './inputs.ts'
 import { createReplay } from './replay.ts'
+import { createSpawn } from './spawn.ts'
 import { createSteps, tooLarge } from './steps.ts'
 import { createTurn, type Turn } from './turn.ts'
 import { openTurnAccount } from './turn-account.ts'
@@ -174,6 +175,11 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   const { turn, unawaited } = createTurn({
     ...{ claim, ...steps, log, span },
     ask: createAsk(waits, steps.within),
+    spawn: createSpawn({
+      ...{ waits, within: steps.within },
+      ask: children => server.spawn({ turnId: id, claimId, children }, abort.signal),
+      read: async name => (await server.child({ turnId: id, claimId, name }, abort.signal)).filter(({ author }) => author === 'agent'),
+    }),
     takeInputs: createTakeInputs({ ...steps, take, join: steps.writer.join }),
     checkBudget: used.checkBudget,
     signal: abort.signal,

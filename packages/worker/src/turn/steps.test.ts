@@ -16,7 +16,7 @@ import {
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
-import { noWaits } from '../../test/no-waits.ts'
+import { noChildren, noWaits } from '../../test/no-waits.ts'
 import { createTurnWriter } from '../writer/turn-writer.ts'
 import { createAsk } from './ask.ts'
 import { createSteps } from './steps.ts'
@@ -487,6 +487,7 @@ function open(remembered: Claim['steps'] = [], onRemember: () => Promise<void> =
     ...steps,
     checkBudget: () => {},
     ask: createAsk(noWaits, steps.within),
+    spawn: noChildren,
     signal: new AbortController().signal,
     log: silent,
     span: plainSpan(newTraceparent()),

@@ -2,7 +2,7 @@
 import { type Claim, delta, done, type Message, start, text, toolRequest } from '@rivulet/protocol'
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, test } from 'vitest'
-import { noWaits } from '../../test/no-waits.ts'
+import { noChildren, noWaits } from '../../test/no-waits.ts'
 import { endOf } from '../writer/auto-send.ts'
 import { createTurnWriter, type TurnWriter } from '../writer/turn-writer.ts'
 import { createAsk } from './ask.ts'
@@ -267,6 +267,7 @@ function open(past: Message[] = []): { turn: Turn; writer: TurnWriter; messages:
     noteUsage: () => {},
     checkBudget: () => {},
     ask: createAsk(noWaits, () => undefined),
+    spawn: noChildren,
     signal: new AbortController().signal,
     log: silent,
     span: plainSpan(newTraceparent()),

@@ -26,6 +26,7 @@ import type { Ask } from './ask.ts'
 import type { FileAbout, FileBytes, ReadFile } from './file-calls.ts'
 import type { TakeInputs } from './inputs.ts'
 import { withFileBytes } from './shown-files.ts'
+import type { Spawn } from './spawn.ts'
 import type { Steps, TakeStep } from './steps.ts'
 import { withWholeCalls } from './whole-calls.ts'
 
@@ -96,6 +97,15 @@ export type Turn<Params = Json> = {
   /** Waits for a signal of this name, and returns its data. */
   waitFor: Ask['waitFor']
   /**
+   * Creates a task of another agent, or of this one, waits for its end without a worker, and returns what it said. The same name in the same turn is the
+   * same child, in every attempt. Limits: 3 levels deep, 16 at a time, 100 in all below one task (`too_many_children`).
+   */
+  spawn: Spawn['spawn']
+  /** Several at once, or `atMost` so many at a time; the next ones begin when all of these have ended. */
+  spawnAll: Spawn['spawnAll']
+  /** As `spawnAll`, with the errors of children that were refused as values. */
+  spawnEach: Spawn['spawnEach']
+  /**
    * Inputs that were sent with `ifBusy: 'inject'` while this turn runs. They become messages of the user in it, and are returned; if the turn takes none,
    * they run as turns of their own after it. Call it where new words are welcome: before the next request to a model. `turn.run` does so by itself.
    */
@@ -136,6 +146,7 @@ type WriteMessage<T> = (message: MessageHandle) => Promise<T>
 export type TurnDeps = Omit<Steps, 'usage' | 'within' | 'isRemembered'> & {
   claim: Claim
   ask: Ask
+  spawn: Spawn
   takeInputs: TakeInputs
   checkBudget: () => void
   signal: AbortSignal
@@ -150,13 +161,13 @@ export type TurnFiles = { read(id: string): Promise<ReadFile>; store(bytes: File
 
 /** `unawaited` names what a handler has begun and not waited for: it would be cut where it stands. */
 export function createTurn(deps: TurnDeps): { turn: Turn; unawaited: () => string[] } {
-  const { claim, writer, step, nameFor, addUsage, noteUsage, checkBudget, changeState, ask, takeInputs, signal, log, span } = deps
+  const { claim, writer, step, nameFor, addUsage, noteUsage, checkBudget, changeState, ask, spawn, takeInputs, signal, log, span } = deps
   const { loadHistory, files } = deps
   const { task, turn, attempt } = claim
   const inputs = claim.inputs?.map(({ content }) => content) ?? (turn.input ? [turn.input] : [])
   const begun = new Map<symbol, string>()
   const speaking: Turn = {
-    ...{ task, attempt, signal, log, span, history, message, nameFor, ...ask },
+    ...{ task, attempt, signal, log, span, history, message, nameFor, ...ask, ...spawn },
     number: turn.number,
     input: inputs[0] ?? null,
     inputs,

@@ -31,6 +31,8 @@ export type WaitsDeps = {
 export type Waits = {
   /** Opens waits together; resolves when all of them are closed. */
   open(wanted: readonly WantedWait[], holdMs: number): Promise<Wait[]>
+  /** The same for waits that another call of the server opens. It may open none of them. */
+  openBy(wanted: readonly { name: string }[], holdMs: number, ask: () => Promise<AskResult>): Promise<Wait[]>
   /** The server says that a wait was closed. */
   wake(): void
   /** Whether the handler has got past this wait. */
@@ -49,22 +51,28 @@ export function createWaits(deps: WaitsDeps): Waits {
   let wakeUp = new AbortController()
   let isTold = false
   let keeping: Promise<void> | null = null
-  return { open: openAll, wake, hasReturned: name => returned.has(name), pending: () => [...asked].filter(name => !returned.has(name)) }
+  return {
+    open: (wanted, holdMs) => openBy(wanted, holdMs, () => deps.ask([...wanted])),
+    openBy,
+    wake,
+    hasReturned: name => returned.has(name),
+    pending: () => [...asked].filter(name => !returned.has(name)),
+  }
 
-  async function openAll(wanted: readonly WantedWait[], holdMs: number): Promise<Wait[]> {
+  async function openBy(wanted: readonly { name: string }[], holdMs: number, ask: () => Promise<AskResult>): Promise<Wait[]> {
     const twice = wanted.find(({ name }, i) => asked.has(name) || wanted.findIndex(other => other.name === name) !== i)
     if (twice) throw new RivuletError('bad_call', `Two waits are named "${twice.name}", but a wait is stored by its name`)
     if (asked.size + wanted.length > maxWaits) throw tooMany('too_many')
     for (const { name } of wanted) asked.add(name)
     try {
-      return await openAsked(wanted, holdMs)
+      return await openAsked(ask, holdMs)
     } finally {
       for (const { name } of wanted) returned.add(name)
     }
   }
 
-  async function openAsked(wanted: readonly WantedWait[], holdMs: number): Promise<Wait[]> {
-    const answer = await deps.ask([...wanted])
+  async function openAsked(ask: () => Promise<AskResult>, holdMs: number): Promise<Wait[]> {
+    const answer = await ask()
     if (answer.result === 'superseded') {
       deps.lose()
       return never()

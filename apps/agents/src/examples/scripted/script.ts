@@ -16,6 +16,15 @@ export type Step =
   | { state: z.output<typeof stateChange> }
   | { sleep: number }
   | { ask: { name: string; title?: string | undefined; holdMs?: number | undefined } }
+  | {
+      spawn: {
+        name: string
+        agent: string
+        input?: string | undefined
+        params?: z.output<typeof jsonSchema> | undefined
+        detached?: boolean | undefined
+      }
+    }
   | { repeat: { times: number; steps: Step[] } }
   | { throw: string }
   | { exit: number }
@@ -32,6 +41,12 @@ const stepSchema: z.ZodType<Step> = z.lazy(() =>
     z.strictObject({ state: stateChange }),
     z.strictObject({ sleep: z.number().min(0).max(86_400_000) }),
     z.strictObject({ ask: z.strictObject({ name: z.string(), title: z.string().optional(), holdMs: z.int().min(0).optional() }) }),
+    z.strictObject({
+      spawn: z.strictObject({
+        ...{ name: z.string(), agent: z.string(), input: z.string().optional() },
+        ...{ params: jsonSchema.optional(), detached: z.boolean().optional() },
+      }),
+    }),
     z.strictObject({ repeat: z.strictObject({ times: z.int().min(0).max(10_000_000), steps: z.array(stepSchema) }) }),
     z.strictObject({ throw: z.string() }),
     z.strictObject({ exit: z.int().min(0).max(255) }),

@@ -43,6 +43,7 @@ export function createScripted({ allowExit = false }: ScriptedOptions = {}) {
       else if ('state' in step) await changeState(turn, step.state)
       else if ('sleep' in step) await sleep(step.sleep, undefined, { signal: turn.signal })
       else if ('ask' in step) await ask(turn, step.ask)
+      else if ('spawn' in step) await spawn(turn, step.spawn)
       else if ('repeat' in step) yield* repeat(step.repeat, turn, pace)
       else if ('throw' in step) throw new RivuletError('agent_error', step.throw)
       else exit(step.exit)
@@ -69,6 +70,13 @@ function ending({ index, usage, model }: Extract<Step, { done: unknown }>['done'
 /** For an approval. The script goes on, whatever the person decides. */
 async function ask(turn: Turn, { name, title = name, holdMs }: Extract<Step, { ask: unknown }>['ask']): Promise<void> {
   await turn.ask(name, { title, onExpire: 'decline', ...(holdMs !== undefined && { hold: holdMs }) })
+}
+
+async function spawn(
+  turn: Turn,
+  { name, agent, input, params, detached = false }: Extract<Step, { spawn: unknown }>['spawn'],
+): Promise<void> {
+  await turn.spawn(name, { agent, detached, ...(input !== undefined && { input }), ...(params !== undefined && { params }) })
 }
 
 function changeState({ state }: Turn, change: Extract<Step, { state: unknown }>['state']): Promise<void> {

@@ -2,6 +2,7 @@
 import {
   askBody,
   askResult,
+  childBody,
   claimBody,
   claimResult,
   fileSchema,
@@ -23,6 +24,8 @@ import {
   releaseResult,
   reopenBody,
   reopenResult,
+  spawnBody,
+  spawnResult,
   stepBody,
   stepResult,
   storeFileHeaders,
@@ -40,6 +43,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { reachOf } from '../../access/principal.ts'
 import { turnsWithin } from '../../store/access/reach.ts'
+import { findChild } from '../../store/children/child-ends.ts'
 import { createBatcher } from '../../store/connection/batcher.ts'
 import { askTwice } from '../../store/connection/database-errors.ts'
 import { taskNotFound } from '../../store/connection/tenant.ts'
@@ -67,7 +71,7 @@ const overBudget = { code: 'budget_exceeded', message: 'The task has used its bu
 const maxFound = 100
 
 export function internalRoutes(scope: FastifyInstance, services: Services): void {
-  const { db, leases, ending, deaths, waiting, usage, announcer, announcing, relay, backlog, spilling, metrics } = services
+  const { db, leases, ending, deaths, waiting, childTasks, usage, announcer, announcing, relay, backlog, spilling, metrics } = services
   const { leaseMs, limits } = services.config
   const { deltaBytes, turnBytes, stepsBytes } = limits
   const config = { access: { scope: 'worker' } } as const
@@ -195,6 +199,23 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const asked = await waiting.ask(body)
     if (asked.result === 'superseded') metrics.fenced.inc({ write: 'ask' })
     return asked
+  })
+
+  app.post('/spawn', { config, schema: { tags, body: spawnBody, response: { 200: spawnResult } } }, async request => {
+    const { body } = request
+    if (!(await reaches(request, body.turnId))) return { result: 'superseded' as const }
+    const spawned = await childTasks.spawn(body)
+    if (spawned.result === 'superseded') metrics.fenced.inc({ write: 'spawn' })
+    return spawned
+  })
+
+  app.post('/child', { config, schema: { tags, body: childBody, response: { 200: historyResult } } }, async request => {
+    const { turnId, claimId, name, after } = request.body
+    const held = await heldTask(request, turnId, claimId)
+    const child = await findChild(db, turnId, name)
+    if (!child) return { data: [], nextCursor: null }
+    const page = await listMessages(db, held.tenant, child, { after, turn: 1, limit: maxPageSize }, limits.pageBytes)
+    return spilling.putBack(db, held.tenant, page, limits.pageBytes)
   })
 
   app.post('/waits', { config, schema: { tags, body: waitsBody, response: { 200: waitsResult } } }, async request => {

@@ -153,12 +153,13 @@ export async function listTasks(db: Database, tenant: Tenant, query: TaskFilter,
 
 /** Which tasks a list is about. */
 export function taskCondition(tenant: Tenant, filter: TaskFilter): SQL {
-  const { agent, status, name, q, createdAfter, createdBefore, metadata, cursor } = filter
+  const { agent, status, name, parent, q, createdAfter, createdBefore, metadata, cursor } = filter
   const conditions: (SQL | undefined)[] = [
     isOf(tenant, tasks.tenant),
     agent && eq(tasks.agent, agent),
     status && eq(tasks.status, status),
     name !== undefined && eq(tasks.name, name),
+    parent && eq(tasks.parent, parent),
     createdAfter && gt(tasks.createdAt, new Date(createdAfter)),
     createdBefore && lt(tasks.createdAt, new Date(createdBefore)),
     cursor && lt(tasks.id, cursor),
@@ -190,7 +191,7 @@ export function contains(metadata: PgColumn, key: string, value: Json): SQL {
 }
 
 export type TaskFilter = {
-  [K in 'agent' | 'status' | 'name' | 'q' | 'createdAfter' | 'createdBefore' | 'cursor']?: ListTasks[K] | undefined
+  [K in 'agent' | 'status' | 'name' | 'parent' | 'q' | 'createdAfter' | 'createdBefore' | 'cursor']?: ListTasks[K] | undefined
 } & {
   limit: number
   metadata: Record<string, string>

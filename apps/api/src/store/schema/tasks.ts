@@ -42,7 +42,7 @@ export const tasks = pgTable(
     tenant: tenant(),
     agent: text().notNull(),
     name: text(),
-    /** The task that this one was forked from. It may be gone by now. */
+    /** The task that this one was forked from, or whose turn has spawned it. It may be gone by now. */
     parent: uuid().$type<TaskId>(),
     status: text().$type<TaskStatus>().notNull(),
     params: json().$type<Json>(),
@@ -69,6 +69,7 @@ export const tasks = pgTable(
     index('tasks_tenant_id').on(table.tenant, table.id),
     index('tasks_tenant_agent_id').on(table.tenant, table.agent, table.id),
     index('tasks_tenant_status_id').on(table.tenant, table.status, table.id),
+    index('tasks_parent').on(table.parent, table.id).where(sql`${table.parent} is not null`),
   ],
 )
 

@@ -1,14 +1,14 @@
 /** The first step of a cancel, and of every end that is not the worker's own: from here on, no other process can end or claim the turn. */
-import type { Failure, TaskId } from '@rivulet/protocol'
-import { and, eq, isNull, type SQL } from 'drizzle-orm'
+import type { Failure, TaskId, TurnId } from '@rivulet/protocol'
+import { and, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { everyTenant, type Tenant } from '../connection/tenant.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
-import { turns } from '../schema.ts'
+import { children, turns } from '../schema.ts'
 import { type Claimed, describeClaim } from '../turns/claimed.ts'
 import { type EndedTurn, endTurn, endWaitingTurn } from '../turns/end-turn.ts'
 import { mergeQueued } from '../turns/join-turns.ts'
-import { pendingTurns } from '../turns/turn-states.ts'
+import { endedList, pendingTurns } from '../turns/turn-states.ts'
 import { closeWaits } from '../waits/close-waits.ts'
 import { lockTask, raiseEpoch } from './held-task.ts'
 
@@ -26,6 +26,8 @@ export type CancelBegun = {
   seized: Seized | null
   /** Turns that never started: they have ended with this transaction. */
   ended: EndedTurn[]
+  /** The children that end with it. */
+  children: CancelBegun[]
 }
 
 export async function beginCancel(tx: Transaction, tenant: Tenant, task: TaskId, outcome: ForcedOutcome): Promise<CancelBegun> {
@@ -35,7 +37,29 @@ export async function beginCancel(tx: Transaction, tenant: Tenant, task: TaskId,
   const started = pending.find(turn => turn.firstIndex !== null)
   const ended: EndedTurn[] = []
   for (const turn of pending) if (turn !== started) ended.push(await endWaitingTurn(tx, turn, outcome, started === undefined))
-  return { task, seized: started ? await seize(tx, held, started, outcome) : null, ended }
+  const spawned = started ? await cancelChildren(tx, started.id) : []
+  return { task, seized: started ? await seize(tx, held, started, outcome) : null, ended, children: spawned }
+}
+
+/**
+ * Begins the cancel of the children that end with a turn, and of theirs. The caller holds the task of the turn: everything takes a tree from its root on, so
+ * two cancels cannot wait for each other.
+ */
+export async function cancelChildren(tx: Transaction, turnId: TurnId): Promise<CancelBegun[]> {
+  const isAlive = sql`exists (select from turns where turns.task = ${children.child} and turns.number = 1 and turns.status not in (${sql.raw(endedList)}) and not turns.canceling)`
+  const alive = await tx
+    .select({ child: children.child })
+    .from(children)
+    .where(and(eq(children.turn, turnId), eq(children.endsWithParent, true), isAlive))
+    .orderBy(children.child)
+  const begun: CancelBegun[] = []
+  for (const { child } of alive) begun.push(await beginCancel(tx, everyTenant, child, withParent))
+  return begun
+}
+
+const withParent: ForcedOutcome = {
+  ...{ status: 'canceled', stopReason: 'aborted' },
+  error: { code: 'canceled', message: 'The task that spawned this one has ended' },
 }
 
 /** Takes the turn that has begun from its worker, to cancel it. What waits behind it is merged, in order, and starts without a delay. */
@@ -44,7 +68,8 @@ export async function beginInterrupt(tx: Transaction, tenant: Tenant, task: Task
   const pending = await pendingTurns(tx, task)
   const started = pending.find(turn => turn.firstIndex !== null)
   await mergeQueued(tx, pending)
-  return { task, seized: started ? await seize(tx, held, started, outcome) : null, ended: [] }
+  const spawned = started ? await cancelChildren(tx, started.id) : []
+  return { task, seized: started ? await seize(tx, held, started, outcome) : null, ended: [], children: spawned }
 }
 
 /** The same for the turn that has begun, or for another one: those behind it run next. One that has joined another ends with that one. */
@@ -59,9 +84,10 @@ export async function beginTurnCancel(
   const pending = await pendingTurns(tx, task)
   const wanted = pending.find(({ number, firstIndex }) => (turnNumber === null ? firstIndex !== null : number === turnNumber))
   const turn = wanted?.joinedTo ? pending.find(({ number }) => number === wanted.joinedTo) : wanted
-  if (!turn) return { task, seized: null, ended: [] }
-  if (turn.firstIndex !== null) return { task, seized: await seize(tx, held, turn, outcome), ended: [] }
-  return { task, seized: null, ended: [(await endTurn(tx, turn, outcome)).turn] }
+  if (!turn) return { task, seized: null, ended: [], children: [] }
+  if (turn.firstIndex === null) return { task, seized: null, ended: [(await endTurn(tx, turn, outcome)).turn], children: [] }
+  const spawned = await cancelChildren(tx, turn.id)
+  return { task, seized: await seize(tx, held, turn, outcome), ended: [], children: spawned }
 }
 
 /** Takes a turn from the worker that held it when it was read, to end it. Null if another worker has it now, or if the reason no longer holds. */

@@ -1,6 +1,15 @@
 /** The end of a turn whose task is held: its outcome, the task's state and the next turn's dispatch. */
-import { type Failure, RivuletError, type StopReason, type TaskStatus, turnStatusesBefore, type Usage } from '@rivulet/protocol'
+import {
+  type Failure,
+  RivuletError,
+  type StopReason,
+  type TaskId,
+  type TaskStatus,
+  turnStatusesBefore,
+  type Usage,
+} from '@rivulet/protocol'
 import { and, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
+import { noteChildEnd } from '../children/child-ends.ts'
 import type { Transaction } from '../connection/database.ts'
 import type { TurnRow } from '../rows.ts'
 import { tasks, turns } from '../schema.ts'
@@ -19,8 +28,8 @@ export type Outcome = {
   detail?: string
 }
 
-/** With the agent of its task, for those who count. */
-export type EndedTurn = TurnRow & { agent: string }
+/** With the agent of its task, for those who count, and its parent, for the turn that waits there. */
+export type EndedTurn = TurnRow & { agent: string; parent: TaskId | null }
 
 /** A turn that has ended, those that had joined it, and those that wait behind them. */
 export type TurnsEnded = { turn: EndedTurn; joined: EndedTurn[]; queued: TurnRow[] }
@@ -40,13 +49,16 @@ export async function endTurn(tx: Transaction, turn: TurnRow, outcome: Outcome):
   const isFree = !next || next.number > turn.number
   if (next && isFree) await dispatch(tx, next.id)
   await raiseEpoch(tx, turn.task, !isFree ? undefined : next ? 'queued' : outcome.status)
+  await noteChildEnd(tx, ended, outcome)
   return { turn: ended, joined, queued }
 }
 
 /** Ends a turn behind the one that is being ended. `isLast` when no other end will tell the task's state. */
 export async function endWaitingTurn(tx: Transaction, turn: TurnRow, outcome: Outcome, isLast: boolean): Promise<EndedTurn> {
   if (isLast) await raiseEpoch(tx, turn.task, outcome.status)
-  return setOutcome(tx, turn, outcome, turnColumns)
+  const ended = await setOutcome(tx, turn, outcome, turnColumns)
+  await noteChildEnd(tx, ended, outcome)
+  return ended
 }
 
 type Columns = typeof turnColumns | typeof turns._.columns
@@ -65,7 +77,7 @@ async function setOutcome(
     .set({ status, stopReason, ...said, ...totals, finishedAt: sql`now()`, leaseUntil: null, canceling: false })
     .from(tasks)
     .where(and(eq(turns.id, turn.id), eq(tasks.id, turns.task), inArray(turns.status, before)))
-    .returning({ ...columns, agent: tasks.agent })
+    .returning({ ...columns, agent: tasks.agent, parent: tasks.parent })
   if (!ended) throw new RivuletError('internal', 'A turn that is held cannot have ended')
   return ended
 }

@@ -22,6 +22,7 @@ import { completeFile, type NewFile } from '../files/file-rows.ts'
 import { type TurnRow, toMessageRow } from '../rows.ts'
 import { messages, turns } from '../schema.ts'
 import { storeState } from '../states/task-state.ts'
+import { type CancelBegun, cancelChildren } from '../tasks/cancel-task.ts'
 import { holdTaskOf, lockTask, raisedEpoch, raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
 import { turnCost, usageTotal } from '../usage/record-usage.ts'
@@ -34,7 +35,8 @@ import { endedList } from './turn-states.ts'
 export type Holding = { turnId: TurnId; tenant: string; epoch: number; canceling: boolean; claim?: string }
 
 export type FinishResult =
-  | ({ result: 'committed' } & TurnsEnded)
+  /** `canceled`: its children that end with it. */
+  | ({ result: 'committed'; canceled: CancelBegun[] } & TurnsEnded)
   | { result: 'retrying'; turn: TurnRow }
   | { result: 'already'; turn: TurnRow }
   | { result: 'superseded' }
@@ -89,7 +91,7 @@ export async function finishTurn(
 }
 
 /**
- * The usual end, of a turn without files and of a task without a state, behind which no other waits, in one round trip: it does everything or nothing. `endStepwise` takes 10.2 ms
+ * The usual end, of a turn without files and of a task without a state, a parent or children, behind which no other waits, in one round trip: it does everything or nothing. `endStepwise` takes 10.2 ms
  * for the same end, instead of 3.9 ms (median of 400 on a busy machine with two cores).
  */
 export async function endAtOnce(
@@ -107,7 +109,15 @@ export async function endAtOnce(
   const values = [turnId, epoch, canceling, before, status, stopReason, ...json, detail, JSON.stringify(rows), claim ?? null]
   const result = await db.$client.transact([holdTaskOf(turnId), { name: 'end_only', text: endText, values }])
   const [found] = result.rows as { turn: JsonRow; agent: string }[]
-  return found ? { result: 'committed', turn: { ...fromJsonRow(turns, found.turn), agent: found.agent }, joined: [], queued: [] } : null
+  return found
+    ? {
+        result: 'committed',
+        turn: { ...fromJsonRow(turns, found.turn), agent: found.agent, parent: null },
+        joined: [],
+        queued: [],
+        canceled: [],
+      }
+    : null
 }
 
 /**
@@ -122,6 +132,8 @@ with ended as (
     lease_until = null, canceling = false
   where id = $1 and epoch = $2 and canceling = $3 and status = any($4) and ($11::text is null or claim = $11)
     and not exists (select from waits where waits.turn = turns.id and waits.status = 'open')
+    and not exists (select from children where children.turn = turns.id)
+    and not exists (select from children where children.child = turns.task)
     and not exists (select from turns other where other.task = turns.task and other.id <> turns.id and other.status not in (${endedList}))
   returning *
 ), said as (
@@ -164,7 +176,9 @@ export async function endStepwise(
     await confirmJoins(tx, turn, joins)
     for (const file of spills) await completeFile(tx, file)
     await addReferences(tx, task, filesIn(said.map(({ content }) => content)))
-    return { result: 'committed', ...(await endTurn(tx, turn, outcome)) }
+    // Before its waits are closed: an end of a child holds the child first, and then closes its wait.
+    const canceled = await cancelChildren(tx, turn.id)
+    return { result: 'committed', canceled, ...(await endTurn(tx, turn, outcome)) }
   })
 }
 

@@ -8,14 +8,14 @@ import { everyTenant } from '../connection/tenant.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { turns, waits } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
-import { closeWaits } from './close-waits.ts'
+import { closeWaits, syncWaits } from './close-waits.ts'
 import { takeSignal } from './signals.ts'
 import { hasOpenWait, noteChange, waitsOf } from './wait-rows.ts'
 
 export type Asked = { result: 'asked'; turn: TurnRow; waits: Wait[] } | { result: 'superseded' | 'too_many' | 'too_large' }
 
 /** Rolls back what was inserted. */
-class TooLarge extends Error {}
+export class TooLarge extends Error {}
 
 export async function askWaits(db: Database, { turnId, claimId, waits: wanted }: AskBody): Promise<Asked> {
   const work = db.transaction(async (tx): Promise<Asked> => {
@@ -41,14 +41,16 @@ export async function readWaits(db: Database, turnId: TurnId, claimId: string): 
   return db.transaction(async tx => {
     const held = await holdTurn(tx, turnId, claimId)
     if (!held) return null
-    const expired = await expireDue(tx, held.turn)
-    return { turn: expired ?? held.turn, isChanged: expired !== null }
+    const synced = await syncWaits(tx, held.turn)
+    const expired = await expireDue(tx, synced ?? held.turn)
+    return { turn: expired ?? synced ?? held.turn, isChanged: expired !== null || synced !== null }
   })
 }
 
-type Held = { task: TaskRow; turn: TurnRow }
+export type Held = { task: TaskRow; turn: TurnRow }
 
-async function holdTurn(tx: Transaction, turnId: TurnId, claimId: string): Promise<Held | null> {
+/** The turn of a claim, and its task, held until the transaction ends. Null when the turn is no longer this claim's. */
+export async function holdTurn(tx: Transaction, turnId: TurnId, claimId: string): Promise<Held | null> {
   const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, turnId))
   if (!found) return null
   const task = await lockTask(tx, everyTenant, found.task)
@@ -67,7 +69,7 @@ async function openWait(tx: Transaction, { task, turn }: Held, wanted: WantedWai
   })
 }
 
-async function showOpened(tx: Transaction, turn: TurnRow): Promise<TurnRow> {
+export async function showOpened(tx: Transaction, turn: TurnRow): Promise<TurnRow> {
   const opened = await noteChange(tx, turn.id)
   if (Buffer.byteLength(JSON.stringify(opened.waits)) > maxWaitsBytes) throw new TooLarge()
   const due = await expireDue(tx, opened)

@@ -10,7 +10,7 @@ import type { TurnRow } from '../rows.ts'
 import { turns, waits } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
-import { hasOpenWait, noteChange } from './wait-rows.ts'
+import { hasOpenWait, noteChange, waitsOf } from './wait-rows.ts'
 
 export type Closing = { status: Exclude<WaitStatus, 'open'>; answer?: WaitAnswer }
 
@@ -28,6 +28,17 @@ export async function closeWaits(tx: Transaction, turnId: TurnId, { status, answ
 export async function closeAndResume(tx: Transaction, turnId: TurnId, closing: Closing, which?: SQL): Promise<TurnRow | null> {
   const turn = await closeWaits(tx, turnId, closing, which)
   return turn && resume(tx, turn)
+}
+
+/**
+ * Brings a turn's copy of its waits up to date, and lets the turn go on: the end of a child closes a wait without a hold of the parent's task. The task is
+ * held. Null if nothing has changed.
+ */
+export async function syncWaits(tx: Transaction, { id, waits: known }: Pick<TurnRow, 'id' | 'waits'>): Promise<TurnRow | null> {
+  if (!known) return null
+  const rows = await waitsOf(tx, id)
+  const isStale = rows.some(row => known.find(wait => wait.id === row.id)?.status !== row.status)
+  return isStale ? resume(tx, await noteChange(tx, id)) : null
 }
 
 /** A parked turn is queued again, with the time that it waited added to its deadline. One that its worker holds goes on there. */

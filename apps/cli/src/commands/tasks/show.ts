@@ -43,6 +43,7 @@ function describe({ task, turns }: TaskDetail): string {
     ['status', task.status],
     ['created', `${task.createdAt} (${formatAge(task.createdAt, now)})`],
     ...(task.name === undefined ? [] : [['name', cleanLine(task.name)]]),
+    ...(task.parent === undefined ? [] : [['parent', task.parent]]),
     ...(task.params === null ? [] : [['params', cleanLine(JSON.stringify(task.params))]]),
     ...(Object.keys(task.metadata).length === 0 ? [] : [['metadata', cleanLine(JSON.stringify(task.metadata))]]),
   ]

@@ -4,11 +4,12 @@ import { taskStatusSchema } from '@rivulet/protocol'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
 import type { Context } from '../../context.ts'
+import { parseTaskId } from '../../tasks/task-argument.ts'
 import { formatAge } from '../../terminal/duration.ts'
 import { toJsonLine } from '../../terminal/json-line.ts'
 import { formatTable } from '../../terminal/table.ts'
 
-type TasksOptions = Pick<TaskQuery, 'agent' | 'name' | 'createdAfter' | 'createdBefore' | 'limit' | 'cursor' | 'metadata'> & {
+type TasksOptions = Pick<TaskQuery, 'agent' | 'name' | 'parent' | 'createdAfter' | 'createdBefore' | 'limit' | 'cursor' | 'metadata'> & {
   url?: string
   key?: string
   status?: TaskStatus
@@ -22,6 +23,7 @@ export function addTasksCommand(program: Command, context: Context): void {
     .option('--agent <name>', 'only tasks of this agent')
     .addOption(new Option('--status <status>', 'in this state').choices(taskStatusSchema.options))
     .option('--name <name>', 'only the task of this name')
+    .option('--parent <task>', 'only children and forks of this task', parseTaskId)
     .option('--metadata <key=value>', 'only tasks with this metadata (repeatable)', addPair)
     .option('--created-after <time>', 'only tasks created after this time, in ISO 8601')
     .option('--created-before <time>', 'only tasks created before this time')

@@ -120,9 +120,9 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
     { config: reading, schema: { tags: ['tasks'], querystring: listTasksQuery, response: { 200: listed } } },
     async request => {
       const { tenant } = request.principal
-      const { agent, status, name, q, createdAfter, createdBefore, limit, cursor, view, ...rest } = request.query
+      const { agent, status, name, parent, q, createdAfter, createdBefore, limit, cursor, view, ...rest } = request.query
       const metadata = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key.slice('metadata.'.length), String(value)]))
-      const filter = { agent, status, name, q, createdAfter, createdBefore, limit, cursor, metadata }
+      const filter = { agent, status, name, parent, q, createdAfter, createdBefore, limit, cursor, metadata }
       const list = view === 'summary' ? summarizeTasks : listTasks
       return list(databaseFor(tenant), tenant, filter, limits.pageBytes)
     },

@@ -145,6 +145,8 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
       case 'turn.queued':
       case 'turn.resumed':
       case 'state.changed':
+      case 'child.started':
+      case 'child.finished':
       case 'turn.discarded':
       case 'turn.joined':
         return []
@@ -156,7 +158,8 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
   /** The client gets what another turn says with the next snapshot. From here on it gets a turn that this one has joined. */
   function note(event: Event): AgUiChunk[] {
     if (event.type === 'turn.joined' && event.turn === own) return retold()
-    if (event.type !== 'turn.queued' && event.type !== 'state.changed') isBehind = true
+    const isAside = event.type === 'turn.queued' || event.type === 'state.changed' || event.type.startsWith('child.')
+    if (!isAside) isBehind = true
     return []
   }
 

@@ -143,6 +143,8 @@ export function createAiSdkStream({ task, turnNumber: wanted, heard, isContinued
       case 'turn.queued':
       case 'turn.discarded':
       case 'state.changed':
+      case 'child.started':
+      case 'child.finished':
       case 'turn.joined':
         return []
       default:

@@ -119,6 +119,8 @@ export async function openResponseStream({ head, after, heard }: ResponseStreamO
         return end(turnIn(state), ownMessages())
       case 'turn.discarded':
       case 'state.changed':
+      case 'child.started':
+      case 'child.finished':
       case 'turn.joined':
       case 'turn.waiting':
       case 'turn.resumed':

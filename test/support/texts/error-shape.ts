@@ -4,8 +4,13 @@ import type { RawReply } from '../viewers/raw-http.ts'
 
 export function shapeFaults({ status, headers, body }: RawReply): string[] {
   if (!headers['content-type']?.startsWith('application/json')) return [`Its type is ${headers['content-type']}`]
+  const rpc = parseRpc(body)
+  if (rpc) return rpcFaults({ status, headers }, rpc)
   const error = parse(body)
-  if (!error) return ['It is not { "error": … } and nothing else']
+  return error ? errorFaults({ status, headers }, error) : ['It is not { "error": … } and nothing else']
+}
+
+function errorFaults({ status, headers }: Pick<RawReply, 'status' | 'headers'>, error: Record<string, unknown>): string[] {
   // The last two are in errors of routes that speak OpenAI's protocol.
   const { code, message, requestId, details, type, param, ...rest } = error
   const expected: Partial<ErrorRow> = isErrorCode(code) ? errorTable[code] : {}
@@ -19,6 +24,25 @@ export function shapeFaults({ status, headers, body }: RawReply): string[] {
     ...(param === undefined || param === null || typeof param === 'string' ? [] : ['Its param is not a text']),
     ...Object.keys(rest).map(name => `It has ${name}`),
   ]
+}
+
+/** JSON-RPC has its own code and message; our error is its data, unless the protocol says what that is. */
+function rpcFaults(reply: Pick<RawReply, 'status' | 'headers'>, { code, message, data, ...rest }: Record<string, unknown>): string[] {
+  const own = (data ?? {}) as Record<string, unknown>
+  return [
+    ...(Number.isInteger(code) && typeof message === 'string' ? [] : ['It is not an error of JSON-RPC']),
+    ...('requestId' in own ? errorFaults(reply, own) : []),
+    ...Object.keys(rest).map(name => `It has ${name}`),
+  ]
+}
+
+function parseRpc(body: string): Record<string, unknown> | null {
+  try {
+    const { jsonrpc, id, error, ...rest } = JSON.parse(body) as Record<string, unknown>
+    return jsonrpc === '2.0' && id !== undefined && Object.keys(rest).length === 0 ? (error as Record<string, unknown>) : null
+  } catch {
+    return null
+  }
 }
 
 function parse(body: string): Record<string, unknown> | null {

@@ -1,6 +1,6 @@
 /**
- * The rules for request bodies: JSON only, uncompressed, valid UTF-8, bounded in depth and size. Neither body nor query may hold text that
- * Postgres cannot store.
+ * The rules for request bodies: JSON only, uncompressed, valid UTF-8, bounded in depth and size. Neither body nor query nor path may hold text
+ * that Postgres cannot store.
  */
 import { findJsonFault, type Limits, limitNames, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -17,6 +17,8 @@ export function acceptJsonOnly(app: FastifyInstance, limits: Limits): void {
     }
   })
   app.addHook('preValidation', async ({ query }) => rejectFaults(query))
+  // After the schema, which names the rule for an id.
+  app.addHook('preHandler', async ({ params }) => rejectFaults(params))
   const options = { parseAs: 'buffer', bodyLimit: limits.bodyBytes } as const
   app.addContentTypeParser('application/json', options, async (_request: FastifyRequest, body: Buffer) => parse(body))
 

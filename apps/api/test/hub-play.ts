@@ -9,7 +9,7 @@ import { createTaskWorld, type TaskWorld } from '../../../test/support/judge/tas
 import type { Journal } from '../../../test/support/viewers/viewer.ts'
 import { type Connection, createListener, newConnection } from '../../../test/support/viewers/viewer-connection.ts'
 import { createHub, type HubDeps, type Watching } from '../src/stream/hub.ts'
-import { respondToMany } from '../src/stream/many-response.ts'
+import { respondToMany } from '../src/stream/many/many-response.ts'
 import type { StoredTasks } from '../src/stream/snapshot.ts'
 import { share } from '../src/stream/sse-response.ts'
 import { findPlace } from '../src/stream/viewer-place.ts'

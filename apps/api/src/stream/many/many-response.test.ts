@@ -1,9 +1,9 @@
 /** What leaves on the one connection of several viewers, and which of them may write when. */
 import type { Event } from '@rivulet/protocol'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { encodeEntry, encodeRetry, encodeWireEvent } from '../sse-frame.ts'
+import { heartbeatChunk, type Shared, type SseResponse, share } from '../sse-response.ts'
 import { type ManyResponse, respondToMany } from './many-response.ts'
-import { encodeEntry, encodeRetry, encodeWireEvent } from './sse-frame.ts'
-import { heartbeatChunk, type Shared, type SseResponse, share } from './sse-response.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
 afterEach(() => void vi.useRealTimers())

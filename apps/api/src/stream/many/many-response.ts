@@ -5,9 +5,9 @@
  * whole response, because its client would wait for that task in vain: it comes back with all its cursors.
  */
 import type { TaskId } from '@rivulet/protocol'
-import type { Watching } from './hub.ts'
-import { type FrameType, idField, type Piece } from './sse-frame.ts'
-import { heartbeatChunk, type Shared, type SseResponse, share } from './sse-response.ts'
+import type { Watching } from '../hub.ts'
+import { type FrameType, idField, type Piece } from '../sse-frame.ts'
+import { heartbeatChunk, type Shared, type SseResponse, share } from '../sse-response.ts'
 
 /** What is handed to the socket at a time. */
 const writeBytes = 64 * 1024

@@ -1,11 +1,11 @@
 /** Opens the viewers of several tasks on one response, a few at a time, so that their snapshots do not fill the memory of the process together. */
 import type { LogReader } from '@rivulet/broker'
 import type { Cursor, TaskId } from '@rivulet/protocol'
-import type { Tenant } from '../store/connection/tenant.ts'
-import type { Hub } from './hub.ts'
+import type { Tenant } from '../../store/connection/tenant.ts'
+import type { Hub } from '../hub.ts'
+import type { SseResponse } from '../sse-response.ts'
+import { findPlace } from '../viewer-place.ts'
 import { type ManyResponse, respondToMany } from './many-response.ts'
-import type { SseResponse } from './sse-response.ts'
-import { findPlace } from './viewer-place.ts'
 
 const openedTogether = 8
 

@@ -260,7 +260,7 @@ describe('tail, show, tasks, agents, cancel', () => {
     const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'hi', name: 'shown', metadata: { user: 'ada' } })
     const { stdout } = await rivulet('show', task.id)
     expect(stdout).toContain(`task     ${task.id}\nagent    echo\nstatus   completed\n`)
-    expect(stdout).toMatch(/turn {2}status {5}attempt {2}took +error\n1 {5}completed {2}1/)
+    expect(stdout).toMatch(/turn {2}status {5}attempt {2}took +tokens +cost +error\n1 {5}completed {2}1/)
     expect(stdout.endsWith('› hi\nhi\n')).toBe(true)
     const detail: { task: Task; turns: Turn[]; messages: Message[] } = JSON.parse((await rivulet('show', task.id, '--json')).stdout)
     expect(detail).toMatchObject({ task: { id: task.id }, turns: [{ number: 1 }], messages: [{ author: 'user' }, { author: 'agent' }] })

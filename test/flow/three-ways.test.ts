@@ -95,7 +95,7 @@ async function play(agent: string, params: JsonObject) {
   return {
     faults: faults.map(fault => fault.replaceAll(task.id, 'the task')),
     turn: { status: turn?.status, stopReason: turn?.stopReason, usage: turn?.usage, error: turn?.error },
-    rows: messages.map(({ task: _, createdAt: __, finishedAt: ___, ...row }: Message) => row),
+    rows: messages.map(({ task: _, createdAt: __, finishedAt: ___, ...row }: Message) => withoutId(row)),
     log: canonical((await platform.log(task.id)).map(({ event }) => event)),
   }
 }
@@ -110,7 +110,12 @@ function canonical(events: readonly Event[]): object[] {
     if (both) merged[merged.length - 1] = { ...last, delta: both }
     else merged.push(event)
   }
-  return merged.map(({ task: _, at: __, ...event }) => event)
+  return merged.map(({ task: _, at: __, ...event }) => withoutId(event))
+}
+
+/** The worker gives each response an id of its own. */
+function withoutId<T extends object>(said: T): T {
+  return 'response' in said ? { ...said, response: { ...(said.response as object), id: '' } } : said
 }
 
 function planOf({ params }: Turn): Update[] {

@@ -39,6 +39,7 @@ export function limitConnections(
   // What was parsed before the connection was cut off is not worked on.
   app.addHook('onRequest', async (request, reply) => (request.raw.socket.destroyed ? reply.hijack() : undefined))
   app.addHook('onSend', async ({ raw }) => {
+    // An error here is a client that has left: there is no response to lose.
     if (!raw.complete && Number(raw.headers['content-length']) <= mostUnreadBytes) await finished(raw.resume()).catch(() => {})
   })
 

@@ -16,15 +16,8 @@ import { createTurnAnnouncing } from './turn-announcing.ts'
 const tenant = 'default'
 
 test('an end that is owed comes after the turns behind it, also one that is claimed and whose start is not announced yet', async () => {
-  const { url } = await createTestDatabase()
-  const database = openDatabase({ url, onError: () => {} })
-  onTestFinished(() => database.close())
-  const { db } = database
-  await db.execute("insert into agents values ('echo', '')")
-  const { announcer, reader } = openLogs()
-  const { announceOwed, announceStart } = createTurnAnnouncing({ db, announcer, reader, logger: pino({ level: 'silent' }) })
-  const accepted = await createTaskAcceptance(database.databaseFor).accept(tenant, createTaskBody.parse({ agent: 'echo' }), null)
-  const { task, turn } = accepted?.accepted ?? expect.fail('It was not accepted')
+  const { db, reader, announceOwed, announceStart, accept, claim } = await open()
+  const { task, turn } = await accept()
 
   // No log was opened for it yet: the start opens one, under an epoch of its own.
   const first = (await announceStart(await claim(turn.id))) ?? expect.fail('It was not started')
@@ -42,9 +35,34 @@ test('an end that is owed comes after the turns behind it, also one that is clai
     ...['turn.queued 1', 'turn.started 1'],
     ...['turn.queued 2', 'turn.finished 1', 'turn.started 2'],
   ])
+})
+
+test('more logs than the pool has connections are opened at once, because each opening needs only one connection', async () => {
+  const { pools, announceStart, accept, claim } = await open()
+  const claims = []
+  for (let i = 0; i < (pools.server.options.max ?? 0) + 2; i += 1) claims.push(await claim((await accept()).turn.id))
+  const started = await Promise.all(claims.map(announceStart))
+  expect(started.map(each => each?.turn.epoch)).toEqual(claims.map(() => 4))
+})
+
+async function open() {
+  const { url } = await createTestDatabase()
+  const database = openDatabase({ url, onError: () => {} })
+  onTestFinished(() => database.close())
+  const { db, pools, databaseFor } = database
+  await db.execute("insert into agents values ('echo', '')")
+  const { announcer, reader } = openLogs()
+  const announcing = createTurnAnnouncing({ db, announcer, reader, logger: pino({ level: 'silent' }) })
+  const acceptance = createTaskAcceptance(databaseFor)
+  return { db, pools, reader, ...announcing, accept, claim }
+
+  async function accept() {
+    const accepted = await acceptance.accept(tenant, createTaskBody.parse({ agent: 'echo' }), null)
+    return accepted?.accepted ?? expect.fail('It was not accepted')
+  }
 
   async function claim(id: string) {
     const claim = await claimWithShare(db, { turnId: id, claim: id, worker: 'w', leaseMs: 60_000 })
     return claim.result === 'claimed' ? claim.claimed : expect.fail(`It was not claimed: ${claim.result}`)
   }
-})
+}

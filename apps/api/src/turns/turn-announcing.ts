@@ -12,7 +12,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { foldFrom } from '../log/log-fold.ts'
 import { markChildTold, owedChildren } from '../store/children/child-ends.ts'
 import { createBatcher } from '../store/connection/batcher.ts'
-import type { Database } from '../store/connection/database.ts'
+import type { Database, Transaction } from '../store/connection/database.ts'
 import { turnMessages } from '../store/reads/read.ts'
 import type { TurnRow } from '../store/rows.ts'
 import { stateAround, tellOwedState } from '../store/states/task-state.ts'
@@ -219,10 +219,10 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
    * process has announced them meanwhile, and when a newer epoch has begun.
    */
   async function open(task: TaskId, epoch: number, started?: Claimed): Promise<Cursor | 'changed' | null> {
-    const opened = await whileUnchanged(db, { task, epoch }, async unannounced => {
+    const opened = await whileUnchanged(db, { task, epoch }, async (tx, unannounced) => {
       const [oldest] = unannounced
       if (!oldest) return { result: 'fenced' as const }
-      const told = await Promise.all(unannounced.map(turn => retold(turn, started)))
+      const told = await Promise.all(unannounced.map(turn => retold(tx, turn, started)))
       const first = oldest.number
       // What an ended turn wrote is in Postgres alone.
       const whole = first === 1 && unannounced.every(({ status, firstIndex }) => !hasEnded(status) || firstIndex === null)
@@ -234,14 +234,14 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
   }
 
   /** A turn in a log that was opened anew. What the one that runs, or that parked, has stored is written again, because the log goes on from there. */
-  async function retold(turn: TurnRow, started: Claimed | undefined): Promise<KeyedEvent[]> {
+  async function retold(tx: Transaction, turn: TurnRow, started: Claimed | undefined): Promise<KeyedEvent[]> {
     const claimed = started?.turn.id === turn.id ? started.turn : null
     const { epoch, firstIndex } = claimed ?? turn
     if (hasEnded(turn.status)) return [...queuedEvents(turn), ...joinedEvents(turn), ...waitEvents(turn), finishedEvent(turn)]
     const hasBegun = epoch !== null && firstIndex !== null && (claimed !== null || turn.keptTo !== null)
     if (!hasBegun) return [...queuedEvents(turn), ...joinedEvents(turn)]
-    const stored = await turnMessages(db, turn.tenant, turn.task, turn.number)
-    const state = await stateAround(db, turn)
+    const stored = await turnMessages(tx, turn.tenant, turn.task, turn.number)
+    const state = await stateAround(tx, turn)
     return [...queuedEvents(turn), ...retoldBeginning({ ...turn, epoch, firstIndex }, stored, state), ...waitEvents(turn)]
   }
 }

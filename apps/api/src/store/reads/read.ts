@@ -239,7 +239,7 @@ function messagePageText(condition = ''): string {
 }
 
 /** Everything that one turn has said, and its input. */
-export async function turnMessages(db: Database, tenant: Tenant, task: TaskId, turnNumber: number): Promise<Message[]> {
+export async function turnMessages(db: Database | Transaction, tenant: Tenant, task: TaskId, turnNumber: number): Promise<Message[]> {
   const rows = await db
     .select()
     .from(messages)

@@ -90,15 +90,16 @@ export async function raiseIdleTask(db: Database, task: TaskId): Promise<number 
 
 /**
  * Does something while the task's rows stay as they were under an epoch; null when they have changed since. A log is opened this way: if the rows
- * changed before their log was opened, viewers could have been sent rows with a cursor behind that log.
+ * changed before their log was opened, viewers could have been sent rows with a cursor behind that log. What the work reads it reads by `tx`, because many that
+ * each hold a connection and ask for a second one would wait for each other.
  */
 export async function whileUnchanged<T>(
   db: Database,
   { task, epoch }: { task: TaskId; epoch: number },
-  work: (unannounced: TurnRow[]) => Promise<T>,
+  work: (tx: Transaction, unannounced: TurnRow[]) => Promise<T>,
 ): Promise<T | null> {
   return db.transaction(async tx => {
     const held = await lockTask(tx, everyTenant, task)
-    return held.epoch === epoch ? work(await unannouncedTurns(tx, task)) : null
+    return held.epoch === epoch ? work(tx, await unannouncedTurns(tx, task)) : null
   })
 }

@@ -115,7 +115,7 @@ const rows: Record<string, Row> = {
   'POST /internal/claim': { scope: 'worker', body: { worker: 'w', turnId, claimId: 'c' }, status: 200 },
   'POST /internal/heartbeat': { scope: 'worker', body: { worker: 'w', turns: [] }, status: 200 },
   'POST /internal/reopen': { scope: 'worker', body: holding, status: 200 },
-  'POST /internal/usage': { scope: 'worker', body: { turnId, records: [{ id: 'a', usage: {} }] }, status: 200 },
+  'POST /internal/usage': { scope: 'worker', body: { turnId, claimId: 'c', records: [{ id: 'a', usage: {} }] }, status: 200 },
   'POST /internal/step': { scope: 'worker', body: { turnId, claimId: 'c', name: 'one', memory: '{}' }, status: 200 },
   'POST /internal/release': { scope: 'worker', body: holding, status: 200 },
   'POST /internal/finish': { scope: 'worker', body: { ...holding, outcome: { status: 'completed' }, n: 0, digest: '' }, status: 200 },

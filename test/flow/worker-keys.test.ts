@@ -25,8 +25,6 @@ type Row = {
   holder: (held: Held) => object
   /** What is asked before the turn is claimed. */
   isBeforeClaim?: true
-  /** What a worker may also report of a turn that it has lost. */
-  isClaimless?: true
 }
 
 const holding = ({ turnId, epoch, claimId }: Held) => ({ turnId, epoch, claimId })
@@ -44,9 +42,8 @@ const rows: Record<string, Row> = {
   reopen: { ask: holding, holder: ({ epoch }) => ({ result: 'reopened', epoch: epoch + 2 }) },
   step: { ask: ({ turnId, claimId }) => ({ turnId, claimId, name: 'one', memory: '{}' }), holder: () => ({ result: 'remembered' }) },
   usage: {
-    ask: ({ turnId }) => ({ turnId, records: [{ id: 'a', usage: { inputTokens: 1 } }] }),
+    ask: ({ turnId, claimId }) => ({ turnId, claimId, records: [{ id: 'a', usage: { inputTokens: 1 } }] }),
     holder: () => ({ isOverBudget: false }),
-    isClaimless: true,
   },
   release: { ask: holding, holder: () => ({ result: 'released' }) },
   finish: { ask: held => ({ ...holding(held), ...finish }), holder: () => ({ result: 'committed' }) },
@@ -58,7 +55,7 @@ const rows: Record<string, Row> = {
     ask: ({ turnId, claimId }) => ({
       turnId,
       claimId,
-      children: [{ name: 'one', agent: 'other', detached: true, onParentEnd: 'abandon' }],
+      children: [{ name: 'one', agent: 'played', detached: true, onParentEnd: 'abandon' }],
     }),
     holder: () => ({ result: 'spawned', children: [{ name: 'one' }], waits: [] }),
   },
@@ -126,10 +123,15 @@ async function newTurn(agent = 'played'): Promise<Held> {
 }
 
 async function claimed(): Promise<Held> {
-  const held = await newTurn()
-  const { body } = await ask<ClaimResult>('claim', rows.claim?.ask(held), keys.everywhere)
-  if (body.result !== 'claimed') throw new Error(`The turn is ${body.result}`)
-  return { ...held, epoch: body.epoch }
+  return claim(await newTurn())
+}
+
+/** Turns that no worker runs may hold the agent's queue: then the relay sends this one with its next round. */
+function claim(held: Held): Promise<Held> {
+  return until('the turn is claimed', async () => {
+    const { body } = await ask<ClaimResult>('claim', rows.claim?.ask(held), keys.everywhere)
+    return body.result === 'claimed' && { ...held, epoch: body.epoch }
+  })
 }
 
 async function stored({ turnId }: Held): Promise<unknown> {
@@ -168,24 +170,43 @@ describe.each(Object.entries(rows))('POST /internal/%s', (call, row) => {
     expect(await stored(held)).toEqual(before)
   })
 
-  test.runIf(!row.isBeforeClaim && !row.isClaimless)(
-    'needs the claim: another one is as good as no turn, and none is no request',
-    async () => {
-      const held = await claimed()
-      const before = await stored(held)
-      const unknown = await said(call, row, { ...held, turnId: randomUUID() }, keys.everywhere)
-      expect(await said(call, row, { ...held, claimId: randomUUID() }, keys.everywhere)).toEqual(unknown)
-      const { claimId: _, ...claimless } = held
-      expect((await ask<ErrorReply>(call, row.ask(claimless as Held), keys.everywhere)).body.error.code).toBe('validation_failed')
-      expect(await stored(held)).toEqual(before)
-    },
-  )
+  test.runIf(!row.isBeforeClaim)('needs the claim: another one is as good as no turn, and none is no request', async () => {
+    const held = await claimed()
+    const before = await stored(held)
+    const unknown = await said(call, row, { ...held, turnId: randomUUID() }, keys.everywhere)
+    expect(await said(call, row, { ...held, claimId: randomUUID() }, keys.everywhere)).toEqual(unknown)
+    const { claimId: _, ...claimless } = held
+    expect((await ask<ErrorReply>(call, row.ask(claimless as Held), keys.everywhere)).body.error.code).toBe('validation_failed')
+    expect(await stored(held)).toEqual(before)
+  })
 
   test.each(['everywhere', 'ofAcme', 'played'] as const)('does what a key that may asks for (%s)', async name => {
     const held = await prepare()
     const { status, body } = await ask(call, row.ask(held), keys[name])
     expect([status, body]).toEqual([200, expect.objectContaining({})])
     expect(body).toMatchObject(row.holder(held))
+  })
+})
+
+test('usage is also stored for an earlier claim of the turn, because a worker that has lost it reports what it had used', async () => {
+  const held = await claimed()
+  await ask('release', holding(held), keys.everywhere)
+  await claim({ ...held, claimId: randomUUID() })
+  await ask('usage', rows.usage?.ask(held), keys.everywhere)
+  const { rows: usage } = await platform.pg.query('select id from usage where turn = $1', [held.turnId])
+  expect(usage).toEqual([{ id: 'a' }])
+})
+
+test('a key for some agents spawns only those, and the others of the same call are created', async () => {
+  const { turnId, claimId } = await claimed()
+  const children = ['played', 'other'].map(agent => ({ name: agent, agent, detached: true, onParentEnd: 'abandon' }))
+  const { body } = await ask('spawn', { turnId, claimId, children }, keys.played)
+  expect(body).toMatchObject({
+    result: 'spawned',
+    children: [
+      { name: 'played', task: expect.any(String) },
+      { name: 'other', error: { code: 'forbidden', message: expect.stringContaining('"other"') } },
+    ],
   })
 })
 

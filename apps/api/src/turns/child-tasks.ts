@@ -6,7 +6,7 @@ import type { LogAnnouncer } from '@rivulet/broker'
 import type { SpawnBody, SpawnResult, TaskId } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import { type ParentTurn, parentTurnOf, wakeParent } from '../store/children/child-ends.ts'
-import { type ChildLimits, spawnChildren } from '../store/children/spawn-children.ts'
+import { spawnChildren, type TreeLimits } from '../store/children/spawn-children.ts'
 import type { Database } from '../store/connection/database.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Relay } from './relay.ts'
@@ -18,7 +18,7 @@ export type ChildTasksDeps = {
   announcing: TurnAnnouncing
   relay: Relay
   metrics: Metrics
-  limits: ChildLimits
+  limits: TreeLimits
 }
 
 export type ChildTasks = ReturnType<typeof createChildTasks>
@@ -26,9 +26,13 @@ export type ChildTasks = ReturnType<typeof createChildTasks>
 export function createChildTasks({ db, announcer, announcing, relay, metrics, limits }: ChildTasksDeps) {
   return { spawn, ended, wake }
 
-  /** The children and their waits are announced before the worker gets its answer. */
-  async function spawn(body: SpawnBody): Promise<SpawnResult> {
-    const spawned = await spawnChildren(db, body, limits)
+  /**
+   * The children and their waits are announced before the worker gets its answer.
+   *
+   * @param agents those that the worker's key allows; null: all
+   */
+  async function spawn(body: SpawnBody, agents: readonly string[] | null): Promise<SpawnResult> {
+    const spawned = await spawnChildren(db, body, { ...limits, agents })
     if (spawned.result !== 'spawned') return spawned
     if (failpoint) await failpoint('spawned')
     relay.kick()

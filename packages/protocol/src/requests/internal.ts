@@ -121,7 +121,11 @@ export const stepBody = z.strictObject({
 export const stepResult = z.object({ result: z.enum(['remembered', 'superseded', 'too_large']), isOverBudget: z.boolean().default(false) })
 
 /** Usage that the log of the turn may not have: of a call that no message carries, or of a turn that this worker has lost. */
-export const usageBody = z.strictObject({ turnId: turnIdSchema, records: z.array(usageRecordSchema).min(1).max(maxUsageRecords) })
+export const usageBody = z.strictObject({
+  turnId: turnIdSchema,
+  claimId: id,
+  records: z.array(usageRecordSchema).min(1).max(maxUsageRecords),
+})
 export const usageResult = z.object({ isOverBudget: z.boolean() })
 
 /** `blocked`: the turn blocked the event loop of its worker, which exits because of it. Such a release counts as a death; any other does not. */

@@ -161,7 +161,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
   const past = claim.turn.waits?.map(({ name }) => name) ?? []
   const replay = createReplay(writer, composed, () => past.some(name => !waits.hasReturned(name)))
   const used = createUsageNotes({
-    deliver: records => server.usage({ turnId: id, records }, leaving),
+    deliver: records => server.usage({ turnId: id, claimId, records }, leaving),
     onError: error => log.warn({ err: error }, 'could not report usage'),
   })
   used.learn(claim.isOverBudget)

@@ -53,7 +53,7 @@ import { findHeldTask, findTurn, findTurns, listMessages } from '../../store/rea
 import { toMessage, toTask, toTurn } from '../../store/rows.ts'
 import { rememberStep } from '../../store/tasks/steps.ts'
 import type { ClaimClock } from '../../store/turns/claim-turn.ts'
-import { claimTurn } from '../../store/turns/claim-turn.ts'
+import { claimTurn, hasClaimed } from '../../store/turns/claim-turn.ts'
 import type { Claimed } from '../../store/turns/claimed.ts'
 import { takeInputs } from '../../store/turns/join-turns.ts'
 import { extendLeases, isHeldUnder, releaseTurn } from '../../store/turns/leases.ts'
@@ -166,9 +166,9 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   })
 
   app.post('/usage', { config, schema: { tags, body: usageBody, response: { 200: usageResult } } }, async request => {
-    const { turnId, records } = request.body
-    // Not by its claim: a worker that has lost the turn reports here what it had used.
-    if (!(await reaches(request, turnId))) return { isOverBudget: false }
+    const { turnId, claimId, records } = request.body
+    // An earlier claim is enough, because a worker that has lost the turn reports here what it had used.
+    if (!(await reaches(request, turnId)) || !(await hasClaimed(db, turnId, claimId))) return { isOverBudget: false }
     await usage.record(turnId, records)
     return { isOverBudget: await isTurnOverBudget(db, turnId) }
   })
@@ -204,7 +204,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   app.post('/spawn', { config, schema: { tags, body: spawnBody, response: { 200: spawnResult } } }, async request => {
     const { body } = request
     if (!(await reaches(request, body.turnId))) return { result: 'superseded' as const }
-    const spawned = await childTasks.spawn(body)
+    const spawned = await childTasks.spawn(body, reachOf(request.principal).agents)
     if (spawned.result === 'superseded') metrics.fenced.inc({ write: 'spawn' })
     return spawned
   })

@@ -15,7 +15,10 @@ import { type Held, holdTurn, showOpened, TooLarge } from '../waits/ask-waits.ts
 import { syncWaits } from '../waits/close-waits.ts'
 import { waitsOf } from '../waits/wait-rows.ts'
 
-export type ChildLimits = { childDepth: number; childAlive: number; childTotal: number; queuedTurns: number }
+export type TreeLimits = { childDepth: number; childAlive: number; childTotal: number; queuedTurns: number }
+
+/** `agents` are those that the worker's key allows; null: all. */
+export type SpawnLimits = TreeLimits & { agents: readonly string[] | null }
 
 export type SpawnedChild = { name: string } & ({ task: TaskId } | { error: { code: ErrorCode; message: string } })
 
@@ -25,7 +28,7 @@ export type Spawned =
 
 type Place = { root: TaskId; depth: number }
 
-export async function spawnChildren(db: Database, { turnId, claimId, children: wanted }: SpawnBody, limits: ChildLimits): Promise<Spawned> {
+export async function spawnChildren(db: Database, { turnId, claimId, children: wanted }: SpawnBody, limits: SpawnLimits): Promise<Spawned> {
   const work = db.transaction(async (tx): Promise<Spawned> => {
     const found = await holdTurn(tx, turnId, claimId)
     if (!found) return { result: 'superseded' }
@@ -68,11 +71,13 @@ async function spawn(
   held: Held,
   wanted: WantedChild,
   { root, depth }: Place,
-  limits: ChildLimits,
+  limits: SpawnLimits,
   accepted: Accepted[],
 ): Promise<SpawnedChild> {
-  const { name } = wanted
+  const { name, agent } = wanted
   try {
+    if (limits.agents && !limits.agents.includes(agent))
+      throw new RivuletError('forbidden', `The worker's key does not allow agent "${agent}"`)
     const created = await tx.transaction(async own => {
       await requireRoom(own, { root, depth: depth + 1 }, limits)
       return createChild(own, held, wanted, { root, depth: depth + 1 }, limits.queuedTurns)
@@ -85,7 +90,7 @@ async function spawn(
   }
 }
 
-async function requireRoom(tx: Transaction, { root, depth }: Place, { childDepth, childAlive, childTotal }: ChildLimits): Promise<void> {
+async function requireRoom(tx: Transaction, { root, depth }: Place, { childDepth, childAlive, childTotal }: TreeLimits): Promise<void> {
   const [found] = await tx
     .select({ total: count(), alive: sql`count(*) filter (where ${inArray(tasks.status, unfinished)})`.mapWith(Number) })
     .from(children)

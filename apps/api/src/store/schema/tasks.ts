@@ -123,6 +123,8 @@ export const turns = pgTable(
     /** The claim that runs, or that ran last before the turn ended: its epoch, its caller's own id, who and until when. */
     epoch: bigint({ mode: 'number' }),
     claim: text(),
+    /** That claim and those before it, at most 20: each may report its usage late. */
+    claims: text().array().notNull().default([]),
     worker: text(),
     leaseUntil: time(),
     /** A cancel has begun, and `stopReason` and `error` say what the turn ends with; the reconciler completes it where its caller could not. */

@@ -107,6 +107,7 @@ export function newTurn(
     firstIndex: null,
     epoch: null,
     claim: null,
+    claims: [],
     worker: null,
     leaseUntil: null,
     canceling: false,

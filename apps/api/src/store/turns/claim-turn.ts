@@ -5,7 +5,7 @@
  * those of turns that are merged with it, take the task's next free indexes, and what the agent says follows them, for all attempts.
  */
 import type { RememberedStep, State, TurnId } from '@rivulet/protocol'
-import { eq, sql } from 'drizzle-orm'
+import { and, arrayContains, eq, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
 import { msFromNow } from '../connection/moments.ts'
@@ -60,6 +60,15 @@ export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimResul
     const claimed = await describeClaim(tx, task, handed)
     return { result: 'claimed', claimed, steps: await rememberedSteps(tx, id), clock, isAgain: true }
   })
+}
+
+/** Whether a claim of a turn, or one of its last claims before. */
+export async function hasClaimed(db: Database, turnId: TurnId, claim: string): Promise<boolean> {
+  const [found] = await db
+    .select({ id: turns.id })
+    .from(turns)
+    .where(and(eq(turns.id, turnId), arrayContains(turns.claims, [claim])))
+  return found !== undefined
 }
 
 /** A claim may be passed to an isolated process: the lease belongs to the process that named the claim last. */
@@ -151,7 +160,7 @@ with before as (
   select first_index is null as is_first from turns where id = $1
 ),${mergedParts}, claimed as (
   update turns set
-    status = 'running', attempt = attempt + (resumed is distinct from 'queued')::int, claim = $2,
+    status = 'running', attempt = attempt + (resumed is distinct from 'queued')::int, claim = $2, claims = claims[cardinality(claims) - 18:] || $2::text,
     resumed = case when resumed = 'queued' then 'claimed' end, worker = $3,
     lease_until = now() + $4::float8 * interval '1 millisecond', started_at = coalesce(started_at, now()),
     attempt_at = case when resumed = 'queued' then attempt_at else now() end,

@@ -1,16 +1,26 @@
-/** The AI SDK's tool approvals on a turn that waits: useChat asks, the page responds with the SDK's own response, and the turn goes on. */
+/**
+ * The AI SDK's tool approvals on a turn that waits: useChat asks, the page responds with the SDK's own response, and the turn goes on. The agent is one of
+ * ours, or a run of the SDK itself.
+ */
 import { Chat } from '@ai-sdk/react'
 import { call, defineTool, say, scriptedModel } from '@rivulet/agent'
 import type { Wait } from '@rivulet/protocol'
 import { toUiMessages } from '@rivulet/views/ai-sdk'
 import { defineAgent } from '@rivulet/worker'
+import { streamWithApprovals } from '@rivulet/worker/ai-sdk'
 import {
   DefaultChatTransport,
+  isStepCount,
   isToolUIPart,
   lastAssistantMessageIsCompleteWithApprovalResponses,
+  simulateReadableStream,
+  streamText,
+  ToolLoopAgent,
+  tool,
   type UIMessage,
   validateUIMessages,
 } from 'ai'
+import { MockLanguageModelV4 } from 'ai/test'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
@@ -43,9 +53,63 @@ const payer = defineAgent('payer', async turn => {
   await turn.run({ model, tools: [pay], approve: () => ({ ask: { hold: 0 } }) })
 })
 
-test('asks for two approvals at once, goes on when both have a response, and a reloaded page shows the same', async () => {
-  await startOwnWorker(platform, [payer])
-  const chat = createChat()
+/** How often the model of the SDK was called. */
+let calls = 0
+const model = new MockLanguageModelV4({
+  doStream: async ({ prompt }) => {
+    calls += 1
+    const text = (said: string) => [
+      { type: 'text-start' as const, id: '0' },
+      { type: 'text-delta' as const, id: '0', delta: said },
+      { type: 'text-end' as const, id: '0' },
+    ]
+    const request = (amount: number) => ({
+      ...{ type: 'tool-call' as const, toolCallId: `c${amount}`, toolName: 'pay', input: JSON.stringify({ amount }) },
+    })
+    const isLast = prompt.at(-1)?.role === 'tool'
+    const finish = {
+      type: 'finish' as const,
+      finishReason: { unified: isLast ? ('stop' as const) : ('tool-calls' as const), raw: '' },
+      usage,
+    }
+    const chunks = isLast ? [...text('Done.'), finish] : [...text('I will pay.'), request(1), request(2), finish]
+    return { stream: simulateReadableStream({ chunks: [{ type: 'stream-start' as const, warnings: [] }, ...chunks] }) }
+  },
+})
+const usage = {
+  inputTokens: { total: 1, noCache: 1, cacheRead: undefined, cacheWrite: undefined },
+  outputTokens: { total: 1, text: 1, reasoning: undefined },
+}
+const payTool = tool({
+  description: 'Pays',
+  inputSchema: z.object({ amount: z.number() }),
+  needsApproval: true,
+  execute: ({ amount }) => {
+    paid.push(amount)
+    return `paid ${amount}`
+  },
+})
+const ask = { hold: 0, assignee: 'finance' }
+const streaming = defineAgent('streaming', async turn => {
+  await streamWithApprovals(turn, {
+    run: messages => streamText({ model, messages, tools: { pay: payTool }, stopWhen: isStepCount(5), abortSignal: turn.signal }),
+    ask,
+  })
+})
+const looping = defineAgent('looping', async turn => {
+  const agent = new ToolLoopAgent({ model, tools: { pay: payTool } })
+  await streamWithApprovals(turn, { run: messages => agent.stream({ messages, abortSignal: turn.signal }), ask })
+})
+
+test.each([
+  ['an agent with a policy', payer],
+  ['streamText', streaming],
+  ['a ToolLoopAgent', looping],
+])('%s asks for two approvals at once, goes on when both have a response, and a reloaded page shows the same', async (_, agent) => {
+  paid.length = 0
+  calls = 0
+  await startOwnWorker(platform, [agent])
+  const chat = createChat(agent.name)
   await chat.sendMessage({ text: 'go' })
   expect([chat.status, chat.error]).toEqual(['ready', undefined])
   const asked = toolParts(chat)
@@ -71,6 +135,8 @@ test('asks for two approvals at once, goes on when both have a response, and a r
     { state: 'output-denied', approval: { approved: false, reason: 'too much' } },
   ])
   expect(paid).toEqual([1])
+  // The model was called before the wait and after it, and not again when the turn resumed.
+  expect(calls).toBe(agent === payer ? 0 : 2)
   await validateUIMessages({ messages: chat.messages })
   expect(plain((await historyOf(chat)).at(-1)?.parts)).toEqual(plain(chat.lastMessage?.parts))
 
@@ -79,7 +145,7 @@ test('asks for two approvals at once, goes on when both have a response, and a r
 })
 
 /** As docs/sdks.md shows it. */
-function createChat() {
+function createChat(agent: string) {
   const name = crypto.randomUUID()
   const answerUrl = (task: string, wait: string) => `${platform.url}/v1/tasks/${task}/waits/${wait}/answer`
   const transport = new DefaultChatTransport({
@@ -93,7 +159,7 @@ function createChat() {
         body: { action: approval?.approved ? 'accept' : 'decline', ...(approval?.reason && { comment: approval.reason }) },
       }))
       const final = answers.pop()
-      if (!final) return { body: { agent: 'payer', name: id, input: textOf(last) } }
+      if (!final) return { body: { agent, name: id, input: textOf(last) } }
       const task = taskOf(last)
       const headers = { 'content-type': 'application/json' }
       for (const { wait, body } of answers) await fetch(answerUrl(task, wait), { method: 'POST', headers, body: JSON.stringify(body) })

@@ -131,8 +131,9 @@ function dataPart(index: number, data: Json): UiChunk {
   return { type: 'data-json', id: String(index), data }
 }
 
-function preliminary({ callId: toolCallId, content: output }: ContentOf<'tool_response'>): UiChunk[] {
-  if (textOf(output).length > maxPreliminaryLength) return []
+/** An error is no output: the close sends it. */
+function preliminary({ callId: toolCallId, content: output, isError }: ContentOf<'tool_response'>): UiChunk[] {
+  if (isError || textOf(output).length > maxPreliminaryLength) return []
   return [{ type: 'tool-output-available', toolCallId, output, preliminary: true, ...ours }]
 }
 

@@ -82,6 +82,11 @@ test.each<[string, Update[], object]>([
   ],
   ['a call that is running', [full(0, toolRequest('c', 'f'))], { state: 'input-available', input: {} }],
   [
+    'a call whose error is not closed yet',
+    [full(0, toolRequest('c', 'f')), start(1, toolResponse('c', 'f', 'no', true))],
+    { state: 'input-available', input: {} },
+  ],
+  [
     'a call with incomplete arguments',
     [start(0, toolRequest('c', 'f')), delta(0, { type: 'tool_request', text: '{' })],
     { state: 'input-streaming' },

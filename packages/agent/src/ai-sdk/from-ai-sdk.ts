@@ -96,7 +96,7 @@ function createPartReader(emit: (update: Update) => void) {
         failCall(part.toolCallId, part.toolName, messageOf(part.error))
         break
       case 'tool-output-denied':
-        failCall(part.toolCallId, part.toolName, 'Denied')
+        failCall(part.toolCallId, part.toolName, part.reason === undefined ? 'Denied' : `Denied: ${part.reason}`)
         break
       case 'source':
         cite(sourceOf(part))

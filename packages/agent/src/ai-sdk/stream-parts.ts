@@ -9,7 +9,7 @@ export type StreamPart =
   | { type: 'tool-call'; toolCallId: string; toolName: string; input: unknown }
   | { type: 'tool-result'; toolCallId: string; toolName: string; output: unknown; preliminary?: boolean }
   | { type: 'tool-error'; toolCallId: string; toolName: string; error: unknown }
-  | { type: 'tool-output-denied'; toolCallId: string; toolName: string }
+  | { type: 'tool-output-denied'; toolCallId: string; toolName: string; reason?: string | undefined }
   | { type: 'source'; sourceType: string; id: string; url?: string; title?: string; mediaType?: string; filename?: string }
   | { type: 'file' | 'reasoning-file'; file: { base64: string; mediaType: string } }
   | { type: 'custom'; kind: string; providerMetadata?: unknown }

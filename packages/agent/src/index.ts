@@ -6,6 +6,7 @@ export type { AgentTurn, ToolAnswer, ToolQuestion } from './loop/durable.ts'
 export type { Observer, ObserverFailurePolicy } from './loop/observers.ts'
 export { type BufferedReporter, bufferedReporter, textReporter, usageReporter } from './loop/reporters.ts'
 export { type RunOptions, type RunResult, type RunSettings, type RunStream, runAgent } from './loop/run-agent.ts'
+export { type McpToolsOptions, mcpTools } from './mcp/mcp-tools.ts'
 export { type Chat, type ChatReply, chatModel } from './model/chat-model.ts'
 export { system, user } from './model/conversation.ts'
 export { createEventStream, type EventSink, type EventStream, type EventStreamOptions } from './model/event-stream.ts'
@@ -39,13 +40,14 @@ export {
 } from './scripted/script.ts'
 export { type ScriptedModel, type ScriptedModelOptions, scriptedModel } from './scripted/scripted-model.ts'
 export type { Chunking } from './scripted/text-chunks.ts'
-export type { Approve, ToolCall, Verdict } from './tools/approval.ts'
+export type { Approve, Verdict } from './tools/approval.ts'
 export {
   type AgentToolOptions,
   agentTool,
   type ClientToolOptions,
   defineTool,
   type Tool,
+  type ToolCall,
   type ToolContext,
   type ToolOptions,
 } from './tools/tool.ts'

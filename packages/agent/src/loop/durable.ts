@@ -2,7 +2,7 @@
  * The durable loop: takes each response of the model and each result of a tool as a step of a turn, so that the next attempt after a crash gets
  * them from memory. Steps are named by their numbers, because an attempt must find them again: a model's call ids are new in every response.
  */
-import type { Duration, Json, UsageRecord, WaitAction } from '@rivulet/protocol'
+import type { Duration, Json, JsonObject, UsageRecord, WaitAction } from '@rivulet/protocol'
 import type { Span } from '@rivulet/runtime/trace'
 import type { HistoryMessage } from '../model/model.ts'
 
@@ -37,9 +37,11 @@ export type ToolChildResult = { status: string; text: string; error?: { message:
 
 /** What a turn asks about the call of a tool. */
 export type ToolQuestion = {
-  kind: 'approval' | 'tool'
+  kind: 'approval' | 'form' | 'tool'
   title: string
   detail?: string
+  /** Of a form. */
+  schema?: JsonObject
   tool: string
   callId: string
   arguments: Json

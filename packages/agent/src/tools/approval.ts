@@ -7,9 +7,9 @@
 import type { ContentOf, Json } from '@rivulet/protocol'
 import { messageOf } from '../agent-error.ts'
 import type { ToolAnswer, ToolChild, ToolChildResult, ToolQuestion } from '../loop/durable.ts'
+import type { ToolCall } from './tool.ts'
+import type { ToolOutcome } from './tool-execution.ts'
 import type { Toolbox } from './toolbox.ts'
-
-export type ToolCall = { tool: string; args: Json; callId: string }
 
 /** `ask`: a person decides. With an object, the question has these fields. */
 export type Verdict =
@@ -21,7 +21,7 @@ export type Verdict =
 export type Approve = (call: ToolCall) => Verdict | Promise<Verdict>
 
 /** How a call goes on: it runs with these arguments, or has a result already. */
-export type Decision = { run: Json } | { result: Json } | { fail: string }
+export type Decision = { run: Json } | { result: Json } | { fail: string } | { outcome: ToolOutcome }
 
 type Request = ContentOf<'tool_request'>
 

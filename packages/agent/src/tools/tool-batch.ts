@@ -9,7 +9,9 @@ import type { BackgroundCalls } from '../loop/background-calls.ts'
 import type { AgentTurn, TakeDurably } from '../loop/durable.ts'
 import type { RunEmitter } from '../loop/run-emitter.ts'
 import type { SpokenMessage } from '../model/model.ts'
-import { type Approve, type DecideDeps, decideCalls } from './approval.ts'
+import { type Approve, type DecideDeps, type Decision, decideCalls } from './approval.ts'
+import type { GivenRound } from './round.ts'
+import { runRounds } from './rounds.ts'
 import type { Tool } from './tool.ts'
 import { abortedCall, executeCall, type OpenResponse, openResponse, type ToolHooks, type ToolOutcome } from './tool-execution.ts'
 import type { Toolbox } from './toolbox.ts'
@@ -45,6 +47,7 @@ export async function runCalls(calls: readonly RequestedCall[], stopReason: Stop
     stopReason === 'tool_use' && isComplete && toolbox.get(request.name) !== undefined
   const asked = calls.flatMap((call, i) => (isRunnable(call) ? [[questionName(i), call.request] as const] : []))
   const decisions = await decideCalls(new Map(asked), { toolbox, approve, ask, spawn })
+  await Promise.all(asked.map(([name, request]) => callInRounds(name, request, decisions.get(name))))
   // One signal per call, because the listeners of a hundred tools on one signal would cause a leak warning.
   const running = new Set<AbortController>()
   const abortAll = () => running.forEach(abort => void abort.abort(signal.reason))
@@ -72,9 +75,19 @@ export async function runCalls(calls: readonly RequestedCall[], stopReason: Stop
     const decision = decisions.get(questionName(position)) ?? { run: request.arguments }
     if ('fail' in decision) return void response.fail(decision.fail)
     if ('result' in decision) return void response.close({ content: decision.result, isError: false })
+    if ('outcome' in decision) return void response.close(decision.outcome)
     const decided = { ...request, arguments: decision.run }
     if (tool.background) return startInBackground(response, decided, tool, position)
     await take(questionName(position), { work: () => execute(response, decided, tool), ...keeping(response.close) })
+  }
+
+  async function callInRounds(name: string, request: ContentOf<'tool_request'>, decision: Decision | undefined): Promise<void> {
+    const tool = toolbox.get(request.name)
+    if (!tool?.hasRounds || !decision || !('run' in decision)) return
+    const decided = { ...request, arguments: decision.run }
+    const call = { tool: request.name, callId: request.callId, arguments: decision.run }
+    const execute = (round: GivenRound | undefined) => executeTraced(unshown, decided, tool, AbortSignal.any([signal]), round)
+    decisions.set(name, { outcome: await runRounds(name, { take, ask, call, execute, isAborted: () => signal.aborted }) })
   }
 
   function startInBackground(response: OpenResponse, request: ContentOf<'tool_request'>, tool: Tool, position: number): void {
@@ -107,13 +120,19 @@ export async function runCalls(calls: readonly RequestedCall[], stopReason: Stop
     request: ContentOf<'tool_request'>,
     tool: Tool,
     signal: AbortSignal,
+    round?: GivenRound,
   ): Promise<ToolOutcome> {
     const { name, callId } = request
     const attributes = { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': name, 'gen_ai.tool.call.id': callId }
     const calling = span?.start(`execute_tool ${name}`, { attributes })
-    const outcome = await executeCall(response, request, tool, { signal, traceparent: calling?.traceparent, turn, ...hooks })
-    calling?.end(outcome.isError ? { failure: { code: 'tool_failed' } } : {})
-    return outcome
+    let isFailed = false
+    try {
+      const outcome = await executeCall(response, request, tool, { signal, traceparent: calling?.traceparent, turn, round, ...hooks })
+      isFailed = outcome.isError
+      return outcome
+    } finally {
+      calling?.end(isFailed ? { failure: { code: 'tool_failed' } } : {})
+    }
   }
 
   /** An error is a result too, because the model has seen it. A call that was aborted has none. */
@@ -124,6 +143,9 @@ export async function runCalls(calls: readonly RequestedCall[], stopReason: Stop
     }
   }
 }
+
+/** A call in rounds has its response when it has a result. */
+const unshown = { progress: () => {}, close: (outcome: ToolOutcome) => outcome }
 
 const startedInBackground = 'Started in the background. A notice with the result follows.'
 

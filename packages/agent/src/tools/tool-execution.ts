@@ -15,8 +15,8 @@ import {
   untilAborted,
 } from '@rivulet/protocol'
 import { messageOf } from '../agent-error.ts'
-import type { ToolCall } from './approval.ts'
-import type { Tool, ToolContext } from './tool.ts'
+import { RoundOver } from './round.ts'
+import type { Tool, ToolCall, ToolContext } from './tool.ts'
 
 export type ToolOutcome = { content: Json; isError: boolean }
 
@@ -34,12 +34,12 @@ export type ToolHooks = {
 type Before = { args: Json } | { result: Json } | undefined
 type After = ToolOutcome | undefined
 
-/** Runs the tool with its hooks, and closes its response. Never throws for what they do. */
+/** Runs the tool with its hooks, and closes its response. Never throws for what they do, except for a round that is over. */
 export async function executeCall(
   response: Pick<OpenResponse, 'progress' | 'close'>,
   { callId, name, arguments: args }: ContentOf<'tool_request'>,
   tool: Tool,
-  { beforeTool, afterTool, ...given }: Pick<ToolContext, 'signal' | 'traceparent' | 'turn'> & ToolHooks,
+  { beforeTool, afterTool, ...given }: Pick<ToolContext, 'signal' | 'traceparent' | 'turn' | 'round'> & ToolHooks,
 ): Promise<ToolOutcome> {
   const { signal } = given
   const call = { tool: name, args, callId }
@@ -59,6 +59,7 @@ export async function executeCall(
   async function run(): Promise<ToolOutcome> {
     const before =
       beforeTool &&
+      !given.round &&
       (await untilAborted(
         later(() => beforeTool(call)),
         signal,
@@ -78,6 +79,7 @@ export async function executeCall(
     try {
       return await work()
     } catch (error) {
+      if (error instanceof RoundOver) throw error
       return { content: signal.aborted ? abortedCall : messageOf(error), isError: true }
     }
   }

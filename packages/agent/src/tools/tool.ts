@@ -4,6 +4,9 @@ import { z } from 'zod'
 import { messageOf } from '../agent-error.ts'
 import type { AgentTurn } from '../loop/durable.ts'
 import type { ToolDefinition } from '../model/model.ts'
+import type { GivenRound } from './round.ts'
+
+export type ToolCall = { tool: string; args: Json; callId: string }
 
 export type ToolContext = {
   /** Fires when the run is aborted. Pass it to every call that waits. */
@@ -15,6 +18,8 @@ export type ToolContext = {
   traceparent?: string | undefined
   /** The turn of the run, if it has one: for a run inside the tool, whose responses and results are steps of their own. */
   turn?: AgentTurn | undefined
+  /** For a tool with rounds: what it needed. Absent in the first round. */
+  round?: GivenRound | undefined
 }
 
 /** A tool that the caller of the agent runs: the turn waits for its result. */
@@ -37,6 +42,8 @@ export type ToolOptions<S extends z.ZodType> = {
 export type Tool = ToolDefinition & {
   readonly sequential: boolean
   readonly background?: boolean
+  /** Its calls may take several rounds (`rounds.ts`). Default false. */
+  readonly hasRounds?: boolean
   /** Who runs it: this process, the client, or a child of the turn. Default `agent`. */
   readonly where?: 'agent' | 'client' | 'child'
   /** For a child: its agent, and how the arguments of a call become its input. */

@@ -51,6 +51,16 @@ describe.skipIf(!pty)('in a terminal (skipped where node-pty has no native part)
     })
   })
 
+  test('a line typed while a turn streams is an input: the turn takes it, or it runs next', async () => {
+    await inTerminal([say(0, 'begun'), rest(1_500), say(0, ' and ended')], async terminal => {
+      await terminal.untilShows('begun')
+      terminal.type('one more thing\r')
+      await terminal.untilShows('› waits as turn 2')
+      expect(await terminal.exited).toBe(0)
+      expect(plain(terminal.output()).match(/and ended/g)).toHaveLength(2)
+    })
+  })
+
   test('Ctrl-C cancels the task: 130', async () => {
     await inTerminal([say(0, 'begun'), rest(60_000)], async (terminal, find) => {
       await terminal.untilShows('begun')

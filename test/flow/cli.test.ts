@@ -276,13 +276,57 @@ describe('tail, show, tasks, agents, cancel', () => {
     await platform.client.finishedTask({ agent: 'echo', input: 'a', name: 'found', metadata: { user: 'grace' } })
     await platform.client.finishedTask({ agent: 'echo', input: 'b', metadata: { user: 'grace' } })
     const found = await rivulet('tasks', '--agent', 'echo', '--status', 'completed', '--name', 'found', '--metadata', 'user=grace')
-    expect(found.stdout).toMatch(/^id +agent +status +changed +name\n[0-9a-f-]{36} {2}echo {3}completed {2}.+ago +found\n$|now +found\n$/)
+    expect(found.stdout).toMatch(
+      /^id +agent +status +changed +tokens +cost +name\n[0-9a-f-]{36} {2}echo {3}completed {2}.+ago +found\n$|now +found\n$/,
+    )
     const first = JSON.parse((await rivulet('tasks', '--metadata', 'user=grace', '--limit', '1', '--json')).stdout)
     const second = JSON.parse(
       (await rivulet('tasks', '--metadata', 'user=grace', '--limit', '1', '--cursor', first.nextCursor, '--json')).stdout,
     )
     expect(second.data).toMatchObject([{ name: 'found' }])
     expect((await rivulet('tasks', '--name', 'unused name')).stdout).toBe('no tasks\n')
+  })
+
+  test('tasks shows what a task has used; --parent lists the copies of a task, and send --after discards its later turns', async () => {
+    const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'one', name: 'root of a fork' })
+    await platform.pg.query('update turns set usage_total = $2, cost = 0.25 where task = $1', [
+      task.id,
+      { inputTokens: 1_200, outputTokens: 34 },
+    ])
+    expect((await rivulet('tasks', '--name', 'root of a fork')).stdout).toMatch(/ 1,234 +\$0\.25 +root of a fork\n$/)
+    const copy = (await rivulet('fork', task.id)).stdout.trim()
+    expect(JSON.parse((await rivulet('tasks', '--parent', task.id, '--json')).stdout).data).toMatchObject([{ id: copy, parent: task.id }])
+    expect(await rivulet('send', task.id, 'edited', '--after', '0')).toMatchObject({ code: 0, stdout: 'edited\n' })
+    expect(await platform.client.waitForEnd(task.id)).toMatchObject({ turns: [{ status: 'discarded' }, { status: 'completed' }] })
+    expect(await rivulet('send', task.id, 'x', '--after', 'one')).toMatchObject({ code: 2 })
+  })
+
+  test('schedules are created, listed, paused, resumed, triggered and deleted', async () => {
+    const line = ['0 7 * * 1-5', 'good morning', '--timezone', 'Europe/Berlin', '--json']
+    const { schedule } = JSON.parse((await rivulet('schedules', 'create', 'echo', ...line)).stdout)
+    expect((await rivulet('schedules')).stdout).toMatch(/^id +agent +cron .*\n\S+ +echo +0 7 \* \* 1-5 +Europe\/Berlin +\d{4}-/)
+    expect((await rivulet('schedules', 'pause', schedule.id)).stdout).toBe(`${schedule.id} is paused\n`)
+    expect((await rivulet('schedules', 'resume', schedule.id)).stdout).toBe(`${schedule.id} is active\n`)
+    const task = (await rivulet('schedules', 'trigger', schedule.id)).stdout.trim()
+    expect((await platform.client.waitForEnd(task)).task.status).toBe('completed')
+    expect((await rivulet('schedules', 'history', schedule.id)).stdout).toMatch(new RegExp(`started +${task} +1\n$`))
+    expect((await rivulet('schedules', 'delete', schedule.id)).stdout).toBe(`${schedule.id} is deleted\n`)
+    expect((await rivulet('schedules')).stdout).toBe('no schedules\n')
+    expect(await rivulet('schedules', 'create', 'echo', '99 * * * *')).toMatchObject({ code: 1, stderr: expect.stringContaining('minute') })
+  })
+
+  test('webhooks are created with a secret that is alone on stdout, listed, paused, resumed, rotated and deleted', async () => {
+    const { stdout, stderr } = await rivulet('webhooks', 'create', 'https://hook.invalid/x', '--event', 'turn.finished', '--agent', 'idle')
+    expect(stdout).toMatch(/^whsec_\S+\n$/)
+    const [id = ''] = /[0-9a-f-]{36}/.exec(stderr) ?? []
+    expect((await rivulet('webhooks')).stdout).toMatch(new RegExp(`\n${id} +active +idle +turn.finished +https://hook.invalid/x\n$`))
+    expect((await rivulet('webhooks', 'pause', id)).stdout).toBe(`${id} is disabled\n`)
+    expect((await rivulet('webhooks', 'resume', id)).stdout).toBe(`${id} is active\n`)
+    const rotated = (await rivulet('webhooks', 'rotate', id)).stdout
+    expect([rotated.startsWith('whsec_'), rotated === stdout]).toEqual([true, false])
+    expect((await rivulet('webhooks', 'deliveries', id)).stdout).toBe('no deliveries\n')
+    expect((await rivulet('webhooks', 'delete', id)).stdout).toBe(`${id} is deleted\n`)
+    expect((await rivulet('webhooks')).stdout).toBe('no webhooks\n')
   })
 
   test('agents lists who is there', async () => {

@@ -13,6 +13,8 @@ export type Context = {
   readInput(): Promise<string>
   /** A line that the person types; null when stdin is no terminal, or the signal fires. */
   prompt: Prompt
+  /** Listens for lines that the person types while no prompt is open. Returns a function that stops listening. */
+  onLine(listener: (line: string) => void): () => void
   /** Listens for Ctrl-C. Returns a function that stops listening; without a listener, Ctrl-C ends the program. */
   onInterrupt(listener: () => void): () => void
   /** Calls the listener once: at Ctrl-C, or at a signal to stop. The process ends when the listener's work is done. */

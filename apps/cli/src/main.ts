@@ -1,6 +1,5 @@
 /** `rivulet`: the command line, for people and for the npm scripts of this repository. */
 import { readFileSync } from 'node:fs'
-import { createInterface } from 'node:readline/promises'
 import { text } from 'node:stream/consumers'
 import { InvalidEnvironment } from '@rivulet/runtime/environment'
 import { CommanderError } from 'commander'
@@ -12,6 +11,7 @@ import { root } from './platform/programs.ts'
 import { createProgram } from './program.ts'
 import { sentenceOf } from './terminal/failure-sentence.ts'
 import { createPen } from './terminal/pen.ts'
+import { createTypedLines } from './terminal/typed-lines.ts'
 
 let exitCode: number = exitCodes.completed
 const context: Context = {
@@ -19,7 +19,7 @@ const context: Context = {
   out: createPen(process.stdout, process.env),
   err: createPen(process.stderr, process.env),
   readInput: () => text(process.stdin),
-  prompt,
+  ...createTypedLines(process.stdin, process.stderr),
   onInterrupt,
   onStop(listener) {
     let hasStopped = false
@@ -68,23 +68,13 @@ function tell(error: unknown): number {
   return error instanceof UsageError ? exitCodes.usage : exitCodes.failed
 }
 
-/** Ctrl-C reaches our own listener, as without a prompt. */
-async function prompt(question: string, signal: AbortSignal): Promise<string | null> {
-  if (!process.stdin.isTTY || signal.aborted) return null
-  const lines = createInterface({ input: process.stdin, output: process.stderr })
-  lines.on('SIGINT', () => process.emit('SIGINT'))
-  try {
-    return await lines.question(question, { signal })
-  } catch {
-    return null
-  } finally {
-    lines.close()
-  }
-}
-
 function onInterrupt(listener: () => void): () => void {
   process.on('SIGINT', listener)
-  return () => process.off('SIGINT', listener)
+  return () => {
+    // A Ctrl-C between the end of the command and that of the process keeps the exit code.
+    process.once('SIGINT', () => process.exit(exitCode))
+    process.off('SIGINT', listener)
+  }
 }
 
 function readVersion(): string {

@@ -73,6 +73,7 @@ async function run(args: string[], environment: Environment = {}): Promise<{ err
     err: createPen({ write: (text: string) => (said.err += text) }, {}),
     readInput: async () => '',
     prompt: async () => null,
+    onLine: () => () => {},
     onInterrupt: () => () => {},
     onStop: () => {},
     exitWith: () => {},

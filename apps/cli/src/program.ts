@@ -9,6 +9,7 @@ import { addInitCommand } from './commands/platform/init.ts'
 import { addMigrateCommand } from './commands/platform/migrate.ts'
 import { addStartCommands } from './commands/platform/start.ts'
 import { addWorkerCommand } from './commands/platform/worker.ts'
+import { addSchedulesCommands } from './commands/schedules.ts'
 import { addCancelCommand } from './commands/tasks/cancel.ts'
 import { addChangeCommand } from './commands/tasks/change.ts'
 import { addExportCommand } from './commands/tasks/export.ts'
@@ -23,6 +24,7 @@ import { addTasksCommand } from './commands/tasks/tasks.ts'
 import { addWaitsCommands } from './commands/tasks/waits.ts'
 import { addWatchCommand } from './commands/tasks/watch.ts'
 import { addUsageCommand } from './commands/usage.ts'
+import { addWebhooksCommands } from './commands/webhooks.ts'
 import type { Context } from './context.ts'
 
 export function createProgram(context: Context, version: string): Command {
@@ -61,4 +63,6 @@ const commands = [
   addKeysCommands,
   addLimitsCommands,
   addUsageCommand,
+  addSchedulesCommands,
+  addWebhooksCommands,
 ]

@@ -9,6 +9,7 @@ import type { z } from 'zod'
 import { readConfig } from '../config.ts'
 import { addConnectionOptions, connect, connectionOf } from '../connection.ts'
 import type { Context } from '../context.ts'
+import { everyPage } from '../every-page.ts'
 import { UsageError } from '../exit-code.ts'
 import { openPostgres } from '../platform/engines.ts'
 import { findRunning } from '../platform/running-note.ts'
@@ -78,7 +79,7 @@ function showNew({ out, err }: Context, { key, secret, ...rest }: NewKey, { json
 }
 
 async function list({ out }: Context, calls: KeyCalls, { json }: CommonOptions): Promise<void> {
-  const keys = await allKeys(calls)
+  const keys = await everyPage(cursor => calls.list({ cursor }))
   if (json) return out.write(toJsonLine({ data: keys }))
   const now = Date.now()
   const rows = keys.map(key => [
@@ -86,17 +87,6 @@ async function list({ out }: Context, calls: KeyCalls, { json }: CommonOptions):
     ...[key.lastUsedAt ? formatAge(key.lastUsedAt, now) : 'never', key.name],
   ])
   out.write(rows.length > 0 ? formatTable(['id', 'tenant', 'scopes', 'works for', 'state', 'used', 'name'], rows) : 'no keys\n')
-}
-
-async function allKeys(calls: KeyCalls): Promise<Key[]> {
-  const keys: Key[] = []
-  let cursor: string | undefined
-  do {
-    const page = await calls.list({ cursor })
-    keys.push(...page.data)
-    cursor = page.nextCursor ?? undefined
-  } while (cursor !== undefined)
-  return keys
 }
 
 async function revoke({ out }: Context, calls: KeyCalls, id: string, { json }: CommonOptions): Promise<void> {

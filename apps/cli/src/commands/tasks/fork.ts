@@ -1,8 +1,8 @@
 /** `rivulet fork <task>`: copies a task up to the end of one of its turns. With a text, the copy goes on with it, and is streamed. */
-import { type Command, InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
 import type { Context } from '../../context.ts'
-import { parseTaskId } from '../../tasks/task-argument.ts'
+import { parseTaskId, parseTurnNumber } from '../../tasks/task-argument.ts'
 import { toJsonLine } from '../../terminal/json-line.ts'
 import { showTask } from './run.ts'
 
@@ -14,7 +14,7 @@ export function addForkCommand(program: Command, context: Context): void {
     .description('copy a task, and go on from there')
     .argument('<task>', 'its id', parseTaskId)
     .argument('[text]', 'the next input of the copy; - reads it from stdin')
-    .option('--after <turn>', 'the last turn of the copy', parseTurn)
+    .option('--after <turn>', 'the last turn of the copy', parseTurnNumber)
     .option('--name <name>', 'a name for the copy')
     .option('--detach', 'print the id of the copy and exit')
     .option('--json', 'print every event as a line of JSON')
@@ -30,9 +30,4 @@ async function fork(context: Context, id: string, text: string | undefined, opti
     .fork({ ...(after !== undefined && { after }), ...(name !== undefined && { name }), ...(input !== undefined && { input }) })
   if (detach || input === undefined) return context.out.write(json ? toJsonLine({ task: copy.task, turn: copy.turn }) : `${copy.id}\n`)
   return showTask(context, copy, { url, isJson: json === true, fromTurn: copy.turn.number })
-}
-
-function parseTurn(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('A turn has a number, from 1')
-  return Number(text)
 }

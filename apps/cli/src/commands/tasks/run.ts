@@ -1,11 +1,13 @@
-/** `rivulet run <agent> "text"`: creates a task and streams it. Ctrl-C cancels the task; a second Ctrl-C exits at once. */
+/** `rivulet run <agent> "text"`: creates a task and streams it. Ctrl-C cancels the task; a second Ctrl-C exits at once. A line typed meanwhile is an input. */
 import { hasEnded, type Json, openWaits, type TaskHandle, type TaskState } from '@rivulet/client'
-import { type Command, InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
 import type { Context } from '../../context.ts'
 import { exitCodeOf, exitCodes } from '../../exit-code.ts'
+import { parseJson } from '../../json-argument.ts'
 import { createPerson } from '../../tasks/ask-person.ts'
 import { sendFiles } from '../../tasks/send-files.ts'
+import { createSteering } from '../../tasks/steering.ts'
 import { closingLine, outcomeStyles, printEvents, watchTask } from '../../tasks/watch-task.ts'
 import { sentenceOf } from '../../terminal/failure-sentence.ts'
 import { toJsonLine } from '../../terminal/json-line.ts'
@@ -68,7 +70,7 @@ export async function showTask(context: Context, task: TaskHandle, { url, isJson
 type Watching = { url: string; signal: AbortSignal; isJson: boolean; fromTurn: number }
 
 async function watch(
-  { out, err, prompt, exitWith }: Context,
+  { out, err, prompt, onLine, exitWith }: Context,
   noted: Pen,
   task: TaskHandle,
   { url, signal, isJson, fromTurn }: Watching,
@@ -79,8 +81,20 @@ async function watch(
   }
   const ended = new AbortController()
   const person = createPerson({ task, prompt, noted, url, signal: AbortSignal.any([signal, ended.signal]) })
-  const onState = ({ turns }: TaskState) => person.look(openWaits(turns))
-  const state = await watchTask(task, { said: out, noted, hidesInput: true, signal, fromTurn, onState })
+  const steering = createSteering({ task, noted, url })
+  const dispose = onLine(steering.send)
+  const onState = ({ turns }: TaskState) => {
+    person.look(openWaits(turns))
+    steering.look(turns)
+  }
+  let state: TaskState
+  let next: number | null = fromTurn
+  do {
+    state = await watchTask(task, { said: out, noted, hidesInput: true, signal, fromTurn: next, onState })
+    // The task may have ended while a line was on its way: it is the next turn then.
+    next = signal.aborted ? null : await steering.unseen(state.turns)
+  } while (next !== null)
+  dispose()
   ended.abort()
   if (signal.aborted) return exitWith(exitCodes.canceled)
   if (hasEnded(state.status)) err.write(`${err.style(outcomeStyles[state.status], await closingLine(task, state))}\n`)
@@ -111,13 +125,5 @@ function cancelOnInterrupt(
   function note(line: string): void {
     noted.freshLine()
     noted.write(`${line}\n`)
-  }
-}
-
-function parseJson(text: string): Json {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw new InvalidArgumentError(`Not valid JSON: ${error instanceof Error ? error.message : error}`)
   }
 }

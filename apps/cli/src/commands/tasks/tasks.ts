@@ -7,6 +7,7 @@ import type { Context } from '../../context.ts'
 import { parseTaskId } from '../../tasks/task-argument.ts'
 import { formatAge } from '../../terminal/duration.ts'
 import { toJsonLine } from '../../terminal/json-line.ts'
+import { formatCost, formatTokens } from '../../terminal/spending.ts'
 import { formatTable } from '../../terminal/table.ts'
 
 type TasksOptions = Pick<TaskQuery, 'agent' | 'name' | 'parent' | 'createdAfter' | 'createdBefore' | 'limit' | 'cursor' | 'metadata'> & {
@@ -34,11 +35,15 @@ export function addTasksCommand(program: Command, context: Context): void {
 }
 
 async function listTasks({ environment, out, err }: Context, { url, key, json, ...query }: TasksOptions): Promise<void> {
-  const page = await connect(connectionOf({ ...(url && { url }), ...(key && { key }) }, environment)).tasks.list(query)
-  if (json) return out.write(toJsonLine(page))
+  const { tasks } = connect(connectionOf({ ...(url && { url }), ...(key && { key }) }, environment))
+  if (json) return out.write(toJsonLine(await tasks.list(query)))
+  const page = await tasks.summaries(query)
   const now = Date.now()
-  const rows = page.data.map(task => [task.id, task.agent, task.status, formatAge(task.updatedAt, now), task.name ?? ''])
-  out.write(rows.length > 0 ? formatTable(['id', 'agent', 'status', 'changed', 'name'], rows) : 'no tasks\n')
+  const rows = page.data.map(({ id, agent, status, updatedAt, tokens, cost, name }) => [
+    ...[id, agent, status, formatAge(updatedAt, now), tokens > 0 ? formatTokens(tokens) : '', cost === undefined ? '' : formatCost(cost)],
+    name ?? '',
+  ])
+  out.write(rows.length > 0 ? formatTable(['id', 'agent', 'status', 'changed', 'tokens', 'cost', 'name'], rows) : 'no tasks\n')
   if (page.nextCursor) err.write(`more with --cursor ${page.nextCursor}\n`)
 }
 

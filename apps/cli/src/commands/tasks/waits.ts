@@ -1,8 +1,9 @@
 /** `rivulet waits`: what people have to decide. `rivulet answer <task> <wait> accept`: decides it. */
 import type { Json, WaitAction } from '@rivulet/client'
-import { Argument, type Command, InvalidArgumentError } from 'commander'
+import { Argument, type Command } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
 import type { Context } from '../../context.ts'
+import { parseJson } from '../../json-argument.ts'
 import { parseTaskId } from '../../tasks/task-argument.ts'
 import { cleanLine } from '../../terminal/clean-text.ts'
 import { formatDuration } from '../../terminal/duration.ts'
@@ -55,12 +56,4 @@ async function sendAnswer({ environment, out }: Context, { task: id, wait: given
   const { content, comment } = options
   const answered = await task.answer(wait, { action, ...(content !== undefined && { content }), ...(comment !== undefined && { comment }) })
   out.write(options.json ? toJsonLine({ wait: answered }) : `${answered.name}: ${answered.answer?.action}\n`)
-}
-
-function parseJson(text: string): Json {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw new InvalidArgumentError(`Not valid JSON: ${error instanceof Error ? error.message : error}`)
-  }
 }

@@ -141,6 +141,37 @@ test('a tool that is an agent runs as a child, with its calls side by side; what
   expect(await faultsOf(platform, task.id)).toEqual([])
 })
 
+test('a tree has the budget of its root: a child that finds it used fails, and so does the next call of a model', async () => {
+  const spender = defineAgent('spender', async turn => turn.usage.add({ inputTokens: 100 }))
+  const parent = defineAgent('paying', async turn => {
+    const results = [await turn.spawn('first', { agent: 'spender' }), await turn.spawn('second', { agent: 'spender' })]
+    await turn.send(results.map(({ status, error }) => error?.code ?? status).join())
+    turn.usage.checkBudget()
+  })
+  await startOwnWorker(platform, [parent, spender])
+  const { task } = await platform.client.createTask({ agent: 'paying', budget: { tokens: 50 } })
+  const { turns } = await platform.client.waitForEnd(task.id)
+  expect(turns).toMatchObject([{ status: 'failed', attempt: 1, error: { code: 'budget_exceeded' } }])
+  expect((await platform.client.messages(task.id))[0]?.content).toMatchObject({ text: 'completed,budget_exceeded' })
+  const { rows } = await platform.pg.query('select root, task from usage where root = $1', [task.id])
+  expect(rows).toEqual([{ root: task.id, task: expect.not.stringContaining(task.id) }])
+})
+
+test('a child can read the files of its parent, and keeps them', async () => {
+  const reader = defineAgent('reader', async turn =>
+    turn.send(Buffer.from(await (await turn.readFile(turn.text)).bytes()).toString()).then(() => {}),
+  )
+  const parent = defineAgent('with-file', async turn => {
+    const file = turn.input && 'file' in turn.input ? String(turn.input.file) : ''
+    await turn.send((await turn.spawn('x', { agent: 'reader', input: file })).text)
+  })
+  await startOwnWorker(platform, [parent, reader])
+  const client = createClient({ url: platform.url })
+  const file = await client.files.upload(new Blob(['of the parent'], { type: 'text/plain' }), { name: 'a.txt' })
+  const { text: said } = await client.run({ agent: 'with-file', input: { type: 'media', mimeType: 'text/plain', file: file.id } })
+  expect(said).toBe('of the parent')
+})
+
 test('a child that gets more input later is a conversation of its own', async () => {
   const parent = defineAgent('once', async turn => turn.send((await turn.spawn('x', { agent: 'scout', input: 'it' })).text).then(() => {}))
   await startOwnWorker(platform, [parent, scout])

@@ -1,5 +1,5 @@
 /** The agents that `npm start` brings along, driven from outside: what a viewer folds is what is stored, and it shows what each is an example of. */
-import { type Content, type Event, emptyState, messagesOf } from '@rivulet/protocol'
+import { type Content, type Event, emptyState, messagesOf, type Task } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
@@ -17,7 +17,7 @@ afterAll(() => platform.close())
 
 test('each of them is listed with what it does', async () => {
   const { body } = await platform.client.get<{ data: { name: string; description: string }[] }>('/v1/agents')
-  expect(body.data.map(({ name }) => name).sort()).toEqual(['assistant', 'cited', 'clerk', 'echo', 'researcher', 'scripted'])
+  expect(body.data.map(({ name }) => name).sort()).toEqual(['assistant', 'cited', 'clerk', 'echo', 'researcher', 'scout', 'scripted'])
   for (const { description } of body.data) expect(description).not.toBe('')
 })
 
@@ -69,13 +69,24 @@ test('viewers of cited read along, and then have the text with sources in its pl
   })
 })
 
-test('viewers of the researcher see it think, and several calls at once, each with its progress', async () => {
-  const { events, contents } = await watched('researcher', 'What happens to slow viewers, and how does a cancel work?')
+test('viewers of the scout see it think, and several calls at once, each with its progress', async () => {
+  const { events, contents } = await watched('scout', 'What happens to slow viewers, and how does a cancel work?')
   expect(contents.filter(({ type }) => type === 'reasoning')).toHaveLength(3)
   expect(mostOpenCalls(events)).toBeGreaterThan(1)
   const progress = events.flatMap(event => (event.type === 'message.delta' && event.delta.type === 'data' ? [event.delta.value] : []))
   expect(progress).toContainEqual({ read: 1, of: 3 })
   expect(contents.at(-1)).toMatchObject({ text: expect.stringMatching(/Slow viewers: [\s\S]*Cancel is a fence: /) })
+})
+
+test('the researcher is a parent of three scouts, and reports what they found', async () => {
+  const { task, events, contents } = await watched('researcher', 'What happens to slow viewers, and how does a cancel work?')
+  expect(contents.at(-1)).toMatchObject({ text: expect.stringMatching(/Slow viewers: [\s\S]*Cancel is a fence: /) })
+  const children = events.flatMap(event => (event.type === 'child.started' ? [event.child] : []))
+  expect(children).toHaveLength(3)
+  const { body } = await platform.client.get<{ data: Task[] }>(`/v1/tasks?parent=${task}`)
+  expect(body.data.map(({ id, agent, status }) => [id, agent, status]).sort()).toEqual(
+    children.toSorted().map(id => [id, 'scout', 'completed']),
+  )
 })
 
 /** Runs one task before the eyes of a viewer who hears it from the start; nothing about it may be at fault. */

@@ -60,7 +60,7 @@ test.skipIf(!hasCurl)('each curl of the README does what it says (skipped where 
 test('each call of the command line does what it says', async () => {
   const [said, tasks, agents, asked] = await repliesOf(calls, url)
   expect(said?.trim().length).toBeGreaterThan(20)
-  expect(tasks).toMatch(/^id +agent +status +changed +tokens +cost +name\n[0-9a-f-]{36} +researcher +completed /)
+  expect(tasks).toMatch(/^id +agent +status +changed +tokens +cost +name[\s\S]*\n[0-9a-f-]{36} +researcher +completed /)
   expect(JSON.parse(agents ?? '').data).toContainEqual(expect.objectContaining({ name: 'researcher', workers: 1 }))
   expect(asked).toContain('what is in this file?')
 })

@@ -6,7 +6,8 @@ import { describe, expect, test } from 'vitest'
 import { offlineReply } from './assistant/offline-replies.ts'
 import { echo } from './echo.ts'
 import { citeOffline } from './research/cited.ts'
-import { researchOffline } from './research/offline-research.ts'
+import { scoutOffline } from './research/offline-scout.ts'
+import { researchOffline } from './research/researcher.ts'
 
 const length = 200_000
 const endless: [string, string][] = [
@@ -31,6 +32,7 @@ describe.each([
   ['assistant', (input: string) => offlineReply({ messages: [user(input)] })],
   ['cited', (input: string) => citeOffline({ messages: [user(input)] })],
   ['researcher', (input: string) => researchOffline({ messages: [user(input)] })],
+  ['scout', (input: string) => scoutOffline({ messages: [user(input)] })],
 ])('%s', (_, work) => {
   test.each(endless)('%s', async (__, input) => {
     const before = process.cpuUsage()

@@ -15,7 +15,7 @@ test('no two notes share an id', () => {
 })
 
 test('what is found is the best first, and no more than asked for', () => {
-  const found = findNotes('What happens to a viewer who is slow when a worker crashed and its lease ended?', 2)
+  const found = findNotes('What happens to a viewer who is slow when a worker crashed and its lease ended?', { limit: 2 })
   expect(found.map(({ id }) => id).sort()).toEqual(['crash', 'viewers'])
 })
 

@@ -62,9 +62,10 @@ export const notes: readonly Note[] = [
 ]
 
 /** The notes that share most words with the query, best first; none where no word fits. */
-export function findNotes(query: string, limit = 3): Note[] {
+export function findNotes(query: string, { limit = 3, page }: { limit?: number; page?: string | undefined } = {}): Note[] {
   const wanted = new Set(wordsOf(query))
-  const scored = notes.map(note => ({ note, score: 2 * matches(note.title, wanted) + matches(note.text, wanted) }))
+  const own = page === undefined ? notes : notes.filter(({ source }) => source === page)
+  const scored = own.map(note => ({ note, score: 2 * matches(note.title, wanted) + matches(note.text, wanted) }))
   return scored
     .filter(({ score }) => score > 0)
     .sort((a, b) => b.score - a.score)

@@ -1,4 +1,4 @@
-/** The researcher's tools: finding notes and reading them. Both report progress and can run in parallel. */
+/** The scout's tools: finding notes and reading them. Both report progress and can run in parallel. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineTool } from '@rivulet/agent'
 import { z } from 'zod'
@@ -9,11 +9,11 @@ export function createResearchTools({ paceMs = 100 }: { paceMs?: number } = {}) 
   const search = defineTool({
     name: 'search_notes',
     description: 'Finds notes about Rivulet by words, best first',
-    input: z.object({ query: z.string().min(1).max(200) }),
-    run: async ({ query }, { signal, progress }) => {
+    input: z.object({ query: z.string().min(1).max(200), page: z.string().max(100).optional().describe('Only notes of this page') }),
+    run: async ({ query, page }, { signal, progress }) => {
       progress(`Searching ${notes.length} notes`)
       await sleep(paceMs, undefined, { signal })
-      const found = findNotes(query).map(({ id, title }) => ({ id, title }))
+      const found = findNotes(query, { page }).map(({ id, title }) => ({ id, title }))
       progress(`: ${found.length} found`)
       return { query, found }
     },

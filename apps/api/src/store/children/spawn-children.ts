@@ -7,6 +7,7 @@ import { count, eq, inArray, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
+import { copyReferences } from '../files/file-references.ts'
 import type { TurnRow } from '../rows.ts'
 import { children, tasks, waits } from '../schema.ts'
 import { type Accepted, createTask } from '../tasks/create-task.ts'
@@ -122,6 +123,7 @@ async function createChild(tx: Transaction, held: Held, wanted: WantedChild, pla
   const [task] = await tx.update(tasks).set({ parent: parent.id }).where(eq(tasks.id, child)).returning()
   const own = { child, tenant, parent: parent.id, turn: turn.id, number: turn.number, name, callId: callId ?? null, ...place }
   await tx.insert(children).values({ ...own, endsWithParent: onParentEnd === 'cancel' })
+  await copyReferences(tx, parent, { id: child, tenant })
   if (!detached) await openWait(tx, held, wanted, child)
   return { ...created, task: task ?? created.task }
 }

@@ -35,8 +35,9 @@ export async function addReferences(tx: Transaction, { id: task, tenant }: Refer
     .where(and(inArray(files.id, [...ids]), eq(files.tenant, tenant), eq(files.isUsed, false)))
 }
 
-/** For a copy of a task: it may refer to less, and keeps all the same. */
+/** For a copy of a task, which may refer to less, and for a child, which may read the files of its parent. */
 export async function copyReferences(tx: Transaction, from: Referring, to: Referring): Promise<void> {
   await tx.execute(sql`
-    insert into ${taskFiles} (task, tenant, file) select ${to.id}, tenant, file from ${taskFiles} where task = ${from.id} and tenant = ${to.tenant}`)
+    insert into ${taskFiles} (task, tenant, file) select ${to.id}, tenant, file from ${taskFiles} where task = ${from.id} and tenant = ${to.tenant}
+    on conflict do nothing`)
 }

@@ -15,7 +15,7 @@ export const usage = pgTable(
     id: text().notNull(),
     tenant: tenant(),
     task: uuid().$type<TaskId>().notNull(),
-    /** The task whose budget it counts for. */
+    /** The root of the tree, whose budget it counts for: the task itself, unless it is a child. */
     root: uuid().$type<TaskId>().notNull(),
     agent: text().notNull(),
     concurrencyKey: text(),

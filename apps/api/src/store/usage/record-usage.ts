@@ -2,10 +2,11 @@
  * Stores what responses of a turn used. A record is stored once, however often it is reported: the worker with a step, the fold of the log when an
  * attempt ends, or a worker that has lost the turn. So it needs no transaction with the end of the attempt.
  */
-import type { Task, TurnId, Usage } from '@rivulet/protocol'
+import type { TurnId, Usage } from '@rivulet/protocol'
 import { eq, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
-import { tasks, turns, usage } from '../schema.ts'
+import type { TaskRow } from '../rows.ts'
+import { children, tasks, turns, usage } from '../schema.ts'
 import { endedList } from '../turns/turn-states.ts'
 
 /** `cost` is in US dollars; null: unknown. */
@@ -16,7 +17,8 @@ export async function recordUsage(db: Database | Transaction, turnId: TurnId, ro
   if (rows.length === 0) return
   const { rowCount } = await db.execute(sql`
     insert into ${usage} (turn, id, tenant, task, root, agent, concurrency_key, attempt, model, usage, tokens, cost)
-    select turns.id, given.id, turns.tenant, turns.task, turns.task, tasks.agent, tasks.concurrency_key, turns.attempt, given.model, given.usage, given.tokens, given.cost
+    select turns.id, given.id, turns.tenant, turns.task,
+      coalesce((select root from ${children} where child = turns.task), turns.task), tasks.agent, tasks.concurrency_key, turns.attempt, given.model, given.usage, given.tokens, given.cost
     from json_to_recordset(${JSON.stringify(rows)}) as given (id text, model text, usage json, tokens float8, cost numeric),
       turns join tasks on tasks.id = turns.task
     where turns.id = ${turnId}
@@ -41,11 +43,11 @@ export const turnCost =
 /** Of a turn that ends. */
 export const totals = { usageTotal: sql<Usage | null>`${sql.raw(usageTotal)}`, cost: sql<number | null>`${sql.raw(turnCost)}` }
 
-/** Whether the task has used what its budget allows; false without a budget. */
-export async function isOverBudget(
-  db: Database | Transaction,
-  { id, budget }: { id: Task['id']; budget: Task['budget'] | null },
-): Promise<boolean> {
+type Budgeted = Pick<TaskRow, 'id' | 'budget'>
+
+/** Whether the tree of a task has used what the budget of its root allows; false without a budget. */
+export async function isOverBudget(db: Database | Transaction, task: Budgeted & Pick<TaskRow, 'parent'>): Promise<boolean> {
+  const { id, budget } = task.parent === null ? task : await rootOf(db, task)
   if (!budget) return false
   const [spent] = await db
     .select({ tokens: sql<number>`coalesce(sum(tokens), 0)::float8`, usd: sql<number>`coalesce(sum(cost), 0)::float8` })
@@ -55,10 +57,20 @@ export async function isOverBudget(
   return (budget.tokens !== undefined && tokens >= budget.tokens) || (budget.usd !== undefined && usd >= budget.usd)
 }
 
+/** The task itself, if it is a fork, or if its root was deleted. */
+async function rootOf(db: Database | Transaction, task: Budgeted): Promise<Budgeted> {
+  const [root] = await db
+    .select({ id: tasks.id, budget: tasks.budget })
+    .from(children)
+    .innerJoin(tasks, eq(tasks.id, children.root))
+    .where(eq(children.child, task.id))
+  return root ?? task
+}
+
 /** The same for the task of a turn. */
 export async function isTurnOverBudget(db: Database | Transaction, turnId: TurnId): Promise<boolean> {
   const [task] = await db
-    .select({ id: tasks.id, budget: tasks.budget })
+    .select({ id: tasks.id, budget: tasks.budget, parent: tasks.parent })
     .from(turns)
     .innerJoin(tasks, eq(tasks.id, turns.task))
     .where(eq(turns.id, turnId))

@@ -1,17 +1,19 @@
 /**
  * The command line at a terminal, and in a script.
  *
- * `runCli` gives it pipes and waits for its end; `openTerminal` gives it a pseudo-terminal, in which it believes that a person looks on.
+ * `runCli` runs a command without a terminal and waits for its end: in the test's own process, unless the command starts others or depends on its
+ * folder. `openTerminal` gives it a pseudo-terminal, in which it believes that a person looks on.
  */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { type Context, createPen, type Pen, runCommand } from 'rivulet/run-command'
 import { inject } from 'vitest'
 import { until } from './until.ts'
 
 export const cli = fileURLToPath(new URL('../../apps/cli/bin/rivulet.mjs', import.meta.url))
 
-/** Commands that start what lies around them in the checkout. The others are run from one file, because it is loaded in a fifth of the time. */
+/** Commands that start other processes, or need the checkout around them. The others are run from one file, because it is loaded in a fifth of the time. */
 const starters = new Set(['start', 'dev', 'worker', 'init', 'build', 'doctor', 'migrate'])
 
 /** The arguments for Node that run this command line. */
@@ -24,7 +26,37 @@ export type CliResult = { code: number | null; stdout: string; stderr: string }
 
 export type CliOptions = { env?: Record<string, string>; cwd?: string; input?: string }
 
-export async function runCli(args: readonly string[], { env = {}, cwd, input }: CliOptions = {}): Promise<CliResult> {
+export function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
+  const needsProcess = starters.has(args[0] ?? '') || options.cwd !== undefined
+  return needsProcess ? runProcess(args, options) : runHere(args, options)
+}
+
+async function runHere(args: readonly string[], { env = {}, input = '' }: CliOptions): Promise<CliResult> {
+  const environment = plainEnvironment(env)
+  const result: CliResult = { code: 0, stdout: '', stderr: '' }
+  const context: Context = {
+    ...{ environment, out: penOf('stdout'), err: penOf('stderr') },
+    readInput: async () => input,
+    prompt: async () => null,
+    onLine: () => () => {},
+    onInterrupt: () => () => {},
+    onStop: () => {},
+    exitWith: code => {
+      result.code = code
+    },
+  }
+  await runCommand(context, args, '0.0.0')
+  return result
+
+  function penOf(name: 'stdout' | 'stderr'): Pen {
+    const write = (text: string) => {
+      result[name] += text
+    }
+    return createPen({ write }, environment)
+  }
+}
+
+async function runProcess(args: readonly string[], { env = {}, cwd, input }: CliOptions): Promise<CliResult> {
   const child = spawn(process.execPath, cliArguments(args), { cwd, env: plainEnvironment(env), stdio: ['pipe', 'pipe', 'pipe'] })
   const result: CliResult = { code: null, stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

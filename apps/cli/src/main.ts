@@ -1,16 +1,11 @@
 /** `rivulet`: the command line, for people and for the npm scripts of this repository. */
 import { readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
-import { InvalidEnvironment } from '@rivulet/runtime/environment'
-import { CommanderError } from 'commander'
-import { urlOf } from './connection.ts'
 import type { Context } from './context.ts'
-import { exitCodes, UsageError } from './exit-code.ts'
+import { exitCodes } from './exit-code.ts'
 import { watchLaunchers } from './launchers.ts'
 import { root } from './platform/programs.ts'
-import { createProgram } from './program.ts'
-import { sentenceOf } from './terminal/failure-sentence.ts'
-import { createPen } from './terminal/pen.ts'
+import { createPen, runCommand } from './run-command.ts'
 import { createTypedLines } from './terminal/typed-lines.ts'
 
 let exitCode: number = exitCodes.completed
@@ -44,29 +39,8 @@ for (const stream of [process.stdout, process.stderr]) {
 // As by a SIGTERM that the launchers had passed on: a platform stops in order, and every other command just ends.
 watchLaunchers(() => process.kill(process.pid, 'SIGTERM'))
 
-let given: { url?: string } = {}
-const program = createProgram(context, readVersion()).hook('preAction', (_, command) => {
-  given = command.opts()
-})
-try {
-  await program.parseAsync()
-} catch (error) {
-  exitCode = tell(error)
-}
-// What a pipe has not taken yet would be lost.
-await Promise.all([context.out.flush(), context.err.flush()])
+await runCommand(context, process.argv.slice(2), readVersion())
 process.exit(exitCode)
-
-/** Prints the error, and returns its exit code. */
-function tell(error: unknown): number {
-  // Commander has said it already.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.completed : exitCodes.usage
-  context.out.status(null)
-  context.out.freshLine()
-  context.err.write(`${context.err.style('red', sentenceOf(error, urlOf(given, process.env)))}\n`)
-  if (error instanceof InvalidEnvironment) return exitCodes.configuration
-  return error instanceof UsageError ? exitCodes.usage : exitCodes.failed
-}
 
 function onInterrupt(listener: () => void): () => void {
   process.on('SIGINT', listener)

@@ -167,10 +167,9 @@ const cases: Case[] = [
     messages: [complete(text('ab'), { metadata: { new: [2] } })],
   },
   {
-    name: 'a message cannot open before the one before it',
-    steps: [start(0, text('first')), start(2, text('third'))],
-    messages: [failed(text('first'), 'index_out_of_order')],
-    error: 'index_out_of_order',
+    name: 'messages are in the order in which they open, whatever their indexes are',
+    steps: [start(3, text('first')), start(1, text('second')), say(3, ' of all'), done(1), say(3, '!')],
+    messages: [complete(text('first of all!')), complete(text('second'))],
   },
   {
     name: 'a notice changes no message',

@@ -14,6 +14,7 @@ import {
 } from '@rivulet/protocol'
 import { z } from 'zod'
 import type { Turn } from './turn/turn.ts'
+import type { DeltaMode } from './writer/unsent-events.ts'
 
 export type AgentHandler<Params = Json> = (turn: Turn<Params>) => Promise<void> | AsyncGenerator<Update, void, void>
 
@@ -25,6 +26,11 @@ export type AgentOptions = {
   /** Defaults for tasks whose caller does not say. */
   maxAttempts?: number
   timeoutMs?: number
+  /**
+   * How deltas reach the log. `merged` (default): at once, and merged while an append is on its way. `each`: every delta is an event. `off`: whole messages
+   * only, when they are closed. What is stored is the same.
+   */
+  deltas?: DeltaMode
 }
 
 /** An agent whose params have a schema: callers get 400 for others, and `turn.params` has its type. */
@@ -36,6 +42,7 @@ export type AgentDefinition = {
   /** What workers announce for its tasks. */
   settings: AgentSettings
   concurrency?: number
+  deltas?: DeltaMode
   run: AgentHandler
 }
 
@@ -48,12 +55,13 @@ export function defineAgent(
   more: { description?: string } = {},
 ): AgentDefinition {
   const options = typeof given === 'object' && given !== null ? given : { ...more, name: given, run: handler as AgentHandler }
-  const { name, description = '', params, concurrency, maxAttempts, timeoutMs, run } = options
+  const { name, description = '', params, concurrency, maxAttempts, timeoutMs, deltas, run } = options
   const refuse = (reason: string) => new RivuletError('validation_failed', reason)
   if (!announced.shape.name.safeParse(name).success) throw refuse(`An agent cannot be named ${JSON.stringify(name)}: ${nameRule}`)
   if (typeof run !== 'function') throw refuse(`Agent ${name} needs a function that handles a turn`)
   if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency > 0))
     throw refuse(`concurrency of agent ${name} must be an integer of at least 1`)
+  if (deltas !== undefined && !deltaModes.includes(deltas)) throw refuse(`deltas of agent ${name} must be one of ${deltaModes.join(', ')}`)
   const settings = {
     ...(params && { params: schemaOf(name, params) }),
     ...(timeoutMs !== undefined && { timeoutMs }),
@@ -66,9 +74,10 @@ export function defineAgent(
   if (issue) throw refuse(`The ${String(issue.path[0])} of agent ${name} cannot be announced: ${issue.message}`)
   // The params that reach the handler are those of its schema.
   const typed = (params ? (turn: Turn) => run(withParams(turn, params) as Turn<never>) : run) as AgentHandler
-  return { ...described, settings, ...(concurrency !== undefined && { concurrency }), run: typed }
+  return { ...described, settings, ...(concurrency !== undefined && { concurrency }), ...(deltas && { deltas }), run: typed }
 }
 
+const deltaModes: readonly DeltaMode[] = ['merged', 'each', 'off']
 const announced = helloBody.shape.agents.element
 
 function schemaOf(name: string, params: z.ZodObject) {

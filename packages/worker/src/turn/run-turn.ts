@@ -34,6 +34,7 @@ import type { ServerCalls } from '../server-calls.ts'
 import type { WorkerObserver } from '../worker-observer.ts'
 import type { Appender } from '../writer/appender.ts'
 import { endOf } from '../writer/auto-send.ts'
+import { createStreamPlaces } from '../writer/stream-places.ts'
 import { createTurnWriter, type TurnWriter } from '../writer/turn-writer.ts'
 import { createAsk } from './ask.ts'
 import { createTakeInputs } from './inputs.ts'
@@ -128,6 +129,7 @@ export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnD
     onLost: reason => interrupt(reason === 'superseded' ? { how: 'lost' } : failed(reason)),
     limits,
     backpressureMs: deps.backpressureMs,
+    deltas: agent.deltas,
   })
   const lease = deps.hold(
     {
@@ -349,7 +351,8 @@ function inNameOf(turnId: TurnId, work: () => Promise<void>): Promise<void> {
 async function handle(agent: AgentDefinition, turn: Turn, writer: TurnWriter): Promise<void> {
   const running: unknown = agent.run(turn)
   if (isAsyncIterable(running)) {
-    for await (const update of running) await writer.write(update)
+    const places = createStreamPlaces(writer)
+    for await (const update of running) await places.write(update)
     return
   }
   const returned = await running

@@ -1,10 +1,8 @@
-/**
- * Sends a whole stream of updates: opens a message for each content block, streams its deltas, closes it, and returns the finished messages.
- * The stream numbers its messages from 0, whatever the turn has said before.
- */
+/** Sends a whole stream of updates: opens a message for each content block, streams its deltas, closes it, and returns the finished messages. */
 import { type Content, type Message, RivuletError, type StopReason, sumUsage, type Update, type Usage } from '@rivulet/protocol'
 import { failureOf } from '../failure.ts'
 import { closeMessage } from './message-handle.ts'
+import { createStreamPlaces } from './stream-places.ts'
 import type { TurnWriter } from './turn-writer.ts'
 
 export type AutoSent = {
@@ -18,35 +16,18 @@ export type AutoSent = {
 
 export async function autoSend(writer: TurnWriter, updates: AsyncIterable<Update> | Iterable<Update>): Promise<AutoSent> {
   checkIterable(updates)
-  const indexes: number[] = []
+  const places = createStreamPlaces(writer)
   try {
-    for await (const update of updates) await send(update)
+    for await (const update of updates) await places.write(update)
   } catch (error) {
     await closeOpen(failureOf(error)).catch(() => {})
     throw error
   }
   await closeOpen()
-  return summarize(indexes.flatMap(index => writer.messageAt(index) ?? []))
-
-  function send(update: Update): Promise<void> {
-    // What is no update is for the writer to refuse.
-    if (update?.index === undefined || !Number.isInteger(update.index) || update.index < 0) return writer.write(update)
-    if (update.type === 'done' && indexes[update.index] === undefined) return Promise.resolve()
-    const index = placeOf(update.index)
-    const written = writer.write({ ...update, index })
-    // A delta without text opens no message, so the index stays free.
-    if (update.index === indexes.length && writer.nextIndex() > index) indexes.push(index)
-    return written
-  }
-
-  /** Where the stream's message stands in the turn; one that is new comes next. */
-  function placeOf(index: number): number {
-    if (index > indexes.length) throw new RivuletError('index_out_of_order', `Message ${index} cannot open before ${indexes.length}`)
-    return indexes[index] ?? writer.nextIndex()
-  }
+  return summarize(places.indexes().flatMap(index => writer.messageAt(index) ?? []))
 
   async function closeOpen(error?: ReturnType<typeof failureOf>): Promise<void> {
-    for (const index of indexes) await closeMessage(writer, index, error)
+    for (const index of places.indexes()) await closeMessage(writer, index, error)
   }
 }
 

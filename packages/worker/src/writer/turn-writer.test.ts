@@ -21,7 +21,7 @@ const turn = { task: '01890000-0000-7000-8000-000000000000', turn: 1, attempt: 1
 type Reply = AppendResult | Error | Promise<AppendResult>
 
 /** Returns the next of `replies` for each append, then ok. */
-function open(replies: Reply[] = [], reopenedAs: (number | null | Error)[] = [], backpressureMs?: number) {
+function open(replies: Reply[] = [], reopenedAs: (number | null | Error)[] = [], backpressureMs?: number, deltas?: 'each' | 'off') {
   const appends: Append[] = []
   const onLost = vi.fn()
   const onFenced = vi.fn()
@@ -44,6 +44,7 @@ function open(replies: Reply[] = [], reopenedAs: (number | null | Error)[] = [],
     onFenced,
     onLost,
     backpressureMs,
+    deltas,
   })
   return { writer, appends, onLost, onFenced, said: () => appends.map(eventsOf) }
 }
@@ -68,6 +69,48 @@ describe('speaking', () => {
       [2, 1],
       [2, 3],
     ])
+  })
+
+  test('each: every delta is an event of its own, also those that wait', async () => {
+    const first = promise<AppendResult>()
+    const { writer, said } = open([first.promise], [], undefined, 'each')
+    for (const word of ['a', 'b', 'c']) await writer.write(delta(0, word))
+    first.resolve('ok')
+    await writer.drain()
+    expect(said().map(events => events.map(briefly))).toEqual([
+      ['message.started 4', 'message.delta 4 0 a'],
+      ['message.delta 4 1 b', 'message.delta 4 2 c'],
+    ])
+  })
+
+  test('off: nothing is sent while a message is open, and all of it when it is closed', async () => {
+    const { writer, said } = open([], [], undefined, 'off')
+    for (const word of ['a', 'b', 'c']) await writer.write(delta(0, word))
+    await writer.write(delta(1, 'x'))
+    await writer.write(done(0))
+    await writer.drain()
+    expect(said()).toEqual([])
+    await writer.write(done(1))
+    await writer.drain()
+    expect(said().map(events => events.map(briefly))).toEqual([
+      [
+        'message.started 4',
+        'message.delta 4 0 abc',
+        'message.started 5',
+        'message.delta 5 0 x',
+        'message.finished 4 complete',
+        'message.finished 5 complete',
+      ],
+    ])
+  })
+
+  test('off: a message that is too large to be held back is sent while it is open, so that its agent is not blocked', async () => {
+    const { writer, said } = open([], [], undefined, 'off')
+    const piece = 'x'.repeat(10_000)
+    for (let bytes = 0; bytes < 3 * maxUnsentBytes; bytes += piece.length) await writer.write(delta(0, piece))
+    writer.end('complete')
+    await writer.drain()
+    expect(foldOf(said().flat())).toMatchObject([{ status: 'complete', content: { text: expect.stringMatching(/^x{3140000,}$/) } }])
   })
 
   test('what is said at any moment around the reply to the last append is sent, too', async () => {

@@ -26,7 +26,7 @@ import {
 } from '@rivulet/protocol'
 import { turnOver } from '../turn/turn-over.ts'
 import type { Appender } from './appender.ts'
-import { createUnsentEvents, type Unsent } from './unsent-events.ts'
+import { createUnsentEvents, type DeltaMode, type Unsent } from './unsent-events.ts'
 import { changeState, stoppedOf, type WriterChange, type WriterState } from './writer-state.ts'
 
 export const maxUnsentBytes = 1024 * 1024
@@ -90,6 +90,8 @@ export type TurnWriterDeps = {
   limits?: Pick<Limits, 'deltaBytes' | 'turnBytes'>
   /** How long a Redis that is out of memory is waited for. Default 30,000. */
   backpressureMs?: number | undefined
+  /** How deltas travel. Default `merged`. */
+  deltas?: DeltaMode | undefined
 }
 
 /** The position of the log. While it moves to a new epoch, responses about the old epoch are ignored. */
@@ -105,9 +107,10 @@ export function createTurnWriter({
   onLost,
   limits = defaultLimits,
   backpressureMs = defaultBackpressureMs,
+  deltas,
 }: TurnWriterDeps): TurnWriter {
   const composer = createTurnComposer(turn, { limits: { ...defaultLimits, ...limits } })
-  const unsent = createUnsentEvents(limits.deltaBytes)
+  const unsent = createUnsentEvents(limits.deltaBytes, deltas)
   let state: WriterState = { at: 'open' }
   let place: Place = { at: 'settled', epoch: firstEpoch, appended: 0 }
   let sending: Promise<void> | null = null
@@ -207,7 +210,7 @@ export function createTurnWriter({
   }
 
   function send(): void {
-    if (unsent.isEmpty() || sending || isPaused || stoppedOf(state)) return
+    if (!unsent.isReady() || sending || isPaused || stoppedOf(state)) return
     // A log that cannot be reopened, because the server refuses us or we are leaving, is no longer ours.
     sending = sendWaiting()
       .catch(() => lose('superseded'))
@@ -220,7 +223,7 @@ export function createTurnWriter({
   }
 
   async function sendWaiting(): Promise<void> {
-    while (!unsent.isEmpty() && !stoppedOf(state)) {
+    while (unsent.isReady() && !stoppedOf(state)) {
       const batch = unsent.take(maxEntriesPerAppend)
       const result = await appendUntilAcknowledged(batch)
       // The caller of `stop` gave the reason, and this worker may still have to finish the turn.

@@ -1,5 +1,14 @@
-/** The events of one turn that wait to be appended, in order. Neighbouring deltas of one message are merged while they wait. */
+/** The events of one turn that wait to be appended, in order. How deltas travel is the agent's choice: merged while they wait, each by itself, or not. */
 import { type Event, type EventOf, mergeDeltas } from '@rivulet/protocol'
+
+/**
+ * `merged`: neighbouring deltas of one message become one while they wait. `each`: every delta is an event of its own. `off`: nothing is sent while a
+ * message is open, so viewers get whole messages; a turn that has too much unsent sends it anyway.
+ */
+export type DeltaMode = 'merged' | 'each' | 'off'
+
+/** What a turn without deltas holds back at most. Less than the writer lets wait, because a blocked agent would never close its message. */
+const maxHeldBytes = 512 * 1024
 
 /** An event that waits, about how many bytes it is, and how many were merged into it. */
 export type Unsent = { event: Event; size: number; said: number }
@@ -12,22 +21,30 @@ export type UnsentEvents = {
   settle(batch: readonly Unsent[]): void
   /** What waits from now on, instead of what waited and what was taken. Notices are kept, because they are in no fold. */
   replace(batch: readonly Unsent[], events: readonly Event[]): void
-  isEmpty(): boolean
+  /** Whether there is something to send now. */
+  isReady(): boolean
   bytes(): number
 }
 
-export function createUnsentEvents(maxDeltaBytes: number): UnsentEvents {
+export function createUnsentEvents(maxDeltaBytes: number, mode: DeltaMode = 'merged'): UnsentEvents {
   let waiting: Unsent[] = []
   let bytes = 0
-  return { add, take: count => waiting.splice(0, count), settle, replace, isEmpty: () => waiting.length === 0, bytes: () => bytes }
+  const open = new Set<number>()
+  return { add, take: count => waiting.splice(0, count), settle, replace, isReady, bytes: () => bytes }
+
+  function isReady(): boolean {
+    return waiting.length > 0 && (mode !== 'off' || open.size === 0 || bytes > maxHeldBytes)
+  }
 
   function add(events: readonly Event[]): void {
     for (const event of events) {
       const size = sizeOf(event)
       bytes += size
+      note(event)
       const last = waiting.at(-1)
       // Three bytes is the most that one UTF-16 unit can take.
-      const merged = last && (last.size + size) * 3 <= maxDeltaBytes ? mergeEvents(last.event, event) : null
+      const isMergeable = last && mode !== 'each' && (last.size + size) * 3 <= maxDeltaBytes
+      const merged = isMergeable ? mergeEvents(last.event, event) : null
       if (last && merged) waiting[waiting.length - 1] = { event: merged, size: last.size + size, said: last.said + 1 }
       else waiting.push({ event, size, said: 1 })
     }
@@ -41,6 +58,13 @@ export function createUnsentEvents(maxDeltaBytes: number): UnsentEvents {
     const notices = [...batch, ...waiting].filter(({ event }) => event.type === 'custom')
     waiting = [...events.map(event => ({ event, size: sizeOf(event), said: 1 })), ...notices]
     bytes = bytesOf(waiting)
+    open.clear()
+    for (const event of events) note(event)
+  }
+
+  function note(event: Event): void {
+    if (event.type === 'message.started') open.add(event.index)
+    else if (event.type === 'message.finished' || event.type === 'message.replaced') open.delete(event.index)
   }
 }
 

@@ -98,7 +98,7 @@ function createPace(signal: AbortSignal): Pace {
 
 /** The same updates through handles: here a step at a message that is closed, or was never started, fails. */
 async function playByHand(turn: Turn, updates: AsyncIterable<Update>): Promise<void> {
-  const handles: MessageHandle[] = []
+  const handles = new Map<number, MessageHandle>()
   for await (const update of updates) {
     if (update.type === 'custom') {
       await turn.custom(update.name, update.data)
@@ -108,7 +108,7 @@ async function playByHand(turn: Turn, updates: AsyncIterable<Update>): Promise<v
   }
 
   async function apply(update: Exclude<Update, { type: 'custom' }>): Promise<void> {
-    const handle = handles[update.index]
+    const handle = handles.get(update.index)
     switch (update.type) {
       case 'start':
         if (handle)
@@ -128,8 +128,7 @@ async function playByHand(turn: Turn, updates: AsyncIterable<Update>): Promise<v
   }
 
   async function open(index: number, create: () => MessageHandle | Promise<MessageHandle>): Promise<void> {
-    if (index !== handles.length) throw new RivuletError('index_out_of_order', `Message ${index} cannot open before ${handles.length}`)
-    handles.push(await create())
+    handles.set(index, await create())
   }
 }
 

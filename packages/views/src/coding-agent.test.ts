@@ -185,6 +185,17 @@ describe('consistency', () => {
     expect(events.at(-1)).toEqual({ type: 'turn_finished', message: { text: 'half', toolCalls: [], stopReason: 'error' } })
   })
 
+  test('a text that is replaced by another one is the whole text so far, and texts that interleave come in order', () => {
+    const updates = [start(0, text('a')), start(1, text('b')), delta(1, 'B'), delta(0, 'A'), done(0), full(1, text('other'))]
+    const emitted = updatesToEvents(...updates).flatMap(createAgentEvents())
+    expect(emitted).toEqual([
+      { type: 'assistant_text_delta', text: 'a' },
+      { type: 'assistant_text_delta', text: 'A' },
+      { type: 'assistant_text_delta', text: 'bB' },
+      { type: 'assistant_text_replaced', text: 'aAother' },
+    ])
+  })
+
   test('every event of a tool carries the id of its call', () => {
     expectTypeOf<Extract<AgentEvent, { type: `tool_${string}` }>>().toExtend<{ id: string }>()
     const side = [...[1, 2].map(i => start(i - 1, toolResponse(`call-${i}`, 'read'))), progress(1, 'b'), progress(0, 'a'), progress(1, 'c')]
@@ -202,6 +213,7 @@ describe('consistency', () => {
   test('event names describe what happened, not an interface', () => {
     expectTypeOf<AgentEvent['type']>().toEqualTypeOf<
       | 'assistant_text_delta'
+      | 'assistant_text_replaced'
       | 'tool_call_started'
       | 'tool_call_arguments_delta'
       | 'tool_call_ready'

@@ -3,8 +3,7 @@
  * carries the id of its call, and every execution that starts finishes once.
  *
  * A turn here is one response of the model with the execution of its calls, so `turn_finished` follows the executions and has the stop reason
- * `toolUse`. Queued turns are those behind an unfinished turn. Compactions and retries of a request to
- * the model are custom events: `custom('compaction', …)`, `custom('model_retry', …)`.
+ * `toolUse`. Queued turns are those behind an unfinished turn. Compactions and retries of a request to the model are custom events.
  */
 import {
   createTurnComposer,
@@ -18,14 +17,15 @@ import {
   type TaskState,
   type Update,
 } from '@rivulet/protocol'
-import { createFollower, type MessageChange, remainingArguments, remainingText } from './follower.ts'
+import { createFollower, type MessageChange, remainingArguments } from './follower.ts'
+import { createTextOrder, type TextEvent, type TextOrder } from './text-order.ts'
 
 export type AssistantMessage = { text: string; toolCalls: { id: string; name: string; input: Json }[]; stopReason: AgentStopReason }
 
 export type AgentStopReason = 'stop' | 'toolUse' | 'length' | 'contentFilter' | 'aborted' | 'error' | 'other'
 
 export type AgentEvent =
-  | { type: 'assistant_text_delta'; text: string }
+  | TextEvent
   | { type: 'tool_call_started'; id: string; name: string }
   | { type: 'tool_call_arguments_delta'; id: string; delta: string }
   | { type: 'tool_call_ready'; id: string; name: string; input: Json }
@@ -115,7 +115,7 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
   function opened(index: number, { message: { content } }: MessageChange): AgentEvent[] {
     response.open += 1
     response.isUntouched = false
-    if (content.type === 'text') return textDelta(content.text)
+    if (content.type === 'text') return response.texts.open(index, content.text)
     if (content.type === 'tool_response') {
       executing.set(index, content.callId)
       return [{ type: 'tool_execution_started', id: content.callId, name: content.name }]
@@ -125,8 +125,8 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
     return [{ type: 'tool_call_started', id: content.callId, name: content.name }, ...argumentsDelta(content.callId, content.raw ?? '')]
   }
 
-  function extended({ delta }: EventOf<'message.delta'>, { message: { content } }: MessageChange): AgentEvent[] {
-    if (delta.type === 'text') return textDelta(delta.text)
+  function extended({ index, delta }: EventOf<'message.delta'>, { message: { content } }: MessageChange): AgentEvent[] {
+    if (delta.type === 'text') return response.texts.append(index, delta.text)
     if (content.type === 'tool_request' && delta.type === 'tool_request') return argumentsDelta(content.callId, delta.text)
     if (content.type !== 'tool_response') return []
     if (delta.type === 'tool_response') return [{ type: 'tool_execution_update', id: content.callId, text: delta.text }]
@@ -139,8 +139,8 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
     const events: AgentEvent[] = []
     if (content.type === 'text') {
       // For a message that was never open, `opened` has already emitted the whole text.
-      events.push(...textDelta(before ? remainingText(before.content, content) : ''))
-      response.text += content.text
+      const shown = before ? before.content : content
+      events.push(...response.texts.close(index, shown.type === 'text' ? shown.text : '', content.text))
     } else if (content.type === 'tool_request' && status === 'complete') {
       const { callId: id, name, arguments: input } = content
       events.push(...argumentsDelta(id, remainingArguments(before?.content, content)), { type: 'tool_call_ready', id, name, input })
@@ -156,10 +156,10 @@ export function createAgentEvents(from: TaskState = emptyState): (event: Event) 
   }
 
   function endResponse(stopReason: StopReason): AgentEvent[] {
-    const { text, toolCalls } = response
+    const { texts, toolCalls } = response
     response = emptyResponse()
     hasFinished = true
-    return [{ type: 'turn_finished', message: { text, toolCalls, stopReason: nameOf(stopReason) } }]
+    return [{ type: 'turn_finished', message: { text: texts.text(), toolCalls, stopReason: nameOf(stopReason) } }]
   }
 
   function abort(): AgentEvent[] {
@@ -189,7 +189,8 @@ export function createRunEvents(): (update: Update) => AgentEvent[] {
   return update => composer.compose(update).flatMap(event => eventsOf(event))
 }
 
-type OpenResponse = Omit<AssistantMessage, 'stopReason'> & {
+type OpenResponse = Pick<AssistantMessage, 'toolCalls'> & {
+  texts: TextOrder
   stopReason: StopReason | null
   open: number
   pendingCalls: Set<string>
@@ -197,11 +198,7 @@ type OpenResponse = Omit<AssistantMessage, 'stopReason'> & {
 }
 
 function emptyResponse(): OpenResponse {
-  return { text: '', toolCalls: [], stopReason: null, open: 0, pendingCalls: new Set(), isUntouched: true }
-}
-
-function textDelta(text: string): AgentEvent[] {
-  return text === '' ? [] : [{ type: 'assistant_text_delta', text }]
+  return { texts: createTextOrder(), toolCalls: [], stopReason: null, open: 0, pendingCalls: new Set(), isUntouched: true }
 }
 
 function argumentsDelta(id: string, delta: string): AgentEvent[] {

@@ -2,14 +2,14 @@
 import type { Event, Message } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type RandomTurn, randomTurn } from '../test/random-turn.ts'
+import { overriddenTurn, type RandomTurn, randomTurn } from '../test/random-turn.ts'
 import { createTaskMessageUpdates, type TaskMessageContent, taskMessageOf } from './agentex.ts'
 import { createDeltas, itemsOf } from './agentkit.ts'
 import { type AgentEvent, createAgentEvents } from './coding-agent.ts'
 import { createStreamEvents, StreamAccumulator } from './mini-claw-code.ts'
 import { spansOf } from './spans.ts'
 
-const always = (law: (turn: RandomTurn) => void) => fc.assert(fc.property(randomTurn, law), { numRuns: 200 })
+const always = (law: (turn: RandomTurn) => void, turns = randomTurn) => fc.assert(fc.property(turns, law), { numRuns: 200 })
 
 test('coding agent: each call and each execution in order, every execution finished once', () => {
   const order = ['tool_call_started', 'tool_call_arguments_delta', 'tool_call_ready']
@@ -31,12 +31,10 @@ test('coding agent: each call and each execution in order, every execution finis
   })
 })
 
-test('coding agent: deltas are texts and inputs; the last event is turn_finished, and aborted is emitted once', () => {
-  always(({ events, messages, status }) => {
+test('coding agent: argument deltas are inputs; the last event is turn_finished, and aborted is emitted once', () => {
+  always(({ events, status }) => {
     const emitted = events.flatMap(createAgentEvents())
     const finished = emitted.flatMap(event => (event.type === 'turn_finished' ? [event.message] : []))
-    expect(wordsOf(emitted)).toHaveLength(textOf(messages).length)
-    expect([...finished.map(({ text }) => text).join('')].sort()).toEqual([...wordsOf(emitted)].sort())
     for (const { id, input } of finished.flatMap(({ toolCalls }) => toolCalls)) {
       const json = emitted.map(event => (event.type === 'tool_call_arguments_delta' && event.id === id ? event.delta : '')).join('')
       expect(json.trim() === '' ? {} : JSON.parse(json)).toEqual(input)
@@ -44,6 +42,15 @@ test('coding agent: deltas are texts and inputs; the last event is turn_finished
     expect(emitted.at(-1)?.type).toBe('turn_finished')
     expect(emitted.filter(({ type }) => type === 'aborted')).toHaveLength(status === 'canceled' ? 1 : 0)
   })
+})
+
+test('coding agent: the deltas are the text of each response in order, also of texts that interleave or are replaced', () => {
+  always(({ events, messages }) => {
+    const emitted = events.flatMap(createAgentEvents())
+    const finished = emitted.flatMap(event => (event.type === 'turn_finished' ? [event.message.text] : []))
+    expect(textsOf(emitted)).toEqual(finished)
+    expect(finished.join('')).toBe(textOf(messages))
+  }, overriddenTurn)
 })
 
 test('mini-claw-code: the accumulated turns have the texts and calls of the messages', () => {
@@ -120,8 +127,18 @@ test('spans: each is closed, and none begins before its parent or ends after it'
   })
 })
 
-function wordsOf(events: AgentEvent[]): string {
-  return events.map(event => (event.type === 'assistant_text_delta' ? event.text : '')).join('')
+/** The text of each response, as an interface shows it: deltas are appended, and a replacement is the whole text so far. */
+function textsOf(events: AgentEvent[]): string[] {
+  const texts: string[] = []
+  let shown = ''
+  for (const event of events) {
+    if (event.type === 'assistant_text_delta') shown += event.text
+    if (event.type === 'assistant_text_replaced') shown = event.text
+    if (event.type !== 'turn_finished') continue
+    texts.push(shown)
+    shown = ''
+  }
+  return texts
 }
 
 function textOf(messages: Message[]): string {

@@ -33,13 +33,19 @@ const ends = {
 
 const choice = fc.record({ kind: fc.nat(9), place: fc.nat(5), words: fc.string({ minLength: 1, maxLength: 6, unit: 'grapheme' }) })
 
-export const randomTurn: fc.Arbitrary<RandomTurn> = fc
-  .tuple(fc.array(choice, { maxLength: 40 }), fc.constantFrom<OutcomeStatus>('completed', 'canceled', 'failed'))
-  .map(([choices, status]) => {
-    const updates = updatesOf(choices)
-    const events = turnOf({ updates, end: ends[status] })
-    return { events, status, messages: messagesOf(updates, status) }
-  })
+export const randomTurn = turns({ overrides: false })
+/** With texts that are replaced by others that do not continue them. */
+export const overriddenTurn = turns({ overrides: true })
+
+function turns({ overrides }: { overrides: boolean }): fc.Arbitrary<RandomTurn> {
+  return fc
+    .tuple(fc.array(choice, { maxLength: 40 }), fc.constantFrom<OutcomeStatus>('completed', 'canceled', 'failed'))
+    .map(([choices, status]) => {
+      const updates = updatesOf(choices, overrides)
+      const events = turnOf({ updates, end: ends[status] })
+      return { events, status, messages: messagesOf(updates, status) }
+    })
+}
 
 /** The stored messages of the turn. */
 function messagesOf(updates: Update[], status: OutcomeStatus): Message[] {
@@ -49,7 +55,7 @@ function messagesOf(updates: Update[], status: OutcomeStatus): Message[] {
   return composer.messages()
 }
 
-function updatesOf(choices: readonly Choice[]): Update[] {
+function updatesOf(choices: readonly Choice[], overrides: boolean): Update[] {
   const open = new Map<number, { content: Content; fragments: number }>()
   const pendingCalls: string[] = []
   let next = 0
@@ -61,6 +67,7 @@ function updatesOf(choices: readonly Choice[]): Update[] {
     if (!message) return []
     if (kind < 7) return extending(index, message, words)
     open.delete(index)
+    if (overrides && kind === 8 && message.content.type === 'text') return [full(index, text(words))]
     return kind === 9 && message.fragments === 0 ? [full(index, whole(message.content, words))] : [done(index, stopping(place))]
   })
 

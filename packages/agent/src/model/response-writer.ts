@@ -44,8 +44,8 @@ export type ResponseWriter = {
   append(index: number, addition: Delta): void
   /** Adds fields to the block's metadata. Returns false when the block is already closed. */
   annotate(index: number, fields: JsonObject): boolean
-  /** Emits a custom update about a block. It does not change the block. */
-  notice(name: string, data: Json, index: number): void
+  /** Emits a custom update, about a block or about the response. It changes no block. */
+  notice(name: string, data: Json, index?: number): void
   /** The latest text block, open or closed. */
   latestText(): number | null
   close(index: number): void

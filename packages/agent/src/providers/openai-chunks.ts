@@ -2,7 +2,7 @@
  * Reads the chunks of a streamed chat completion, of OpenAI and of the servers that imitate it: every field may be missing or null, and a
  * malformed value is ignored.
  */
-import { type Json, type StopReason, toStorableJson } from '@rivulet/protocol'
+import { data, type Json, type StopReason, toStorableJson } from '@rivulet/protocol'
 import { z } from 'zod'
 import type { ModelLimits } from '../model/limits.ts'
 import type { ResponseWriter } from '../model/response-writer.ts'
@@ -22,7 +22,10 @@ const callSchema = z.object({
   function: z.object({ name: text, arguments: text }).nullish().catch(undefined),
 })
 const deltaSchema = z.object({
-  content: text,
+  content: z
+    .union([z.string(), z.array(z.unknown())])
+    .nullish()
+    .catch(undefined),
   refusal: text,
   reasoning_content: text,
   reasoning: text,
@@ -31,7 +34,7 @@ const deltaSchema = z.object({
   tool_calls: unknowns,
   annotations: unknowns,
   images: unknowns,
-  audio: z.object({ data: text, transcript: text }).nullish().catch(undefined),
+  audio: z.object({ id: text, data: text, transcript: text }).nullish().catch(undefined),
 })
 const choiceSchema = z.object({
   index: z.number().nullish().catch(undefined),
@@ -52,6 +55,8 @@ export function createOpenaiReader(writer: ResponseWriter, limits: ModelLimits):
   let stop: { unified: StopReason; raw: string } | null = null
   let usage: ReturnType<ResponseReader['usage']>
   let audio: number | null = null
+  let audioId: string | null = null
+  let hasWarned = false
   const detailsOf = new Map<string, Json[]>()
 
   return {
@@ -61,15 +66,18 @@ export function createOpenaiReader(writer: ResponseWriter, limits: ModelLimits):
     usage: () => usage,
   }
 
-  function read({ event, data }: ServerEvent): boolean {
-    if (data.trim() === '[DONE]') return readEnd()
-    const value = parseJson(data)
-    if (event === 'error') fail(value ?? data)
+  function read({ event, data: body }: ServerEvent): boolean {
+    if (body.trim() === '[DONE]') return readEnd()
+    const value = parseJson(body)
+    if (event === 'error') fail(value ?? body)
     const { data: chunk } = chunkSchema.safeParse(value)
     if (!chunk) return false
     if (chunk.error) fail(chunk.error)
     readUsage(chunk.usage)
-    // Of several choices only the first is used.
+    if (!hasWarned && chunk.choices?.some(({ index }) => index)) {
+      hasWarned = true
+      writer.notice('model_warning', { reason: 'The response has several choices; only the first is used' })
+    }
     const choice = chunk.choices?.find(({ index }) => !index)
     if (!choice) return false
     readUsage(choice.usage)
@@ -97,7 +105,7 @@ export function createOpenaiReader(writer: ResponseWriter, limits: ModelLimits):
   function readDelta(delta: z.output<typeof deltaSchema>): void {
     // A server that fills two of these fields sends the same text in both.
     flow('reasoning', delta.reasoning_content || delta.reasoning || delta.reasoning_text)
-    flow('text', delta.content)
+    for (const part of [delta.content ?? []].flat()) readPart(part)
     flow('refusal', delta.refusal)
     for (const image of delta.images ?? []) readImage(image)
     if (delta.audio) readAudio(delta.audio)
@@ -117,20 +125,36 @@ export function createOpenaiReader(writer: ResponseWriter, limits: ModelLimits):
     writer.flow(kind, chunk)
   }
 
+  /** Most servers send a string; some send a list of parts, whose unknown kinds are kept unchanged. */
+  function readPart(part: unknown): void {
+    const { type, text: words } = fieldsOf(part)
+    if (typeof part === 'string') {
+      flow('text', part)
+    } else if (type === 'text' && typeof words === 'string') {
+      flow('text', words)
+    } else {
+      keep(part)
+      calls.openNamed()
+      writer.close(writer.open(data({ provider: 'openai', block: toStorableJson(part, 16), deltas: [] })))
+    }
+  }
+
   function readImage(image: unknown): void {
     const url = fieldsOf(fieldsOf(image).image_url).url
     if (typeof url !== 'string') return
     calls.openNamed()
-    const [, mimeType, data] = /^data:([^;,]+);base64,(.*)$/s.exec(url) ?? []
-    const content = mimeType && data ? { mimeType, data } : { mimeType: 'image/*', url }
+    const [, mimeType, bytes] = /^data:([^;,]+);base64,(.*)$/s.exec(url) ?? []
+    const content = mimeType && bytes ? { mimeType, data: bytes } : { mimeType: 'image/*', url }
     writer.close(writer.open({ type: 'media', ...content }))
   }
 
-  function readAudio({ data, transcript }: { data?: string | null | undefined; transcript?: string | null | undefined }): void {
-    if (data) {
+  /** A later request may refer to the audio by its id. */
+  function readAudio({ id, data: bytes, transcript }: NonNullable<z.output<typeof deltaSchema>['audio']>): void {
+    if (id) audioId = id
+    if (bytes) {
       calls.openNamed()
-      audio ??= writer.open({ type: 'media', mimeType: 'audio/pcm', data: '' })
-      writer.append(audio, { type: 'media', bytes: data })
+      audio ??= writer.open({ type: 'media', mimeType: 'audio/pcm', data: '' }, audioId === null ? {} : { openai: { audioId } })
+      writer.append(audio, { type: 'media', bytes })
     }
     flow('text', transcript)
   }

@@ -107,7 +107,18 @@ describe('a response', () => {
       { type: 'media', mimeType: 'audio/pcm', data: 'AAEC' },
     ])
     expect(result?.messages[0]?.metadata).toEqual({ citations: [cite('https://a').url_citation, cite('https://b').url_citation] })
+    expect(result?.messages[2]?.metadata).toEqual({ openai: { audioId: 'x' } })
     expect(updates.at(-1)).toMatchObject({ type: 'done', index: 2, stopReason: 'stop' })
+  })
+
+  test('with a list of parts is its texts, and keeps parts of an unknown type unchanged', async () => {
+    const unknown = { type: 'reference', reference_ids: [3] }
+    const { result } = await ask(sse(chunk({ content: [{ type: 'text', text: 'So' }, unknown, 'me'] }), chunk({}, 'stop')))
+    expect(result?.messages.map(({ content }) => content)).toEqual([
+      text('So', 'markdown'),
+      { type: 'data', data: { provider: 'openai', block: unknown, deltas: [] } },
+      text('me', 'markdown'),
+    ])
   })
 
   test('with a source after its text is closed emits a custom update', async () => {
@@ -145,17 +156,18 @@ describe('a response', () => {
     expect((await ask(body)).result).toMatchObject({ stopReason: 'tool_use', rawStopReason: 'stop' })
   })
 
-  test('with several choices uses the first of them', async () => {
-    const body = sse(
-      {
-        choices: [
-          { index: 1, delta: { content: 'no' } },
-          { index: 0, delta: { content: 'yes' } },
-        ],
-      },
-      chunk({}, 'stop'),
-    )
-    expect((await ask(body)).result?.text).toBe('yes')
+  test('with several choices uses the first of them, and warns once', async () => {
+    const several = {
+      choices: [
+        { index: 1, delta: { content: 'no' } },
+        { index: 0, delta: { content: 'yes' } },
+      ],
+    }
+    const { updates, result } = await ask(sse(several, several, chunk({}, 'stop')))
+    expect(result?.text).toBe('yesyes')
+    expect(updates.filter(({ type }) => type === 'custom')).toEqual([
+      { type: 'custom', name: 'model_warning', data: { reason: expect.stringContaining('several choices') } },
+    ])
   })
 })
 

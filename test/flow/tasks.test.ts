@@ -42,6 +42,22 @@ test('a task is accepted with its turn, runs, and its messages are stored', asyn
   expect(await faultsOf(platform, task.id)).toEqual([])
 })
 
+test('Postgres stores the messages, and no delta of them', async () => {
+  const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'one two three four' })
+  const log = await platform.log(task.id)
+  expect(log.filter(({ event }) => event.type === 'message.delta').length).toBeGreaterThan(0)
+  const { rows: tables } = await platform.pg.query<{ name: string }>(
+    'select quote_ident(tablename) as name from pg_tables where schemaname = current_schema()',
+  )
+  expect(tables.map(({ name }) => name)).toContain('messages')
+  for (const { name } of tables) {
+    const { rows } = await platform.pg.query(`select row from ${name} as row where row::text like '%message.delta%'`)
+    expect(rows).toEqual([])
+  }
+  const { rows: stored } = await platform.pg.query('select from messages where task = $1', [task.id])
+  expect(stored).toHaveLength(2)
+})
+
 test('new input to a task that has ended starts it again, and indexes go on', async () => {
   const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'one' })
   const turn = await platform.client.addTurn(task.id, { input: 'two' })

@@ -12,8 +12,8 @@ test('every item of this repository is mapped to tests that exist, or has a reas
   expect(checklistFaults({ items: expected, lines, titles })).toEqual([])
 })
 
-test('only two items have no test', () => {
-  expect(lines.flatMap(({ item, whyNot }) => (whyNot === null ? [] : [item]))).toHaveLength(2)
+test('only one item has no test', () => {
+  expect(lines.flatMap(({ item, whyNot }) => (whyNot === null ? [] : [item]))).toHaveLength(1)
 })
 
 test('no title carries the number of an item', () => {

@@ -2,12 +2,13 @@
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { composed, fold, logOf, messagesFrom, typesOf } from '../../test/logs.ts'
 import { everyDelta } from '../../test/samples.ts'
-import { type Content, contentSchema, data, media, reasoning, text, toolRequest } from '../entities/content.ts'
+import { type Content, contentSchema, data, emptyContent, media, reasoning, text, toolRequest } from '../entities/content.ts'
 import { type Message, messageSchema } from '../entities/entities.ts'
+import { formatCursor } from '../events/cursor.ts'
 import { type Delta, isTextDelta } from '../events/delta.ts'
 import { parseEvent } from '../events/event.ts'
 import { delta, done, full, start, type Update } from '../events/update.ts'
-import { messagesOf, restoreState } from './task-fold.ts'
+import { applyEvent, emptyState, messagesOf, restoreState } from './task-fold.ts'
 
 const fragment = (index: number, json: string) => delta(index, { type: 'tool_request', text: json })
 
@@ -53,6 +54,17 @@ describe('deltas are transient, messages are stored', () => {
     expect(parseEvent(JSON.parse(JSON.stringify(later)))).toBeNull()
     expect(Object.keys(messageSchema.shape)).not.toContain('delta')
   })
+
+  test('a log with deltas of a new type gives an old reader the same messages, in the format that is stored', () => {
+    const { events, messages } = composed(start(0, text()), delta(0, 'a'), delta(0, 'b'), done(0))
+    const newer: object[] = events.flatMap((event): object[] =>
+      event.type === 'message.delta' ? [event, { ...event, delta: { type: 'strikethrough', from: 0, to: 1 } }] : [event],
+    )
+    const read = newer.flatMap(event => parseEvent(JSON.parse(JSON.stringify(event))) ?? [])
+    const folded = read.reduce((state, event, place) => applyEvent(state, event, formatCursor(1, place + 1)), emptyState)
+    expect(messagesOf(folded)).toEqual(messages)
+    expect(messagesOf(folded).map(message => messageSchema.strict().parse(message))).toEqual(messages)
+  })
 })
 
 describe('the six operations', () => {
@@ -92,6 +104,33 @@ describe('the six operations', () => {
   test('every delta does one of four things: append text, append bytes, replace, set metadata', () => {
     const byBehaviour = everyDelta.map(each => (isTextDelta(each) ? 'append text' : each.type))
     expect(new Set(byBehaviour)).toEqual(new Set(['append text', 'media', 'data', 'metadata']))
+  })
+
+  test('every kind of content streams by one of them, so a new kind needs no new operation unless it streams in a new way', () => {
+    const kinds = contentSchema.options.map(option => option.shape.type.value)
+    const operationsOf = (kind: Content['type']) =>
+      new Set(
+        everyDelta
+          .filter(each => each.type !== 'metadata' && accepts(kind, each))
+          .map(each => (isTextDelta(each) ? 'append text' : each.type)),
+      )
+    expect(Object.fromEntries(kinds.map(kind => [kind, [...operationsOf(kind)]]))).toEqual({
+      text: ['append text'],
+      reasoning: ['append text'],
+      tool_request: ['append text'],
+      tool_response: ['data', 'append text'],
+      data: ['append text', 'data'],
+      media: ['media'],
+    })
+
+    function accepts(kind: Content['type'], each: Delta): boolean {
+      const { composer } = composed(start(0, emptyContent(kind)))
+      try {
+        return composer.compose(delta(0, each)).length > 0
+      } catch {
+        return false
+      }
+    }
   })
 
   test('each applies only to matching content, and only while the message is open', () => {

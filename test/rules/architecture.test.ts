@@ -5,10 +5,11 @@ import { describe, expect, test } from 'vitest'
 import { blocksOf } from './fenced-blocks.ts'
 import { everyPackage, house, mayKnow, rooms } from './import-rules.ts'
 import { namesIn, rowsUnder, tablesOf } from './markdown-table.ts'
-import { exists, readText, workspaceFolders } from './repository.ts'
+import { exists, filesUnder, readText, workspaceFolders } from './repository.ts'
 
 const page = readText('docs/architecture.md')
 const readme = readText('README.md')
+const guide = readText('CONTRIBUTING.md')
 
 test('every package has a row, with the packages that it may import', () => {
   const rows = rowsUnder(page, 'package').map(([name, allowed]) => [namesIn(name)[0], allowedIn(allowed)])
@@ -25,20 +26,38 @@ test('every folder of the API has a row and a place in the picture, with the fol
 })
 
 test.each(['CONTRIBUTING.md', 'docs/architecture.md'])('every path in %s exists', document => {
-  const paths = Array.from(readText(document).matchAll(/`((?:apps|packages|test|docs|ops|scripts)\/[^`\s<]+)`/g), ([, path = '']) => path)
+  const paths = Array.from(
+    readText(document).matchAll(/`((?:apps|packages|test|docs|ops|scripts|migrations)\/[^`\s<]+)`/g),
+    ([, path = '']) => path,
+  )
   expect(paths.length).toBeGreaterThan(10)
   expect(paths.filter(path => !exists(path))).toEqual([])
 })
 
+test('the guide lists every place that the compiler finds for a new content type', () => {
+  const [, list = ''] = /### A new content type\n[\s\S]*?\n3\. ([\s\S]*?)\n4\. /.exec(guide) ?? []
+  const listed = Array.from(list.matchAll(/`((?:apps|packages)\/[^`]+)`/g), ([, path = '']) => path)
+  const sources = ['apps', 'packages'].flatMap(filesUnder).filter(path => /\.tsx?$/.test(path))
+  const closed = sources.filter(path => /\bcontent satisfies never|Record<Content(Type|\['type'\])/.test(readText(path)))
+  expect(listed.sort()).toEqual(closed.sort())
+})
+
 describe('the steps of a turn and of a delta', () => {
-  test.each(stepsOf(page))('$what: $name is in the file that is named', ({ files, name }) => {
-    expect(files.some(file => readText(file).includes(name))).toBe(true)
+  test.each([...stepsOf(page), ...stepsOf(readme)])('$what: $name is made in the file that is named', ({ files, name }) => {
+    expect(files.some(file => has(file, name))).toBe(true)
   })
 
-  test.each(stepsOf(readme))('in the README, $what: $name is in the file that is named', ({ files, name }) => {
-    expect(files.some(file => readText(file).includes(name))).toBe(true)
+  test('a file that only uses a function does not make it', () => {
+    expect(has('apps/api/src/http/requests/accept-work.ts', 'createAcceptWork')).toBe(true)
+    expect(has('apps/api/src/http/requests/accept-work.ts', 'createTask')).toBe(false)
   })
 })
+
+/** Whether the file declares a function of this name. A route, and a command of Redis, only has to be in it. */
+function has(file: string, name: string): boolean {
+  const text = readText(file)
+  return /^[a-z]\w+$/.test(name) ? new RegExp(`\\bfunction\\*? ${name}\\b`).test(text) : text.includes(name)
+}
 
 /** The rows of tables whose first column is a number and whose last is a function: the files are in the column before. */
 function stepsOf(markdown: string): { what: string; files: string[]; name: string }[] {

@@ -59,9 +59,9 @@ export const mayKnow: Record<string, string[]> = {
 export const rooms: Record<string, string[]> = {
   store: [],
   telemetry: ['store'],
-  log: ['store', 'telemetry'],
-  access: ['store', 'telemetry'],
-  files: ['store', 'telemetry'],
+  log: ['store'],
+  access: ['store'],
+  files: ['store'],
   turns: ['store', 'telemetry', 'log', 'files'],
   stream: ['store', 'telemetry', 'log'],
   feed: ['store', 'telemetry', 'stream'],
@@ -146,6 +146,19 @@ function violationsOf(source: Source, tree: Tree): string[] {
     if (isOnlooker && tree.rootDependencies.includes(name)) return null
     return `${home?.folder ?? 'the root'} does not declare ${name} in its package.json`
   }
+}
+
+/** The arrows between rooms that no file needs: the picture would show more than there is. */
+export function unusedArrowsIn(sources: readonly Source[]): string[] {
+  const used = new Set(sources.flatMap(arrowsOf))
+  return Object.entries(rooms).flatMap(([from, allowed]) => allowed.map(to => `${from} → ${to}`).filter(arrow => !used.has(arrow)))
+}
+
+function arrowsOf(source: Source): string[] {
+  const from = isTest(source.path) ? null : roomOf(source.path)
+  if (!from) return []
+  const targets = factsOf(source).imports.map(specifier => roomOf(posix.join(posix.dirname(source.path), specifier)))
+  return targets.flatMap(to => (to ? [`${from} → ${to}`] : []))
 }
 
 function cycleSentence(cycle: Cycle): string {

@@ -5,19 +5,27 @@
  * response are one part, with the id of `createCalls`. Tools run in the agent, so calls are marked `dynamic` (the client has no type for them)
  * and `providerExecuted` (the client does not run them). JSON and media are sent when they are complete.
  */
-import { type ContentOf, type Delta, isTextDelta, type Json, type Message } from '@rivulet/protocol'
+import { type Content, type ContentOf, type Delta, isTextDelta, type Json, type Message } from '@rivulet/protocol'
 
 export type UiChunk = { type: string; [field: string]: unknown }
 
 /** A longer response of a running tool is sent only when it is complete, because each preliminary chunk repeats the whole response. */
 const maxPreliminaryLength = 16 * 1024
 
+/** Of these contents, the closing chunks have all. */
+const isInOnePiece: Record<Content['type'], boolean> = {
+  text: false,
+  reasoning: false,
+  tool_request: true,
+  tool_response: true,
+  data: true,
+  media: true,
+}
+
 /** The chunks of a message in its current state, for a client that has none of it. */
 export function wholeOf(message: Message): UiChunk[] {
   if (message.status === 'streaming') return openingOf(message)
-  const { type } = message.content
-  const isInOnePiece = type === 'tool_request' || type === 'tool_response' || type === 'data' || type === 'media'
-  return isInOnePiece ? closingOf(message) : [...openingOf(message), ...closingOf(message)]
+  return isInOnePiece[message.content.type] ? closingOf(message) : [...openingOf(message), ...closingOf(message)]
 }
 
 export function openingOf({ index, content, metadata }: Message): UiChunk[] {

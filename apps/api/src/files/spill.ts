@@ -83,8 +83,19 @@ function largeValue(content: Content): LargeValue | null {
 }
 
 function jsonOf(content: Content): Json | undefined {
-  if (content.type === 'data') return content.data
-  return content.type === 'tool_response' ? content.content : undefined
+  switch (content.type) {
+    case 'data':
+      return content.data
+    case 'tool_response':
+      return content.content
+    case 'text':
+    case 'reasoning':
+    case 'tool_request':
+    case 'media':
+      return undefined
+    default:
+      return content satisfies never
+  }
 }
 
 /** Without writing it as JSON, for the values that are most frequent. */
@@ -102,8 +113,12 @@ function withoutValue(content: Content, { id: file, size }: NewFile): Content {
       return { ...content, data: previewOf(content.data), file, size }
     case 'tool_response':
       return { ...content, content: previewOf(content.content), file, size }
-    default:
+    case 'text':
+    case 'reasoning':
+    case 'tool_request':
       return content
+    default:
+      return content satisfies never
   }
 }
 
@@ -121,8 +136,12 @@ function withValue(content: Content, bytes: Buffer): Content {
       const { file: _file, size: _size, ...rest } = content
       return { ...rest, content: JSON.parse(bytes.toString()) as Json }
     }
-    default:
+    case 'text':
+    case 'reasoning':
+    case 'tool_request':
       return content
+    default:
+      return content satisfies never
   }
 }
 

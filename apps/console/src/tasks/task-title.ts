@@ -9,7 +9,17 @@ export function titleOf({ name, title, agent }: Pick<TaskSummary, 'name' | 'titl
 
 /** The first words of an input. */
 export function wordsOf(content: Content): string {
-  if (content.type === 'text') return content.text.slice(0, maxLength)
-  if (content.type === 'data') return JSON.stringify(content.data).slice(0, maxLength)
-  return content.type
+  switch (content.type) {
+    case 'text':
+      return content.text.slice(0, maxLength)
+    case 'data':
+      return JSON.stringify(content.data).slice(0, maxLength)
+    case 'reasoning':
+    case 'tool_request':
+    case 'tool_response':
+    case 'media':
+      return content.type
+    default:
+      return content satisfies never
+  }
 }

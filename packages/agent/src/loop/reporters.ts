@@ -18,12 +18,25 @@ export function textReporter(write: (text: string) => void): Observer {
   function begin({ type, index, content }: Extract<Update, { type: 'start' | 'full' }>): void {
     // What was streamed has been written: a replacement is for readers that can erase.
     const isNew = !open.has(index)
-    if (content.type === 'text' && isNew) write(content.text)
-    if (content.type === 'text' && type === 'start') open.add(index)
-    if (content.type === 'tool_request' && isNew) write(`[${content.name}]\n`)
-    if (type === 'full' && content.type === 'text') {
-      open.delete(index)
-      write('\n')
+    switch (content.type) {
+      case 'text':
+        if (isNew) write(content.text)
+        if (type === 'start') open.add(index)
+        else {
+          open.delete(index)
+          write('\n')
+        }
+        break
+      case 'tool_request':
+        if (isNew) write(`[${content.name}]\n`)
+        break
+      case 'reasoning':
+      case 'tool_response':
+      case 'data':
+      case 'media':
+        break
+      default:
+        content satisfies never
     }
   }
 }

@@ -98,9 +98,20 @@ function interrupted({ callId, name }: ContentOf<'tool_request'>): ContentOf<'to
 }
 
 function inputOf(content: HistoryMessage['content']): UserContent | null {
-  if (content.type === 'text') return content.text === '' ? null : content
-  if (content.type === 'media') return content
-  return content.type === 'data' ? text(JSON.stringify(content.data)) : null
+  switch (content.type) {
+    case 'text':
+      return content.text === '' ? null : content
+    case 'media':
+      return content
+    case 'data':
+      return text(JSON.stringify(content.data))
+    case 'reasoning':
+    case 'tool_request':
+    case 'tool_response':
+      return null
+    default:
+      return content satisfies never
+  }
 }
 
 /** A tool's result as text for a model. */

@@ -1,9 +1,8 @@
 /**
  * The content types of a message.
  *
- * A new type begins with a schema here; the protocol also needs a row in `events/delta.ts` and a case in `fold/delta-accumulator.ts`.
- * Outside the protocol, models, views, the worker, the command line and the console handle each type. Most of their switches end in
- * `satisfies never`, so the compiler lists them; it does not find conditions on a single type.
+ * A new type begins with a schema here. The places that handle each type are closed switches and complete tables, so the compiler finds
+ * them; CONTRIBUTING.md, *A new content type*, lists them, and those that the compiler does not find.
  */
 import { z } from 'zod'
 import type { Json } from '../values/json.ts'

@@ -37,7 +37,7 @@ export function createMessageHandle(writer: TurnWriter, index: number): MessageH
   const strict = { strict: true }
   return {
     index,
-    append: addition => extend(typeof addition === 'string' ? textDelta(current().content.type, addition) : addition),
+    append: addition => extend(typeof addition === 'string' ? textDelta(current().content, addition) : addition),
     setData: value => extend({ type: 'data', value }),
     setMetadata: metadata => extend({ type: 'metadata', metadata }),
     replace: (content, metadata) => writer.write(full(index, content, metadata), strict),
@@ -70,20 +70,20 @@ export async function closeMessage(writer: TurnWriter, index: number, error?: Fa
   await writer.write(done(index, error ? { status: 'failed', error } : {}))
 }
 
-/** How plain text extends a content of this type. */
-function textDelta(type: Content['type'], text: string): Delta {
-  switch (type) {
+/** The delta by which plain text extends a content. */
+function textDelta(content: Content, text: string): Delta {
+  switch (content.type) {
     case 'reasoning':
       return { type: 'reasoning_content', index: 0, text }
     case 'data':
       return { type: 'data_json', text }
     case 'tool_request':
     case 'tool_response':
-      return { type, text }
+      return { type: content.type, text }
     case 'text':
     case 'media':
       return { type: 'text', text }
     default:
-      return type satisfies never
+      return content satisfies never
   }
 }

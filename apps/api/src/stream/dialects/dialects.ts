@@ -1,4 +1,7 @@
-/** The dialects that `?format=` asks for, by name. A new one is a folder beside this file and a line here. */
+/**
+ * The dialects that `?format=` asks for, by name: a view of `packages/views`, or a folder beside this file. The dialects of `openai/` and `ag-ui/` are
+ * not here, because they have routes of their own.
+ */
 import type { StreamFormat } from '@rivulet/protocol'
 import { createTaskMessageUpdates } from '@rivulet/views/agentex'
 import { createDeltas } from '@rivulet/views/agentkit'

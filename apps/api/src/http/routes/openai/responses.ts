@@ -197,10 +197,21 @@ function queuedInput({ id, input }: Turn) {
 }
 
 function partOf(content: Message['content']): object {
-  if (content.type === 'text') return { type: 'input_text', text: content.text }
-  if (content.type !== 'media') return { type: 'input_text', text: JSON.stringify(content) }
-  const url = content.url ?? `data:${content.mimeType};base64,${content.data ?? ''}`
-  return content.mimeType.startsWith('image/')
-    ? { type: 'input_image', image_url: url, detail: 'auto' }
-    : { type: 'input_file', file_url: url }
+  switch (content.type) {
+    case 'text':
+      return { type: 'input_text', text: content.text }
+    case 'media': {
+      const url = content.url ?? `data:${content.mimeType};base64,${content.data ?? ''}`
+      return content.mimeType.startsWith('image/')
+        ? { type: 'input_image', image_url: url, detail: 'auto' }
+        : { type: 'input_file', file_url: url }
+    }
+    case 'reasoning':
+    case 'tool_request':
+    case 'tool_response':
+    case 'data':
+      return { type: 'input_text', text: JSON.stringify(content) }
+    default:
+      return content satisfies never
+  }
 }

@@ -6,6 +6,7 @@
  */
 import {
   applyOrSkip,
+  type Content,
   type Cursor,
   type Event,
   emptyState,
@@ -121,7 +122,7 @@ async function openChatStream(
         const thought = reasoningOf([message])
         if (thought !== '') chunks.push(chunkOf({ reasoning_content: thought }))
       }
-      if (status === 'streaming' && (content.type === 'text' || content.type === 'reasoning')) break
+      if (status === 'streaming' && isInCompletion[content.type]) break
       index = message.index + 1
       length = 0
     }
@@ -149,6 +150,16 @@ async function openChatStream(
   function chunkOf(delta: object, finish_reason: string | null = null): ChatChunk {
     return { ...common, choices: [{ index: 0, delta, logprobs: null, finish_reason }] }
   }
+}
+
+/** A completion has only these contents; the stream waits until a message with one of them is closed. */
+const isInCompletion: Record<Content['type'], boolean> = {
+  text: true,
+  reasoning: true,
+  tool_request: false,
+  tool_response: false,
+  data: false,
+  media: false,
 }
 
 function textOf(messages: readonly Message[]): string {

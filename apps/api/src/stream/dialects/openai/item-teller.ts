@@ -5,7 +5,7 @@
  * the final output. So each item gets the next free output index once, grows only at its end, and is closed once. Content that is no
  * longer true is closed as it is; the item's last chunk and the final output have the right one.
  */
-import type { Delta, DeltaOf } from '@rivulet/protocol'
+import type { Content, Delta, DeltaOf } from '@rivulet/protocol'
 import { type CallItem, type Item, type ItemSource, isClosed, itemOf, type ReasoningItem, type TextItem } from './output-item.ts'
 
 export type ItemChunk = { type: string; output_index: number; item_id?: string } & Record<string, unknown>
@@ -31,7 +31,7 @@ export function createItemTeller() {
   /** All that the client lacks of an item. `isOver`: the turn has ended, so the item is closed whatever it lacks. */
   function tell(source: ItemSource, isOver = false): ItemChunk[] {
     const isEnding = isOver || isClosed(source)
-    if (!isEnding && isToldWhole(source)) return []
+    if (!isEnding && isSentWhole[source.message.content.type]) return []
     const item = itemOf(source, isOver)
     const { index } = source.message
     const before = byIndex.get(index)
@@ -80,9 +80,14 @@ export function createItemTeller() {
   }
 }
 
-/** Of these only the end can be told: their text does not only grow, or they are a response without a call. */
-function isToldWhole({ message: { content } }: ItemSource): boolean {
-  return content.type === 'data' || content.type === 'media' || content.type === 'tool_response'
+/** Items of these contents are sent whole at their end, because their text does not only grow, or they are a response without a call. */
+const isSentWhole: Record<Content['type'], boolean> = {
+  text: false,
+  reasoning: false,
+  tool_request: false,
+  tool_response: true,
+  data: true,
+  media: true,
 }
 
 function cut(own: Told): ItemChunk[] {

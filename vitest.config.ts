@@ -3,23 +3,28 @@ import { defineConfig } from 'vitest/config'
 
 const withEngines = { globalSetup: ['test/support/engines/engines.ts'], testTimeout: 120_000, hookTimeout: 180_000 }
 
+const units = ['packages/{agent,client,protocol,runtime,views}/src/**/*.test.{ts,tsx}', 'apps/{agents,console}/src/**/*.test.{ts,tsx}']
+const slow = ['**/*.slow.test.ts']
+
 export default defineConfig({
   test: {
     projects: [
       { test: { name: 'rules', include: ['test/rules/**/*.test.ts'], maxWorkers: 4 } },
+      // Without engines, and several files in one process, because loading the same modules for each file took longer than its tests.
+      { test: { name: 'units', include: units, exclude: slow, isolate: false, maxWorkers: 4 } },
       {
         test: {
           ...withEngines,
           name: 'platform',
           include: [
-            'packages/*/src/**/*.test.ts',
-            'apps/*/src/**/*.test.ts',
+            'packages/{broker,engines,worker}/src/**/*.test.ts',
+            'apps/{api,cli}/src/**/*.test.ts',
             'bench/{,measure/,programs/}*.test.ts',
             'examples/*.test.ts',
             'test/{browser,flow,readme}/**/*.test.ts',
             'test/faults/{,checker/}*.test.ts',
           ],
-          exclude: ['**/*.slow.test.ts'],
+          exclude: slow,
           // More than cores, because most tests wait: for a lease, a restart, a retry.
           maxWorkers: 4,
         },

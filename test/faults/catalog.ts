@@ -55,11 +55,11 @@ export const faults: readonly Fault[] = [
   { name: 'a connection to Postgres breaks under a query', tests: flow('recover-postgres') },
   { name: 'the clock of an API or a worker is minutes off', tests: slow('clocks') },
   { name: 'a message is too long for a snapshot, and its log is gone', tests: flow('stream-retention') },
-  { name: 'a turn blocks the event loop of its worker', tests: flow('blocked-worker') },
+  { name: 'a turn blocks the event loop of its worker', tests: slow('blocked-worker') },
   { name: 'a worker with forty turns is killed', tests: [...slow('killed-worker'), ...demand('workers')] },
   {
     name: 'a worker is busy, or late, for longer than a lease',
-    tests: [...flow('blocked-worker', 'recover-worker'), ...demand('workers')],
+    tests: [...slow('blocked-worker'), ...flow('recover-worker'), ...demand('workers')],
   },
   {
     name: 'Redis loses a log, and a viewer comes back to another API',

@@ -1,7 +1,9 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
-const withEngines = { globalSetup: ['test/support/engines/engines.ts'], testTimeout: 120_000, hookTimeout: 180_000 }
+/** Of a machine that is busy: no test waits for a time. */
+const patience = { testTimeout: 120_000, hookTimeout: 180_000 }
+const withEngines = { ...patience, globalSetup: ['test/support/engines/engines.ts'] }
 
 const units = ['packages/{agent,client,protocol,runtime,views}/src/**/*.test.{ts,tsx}', 'apps/{agents,console}/src/**/*.test.{ts,tsx}']
 const slow = ['**/*.slow.test.ts']
@@ -11,7 +13,7 @@ export default defineConfig({
     projects: [
       { test: { name: 'rules', include: ['test/rules/**/*.test.ts'], maxWorkers: 4 } },
       // Without engines, and several files in one process, because loading the same modules for each file took longer than its tests.
-      { test: { name: 'units', include: units, exclude: slow, isolate: false, maxWorkers: 4 } },
+      { test: { ...patience, name: 'units', include: units, exclude: slow, isolate: false, maxWorkers: 4 } },
       {
         test: {
           ...withEngines,

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { blocksOf } from './fenced-blocks.ts'
-import { everyPackage, house, mayKnow, rooms } from './import-rules.ts'
+import { apiSource, everyPackage, mayKnow, rooms } from './import-rules.ts'
 import { namesIn, rowsUnder, tablesOf } from './markdown-table.ts'
 import { exists, filesUnder, readText, workspaceFolders } from './repository.ts'
 
@@ -20,7 +20,7 @@ test('every package has a row, with the packages that it may import', () => {
 test('every folder of the API has a row and a place in the picture, with the folders that it may import', () => {
   const rows = rowsUnder(page, 'folder of `apps/api/src`').map(([name, , allowed]) => [namesIn(name)[0] ?? '', namesIn(allowed)])
   expect(Object.fromEntries(rows)).toEqual(rooms)
-  expect(Object.keys(rooms).sort()).toEqual(foldersOf(house))
+  expect(Object.keys(rooms).sort()).toEqual(foldersOf(apiSource))
   const picture = blocksOf(page).map(({ text }) => text)
   for (const room of Object.keys(rooms)) expect(picture.some(text => new RegExp(`\\b${room}\\b`).test(text))).toBe(true)
 })

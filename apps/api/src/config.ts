@@ -2,7 +2,7 @@
 import { defaultLimits, type Limits } from '@rivulet/protocol'
 import { type Environment, readEnvironment, sharedVariables, wholeNumber } from '@rivulet/runtime/environment'
 import { z } from 'zod'
-import { builtInPrices, readPrices } from './turns/prices.ts'
+import { builtInPrices, readPrices } from './prices/prices.ts'
 
 const KiB = 1024
 const { HOST, PORT, REDIS_URL, DATABASE_URL, REDIS_PREFIX, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER, LOG_LEVEL } = sharedVariables

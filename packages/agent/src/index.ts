@@ -21,8 +21,8 @@ export type {
   SpokenMessage,
   ToolDefinition,
 } from './model/model.ts'
-export { type AnthropicOptions, anthropicModel } from './providers/anthropic-model.ts'
-export { type OpenaiOptions, openaiModel } from './providers/openai-model.ts'
+export { type AnthropicOptions, anthropicModel } from './providers/anthropic/anthropic-model.ts'
+export { type OpenaiOptions, openaiModel } from './providers/openai/openai-model.ts'
 export type { ProviderOptions } from './providers/provider-options.ts'
 export type { RetryPolicy } from './providers/retry-delay.ts'
 export {

@@ -120,9 +120,15 @@ export {
   type TaskStatus,
   type TurnStatus,
   turnStatusesBefore,
-} from './entities/status.ts'
-export { messageStatusSchema, outcomeStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSchema } from './entities/status-schema.ts'
-export { sumUsage, tokensOf, usageRecordsOf } from './entities/usage.ts'
+} from './entities/status/status.ts'
+export {
+  messageStatusSchema,
+  outcomeStatusSchema,
+  stopReasonSchema,
+  taskStatusSchema,
+  turnStatusSchema,
+} from './entities/status/status-schema.ts'
+export { sumUsage, tokensOf, usageRecordsOf } from './entities/usage/usage.ts'
 export {
   maxUsageDays,
   maxUsageGroups,
@@ -132,7 +138,7 @@ export {
   usageGroupings,
   usageQuery,
   usageReportSchema,
-} from './entities/usage-report.ts'
+} from './entities/usage/usage-report.ts'
 export {
   hasOpenQuestion,
   isAnsweredByRequest,

@@ -3,9 +3,9 @@
  * what was in a log that was lost before that is known only as far as steps and workers have reported it.
  */
 import { type Message, type TurnId, tokensOf, toStorableText, type Usage, type UsageRecord, usageRecordsOf } from '@rivulet/protocol'
+import { costOf, type Prices } from '../prices/prices.ts'
 import type { Database, Transaction } from '../store/connection/database.ts'
 import { recordUsage, type UsageRow } from '../store/usage/record-usage.ts'
-import { costOf, type Prices } from './prices.ts'
 
 /** Names of counts in one record, and the greatest count: no sum of a bill can overflow. */
 const maxNames = 20

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { callChunk, chunk, sse, withProvider } from '../../test/provider-server.ts'
 
 import { user } from '../model/conversation.ts'
-import { openaiModel } from '../providers/openai-model.ts'
+import { openaiModel } from '../providers/openai/openai-model.ts'
 import { call, callText, say, wait } from '../scripted/script.ts'
 import { scriptedModel } from '../scripted/scripted-model.ts'
 import { defineTool } from '../tools/tool.ts'

@@ -1,8 +1,8 @@
 /** The request that a history becomes, for each provider. */
 import { type Content, data, media, reasoning, text, toolRequest, toolResponse } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
-import { anthropicBody } from '../providers/anthropic-messages.ts'
-import { openaiBody } from '../providers/openai-messages.ts'
+import { anthropicBody } from '../providers/anthropic/anthropic-messages.ts'
+import { openaiBody } from '../providers/openai/openai-messages.ts'
 import { system, user } from './conversation.ts'
 import type { HistoryMessage } from './model.ts'
 

@@ -1,7 +1,7 @@
 import { type ContentOf, media } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
-import { anthropicBody } from './anthropic-messages.ts'
-import { openaiBody } from './openai-messages.ts'
+import { anthropicBody } from './anthropic/anthropic-messages.ts'
+import { openaiBody } from './openai/openai-messages.ts'
 
 const pdf: ContentOf<'media'> = { ...media('application/pdf', 'JVBERg=='), name: 'report.pdf' }
 const unread: ContentOf<'media'> = {

@@ -4,7 +4,7 @@ import { maxModelName } from '../limits.ts'
 import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
 import { contentSchema } from './content.ts'
 import { agentNameSchema, taskIdSchema, turnIdSchema } from './ids.ts'
-import { messageStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSchema } from './status-schema.ts'
+import { messageStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSchema } from './status/status-schema.ts'
 import { turnWaitSchema } from './wait.ts'
 
 export const authorSchema = z.enum(['user', 'agent', 'system'])

@@ -1,7 +1,7 @@
 /** An entry of the feed: one change of a task or a turn, in brief. What it is about is read with the other calls. */
 import { z } from 'zod'
 import { agentNameSchema, taskIdSchema } from './ids.ts'
-import { turnStatusSchema } from './status-schema.ts'
+import { turnStatusSchema } from './status/status-schema.ts'
 
 export const feedEntryTypes = [
   'task.created',

@@ -13,7 +13,7 @@ import {
 } from '../entities/entities.ts'
 import { taskIdSchema } from '../entities/ids.ts'
 import { stateSchema } from '../entities/state.ts'
-import { messageStatusSchema, outcomeStatusSchema, stopReasonSchema, taskStatusSchema } from '../entities/status-schema.ts'
+import { messageStatusSchema, outcomeStatusSchema, stopReasonSchema, taskStatusSchema } from '../entities/status/status-schema.ts'
 import { turnWaitSchema, waitAnswerSchema, waitIdSchema, waitStatusSchema } from '../entities/wait.ts'
 import { countFields, isCount, isRecord } from '../values/fields.ts'
 import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'

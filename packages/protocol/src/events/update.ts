@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import { type Content, contentSchema, text } from '../entities/content.ts'
 import { failureSchema, responseSchema, usageSchema } from '../entities/entities.ts'
-import { messageStatusSchema, stopReasonSchema } from '../entities/status-schema.ts'
+import { messageStatusSchema, stopReasonSchema } from '../entities/status/status-schema.ts'
 import { countFields, isCount, isRecord } from '../values/fields.ts'
 import type { Json, JsonObject } from '../values/json.ts'
 import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'

@@ -8,7 +8,7 @@ import { play } from '../../test/histories.ts'
 import { type Entry, fold, joined, seenOf, statesOf } from '../../test/logs.ts'
 import { taskPlans } from '../../test/plans.ts'
 import { messageSchema } from '../entities/entities.ts'
-import { taskStatusSchema } from '../entities/status-schema.ts'
+import { taskStatusSchema } from '../entities/status/status-schema.ts'
 import { mergeDeltas } from '../events/delta.ts'
 import { applyEvent, emptyState, messageAt, nextIndexOf, startedInputs, type TaskState } from './task-fold.ts'
 

@@ -8,7 +8,7 @@
 
 import type { Message, Turn } from '../entities/entities.ts'
 import type { State } from '../entities/state.ts'
-import { hasEnded, type OutcomeStatus, type TaskStatus, type TurnStatus } from '../entities/status.ts'
+import { hasEnded, type OutcomeStatus, type TaskStatus, type TurnStatus } from '../entities/status/status.ts'
 import type { Wait } from '../entities/wait.ts'
 import { RivuletError } from '../errors.ts'
 import { type Cursor, compareCursors, origin } from '../events/cursor.ts'

@@ -5,7 +5,7 @@ import { failureSchema, messageSchema, taskSchema, turnSchema, usageRecordSchema
 import { fileIdSchema } from '../entities/file.ts'
 import { agentNameSchema, taskIdSchema, turnIdSchema } from '../entities/ids.ts'
 import { stateChangeSchema, stateSchema } from '../entities/state.ts'
-import { stopReasonSchema } from '../entities/status-schema.ts'
+import { stopReasonSchema } from '../entities/status/status-schema.ts'
 import { turnWaitSchema, waitActionSchema, waitKindSchema } from '../entities/wait.ts'
 import { defaultLimits, maxStepName, maxUsageRecords, maxWaitDays, maxWaits } from '../limits.ts'
 import { formSchemaFault } from '../values/form-schema.ts'

@@ -1,7 +1,7 @@
 /** The span of a request that creates a turn, below the caller's span. */
 import { parseTraceparent, type Span, type Tracer } from '@rivulet/runtime/trace'
 import type { FastifyRequest } from 'fastify'
-import type { Accepted } from '../../store/tasks/create-task.ts'
+import type { Accepted } from '../../store/tasks/accept/create-task.ts'
 import { toRivuletError } from '../errors.ts'
 
 export type RequestSpan = {

@@ -29,7 +29,7 @@ import {
   toSchedule,
   toScheduleRun,
 } from '../../store/schedules/schedules.ts'
-import { announcedBy } from '../../store/tasks/create-task.ts'
+import { announcedBy } from '../../store/tasks/accept/create-task.ts'
 import type { Services } from '../services.ts'
 
 const reading = { access: { scope: 'tasks:read' } } as const

@@ -24,7 +24,7 @@ import {
   tokenRevocations,
   turns,
 } from '../schema.ts'
-import { createTask } from '../tasks/create-task.ts'
+import { createTask } from '../tasks/accept/create-task.ts'
 import { type DatabaseHandle, openDatabase, sqlStateOf } from './database.ts'
 import { migrate } from './migrate.ts'
 

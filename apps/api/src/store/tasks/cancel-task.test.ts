@@ -7,9 +7,9 @@ import type { DatabaseHandle } from '../connection/database.ts'
 import type { TurnRow } from '../rows.ts'
 import { claimTurn } from '../turns/claim-turn.ts'
 import { expiredTurns, extendLeases, isExpired } from '../turns/leases.ts'
-import { createTaskAcceptance } from './accept-tasks.ts'
+import { createTaskAcceptance } from './accept/accept-tasks.ts'
+import { createTurn } from './accept/create-turn.ts'
 import { beginCancel, seizeTurn } from './cancel-task.ts'
-import { createTurn } from './create-turn.ts'
 
 const tenant = 'default'
 const outcome = { status: 'failed', stopReason: 'error', error: { code: 'worker_lost', message: 'gone' } } as const

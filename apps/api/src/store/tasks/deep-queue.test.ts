@@ -11,7 +11,7 @@ import type { DatabaseHandle } from '../connection/database.ts'
 import { readStoredTask } from '../reads/stored-task.ts'
 import { claimTurn } from '../turns/claim-turn.ts'
 import { finishTurn } from '../turns/finish-turn.ts'
-import { createTaskAcceptance } from './accept-tasks.ts'
+import { createTaskAcceptance } from './accept/accept-tasks.ts'
 import { dispatchedTurns } from './outbox.ts'
 
 const tenant = 'default'

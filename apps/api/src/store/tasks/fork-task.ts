@@ -13,10 +13,10 @@ import type { TaskRow, TurnRow } from '../rows.ts'
 import { messages, tasks, turns } from '../schema.ts'
 import { copyStates } from '../states/task-state.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
-import { checkTurnParams } from './check-params.ts'
-import type { AcceptedTurn } from './create-task.ts'
+import { checkTurnParams } from './accept/check-params.ts'
+import type { AcceptedTurn } from './accept/create-task.ts'
+import { queueTurn } from './accept/queue-turn.ts'
 import { lockTask } from './held-task.ts'
-import { queueTurn } from './queue-turn.ts'
 
 /** Without an input the copy has no turn to run, and `turn` is the last one that was copied. */
 export async function forkTask(

@@ -7,9 +7,9 @@ import type { Transaction } from '../connection/database.ts'
 import type { Tenant } from '../connection/tenant.ts'
 import { turns } from '../schema.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
-import type { AcceptedTurn } from './create-task.ts'
+import type { AcceptedTurn } from './accept/create-task.ts'
+import { queueTurn } from './accept/queue-turn.ts'
 import { lockTask } from './held-task.ts'
-import { queueTurn } from './queue-turn.ts'
 import { rewindTask } from './rewind-task.ts'
 
 export async function retryTurn(

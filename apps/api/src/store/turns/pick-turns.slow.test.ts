@@ -4,7 +4,7 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createTestDatabase } from '../../../../../test/support/engines/database.ts'
 import { type DatabaseHandle, openDatabase } from '../connection/database.ts'
-import { createTask } from '../tasks/create-task.ts'
+import { createTask } from '../tasks/accept/create-task.ts'
 import { pickText } from './pick-turns.ts'
 
 let database: DatabaseHandle

@@ -5,7 +5,7 @@ import { createTestDatabase } from '../../../../../test/support/engines/database
 import { pauseAgent, setLimits } from '../agents/agent-limits.ts'
 import { type DatabaseHandle, openDatabase } from '../connection/database.ts'
 import { limits, outbox, tasks, turns } from '../schema.ts'
-import { createTask } from '../tasks/create-task.ts'
+import { createTask } from '../tasks/accept/create-task.ts'
 import { type Picked, pickTurns, waitingAgents } from './pick-turns.ts'
 
 let database: DatabaseHandle

@@ -1,5 +1,5 @@
 /** Token counts of responses: added up, and as the records that a bill is made of. */
-import type { Message, Usage, UsageRecord } from './entities.ts'
+import type { Message, Usage, UsageRecord } from '../entities.ts'
 
 /** How many tokens that is: the provider's own sum, else input and output. */
 export function tokensOf({ totalTokens, inputTokens = 0, outputTokens = 0 }: Usage): number {

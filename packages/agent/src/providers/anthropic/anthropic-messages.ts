@@ -1,9 +1,9 @@
 /** The request body of Anthropic's Messages API. */
 import type { ContentOf, Json, JsonObject } from '@rivulet/protocol'
-import { type AgentContent, type Exchange, exchangesOf, resultText, type UserContent } from '../model/conversation.ts'
-import type { ModelRequest } from '../model/model.ts'
-import { mediaForm } from './media-form.ts'
-import { fieldsOf } from './provider-call.ts'
+import { type AgentContent, type Exchange, exchangesOf, resultText, type UserContent } from '../../model/conversation.ts'
+import type { ModelRequest } from '../../model/model.ts'
+import { mediaForm } from '../media-form.ts'
+import { fieldsOf } from '../provider-call.ts'
 
 export function anthropicBody(model: string, request: ModelRequest & { maxOutputTokens: number }): JsonObject {
   const { messages, system, tools = [], toolChoice, maxOutputTokens, temperature } = request

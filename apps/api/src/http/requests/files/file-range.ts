@@ -1,7 +1,7 @@
 /** Which part of a file a GET asks for (RFC 9110): one range, if the file is still the one that the client knows. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { RivuletError } from '@rivulet/protocol'
-import type { ByteRange } from '../../files/file-store.ts'
+import type { ByteRange } from '../../../files/file-store.ts'
 
 /** Null for the whole file. Several ranges, and what is not a range, count as none. Throws for a range that the file does not have. */
 export function rangeOf({ range, 'if-range': condition }: IncomingHttpHeaders, size: number, etag: string): ByteRange | null {

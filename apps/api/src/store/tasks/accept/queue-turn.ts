@@ -2,14 +2,14 @@
 import { type Content, hasEnded, type Json, type JsonObject, limitNames, RivuletError } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
-import type { Transaction } from '../connection/database.ts'
-import { msFromNow } from '../connection/moments.ts'
-import { referToFiles } from '../files/file-references.ts'
-import type { TaskRow, TurnRow } from '../rows.ts'
-import { outbox, turns } from '../schema.ts'
-import { type Debounce, putOff } from '../turns/join-turns.ts'
-import { pendingTurns } from '../turns/turn-states.ts'
-import { raiseEpoch } from './held-task.ts'
+import type { Transaction } from '../../connection/database.ts'
+import { msFromNow } from '../../connection/moments.ts'
+import { referToFiles } from '../../files/file-references.ts'
+import type { TaskRow, TurnRow } from '../../rows.ts'
+import { outbox, turns } from '../../schema.ts'
+import { type Debounce, putOff } from '../../turns/join-turns.ts'
+import { pendingTurns } from '../../turns/turn-states.ts'
+import { raiseEpoch } from '../held-task.ts'
 
 export async function queueTurn(
   tx: Transaction,

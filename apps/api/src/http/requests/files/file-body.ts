@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { RivuletError } from '@rivulet/protocol'
-import { allowSlowBody } from './request-head.ts'
+import { allowSlowBody } from '../request-head.ts'
 
 export type BodyLimits = {
   maxBytes: number

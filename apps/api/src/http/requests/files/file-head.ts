@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { type ErrorDetail, fileNameSchema, limitNames, mimeTypeSchema, RivuletError } from '@rivulet/protocol'
 import type { FastifyReply } from 'fastify'
 import type { z } from 'zod'
-import type { FileRow } from '../../store/files/file-rows.ts'
+import type { FileRow } from '../../../store/files/file-rows.ts'
 
 export type FileHead = {
   name: string | null

@@ -1,10 +1,10 @@
 /** A model over the Chat Completions API, streamed: OpenAI, OpenRouter, vLLM, Ollama, llama.cpp and compatible servers. */
-import type { Model } from '../model/model.ts'
-import { withWireNames } from '../model/tool-names.ts'
+import type { Model } from '../../model/model.ts'
+import { withWireNames } from '../../model/tool-names.ts'
+import { type ProviderOptions, providerCall, streamSettings, withoutTrailingSlash } from '../provider-options.ts'
+import { streamResponse } from '../provider-stream.ts'
 import { createOpenaiReader } from './openai-chunks.ts'
 import { openaiBody } from './openai-messages.ts'
-import { type ProviderOptions, providerCall, streamSettings, withoutTrailingSlash } from './provider-options.ts'
-import { streamResponse } from './provider-stream.ts'
 
 export type OpenaiOptions = ProviderOptions
 

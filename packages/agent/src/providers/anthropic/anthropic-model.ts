@@ -1,10 +1,10 @@
 /** A model over Anthropic's Messages API, streamed. */
-import type { Model } from '../model/model.ts'
-import { withWireNames } from '../model/tool-names.ts'
+import type { Model } from '../../model/model.ts'
+import { withWireNames } from '../../model/tool-names.ts'
+import { type ProviderOptions, providerCall, streamSettings, withoutTrailingSlash } from '../provider-options.ts'
+import { streamResponse } from '../provider-stream.ts'
 import { createAnthropicReader } from './anthropic-events.ts'
 import { anthropicBody } from './anthropic-messages.ts'
-import { type ProviderOptions, providerCall, streamSettings, withoutTrailingSlash } from './provider-options.ts'
-import { streamResponse } from './provider-stream.ts'
 
 export type AnthropicOptions = ProviderOptions & {
   /** The maximum for requests that do not set one. Default 8,192. */

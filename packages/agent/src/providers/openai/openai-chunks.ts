@@ -4,15 +4,15 @@
  */
 import { data, type Json, type StopReason, toStorableJson } from '@rivulet/protocol'
 import { z } from 'zod'
-import type { ModelLimits } from '../model/limits.ts'
-import type { ResponseWriter } from '../model/response-writer.ts'
-import { mergeUsage } from '../model/usage.ts'
-import { createAsideBudget } from './aside-budget.ts'
-import { createCitations } from './citations.ts'
-import { fieldsOf, inBandError, parseJson } from './provider-call.ts'
-import type { ResponseReader } from './provider-stream.ts'
-import type { ServerEvent } from './server-events.ts'
-import { createToolCalls } from './tool-calls.ts'
+import type { ModelLimits } from '../../model/limits.ts'
+import type { ResponseWriter } from '../../model/response-writer.ts'
+import { mergeUsage } from '../../model/usage.ts'
+import { createAsideBudget } from '../aside-budget.ts'
+import { createCitations } from '../citations.ts'
+import { fieldsOf, inBandError, parseJson } from '../provider-call.ts'
+import type { ResponseReader } from '../provider-stream.ts'
+import type { ServerEvent } from '../server-events.ts'
+import { createToolCalls } from '../tool-calls.ts'
 
 const text = z.string().nullish().catch(undefined)
 const unknowns = z.array(z.unknown()).nullish().catch(undefined)

@@ -1,9 +1,9 @@
 /** Anthropic messages over real sockets. The behaviour that all providers share is tested in openai-model.test.ts. */
 import { reasoning, text, toolRequest } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
-import { collect, folded, lines } from '../../test/collect.ts'
-import { inPieces, namedSse, type ProviderResponse, withProvider } from '../../test/provider-server.ts'
-import { user } from '../model/conversation.ts'
+import { collect, folded, lines } from '../../../test/collect.ts'
+import { inPieces, namedSse, type ProviderResponse, withProvider } from '../../../test/provider-server.ts'
+import { user } from '../../model/conversation.ts'
 import { type AnthropicOptions, anthropicModel } from './anthropic-model.ts'
 
 const asking = { messages: [user('hi')] }

@@ -1,6 +1,6 @@
 /** What was used in a time, in groups: the response of `GET /v1/usage`. */
 import { z } from 'zod'
-import { usageSchema } from './entities.ts'
+import { usageSchema } from '../entities.ts'
 
 export const usageGroupings = ['day', 'agent', 'model', 'key', 'tenant'] as const
 const usageGroupingSchema = z.enum(usageGroupings)

@@ -1,16 +1,16 @@
 /** Reads the events of a streamed Anthropic message. Anthropic itself numbers, opens, extends and closes the blocks. */
 import { data, type Json, reasoning, type StopReason, toolRequest, toStorableJson } from '@rivulet/protocol'
 import { z } from 'zod'
-import { AgentError } from '../agent-error.ts'
-import type { ModelLimits } from '../model/limits.ts'
-import { markdownText, type ResponseWriter } from '../model/response-writer.ts'
-import { mergeUsage } from '../model/usage.ts'
-import { createAsideBudget } from './aside-budget.ts'
-import { createCitations } from './citations.ts'
-import { fieldsOf, inBandError, parseJson } from './provider-call.ts'
-import type { ResponseReader } from './provider-stream.ts'
-import type { ServerEvent } from './server-events.ts'
-import { newCallId } from './tool-calls.ts'
+import { AgentError } from '../../agent-error.ts'
+import type { ModelLimits } from '../../model/limits.ts'
+import { markdownText, type ResponseWriter } from '../../model/response-writer.ts'
+import { mergeUsage } from '../../model/usage.ts'
+import { createAsideBudget } from '../aside-budget.ts'
+import { createCitations } from '../citations.ts'
+import { fieldsOf, inBandError, parseJson } from '../provider-call.ts'
+import type { ResponseReader } from '../provider-stream.ts'
+import type { ServerEvent } from '../server-events.ts'
+import { newCallId } from '../tool-calls.ts'
 
 const blockIndex = z.int().min(0)
 const fields = z.record(z.string(), z.unknown())

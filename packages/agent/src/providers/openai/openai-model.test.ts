@@ -2,12 +2,12 @@
 import { type Message, text, toolRequest } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { collect, folded, lines } from '../../test/collect.ts'
-import { callChunk, chunk, inPieces, type ProviderResponse, sse, withProvider } from '../../test/provider-server.ts'
-import { AgentError } from '../agent-error.ts'
-import { user } from '../model/conversation.ts'
+import { collect, folded, lines } from '../../../test/collect.ts'
+import { callChunk, chunk, inPieces, type ProviderResponse, sse, withProvider } from '../../../test/provider-server.ts'
+import { AgentError } from '../../agent-error.ts'
+import { user } from '../../model/conversation.ts'
+import type { ProviderOptions } from '../provider-options.ts'
 import { openaiModel } from './openai-model.ts'
-import type { ProviderOptions } from './provider-options.ts'
 
 const quick = { retry: { baseDelayMs: 1, maxDelayMs: 20 } }
 const asking = { messages: [user('hi')] }

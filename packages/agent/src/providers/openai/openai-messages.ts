@@ -1,9 +1,9 @@
 /** The request body of OpenAI's Chat Completions API. */
 import type { Json, JsonObject } from '@rivulet/protocol'
-import { type AgentContent, type Exchange, exchangesOf, resultText, type UserContent } from '../model/conversation.ts'
-import type { ModelRequest } from '../model/model.ts'
-import { mediaForm } from './media-form.ts'
-import { fieldsOf } from './provider-call.ts'
+import { type AgentContent, type Exchange, exchangesOf, resultText, type UserContent } from '../../model/conversation.ts'
+import type { ModelRequest } from '../../model/model.ts'
+import { mediaForm } from '../media-form.ts'
+import { fieldsOf } from '../provider-call.ts'
 
 export function openaiBody(model: string, request: ModelRequest): JsonObject {
   const { messages, system, tools = [], toolChoice, maxOutputTokens, temperature } = request

@@ -3,10 +3,10 @@
  * the agent, so that the turns of an import are those that the platform would have made.
  */
 import type { HistoryMessage } from '@rivulet/protocol'
-import type { Transaction } from '../connection/database.ts'
-import { referToFiles } from '../files/file-references.ts'
-import type { MessageRow, TaskRow, TurnRow } from '../rows.ts'
-import { messages, turns } from '../schema.ts'
+import type { Transaction } from '../../connection/database.ts'
+import { referToFiles } from '../../files/file-references.ts'
+import type { MessageRow, TaskRow, TurnRow } from '../../rows.ts'
+import { messages, turns } from '../../schema.ts'
 import { newTurn } from './queue-turn.ts'
 
 /** Rows of one statement: Postgres takes at most 65,535 parameters. */

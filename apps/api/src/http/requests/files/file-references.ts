@@ -4,8 +4,8 @@
  */
 import { type Content, type ErrorDetail, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
-import type { DatabaseHandle } from '../../store/connection/database.ts'
-import { findFiles } from '../../store/files/file-rows.ts'
+import type { DatabaseHandle } from '../../../store/connection/database.ts'
+import { findFiles } from '../../../store/files/file-rows.ts'
 
 type MediaFile = Extract<Content, { type: 'media' }> & { file: string }
 type Reference = { path: string; content: MediaFile }

@@ -1,17 +1,17 @@
 /** Accepting another turn of a task. */
 import { type CreateTurn, type IfBusy, type JsonObject, RivuletError, type TaskId } from '@rivulet/protocol'
-import type { Transaction } from '../connection/database.ts'
-import { readNow } from '../connection/moments.ts'
-import type { Tenant } from '../connection/tenant.ts'
-import type { TurnRow } from '../rows.ts'
-import { pendingTurns } from '../turns/turn-states.ts'
-import { closeAndResume, isForPeople } from '../waits/close-waits.ts'
-import { hasOpenWait } from '../waits/wait-rows.ts'
+import type { Transaction } from '../../connection/database.ts'
+import { readNow } from '../../connection/moments.ts'
+import type { Tenant } from '../../connection/tenant.ts'
+import type { TurnRow } from '../../rows.ts'
+import { pendingTurns } from '../../turns/turn-states.ts'
+import { closeAndResume, isForPeople } from '../../waits/close-waits.ts'
+import { hasOpenWait } from '../../waits/wait-rows.ts'
+import { lockTask } from '../held-task.ts'
+import { rewindTask } from '../rewind-task.ts'
 import { checkTurnParams } from './check-params.ts'
 import type { AcceptedTurn } from './create-task.ts'
-import { lockTask } from './held-task.ts'
 import { queueTurn } from './queue-turn.ts'
-import { rewindTask } from './rewind-task.ts'
 
 export async function createTurn(
   tx: Transaction,

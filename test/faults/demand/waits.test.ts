@@ -9,7 +9,7 @@ import { until } from '../../support/until.ts'
 import { watch } from '../../support/viewers/viewer.ts'
 import { type ArmedTree, createArmedTree } from '../armed-tree.ts'
 
-const agentFile = (name: string) => fileURLToPath(new URL(`../support/agents/${name}.ts`, import.meta.url))
+const agentFile = (name: string) => fileURLToPath(new URL(`../../support/agents/${name}.ts`, import.meta.url))
 
 let server: PrivateRedis
 let tree: ArmedTree

@@ -48,7 +48,13 @@ test('workers tell what they run, and failures are grouped by their reason', () 
     await client.waitForTask(task.id, detail => detail.task.status === 'running')
     const { body } = await client.get<{ data: Worker[] }>('/v1/workers')
     expect(body.data).toMatchObject([
-      { isLive: true, agents: expect.arrayContaining(['scripted']), turns: [{ task: task.id, turn: 1, agent: 'scripted' }] },
+      {
+        isLive: true,
+        version: '0.2.0',
+        slots: 20,
+        agents: expect.arrayContaining(['scripted']),
+        turns: [{ task: task.id, turn: 1, agent: 'scripted' }],
+      },
     ])
     await client.post(`/v1/tasks/${task.id}/cancel`, {})
     for (const reason of ['row 17 is empty', 'row 18 is empty', 'no luck'])

@@ -60,10 +60,26 @@ describe('a summary', () => {
     for (const q of ['100_', 'sureXthing', task.id.slice(-8), 'absent']) expect([q, await found(q)]).toEqual([q, []])
   })
 
-  test.each(['view=all', 'q=', `q=${'x'.repeat(201)}`])('%s is refused', async query => {
-    const { status, body } = await platform.client.get<ErrorReply>(`/v1/tasks?${query}`)
-    expect([status, body.error.code]).toEqual([400, 'validation_failed'])
+  test('is found by the error that it ended with, and by how long it ran', async () => {
+    const [failing, slow] = await Promise.all([
+      create({ params: { steps: [{ throw: 'no luck' }] }, maxAttempts: 1, metadata: { set: 'ends' } }),
+      create({ params: { steps: [{ sleep: 700 }] }, metadata: { set: 'ends' } }),
+    ])
+    await Promise.all([failing, slow].map(({ task }) => platform.client.waitForEnd(task.id)))
+    const ids = async (query: string) => (await summaries(`&metadata.set=ends&${query}`)).map(({ id }) => id)
+    expect(await ids('errorCode=agent_error')).toEqual([failing.task.id])
+    expect(await ids('errorCode=timeout')).toEqual([])
+    expect(await ids('minDurationMs=700')).toEqual([slow.task.id])
+    expect(await ids('maxDurationMs=699')).toEqual([failing.task.id])
   })
+
+  test.each(['view=all', 'q=', `q=${'x'.repeat(201)}`, 'errorCode=', 'minDurationMs=-1', 'maxDurationMs=long'])(
+    '%s is refused',
+    async query => {
+      const { status, body } = await platform.client.get<ErrorReply>(`/v1/tasks?${query}`)
+      expect([status, body.error.code]).toEqual([400, 'validation_failed'])
+    },
+  )
 })
 
 test('the API names its caller', async () => {

@@ -62,6 +62,11 @@ export type TaskQuery = {
   /** Times in ISO 8601. */
   createdAfter?: string
   createdBefore?: string
+  /** Of the last turn: `timeout`, `agent_error` and the like. */
+  errorCode?: string
+  /** How long the turns that have ended ran, taken together. */
+  minDurationMs?: number
+  maxDurationMs?: number
   /** Finds tasks with this text in their id, name, metadata or first input. */
   q?: string
   metadata?: Record<string, string>

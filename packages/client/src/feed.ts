@@ -11,7 +11,12 @@ export type FeedFilter = { agent?: string | undefined; types?: readonly FeedEntr
 export type FeedListQuery = FeedFilter & { after?: string | undefined; limit?: number | undefined }
 
 /** Without `after`, with the next change. */
-export type FollowOptions = FeedFilter & { after?: string | undefined; signal?: AbortSignal | undefined }
+export type FollowOptions = FeedFilter & {
+  after?: string | undefined
+  signal?: AbortSignal | undefined
+  /** `live`: connected. `waiting`: cut off, and reconnecting. */
+  onStatus?: ((status: 'live' | 'waiting') => void) | undefined
+}
 
 export type FeedCalls = {
   list(query?: FeedListQuery, options?: CallOptions): Promise<FeedPage>
@@ -23,10 +28,10 @@ export function createFeedCalls(deps: StreamDeps): FeedCalls {
   const { call }: Http = deps.http
   return {
     list: (query = {}, own) => call({ method: 'GET', path: '/v1/feed', query: paramsOf(query), ...own, read: readPage }),
-    follow: ({ after, signal, ...filter } = {}) =>
+    follow: ({ after, signal, onStatus, ...filter } = {}) =>
       leavable(signal, async function* (leaving) {
         const pathAfter = (place: string | undefined) => `/v1/feed?${new URLSearchParams(paramsOf({ ...filter, after: place }))}`
-        for await (const { event, data } of resumedFrames(deps, { pathAfter, after, signal: leaving })) {
+        for await (const { event, data } of resumedFrames(deps, { pathAfter, after, onStatus, signal: leaving })) {
           if (event !== 'open') yield readEntry(JSON.parse(data))
         }
       }),

@@ -20,6 +20,7 @@ import {
 } from '@rivulet/broker'
 import { backoffMs, defaultLimits, type Holding, RivuletError, type TurnId } from '@rivulet/protocol'
 import type { Tracer } from '@rivulet/runtime/trace'
+import manifest from '../package.json' with { type: 'json' }
 import type { AgentDefinition } from './define-agent.ts'
 import { fullTextOf } from './failure.ts'
 import { createIsolatedRuns, decodeIsolatedTurn, type IsolatedTurn, type Isolation } from './isolation.ts'
@@ -41,6 +42,8 @@ export type WorkerOptions = {
   key?: string | undefined
   /** Default: JSON lines on stdout, from `info` on. */
   log?: Logger | undefined
+  /** The release of your agents, for the list of workers. Default: the version of this package. */
+  version?: string | undefined
   /** Turns at a time. Default 20. */
   concurrency?: number
   /** How often leases are renewed, by a thread of their own. Default 5,000. */
@@ -87,6 +90,7 @@ export function createWorker(options: WorkerOptions): Worker {
     url,
     key,
     log = createLineLogger(),
+    version = manifest.version,
     concurrency = 20,
     heartbeatMs = 5_000,
     watchdogMs = 30_000,
@@ -129,7 +133,8 @@ export function createWorker(options: WorkerOptions): Worker {
   /** Turns that are taken: claimed, running, or running in a process of their own. */
   let jobs = 0
   const isolated = isolation?.turnId ? decodeIsolatedTurn(isolation.turnId) : null
-  const hello = { worker: id, agents: agents.map(({ name, description, settings }) => ({ name, description, ...settings })) }
+  const announced = agents.map(({ name, description, settings }) => ({ name, description, ...settings }))
+  const hello = { worker: id, version, slots: concurrency, agents: announced }
   const leases = startLeaseThread({
     ...{ url, key, worker: id, hello: isolated ? null : hello, heartbeatMs, watchdogMs },
     onBeatFailed: reason => log.warn({ reason }, 'heartbeat failed'),

@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { readConfig } from '../config.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
+import { consolePages } from './routes/console.ts'
 import { createServer } from './server.ts'
 import type { Services } from './services.ts'
 
@@ -69,8 +70,8 @@ const operations = () =>
   )
 
 test('every route is there, but for the pages, their files and the description itself', () => {
-  const hidden = /^\/(docs(\/.*)?|openapi\.json|tasks|tasks\/:id|agents|workers|errors|keys|dashboard|waits|assets\/:name|favicon\.svg)?$/
-  const served = routesOf(app).filter(({ url, method }) => !hidden.test(url) && method !== 'HEAD')
+  const files = /^\/(docs(\/.*)?|openapi\.json|assets\/:name|favicon\.svg)$/
+  const served = routesOf(app).filter(({ url, method }) => !files.test(url) && !consolePages.includes(url) && method !== 'HEAD')
   const expected = served.map(({ method, url }) => `${method} ${url.replaceAll(/:(\w+)/g, '{$1}')}`)
   expect(expected.length).toBeGreaterThan(20)
   expect(

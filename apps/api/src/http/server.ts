@@ -18,7 +18,7 @@ import { checkFileReferences } from './requests/files/file-references.ts'
 import { acceptJsonOnly } from './requests/json-body.ts'
 import { checkHeads, rejectBrokenRequest } from './requests/request-head.ts'
 import { agUiRoutes } from './routes/ag-ui/ag-ui.ts'
-import { type ConsolePage, consoleRoutes, wantsPage } from './routes/console.ts'
+import { type ConsolePage, consolePages, consoleRoutes, wantsPage } from './routes/console.ts'
 import { docsRoutes } from './routes/docs.ts'
 import { feedRoutes } from './routes/feed.ts'
 import { fileRoutes } from './routes/files.ts'
@@ -199,7 +199,5 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
 
 /** Routes without data of a tenant: health, the description of the API, and the files of the console. */
 function isPublic(url: string): boolean {
-  return /^\/(healthz|readyz|openapi\.json|docs(\/.*)?|tasks|tasks\/:id|agents|workers|errors|keys|dashboard|waits|assets\/:name|favicon\.svg)?$/.test(
-    url,
-  )
+  return consolePages.includes(url) || /^\/(healthz|readyz|openapi\.json|docs(\/.*)?|assets\/:name|favicon\.svg)$/.test(url)
 }

@@ -13,12 +13,14 @@ import type { StreamDeps } from './task-stream.ts'
 export type ResumedStream = {
   pathAfter(id: string | undefined): string
   after?: string | undefined
+  /** `live`: connected. `waiting`: cut off, and reconnecting. */
+  onStatus?: ((status: 'live' | 'waiting') => void) | undefined
   signal: AbortSignal
 }
 
 export async function* resumedFrames(
   deps: StreamDeps,
-  { pathAfter, after, signal }: ResumedStream,
+  { pathAfter, after, onStatus, signal }: ResumedStream,
 ): AsyncGenerator<EventSourceMessage, void, void> {
   const { wakeUps, random, silenceMs } = deps
   let place = after
@@ -31,6 +33,7 @@ export async function* resumedFrames(
     try {
       const response = await openStream(deps, pathAfter(place), controller)
       if (response.status === 204) return
+      onStatus?.('live')
       const onRetry = (ms: number) => {
         askedMs = Math.min(ms, maxAskedMs)
       }
@@ -48,6 +51,7 @@ export async function* resumedFrames(
       unlink()
       controller.abort()
     }
+    onStatus?.('waiting')
     await pause(Math.max(askedMs, retryDelayMs(failures, random)), { signal, wakeUps })
     failures += 1
   }

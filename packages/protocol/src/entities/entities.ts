@@ -194,6 +194,10 @@ export const activitySchema = z.object({
 /** A worker that was heard of in the last day, with the turns of the caller's tenant that it runs. */
 export const workerSchema = z.object({
   id: z.string(),
+  /** The release of its agents, else of its SDK. Absent for an older worker, like `slots`. */
+  version: z.string().optional(),
+  /** Turns of all tenants that it runs at a time, at most. */
+  slots: z.int().min(1).optional(),
   agents: z.array(agentNameSchema),
   seenAt: time,
   /** Since it was last heard of, by the clock of Postgres. */

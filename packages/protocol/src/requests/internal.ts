@@ -50,6 +50,10 @@ export const agentSettingsSchema = z.strictObject({
 
 export const helloBody = z.strictObject({
   worker: id,
+  /** The release of its agents, else of its SDK. Older workers omit it, and `slots`. */
+  version: z.string().min(1).max(100).optional(),
+  /** Turns that it runs at a time, at most. */
+  slots: z.int().min(1).max(1_000_000).optional(),
   agents: z
     .array(z.strictObject({ name: agentNameSchema, description: z.string().max(1_000), ...agentSettingsSchema.shape }))
     .max(1_000)

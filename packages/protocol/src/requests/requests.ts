@@ -189,6 +189,13 @@ export const waitSchema = z
 /** `limit` of a list. */
 export const pageLimit = digits.pipe(z.int().min(1).max(maxPageSize)).default(maxPageSize)
 
+const milliseconds = digits.pipe(
+  z
+    .int()
+    .min(0)
+    .max(10 ** 12),
+)
+
 const taskFilters = {
   agent: agentNameSchema.optional(),
   status: taskStatusSchema.optional(),
@@ -197,6 +204,11 @@ const taskFilters = {
   parent: taskIdSchema.optional(),
   createdAfter: z.iso.datetime({ offset: true }).optional(),
   createdBefore: z.iso.datetime({ offset: true }).optional(),
+  /** Of the last turn. */
+  errorCode: z.string().min(1).max(100).optional(),
+  /** How long the turns that have ended ran, taken together. */
+  minDurationMs: milliseconds.optional(),
+  maxDurationMs: milliseconds.optional(),
   /** A text to search for. */
   q: z.string().min(1).max(200).optional(),
   limit: pageLimit,

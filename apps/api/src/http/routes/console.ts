@@ -12,7 +12,19 @@ import { createStaticFile, createStaticFiles, type StaticFiles, sendStatic } fro
 const builtConsole = fileURLToPath(new URL('../../../../console/dist/', import.meta.url))
 
 /** The paths of the console's pages. A browser that opens another path gets the page, too, which shows that nothing is there. */
-const pages = ['/', '/tasks', '/tasks/:id', '/agents', '/workers', '/errors', '/keys', '/dashboard', '/waits']
+export const consolePages = [
+  '/',
+  '/tasks',
+  '/tasks/:id',
+  '/agents',
+  '/workers',
+  '/errors',
+  '/usage',
+  '/schedules',
+  '/keys',
+  '/dashboard',
+  '/waits',
+]
 
 const headers = pageHeaders({ 'img-src': "'self' data: blob:", 'media-src': "'self' data: blob:" })
 
@@ -28,7 +40,7 @@ export function consoleRoutes(app: FastifyInstance, folder: string = builtConsol
   const files = createStaticFiles(folder)
   const assets = createStaticFiles(`${folder}assets/`)
   const hint = createStaticFile('text/html; charset=utf-8', notBuilt)
-  for (const page of pages) app.get(page, { schema: { hide: true } }, (_, reply) => sendPage(reply))
+  for (const page of consolePages) app.get(page, { schema: { hide: true } }, (_, reply) => sendPage(reply))
 
   // Their names change with their content.
   app.get<{ Params: { name: string } }>('/assets/:name', { schema: { hide: true } }, ({ params }, reply) =>

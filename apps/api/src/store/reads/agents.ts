@@ -11,7 +11,8 @@ import { agents, limits, turns, workers } from '../schema.ts'
  * An agent that a worker of one tenant registers first is that tenant's alone: its queue never holds turns that the worker may not run. Once a
  * worker of all tenants registers it, all tenants share it.
  */
-export async function registerWorker(db: Database, { tenant, agents: served }: Reach, { worker, agents: declared }: Hello): Promise<void> {
+export async function registerWorker(db: Database, { tenant, agents: served }: Reach, hello: Hello): Promise<void> {
+  const { worker, agents: declared, version, slots } = hello
   const names = declared.map(({ name }) => name)
   if (served && names.some(name => !served.includes(name)))
     throw new RivuletError(
@@ -34,11 +35,11 @@ export async function registerWorker(db: Database, { tenant, agents: served }: R
         })
     }
     if (owner !== null) await requireOwned(tx, owner, names)
-    const row = { id: worker, agents: names, seenAt: sql`now()` }
+    const row = { agents: names, seenAt: sql`now()`, version, slots }
     await tx
       .insert(workers)
-      .values(row)
-      .onConflictDoUpdate({ target: workers.id, set: { agents: names, seenAt: sql`now()` } })
+      .values({ id: worker, ...row })
+      .onConflictDoUpdate({ target: workers.id, set: row })
   })
 }
 

@@ -153,7 +153,8 @@ export async function listTasks(db: Database, tenant: Tenant, query: TaskFilter,
 
 /** Which tasks a list is about. */
 export function taskCondition(tenant: Tenant, filter: TaskFilter): SQL {
-  const { agent, status, name, parent, q, createdAfter, createdBefore, metadata, cursor } = filter
+  const { agent, status, name, parent, q, createdAfter, createdBefore, errorCode, metadata, cursor } = filter
+  const { minDurationMs, maxDurationMs } = filter
   const conditions: (SQL | undefined)[] = [
     isOf(tenant, tasks.tenant),
     agent && eq(tasks.agent, agent),
@@ -162,12 +163,21 @@ export function taskCondition(tenant: Tenant, filter: TaskFilter): SQL {
     parent && eq(tasks.parent, parent),
     createdAfter && gt(tasks.createdAt, new Date(createdAfter)),
     createdBefore && lt(tasks.createdAt, new Date(createdBefore)),
+    errorCode && and(inArray(tasks.status, ['failed', 'canceled']), sql`${lastErrorCode} = ${errorCode}`),
+    minDurationMs !== undefined && sql`${ranMs} >= ${minDurationMs}`,
+    maxDurationMs !== undefined && sql`${ranMs} <= ${maxDurationMs}`,
     cursor && lt(tasks.id, cursor),
     q !== undefined && hasText(q),
     ...Object.entries(metadata).map(([key, value]) => or(...readings(value).map(reading => contains(tasks.metadata, key, reading)))),
   ].filter(condition => typeof condition === 'object')
   return and(...conditions) ?? sql`true`
 }
+
+const lastErrorCode = sql.raw(`(select error->>'code' from turns where turns.task = tasks.id order by number desc limit 1)`)
+
+const ranMs = sql.raw(
+  `(select coalesce(sum(extract(epoch from finished_at - started_at) * 1000), 0) from turns where turns.task = tasks.id)`,
+)
 
 /** In the id from its beginning, the name, the metadata, or the first input; capitals do not matter. Large inputs are not searched. */
 function hasText(text: string): SQL {
@@ -190,9 +200,22 @@ export function contains(metadata: PgColumn, key: string, value: Json): SQL {
   return sql`${metadata} @> ${JSON.stringify({ [key]: value })}::jsonb`
 }
 
-export type TaskFilter = {
-  [K in 'agent' | 'status' | 'name' | 'parent' | 'q' | 'createdAfter' | 'createdBefore' | 'cursor']?: ListTasks[K] | undefined
-} & {
+export type TaskFilter = Partial<
+  Pick<
+    ListTasks,
+    | 'agent'
+    | 'status'
+    | 'name'
+    | 'parent'
+    | 'q'
+    | 'createdAfter'
+    | 'createdBefore'
+    | 'errorCode'
+    | 'minDurationMs'
+    | 'maxDurationMs'
+    | 'cursor'
+  >
+> & {
   limit: number
   metadata: Record<string, string>
 }

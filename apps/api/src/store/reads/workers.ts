@@ -11,7 +11,7 @@ const maxTurns = 50
 
 export async function listWorkers(db: Database, tenant: Tenant, leaseMs: number): Promise<Worker[]> {
   const { rows } = await db.execute<Row>(sql`
-    select workers.id, workers.agents, workers.seen_at, extract(epoch from now() - workers.seen_at) * 1000 as silent_ms,
+    select workers.id, workers.version, workers.slots, workers.agents, workers.seen_at, extract(epoch from now() - workers.seen_at) * 1000 as silent_ms,
       coalesce((
         select json_agg(json_build_object('task', task, 'turn', number, 'agent', agent, 'startedAt', started_at)) from (
           select turns.task, turns.number, tasks.agent, coalesce(turns.attempt_at, turns.started_at) as started_at
@@ -23,11 +23,16 @@ export async function listWorkers(db: Database, tenant: Tenant, leaseMs: number)
     from workers
     where workers.agents && array(select ${agents.name} from ${agents} where ${isAgentOf(tenant)})
     order by workers.seen_at desc, workers.id limit ${maxWorkers}`)
-  return rows.map(({ id, agents: served, seen_at: seenAt, silent_ms: silent, turns: held }) => {
+  return rows.map(({ id, version, slots, agents: served, seen_at: seenAt, silent_ms: silent, turns: held }) => {
     const silentMs = Math.max(0, Math.round(Number(silent)))
     const running = held.map(turn => ({ ...turn, startedAt: new Date(turn.startedAt).toISOString() }))
-    return { id, agents: served, seenAt: new Date(seenAt).toISOString(), silentMs, isLive: silentMs < leaseMs, turns: running }
+    const about = { id, ...(version !== null && { version }), ...(slots !== null && { slots }), agents: served }
+    return { ...about, seenAt: new Date(seenAt).toISOString(), silentMs, isLive: silentMs < leaseMs, turns: running }
   })
 }
 
-type Row = { id: string; agents: string[]; seen_at: string | Date; silent_ms: string | number; turns: Worker['turns'] }
+type Row = { id: string; version: string | null; slots: number | null; agents: string[] } & {
+  seen_at: string | Date
+  silent_ms: string | number
+  turns: Worker['turns']
+}

@@ -15,6 +15,8 @@ export const workers = pgTable('workers', {
   id: text().primaryKey(),
   agents: text().array().notNull(),
   seenAt: time().notNull(),
+  version: text(),
+  slots: integer(),
 })
 
 /** What a tenant allows an agent for its own tasks. */

@@ -10,7 +10,7 @@ import { toJsonLine } from '../../terminal/json-line.ts'
 import { formatCost, formatTokens } from '../../terminal/spending.ts'
 import { formatTable } from '../../terminal/table.ts'
 
-type TasksOptions = Pick<TaskQuery, 'agent' | 'name' | 'parent' | 'createdAfter' | 'createdBefore' | 'limit' | 'cursor' | 'metadata'> & {
+type TasksOptions = Omit<TaskQuery, 'status'> & {
   url?: string
   key?: string
   status?: TaskStatus
@@ -28,6 +28,9 @@ export function addTasksCommand(program: Command, context: Context): void {
     .option('--metadata <key=value>', 'only tasks with this metadata (repeatable)', addPair)
     .option('--created-after <time>', 'only tasks created after this time, in ISO 8601')
     .option('--created-before <time>', 'only tasks created before this time')
+    .option('--error-code <code>', 'only tasks that ended with this error')
+    .option('--min-duration-ms <ms>', 'only tasks that ran at least this long', Number)
+    .option('--max-duration-ms <ms>', 'only tasks that ran at most this long', Number)
     .option('--limit <count>', 'how many tasks, at most 100', parseLimit, 20)
     .option('--cursor <cursor>', 'nextCursor of the previous page')
     .option('--json', 'print the page as JSON')

@@ -120,9 +120,9 @@ export function taskRoutes(scope: FastifyInstance, services: Services, events: E
     { config: reading, schema: { tags: ['tasks'], querystring: listTasksQuery, response: { 200: listed } } },
     async request => {
       const { tenant } = request.principal
-      const { agent, status, name, parent, q, createdAfter, createdBefore, limit, cursor, view, ...rest } = request.query
-      const metadata = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key.slice('metadata.'.length), String(value)]))
-      const filter = { agent, status, name, parent, q, createdAfter, createdBefore, limit, cursor, metadata }
+      const { view, ...query } = request.query
+      const given = Object.entries(query).filter(([key]) => key.startsWith('metadata.'))
+      const filter = { ...query, metadata: Object.fromEntries(given.map(([key, value]) => [key.slice('metadata.'.length), String(value)])) }
       const list = view === 'summary' ? summarizeTasks : listTasks
       return list(databaseFor(tenant), tenant, filter, limits.pageBytes)
     },

@@ -56,6 +56,111 @@ describe.skipIf(!chromium)('the page of a task', () => {
     stage.complaints = stage.complaints.filter(text => !/40[49]|410/.test(text))
   })
 
+  test('forks it after a turn, and shows where the copy came from', async () => {
+    const { page, platform } = stage
+    const id = await stage.start({ steps: [say('an answer')] }, { input: 'the first question' })
+    await platform.client.waitForEnd(id)
+    await page.goto(`${platform.url}/tasks/${id}`)
+    await page.getByText('an answer').waitFor()
+    await act('Fork')
+    await page.getByLabel('Next input').fill('another way')
+    await page.getByRole('dialog').getByRole('button', { name: 'Fork' }).click()
+    await page.waitForURL(url => !url.pathname.endsWith(id) && url.pathname.startsWith('/tasks/'))
+    await page.getByRole('article', { name: 'You' }).getByText('another way').waitFor()
+    expect(await page.getByText('an answer').count()).toBeGreaterThanOrEqual(1)
+    await page.getByRole('button', { name: 'Facts' }).click()
+    await page.getByRole('complementary', { name: 'Facts' }).getByText(id).waitFor()
+  })
+
+  test('sends files that were chosen, pasted and dropped, with the params of the turn, and shows them as cards', async () => {
+    const { page, platform } = stage
+    const id = await stage.start({ steps: [] })
+    await page.goto(`${platform.url}/tasks/${id}`)
+    await page.getByText('Up to date').waitFor()
+    const field = page.getByLabel('Message to the agent')
+    await page
+      .getByLabel('Files to attach')
+      .setInputFiles({ name: 'chosen.txt', mimeType: 'text/plain', buffer: Buffer.from('chosen bytes') })
+    for (const [kind, name] of [
+      ['paste', 'pasted.png'],
+      ['drop', 'dropped.csv'],
+    ] as const)
+      await field.evaluate(
+        (element, [kind, name]) => {
+          const data = new DataTransfer()
+          data.items.add(new File(['x'], name, { type: name.endsWith('png') ? 'image/png' : 'text/csv' }))
+          const options = { bubbles: true, cancelable: true }
+          element.dispatchEvent(
+            kind === 'paste'
+              ? new ClipboardEvent(kind, { ...options, clipboardData: data })
+              : new DragEvent(kind, { ...options, dataTransfer: data }),
+          )
+        },
+        [kind, name] as const,
+      )
+    await until(
+      'all are stored',
+      async () =>
+        (await page
+          .getByRole('list', { name: 'Files' })
+          .getByText(/^\d+ B$/)
+          .count()) === 3,
+    )
+    await page.getByRole('button', { name: 'Remove dropped.csv' }).click()
+    await page.getByLabel('Params', { exact: true }).check()
+    await page.getByLabel('Parameters of this turn').fill(JSON.stringify({ steps: [say('read them')] }))
+    await field.fill('what is in these?')
+    await field.press('Enter')
+    await page.getByText('read them').waitFor()
+    await page.getByRole('article', { name: 'You' }).getByText('what is in these?').waitFor()
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Download chosen.txt' }).click()])
+    expect(readFileSync(await download.path(), 'utf8')).toBe('chosen bytes')
+    await page.getByText('pasted.png').waitFor()
+    expect(await page.getByText('dropped.csv').count()).toBe(0)
+  })
+
+  test('draws the timeline from what is stored when the log has expired, and a bar leads to its message', async () => {
+    const { page, platform } = stage
+    const steps = Array.from({ length: 120 }, (_, index) => ({
+      full: { index, content: { type: 'text', text: `message ${index}\n\n`.repeat(3) } },
+    }))
+    const id = await stage.start({ steps }, { input: 'many' })
+    await platform.client.waitForEnd(id)
+    await until('the end is announced', async () => (await platform.log(id)).some(({ event }) => event.type === 'turn.finished'))
+    await platform.redis.del(platform.keys.stream(id), platform.keys.state(id))
+    await page.goto(`${platform.url}/tasks/${id}?inspect=1`)
+    await page.getByRole('note').getByText('The log has expired').waitFor()
+    const timeline = page.getByRole('list', { name: 'Timeline' })
+    await timeline.getByRole('button', { name: /^turn 1, .*complete/ }).waitFor()
+    await timeline.getByRole('button', { name: /^21 text/ }).click()
+    await until('its message is in sight', () => isInSight('message 20'))
+    await page.reload()
+    await until('its message is in sight again', () => isInSight('message 20'))
+  })
+
+  test('filters the events, folds deltas, and keeps the place of the split', async () => {
+    const { page, platform } = stage
+    const tool = { full: { index: 1, content: { type: 'tool_request', callId: '1', name: 'look', arguments: {} } } }
+    const id = await stage.start({ steps: [say('one '), { sleep: 60 }, say('two '), { sleep: 60 }, say('three'), tool] })
+    await platform.client.waitForEnd(id)
+    await page.goto(`${platform.url}/tasks/${id}?inspect=1`)
+    const events = page.getByRole('list', { name: 'Events' })
+    await events.getByText('turn.finished').waitFor()
+    await events.getByText(/message\.delta ×\d/).waitFor()
+    await page.getByLabel('Fold deltas').uncheck()
+    await until('each delta has a row', async () => (await events.getByText('message.delta', { exact: true }).count()) > 1)
+    await page.getByLabel('Which events').selectOption('Tools')
+    await until('only the tool is left', async () => (await events.getByRole('button').count()) === 1)
+    const inspector = page.getByRole('complementary', { name: 'Inspector' })
+    const before = (await inspector.boundingBox())?.width ?? 0
+    await page.getByRole('separator', { name: 'Size of the transcript' }).focus()
+    for (let press = 0; press < 3; press += 1) await page.keyboard.press('ArrowLeft')
+    await until('the inspector is wider', async () => ((await inspector.boundingBox())?.width ?? 0) > before + 50)
+    await page.reload()
+    await events.getByText('turn.finished').waitFor()
+    expect((await inspector.boundingBox())?.width).toBeGreaterThan(before + 50)
+  })
+
   test('retries what failed', async () => {
     const { page, platform } = stage
     const id = await stage.start({ steps: [say('a word'), { throw: 'no luck' }] }, { maxAttempts: 1 })
@@ -155,6 +260,9 @@ describe.skipIf(!chromium)('the page of a task', () => {
       'Export as markdown',
       'Share a link',
     ])
+    await page.goto(`${guarded.url}/schedules`)
+    await page.getByText('No schedules yet').waitFor()
+    expect(await page.getByRole('button', { name: /^New/ }).count()).toBe(0)
     await platform.client.post(`/v1/tasks/${id}/cancel`, {})
     stage.complaints = stage.complaints.filter(text => !text.includes('403'))
   })
@@ -186,6 +294,14 @@ describe.skipIf(!chromium)('the page of a task', () => {
     await page.getByRole('button', { name: 'Stop' }).click()
     await page.getByRole('status').filter({ hasText: 'The task was canceled' }).waitFor({ state: 'attached' })
   })
+
+  function isInSight(text: string): Promise<boolean> {
+    return stage.page.getByRole('log').evaluate((log, text) => {
+      const found = [...log.querySelectorAll('article')].find(article => article.textContent?.includes(`${text}\n`))
+      const [box, frame] = [found?.getBoundingClientRect(), log.getBoundingClientRect()]
+      return box !== undefined && box.top >= frame.top - 1 && box.bottom <= frame.bottom + 1
+    }, text)
+  }
 
   async function act(name: string, on: Page = stage.page): Promise<void> {
     await on.getByRole('button', { name: 'Actions' }).click()

@@ -44,6 +44,12 @@ const views: View[] = [
   { name: 'errors', path: () => '/errors', ready: page => page.getByRole('cell', { name: /source is empty/ }).waitFor() },
   { name: 'agents', path: () => '/agents', ready: page => page.getByRole('row', { name: /scripted/ }).waitFor() },
   { name: 'workers', path: () => '/workers', ready: page => page.getByText('live', { exact: true }).first().waitFor() },
+  { name: 'schedules', path: () => '/schedules', ready: page => page.getByRole('cell', { name: /Europe\/Berlin/ }).waitFor() },
+  { name: 'new-schedule', path: () => '/schedules', ready: page => page.getByRole('button', { name: 'New schedule' }).click() },
+  { name: 'new-webhook', path: () => '/schedules', ready: page => page.getByRole('button', { name: 'New webhook' }).click() },
+  { name: 'filters', path: () => '/?status=failed&within=60', ready: page => page.getByRole('button', { name: 'More filters' }).click() },
+  { name: 'limits', path: () => '/agents', ready: limit },
+  { name: 'fork', path: id => `/tasks/${id}`, ready: page => choose(page, 'Fork') },
   {
     name: 'keys',
     path: () => '/keys',
@@ -68,6 +74,12 @@ describe.skipIf(!chromium)('every view', () => {
     await stage.platform.client.waitForEnd(id)
     const failing = await stage.start({ steps: [{ throw: 'The source is empty' }] }, { maxAttempts: 1, name: 'nightly-report' })
     await stage.platform.client.waitForEnd(failing)
+    await stage.platform.client.post('/v1/schedules', {
+      agent: 'echo',
+      cron: '0 9 * * 1-5',
+      timezone: 'Europe/Berlin',
+      input: 'Good morning',
+    })
     asking = (await stage.platform.client.createTask({ agent: 'clerk', input: 'I want my money back' })).task.id
     await stage.platform.client.waitForTask(asking, ({ task }) => task.status === 'waiting')
   })
@@ -78,7 +90,8 @@ describe.skipIf(!chromium)('every view', () => {
     await page.setViewportSize({ width, height: 800 })
     const findings: Record<string, unknown> = {}
     for (const { name, path, ready } of views) {
-      await page.goto(`${stage.platform.url}${path(id, asking)}`)
+      const response = await page.goto(`${stage.platform.url}${path(id, asking)}`)
+      if (name !== 'missing') expect([name, response?.status()]).toEqual([name, 200])
       await ready(page)
       if (pictures) await page.screenshot({ path: `${pictures}/${name}-${colorScheme}-${width}.png`, animations: 'disabled' })
       const found = await audit(page)
@@ -106,9 +119,18 @@ describe.skipIf(!chromium)('every view', () => {
   })
 })
 
-async function share(page: Page): Promise<void> {
+function share(page: Page): Promise<void> {
+  return choose(page, 'Share a link')
+}
+
+async function choose(page: Page, action: string): Promise<void> {
   await page.getByRole('button', { name: 'Actions' }).click()
-  await page.getByRole('menuitem', { name: 'Share a link' }).click()
+  await page.getByRole('menuitem', { name: action }).click()
+}
+
+async function limit(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Actions of echo' }).click()
+  await page.getByRole('menuitem', { name: 'Limits' }).click()
 }
 
 async function audit(page: Page): Promise<string[]> {

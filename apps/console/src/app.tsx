@@ -16,6 +16,7 @@ const WorkersPage = lazy(async () => ({ default: (await import('./operations/wor
 const ErrorsPage = lazy(async () => ({ default: (await import('./operations/errors-page.tsx')).ErrorsPage }))
 const UsagePage = lazy(async () => ({ default: (await import('./operations/usage-page.tsx')).UsagePage }))
 const WaitsPage = lazy(async () => ({ default: (await import('./waits/waits-page.tsx')).WaitsPage }))
+const AutomationPage = lazy(async () => ({ default: (await import('./automation/automation-page.tsx')).AutomationPage }))
 const KeysPage = lazy(async () => ({ default: (await import('./operations/keys-page.tsx')).KeysPage }))
 
 const plainPages: Record<Exclude<Route['page'], 'task'>, ComponentType> = {
@@ -25,6 +26,7 @@ const plainPages: Record<Exclude<Route['page'], 'task'>, ComponentType> = {
   workers: WorkersPage,
   errors: ErrorsPage,
   usage: UsagePage,
+  schedules: AutomationPage,
   keys: KeysPage,
   waits: WaitsPage,
   missing: MissingPage,

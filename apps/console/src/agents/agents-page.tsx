@@ -1,17 +1,21 @@
 /** The agents, their workers and queues, and their recent throughput. */
-import type { Agent } from '@rivulet/client'
+import type { Agent, AgentLimits } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
+import type { ReactNode } from 'react'
 import { Link } from '../shell/elements/link.tsx'
 import { StaleNote } from '../shell/elements/stale-note.tsx'
 import { usePageTitle } from '../shell/hooks/use-page-title.ts'
 import { count, duration } from '../shell/human-units.ts'
 import { usePolled } from '../shell/queries.ts'
 import { useQuery } from '../shell/route.ts'
+import { useSession } from '../shell/session.tsx'
 import { type Series, seriesOf, totalsOf } from './activity-series.ts'
+import { AgentActions, limitWords } from './agent-actions.tsx'
 import { Bars, Line, Plot } from './plot.tsx'
 import { useAgents } from './use-agents.ts'
 
 const minutes = 10
+const figures = ['Agent', 'Workers', 'Queued', 'Running', 'Completed', 'Failed']
 
 export function AgentsPage() {
   usePageTitle('Agents')
@@ -20,6 +24,9 @@ export function AgentsPage() {
   const [chosen, setChosen] = useQuery('agent')
   const { value: activity } = usePolled(['activity', minutes], signal => client.agents.activity(minutes, { signal }), 5_000)
   const series = activity && seriesOf(activity, chosen)
+  const isAdmin = useSession().may('admin')
+  const columns = isAdmin ? [...figures, 'Actions'] : figures
+  const { value: limits, refresh } = usePolled(['limits'], signal => client.limits.list({ signal }), 10_000)
   return (
     <div className="h-full overflow-y-auto">
       <div className="mx-auto max-w-5xl px-4 py-4 sm:px-6">
@@ -44,7 +51,7 @@ export function AgentsPage() {
             <caption className="sr-only">Agents, with the work of the last {minutes} minutes</caption>
             <thead>
               <tr className="border-b border-line text-xs text-faint">
-                {['Agent', 'Workers', 'Queued', 'Running', 'Completed', 'Failed'].map((name, place) => (
+                {columns.map((name, place) => (
                   <th key={name} scope="col" className={`px-4 py-2 font-normal ${place > 0 ? 'text-right' : ''}`}>
                     {name}
                   </th>
@@ -53,7 +60,14 @@ export function AgentsPage() {
             </thead>
             <tbody>
               {agents.map(agent => (
-                <AgentRow key={agent.name} agent={agent} totals={activity ? totalsOf(activity, agent.name) : null} />
+                <AgentRow
+                  key={agent.name}
+                  agent={agent}
+                  limits={limits?.find(({ agent: name }) => name === agent.name) ?? null}
+                  totals={activity ? totalsOf(activity, agent.name) : null}
+                >
+                  {isAdmin && <AgentActions agent={agent} limits={limits ?? []} onChange={refresh} />}
+                </AgentRow>
               ))}
             </tbody>
           </table>
@@ -64,22 +78,27 @@ export function AgentsPage() {
   )
 }
 
-function AgentRow({ agent, totals }: { agent: Agent; totals: ReturnType<typeof totalsOf> | null }) {
-  const { name, description, workers, queued, running } = agent
+type AgentRowProps = { agent: Agent; limits: AgentLimits | null; totals: ReturnType<typeof totalsOf> | null; children: ReactNode }
+
+function AgentRow({ agent, limits, totals, children }: AgentRowProps) {
+  const { name, description, paused, workers, queued, running } = agent
   const cell = 'px-4 py-3 text-right tabular-nums'
   return (
     <tr className="border-b border-line last:border-0">
-      <th scope="row" className="px-4 py-3 font-normal">
+      <th scope="row" className="min-w-56 px-4 py-3 font-normal">
         <Link to={`/?agent=${encodeURIComponent(name)}`} className="font-medium hover:underline">
           {name}
         </Link>
+        {paused && <span className="ml-2 rounded-full bg-warn-well px-2 py-0.5 text-xs font-medium text-warn">paused</span>}
         <span className="block text-[13px] text-soft">{description}</span>
+        {limits && <span className="block text-xs text-faint">{limitWords(limits)}</span>}
       </th>
       <td className={`${cell} ${workers === 0 ? 'text-warn' : ''}`}>{workers === 0 ? 'none' : workers}</td>
       <td className={cell}>{count(queued)}</td>
       <td className={`${cell} ${running > 0 ? 'text-accent' : ''}`}>{count(running)}</td>
       <td className={cell}>{totals ? count(totals.completed) : ''}</td>
       <td className={`${cell} ${totals && totals.failed > 0 ? 'text-bad' : ''}`}>{totals ? count(totals.failed) : ''}</td>
+      {children && <td className="px-4 py-2 text-right">{children}</td>}
     </tr>
   )
 }

@@ -1,23 +1,31 @@
 /** Behind the transcript: every event of the task's log, what it took, and the transcript as of any of them. */
-import { useCallback } from 'react'
+import { useCallback, useMemo } from 'react'
 import { CopyButton } from '../shell/elements/copy-button.tsx'
 import { CloseIcon } from '../shell/elements/icons.tsx'
+import { Split } from '../shell/elements/split.tsx'
 import { useKeys } from '../shell/hooks/use-keys.ts'
 import { usePaced } from '../shell/hooks/use-paced.ts'
 import { count, size } from '../shell/human-units.ts'
-import { useQuery } from '../shell/route.ts'
+import { setQuery, useQuery } from '../shell/route.ts'
 import { useSession } from '../shell/session.tsx'
-import { curlOf } from './curl.ts'
-import { EventDetail } from './event-detail.tsx'
-import { EventList } from './event-list.tsx'
 import { type EventLog, positionOf } from './event-log.ts'
-import { PacePlot } from './pace-plot.tsx'
-import { TimelineBars } from './timeline-bars.tsx'
+import { curlOf } from './events/curl.ts'
+import { EventDetail } from './events/event-detail.tsx'
+import { EventList } from './events/event-list.tsx'
+import type { Bar } from './timeline/bar.ts'
+import { PacePlot } from './timeline/pace-plot.tsx'
+import type { Stored } from './timeline/stored-bars.ts'
+import { timelineOf } from './timeline/timeline.ts'
+import { TimelineBars } from './timeline/timeline-bars.tsx'
 
-export function Inspector({ log, id, onClose }: { log: EventLog; id: string; onClose: () => void }) {
+export type InspectorProps = { log: EventLog; stored: Stored; id: string; onClose: () => void }
+
+export function Inspector({ log, stored, id, onClose }: InspectorProps) {
   const { hasKey } = useSession()
   const [at, setAt] = useQuery('at')
   const paced = usePaced(log, 300)
+  const pacedStored = usePaced(stored, 300)
+  const timeline = useMemo(() => timelineOf(paced.entries, pacedStored), [paced.entries, pacedStored])
   const position = at === null ? -1 : positionOf(log, at)
   const choose = useCallback((cursor: string | null) => setAt(cursor), [setAt])
   useKeys({ j: () => move(1), k: () => move(-1), Escape: () => (at === null ? onClose() : setAt(null)) })
@@ -25,10 +33,7 @@ export function Inspector({ log, id, onClose }: { log: EventLog; id: string; onC
   const before = log.entries[position - 1]?.event.cursor ?? null
 
   return (
-    <aside
-      aria-label="Inspector"
-      className="flex min-h-0 shrink-0 flex-col border-line bg-panel max-lg:basis-1/2 max-lg:border-t lg:w-[44%] lg:max-w-2xl lg:border-l"
-    >
+    <aside aria-label="Inspector" className="flex min-h-0 grow flex-col bg-panel">
       <header className="flex items-center gap-3 border-b border-line px-4 py-2">
         <h2 className="font-semibold">Inspector</h2>
         <p className="text-[13px] text-soft tabular-nums">
@@ -47,12 +52,23 @@ export function Inspector({ log, id, onClose }: { log: EventLog; id: string; onC
           <CloseIcon />
         </button>
       </header>
+      {log.isCaughtUp && timeline.stored > 0 && <ExpiredNote turns={timeline.stored} isAll={timeline.stored === stored.turns.length} />}
       <PacePlot entries={paced.entries} />
-      <TimelineBars entries={paced.entries} chosen={at} onChoose={choose} />
-      <EventList log={log} chosen={position} onChoose={choose} />
+      <Split
+        name="timeline"
+        direction="column"
+        label="Height of the timeline"
+        first={timeline.bars.length > 0 && <TimelineBars {...{ timeline, chosen: at, onChoose: go }} />}
+        second={<EventList log={log} chosen={chosen} onChoose={choose} />}
+      />
       {chosen && <EventDetail entry={chosen} curl={curlOf({ origin: location.origin, id, after: before, hasKey })} />}
     </aside>
   )
+
+  /** To its event, with the transcript as it was then; without one, to its message. */
+  function go({ cursor, message }: Bar): void {
+    setQuery(cursor === null ? { at: null, message: message === null ? null : String(message) } : { at: cursor, message: null })
+  }
 
   function move(by: 1 | -1): void {
     const target = position < 0 ? (by > 0 ? 0 : log.entries.length - 1) : position + by
@@ -65,4 +81,13 @@ export function Inspector({ log, id, onClose }: { log: EventLog; id: string; onC
       }
     }
   }
+}
+
+function ExpiredNote({ turns, isAll }: { turns: number; isAll: boolean }) {
+  return (
+    <p role="note" className="border-b border-line bg-warn-well px-4 py-2 text-[13px] text-warn">
+      {isAll ? 'The log has expired' : `The log of ${turns} ${turns === 1 ? 'turn' : 'turns'} has expired`}: the timeline shows what is
+      stored, without single events.
+    </p>
+  )
 }

@@ -3,10 +3,11 @@ import type { Key, NewKey, Scope } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
 import { type FormEvent, useState } from 'react'
 import { Button } from '../shell/elements/button.tsx'
-import { CopyButton } from '../shell/elements/copy-button.tsx'
 import { Dialog } from '../shell/elements/dialog.tsx'
 import { PlusIcon } from '../shell/elements/icons.tsx'
 import { PageFrame, Table } from '../shell/elements/page-frame.tsx'
+import { Field, FormError, fieldLook } from '../shell/forms/field.tsx'
+import { SecretBox } from '../shell/forms/secret-box.tsx'
 import { useNow } from '../shell/hooks/use-now.ts'
 import { age } from '../shell/human-units.ts'
 import { textOf, usePolled } from '../shell/queries.ts'
@@ -121,17 +122,11 @@ function NewKeyDialog({ onClose }: { onClose: () => void }) {
   const [granted, setGranted] = useState<readonly Scope[]>(['tasks:read', 'tasks:write'])
   const [made, setMade] = useState<NewKey | null>(null)
   const [error, setError] = useState<string | null>(null)
-  const field = 'w-full rounded-lg border border-line-strong bg-page px-3 py-2'
   if (made)
     return (
       <Dialog title="The new key" onClose={onClose}>
         <p className="text-soft">Copy it now: the server stores no secret, so no page can show it again.</p>
-        <div className="mt-3 flex items-center gap-1 rounded-lg border border-line bg-well pl-3">
-          <code data-first tabIndex={-1} className="min-w-0 grow py-2 font-mono text-xs [overflow-wrap:anywhere]">
-            {made.secret}
-          </code>
-          <CopyButton label="Copy the key" text={() => made.secret} />
-        </div>
+        <SecretBox label="Copy the key" secret={made.secret} />
         <div className="mt-4 flex justify-end">
           <Button kind="primary" onClick={onClose}>
             Done
@@ -142,10 +137,9 @@ function NewKeyDialog({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="New key" onClose={onClose}>
       <form onSubmit={submit} className="space-y-4">
-        <label className="block">
-          <span className="mb-1 block font-medium">Name</span>
-          <input data-first value={name} maxLength={200} onChange={event => setName(event.target.value)} className={field} />
-        </label>
+        <Field label="Name">
+          <input data-first value={name} maxLength={200} onChange={event => setName(event.target.value)} className={fieldLook} />
+        </Field>
         <fieldset>
           <legend className="mb-1 font-medium">Scopes</legend>
           {scopes.map(scope => (
@@ -160,11 +154,7 @@ function NewKeyDialog({ onClose }: { onClose: () => void }) {
             </label>
           ))}
         </fieldset>
-        {error && (
-          <p role="alert" className="text-[13px] text-bad">
-            {error}
-          </p>
-        )}
+        <FormError error={error} />
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" kind="primary" disabled={granted.length === 0}>

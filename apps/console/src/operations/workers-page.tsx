@@ -21,7 +21,7 @@ export function WorkersPage() {
       {state.value && (
         <Table
           caption="Workers of the last day"
-          columns={['Worker', 'State', 'Agents', 'Running', 'Last heartbeat']}
+          columns={['Worker', 'State', 'Version', 'Slots', 'Agents', 'Running', 'Last heartbeat']}
           empty={workers.length === 0 ? 'No worker was heard of in the last day.' : null}
         >
           {workers.map(worker => (
@@ -33,7 +33,8 @@ export function WorkersPage() {
   )
 }
 
-function WorkerRow({ worker: { id, agents, isLive, seenAt, turns }, now, sinceMs }: { worker: Worker; now: number; sinceMs: number }) {
+function WorkerRow({ worker, now, sinceMs }: { worker: Worker; now: number; sinceMs: number }) {
+  const { id, version, slots, agents, isLive, seenAt, turns } = worker
   const isSilent = !isLive || sinceMs > silentMs
   return (
     <tr>
@@ -44,6 +45,8 @@ function WorkerRow({ worker: { id, agents, isLive, seenAt, turns }, now, sinceMs
           {isSilent ? `silent for ${duration(Math.round(sinceMs / 1_000) * 1_000)}` : 'live'}
         </span>
       </td>
+      <td className="whitespace-nowrap text-soft">{version ?? '–'}</td>
+      <td className="whitespace-nowrap text-soft tabular-nums">{slots === undefined ? '–' : `${turns.length} of ${slots}`}</td>
       <td className="min-w-40 text-soft">{agents.join(', ')}</td>
       <td className="min-w-40">
         {turns.length === 0 && <span className="text-faint">nothing</span>}

@@ -1,6 +1,7 @@
 /**
  * What the page has read from the API, shared by all components: a value that several of them show is requested once, and is there at once when a page
- * is opened again. Each query is refreshed at its own pace while the page is visible; a value that could not be refreshed stays, with the error.
+ * is opened again. A query is refreshed at its own pace while the page is visible, or by the feed; a value that could not be refreshed stays, with the
+ * error.
  */
 import { QueryClient, useQuery } from '@tanstack/react-query'
 import { useRef } from 'react'

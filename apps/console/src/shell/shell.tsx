@@ -1,9 +1,12 @@
 /** The frame of every page: where one can go, whose page it is, how it looks, and the keys that work everywhere. */
+
+import { useClient } from '@rivulet/client/react'
 import { type ComponentType, type ReactNode, useState } from 'react'
 import { useOpenCount } from '../waits/use-waits.ts'
 import { AccountMark } from './account-mark.tsx'
 import {
   AgentsIcon,
+  ClockIcon,
   DashboardIcon,
   ErrorsIcon,
   HelpIcon,
@@ -18,6 +21,7 @@ import {
 } from './elements/icons.tsx'
 import { Link } from './elements/link.tsx'
 import { Logo } from './elements/logo.tsx'
+import { useFollowedFeed } from './feed.ts'
 import { HelpDialog } from './help-dialog.tsx'
 import { useKeys } from './hooks/use-keys.ts'
 import { listPath, type Route, useRoute } from './route.ts'
@@ -34,6 +38,7 @@ const places: Place[] = [
   { to: '/usage', name: 'Usage', pages: ['usage'], icon: <UsageIcon /> },
   { to: '/agents', name: 'Agents', pages: ['agents'], icon: <AgentsIcon /> },
   { to: '/workers', name: 'Workers', pages: ['workers'], icon: <WorkersIcon /> },
+  { to: '/schedules', name: 'Schedules and webhooks', pages: ['schedules'], icon: <ClockIcon /> },
   { to: '/keys', name: 'Keys', pages: ['keys'], icon: <KeysIcon />, isForAdmins: true },
 ]
 
@@ -41,6 +46,7 @@ export function Shell({ children }: { children: ReactNode }) {
   const { page } = useRoute()
   const { may, shared } = useSession()
   const [isHelping, setHelping] = useState(false)
+  useFollowedFeed(useClient(), shared === null && may('tasks:read'))
   useKeys({ '?': () => setHelping(true) })
 
   return (

@@ -1,15 +1,28 @@
 /**
  * Where one writes to a task. The field is free for the next message at once; what could not be sent comes back, before what was typed since, with the
- * reason. A draft survives leaving the page.
+ * reason. A draft survives leaving the page; files that were attached do not.
  */
-import type { Content, Json, SendOptions } from '@rivulet/client'
+import type { Json, SendOptions, TaskInput } from '@rivulet/client'
 import { type FormEvent, type KeyboardEvent, type Ref, useRef, useState } from 'react'
+import { AttachButton } from '../files/attach-button.tsx'
+import { UploadList } from '../files/upload-list.tsx'
+import { useDroppedFiles } from '../files/use-dropped-files.ts'
+import { useUploads } from '../files/use-uploads.ts'
 import { Button } from '../shell/elements/button.tsx'
 import { SendIcon } from '../shell/elements/icons.tsx'
+import { FormError } from '../shell/forms/field.tsx'
 import { useStored } from '../shell/hooks/use-stored.ts'
 import { textOf } from '../shell/queries.ts'
 
 type IfBusy = NonNullable<SendOptions['ifBusy']>
+
+const choices: [IfBusy, words: string][] = [
+  ['queue', 'queue the message'],
+  ['inject', 'hand it to the running turn'],
+  ['merge', 'join it with what is queued'],
+  ['interrupt', 'interrupt the agent'],
+  ['reject', 'send only if idle'],
+]
 
 export type ComposerProps = {
   task: string
@@ -17,25 +30,30 @@ export type ComposerProps = {
   isBusy: boolean
   isJson: boolean
   setJson(isJson: boolean): void
-  send(input: string | Content, options: SendOptions): Promise<unknown>
+  send(input: TaskInput, options: SendOptions): Promise<unknown>
 }
 
 export function Composer({ task, ref, isBusy, isJson, setJson, send }: ComposerProps) {
   const [text, setText] = useStored(`draft.${task}`)
   const latest = useRef(text)
   latest.current = text
+  const [params, setParams] = useStored(`draft-params.${task}`)
+  const [hasParams, setHasParams] = useState(params !== '')
   const [ifBusy, setIfBusy] = useState<IfBusy>('queue')
   const [error, setError] = useState<string | null>(null)
   const [sending, setSending] = useState(0)
+  const uploads = useUploads()
+  const { isOver, handlers } = useDroppedFiles(uploads.add)
+  const isEmpty = text.trim() === '' && !uploads.list.some(({ state }) => state === 'stored')
   return (
     <form onSubmit={submit} className="border-t border-line px-3 py-3 sm:px-6">
       <div className="mx-auto max-w-3xl">
-        {error && (
-          <p role="alert" className="mb-2 text-[13px] text-bad">
-            {error}
-          </p>
-        )}
-        <div className="rounded-xl border border-line-strong bg-panel focus-within:border-accent">
+        <FormError error={error} />
+        <div
+          {...handlers}
+          className={`rounded-xl border bg-panel focus-within:border-accent ${isOver ? 'border-accent bg-accent-well' : 'border-line-strong'}`}
+        >
+          <UploadList uploads={uploads} />
           <textarea
             ref={ref}
             aria-label="Message to the agent"
@@ -47,11 +65,20 @@ export function Composer({ task, ref, isBusy, isJson, setJson, send }: ComposerP
             onKeyDown={hear}
             className={`block w-full resize-none rounded-xl bg-transparent px-4 pt-3 pb-1 text-[15px] outline-none placeholder:text-faint ${isJson ? 'font-mono' : ''}`}
           />
-          <div className="flex items-center gap-2 px-2 pb-2 text-[13px] text-soft">
-            <label className="flex items-center gap-1.5 px-2">
-              <input type="checkbox" checked={isJson} onChange={event => setJson(event.target.checked)} className="accent-accent" />
-              JSON
-            </label>
+          {hasParams && (
+            <textarea
+              aria-label="Parameters of this turn, as JSON"
+              placeholder='Parameters, as JSON: { "any": "JSON" }'
+              rows={2}
+              value={params}
+              onChange={event => setParams(event.target.value)}
+              className="block w-full resize-y border-t border-line bg-transparent px-4 py-2 font-mono text-[13px] outline-none placeholder:text-faint"
+            />
+          )}
+          <div className="flex flex-wrap items-center gap-x-2 gap-y-1 px-2 pb-2 text-[13px] text-soft">
+            <AttachButton onFiles={uploads.add} />
+            <Check label="JSON" isChecked={isJson} onChange={setJson} />
+            <Check label="Params" isChecked={hasParams} onChange={setHasParams} />
             {isBusy && (
               <label className="flex min-w-0 items-center gap-1">
                 <span className="max-sm:sr-only">While the agent works:</span>
@@ -60,15 +87,17 @@ export function Composer({ task, ref, isBusy, isJson, setJson, send }: ComposerP
                   onChange={event => setIfBusy(event.target.value as IfBusy)}
                   className="min-w-0 rounded-md border border-line bg-panel px-1.5 py-1"
                 >
-                  <option value="queue">queue the message</option>
-                  <option value="interrupt">interrupt the agent</option>
-                  <option value="reject">send only if idle</option>
+                  {choices.map(([value, words]) => (
+                    <option key={value} value={value}>
+                      {words}
+                    </option>
+                  ))}
                 </select>
               </label>
             )}
             <span className="grow" />
             {sending > 0 && <span role="status">Sending …</span>}
-            <Button type="submit" kind="primary" disabled={text.trim() === ''} aria-label="Send">
+            <Button type="submit" kind="primary" disabled={isEmpty || uploads.isSending} aria-label="Send">
               <SendIcon />
             </Button>
           </div>
@@ -86,18 +115,44 @@ export function Composer({ task, ref, isBusy, isJson, setJson, send }: ComposerP
 
   async function submit(event: FormEvent): Promise<void> {
     event.preventDefault()
-    if (text.trim() === '') return
+    if (isEmpty || uploads.isSending) return
     setError(null)
     try {
-      const input = isJson ? { type: 'data' as const, data: JSON.parse(text) as Json } : text
+      // Malformed JSON never leaves its field.
+      const data = isJson && text.trim() !== '' ? { type: 'data' as const, data: parsed('The message', text) } : null
+      const own = hasParams && params.trim() !== '' ? { params: parsed('The parameters', params) } : {}
+      const files = uploads.take()
+      const words = data ?? (text.trim() === '' ? null : text)
+      const input = [...files, ...(words === null ? [] : [words])]
       setText('')
       latest.current = ''
       setSending(count => count + 1)
-      await send(input, { ifBusy }).finally(() => setSending(count => count - 1))
+      await send(input.length === 1 && input[0] !== undefined ? input[0] : input, { ifBusy, ...own })
+        .catch((reason: unknown) => {
+          uploads.putBack(files)
+          setText([text, latest.current].filter(Boolean).join('\n'))
+          throw reason
+        })
+        .finally(() => setSending(count => count - 1))
     } catch (reason) {
       setError(textOf(reason))
-      // Malformed JSON never left the field.
-      if (latest.current !== text) setText([text, latest.current].filter(Boolean).join('\n'))
     }
   }
+}
+
+function parsed(what: string, text: string): Json {
+  try {
+    return JSON.parse(text)
+  } catch (reason) {
+    throw new Error(`${what}: ${textOf(reason)}`)
+  }
+}
+
+function Check({ label, isChecked, onChange }: { label: string; isChecked: boolean; onChange: (isChecked: boolean) => void }) {
+  return (
+    <label className="flex items-center gap-1.5 px-1">
+      <input type="checkbox" checked={isChecked} onChange={event => onChange(event.target.checked)} className="accent-accent" />
+      {label}
+    </label>
+  )
 }

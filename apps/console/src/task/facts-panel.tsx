@@ -28,10 +28,7 @@ export function FactsPanel({ handle, state, version, onClose }: FactsProps) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: whenever the live view has heard of a change
   useEffect(() => refresh(), [version])
   return (
-    <aside
-      aria-label="Facts"
-      className="flex min-h-0 shrink-0 flex-col border-line bg-panel text-[13px] max-lg:basis-1/2 max-lg:border-t lg:w-96 lg:border-l"
-    >
+    <aside aria-label="Facts" className="flex min-h-0 grow flex-col bg-panel text-[13px]">
       <header className="flex items-center border-b border-line px-4 py-2">
         <h2 className="grow text-sm font-semibold">Facts</h2>
         <button

@@ -1,37 +1,40 @@
 /** What can be done with a task beside writing to it: run it again, take it elsewhere, show it to another person, delete it. */
-import type { Content, Task, TaskHandle } from '@rivulet/client'
+import type { Content, FoldedTurn, Task, TaskHandle } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
 import { lazy, Suspense, useState } from 'react'
 import { useAgents } from '../agents/use-agents.ts'
-import { Button } from '../shell/elements/button.tsx'
+import { ConfirmDialog } from '../shell/elements/confirm-dialog.tsx'
 import { copyText } from '../shell/elements/copy-button.tsx'
-import { Dialog } from '../shell/elements/dialog.tsx'
-import { AgainIcon, CopyIcon, DownloadIcon, EditIcon, MoreIcon, ShareIcon, TrashIcon } from '../shell/elements/icons.tsx'
+import { AgainIcon, CopyIcon, DownloadIcon, EditIcon, ForkIcon, MoreIcon, ShareIcon, TrashIcon } from '../shell/elements/icons.tsx'
 import { Menu, type MenuItem } from '../shell/elements/menu.tsx'
 import { textOf } from '../shell/queries.ts'
 import { listPath, navigate, taskPath } from '../shell/route.ts'
+import { saveBlob } from '../shell/save-blob.ts'
 import { useSession } from '../shell/session.tsx'
 import type { TaskDraft } from '../tasks/task-draft.ts'
+import { ForkDialog, isForkable } from './fork-dialog.tsx'
 import { ShareDialog } from './share-dialog.tsx'
 import { answerOf, jsonOf, markdownOf, readAll } from './transcript-text.ts'
 
 const NewTaskDialog = lazy(async () => ({ default: (await import('../tasks/new-task-dialog.tsx')).NewTaskDialog }))
 
-type Open = { dialog: 'share' } | { dialog: 'delete' } | { dialog: 'edit'; given: Partial<TaskDraft> } | null
+type Open = { dialog: 'share' } | { dialog: 'fork' } | { dialog: 'delete' } | { dialog: 'edit'; given: Partial<TaskDraft> } | null
 
-export type TaskActionsProps = { handle: TaskHandle; task: Task; title: string; isBusy: boolean }
+export type TaskActionsProps = { handle: TaskHandle; task: Task; title: string; isBusy: boolean; turns: readonly FoldedTurn[] }
 
-export function TaskActions({ handle, task, title, isBusy }: TaskActionsProps) {
+export function TaskActions({ handle, task, title, isBusy, turns }: TaskActionsProps) {
   const client = useClient()
   const { may, shared } = useSession()
   const { agents } = useAgents()
   const [open, setOpen] = useState<Open>(null)
   const [note, setNote] = useState<{ text: string; isBad: boolean } | null>(null)
   const close = () => setOpen(null)
+  const canFork = turns.some(({ status }) => isForkable(status))
   const writing: MenuItem[] = [
     ...(isBusy ? [] : [{ name: 'Retry the last turn', icon: <AgainIcon />, choose: () => attempt(retry) }]),
     { name: 'Run again', icon: <AgainIcon />, choose: () => attempt(runAgain) },
     { name: 'Edit and run', icon: <EditIcon />, choose: () => attempt(edit) },
+    ...(canFork ? [{ name: 'Fork', icon: <ForkIcon />, choose: () => setOpen({ dialog: 'fork' }) }] : []),
   ]
   const reading: MenuItem[] = [
     { name: 'Copy the answer', icon: <CopyIcon />, choose: () => attempt(copyAnswer, 'Copied') },
@@ -58,16 +61,11 @@ export function TaskActions({ handle, task, title, isBusy }: TaskActionsProps) {
         <MoreIcon />
       </Menu>
       {open?.dialog === 'share' && <ShareDialog id={task.id} onClose={close} />}
+      {open?.dialog === 'fork' && <ForkDialog id={task.id} turns={turns} onClose={close} />}
       {open?.dialog === 'delete' && (
-        <Dialog title="Delete this task?" onClose={close}>
-          <p className="text-soft">Its turns and messages are deleted, too. This cannot be undone.</p>
-          <div className="mt-4 flex justify-end gap-2">
-            <Button onClick={close}>Back</Button>
-            <Button data-first kind="danger" onClick={() => attempt(remove)}>
-              Delete
-            </Button>
-          </div>
-        </Dialog>
+        <ConfirmDialog title="Delete this task?" action="Delete" onClose={close} onConfirm={() => attempt(remove)}>
+          Its turns and messages are deleted, too. This cannot be undone.
+        </ConfirmDialog>
       )}
       {open?.dialog === 'edit' && (
         <Suspense>
@@ -120,22 +118,15 @@ export function TaskActions({ handle, task, title, isBusy }: TaskActionsProps) {
 
   async function exportJson(): Promise<void> {
     const [{ task: stored, turns }, messages] = await Promise.all([handle.detail(), readAll(handle)])
-    save(`${task.id}.json`, 'application/json', jsonOf(stored, turns, messages))
+    saveBlob(`${task.id}.json`, new Blob([jsonOf(stored, turns, messages)], { type: 'application/json' }))
   }
 
   async function exportMarkdown(): Promise<void> {
-    save(`${task.id}.md`, 'text/markdown', markdownOf(title, await readAll(handle)))
+    saveBlob(`${task.id}.md`, new Blob([markdownOf(title, await readAll(handle))], { type: 'text/markdown' }))
   }
 
   async function remove(): Promise<void> {
     await client.tasks.get(task.id).remove()
     navigate(listPath())
   }
-}
-
-function save(name: string, type: string, text: string): void {
-  const address = URL.createObjectURL(new Blob([text], { type }))
-  const link = Object.assign(document.createElement('a'), { href: address, download: name })
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(address), 10_000)
 }

@@ -46,7 +46,7 @@ export function TaskHeader({ title, task, status, turns, connection, panel, onPa
           <BackIcon />
         </Link>
       )}
-      <div className="min-w-0 flex-1 basis-40">
+      <div className="min-w-0 flex-1 basis-28 sm:basis-40">
         <h1 dir="auto" title={title} className="truncate text-[15px] font-semibold">
           {title}
         </h1>

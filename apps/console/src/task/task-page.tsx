@@ -1,11 +1,13 @@
 /** One task: what it says as it says it, and the means to answer, to stop it and to look behind it. */
 import { hasEnded, type TaskStatus } from '@rivulet/client'
 import { useClient, useTask } from '@rivulet/client/react'
-import { useEffect, useMemo, useRef, useState } from 'react'
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { Inspector } from '../inspector/inspector.tsx'
 import { useEventLog } from '../inspector/use-event-log.ts'
 import { usePast } from '../inspector/use-past.ts'
+import { Split } from '../shell/elements/split.tsx'
 import { useKeys } from '../shell/hooks/use-keys.ts'
+import { useMedia } from '../shell/hooks/use-media.ts'
 import { usePageTitle } from '../shell/hooks/use-page-title.ts'
 import { setQuery, useQuery } from '../shell/route.ts'
 import { useSession } from '../shell/session.tsx'
@@ -35,14 +37,15 @@ export function TaskPage({ id }: { id: string }) {
   const past = usePast(log)
   const composer = useRef<HTMLTextAreaElement>(null)
   const [isJson, setJson] = useState(false)
+  const [wanted] = useQuery('message')
   const earlier = useEarlier(task, messagesFrom)
   const superseded = useSuperseded(messages, turns)
   const isBusy = status !== null && !hasEnded(status)
   const answer = useAnswer(id)
   const stop = useStop(cancel, isBusy)
-  const stored = task?.view({ follow: true }).current.task ?? null
+  const known = task?.view({ follow: true }).current.task ?? null
   const words = turns[0]?.number === 1 && turns[0].input ? wordsOf(turns[0].input) : undefined
-  const title = stored ? titleOf({ agent: stored.agent, ...(stored.name && { name: stored.name }), ...(words && { title: words }) }) : '…'
+  const title = known ? titleOf({ agent: known.agent, ...(known.name && { name: known.name }), ...(words && { title: words }) }) : '…'
   usePageTitle(title)
 
   useKeys({
@@ -58,43 +61,71 @@ export function TaskPage({ id }: { id: string }) {
     },
   })
 
+  const all = useMemo(() => (earlier.messages.length > 0 ? [...earlier.messages, ...messages] : messages), [earlier.messages, messages])
+  const stored = useMemo(() => ({ turns, messages: all }), [turns, all])
+
   if (connection === 'failed' && status === null) return <TaskMissing id={id} error={error} isShared={shared !== null} />
   return (
-    <div className="flex h-full min-w-0 flex-col lg:flex-row">
-      <section className={`flex min-h-0 min-w-0 flex-1 flex-col ${panel ? 'max-lg:basis-1/2' : ''}`}>
-        <TaskHeader
-          {...{ title, task: stored, status, turns, connection, panel, stop: isBusy && may('tasks:write') ? stop : null }}
-          onPanel={setPanel}
-          actions={reader && stored && <TaskActions handle={reader} task={stored} title={title} isBusy={isBusy} />}
-        />
-        <Announcement status={status} reason={error?.message} />
-        <Question title={waits.at(-1)?.title} />
-        <Transcript
-          task={id}
-          {...(past
-            ? { ...past, handle: null, earlier: noEarlier, superseded: [], answer: null }
-            : { messages, turns, handle: reader, earlier, superseded, answer })}
-          placeholder={<p className="text-soft">{status ? 'No messages yet.' : 'Loading …'}</p>}
-        />
-        {past ? (
-          <p role="status" className="border-t border-line bg-warn-well px-6 py-3 text-center text-[13px] text-warn">
-            As of event {past.cursor}.{' '}
-            <button type="button" onClick={past.leave} className="font-medium underline">
-              Back to now
-            </button>
-          </p>
-        ) : (
-          may('tasks:write') && <Composer task={id} ref={composer} {...{ isBusy, send, isJson, setJson }} />
-        )}
-      </section>
-      {panel === 'inspector' && <Inspector log={log} id={id} onClose={() => setPanel(null)} />}
-      {panel === 'facts' && reader && (
-        <FactsPanel
-          {...{ handle: reader, state, version: `${status} ${turns.length} ${turns.at(-1)?.attempt}` }}
-          onClose={() => setPanel(null)}
-        />
-      )}
-    </div>
+    <PanelSplit
+      first={
+        <section className="flex min-h-0 min-w-0 flex-1 flex-col">
+          <TaskHeader
+            {...{ title, task: known, status, turns, connection, panel, stop: isBusy && may('tasks:write') ? stop : null }}
+            onPanel={setPanel}
+            actions={reader && known && <TaskActions handle={reader} task={known} title={title} isBusy={isBusy} turns={turns} />}
+          />
+          <Announcement status={status} reason={error?.message} />
+          <Question title={waits.at(-1)?.title} />
+          <Transcript
+            task={id}
+            {...(past
+              ? { ...past, handle: null, earlier: noEarlier, superseded: [], answer: null }
+              : { messages, turns, handle: reader, earlier, superseded, answer })}
+            goTo={past || wanted === null || !/^\d{1,9}$/.test(wanted) ? null : Number(wanted)}
+            placeholder={<p className="text-soft">{status ? 'No messages yet.' : 'Loading …'}</p>}
+          />
+          {past ? (
+            <p role="status" className="border-t border-line bg-warn-well px-6 py-3 text-center text-[13px] text-warn">
+              As of event {past.cursor}.{' '}
+              <button type="button" onClick={past.leave} className="font-medium underline">
+                Back to now
+              </button>
+            </p>
+          ) : (
+            may('tasks:write') && <Composer task={id} ref={composer} {...{ isBusy, send, isJson, setJson }} />
+          )}
+        </section>
+      }
+      second={
+        <>
+          {panel === 'inspector' && <Inspector log={log} stored={stored} id={id} onClose={() => setPanel(null)} />}
+          {panel === 'facts' && reader && (
+            <FactsPanel
+              {...{ handle: reader, state, version: `${status} ${turns.length} ${turns.at(-1)?.attempt}` }}
+              onClose={() => setPanel(null)}
+            />
+          )}
+        </>
+      }
+      panel={panel}
+    />
+  )
+}
+
+type PanelSplitProps = { panel: Panel | null; first: ReactNode; second: ReactNode }
+
+/** The panel beside the transcript, or below it on a narrow screen. The transcript keeps its place in the tree, so that it keeps its scroll position. */
+function PanelSplit({ panel, first, second }: PanelSplitProps) {
+  const isWide = useMedia('(min-width: 64rem)')
+  return (
+    <Split
+      name={isWide ? `${panel}.beside` : `${panel}.below`}
+      direction={isWide ? 'row' : 'column'}
+      label="Size of the transcript"
+      normal={isWide ? (panel === 'facts' ? 66 : 56) : 50}
+      first={first}
+      second={panel && second}
+    />
   )
 }
 
@@ -109,7 +140,7 @@ function usePanel(): [Panel | null, (panel: Panel | null) => void] {
     setQuery({
       inspect: next === 'inspector' ? '1' : null,
       facts: next === 'facts' ? '1' : null,
-      ...(next !== 'inspector' && { at: null }),
+      ...(next !== 'inspector' && { at: null, message: null }),
     })
   }
 }

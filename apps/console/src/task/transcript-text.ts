@@ -45,7 +45,7 @@ function textOf(content: Content): string {
     case 'tool_response':
       return `\`${content.name}\` ${content.isError ? 'failed' : 'returned'}:\n\n${fenced(typeof content.content === 'string' ? content.content : JSON.stringify(content.content, null, 2))}`
     case 'media':
-      return content.url ? `[${content.mimeType}](${content.url})` : `(${content.mimeType})`
+      return content.url ? `[${content.mimeType}](${content.url})` : `(${[content.name, content.mimeType].filter(Boolean).join(', ')})`
     default:
       return content satisfies never
   }

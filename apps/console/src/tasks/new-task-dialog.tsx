@@ -1,15 +1,18 @@
 /** Gives an agent something to do, and goes to watch it. */
 import type { Agent } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
-import { type FormEvent, type KeyboardEvent, type ReactNode, useMemo, useState } from 'react'
+import { type FormEvent, type KeyboardEvent, useMemo, useState } from 'react'
+import { AttachButton } from '../files/attach-button.tsx'
+import { UploadList } from '../files/upload-list.tsx'
+import { useDroppedFiles } from '../files/use-dropped-files.ts'
+import { useUploads } from '../files/use-uploads.ts'
 import { Button } from '../shell/elements/button.tsx'
 import { Dialog } from '../shell/elements/dialog.tsx'
+import { Field, FormError, fieldLook } from '../shell/forms/field.tsx'
 import { useStored } from '../shell/hooks/use-stored.ts'
 import { textOf } from '../shell/queries.ts'
 import { navigate, taskPath } from '../shell/route.ts'
 import { bodyOf, type TaskDraft } from './task-draft.ts'
-
-const field = 'w-full rounded-lg border border-line-strong bg-page px-3 py-2'
 
 const emptyDraft: TaskDraft = { agent: '', input: '', isJson: false, params: '', name: '' }
 
@@ -27,15 +30,17 @@ export function NewTaskDialog({ agents, given, onClose }: NewTaskProps) {
   const draft = useMemo(() => ({ ...emptyDraft, ...given, ...draftIn(stored) }), [stored, given])
   const [error, setError] = useState<string | null>(null)
   const [isSending, setSending] = useState(false)
+  const uploads = useUploads()
+  const { isOver, handlers } = useDroppedFiles(uploads.add)
   const agentName = draft.agent || preferred?.name || ''
   const agent = agents.find(({ name }) => name === agentName)
   const change = (fields: Partial<TaskDraft>) => store(JSON.stringify({ ...draft, ...fields }))
 
   return (
     <Dialog title="New task" onClose={onClose}>
-      <form onSubmit={submit} className="space-y-4">
+      <form onSubmit={submit} {...handlers} className={`space-y-4 ${isOver ? 'bg-accent-well' : ''}`}>
         <Field label="Agent" note={agent && noteOf(agent)}>
-          <select value={agentName} onChange={event => change({ agent: event.target.value })} className={field}>
+          <select value={agentName} onChange={event => change({ agent: event.target.value })} className={fieldLook}>
             {agents.map(({ name }) => (
               <option key={name}>{name}</option>
             ))}
@@ -49,18 +54,24 @@ export function NewTaskDialog({ agents, given, onClose }: NewTaskProps) {
             onKeyDown={hear}
             onChange={event => change({ input: event.target.value })}
             placeholder={draft.isJson ? '{ "any": "JSON" }' : 'What time is it, and what is 12 * (3 + 4)?'}
-            className={`${field} placeholder:text-faint ${draft.isJson ? 'font-mono text-[13px]' : ''}`}
+            className={`${fieldLook} placeholder:text-faint ${draft.isJson ? 'font-mono text-[13px]' : ''}`}
           />
         </Field>
-        <label className="-mt-2 flex items-center gap-2 text-[13px] text-soft">
-          <input
-            type="checkbox"
-            checked={draft.isJson}
-            onChange={event => change({ isJson: event.target.checked })}
-            className="accent-accent"
-          />
-          The input is JSON
-        </label>
+        <div className="-mt-2 flex items-center justify-between">
+          <label className="flex items-center gap-2 text-[13px] text-soft">
+            <input
+              type="checkbox"
+              checked={draft.isJson}
+              onChange={event => change({ isJson: event.target.checked })}
+              className="accent-accent"
+            />
+            The input is JSON
+          </label>
+          <AttachButton onFiles={uploads.add} />
+        </div>
+        <div className="-mx-3">
+          <UploadList uploads={uploads} />
+        </div>
         <details className="text-[13px]" open={agentName === 'scripted' || undefined}>
           <summary className="text-soft">Parameters and name</summary>
           <div className="mt-3 space-y-4">
@@ -69,22 +80,18 @@ export function NewTaskDialog({ agents, given, onClose }: NewTaskProps) {
                 rows={3}
                 value={draft.params}
                 onChange={event => change({ params: event.target.value })}
-                className={`${field} font-mono text-[13px]`}
+                className={`${fieldLook} font-mono text-[13px]`}
               />
             </Field>
             <Field label="Name" note="A task of this agent with this name is continued, not created anew.">
-              <input value={draft.name} onChange={event => change({ name: event.target.value })} className={field} />
+              <input value={draft.name} onChange={event => change({ name: event.target.value })} className={fieldLook} />
             </Field>
           </div>
         </details>
-        {error && (
-          <p role="alert" className="text-[13px] text-bad">
-            {error}
-          </p>
-        )}
+        <FormError error={error} />
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary" disabled={agentName === '' || isSending}>
+          <Button type="submit" kind="primary" disabled={agentName === '' || isSending || uploads.isSending}>
             Start
           </Button>
         </div>
@@ -100,12 +107,16 @@ export function NewTaskDialog({ agents, given, onClose }: NewTaskProps) {
     event.preventDefault()
     setError(null)
     setSending(true)
+    const files = uploads.take()
     try {
-      const { task } = await client.tasks.create(bodyOf({ ...draft, agent: agentName }))
+      const body = bodyOf({ ...draft, agent: agentName })
+      const inputs = [...files, ...(body.input === undefined ? [] : [body.input].flat())]
+      const { task } = await client.tasks.create({ ...body, start: true, ...(files.length > 0 && { input: inputs }) })
       store('')
       navigate(taskPath(task.id))
       onClose()
     } catch (reason) {
+      uploads.putBack(files)
       setError(textOf(reason))
       setSending(false)
     }
@@ -122,15 +133,4 @@ function draftIn(stored: string): Partial<TaskDraft> {
 
 function noteOf({ description, workers }: Agent): string {
   return `${description ? `${description}. ` : ''}${workers > 0 ? '' : 'No worker is running now; the task waits for one.'}`
-}
-
-function Field({ label, note, children }: { label: string; note?: string | undefined; children: ReactNode }) {
-  return (
-    // biome-ignore lint/a11y/noLabelWithoutControl: the control is what it is given to hold
-    <label className="block">
-      <span className="mb-1 block font-medium">{label}</span>
-      {children}
-      {note && <span className="mt-1 block text-[13px] text-soft">{note}</span>}
-    </label>
-  )
 }

@@ -3,11 +3,12 @@ import type { TaskSummary } from '@rivulet/client'
 import { memo } from 'react'
 import { Link } from '../shell/elements/link.tsx'
 import { StatusMark } from '../shell/elements/status-mark.tsx'
-import { age, count, duration } from '../shell/human-units.ts'
+import { age, count, duration, money } from '../shell/human-units.ts'
 import { taskPath } from '../shell/route.ts'
 import { titleOf } from './task-title.ts'
 
-const columns = 'grid grid-cols-[1fr_auto] md:grid-cols-[7rem_1fr_8rem_5.5rem_5rem_5.5rem] items-center gap-x-4'
+const columns =
+  'grid grid-cols-[1fr_auto] md:grid-cols-[7rem_1fr_7rem_5rem_4rem_5rem] lg:grid-cols-[7rem_1fr_8rem_5.5rem_4.5rem_4.5rem_5.5rem] items-center gap-x-4'
 
 export function TaskRowHead() {
   return (
@@ -20,6 +21,7 @@ export function TaskRowHead() {
       <span>Agent</span>
       <span className="text-right">Duration</span>
       <span className="text-right">Tokens</span>
+      <span className="text-right max-lg:hidden">Cost</span>
       <span className="text-right">Created</span>
     </div>
   )
@@ -34,7 +36,7 @@ export type TaskRowProps = {
 }
 
 export const TaskRow = memo(({ task, now, isSelected, onSelect }: TaskRowProps) => {
-  const { id, agent, status, createdAt, ranMs, runningSince, dueAt, tokens, error } = task
+  const { id, agent, status, createdAt, ranMs, runningSince, dueAt, tokens, cost, error } = task
   const ms = ranMs + (runningSince ? Math.max(0, now - Date.parse(runningSince)) : 0)
   const title = titleOf(task)
   return (
@@ -77,6 +79,7 @@ export const TaskRow = memo(({ task, now, isSelected, onSelect }: TaskRowProps) 
         <span className="truncate text-soft max-md:hidden">{agent}</span>
         <span className="text-right text-soft tabular-nums max-md:hidden">{ms > 0 ? duration(ms) : ''}</span>
         <span className="text-right text-soft tabular-nums max-md:hidden">{tokens > 0 ? count(tokens) : ''}</span>
+        <span className="text-right text-soft tabular-nums max-lg:hidden">{cost ? money(cost) : ''}</span>
         <span className="text-right whitespace-nowrap text-soft tabular-nums max-md:hidden">{age(now - Date.parse(createdAt))}</span>
       </Link>
     </div>

@@ -17,8 +17,9 @@ export function wordsOf(content: Content): string {
     case 'reasoning':
     case 'tool_request':
     case 'tool_response':
-    case 'media':
       return content.type
+    case 'media':
+      return content.name ?? content.mimeType
     default:
       return content satisfies never
   }

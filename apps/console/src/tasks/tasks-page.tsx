@@ -1,18 +1,19 @@
 /** All tasks, live. */
-import type { TaskQuery, TaskStatus } from '@rivulet/client'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useAgents } from '../agents/use-agents.ts'
 import { Button } from '../shell/elements/button.tsx'
-import { Choice } from '../shell/elements/choice.tsx'
-import { PlusIcon, SearchIcon } from '../shell/elements/icons.tsx'
+import { FilterIcon, PlusIcon, SearchIcon } from '../shell/elements/icons.tsx'
+import { Choice } from '../shell/forms/choice.tsx'
 import { useKeys } from '../shell/hooks/use-keys.ts'
 import { usePageTitle } from '../shell/hooks/use-page-title.ts'
 import { useQuery, useQueryText } from '../shell/route.ts'
 import { useSession } from '../shell/session.tsx'
+import { FilterBar } from './filters/filter-bar.tsx'
+import { FilterDialog } from './filters/filter-dialog.tsx'
+import { queryIn, statuses } from './filters/task-filters.ts'
 import { NewTaskDialog } from './new-task-dialog.tsx'
 import { TaskRows } from './task-rows.tsx'
 
-const statuses: TaskStatus[] = ['queued', 'running', 'waiting', 'completed', 'failed', 'canceled']
 const settleMs = 200
 
 export function TasksPage() {
@@ -27,14 +28,14 @@ export function TasksPage() {
     const timer = setTimeout(() => setSearch(typed), settleMs)
     return () => clearTimeout(timer)
   }, [typed, setSearch])
+  // A saved view and Back bring another text.
+  useEffect(() => setTyped(search ?? ''), [search])
   const status = statuses.find(known => known === statusText) ?? null
-  const filter = useMemo<TaskQuery>(
-    () => ({ ...(agent && { agent }), ...(status && { status }), ...(search?.trim() && { q: search.trim() }) }),
-    [agent, status, search],
-  )
+  const filter = useMemo(() => queryIn(name, Date.now()), [name])
   const { agents } = useAgents()
   const { may } = useSession()
   const [isCreating, setCreating] = useState(false)
+  const [isFiltering, setFiltering] = useState(false)
   const searchField = useRef<HTMLInputElement>(null)
 
   useKeys({
@@ -76,13 +77,19 @@ export function TasksPage() {
           </label>
           <Choice label="Agent" value={agent} options={agents.map(({ name }) => name)} onChange={setAgent} />
           <Choice label="Status" value={status} options={statuses} onChange={setStatus} />
+          <Button onClick={() => setFiltering(true)}>
+            <FilterIcon />
+            More filters
+          </Button>
         </div>
+        <FilterBar address={name} onClear={() => setTyped('')} />
       </header>
       <TaskRows
         key={name}
         {...{ name, filter }}
         empty={<NoTasks hasFilter={hasFilter} onCreate={may('tasks:write') ? () => setCreating(true) : null} />}
       />
+      {isFiltering && <FilterDialog address={name} onClose={() => setFiltering(false)} />}
       {isCreating && <NewTaskDialog agents={agents} onClose={() => setCreating(false)} />}
     </div>
   )

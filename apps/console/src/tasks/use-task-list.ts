@@ -1,14 +1,14 @@
 /**
- * The list of tasks, in the query cache: for the newest, and for those in sight, the page asks again every two seconds while it is visible. What was
- * loaded is there at once when the list is opened again.
+ * The list of tasks, in the query cache: when the feed tells of a change, the page reads the newest and those in sight again. What was loaded is there at
+ * once when the list is opened again.
  */
 import type { RivuletClient, TaskQuery } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
 import { useCallback, useRef } from 'react'
+import { useFeedPace } from '../shell/feed.ts'
 import { queries, usePolled } from '../shell/queries.ts'
 import { emptyBook, mergePage, type TaskBook } from './task-book.ts'
 
-const pauseMs = 2_000
 const pageSize = 100
 
 export type TaskList = {
@@ -28,7 +28,7 @@ export function useTaskList(filter: TaskQuery): TaskList {
   const name = ['tasks', filter]
   const firstSeen = useRef(0)
   const isLoadingMore = useRef(false)
-  const { value, error, updatedAt, refresh } = usePolled(name, read, pauseMs)
+  const { value, error, updatedAt, refresh } = usePolled(name, read, useFeedPace())
   const book = value ?? emptyBook
   const current = useRef(book)
   current.current = book

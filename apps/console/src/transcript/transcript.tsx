@@ -22,17 +22,19 @@ export type TranscriptProps = {
   turns: readonly FoldedTurn[]
   earlier: Earlier
   superseded: readonly Superseded[]
+  /** The index of the message that is to be in sight; null for the end. */
+  goTo: number | null
   /** Null where the page may not answer. */
   answer: Answer | null
   /** Shown while the task has no messages. */
   placeholder: ReactNode
 }
 
-export function Transcript({ task, handle, messages, turns, earlier, superseded, answer, placeholder }: TranscriptProps) {
+export function Transcript({ task, handle, messages, turns, earlier, superseded, goTo, answer, placeholder }: TranscriptProps) {
   const all = useMemo(() => (earlier.messages.length > 0 ? [...earlier.messages, ...messages] : messages), [earlier.messages, messages])
   const first = all[0]?.index ?? 0
   const end = first + all.length
-  const { from, to, isFollowing, scroller, topMark, bottomMark, follow } = useMessageWindow({
+  const { from, to, isFollowing, scroller, topMark, bottomMark, follow, show } = useMessageWindow({
     first,
     end,
     loadEarlier: earlier.load,
@@ -47,6 +49,19 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
     isToEnd: to === end,
     superseded,
   })
+  const isKnown = goTo !== null && goTo >= first && goTo < end
+  const goalKey = isKnown ? rows.find(row => holds(row, goTo))?.key : undefined
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each message, as soon as it is there
+  useEffect(() => {
+    if (goTo === null) return
+    if (isKnown) show(goTo)
+    else if (goTo < first && earlier.hasMore) earlier.load()
+  }, [goTo, isKnown, first])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: when the row is drawn
+  useEffect(() => {
+    const row = goalKey === undefined ? null : scroller.current?.querySelector(`[data-row="${goalKey}"]`)?.firstElementChild
+    row?.scrollIntoView({ block: 'center' })
+  }, [goTo, goalKey])
   const discarded = new Set<number | undefined>(turns.filter(({ status }) => status === 'discarded').map(({ number }) => number))
   return (
     <div className="relative min-h-0 grow">
@@ -66,7 +81,8 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
           {rows.map(row => (
             <div
               key={row.key}
-              className={discarded.has(turnNumberOf(row)) ? 'border-l-2 border-line-strong pl-3 text-soft grayscale' : 'contents'}
+              data-row={row.key}
+              className={`${discarded.has(turnNumberOf(row)) ? 'border-l-2 border-line-strong pl-3 text-soft grayscale' : 'contents'} ${row.key === goalKey ? 'goal' : ''}`}
             >
               <TranscriptRow row={row} task={task} handle={handle} answer={answer} />
             </div>
@@ -115,6 +131,11 @@ const TranscriptRow = memo(
   },
   (before, after) => before.handle === after.handle && before.answer === after.answer && isSame(before.row, after.row),
 )
+
+function holds(row: Row, index: number): boolean {
+  if (row.kind === 'message') return row.message.index === index
+  return row.kind === 'tool' && (row.request?.index === index || row.response?.index === index)
+}
 
 /** Rows are made anew with each change; what they show is often the same. */
 function isSame(a: Row, b: Row): boolean {

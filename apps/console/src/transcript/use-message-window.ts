@@ -18,6 +18,8 @@ export type MessageWindow = {
   topMark: RefObject<HTMLDivElement | null>
   bottomMark: RefObject<HTMLDivElement | null>
   follow(): void
+  /** Moves the window to a message that is known. */
+  show(index: number): void
 }
 
 export type WindowOptions = {
@@ -41,7 +43,7 @@ export function useMessageWindow({ first, end, loadEarlier }: WindowOptions): Me
   const now = { first, end, from, to, isFollowing, loadEarlier }
   const current = useRef(now)
   current.current = now
-  const { stick } = useStickToEnd(scroller, {
+  const { stick, letGo } = useStickToEnd(scroller, {
     onChange: isStuck => setPlace(isStuck ? null : { from: current.current.from, to: Number.MAX_SAFE_INTEGER }),
     // The end of a window is not the end of the task.
     mayStick: () => current.current.to === current.current.end,
@@ -79,5 +81,10 @@ export function useMessageWindow({ first, end, loadEarlier }: WindowOptions): Me
     }
   }, [from, to, first])
 
-  return { from, to, isFollowing, scroller, topMark, bottomMark, follow: () => setPlace(null) }
+  return { from, to, isFollowing, scroller, topMark, bottomMark, follow: () => setPlace(null), show }
+
+  function show(index: number): void {
+    letGo()
+    setPlace({ from: Math.max(first, index - step), to: index + step >= end ? Number.MAX_SAFE_INTEGER : index + mostShown - step })
+  }
 }

@@ -3,10 +3,10 @@ import type { Wait, WaitKind, WaitStatus } from '@rivulet/client'
 import { useState } from 'react'
 import { useAgents } from '../agents/use-agents.ts'
 import { Button } from '../shell/elements/button.tsx'
-import { Choice } from '../shell/elements/choice.tsx'
 import { Dialog } from '../shell/elements/dialog.tsx'
 import { Link } from '../shell/elements/link.tsx'
 import { PageFrame, Table } from '../shell/elements/page-frame.tsx'
+import { Choice } from '../shell/forms/choice.tsx'
 import { useNow } from '../shell/hooks/use-now.ts'
 import { age, duration } from '../shell/human-units.ts'
 import { taskPath, useQuery } from '../shell/route.ts'
@@ -29,7 +29,7 @@ export function WaitsPage() {
   const kind = kinds.find(known => known === kindText)
   const status = closed.find(known => known === statusText)
   const filter = { ...(kind && { kind }), ...(status && { status }), ...(agent && { agent }), ...(assignee && { assignee }) }
-  const state = useWaits({ ...filter, ...(cursor && { cursor }) }, 2_000)
+  const state = useWaits({ ...filter, ...(cursor && { cursor }) })
   const now = useNow(10_000)
   const [chosen, setChosen] = useState<Wait | null>(null)
   const waits = state.value?.data ?? []

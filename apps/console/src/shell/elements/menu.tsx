@@ -1,23 +1,31 @@
 /** A button that opens a list of actions. Arrows move through it; Escape, a click elsewhere and a choice close it. */
-import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react'
+import { type CSSProperties, type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react'
 import { Button } from './button.tsx'
+
+const itemPx = 34
 
 export type MenuItem = { name: string; icon?: ReactNode; isDanger?: boolean; choose(): void }
 
 export function Menu({ label, children, items }: { label: string; children: ReactNode; items: readonly MenuItem[] }) {
-  const [isOpen, setOpen] = useState(false)
+  /** Where the list is; null while it is closed. It is placed on the screen, because a table that scrolls would cut it off. */
+  const [place, setPlace] = useState<CSSProperties | null>(null)
+  const isOpen = place !== null
   const id = useId()
   const root = useRef<HTMLDivElement>(null)
   const button = useRef<HTMLButtonElement>(null)
 
   useEffect(() => {
     if (!isOpen) return
-    itemsIn(root.current)[0]?.focus()
-    const leave = (event: PointerEvent) => {
-      if (!root.current?.contains(event.target as Node)) setOpen(false)
+    itemsIn(root.current)[0]?.focus({ preventScroll: true })
+    const leave = ({ target }: Event) => {
+      if (!(target instanceof Node && root.current?.contains(target))) setPlace(null)
     }
     document.addEventListener('pointerdown', leave)
-    return () => document.removeEventListener('pointerdown', leave)
+    document.addEventListener('scroll', leave, true)
+    return () => {
+      document.removeEventListener('pointerdown', leave)
+      document.removeEventListener('scroll', leave, true)
+    }
   }, [isOpen])
 
   return (
@@ -30,7 +38,7 @@ export function Menu({ label, children, items }: { label: string; children: Reac
         aria-haspopup="menu"
         aria-expanded={isOpen}
         aria-controls={isOpen ? id : undefined}
-        onClick={() => setOpen(!isOpen)}
+        onClick={event => setPlace(isOpen ? null : placeOf(event.currentTarget, items.length))}
       >
         {children}
       </Button>
@@ -39,7 +47,8 @@ export function Menu({ label, children, items }: { label: string; children: Reac
           id={id}
           role="menu"
           aria-label={label}
-          className="absolute right-0 z-20 mt-1 w-56 rounded-xl border border-line bg-panel p-1 shadow-float"
+          style={place}
+          className="fixed z-20 w-56 rounded-xl border border-line bg-panel p-1 shadow-float"
         >
           {items.map(({ name, icon, isDanger, choose }) => (
             <button
@@ -63,7 +72,7 @@ export function Menu({ label, children, items }: { label: string; children: Reac
   )
 
   function close(): void {
-    setOpen(false)
+    setPlace(null)
     button.current?.focus()
   }
 
@@ -82,6 +91,15 @@ export function Menu({ label, children, items }: { label: string; children: Reac
     event.preventDefault()
     found[(target + found.length) % found.length]?.focus()
   }
+}
+
+/** Below its button, or above it where there is no room. */
+function placeOf(button: HTMLElement, count: number): CSSProperties {
+  const { top, bottom, right } = button.getBoundingClientRect()
+  const side = { right: Math.max(8, document.documentElement.clientWidth - right) }
+  return bottom + count * itemPx + 24 > innerHeight && top > innerHeight / 2
+    ? { ...side, bottom: innerHeight - top + 4 }
+    : { ...side, top: bottom + 4 }
 }
 
 function itemsIn(root: HTMLElement | null): HTMLElement[] {

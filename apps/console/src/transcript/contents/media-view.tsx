@@ -1,8 +1,11 @@
 /** Pictures, sound and films that came with the message. What lies elsewhere is a link: nothing is loaded that was not asked for. */
 import type { ContentOf } from '@rivulet/client'
+import { FileCard } from '../../files/file-card.tsx'
 import { size } from '../../shell/human-units.ts'
 
-export function MediaView({ content: { mimeType, data, url }, isGrowing }: { content: ContentOf<'media'>; isGrowing: boolean }) {
+export function MediaView({ content, isGrowing }: { content: ContentOf<'media'>; isGrowing: boolean }) {
+  const { mimeType, data, url, file } = content
+  if (file !== undefined) return <FileCard content={{ ...content, file }} />
   if (url !== undefined) return <MediaLink address={url} mimeType={mimeType} />
   const bytes = Math.floor(((data?.length ?? 0) * 3) / 4)
   if (isGrowing || !data)

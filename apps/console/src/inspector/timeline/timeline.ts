@@ -1,19 +1,11 @@
 /** The log as bars over time: turns, their attempts, messages and tools; and how fast the words came. */
 import { isLogged } from '@rivulet/client'
-import type { Entry } from './event-log.ts'
+import type { Entry } from '../event-log.ts'
+import { type Bar, kindOf, labelOf } from './bar.ts'
+import { type Stored, storedBars } from './stored-bars.ts'
 
-export type Bar = {
-  kind: 'turn' | 'attempt' | 'message' | 'tool'
-  label: string
-  from: number
-  /** Null while it is running. */
-  to: number | null
-  outcome: 'open' | 'good' | 'bad' | 'stopped'
-  /** The event that began it. */
-  cursor: string
-}
-
-export type Timeline = { from: number; to: number; bars: Bar[] }
+/** `stored`: how many turns are drawn by their stored times. */
+export type Timeline = { from: number; to: number; bars: Bar[]; stored: number }
 
 export type Pace = {
   bucketMs: number
@@ -25,9 +17,10 @@ export type Pace = {
 
 const mostBars = 300
 
-export function timelineOf(entries: readonly Entry[]): Timeline {
+export function timelineOf(entries: readonly Entry[], stored: Stored = { turns: [], messages: [] }): Timeline {
   const bars: Bar[] = []
   const open = new Map<string, Bar>()
+  const inLog = new Set<number>()
   let from = Number.POSITIVE_INFINITY
   let to = 0
   for (const { event } of entries) {
@@ -35,19 +28,21 @@ export function timelineOf(entries: readonly Entry[]): Timeline {
     const { at, turn: turnNumber, attempt, cursor } = event
     from = Math.min(from, at)
     to = Math.max(to, at)
+    inLog.add(turnNumber)
     switch (event.type) {
       case 'turn.queued':
-        begin(`turn ${turnNumber}`, { kind: 'turn', label: `turn ${turnNumber}`, from: at, cursor })
+        begin(`turn ${turnNumber}`, { kind: 'turn', label: `turn ${turnNumber}`, from: at, cursor, message: null })
         break
       case 'turn.started':
-        if (!open.has(`turn ${turnNumber}`)) begin(`turn ${turnNumber}`, { kind: 'turn', label: `turn ${turnNumber}`, from: at, cursor })
+        if (!open.has(`turn ${turnNumber}`))
+          begin(`turn ${turnNumber}`, { kind: 'turn', label: `turn ${turnNumber}`, from: at, cursor, message: null })
         endAll(/^(message|attempt) /, at, 'bad')
-        begin(`attempt ${turnNumber}`, { kind: 'attempt', label: `attempt ${attempt}`, from: at, cursor })
+        begin(`attempt ${turnNumber}`, { kind: 'attempt', label: `attempt ${attempt}`, from: at, cursor, message: null })
         break
       case 'message.started':
       case 'message.replaced': {
         const key = `message ${event.index}`
-        if (!open.has(key)) begin(key, { kind: kindOf(event.content.type), label: labelOf(event), from: at, cursor })
+        if (!open.has(key)) begin(key, { kind: kindOf(event.content.type), label: labelOf(event), from: at, cursor, message: event.index })
         if (event.type === 'message.replaced') end(key, at, 'good')
         break
       }
@@ -62,7 +57,11 @@ export function timelineOf(entries: readonly Entry[]): Timeline {
       }
     }
   }
-  return { from: Number.isFinite(from) ? from : 0, to, bars: bars.slice(-mostBars) }
+  const old = storedBars(stored, turnNumber => inLog.has(turnNumber))
+  const all = [...old, ...bars].slice(-mostBars)
+  from = all.reduce((least, bar) => Math.min(least, bar.from), from)
+  to = old.reduce((most, bar) => Math.max(most, bar.to ?? bar.from), to)
+  return { from: Number.isFinite(from) ? from : 0, to, bars: all, stored: old.filter(({ kind }) => kind === 'turn').length }
 
   function begin(key: string, bar: Omit<Bar, 'to' | 'outcome'>): void {
     const begun: Bar = { ...bar, to: null, outcome: 'open' }
@@ -103,12 +102,4 @@ export function paceOf(entries: readonly Entry[], buckets = 60): Pace {
   const deltas = new Array<number>(times.length > 0 ? Math.floor((last - first) / bucketMs) + 1 : 0).fill(0)
   for (const at of times) deltas[Math.floor((at - first) / bucketMs)] = (deltas[Math.floor((at - first) / bucketMs)] ?? 0) + 1
   return { bucketMs, deltas, firstDeltas }
-}
-
-function kindOf(type: string): Bar['kind'] {
-  return type === 'tool_response' ? 'tool' : 'message'
-}
-
-function labelOf({ index, content }: { index: number; content: { type: string; name?: string | undefined } }): string {
-  return content.name ? `${index} ${content.name}` : `${index} ${content.type}`
 }

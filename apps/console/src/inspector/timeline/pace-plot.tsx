@@ -1,7 +1,7 @@
 /** How fast the words came: the wait before the first, and deltas per second over time. */
 import { useMemo } from 'react'
-import { duration } from '../shell/human-units.ts'
-import type { Entry } from './event-log.ts'
+import { duration } from '../../shell/human-units.ts'
+import type { Entry } from '../event-log.ts'
 import { paceOf } from './timeline.ts'
 
 const height = 36

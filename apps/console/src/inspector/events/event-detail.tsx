@@ -1,8 +1,8 @@
 /** The chosen event, whole. */
 import type { Json } from '@rivulet/client'
-import { JsonTree } from '../json/json-tree.tsx'
-import { CopyButton } from '../shell/elements/copy-button.tsx'
-import type { Entry } from './event-log.ts'
+import { JsonTree } from '../../json/json-tree.tsx'
+import { CopyButton } from '../../shell/elements/copy-button.tsx'
+import type { Entry } from '../event-log.ts'
 
 export function EventDetail({ entry: { event, at }, curl }: { entry: Entry; curl: string }) {
   const { cursor, ...rest } = event

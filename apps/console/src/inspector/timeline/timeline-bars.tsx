@@ -1,36 +1,28 @@
-/** Turns, attempts, messages and tools over time. Each bar leads to the event that began it. */
-import { useMemo } from 'react'
-import { duration } from '../shell/human-units.ts'
-import type { Entry } from './event-log.ts'
-import { type Bar, timelineOf } from './timeline.ts'
+/** Turns, attempts, messages and tools over time. Each bar leads to the event that began it, or to its message where the log has expired. */
+import { duration } from '../../shell/human-units.ts'
+import type { Bar } from './bar.ts'
+import type { Timeline } from './timeline.ts'
 
-export function TimelineBars({
-  entries,
-  chosen,
-  onChoose,
-}: {
-  entries: readonly Entry[]
-  chosen: string | null
-  onChoose: (cursor: string) => void
-}) {
-  const { from, to, bars } = useMemo(() => timelineOf(entries), [entries])
+export type TimelineBarsProps = { timeline: Timeline; chosen: string | null; onChoose: (bar: Bar) => void }
+
+export function TimelineBars({ timeline: { from, to, bars }, chosen, onChoose }: TimelineBarsProps) {
   const span = Math.max(1, to - from)
-  if (bars.length === 0) return null
   return (
-    <ol aria-label="Timeline" className="max-h-44 shrink-0 space-y-1 overflow-y-auto border-t border-line px-4 py-2">
-      {bars.map(bar => {
+    <ol aria-label="Timeline" className="min-h-0 grow space-y-1 overflow-y-auto px-4 py-2">
+      {bars.map((bar, place) => {
         const end = bar.to ?? to
         const name = `${bar.label}, ${duration(end - bar.from)}, ${outcomeWords[bar.outcome]}`
         return (
-          <li key={bar.cursor + bar.kind} className="flex items-center gap-2 text-xs">
+          // biome-ignore lint/suspicious/noArrayIndexKey: bars are added at the end only
+          <li key={`${place} ${bar.label}`} className="flex items-center gap-2 text-xs">
             <span className={`w-28 shrink-0 truncate ${indents[bar.kind]}`}>{bar.label}</span>
             <span className="relative h-4 min-w-0 grow">
               <button
                 type="button"
                 aria-label={name}
                 title={name}
-                onClick={() => onChoose(bar.cursor)}
-                className={`absolute inset-y-0.5 min-w-1 rounded-sm ${looks[bar.outcome]} ${bar.cursor === chosen ? 'ring-2 ring-ink' : ''}`}
+                onClick={() => onChoose(bar)}
+                className={`absolute inset-y-0.5 min-w-1 rounded-sm ${looks[bar.outcome]} ${chosen !== null && bar.cursor === chosen ? 'ring-2 ring-ink' : ''}`}
                 style={{ left: `${((bar.from - from) / span) * 100}%`, width: `${((end - bar.from) / span) * 100}%` }}
               />
             </span>

@@ -1,0 +1,27 @@
+/** Asks before something that cannot be undone. */
+import type { ReactNode } from 'react'
+import { Button } from './button.tsx'
+import { Dialog } from './dialog.tsx'
+
+export type ConfirmDialogProps = { title: string; action: string; onClose: () => void; onConfirm: () => void; children: ReactNode }
+
+export function ConfirmDialog({ title, action, onClose, onConfirm, children }: ConfirmDialogProps) {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <p className="text-soft">{children}</p>
+      <div className="mt-4 flex justify-end gap-2">
+        <Button onClick={onClose}>Back</Button>
+        <Button
+          data-first
+          kind="danger"
+          onClick={() => {
+            onClose()
+            onConfirm()
+          }}
+        >
+          {action}
+        </Button>
+      </div>
+    </Dialog>
+  )
+}

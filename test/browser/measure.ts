@@ -1,5 +1,5 @@
 /**
- * `npm run measure:console`: how the console bears a fast agent, a long message and a long task, in a real browser. Prints a table.
+ * `npm run measure:console [seconds]`: how the console bears a slow line, a fast agent, a long message and a long task, in a real browser. Prints a table.
  *
  * A frame is late when the one before it was drawn more than 50 ms ago; a long task is one of more than 50 ms, as browsers count them.
  */
@@ -16,6 +16,8 @@ type Figures = {
   late: number
   worstFrameMs: number
   longTasks: number
+  /** In the page, at the end. */
+  elements: number
   worstTaskMs: number
   heapMb: number[]
 }
@@ -30,6 +32,7 @@ try {
   // What runs this file names functions by a helper that the page does not have.
   await page.addInitScript('globalThis.__name = value => value')
   const seconds = Number(process.argv[2] ?? 60)
+  await firstList()
   const say = (text: string, index = 0) => ({ delta: { index, delta: { type: 'text', text } } })
   const markdown = (index: number) => ({ start: { index, content: { type: 'text', text: '', format: 'markdown' } } })
 
@@ -46,6 +49,10 @@ try {
   const paragraph = `${'The river takes the shortest way that it can find. '.repeat(20)}\n\n`
   const long = [markdown(0), { repeat: { times: 1_000, steps: [say(paragraph), { sleep: 10 }] } }]
   report('a message of 1 MB, as it grows', await streamed(page, { steps: long }))
+  const reopenedAt = performance.now()
+  await page.reload()
+  await until('the end of it is shown', async () => (await page.locator('[role=log] .prose').last().textContent())?.includes('it can find') === true)
+  console.log(`the same, opened again: ${Math.round(performance.now() - reopenedAt)} ms, ${await page.locator('*').count()} elements`)
 
   const id = await start({ steps: [] })
   for (let turnNumber = 0; turnNumber < 20; turnNumber += 1) {
@@ -128,7 +135,7 @@ async function measured(page: Page, work: () => Promise<void>): Promise<Figures>
   await work()
   const seconds = (performance.now() - startedAt) / 1_000
   const figures = await page.evaluate(() => {
-    const scope = globalThis as unknown as { figures: Omit<Figures, 'seconds'> & { isOver?: boolean }; gc(): void }
+    const scope = globalThis as unknown as { figures: Omit<Figures, 'seconds' | 'elements'> & { isOver?: boolean }; gc(): void }
     scope.figures.isOver = true
     scope.gc()
     scope.figures.heapMb.push(
@@ -136,12 +143,31 @@ async function measured(page: Page, work: () => Promise<void>): Promise<Figures>
     )
     return scope.figures
   })
-  return { ...figures, seconds }
+  return { ...figures, seconds, elements: await page.locator('*').count() }
 }
 
-function report(what: string, { seconds, frames, late, worstFrameMs, longTasks, worstTaskMs, heapMb }: Figures): void {
+function report(what: string, { seconds, frames, late, worstFrameMs, longTasks, worstTaskMs, elements, heapMb }: Figures): void {
   const pace = `${(frames / seconds).toFixed(0)} frames/s, ${late} late (worst ${worstFrameMs} ms)`
-  console.log(`${what}: ${seconds.toFixed(1)} s, ${pace}, ${longTasks} long tasks (worst ${worstTaskMs} ms), heap ${heapMb.join(' ')} MB`)
+  console.log(`${what}: ${seconds.toFixed(1)} s, ${pace}, ${longTasks} long tasks (worst ${worstTaskMs} ms), heap ${heapMb.join(' ')} MB, ${elements} elements`)
+}
+
+/** With an empty cache, over a line of 9 Mbit/s with 40 ms to the server and back. */
+async function firstList(): Promise<void> {
+  for (let place = 0; place < 100; place += 1) await start({ steps: [] })
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+  const page = await context.newPage()
+  const line = await context.newCDPSession(page)
+  await line.send('Network.enable')
+  await line.send('Network.emulateNetworkConditions', { offline: false, latency: 40, downloadThroughput: 9e6 / 8, uploadThroughput: 9e6 / 8 })
+  let bytes = 0
+  line.on('Network.loadingFinished', ({ encodedDataLength }) => {
+    bytes += encodedDataLength
+  })
+  const startedAt = performance.now()
+  await page.goto(platform.url)
+  await page.getByRole('list', { name: 'Tasks' }).getByRole('link').first().waitFor()
+  console.log(`the first list over 9 Mbit/s: ${Math.round(performance.now() - startedAt)} ms, ${Math.round(bytes / 1_000)} kB so far`)
+  await context.close()
 }
 
 async function start(params: object): Promise<string> {

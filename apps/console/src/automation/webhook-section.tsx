@@ -31,7 +31,7 @@ export function WebhookSection() {
       <SectionHead title="Webhooks" action="New webhook" onAction={() => setOpen({ dialog: 'new' })} {...{ state, error }} />
       {state.value && (
         <Table
-          caption="Webhooks"
+          caption="Webhooks, with what they hear of"
           columns={['Address', 'Events', 'Agent', 'State', 'Actions']}
           empty={webhooks.length === 0 ? 'No webhooks yet. The server calls a webhook when tasks and turns change.' : null}
         >

@@ -133,7 +133,10 @@ export const entityShapes: Record<Entity, Shape> = {
     ...{ attempt: 'number', status: 'string', 'worker?': 'string', 'startedAt?': 'string', 'finishedAt?': 'string', 'error?': 'object' },
     ...{ 'usage?': 'object', 'messages?': 'message[]', 'omitted?': 'string[]' },
   },
-  worker: { id: 'string', agents: 'string[]', seenAt: 'string', silentMs: 'number', isLive: 'boolean', turns: 'object[]' },
+  worker: {
+    ...{ id: 'string', 'version?': 'string', 'slots?': 'number', agents: 'string[]', seenAt: 'string', silentMs: 'number' },
+    ...{ isLive: 'boolean', turns: 'object[]' },
+  },
   errorGroup: {
     ...{ fingerprint: 'string', agent: 'string', code: 'string', message: 'string', count: 'number', tasks: 'number' },
     ...{ firstAt: 'string', lastAt: 'string', lastTask: 'string' },

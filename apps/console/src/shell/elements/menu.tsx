@@ -3,6 +3,7 @@ import { type CSSProperties, type KeyboardEvent, type ReactNode, useEffect, useI
 import { Button } from './button.tsx'
 
 const itemPx = 34
+const edgePx = 8
 
 export type MenuItem = { name: string; icon?: ReactNode; isDanger?: boolean; choose(): void }
 
@@ -48,7 +49,7 @@ export function Menu({ label, children, items }: { label: string; children: Reac
           role="menu"
           aria-label={label}
           style={place}
-          className="fixed z-20 w-56 rounded-xl border border-line bg-panel p-1 shadow-float"
+          className="fixed z-20 w-56 overflow-y-auto rounded-xl border border-line bg-panel p-1 shadow-float"
         >
           {items.map(({ name, icon, isDanger, choose }) => (
             <button
@@ -93,13 +94,14 @@ export function Menu({ label, children, items }: { label: string; children: Reac
   }
 }
 
-/** Below its button, or above it where there is no room. */
+/** Below its button, or above it, or wherever all of it is in sight. */
 function placeOf(button: HTMLElement, count: number): CSSProperties {
   const { top, bottom, right } = button.getBoundingClientRect()
-  const side = { right: Math.max(8, document.documentElement.clientWidth - right) }
-  return bottom + count * itemPx + 24 > innerHeight && top > innerHeight / 2
-    ? { ...side, bottom: innerHeight - top + 4 }
-    : { ...side, top: bottom + 4 }
+  const height = Math.min(count * itemPx + 10, innerHeight - 2 * edgePx)
+  const [below, above] = [bottom + 4, top - 4 - height]
+  const lowest = innerHeight - edgePx - height
+  const placed = below <= lowest ? below : above >= edgePx ? above : lowest
+  return { top: placed, right: Math.max(edgePx, document.documentElement.clientWidth - right), maxHeight: innerHeight - 2 * edgePx }
 }
 
 function itemsIn(root: HTMLElement | null): HTMLElement[] {

@@ -161,6 +161,23 @@ describe.skipIf(!chromium)('the page of a task', () => {
     expect((await inspector.boundingBox())?.width).toBeGreaterThan(before + 50)
   })
 
+  test('nests the transcript of a child while the child speaks, and draws the tree', async () => {
+    const { page, platform } = stage
+    const child = { agent: 'scripted', params: { steps: [say('the child speaks'), { sleep: 60_000 }] } }
+    const id = await stage.start({ steps: [{ spawn: { name: 'scout', ...child } }] }, { input: 'look around' })
+    await page.goto(`${platform.url}/tasks/${id}?facts=1`)
+    const card = page.getByRole('region', { name: 'Child scout' })
+    await card.getByText('the child speaks').waitFor()
+    const tree = page.getByRole('region', { name: 'Children and forks' })
+    await tree.getByRole('link', { name: /scripted/ }).waitFor()
+    await card.getByRole('button', { name: 'scout' }).click()
+    await card.getByText('the child speaks').waitFor({ state: 'detached' })
+    await card.getByRole('link', { name: 'Open' }).click()
+    await page.getByRole('complementary', { name: 'Facts' }).waitFor({ state: 'detached' })
+    await page.getByText('the child speaks').waitFor()
+    await platform.client.post(`/v1/tasks/${id}/cancel`, {})
+  })
+
   test('retries what failed', async () => {
     const { page, platform } = stage
     const id = await stage.start({ steps: [say('a word'), { throw: 'no luck' }] }, { maxAttempts: 1 })

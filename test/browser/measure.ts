@@ -51,7 +51,10 @@ try {
   report('a message of 1 MB, as it grows', await streamed(page, { steps: long }))
   const reopenedAt = performance.now()
   await page.reload()
-  await until('the end of it is shown', async () => (await page.locator('[role=log] .prose').last().textContent())?.includes('it can find') === true)
+  await until(
+    'the end of it is shown',
+    async () => (await page.locator('[role=log] .prose').last().textContent())?.includes('it can find') === true,
+  )
   console.log(`the same, opened again: ${Math.round(performance.now() - reopenedAt)} ms, ${await page.locator('*').count()} elements`)
 
   const id = await start({ steps: [] })
@@ -148,7 +151,9 @@ async function measured(page: Page, work: () => Promise<void>): Promise<Figures>
 
 function report(what: string, { seconds, frames, late, worstFrameMs, longTasks, worstTaskMs, elements, heapMb }: Figures): void {
   const pace = `${(frames / seconds).toFixed(0)} frames/s, ${late} late (worst ${worstFrameMs} ms)`
-  console.log(`${what}: ${seconds.toFixed(1)} s, ${pace}, ${longTasks} long tasks (worst ${worstTaskMs} ms), heap ${heapMb.join(' ')} MB, ${elements} elements`)
+  console.log(
+    `${what}: ${seconds.toFixed(1)} s, ${pace}, ${longTasks} long tasks (worst ${worstTaskMs} ms), heap ${heapMb.join(' ')} MB, ${elements} elements`,
+  )
 }
 
 /** With an empty cache, over a line of 9 Mbit/s with 40 ms to the server and back. */
@@ -158,7 +163,12 @@ async function firstList(): Promise<void> {
   const page = await context.newPage()
   const line = await context.newCDPSession(page)
   await line.send('Network.enable')
-  await line.send('Network.emulateNetworkConditions', { offline: false, latency: 40, downloadThroughput: 9e6 / 8, uploadThroughput: 9e6 / 8 })
+  await line.send('Network.emulateNetworkConditions', {
+    offline: false,
+    latency: 40,
+    downloadThroughput: 9e6 / 8,
+    uploadThroughput: 9e6 / 8,
+  })
   let bytes = 0
   line.on('Network.loadingFinished', ({ encodedDataLength }) => {
     bytes += encodedDataLength

@@ -1,4 +1,4 @@
-/** `npm run screenshots`: the pictures of the README, light and dark, taken of a platform that is really at work. */
+/** `npm run screenshots`: the pictures of the READMEs, light and dark, wide and narrow, taken of a platform that is really at work. */
 import { fileURLToPath } from 'node:url'
 import { buildConsole } from '@rivulet/console/page'
 import type { Page } from 'playwright-core'
@@ -74,6 +74,21 @@ try {
   await dark.getByText('What is a stream?').waitFor()
   await dark.waitForTimeout(600)
   await dark.screenshot({ path: `${folder}console-tasks.png` })
+  const parent = await create({ agent: 'researcher', input: 'How do viewers resume after a lost connection?' })
+  await light.goto(`${platform.url}/tasks/${parent}?facts=1`)
+  await light
+    .getByRole('region', { name: /^Child/ })
+    .first()
+    .getByRole('article')
+    .nth(1)
+    .waitFor()
+  await light.waitForTimeout(600)
+  await light.screenshot({ path: `${folder}console-children.png` })
+  const phone = await open('dark', 390, 800)
+  await phone.goto(`${platform.url}/tasks/${id}`)
+  await phone.getByText('has a bend about every').waitFor()
+  await phone.waitForTimeout(600)
+  await phone.screenshot({ path: `${folder}console-phone.png` })
 } finally {
   await browser.close()
   await platform.stop()

@@ -3,6 +3,7 @@ import { useRef } from 'react'
 import { CopyButton } from '../shell/elements/copy-button.tsx'
 import type { Block } from './blocks.ts'
 import { codeOf } from './code-text.ts'
+import { ColoredCode } from './colored-code.tsx'
 
 export function CodePiece({ block, fence }: { block: Block; fence: NonNullable<Block['fence']> }) {
   const element = useRef<HTMLDivElement>(null)
@@ -17,7 +18,10 @@ export function CodePiece({ block, fence }: { block: Block; fence: NonNullable<B
         </div>
       )}
       <pre className={`overflow-x-auto px-4 font-mono text-[13px] leading-relaxed ${isLast ? 'pb-3' : ''}`}>
-        <code data-fence={at}>{codeOf(block)}</code>
+        <code data-fence={at}>
+          {/* Code in several pieces stays plain, because a comment or a text may go on in the next one. */}
+          {isFirst && isLast ? <ColoredCode code={codeOf(block)} language={language} /> : codeOf(block)}
+        </code>
       </pre>
     </div>
   )

@@ -3,6 +3,7 @@ import { memo, useRef } from 'react'
 import { type Block, type Blocks, growBlocks } from './blocks.ts'
 import { CodePiece } from './code-piece.tsx'
 import { Tokens, tokensOf } from './tokens.tsx'
+import { usePageWindow } from './use-page-window.ts'
 
 export const Markdown = memo(({ text, isGrowing = false }: { text: string; isGrowing?: boolean }) => {
   const grown = useRef<Blocks | null>(null)
@@ -10,8 +11,8 @@ export const Markdown = memo(({ text, isGrowing = false }: { text: string; isGro
   const { pages, rest, tail } = grown.current
   return (
     <div className={`prose ${isGrowing ? 'growing' : ''}`}>
-      {pages.map(page => (
-        <Page key={page[0]?.at} blocks={page} />
+      {pages.map((page, place) => (
+        <Page key={page[0]?.at} blocks={page} isNear={place >= pages.length - nearPages} />
       ))}
       <div className="prose-page">
         {rest.map(block => (
@@ -25,13 +26,24 @@ export const Markdown = memo(({ text, isGrowing = false }: { text: string; isGro
   )
 })
 
-const Page = memo(({ blocks }: { blocks: readonly Block[] }) => (
-  <div className="prose-page">
-    {blocks.map(block => (
-      <MarkdownBlock key={block.at} block={block} />
-    ))}
-  </div>
-))
+/** How many pages at the end are drawn at once: the reader of a text begins there. */
+const nearPages = 4
+
+/** @param isNear counts when it is first drawn: a page that grows old is a gap only when it is far from the screen */
+const Page = memo(
+  ({ blocks, isNear }: { blocks: readonly Block[]; isNear: boolean }) => {
+    const { ref, gapPx } = usePageWindow(isNear)
+    if (gapPx !== null) return <div ref={ref} style={{ height: gapPx }} />
+    return (
+      <div ref={ref} className="prose-page">
+        {blocks.map(block => (
+          <MarkdownBlock key={block.at} block={block} />
+        ))}
+      </div>
+    )
+  },
+  (before, after) => before.blocks === after.blocks,
+)
 
 const MarkdownBlock = memo(
   ({ block }: { block: Block }) =>

@@ -31,7 +31,10 @@ export function ErrorsPage() {
                 <span className="block font-mono text-xs text-faint">{code}</span>
               </td>
               <td>
-                <Link to={`/?status=failed&agent=${encodeURIComponent(agent)}`} className="hover:underline">
+                <Link
+                  to={`/?status=failed&agent=${encodeURIComponent(agent)}&error=${encodeURIComponent(code)}`}
+                  className="hover:underline"
+                >
                   {agent}
                 </Link>
               </td>

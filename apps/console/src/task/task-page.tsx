@@ -1,8 +1,7 @@
 /** One task: what it says as it says it, and the means to answer, to stop it and to look behind it. */
 import { hasEnded, type TaskStatus } from '@rivulet/client'
 import { useClient, useTask } from '@rivulet/client/react'
-import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
-import { Inspector } from '../inspector/inspector.tsx'
+import { lazy, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { useEventLog } from '../inspector/use-event-log.ts'
 import { usePast } from '../inspector/use-past.ts'
 import { Split } from '../shell/elements/split.tsx'
@@ -17,11 +16,13 @@ import { useSuperseded } from '../transcript/earlier/use-superseded.ts'
 import { Transcript } from '../transcript/transcript.tsx'
 import { useAnswer } from '../waits/use-answer.ts'
 import { Composer } from './composer.tsx'
-import { FactsPanel } from './facts-panel.tsx'
 import { TaskActions } from './task-actions.tsx'
 import { type Panel, TaskHeader } from './task-header.tsx'
 import { TaskMissing } from './task-missing.tsx'
 import { useStop } from './use-stop.ts'
+
+const Inspector = lazy(async () => ({ default: (await import('../inspector/inspector.tsx')).Inspector }))
+const FactsPanel = lazy(async () => ({ default: (await import('./facts/facts-panel.tsx')).FactsPanel }))
 
 export function TaskPage({ id }: { id: string }) {
   const { taskToken, may, shared } = useSession()
@@ -97,7 +98,7 @@ export function TaskPage({ id }: { id: string }) {
         </section>
       }
       second={
-        <>
+        <Suspense>
           {panel === 'inspector' && <Inspector log={log} stored={stored} id={id} onClose={() => setPanel(null)} />}
           {panel === 'facts' && reader && (
             <FactsPanel
@@ -105,7 +106,7 @@ export function TaskPage({ id }: { id: string }) {
               onClose={() => setPanel(null)}
             />
           )}
-        </>
+        </Suspense>
       }
       panel={panel}
     />

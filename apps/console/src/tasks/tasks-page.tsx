@@ -1,5 +1,5 @@
 /** All tasks, live. */
-import { useEffect, useMemo, useRef, useState } from 'react'
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { useAgents } from '../agents/use-agents.ts'
 import { Button } from '../shell/elements/button.tsx'
 import { FilterIcon, PlusIcon, SearchIcon } from '../shell/elements/icons.tsx'
@@ -9,10 +9,11 @@ import { usePageTitle } from '../shell/hooks/use-page-title.ts'
 import { useQuery, useQueryText } from '../shell/route.ts'
 import { useSession } from '../shell/session.tsx'
 import { FilterBar } from './filters/filter-bar.tsx'
-import { FilterDialog } from './filters/filter-dialog.tsx'
 import { queryIn, statuses } from './filters/task-filters.ts'
-import { NewTaskDialog } from './new-task-dialog.tsx'
 import { TaskRows } from './task-rows.tsx'
+
+const FilterDialog = lazy(async () => ({ default: (await import('./filters/filter-dialog.tsx')).FilterDialog }))
+const NewTaskDialog = lazy(async () => ({ default: (await import('./new-task-dialog.tsx')).NewTaskDialog }))
 
 const settleMs = 200
 
@@ -89,8 +90,10 @@ export function TasksPage() {
         {...{ name, filter }}
         empty={<NoTasks hasFilter={hasFilter} onCreate={may('tasks:write') ? () => setCreating(true) : null} />}
       />
-      {isFiltering && <FilterDialog address={name} onClose={() => setFiltering(false)} />}
-      {isCreating && <NewTaskDialog agents={agents} onClose={() => setCreating(false)} />}
+      <Suspense>
+        {isFiltering && <FilterDialog address={name} onClose={() => setFiltering(false)} />}
+        {isCreating && <NewTaskDialog agents={agents} onClose={() => setCreating(false)} />}
+      </Suspense>
     </div>
   )
 }

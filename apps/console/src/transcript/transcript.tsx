@@ -4,6 +4,7 @@ import { memo, type ReactNode, useEffect, useMemo } from 'react'
 import { DownIcon } from '../shell/elements/icons.tsx'
 import type { Answer } from '../waits/use-answer.ts'
 import { WaitRow } from '../waits/wait-row.tsx'
+import { ChildCard } from './children/child-card.tsx'
 import { ToolCard } from './contents/tool-card.tsx'
 import { KeptAttempts } from './earlier/kept-attempts.tsx'
 import type { Superseded } from './earlier/superseded.ts'
@@ -114,7 +115,7 @@ const TranscriptRow = memo(
       case 'tool':
         return <ToolCard request={row.request} response={row.response} isOver={row.isOver} />
       case 'wait':
-        return <WaitRow wait={row.wait} answer={answer} />
+        return row.wait.child ? <ChildCard wait={row.wait} child={row.wait.child} /> : <WaitRow wait={row.wait} answer={answer} />
       case 'superseded':
         return <SupersededAttempt group={row.group} />
       case 'attempts':

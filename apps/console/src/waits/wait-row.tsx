@@ -2,7 +2,6 @@
 import type { Wait } from '@rivulet/client'
 import { type Ref, useEffect, useRef } from 'react'
 import { JsonTree } from '../json/json-tree.tsx'
-import { Link } from '../shell/elements/link.tsx'
 import { useNow } from '../shell/hooks/use-now.ts'
 import { duration } from '../shell/human-units.ts'
 import type { Answer } from './use-answer.ts'
@@ -34,17 +33,12 @@ export function WaitRow({ wait, answer }: { wait: Wait; answer: Answer | null })
 }
 
 /** A wait that no person closes. */
-function OpenMark({ wait: { kind, title, expiresAt, child } }: { wait: Wait }) {
+function OpenMark({ wait: { kind, title, expiresAt } }: { wait: Wait }) {
   const now = useNow(1_000)
   const until = kind === 'timer' ? `until ${timeOf(expiresAt)}, in ${duration(Date.parse(expiresAt) - now)}` : title
   return (
     <p className="breathing text-[13px] text-soft">
       Waiting: {kindWords[kind]}, {until}
-      {child && (
-        <Link to={`/tasks/${child}`} className="ml-2 underline">
-          Open
-        </Link>
-      )}
     </p>
   )
 }

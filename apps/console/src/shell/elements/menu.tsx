@@ -18,14 +18,19 @@ export function Menu({ label, children, items }: { label: string; children: Reac
   useEffect(() => {
     if (!isOpen) return
     itemsIn(root.current)[0]?.focus({ preventScroll: true })
+    const topPx = button.current?.getBoundingClientRect().top
     const leave = ({ target }: Event) => {
       if (!(target instanceof Node && root.current?.contains(target))) setPlace(null)
     }
+    // The event of a scroll may come after the click that followed the scroll.
+    const look = () => {
+      if (button.current?.getBoundingClientRect().top !== topPx) setPlace(null)
+    }
     document.addEventListener('pointerdown', leave)
-    document.addEventListener('scroll', leave, true)
+    document.addEventListener('scroll', look, true)
     return () => {
       document.removeEventListener('pointerdown', leave)
-      document.removeEventListener('scroll', leave, true)
+      document.removeEventListener('scroll', look, true)
     }
   }, [isOpen])
 

@@ -1,30 +1,22 @@
 /** The facts of a task: what it was given, when, by which worker it runs, and what went wrong. */
 import type { Json, State, Task, TaskHandle, Turn } from '@rivulet/client'
-import { useClient } from '@rivulet/client/react'
 import { type ReactNode, useEffect } from 'react'
-import { JsonTree } from '../json/json-tree.tsx'
-import { CopyButton } from '../shell/elements/copy-button.tsx'
-import { CloseIcon } from '../shell/elements/icons.tsx'
-import { Link } from '../shell/elements/link.tsx'
-import { StaleNote } from '../shell/elements/stale-note.tsx'
-import { StatusMark } from '../shell/elements/status-mark.tsx'
-import { count, duration, money } from '../shell/human-units.ts'
-import { usePolled } from '../shell/queries.ts'
-import { useSession } from '../shell/session.tsx'
-import { tokensIn } from '../transcript/turn-usage.ts'
+import { JsonTree } from '../../json/json-tree.tsx'
+import { CopyButton } from '../../shell/elements/copy-button.tsx'
+import { CloseIcon } from '../../shell/elements/icons.tsx'
+import { Link } from '../../shell/elements/link.tsx'
+import { StaleNote } from '../../shell/elements/stale-note.tsx'
+import { StatusMark } from '../../shell/elements/status-mark.tsx'
+import { count, duration, money } from '../../shell/human-units.ts'
+import { usePolled } from '../../shell/queries.ts'
+import { tokensIn } from '../../transcript/turn-usage.ts'
+import { ChildTree } from './child-tree.tsx'
 
 type FactsProps = { handle: TaskHandle; state: State; version: string; onClose: () => void }
 
 /** @param state as the live view has it */
 export function FactsPanel({ handle, state, version, onClose }: FactsProps) {
   const { value, error, updatedAt, refresh } = usePolled(['facts', handle.id], signal => handle.detail({ signal }), 10_000)
-  const client = useClient()
-  const may = useSession().may('tasks:read')
-  const { value: children } = usePolled(
-    ['children', handle.id],
-    signal => (may ? client.tasks.list({ parent: handle.id }, { signal }).then(({ data }) => data) : Promise.resolve([])),
-    10_000,
-  )
   // biome-ignore lint/correctness/useExhaustiveDependencies: whenever the live view has heard of a change
   useEffect(() => refresh(), [version])
   return (
@@ -44,7 +36,7 @@ export function FactsPanel({ handle, state, version, onClose }: FactsProps) {
       <section tabIndex={0} aria-label="Facts of the task" className="min-h-0 grow space-y-5 overflow-y-auto px-4 py-3">
         <StaleNote error={error} updatedAt={updatedAt} />
         {value && <TaskFacts task={value.task} />}
-        {children && children.length > 0 && <Children tasks={children} />}
+        <ChildTree id={handle.id} />
         {state.version > 0 && <Value title={`State, version ${state.version}`} value={state.value} />}
         {value?.turns.toReversed().map(turn => (
           <TurnFacts key={turn.number} turn={turn} />
@@ -80,26 +72,6 @@ function TaskFacts({ task }: { task: Task }) {
       <Value title="Metadata" value={metadata} />
       <Value title="Params" value={params} />
     </>
-  )
-}
-
-/** Its children, and the forks of it. */
-function Children({ tasks }: { tasks: readonly Task[] }) {
-  return (
-    <section aria-label="Children and forks">
-      <h3 className="mb-1 text-faint">Children and forks</h3>
-      <ul className="space-y-1">
-        {tasks.map(({ id, agent, status }) => (
-          <li key={id} className="flex items-center gap-2">
-            <StatusMark status={status} />
-            <span>{agent}</span>
-            <span className="min-w-0 truncate font-mono text-xs">
-              <TaskLink id={id} />
-            </span>
-          </li>
-        ))}
-      </ul>
-    </section>
   )
 }
 

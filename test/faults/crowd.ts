@@ -1,6 +1,7 @@
 /**
  * The clients of the bench. They insist as real ones do: a request is sent again, under its key, until it is answered; a viewer comes back until
- * it receives the end, and what a turn asks is answered. A journal records every response and event, and a viewer that receives `turn.finished` reads the rows at once.
+ * it receives the end, and they respond to the waits of a turn. A journal records every response and event, and a viewer that receives `turn.finished`
+ * reads the rows at once.
  */
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'

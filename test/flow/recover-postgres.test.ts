@@ -121,7 +121,7 @@ test('connections that break again and again under load: no caller gets 500', as
 })
 
 test('a commit that was not answered: the worker asks again, and hears that it is done', async () => {
-  const dropped = postgres.dropOnReply('COMMIT', 'end_only')
+  const dropped = postgres.dropOnReply('COMMIT', 'finish_turn')
   const { task, turns } = await client.finishedTask({ agent: 'echo', params: {}, input: 'once' })
   await dropped
   expect(turns).toMatchObject([{ status: 'completed', attempt: 1 }])

@@ -108,7 +108,7 @@ describe('docker-compose.yml', () => {
     expect(Object.keys(services[service]?.environment ?? {}).sort()).toEqual(variables.map(({ name }) => name).sort())
   })
 
-  test('a worker has no way to the database, and its door is not published', () => {
+  test('a worker cannot reach the database, and the port for workers is not published', () => {
     expect(JSON.stringify(services.worker)).not.toMatch(/postgres|PEPPER|RIVULET_KEY/)
     const { INTERNAL_PORT: internal } = services.api?.environment ?? {}
     expect(services.worker?.environment.RIVULET_URL).toBe(`http://api:${internal}`)

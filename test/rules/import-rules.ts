@@ -1,11 +1,9 @@
 /**
- * Who may know whom. The table is the design; everything else here keeps code from going around it.
+ * Which package and which folder may import which. The tables are the design; the functions keep code from going around it. Pure: a tree goes in,
+ * sentences about what is wrong come out, in the order of the files.
  *
- * Examples are what a newcomer copies: they know what a newcomer would, and nothing else of the repository.
- *
- * Pure: a tree goes in, sentences about what is wrong come out, in the order of the files. A test (`*.test.ts`) and whatever lies outside a
- * workspace's `src/` is an onlooker: it may know every package, `test/support`, `scripts` and what the root depends on, but it too comes in by
- * the door.
+ * Examples import only what a newcomer would. A test (`*.test.ts`), and a file outside a workspace's `src/`, is an onlooker: it may import every package,
+ * `test/support`, `scripts` and the root's dependencies, but of a package only its public entries.
  */
 import { isBuiltin } from 'node:module'
 import { posix } from 'node:path'

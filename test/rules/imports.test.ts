@@ -128,7 +128,7 @@ describe('who may know whom', () => {
   })
 })
 
-describe('by the door', () => {
+describe('public entries', () => {
   test.each(['packages/worker/src/index.ts', 'packages/worker/src/index.test.ts', 'apps/cli/src/main.ts', 'test/flow/a.test.ts'])(
     '%s may not import past an index',
     file => {
@@ -138,7 +138,7 @@ describe('by the door', () => {
     },
   )
 
-  test('a subpath that a package exports is a door too', () => {
+  test('a subpath that a package exports is a public entry', () => {
     const sources = { 'apps/console/src/index.tsx': `import { useTask } from '@rivulet/client/react'` }
     expect(violationsOf(sources)).toHaveLength(1)
     const client = { ...workspace('packages/client'), entries: ['.', './react'] }

@@ -1,6 +1,6 @@
 /**
- * Plain English: the words that hide the actor, counted in comments, texts and titles of the sources and in the documents. Identifiers do not count.
- * The number may only fall: when it does, lower `most`.
+ * Plain English: the words that hide the actor, counted in comments, texts and titles of the sources, in the documents, and in YAML, SQL, shell and Lua.
+ * Identifiers of TypeScript do not count. The number may only fall: when it does, lower `most`.
  */
 import { parseSync, Visitor } from 'vite'
 import { expect, test } from 'vitest'
@@ -9,7 +9,8 @@ import { filesUnder, readText } from './repository.ts'
 const most = 0
 
 /** "Answers" stands for "returns", "responds" or "responses". */
-const words = /\b(whoever|somebody|nobody|everybody|anybody|what comes|(?:is|are|was|were) told|is had|is away|(?:is|are) none|answers)\b/gi
+const words =
+  /\b(whoever|somebody|nobody|everybody|anybody|what comes|(?:is|are|was|were)(?: not)? told|is had|is away|(?:is|are) none|answers)\b/gi
 
 test('the words that hide the actor do not become more', { timeout: 60_000 }, () => {
   const found = [...proseFiles(), ...sourceFiles()].flatMap(([path, text]) =>
@@ -19,14 +20,16 @@ test('the words that hide the actor do not become more', { timeout: 60_000 }, ()
 })
 
 test('they are counted in comments, texts, titles and pages, and not in identifiers', () => {
-  const source = `// nobody\nconst somebody = \`\${answers} whoever\` /* is told, that is none */; test('everybody'); const x = <p>anybody</p>`
-  expect(textOf('a.tsx', source).match(words)).toEqual(['nobody', 'is told', 'is none', 'whoever', 'everybody', 'anybody'])
+  const source = `// nobody was not told\nconst somebody = \`\${answers} whoever\` /* is told, that is none */; test('everybody'); const x = <p>anybody</p>`
+  expect(textOf('a.tsx', source).match(words)).toEqual(['nobody', 'was not told', 'is told', 'is none', 'whoever', 'everybody', 'anybody'])
 })
 
 function proseFiles(): [string, string][] {
   const folders = ['docs', 'apps', 'packages', 'examples', 'test'].flatMap(filesUnder)
-  const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...folders.filter(path => /\.(md|sql)$/.test(path))]
-  return [...pages, ...filesUnder('migrations').filter(path => path.endsWith('.sql'))].map(path => [path, readText(path)])
+  const others = ['migrations', 'ops', 'scripts', 'bench', '.github'].flatMap(filesUnder)
+  const written = [...folders, ...others].filter(path => /\.(md|sql|ya?ml|sh|lua)$/.test(path))
+  const atRoot = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docker-compose.yml', 'Dockerfile', '.env.example']
+  return [...atRoot, ...written].map(path => [path, readText(path)])
 }
 
 function sourceFiles(): [string, string][] {

@@ -9,7 +9,10 @@ import { type Config, readConfig } from './config.ts'
 import { createWorkerMetrics } from './metrics.ts'
 import { serveRegistry } from './metrics-server.ts'
 
-/** Runs until SIGTERM. A process that cannot start, or whose key the API refuses, exits with 1 and the reason; with 78 if its environment is invalid or a file gives no agents. */
+/**
+ * Runs until SIGTERM. A process that cannot start, or whose key the API rejects, exits with 1 and the reason; with 78 if its environment is invalid or a
+ * file exports no agents.
+ */
 export async function runWorker(environment: NodeJS.ProcessEnv, agentsFor: (config: Config) => Promise<AgentDefinition[]>): Promise<void> {
   let stop = (): void => process.exit(1)
   // The parent process has exited: also while this one loads its agents.

@@ -79,8 +79,9 @@ export type ApiOptions = { tracer?: Tracer }
 
 export async function startApi(config: Config, logger: FastifyBaseLogger, { tracer = plainTracer }: ApiOptions = {}): Promise<Api> {
   const { limits } = config
-  const onError = (error: Error) => logger.debug({ err: error }, 'connection lost')
-  const database = openDatabase({ url: config.databaseUrl, onError })
+  const onError = (error: Error) => logger.debug({ err: error }, 'Redis closed the connection; reconnecting')
+  const onPostgresError = (error: Error) => logger.debug({ err: error }, 'Postgres closed a connection; the pool opens another')
+  const database = openDatabase({ url: config.databaseUrl, onError: onPostgresError })
   const redis = connectRedis('command', { url: config.redisUrl, onError })
   const redisKeys = createKeys(config.redisPrefix)
   const queue = createTurnQueue({ redis, keys: redisKeys, onError })

@@ -1,3 +1,4 @@
+/** A pause that a signal ends. */
 import { untilAborted } from '@rivulet/protocol'
 
 /** Rejects with the signal's reason as soon as it fires. */

@@ -1,3 +1,4 @@
+/** The public entry of `@rivulet/engines`: Redis and Postgres for development and tests. */
 export type { Engine } from './engine.ts'
 export { commandOf, parentOf } from './guardian/process-name.ts'
 export { type EngineOptions, startPostgres, startRedis } from './start-engine.ts'

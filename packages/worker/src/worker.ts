@@ -105,7 +105,7 @@ export function createWorker(options: WorkerOptions): Worker {
   if (duplicate) throw new RivuletError('validation_failed', `Two agents are named ${duplicate.name}`)
 
   const id = `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`
-  const onError = (error: Error) => log.debug({ err: error }, 'connection lost')
+  const onError = (error: Error) => log.debug({ err: error }, 'Redis closed the connection; reconnecting')
   const keys = createKeys(redisPrefix)
   const server = createServerCalls({ url, key })
   const redis = connectRedis('command', { url: redisUrl, onError })

@@ -77,7 +77,7 @@ function faultsOfConnection(connection: Connection, place: number): string[] {
   if (status !== 200) return faults
   const types = frames.map(({ data }) => data.type)
   const count = (type: string) => types.filter(known => known === type).length
-  if (frames.length > 0 && !retries.some(ms => ms >= 1_000 && ms <= 5_000)) faults.push(`it is not told when to come back: ${retries}`)
+  if (frames.length > 0 && !retries.some(ms => ms >= 1_000 && ms <= 5_000)) faults.push(`no retry delay between 1 and 5 s: ${retries}`)
   if (count('caught_up') > 1) faults.push(`it caught up ${count('caught_up')} times`)
   if (count('end') > 1 || (count('end') === 1 && types.at(-1) !== 'end')) faults.push('something follows the end')
   if (count('end') === 1 && count('caught_up') === 0) faults.push('it ended without having caught up')

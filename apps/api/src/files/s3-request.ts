@@ -44,7 +44,7 @@ export function createS3Requests(settings: S3Settings): SendToS3 {
     const request = open(url, { method, headers: { ...headers, ...length, ...signed }, timeout: silentMs })
     const answered = new Promise<IncomingMessage>((resolve, reject) => {
       request.on('response', resolve).on('error', reject)
-      request.on('timeout', () => request.destroy(new Error('The server is silent')))
+      request.on('timeout', () => request.destroy(new Error('The file store did not respond')))
     })
     // The response may come before the end of the body, and so may the error.
     answered.catch(() => {})

@@ -13,7 +13,10 @@ import { headLimits } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { CutReason } from '../telemetry/metrics.ts'
 
-/** The kernel resets a connection that is closed while bytes are unread, and a client may lose the response by that. Of a body up to this size, the rest is read before the response. */
+/**
+ * The kernel resets a connection that is closed while bytes are unread, and then the client may lose the response. Of a body up to this size, the API
+ * reads the rest before it responds.
+ */
 const mostUnreadBytes = 1024 * 1024
 
 export type ConnectionLimits = {

@@ -1,4 +1,4 @@
-/** The parts of an API process, created once. Routes depend only on these. */
+/** The parts of an API process that routes use. `api.ts` creates each once; routes also call the operations of `store` with the databases here. */
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import type { Tracer } from '@rivulet/runtime/trace'
 import type { Access } from '../access/guard.ts'

@@ -78,8 +78,8 @@ export type FeedDeps = FeedLoaderDeps & {
   onError: (error: unknown) => void
 }
 
-/** What the feed stands on. Where no log goes on, Postgres knows the cursor of an ended task's last end. */
-type Standing = { ground: 'live' } | { ground: Exclude<Ground, 'live'>; endCursor: Cursor | null }
+/** Where the feed's events are from. If no log goes on, Postgres has the cursor of an ended task's last end. */
+type LogSource = { ground: 'live' } | { ground: Exclude<Ground, 'live'>; endCursor: Cursor | null }
 
 /** Whether the log or the rows are being read. The feed takes what is `pushed` meanwhile afterwards. */
 type Reading = { at: 'rest' } | { at: 'work'; done: Promise<void>; pushed: Push[] }
@@ -94,7 +94,7 @@ export function createFeed(deps: FeedDeps): Feed {
   let ring = createFrameRing(ringBytes)
   const view = createTaskView({ snapshotBytes, loadBase, bytesSince, ring: () => ring, onBadEntry })
   let pages = createLogPages({ log, task, kept })
-  let standing: Standing = { ground: 'rows', endCursor: null }
+  let source: LogSource = { ground: 'rows', endCursor: null }
   let reading: Reading = { at: 'rest' }
   let heardAt = performance.now()
   let newest: NewestEntry = { at: 0 }
@@ -119,8 +119,7 @@ export function createFeed(deps: FeedDeps): Feed {
     position: view.position,
     loads: () => loads,
     isAt: cursor => cursor === view.position(),
-    isAtEnd: cursor =>
-      view.isSettled() && (view.placeOf(cursor) === cursor || (standing.ground !== 'live' && cursor === standing.endCursor)),
+    isAtEnd: cursor => view.isSettled() && (view.placeOf(cursor) === cursor || (source.ground !== 'live' && cursor === source.endCursor)),
     status: view.status,
     runningTurn: view.runningTurn,
     isSettled: view.isSettled,
@@ -145,7 +144,7 @@ export function createFeed(deps: FeedDeps): Feed {
       reading.pushed.push(push)
       return
     }
-    if (standing.ground === 'live' && push.previous === view.position()) {
+    if (source.ground === 'live' && push.previous === view.position()) {
       for (const entry of push.entries) apply(entry)
       view.settle()
       onFrames()
@@ -225,7 +224,7 @@ export function createFeed(deps: FeedDeps): Feed {
   function install(loading: Loaded, stored: SnapshotBase | null): void {
     ring = loading.ring
     pages = createLogPages({ log, task, kept })
-    standing = loading.ground === 'live' ? { ground: 'live' } : { ground: loading.ground, endCursor: null }
+    source = loading.ground === 'live' ? { ground: 'live' } : { ground: loading.ground, endCursor: null }
     view.replace(loading, stored)
     loads += 1
     heardAt = performance.now()
@@ -238,8 +237,8 @@ export function createFeed(deps: FeedDeps): Feed {
     const position = view.position()
     if (known.begin && compareCursors(position, known.begin) < 0) return reload()
     const isAtStart = isBeforeLog(position) && known.isWhole
-    if (standing.ground !== 'live' && !isAtStart) return reload()
-    standing = { ground: 'live' }
+    if (source.ground !== 'live' && !isAtStart) return reload()
+    source = { ground: 'live' }
     if (known.cursor === position) return
     let isFirst = true
     for await (const entry of readLog(log, task, position, known.cursor)) {
@@ -252,20 +251,20 @@ export function createFeed(deps: FeedDeps): Feed {
 
   /** Without a log that lives: the feed stays where it is if the rows, or what is left of the log, are what they were. */
   async function keep(left: LogState | null): Promise<void> {
-    if (standing.ground !== 'rows' && left?.cursor !== view.position()) return reload()
+    if (source.ground !== 'rows' && left?.cursor !== view.position()) return reload()
     const { epoch, endCursor } = await loadVersion()
     const held = view.rows.get()
     const isSame = held?.epoch === epoch
-    if (standing.ground === 'rows') {
+    if (source.ground === 'rows') {
       if (!isSame) return reload()
-      standing = { ground: 'rows', endCursor }
+      source = { ground: 'rows', endCursor }
       return
     }
     const rows = isSame ? held : await loadBase(view.lastTurn())
     // Whole or not at all: entries that are applied one by one might look like an end.
     if (lacksSomething(view.outline(), rows) || !(isSame || (await loader.isStillLost(left)))) return reload()
     view.rows.put(rows)
-    standing = { ground: 'stale', endCursor }
+    source = { ground: 'stale', endCursor }
   }
 
   /** In one step, so that no viewer is sent the new log before its snapshot. */

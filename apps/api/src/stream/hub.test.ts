@@ -119,7 +119,7 @@ describe('a feed', () => {
     expect(hub.isRunning(tenant, task)).toBe(false)
   })
 
-  test('and does so by itself when it was not told', async () => {
+  test('and does so by itself when it received no notice', async () => {
     const { join, remove } = await openHub()
     const viewer = await join()
     remove()
@@ -186,7 +186,7 @@ test('where Redis has lost the end of a log, a new viewer receives every turn th
   }
 })
 
-test('and is not told an end while a turn waits or runs, whatever of it is lost', async () => {
+test('and receives no end while a turn waits or runs, whatever Redis has lost of it', async () => {
   let tried = 0
   for (let seed = 1; seed <= 100; seed += 1) {
     for (const lost of [1, 2, 3]) {

@@ -111,7 +111,10 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     return { drained: viewer.drained, leave: viewer.leave, tell: viewer.tell, gone: () => forget(channel, viewer) }
   }
 
-  /** Resolves when the turn has ended, or when it asks its caller for a response and `orAsks` is set, or when the signal fires (`left`). The feed is followed meanwhile, as for a viewer, but nothing is encoded. */
+  /**
+   * Resolves when the turn has ended, or when it asks its caller for a response and `orAsks` is set, or when the signal fires (`left`). Meanwhile the hub
+   * follows the feed, as for a viewer, but encodes nothing.
+   */
   function untilEnded(feed: Feed, turnNumber: number, signal: AbortSignal, orAsks = false): Promise<WaitOutcome> {
     const channel = channels.get(feed.task)
     if (channel?.feed !== feed || isClosing || signal.aborted) return Promise.resolve('left')

@@ -1,7 +1,7 @@
 /**
  * Sends intents from the outbox to the queue, at once after a commit. Turns that wait for a share of their agent's workers are picked by rank, so that
- * the queue stays short. An intent that cannot be sent stays in the outbox, for the next send or for the reconciler. Two processes may send the same intent: the queue ignores a job that exists, and a job that is delivered twice finds its
- * turn claimed.
+ * the queue stays short. An intent that cannot be sent stays in the outbox, for the next send or for the reconciler. Two processes may send the same
+ * intent: the queue ignores a job that exists, and a worker that gets a job a second time finds its turn claimed.
  */
 import type { TurnQueue } from '@rivulet/broker'
 import { failpoint } from '@rivulet/runtime/failpoint'

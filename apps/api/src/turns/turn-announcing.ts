@@ -1,9 +1,8 @@
 /**
- * What the server writes to the logs: that a turn is queued, has started, has ended, and that the state changed between two turns. Always after the commit, and each once, because entries are keyed.
- * An announcement that could not be made is owed: the next claim, the reconciler or the next end of a turn makes it.
- *
- * A log that is absent or stale is opened anew, under an epoch that no log had before. It tells every turn whose end no log has told, and leaves the
- * turns before them to Postgres, so no log shows a turn as queued that has ended.
+ * The events that the API appends to logs: a turn is queued, has started, has ended; the state changed between two turns. It appends after the commit,
+ * and each event once, because entries are keyed. The next claim, the reconciler or the next end of a turn repeats an append that failed.
+ * A log that is absent or stale is opened anew, under an epoch that no log had before. It begins with the turns whose end is in no log, and leaves those
+ * before them to Postgres, so no log shows a turn as queued that has ended.
  */
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
 import { type Cursor, hasEnded, messagesOf, type TaskId } from '@rivulet/protocol'

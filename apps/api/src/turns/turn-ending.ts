@@ -202,7 +202,7 @@ export function createTurnEnding({
     ]
     for (const each of work)
       await each().catch(error =>
-        logger.warn({ task: turn?.task, err: error }, 'a parent or a child was not told; the reconciler will do it'),
+        logger.warn({ task: turn?.task, err: error }, 'could not notify a parent or a child; the reconciler retries'),
       )
   }
 

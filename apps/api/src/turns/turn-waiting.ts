@@ -11,6 +11,7 @@ import {
   nextIndexOf,
   type ParkBody,
   type ParkResult,
+  type TurnId,
   type Wait,
 } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
@@ -53,7 +54,7 @@ export function createTurnWaiting({ db, reader, announcer, announcing, relay, us
   }
 
   /** For the worker that holds the turn; null for any other. */
-  async function read(turnId: string, claimId: string): Promise<Wait[] | null> {
+  async function read(turnId: TurnId, claimId: string): Promise<Wait[] | null> {
     const found = await readWaits(db, turnId, claimId)
     if (found?.isChanged) await announcing.announceWaits(found.turn)
     return found && (found.turn.waits ?? [])

@@ -10,10 +10,10 @@ import { createTranscript, type Story, type TranscriptOptions } from './transcri
 
 export type WatchOptions = Pick<TranscriptOptions, 'said' | 'noted' | 'hidesInput'> & {
   signal: AbortSignal
-  /** What is at or before this is not told. */
+  /** Events at or before this cursor are not printed. */
   after?: Cursor | undefined
   follow?: boolean
-  /** Messages of earlier turns are not told. */
+  /** Messages of earlier turns are not printed. */
   fromTurn?: number
   /** Called after every event. */
   onState?: (state: TaskState) => void

@@ -1,3 +1,4 @@
+/** The list of shortcuts, and the switch that turns them off. */
 import { Dialog } from './elements/dialog.tsx'
 import { shortcutsPlace } from './hooks/use-keys.ts'
 import { useStored } from './hooks/use-stored.ts'

@@ -1,3 +1,4 @@
+/** The page for an address that no route has. */
 import { Link } from './elements/link.tsx'
 import { usePageTitle } from './hooks/use-page-title.ts'
 import { listPath } from './route.ts'

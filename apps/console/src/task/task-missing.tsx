@@ -1,3 +1,4 @@
+/** The page of a task that does not exist, or that this viewer may not read. */
 import type { RivuletError } from '@rivulet/client'
 import { Link } from '../shell/elements/link.tsx'
 import { listPath } from '../shell/route.ts'

@@ -1,5 +1,6 @@
 /**
- * The client side of MCP over HTTP: one request, one response. It speaks 2026-07-28, which needs no connection, and 2025-11-25 and older with servers that do not.
+ * The client side of MCP over HTTP: one request, one response. It speaks version 2026-07-28, which needs no connection, and 2025-11-25 and older with
+ * servers that know only those.
  *
  * A response may be JSON or an event stream; of the stream only the result counts. Requests of the server to its client are not served: what a tool needs,
  * it asks for in its result.

@@ -21,8 +21,8 @@ export async function errorOf(response: Response): Promise<RivuletError> {
 }
 
 export function unreachable(message: string, cause?: unknown): RivuletError {
-  // An agent that calls another platform may fail of this, and its viewers are not told where that is.
-  return new RivuletError('unreachable', message, { cause, publicMessage: 'A service did not answer' })
+  // An agent that calls another platform may fail with this error; the public message hides its address from viewers.
+  return new RivuletError('unreachable', message, { cause, publicMessage: 'The API did not respond' })
 }
 
 export function rejectionOf(error: unknown): Rejection | null {

@@ -54,7 +54,7 @@ export async function* streamTask(deps: StreamDeps, request: StreamRequest): Asy
     try {
       const response = await openStream(deps, `/v1/tasks/${encodeURIComponent(id)}/events${query()}`, controller)
       if (response.status === 204 && !isExpecting()) {
-        // A reader that comes back with the last cursor is not told of the end again.
+        // A reader that comes back with the last cursor does not receive the end again.
         if (place.state.turns.length > 0) {
           yield { event: { type: 'end', task: id, status: place.state.status, cursor: place.cursor ?? origin }, place }
         }

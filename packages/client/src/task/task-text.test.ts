@@ -53,7 +53,7 @@ describe('the words', () => {
     expect(narrate([snapshotOf(log.slice(0, 5)), ...log.slice(5)]).pieces).toEqual(['one two ', 'three'])
   })
 
-  test('of earlier turns, and of the user, are not told', () => {
+  test('of earlier turns, and of the user, are left out', () => {
     const logs = [...turnLog(1, [['first']]), ...turnLog(2, [['second']], { firstIndex: 1 })]
     expect(narrate(logs, 2).pieces).toEqual(['second'])
     expect(narrate([snapshotOf(logs)], 2).pieces).toEqual(['second'])

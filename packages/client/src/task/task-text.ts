@@ -14,7 +14,7 @@ export type Narrator = {
   tell(event: TaskEvent, state: TaskState): string[]
 }
 
-/** @param firstTurn words of earlier turns are not told. */
+/** @param firstTurn text of earlier turns is left out. */
 export function createNarrator(firstTurn: (state: TaskState) => number): Narrator {
   /** The yielded text of each index. */
   const told = new Map<number, string>()

@@ -5,7 +5,7 @@
 import { type Json, toolResponse, toStorableJson } from '@rivulet/protocol'
 import { type CurrentTurn, currentTurn } from './current-turn.ts'
 import { type CallResult, type DoneResponse, fieldsOf, type ModelEvent } from './model-events.ts'
-import { createResponseVoice } from './response-voice.ts'
+import { createResponseSender } from './response-sender.ts'
 
 export type ModelLike = {
   getResponse(request: never): Promise<unknown>
@@ -47,14 +47,14 @@ function getStreamedResponse(model: ModelLike, request: never, name: string | un
 
 async function* speak(current: CurrentTurn, model: ModelLike, request: never, name: string | undefined): AsyncGenerator<ModelEvent> {
   for (const result of resultsIn(request)) await tellResult(current, result)
-  const voice = createResponseVoice(current, name)
+  const sender = createResponseSender(current, name)
   try {
     for await (const event of model.getStreamedResponse(request) as AsyncIterable<ModelEvent>) {
-      await voice.hear(event)
+      await sender.send(event)
       yield event
     }
   } catch (error) {
-    await voice.fail(error)
+    await sender.fail(error)
     throw error
   }
 }

@@ -40,7 +40,7 @@ export function createTakeInputs({ take, join, step, isRemembered, within }: Inp
   async function takeAt(place: TakePlace): Promise<JoinedInput[]> {
     if (!isRemembered(place.step) && isRemembered(place.before)) return []
     let fresh: JoinedInput[] | undefined
-    const nothing = new Error('There is nothing to take')
+    const nothing = new Error('The API has no input for this turn')
     try {
       const numbers = await step(place.step, async () => {
         fresh = await take({ after: last })

@@ -88,7 +88,7 @@ const longestTimerMs = 2 ** 31 - 1
 type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how: 'lost' } | { how: 'released' } | { how: 'parked' }
 
 /** Returns what becomes of the job that brought the turn. */
-export async function runTurn(agent: AgentDefinition, id: string, deps: RunTurnDeps, claimId: string = randomUUID()): Promise<JobEnd> {
+export async function runTurn(agent: AgentDefinition, id: TurnId, deps: RunTurnDeps, claimId: string = randomUUID()): Promise<JobEnd> {
   const { worker, server, appender, leaving } = deps
   const claim = await server.claim({ worker, turnId: id, claimId }, leaving)
   if (failpoint) await failpoint('claim answered', claim)

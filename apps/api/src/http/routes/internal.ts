@@ -112,7 +112,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
     const started = await announcing.announceStart(claimed)
     if (!started) return { result: 'settled' as const }
     return {
-      ...describeClaim(started, steps, clock),
+      ...claimReply(started, steps, clock),
       kept: await keptMessages(db, started.turn),
       limits: { deltaBytes, turnBytes, stepsBytes },
       isOverBudget: isSpent,
@@ -294,11 +294,7 @@ export function internalRoutes(scope: FastifyInstance, services: Services): void
   }
 }
 
-function describeClaim(
-  { task, turn, inputs, state, keptState }: Claimed,
-  steps: RememberedStep[],
-  { timeLeftMs, sinceQueuedMs }: ClaimClock,
-) {
+function claimReply({ task, turn, inputs, state, keptState }: Claimed, steps: RememberedStep[], { timeLeftMs, sinceQueuedMs }: ClaimClock) {
   return {
     result: 'claimed' as const,
     epoch: turn.epoch,

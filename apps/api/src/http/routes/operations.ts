@@ -1,4 +1,4 @@
-/** Liveness, readiness, metrics, and the list of agents. */
+/** Liveness, readiness, metrics; the agents and their activity, the workers, and the errors of a tenant. */
 import { activitySchema, agentSchema, errorGroupSchema, maxActivityMinutes, RivuletError, workerSchema } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'

@@ -15,6 +15,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { requirePublicHost } from '../../feed/private-addresses.ts'
 import type { Tenant } from '../../store/connection/tenant.ts'
+import { requireAgent } from '../../store/reads/agents.ts'
 import { nextTime, requireCronLine } from '../../store/schedules/cron-times.ts'
 import { createRun } from '../../store/schedules/run-schedule.ts'
 import {
@@ -29,7 +30,6 @@ import {
   toSchedule,
   toScheduleRun,
 } from '../../store/schedules/schedules.ts'
-import { announcedBy } from '../../store/tasks/accept/create-task.ts'
 import type { Services } from '../services.ts'
 
 const reading = { access: { scope: 'tasks:read' } } as const
@@ -47,7 +47,7 @@ export function scheduleRoutes(scope: FastifyInstance, { databaseFor, ending, re
     requireCronLine(body)
     if (body.onEnd && !webhooks.allowPrivate) requirePublicHost(body.onEnd.url, '/onEnd')
     const db = databaseFor(tenant)
-    await announcedBy(db, tenant, body.agent)
+    await requireAgent(db, tenant, body.agent)
     const row = await insertSchedule(db, tenant, { request: body, nextAt: nextTime(body, new Date()), most: maxSchedules })
     if (!row) throw new RivuletError('quota_exceeded', `A tenant may have at most ${maxSchedules} schedules (MAX_SCHEDULES_PER_TENANT)`)
     return reply.status(201).send({ schedule: toSchedule(row) })

@@ -60,7 +60,7 @@ export class TenantPool {
     const sent = [begin, ...statements, commit].map(statement => client.query(statement))
     const results = await Promise.allSettled(sent)
     const failed = results.find(({ status }) => status === 'rejected')
-    // Once the last word was answered, all were, and the transaction is over: a refusal is no reason to connect anew.
+    // If Postgres has replied to COMMIT, it has replied to every statement before it, so the connection is clean: reuse it even if one failed.
     client.release(results.at(-1)?.status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason
     const last = results.at(-2)

@@ -1,6 +1,6 @@
 /** The agents that workers have registered, and the workers that are running. */
 import { type Agent, type AgentSettings, type Hello, RivuletError } from '@rivulet/protocol'
-import { and, asc, inArray, isNull, lt, ne, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNull, lt, ne, or, type SQL, sql } from 'drizzle-orm'
 import type { Reach } from '../access/reach.ts'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'
@@ -58,6 +58,21 @@ async function requireOwned(tx: Transaction, owner: Tenant, names: string[]): Pr
 /** Whether a tenant may use an agent, in a query about agents. */
 export function isAgentOf(tenant: Tenant): SQL | undefined {
   return or(isNull(agents.tenant), isOf(tenant, agents.tenant) ?? sql`true`)
+}
+
+/** The same as text, for a statement in which the tenant is an expression. */
+export function isAgentOfText(tenant: string): string {
+  return `(agents.tenant is null or agents.tenant = ${tenant})`
+}
+
+/** The settings that its worker announced. Throws for an agent that this tenant may not use. */
+export async function requireAgent(db: Database | Transaction, tenant: Tenant, name: string): Promise<AgentSettings> {
+  const [known] = await db
+    .select({ settings: agents.settings })
+    .from(agents)
+    .where(and(eq(agents.name, name), isAgentOf(tenant)))
+  if (!known) throw new RivuletError('unknown_agent', 'No worker has ever registered this agent')
+  return settingsOf(known.settings)
 }
 
 /** The agents that this tenant may use, with the tenant's own work; workers are counted for all tenants. */

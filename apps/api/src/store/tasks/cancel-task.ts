@@ -5,7 +5,7 @@ import type { Database, Transaction } from '../connection/database.ts'
 import { everyTenant, type Tenant } from '../connection/tenant.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { children, turns } from '../schema.ts'
-import { type Claimed, describeClaim } from '../turns/claimed.ts'
+import { type Claimed, readClaimed } from '../turns/claimed.ts'
 import { type EndedTurn, endTurn, endWaitingTurn } from '../turns/end-turn.ts'
 import { mergeQueued } from '../turns/join-turns.ts'
 import { endedList, pendingTurns } from '../turns/turn-states.ts'
@@ -124,7 +124,7 @@ async function seize(tx: Transaction, task: TaskRow, turn: TurnRow, outcome: For
     .set({ canceling: true, stopReason: decided.stopReason, error: decided.error ?? null })
     .where(and(eq(turns.id, turn.id), eq(turns.status, turn.status)))
     .returning()
-  return { claimed: await describeClaim(tx, raised, seized ?? turn), fence: raised.epoch, outcome: decided }
+  return { claimed: await readClaimed(tx, raised, seized ?? turn), fence: raised.epoch, outcome: decided }
 }
 
 function decidedOutcome({ stopReason, error }: TurnRow): ForcedOutcome {

@@ -29,7 +29,7 @@ afterAll(() => database.close())
 test('a plan that was made when there were no turns does not go through all of them', async () => {
   const asked = (await statementsOf(live)).filter(({ name }) => name !== undefined)
   expect(asked.map(({ name }) => name)).toEqual(
-    expect.arrayContaining(['dispatch_accepted', 'claim_queued', 'end_only', 'hold_task', 'stored_task']),
+    expect.arrayContaining(['dispatch_accepted', 'claim_queued', 'finish_turn', 'hold_task', 'stored_task']),
   )
   await check(asked, keptPlanOf)
 })

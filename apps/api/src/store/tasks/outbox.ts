@@ -37,8 +37,8 @@ export async function dispatch(tx: Transaction, turnId: TurnId, { keepsShare = f
 }
 
 /**
- * Hands intents that need no share, or have one, to `send`, and removes them when it has succeeded. Rows that another process is draining are passed over. A crash between
- * the two sends again: the same job id, so the same job.
+ * Hands intents that need no share, or have one, to `send`, and removes them when it has succeeded. Rows that another process is draining are skipped.
+ * A crash between the two sends again: the same job id, so the same job.
  */
 export async function drainOutbox(
   db: Database,

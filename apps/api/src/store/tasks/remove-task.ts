@@ -23,7 +23,8 @@ export async function removeOnlyTurn(db: Database, tenant: Tenant, id: TaskId, t
     if ((await pendingTurns(tx, id)).length > 0) throw new RivuletError('task_busy', 'A turn of this task has not ended')
     const others = and(eq(turns.task, id), ne(turns.number, turnNumber), gt(turns.dispatch, 0))
     const [other] = await tx.select({ number: turns.number }).from(turns).where(others).limit(1)
-    if (other) throw new RivuletError('bad_request', 'It is a part of a conversation; delete the whole task instead')
+    if (other)
+      throw new RivuletError('bad_request', 'This turn is a part of a conversation: its task has other turns; delete the task instead')
     await tx.delete(tasks).where(and(eq(tasks.id, id), isOf(tenant, tasks.tenant)))
   })
 }

@@ -2,7 +2,7 @@
  * Takes a task back to the end of one of its turns: the turns after it are discarded. They keep their rows and messages, and are no part of the conversation
  * any more. A turn that has joined one before them stays a part of it. The state of the task is restored.
  */
-import { RivuletError } from '@rivulet/protocol'
+import { RivuletError, type TaskId } from '@rivulet/protocol'
 import { and, eq, gt, sql } from 'drizzle-orm'
 import type { Transaction } from '../connection/database.ts'
 import type { TaskRow } from '../rows.ts'
@@ -25,7 +25,7 @@ export async function rewindTask(tx: Transaction, task: TaskRow, after: number, 
   return left.length > 0 ? Math.min(...left.map(({ number }) => number)) : null
 }
 
-async function requireKept(tx: Transaction, task: string, number: number): Promise<void> {
+async function requireKept(tx: Transaction, task: TaskId, number: number): Promise<void> {
   const [turn] = await tx
     .select({ discarded: turns.discarded })
     .from(turns)

@@ -16,7 +16,7 @@ import { holdTaskOf, lockTask, raisedEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
 import { rememberedSteps } from '../tasks/steps.ts'
 import { isOwed } from './announcements.ts'
-import { type Claimed, describeClaim } from './claimed.ts'
+import { type Claimed, readClaimed } from './claimed.ts'
 import { mergedParts } from './join-turns.ts'
 import { inputArray, inputCount, isNext, notQueuedList } from './turn-states.ts'
 
@@ -57,7 +57,7 @@ export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimResul
     if (turn.status !== 'running') return { result: 'settled' }
     if (turn.claim !== claim || turn.canceling) return { result: 'leased' }
     const handed = await handOver(tx, turn, worker, leaseMs)
-    const claimed = await describeClaim(tx, task, handed)
+    const claimed = await readClaimed(tx, task, handed)
     return { result: 'claimed', claimed, steps: await rememberedSteps(tx, id), clock, isAgain: true }
   })
 }

@@ -19,7 +19,7 @@ export type Claimed = StateAround & {
 }
 
 /** Of a turn that is claimed already, step by step; `claimTurn` reads the same in the statement that claims. */
-export async function describeClaim(tx: Transaction, task: TaskRow, turn: TurnRow): Promise<Claimed> {
+export async function readClaimed(tx: Transaction, task: TaskRow, turn: TurnRow): Promise<Claimed> {
   const firstIndex = turn.firstIndex ?? 0
   const inputs = await tx
     .select()

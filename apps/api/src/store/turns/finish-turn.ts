@@ -1,6 +1,6 @@
 /**
- * Every end of a turn, by a worker or the server: its messages, its outcome, the task's state and the next turn's dispatch are one transaction. Only after it may
- * the end be announced.
+ * Ends a turn that a worker holds, or that the server ends in its place: its messages, its outcome, the task's state and the next turn's dispatch are
+ * one transaction. Only after it may the end be announced. A turn that no worker has claimed ends in `end-turn.ts`.
  */
 import {
   agentFailed,
@@ -86,13 +86,13 @@ export async function finishTurn(
       const result = await way(db, holding, end)
       if (result) return result
     }
-    throw new RivuletError('internal', 'No way led to an end')
+    throw new RivuletError('internal', 'The store could not end the turn')
   }
 }
 
 /**
- * The usual end, of a turn without files and of a task without a state, a parent or children, behind which no other waits, in one round trip: it does everything or nothing. `endStepwise` takes 10.2 ms
- * for the same end, instead of 3.9 ms (median of 400 on a busy machine with two cores).
+ * The usual end, of a turn without files and of a task without a state, a parent or children, behind which no other waits, in one round trip: it
+ * does everything or nothing. `endStepwise` takes 10.2 ms for the same end, instead of 3.9 ms (median of 400 on a busy machine with two cores).
  */
 export async function endAtOnce(
   db: Database,
@@ -107,7 +107,7 @@ export async function endAtOnce(
   const json = [usage, error].map(value => value && JSON.stringify(value))
   const before: TaskStatus[] = canceling ? turnStatusesBefore(status) : ['running']
   const values = [turnId, epoch, canceling, before, status, stopReason, ...json, detail, JSON.stringify(rows), claim ?? null]
-  const result = await db.$client.transact([holdTaskOf(turnId), { name: 'end_only', text: endText, values }])
+  const result = await db.$client.transact([holdTaskOf(turnId), { name: 'finish_turn', text: endText, values }])
   const [found] = result.rows as { turn: JsonRow; agent: string }[]
   return found
     ? {

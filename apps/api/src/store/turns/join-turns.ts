@@ -5,7 +5,7 @@
  * A turn that was taken stays queued until the one that took it ends. If its input is among the messages that are committed then, it ends too;
  * if not, it runs next.
  */
-import { type JoinedInput, maxJoinedBytes, outcomeStatusSchema, type TakeBody } from '@rivulet/protocol'
+import { type JoinedInput, maxJoinedBytes, outcomeStatusSchema, type TakeBody, type TaskId, type TurnId } from '@rivulet/protocol'
 import { and, asc, eq, gt, inArray, notInArray, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
@@ -84,7 +84,7 @@ export async function takeInputs(db: Database, wanted: TakeBody): Promise<Joined
 type Candidate = Pick<TurnRow, 'id' | 'number' | 'joins' | 'joinedTo' | 'joinIndex'> & { bytes: number }
 
 /** Turns behind another one that have not ended, in order, with the size of their inputs. */
-async function behind(db: Database | Transaction, task: string, turnId: string, after: number): Promise<Candidate[]> {
+async function behind(db: Database | Transaction, task: TaskId, turnId: TurnId, after: number): Promise<Candidate[]> {
   const { id, number, joins, joinedTo, joinIndex } = turns
   const bytes = sql<number>`octet_length(${sql.raw(inputArray('turns'))}::text)`
   return db
@@ -125,7 +125,7 @@ async function inputsOf(tx: Transaction, taken: readonly Candidate[]): Promise<J
   return rows.map(({ turn, input, inputs }) => ({ turn, inputs: inputs ?? (input ? [input] : []) }))
 }
 
-function isHeldBy(turnId: string, claimId: string) {
+function isHeldBy(turnId: TurnId, claimId: string) {
   return and(eq(turns.id, turnId), eq(turns.claim, claimId), eq(turns.status, 'running'), eq(turns.canceling, false))
 }
 
@@ -153,7 +153,8 @@ export async function leaveJoined(tx: Transaction, { task, number }: Pick<TurnRo
 
 /**
  * Parts of the statement that claims a turn, which is $1: `merged` has the turns that follow it and are to be merged with it, as far as they fit, with
- * the place of their first input among the merged ones. The turn runs with the params of the latest that has any. Only the first claim merges, because it fixes the indexes of the turn.
+ * the place of their first input among the merged ones. The turn runs with the params of the latest that has any. Only the first claim merges, because
+ * it fixes the indexes of the turn.
  */
 export const mergedParts = `
 following as (

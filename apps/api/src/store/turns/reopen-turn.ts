@@ -6,7 +6,7 @@ import { everyTenant } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
 import { turns } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
-import { type Claimed, describeClaim } from './claimed.ts'
+import { type Claimed, readClaimed } from './claimed.ts'
 
 /**
  * After a log lost entries: a new epoch for the same attempt. Null when the turn is no longer this worker's. Asked again under the epoch before,
@@ -22,10 +22,10 @@ export async function reopenTurn(
     const task = await lockTask(tx, everyTenant, found.task)
     const turn = await findTurn(tx, id)
     if (turn?.status !== 'running' || turn.canceling || turn.claim !== claimId || (turn.epoch ?? 0) < epoch) return null
-    if (turn.epoch !== epoch) return describeClaim(tx, task, turn)
+    if (turn.epoch !== epoch) return readClaimed(tx, task, turn)
     const raised = await raiseEpoch(tx, task.id)
     const [reopened] = await tx.update(turns).set({ epoch: raised.epoch, resumed: null }).where(eq(turns.id, id)).returning()
-    return reopened ? describeClaim(tx, raised, reopened) : null
+    return reopened ? readClaimed(tx, raised, reopened) : null
   })
 }
 

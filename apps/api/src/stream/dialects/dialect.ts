@@ -7,6 +7,8 @@
 import type { Cursor, Event, TaskId, TokenEvent, WireEvent } from '@rivulet/protocol'
 
 export type Dialect<Chunk extends object = object> = {
+  /** For logs. */
+  readonly name: string
   /** What one response covers. `turn`: the response ends with its turn, by `ending`. `task`: it ends with the task, and may follow the task beyond. */
   readonly scope: 'turn' | 'task'
   /** Headers of the response, beside those of every event stream. */

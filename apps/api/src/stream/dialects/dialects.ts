@@ -13,8 +13,8 @@ import { viewDialect } from './views/view-dialect.ts'
 
 export const dialects: Readonly<Record<StreamFormat, Dialect>> = {
   'ai-sdk': aiSdk,
-  agentex: viewDialect(createTaskMessageUpdates),
-  agentkit: viewDialect(createDeltas),
-  'coding-agent': viewDialect(createAgentEvents),
-  'mini-claw-code': viewDialect(createStreamEvents),
+  agentex: viewDialect('agentex', createTaskMessageUpdates),
+  agentkit: viewDialect('agentkit', createDeltas),
+  'coding-agent': viewDialect('coding-agent', createAgentEvents),
+  'mini-claw-code': viewDialect('mini-claw-code', createStreamEvents),
 }

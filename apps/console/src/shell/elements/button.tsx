@@ -1,3 +1,4 @@
+/** A button in one of four looks. */
 import type { ButtonHTMLAttributes, Ref } from 'react'
 
 export type ButtonKind = 'primary' | 'plain' | 'quiet' | 'danger'

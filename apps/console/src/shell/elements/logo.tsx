@@ -1,3 +1,4 @@
+/** The mark and the name of Rivulet. */
 export function Logo() {
   return (
     <span className="flex items-center gap-2 text-[15px] font-semibold tracking-tight">

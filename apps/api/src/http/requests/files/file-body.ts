@@ -58,7 +58,7 @@ export async function* readFileBody(request: IncomingMessage, { maxBytes, tooLar
       }
     })
     const arrived = next.catch(cause => {
-      throw new RivuletError('bad_request', 'The body ended before its end', { cause })
+      throw new RivuletError('bad_request', 'The caller closed the upload before Content-Length bytes', { cause })
     })
     return Promise.race([arrived, refused]).finally(stop)
   }

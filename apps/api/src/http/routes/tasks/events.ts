@@ -144,7 +144,9 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
     const stream = await openStream(reader, dialect, wanted)
     const headers = { ...dialectHeaders, ...dialect.headers }
     return respondWithEvents(reply, { admission, metrics, headers }, response => {
-      const translated = respondIn(dialect, stream, response, error => reply.log.error({ err: error, task }, 'a dialect failed'))
+      const translated = respondIn(dialect, stream, response, error =>
+        reply.log.error({ err: error, task, format: dialect.name }, 'could not convert an event to the format of the caller'),
+      )
       const watching = hub.watch(place.feed, translated, start)
       return { ...watching, drained: () => translated.drained() && watching.drained() }
     })

@@ -1,4 +1,4 @@
-/** Creates, reads, cancels and removes tasks. A 201 or 202 is sent only after the commit. */
+/** Creates, lists, reads, continues, forks, cancels and deletes tasks; reads their turns and messages. A 201 or 202 is sent only after the commit. */
 import {
   attemptSchema,
   cancelTaskBody,

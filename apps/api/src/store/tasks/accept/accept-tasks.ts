@@ -17,6 +17,7 @@ import { tasks, turns } from '../../schema.ts'
 import type { Intent } from '../outbox.ts'
 import { type AcceptedTurn, type Inserted, insertTasks, newTask, type UntimedTask, type WantedTask } from './create-task.ts'
 import { newTurn, type UntimedTurn } from './queue-turn.ts'
+import { timesAt } from './turn-times.ts'
 
 /** Of one statement. */
 const mostTasks = 100
@@ -84,9 +85,7 @@ export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor'])
 
 /** As `insertTasks` stores them. */
 function timed(task: UntimedTask, turn: UntimedTurn, { delayMs, at }: { delayMs: number; at: Date }): { task: TaskRow; turn: TurnRow } {
-  const runAt = new Date(at.getTime() + delayMs)
-  const deadline = new Date(runAt.getTime() + task.timeoutMs)
-  return { task: { ...task, createdAt: at, updatedAt: at }, turn: { ...turn, queuedAt: at, runAt, deadline } }
+  return { task: { ...task, createdAt: at, updatedAt: at }, turn: { ...turn, ...timesAt(at, delayMs, task.timeoutMs) } }
 }
 
 /** Stands in a stored response for the moment of its commit, which Postgres puts in. Random: no caller can have it in what it sends. */

@@ -13,13 +13,14 @@ import { type IdempotencyKey, inFlight, isFree, type StoredResponse } from '../.
 import { type Database, sqlStateOf, type Transaction } from '../../connection/database.ts'
 import { columnsOf, type JsonRow } from '../../connection/json-rows.ts'
 import { isOf, type Tenant } from '../../connection/tenant.ts'
-import { isAgentOf, settingsOf } from '../../reads/agents.ts'
+import { isAgentOfText, requireAgent } from '../../reads/agents.ts'
 import type { TaskRow, TurnRow } from '../../rows.ts'
-import { agents, tasks, turns } from '../../schema.ts'
+import { tasks, turns } from '../../schema.ts'
 import { lockTask, raiseEpoch } from '../held-task.ts'
 import { checkParams } from './check-params.ts'
 import { importHistory } from './import-history.ts'
 import { queueTurn } from './queue-turn.ts'
+import { timeColumns, timeValues } from './turn-times.ts'
 
 /** `turn` is null for a task that was created without one. `isQueued`: this request has added the turn. */
 export type Accepted = { task: TaskRow; isNew: boolean } & ({ turn: TurnRow; isQueued: boolean } | { turn: null; isQueued: false })
@@ -35,7 +36,7 @@ export async function createTask(
   traceparent?: string,
   inputMetadata?: JsonObject,
 ): Promise<Accepted> {
-  const settings = await announcedBy(tx, tenant, request.agent)
+  const settings = await requireAgent(tx, tenant, request.agent)
   const created = await insertTask(tx, tenant, request, settings)
   const { input, history, params, delayMs, start } = request
   const said = { ...(input && { input, inputMetadata }), delayMs, maxQueued, traceparent }
@@ -55,16 +56,6 @@ export async function createTask(
   if (params !== undefined) checkParams(settings, params)
   const turn = await queueTurn(tx, task, { ...said, ...(params !== undefined && { params }) })
   return { task: await lockTask(tx, tenant, task.id), turn, isNew: false, isQueued: true }
-}
-
-/** Throws for an agent that this tenant does not have. */
-export async function announcedBy(tx: Database | Transaction, tenant: Tenant, name: string): Promise<AgentSettings> {
-  const [known] = await tx
-    .select({ settings: agents.settings })
-    .from(agents)
-    .where(and(eq(agents.name, name), isAgentOf(tenant)))
-  if (!known) throw new RivuletError('unknown_agent', 'No worker has ever registered this agent')
-  return settingsOf(known.settings)
 }
 
 /** A task before Postgres has said when it was created. */
@@ -125,8 +116,8 @@ export type WantedTask = { task: JsonRow; turn: JsonRow; delayMs: number; key?: 
 export type Inserted = { id: number; at: Date }
 
 /**
- * Null for each task that could not be accepted this way, and then nothing of it is stored: its agent is unknown or has announced settings, its key was used before, or Postgres
- * refused one of the batch. `createTask` finds out which. `mark` stands in the responses for the moment of the commit.
+ * Null for each task that could not be accepted this way, and then nothing of it is stored: its agent is unknown or has announced settings, its key was
+ * used before, or Postgres rejected one of the batch. `createTask` finds out which. `mark` stands in the responses for the moment of the commit.
  */
 export async function insertTasks(db: Database, wanted: readonly WantedTask[], mark: string): Promise<(Inserted | null)[]> {
   const ids = wanted.map(({ turn }) => turn.id)
@@ -152,14 +143,14 @@ const moment = `date_trunc('milliseconds', now())`
 const momentText = `to_char(${moment} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 const ms = (json: string) => `(${json})::float8 * interval '1 millisecond'`
 const taskColumns = columnsOf(tasks, { except: ['created_at', 'updated_at'] })
-const turnColumns = columnsOf(turns, { except: ['queued_at', 'run_at', 'deadline'] })
+const turnColumns = columnsOf(turns, { except: timeColumns })
 
 /** $1: an array of what is wanted, $2: the mark of the moment. A key whose answer is older than a day is free again. */
 const insertText = `
 with wanted as (
   select value as entry from json_array_elements($1)
   where exists (
-    select from agents where name = value->'task'->>'agent' and settings is null and (agents.tenant is null or agents.tenant = value->'task'->>'tenant')
+    select from agents where name = value->'task'->>'agent' and settings is null and ${isAgentOfText(`value->'task'->>'tenant'`)}
   )
 ), keyed as (
   insert into idempotency_keys (tenant, key, fingerprint, status, body)
@@ -176,8 +167,8 @@ with wanted as (
   insert into tasks (${taskColumns}, created_at, updated_at)
   select ${taskColumns}, ${moment}, ${moment} from fresh, json_populate_record(null::tasks, entry->'task')
 )
-insert into turns (${turnColumns}, queued_at, run_at, deadline)
-select ${turnColumns}, ${moment}, ${moment} + delay, ${moment} + delay + timeout from fresh, json_populate_record(null::turns, entry->'turn')`
+insert into turns (${turnColumns}, ${timeColumns.join(', ')})
+select ${turnColumns}, ${timeValues(moment, 'delay', 'timeout')} from fresh, json_populate_record(null::turns, entry->'turn')`
 
 /**
  * $1: the turns. A statement of its own: whose turn an intent is about is looked at as it is written, and the turn has to be there by then.

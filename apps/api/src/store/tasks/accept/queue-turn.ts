@@ -3,13 +3,13 @@ import { type Content, hasEnded, type Json, type JsonObject, limitNames, Rivulet
 import { sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Transaction } from '../../connection/database.ts'
-import { msFromNow } from '../../connection/moments.ts'
 import { referToFiles } from '../../files/file-references.ts'
 import type { TaskRow, TurnRow } from '../../rows.ts'
 import { outbox, turns } from '../../schema.ts'
 import { type Debounce, putOff } from '../../turns/join-turns.ts'
 import { pendingTurns } from '../../turns/turn-states.ts'
 import { raiseEpoch } from '../held-task.ts'
+import { timesFromNow } from './turn-times.ts'
 
 export async function queueTurn(
   tx: Transaction,
@@ -51,7 +51,7 @@ export async function queueTurn(
   const ownDelayMs = debounce && !isPutOff ? Math.min(debounce.ms, debounce.maxMs) : delayMs
   const isDispatched = pending.length === 0
   const fresh = { ...newTurn(task, 0, said), joins: joins ?? null, discardsFrom: discardsFrom ?? null, dispatch: isDispatched ? 1 : 0 }
-  const times = { queuedAt: sql`now()`, runAt: msFromNow(ownDelayMs), deadline: msFromNow(ownDelayMs + task.timeoutMs) }
+  const times = timesFromNow(ownDelayMs, task.timeoutMs)
   const next = sql<number>`(select coalesce(max(number), 0) + 1 from turns where task = ${task.id})`
   const [turn] = await tx
     .insert(turns)

@@ -5,6 +5,7 @@ import type { AgUiChunk } from './message-teller.ts'
 
 export function agUi(run: AgUiRun): Dialect<AgUiChunk> {
   return {
+    name: 'ag-ui',
     scope: 'turn',
     headers: {},
     open: ({ heard }) => openAgUiStream(run, heard),

@@ -4,6 +4,7 @@ import type { Dialect } from '../dialect.ts'
 import { createAiSdkStream, foldHeard } from './ai-sdk-stream.ts'
 
 export const aiSdk: Dialect<UiChunk> = {
+  name: 'ai-sdk',
   scope: 'turn',
   headers: { 'x-vercel-ai-ui-message-stream': 'v1' },
   open: async ({ task, turnNumber, heard, isContinued }) =>

@@ -37,6 +37,7 @@ export function chatCompletion(head: ResponseHead, turn: ChatOutcome, messages: 
 
 export function openAiChat(head: ResponseHead, { includesUsage }: { includesUsage: boolean }): Dialect<ChatChunk> {
   return {
+    name: 'openai-chat',
     scope: 'turn',
     headers: {},
     open: ({ heard }) => openChatStream(head, includesUsage, heard),

@@ -13,6 +13,7 @@ export type OpenAiResponsesOptions = {
 
 export function openAiResponses({ head, after, read }: OpenAiResponsesOptions): Dialect<ResponseChunk> {
   return {
+    name: 'openai-responses',
     scope: 'turn',
     headers: {},
     open: ({ heard }) => openResponseStream({ head, after, heard }),

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { snapshotOf, task } from '../../../../test/ui-reader.ts'
 import { viewDialect } from './view-dialect.ts'
 
-const dialect = viewDialect(createStreamEvents)
+const dialect = viewDialect('mini-claw-code', createStreamEvents)
 type Opened = Awaited<ReturnType<typeof dialect.open>>
 
 test('a turn is named before its chunks, and again for a new attempt', async () => {

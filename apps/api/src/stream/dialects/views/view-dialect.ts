@@ -5,7 +5,7 @@
  * when the turn is streamed again from its beginning, because a new attempt has begun or events are lost: the client drops what it has of that
  * turn. The id of a chunk that is not the last of its event ends with a plus; a client that resumes there gets the turn again.
  */
-import type { Event, TaskState } from '@rivulet/protocol'
+import type { Event, StreamFormat, TaskState } from '@rivulet/protocol'
 import type { Dialect, DialectStream, StreamOptions } from '../dialect.ts'
 import { snapshotEvents } from './snapshot-events.ts'
 
@@ -14,13 +14,14 @@ type ViewChunk = { name: 'turn' | 'token' | 'end' | 'deleted' | null; data: obje
 
 type CreateView = (from?: TaskState) => (event: Event) => object[]
 
-export function viewDialect(createView: CreateView): Dialect<ViewChunk> {
+export function viewDialect(name: StreamFormat, createView: CreateView): Dialect<ViewChunk> {
   return {
+    name,
     scope: 'task',
     headers: {},
     open: options => openView(createView, options),
-    encode: ({ name, data }, cursor, isLast) =>
-      `id: ${cursor}${isLast ? '' : '+'}\n${name === null ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`,
+    encode: ({ name: event, data }, cursor, isLast) =>
+      `id: ${cursor}${isLast ? '' : '+'}\n${event === null ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`,
     ending: '',
   }
 }

@@ -21,13 +21,13 @@ import { type DoneResponse, fieldsOf, type ModelEvent, type OutputItem, type Pie
 
 type StreamedCall = { callId: string; name: string; raw: string; handle: MessageHandle | null }
 
-export type ResponseVoice = {
-  hear(event: ModelEvent): Promise<void>
+export type ResponseSender = {
+  send(event: ModelEvent): Promise<void>
   /** The response broke off: what is open has failed. */
   fail(error: unknown): Promise<void>
 }
 
-export function createResponseVoice({ turn, calls: told }: CurrentTurn, model: string | undefined): ResponseVoice {
+export function createResponseSender({ turn, calls: told }: CurrentTurn, model: string | undefined): ResponseSender {
   const open = new Set<MessageHandle>()
   const calls = new Map<string, StreamedCall>()
   let saying: { itemId: string | undefined; handle: MessageHandle } | null = null
@@ -35,9 +35,9 @@ export function createResponseVoice({ turn, calls: told }: CurrentTurn, model: s
   let thinking: MessageHandle | null = null
   let stop: StopReason = 'stop'
 
-  return { hear, fail }
+  return { send, fail }
 
-  async function hear(event: ModelEvent): Promise<void> {
+  async function send(event: ModelEvent): Promise<void> {
     if (event.type === 'output_text_delta') await say(event.delta, event.itemId)
     else if (event.type === 'model') for (const piece of piecesOf(event.event)) await take(piece)
     else if (event.type === 'response_done') await finish(event.response)

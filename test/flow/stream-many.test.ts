@@ -141,6 +141,34 @@ describe('several tasks on one stream', () => {
     await following.closed
   })
 
+  test('have their children with them, of all levels: from the start, and for a client that joins late or resumes', async () => {
+    const spawn = (name: string, steps: Step[]): Step => ({ spawn: { name, agent: 'scripted', params: { steps } } }) as unknown as Step
+    const leaf = [say(0, 'leaf'), rest(1_500)]
+    const { task } = await platform.client.createTask(scripted([spawn('first', [say(0, 'early')]), spawn('branch', [spawn('leaf', leaf)])]))
+    const client = createClient({ url: platform.url })
+    const hear = async (options: Parameters<typeof client.watchMany>[1]) => {
+      const heard = new Map<string, string[]>()
+      for await (const { id, event } of client.watchMany([task.id], { children: true, ...options }))
+        heard.set(id, [...(heard.get(id) ?? []), event.type])
+      return heard
+    }
+    const whole = hear({ from: 'start' })
+    const last = await until('the leaf has begun', async () => {
+      const tree = (await platform.pg.query('select child from children where root = $1 order by depth', [task.id])).rows
+      return tree.length === 3 && String(tree[2]?.child)
+    })
+    const late = await hear({})
+    const all = await whole
+    expect([...all.keys()]).toHaveLength(4)
+    expect(late.size).toBe(3)
+    for (const heard of [all, late])
+      for (const [id, types] of heard) expect([id, types.at(-1), types.filter(type => type === 'end').length]).toEqual([id, 'end', 1])
+    expect(all.get(last)).toContain('message.delta')
+    // One that has ended is not sent again by a stream that resumes behind its start.
+    const end = (await platform.log(task.id)).at(-1)?.cursor ?? ''
+    expect([...(await hear({ after: { [task.id]: end } })).keys()]).toEqual([task.id])
+  })
+
   test('[input 67] are refused as a whole: too many, none, one that is unknown, one twice, a malformed id or cursor', async () => {
     const { task } = await platform.client.createTask(scripted([say(0, 'x')]))
     const unknown = crypto.randomUUID()
@@ -158,7 +186,7 @@ describe('several tasks on one stream', () => {
     expect(await refusal({ nonsense: null })).toEqual([400, 'validation_failed', ['/tasks/nonsense']])
     for (const cursor of ['', '1', 'a-b', 5])
       expect(await refusal({ [task.id]: cursor })).toEqual([400, 'validation_failed', [`/tasks/${task.id}`]])
-    expect(await refusal({ [task.id]: null }, { children: true })).toEqual([400, 'validation_failed', ['/children']])
+    expect(await refusal({ [task.id]: null }, { children: 'yes' })).toEqual([400, 'validation_failed', ['/children']])
     const reply = await platform.client.post<ErrorReply>('/v1/events', { tasks: { [task.id]: null } }, { accept: 'application/json' })
     expect([reply.status, reply.body.error.code]).toEqual([406, 'not_acceptable'])
   })

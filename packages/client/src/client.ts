@@ -89,6 +89,8 @@ export type WatchManyOptions = CallOptions & {
   from?: 'start' | 'snapshot'
   /** Stay when the tasks have ended. Default false. */
   follow?: boolean
+  /** Also the children of these tasks, of all levels: those that have not ended, and those that start later. Default false. */
+  children?: boolean
 }
 
 export type CreateOptions = HandleOptions & CallOptions & { idempotencyKey?: string }
@@ -215,7 +217,10 @@ export function createClient(options: ClientOptions): RivuletClient {
     return runTask(http, body, { ...call, waitMs, httpOf: id => depsOf(id, { token: own }).http })
   }
 
-  function watchMany(ids: readonly string[], { after = {}, from = 'snapshot', follow = false, signal }: WatchManyOptions = {}) {
+  function watchMany(
+    ids: readonly string[],
+    { after = {}, from = 'snapshot', follow = false, children = false, signal }: WatchManyOptions = {},
+  ) {
     const cursors = new Map(Object.entries(after).map(([id, cursor]) => [id.toLowerCase(), requireCursor(cursor)]))
     const places = new Map(
       ids.map((given): [string, Place] => {
@@ -225,7 +230,7 @@ export function createClient(options: ClientOptions): RivuletClient {
       }),
     )
     return leavable(signal, async function* (own) {
-      const request = { places, from, follow, isForgetful: true, signal: own }
+      const request = { places, from, follow, children, isForgetful: true, signal: own }
       for await (const { id, event } of streamMany({ http, wakeUps, random, silenceMs }, request)) yield { id, event }
     })
   }

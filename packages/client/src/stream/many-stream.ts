@@ -25,6 +25,8 @@ export type ManyRequest = {
   places: ReadonlyMap<string, Place>
   from: 'start' | 'snapshot'
   follow: boolean
+  /** Also the children of these tasks. */
+  children?: boolean
   /** Forget the messages of turns that have ended. */
   isForgetful?: boolean
   signal: AbortSignal
@@ -44,7 +46,7 @@ class Lost extends Error {
 
 export async function* streamMany(deps: StreamDeps, request: ManyRequest): AsyncGenerator<ManyHeard, void, void> {
   const { wakeUps, random, silenceMs } = deps
-  const { from, follow, isForgetful = false, signal, onStatus = () => {}, onRepair = () => {} } = request
+  const { from, follow, children = false, isForgetful = false, signal, onStatus = () => {}, onRepair = () => {} } = request
   const places = new Map(request.places)
   const caughtUp = new Set<string>()
   /** Tasks that lost an event: they join again with a snapshot. */
@@ -59,7 +61,7 @@ export async function* streamMany(deps: StreamDeps, request: ManyRequest): Async
     let isLost = false
     onStatus('connecting')
     try {
-      const response = await openStream(deps, '/v1/events', controller, { tasks: cursors(), follow })
+      const response = await openStream(deps, '/v1/events', controller, { tasks: cursors(), follow, ...(children && { children }) })
       onStatus('live')
       const onRetry = (ms: number) => {
         askedMs = Math.min(ms, maxAskedMs)
@@ -100,7 +102,7 @@ export async function* streamMany(deps: StreamDeps, request: ManyRequest): Async
   }
 
   function take(id: string, frame: { id: string | undefined; data: string }): ManyHeard | null {
-    const before = places.get(id)
+    const before = places.get(id) ?? (children && id !== '' ? nowhere : undefined)
     if (!before) return null
     const { place, event } = hearOrLose(id, before, frame)
     if (event?.type === 'snapshot') repairing.delete(id)

@@ -25,8 +25,10 @@ const cursors = z.record(z.uuid(), cursor.nullable()).transform((given, context)
 export const manyEventsBody = z.strictObject({
   /** The cursor of each task, or null for a snapshot of it. */
   tasks: cursors,
+  /** Also the children of these tasks, of all levels: those that have not ended, and those that start later. */
+  children: z.boolean().default(false),
   /** Keep the stream open when the tasks have ended. */
   follow: z.boolean().default(false),
 })
 
-export type ManyEventsInput = { tasks: Record<string, string | null>; follow?: boolean }
+export type ManyEventsInput = { tasks: Record<string, string | null>; children?: boolean; follow?: boolean }

@@ -1,8 +1,9 @@
 /** The events of several tasks on one stream. */
-import { manyEventsBody, maxStreamTasks, RivuletError } from '@rivulet/protocol'
+import { manyEventsBody, maxStreamTasks, RivuletError, type TaskId } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
+import { openChildrenOf } from '../../store/children/child-ends.ts'
 import { requireTasks } from '../../store/reads/read.ts'
 import { watchMany } from '../../stream/many/watch-many.ts'
 import { respondWithEvents } from '../event-response.ts'
@@ -16,14 +17,15 @@ export function manyEventRoutes(scope: FastifyInstance, { databaseFor, hub, read
   app.post('/events', { config, schema: { tags: ['tasks'], body: manyEventsBody, response: { 200: body } } }, async (request, reply) => {
     requireEvents(request)
     const { tenant } = request.principal
-    const { tasks, follow } = request.body
+    const { tasks, children, follow } = request.body
     if (tasks.size > maxStreamTasks)
       throw new RivuletError('too_many_tasks', `A stream may have at most ${maxStreamTasks} tasks; open another for the rest`)
     await requireTasks(databaseFor(tenant), tenant, [...tasks.keys()])
     const admission = events.reserve(request, ...tasks.keys())
+    const openChildren = children ? (task: TaskId) => openChildrenOf(databaseFor(tenant), tenant, task) : null
     const onError = (error: unknown) => reply.log.warn({ err: error }, 'a stream of several tasks was cut')
     return respondWithEvents(reply, { admission, metrics }, response => ({
-      ...watchMany({ hub, log: reader, onError }, response, { tenant, tasks, isFollowing: follow }),
+      ...watchMany({ hub, log: reader, onError }, response, { tenant, tasks, isFollowing: follow, openChildren }),
       tell: () => false,
     }))
   })

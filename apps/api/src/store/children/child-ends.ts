@@ -4,11 +4,13 @@
  * by the reconciler after a crash.
  */
 import type { Failure, TaskId, TurnId } from '@rivulet/protocol'
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, inArray, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { readNow } from '../connection/moments.ts'
+import { isOf, type Tenant } from '../connection/tenant.ts'
 import type { TurnRow } from '../rows.ts'
 import { children, tasks, turns, waits } from '../schema.ts'
+import { unfinished } from '../turns/turn-states.ts'
 import { syncWaits } from '../waits/close-waits.ts'
 
 type EndedChild = Pick<TurnRow, 'task' | 'number'> & { parent: TaskId | null }
@@ -81,4 +83,15 @@ export async function markChildTold(db: Database, { child, status }: ChildRow): 
 export async function parentsWithOwedChildren(db: Database, limit: number): Promise<TaskId[]> {
   const rows = await db.selectDistinct({ task: children.parent }).from(children).where(eq(children.owed, true)).limit(limit)
   return rows.map(({ task }) => task)
+}
+
+/** The children of a task that have not ended; no forks. */
+export async function openChildrenOf(db: Database, tenant: Tenant, task: TaskId): Promise<TaskId[]> {
+  const rows = await db
+    .select({ id: tasks.id })
+    .from(tasks)
+    .innerJoin(children, eq(children.child, tasks.id))
+    .where(and(eq(tasks.parent, task), isOf(tenant, tasks.tenant), inArray(tasks.status, unfinished)))
+    .orderBy(tasks.id)
+  return rows.map(({ id }) => id)
 }

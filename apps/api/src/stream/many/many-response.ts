@@ -7,7 +7,7 @@
 import type { TaskId } from '@rivulet/protocol'
 import type { Watching } from '../hub.ts'
 import { type FrameType, idField, type Piece } from '../sse-frame.ts'
-import { heartbeatChunk, type Shared, type SseResponse, share } from '../sse-response.ts'
+import { heartbeatChunk, type Shared, type SharedFrame, type SseResponse, share } from '../sse-response.ts'
 
 /** What is handed to the socket at a time. */
 const writeBytes = 64 * 1024
@@ -19,12 +19,19 @@ export type ManyResponse = Pick<Watching, 'drained' | 'gone' | 'leave'> & {
   room(): Promise<boolean>
   /** Lets a viewer write the frames of a task. */
   add(task: TaskId, watch: (response: SseResponse) => Watching): void
+  /** One more must end before the response does. */
+  await(): void
+  /** One less. */
+  skip(): void
 }
 
-type Part = { prefix: Buffer; watching: Watching | null; last: FrameType | null }
+/** Hears of the frames that may stand for children of a task. */
+export type ChildListener = { started(child: TaskId): void; snapshot(task: TaskId): void }
+
+type Part = { task: TaskId; prefix: Buffer; watching: Watching | null; last: FrameType | null }
 
 /** @param count how many tasks there are: the response ends when so many have ended. */
-export function respondToMany(response: SseResponse, count: number): ManyResponse {
+export function respondToMany(response: SseResponse, count: number, children: ChildListener | null = null): ManyResponse {
   const parts = new Set<Part>()
   /** The parts whose viewers wait for the socket. */
   const blocked = new Set<Part>()
@@ -35,7 +42,7 @@ export function respondToMany(response: SseResponse, count: number): ManyRespons
   let bytes = 0
   let wroteAt = performance.now()
   let hasRetry = false
-  return { room, add, drained, gone, leave }
+  return { room, add, await: awaitOne, skip, drained, gone, leave }
 
   async function room(): Promise<boolean> {
     while (socket === 'full') await new Promise<void>(resolve => waiting.push(resolve))
@@ -44,7 +51,7 @@ export function respondToMany(response: SseResponse, count: number): ManyRespons
 
   function add(task: TaskId, watch: (response: SseResponse) => Watching): void {
     if (socket === 'over') return
-    const part: Part = { prefix: Buffer.from(`${idField}${task}/`), watching: null, last: null }
+    const part: Part = { task, prefix: Buffer.from(`${idField}${task}/`), watching: null, last: null }
     parts.add(part)
     part.watching = watch({
       write: shared => write(part, shared),
@@ -65,11 +72,17 @@ export function respondToMany(response: SseResponse, count: number): ManyRespons
       part.last = frame.type
       put(part.prefix)
       put(frame.bytes.subarray(idField.length))
+      if (children) tellChildren(children, part, frame)
     }
     if (bytes >= writeBytes) flush()
     if (!isFull()) return true
     blocked.add(part)
     return false
+  }
+
+  function tellChildren({ started, snapshot }: ChildListener, { task }: Part, frame: SharedFrame): void {
+    if (frame.type === 'child.started') started(childOf(frame))
+    else if (frame.type === 'snapshot') snapshot(task)
   }
 
   /** A heartbeat, or `retry`, which is sent once. */
@@ -100,6 +113,15 @@ export function respondToMany(response: SseResponse, count: number): ManyRespons
     if (isOver) left -= 1
     if (isOver && left > 0) forget(part)
     else leave()
+  }
+
+  function awaitOne(): void {
+    left += 1
+  }
+
+  function skip(): void {
+    left -= 1
+    if (left === 0) leave()
   }
 
   function forget(part: Part): void {
@@ -143,4 +165,10 @@ export function respondToMany(response: SseResponse, count: number): ManyRespons
     finish()
     for (const part of parts) forget(part)
   }
+}
+
+/** The child in the data of a `child.started`. */
+function childOf({ bytes }: SharedFrame): TaskId {
+  const text = bytes.toString()
+  return JSON.parse(text.slice(text.indexOf('{'))).child
 }

@@ -7,7 +7,16 @@ import type { Context } from '../../context.ts'
 import { parseTaskId } from '../../tasks/task-argument.ts'
 import { toJsonLine } from '../../terminal/json-line.ts'
 
-type WatchOptions = { url?: string; key?: string; agent?: string; type?: FeedEntryType[]; after?: string; follow?: boolean; json?: boolean }
+type WatchOptions = {
+  url?: string
+  key?: string
+  agent?: string
+  type?: FeedEntryType[]
+  after?: string
+  follow?: boolean
+  children?: boolean
+  json?: boolean
+}
 
 export function addWatchCommand(program: Command, context: Context): void {
   const command = program
@@ -18,6 +27,7 @@ export function addWatchCommand(program: Command, context: Context): void {
     .addOption(new Option('--type <type...>', 'only changes of these types').choices(feedEntryTypeSchema.options))
     .option('--after <seq>', 'also the changes after this place; 0-0 means all that are kept (default: from now on)')
     .option('--follow', 'with ids: keep watching when the tasks have ended')
+    .option('--children', 'with ids: also the children of these tasks, of all levels')
     .option('--json', 'print every change as a line of JSON')
   addConnectionOptions(command).action((tasks: string[], options: WatchOptions) => watch(context, tasks, options))
 }
@@ -46,11 +56,11 @@ async function* linesOf(
   options: WatchOptions,
   signal: AbortSignal,
 ): AsyncGenerator<string> {
-  const { agent, type: types, after, follow = false, json = false } = options
+  const { agent, type: types, after, follow = false, children = false, json = false } = options
   if (tasks.length === 0)
     for await (const entry of client.feed.follow({ agent, types, after, signal })) yield json ? toJsonLine(entry) : lineOf(entry)
   else
-    for await (const { id, event } of client.watchMany(tasks, { follow, signal }))
+    for await (const { id, event } of client.watchMany(tasks, { follow, children, signal }))
       yield json ? toJsonLine({ id, event }) : eventLine(id, event)
 }
 

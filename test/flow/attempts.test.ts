@@ -128,6 +128,7 @@ describe('usage', () => {
     const { turns } = await platform.client.waitForEnd(task.id)
     expect(turns[1]).toMatchObject({ status: 'failed', attempt: 1, error: { code: 'budget_exceeded' } })
     expect(task).toMatchObject({ budget: { tokens: 50 } })
+    expect(await (await fetch(`${platform.url}/metrics`)).text()).toMatch(/^rivulet_tokens_total\{agent="\w+",model="[^"]+"\} [1-9]/m)
   })
 
   test('ends a run before the call of a model that its budget has no room for', async () => {

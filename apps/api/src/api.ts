@@ -108,7 +108,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     metrics,
     limits: { ...config.childLimits, queuedTurns: limits.queuedTurns },
   })
-  const usage = createTurnUsage({ db, prices: config.prices })
+  const usage = createTurnUsage({ db, prices: config.prices, metrics })
   const ending = createTurnEnding({ db, databaseFor, reader, announcer, announcing, childTasks, spilling, usage, logger, metrics })
   const deaths = createTurnDeaths({ db, reader, ending, usage, metrics, logger })
   const waiting = createTurnWaiting({ db, reader, announcer, announcing, relay, usage, logger, metrics })

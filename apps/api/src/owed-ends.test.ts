@@ -129,7 +129,7 @@ async function openScene() {
     }
     const spilling = createSpilling(createFiles({ db, databaseFor, stores: {}, store: 'postgres', logger }), logger)
     const own = { ...announcer, announce: failing[moment] }
-    const usage = createTurnUsage({ db, prices: {} })
+    const usage = createTurnUsage({ db, prices: {}, metrics })
     const owing = createTurnAnnouncing({ db, reader, announcer: own, logger })
     return createTurnEnding({
       db,

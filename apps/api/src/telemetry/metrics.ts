@@ -21,6 +21,8 @@ const long = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600, 1_
 export const repairKinds = ['outbox', 'lease', 'deadline', 'cancel', 'announcement', 'job', 'file'] as const
 /** Agents beyond this many share the label `other`. */
 const maxAgents = 100
+/** As above, for models. */
+const maxModels = 20
 
 export function createMetrics() {
   const registry = new Registry()
@@ -36,10 +38,12 @@ export function createMetrics() {
   const metrics = {
     registry,
     agentLabel: createBoundedLabel(maxAgents),
+    modelLabel: createBoundedLabel(maxModels),
 
     tasks: counter('tasks_created', 'Tasks accepted'),
     turns: counter('turns_finished', 'Ended turns, by status and agent', ['status', 'agent']),
     children: counter('children_spawned', 'Tasks that turns have spawned', ['agent']),
+    tokens: counter('tokens', 'Tokens that responses of models used, of all attempts', ['agent', 'model']),
     cancels: counter('turns_canceled', 'Canceled turns, by origin', ['by']),
     turnWait: histogram('turn_wait_seconds', 'Time from when an attempt could start until a worker claimed it', long, ['agent']),
     turnRun: histogram('turn_run_seconds', 'Time from the first claim of a turn to its end, including retries', long, ['agent', 'status']),

@@ -6,6 +6,7 @@ import { type Message, type TurnId, tokensOf, toStorableText, type Usage, type U
 import { costOf, type Prices } from '../prices/prices.ts'
 import type { Database, Transaction } from '../store/connection/database.ts'
 import { recordUsage, type UsageRow } from '../store/usage/record-usage.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 
 /** Names of counts in one record, and the greatest count: no sum of a bill can overflow. */
 const maxNames = 20
@@ -19,15 +20,17 @@ export type TurnUsage = {
   record(turnId: TurnId, records: readonly UsageRecord[], tx?: Transaction): Promise<void>
 }
 
-export function createTurnUsage({ db, prices }: { db: Database; prices: Prices }): TurnUsage {
+export function createTurnUsage({ db, prices, metrics }: { db: Database; prices: Prices; metrics: Metrics }): TurnUsage {
   return { fold: (turnId, messages) => record(turnId, usageRecordsOf(messages)), record }
 
   async function record(turnId: TurnId, records: readonly UsageRecord[], tx: Database | Transaction = db): Promise<void> {
-    await recordUsage(
+    const stored = await recordUsage(
       tx,
       turnId,
       records.map(given => toRow(given, prices)),
     )
+    for (const { agent, model, tokens } of stored)
+      metrics.tokens.inc({ agent: metrics.agentLabel(agent), model: metrics.modelLabel(model ?? 'unknown') }, tokens)
   }
 }
 

@@ -12,23 +12,26 @@ import { endedList } from '../turns/turn-states.ts'
 /** `cost` is in US dollars; null: unknown. */
 export type UsageRow = { id: string; model: string | null; usage: Usage; tokens: number; cost: number | null }
 
-/** Nothing is stored of a turn that is gone. */
-export async function recordUsage(db: Database | Transaction, turnId: TurnId, rows: readonly UsageRow[]): Promise<void> {
-  if (rows.length === 0) return
-  const { rowCount } = await db.execute(sql`
+export type NewUsage = { agent: string; model: string | null; tokens: number }
+
+/** Nothing is stored of a turn that is gone. Returns what was not stored before. */
+export async function recordUsage(db: Database | Transaction, turnId: TurnId, rows: readonly UsageRow[]): Promise<NewUsage[]> {
+  if (rows.length === 0) return []
+  const { rows: stored } = await db.execute<NewUsage>(sql`
     insert into ${usage} (turn, id, tenant, task, root, agent, concurrency_key, attempt, model, usage, tokens, cost)
     select turns.id, given.id, turns.tenant, turns.task,
       coalesce((select root from ${children} where child = turns.task), turns.task), tasks.agent, tasks.concurrency_key, turns.attempt, given.model, given.usage, given.tokens, given.cost
     from json_to_recordset(${JSON.stringify(rows)}) as given (id text, model text, usage json, tokens float8, cost numeric),
       turns join tasks on tasks.id = turns.task
     where turns.id = ${turnId}
-    on conflict do nothing`)
-  if (!rowCount) return
+    on conflict do nothing returning agent, model, tokens`)
+  if (stored.length === 0) return []
   // What is reported after the end is part of the totals, too.
   await db
     .update(turns)
     .set(totals)
     .where(sql`${turns.id} = ${turnId} and ${turns.status} in (${sql.raw(endedList)})`)
+  return stored
 }
 
 /** What all attempts of a turn have used, in SQL about `turns`. Null without any usage; the cost is null also where a part of it is unknown. */

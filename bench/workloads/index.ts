@@ -2,6 +2,7 @@ import type { Workload } from '../bench.ts'
 import { accumulator } from './accumulator.ts'
 import { append } from './append.ts'
 import { enqueue } from './enqueue.ts'
+import { fairness } from './fairness.ts'
 import { fanOut } from './fan-out.ts'
 import { finish } from './finish.ts'
 import { fullSpeed } from './full-speed.ts'
@@ -26,5 +27,6 @@ export const workloads: Workload[] = [
   growth,
   twoOfEach,
   many,
+  fairness,
   accumulator,
 ]

@@ -75,4 +75,6 @@ export const faults: readonly Fault[] = [
   { name: 'an API is killed between the commit of an answer and its announcement', tests: demand('failpoints') },
   { name: 'two people answer a wait at once', tests: [...flow('waits'), ...demand('checker', 'mixed')] },
   { name: 'Redis is wiped, the API restarts, the worker dies and the code changes while a turn waits', tests: demand('waits') },
+  { name: 'an API is killed between the commit of a state or a rewind and its announcement', tests: flow('recover-api') },
+  { name: 'workers and an API are killed while inputs join, interrupt and rewind', tests: [...slow('joins'), ...demand('joins')] },
 ]

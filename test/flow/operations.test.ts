@@ -121,6 +121,7 @@ describe('metrics', () => {
   const countedElsewhere = [
     ...[
       'rivulet_children_spawned_total',
+      'rivulet_tokens_total',
       'rivulet_turns_blocking_total',
       'rivulet_leases_taken_back_total',
       'rivulet_turns_parked_total',

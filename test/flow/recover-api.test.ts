@@ -74,6 +74,42 @@ test('a cancel that was committed but not announced is announced with the ends o
   expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
 })
 
+test('a change of the state that was committed but not announced is announced once, when its API is killed in between', async () => {
+  const other = await startOther()
+  const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'go' })
+  const announcing = redis.hold('state:1')
+  const headers = { 'content-type': 'application/json', 'if-match': '*' }
+  const body = JSON.stringify({ value: { n: 1 } })
+  const putting = fetch(`${other.url}/v1/tasks/${task.id}/state`, { method: 'PUT', headers, body }).catch(() => 'no response')
+  await announcing
+  await other.kill()
+  expect(await putting).toBe('no response')
+  const told = async () => (await platform.log(task.id)).filter(({ event }) => event.type === 'state.changed')
+  await until('it is in the log', async () => (await told()).length > 0)
+  expect(await told()).toMatchObject([{ event: { version: 1, value: { n: 1 } } }])
+  await until('the repair is logged', () => linesAbout(task.id, 'announcement').length === 1)
+  expect(await faultsOf(platform, task.id)).toEqual([])
+})
+
+test('a rewind that was committed but not announced is announced once, before its turn starts', async () => {
+  const other = await startOther()
+  const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'one' })
+  const announcing = redis.hold('discarded:2')
+  const rewinding = platform
+    .clientOf(other)
+    .addTurn(task.id, { input: 'edited', after: 0 })
+    .catch(() => 'no response')
+  await announcing
+  await other.kill()
+  expect(await rewinding).toBe('no response')
+  const { turns } = await platform.client.waitForEnd(task.id)
+  expect(turns.map(({ status }) => status)).toEqual(['discarded', 'completed'])
+  const types = (await platform.log(task.id)).map(({ event }) => event.type)
+  expect(types.filter(type => type === 'turn.discarded')).toHaveLength(1)
+  expect(types.indexOf('turn.discarded')).toBeLessThan(types.lastIndexOf('turn.started'))
+  expect(await faultsOf(platform, task.id)).toEqual([])
+})
+
 test('a cancel that was begun and lost its API is completed by another, with its reason', async () => {
   const other = await startOther()
   const { task } = await platform.client.createTask(scripted([say(0, 'so far'), rest(60_000)], { input: 'go' }))

@@ -1,4 +1,4 @@
-/** 100 MiB through an API that holds less than 16 MiB of it, however slow the other side is. */
+/** 100 MiB through an API that holds less than 16 MiB of it, however slow the other side is; and a snapshot that has references only. */
 import { createHash, randomBytes } from 'node:crypto'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { File } from '@rivulet/protocol'
@@ -43,6 +43,22 @@ test('an upload and a download of 100 MiB move the memory of the API by less tha
     expect([got, hash.digest('hex')]).toEqual([size, file.sha256])
     expect(held.length).toBeGreaterThanOrEqual(7)
     expect(Math.max(...held)).toBeLessThan(16 * MiB)
+  })
+})
+
+test('a viewer of a task with a file of 50 MiB gets as few bytes as one of a task without it', { timeout: 240_000 }, async () => {
+  await withPlatform({}, async ({ client, url }) => {
+    const body = new Uint8Array(randomBytes(50 * MiB))
+    const { file } = (await (await fetch(`${url}/v1/files`, { method: 'POST', body })).json()) as { file: File }
+    const inputs = ['about this', { type: 'media', mimeType: 'application/octet-stream', file: file.id }]
+    const bytes: number[] = []
+    for (const input of [inputs.slice(0, 1), inputs]) {
+      const { task } = await client.finishedTask({ agent: 'scripted', input, params: { steps: [] } })
+      bytes.push((await (await fetch(`${url}/v1/tasks/${task.id}/events`, { headers: { accept: 'text/event-stream' } })).text()).length)
+    }
+    const [without = 0, withFile = 0] = bytes
+    expect(without).toBeGreaterThan(100)
+    expect(withFile - without).toBeLessThan(2_000)
   })
 })
 

@@ -12,8 +12,8 @@ const size = 50
 let platform: Platform
 
 beforeAll(async () => {
-  platform = await startPlatform({ workers: 0, env: { MAX_CHILD_ALIVE: '60', LEASE_MS: '6000' } })
-  await Promise.all([platform.startWorker(agent), platform.startWorker(agent)])
+  platform = await startPlatform({ apis: 2, workers: 0, env: { MAX_CHILD_ALIVE: '60', LEASE_MS: '6000' } })
+  await Promise.all(platform.urls.map(url => platform.startWorker({ ...agent, RIVULET_URL: url })))
 })
 afterAll(() => platform.close())
 
@@ -29,14 +29,15 @@ const grown = async (task: string, count: number) =>
 
 test('survives the death of every process, once each', { timeout: 300_000 }, async () => {
   const { task } = await platform.client.createTask({ agent: 'tree', params: { widths, restMs: 1_500 } })
-  const port = new URL(platform.url).port
   for (const [i, worker] of [...platform.workers].entries()) {
     await grown(task.id, 8 + i * 10)
     await worker.kill('SIGKILL')
     await platform.startWorker(agent)
   }
-  await platform.apis[0]?.kill('SIGKILL')
-  await platform.startApi({ port })
+  for (const api of [...platform.apis]) {
+    await api.kill('SIGKILL')
+    await platform.startApi({ port: new URL(api.url).port })
+  }
   await platform.client.waitForEnd(task.id, { timeoutMs: 200_000 })
   const [message] = await platform.client.messages(task.id)
   expect(message?.content).toMatchObject({ text: String(size) })

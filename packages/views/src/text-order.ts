@@ -40,7 +40,8 @@ export function createTextOrder(): TextOrder {
       ? deltaOf(text.slice(before.length))
       : [{ type: 'assistant_text_replaced', text: closed + text }]
     closed += text
-    return [...events, ...next()]
+    // Without an entry it was no text when it was opened, so the first text is still that which is emitted.
+    return entry ? [...events, ...next()] : events
   }
 
   function next(): TextEvent[] {

@@ -27,7 +27,7 @@ const readers: Record<'agentex' | 'agentkit' | 'coding-agent' | 'mini-claw-code'
         .flatMap(({ parts }) => parts.map(part => JSON.stringify(part)))
         .sort(),
   },
-  'coding-agent': { read: deltas('assistant_text_delta'), stored: texts },
+  'coding-agent': { read: responseTexts, stored: texts },
   'mini-claw-code': { read: deltas('TextDelta'), stored: texts },
 }
 
@@ -122,6 +122,17 @@ function chunkOf({ name, data }: Sent): Record<string, unknown>[] {
 
 function messagesIn(log: Entry[]): Message[] {
   return messagesOf(log.reduce((state, { cursor, event }) => applyEvent(state, event, cursor), emptyState))
+}
+
+/** A replacement is the whole text of its response so far. */
+function responseTexts(chunks: Record<string, unknown>[]): string[] {
+  let [said, response] = ['', '']
+  for (const { type, text } of chunks) {
+    if (type === 'assistant_text_delta') response += text
+    if (type === 'assistant_text_replaced') response = String(text)
+    if (type === 'turn_finished') [said, response] = [said + response, '']
+  }
+  return [...(said + response)].sort()
 }
 
 function agentexTexts(chunks: Record<string, unknown>[]): string[] {

@@ -22,7 +22,7 @@ export default defineConfig({
             'packages/{broker,engines,worker}/src/**/*.test.ts',
             'apps/{api,cli}/src/**/*.test.ts',
             'bench/{,measure/,programs/}*.test.ts',
-            'examples/*.test.ts',
+            'examples/**/*.test.ts',
             'test/{browser,flow,readme}/**/*.test.ts',
             'test/faults/{,checker/}*.test.ts',
           ],

@@ -47,7 +47,7 @@ export const mayKnow: Record<string, string[]> = {
   'apps/cli': [...everyPackage, 'apps/api', 'apps/agents', 'apps/console'],
   'test/sdks': [],
   bench: [],
-  examples: ['packages/worker', 'packages/agent'],
+  examples: ['packages/worker', 'packages/agent', 'packages/views'],
 }
 
 /**

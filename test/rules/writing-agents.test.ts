@@ -14,7 +14,7 @@ const shownFiles = new Map(
 )
 
 test('every example is shown as it is', () => {
-  const files = filesUnder('examples').filter(path => path.endsWith('.ts'))
+  const files = filesUnder('examples').filter(path => /^examples\/[\w.-]+\.ts$/.test(path))
   expect([...shownFiles.keys()].toSorted()).toEqual(files)
   for (const [path, block] of shownFiles) expect(block).toBe(`\`\`\`ts\n${readText(path)}\`\`\``)
 })

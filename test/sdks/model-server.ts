@@ -1,5 +1,5 @@
 /** A model on this machine that speaks OpenAI's Chat Completions and Responses, streamed, and says what a test has written down. */
-import { createServer, type IncomingMessage } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
@@ -9,16 +9,20 @@ export type Reply = {
   call?: { id: string; name: string; arguments: string[] }
   /** Breaks the connection off after what was said. */
   breaksOff?: boolean
+  /** Reaches its limit of output, in Responses. */
+  isIncomplete?: boolean
 }
 
-export type ModelServer = { url: string; requests: Record<string, unknown>[] }
+export type ModelServer = { url: string; requests: Record<string, unknown>[]; headers: IncomingHttpHeaders[] }
 
 /** Returns the n-th reply to the n-th request of a conversation, counted by the model's earlier messages. */
 export async function startModelServer(replies: Reply[] | ((request: Record<string, unknown>) => Reply)): Promise<ModelServer> {
   const requests: Record<string, unknown>[] = []
+  const headers: IncomingHttpHeaders[] = []
   const server = createServer(async (request, response) => {
     const body = await bodyOf(request)
     requests.push(body)
+    headers.push(request.headers)
     const reply = typeof replies === 'function' ? replies(body) : (replies[requests.length - 1] ?? {})
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     const isChat = request.url?.endsWith('/chat/completions')
@@ -35,7 +39,7 @@ export async function startModelServer(replies: Reply[] | ((request: Record<stri
     server.closeAllConnections()
     server.close()
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, requests }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, requests, headers }
 }
 
 async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>> {
@@ -67,7 +71,7 @@ function chatLines({ think = [], say = [], call, breaksOff }: Reply): string[] {
   ]
 }
 
-function responsesLines({ think = [], say = [], call, breaksOff }: Reply): string[] {
+function responsesLines({ think = [], say = [], call, breaksOff, isIncomplete }: Reply): string[] {
   const events: Record<string, unknown>[] = [{ type: 'response.created', response: { id: 'resp-1', status: 'in_progress', output: [] } }]
   const output: Record<string, unknown>[] = []
   if (think.length > 0) {
@@ -93,7 +97,9 @@ function responsesLines({ think = [], say = [], call, breaksOff }: Reply): strin
     output.push({ ...item, status: 'completed' })
   }
   const usage = { input_tokens: 5, output_tokens: 3, total_tokens: 8, input_tokens_details: {}, output_tokens_details: {} }
-  if (!breaksOff) events.push({ type: 'response.completed', response: { id: 'resp-1', status: 'completed', output, usage } })
+  const cut = { id: 'resp-1', status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, output, usage }
+  if (isIncomplete) events.push({ type: 'response.incomplete', response: cut })
+  else if (!breaksOff) events.push({ type: 'response.completed', response: { id: 'resp-1', status: 'completed', output, usage } })
   return events.map((event, sequence_number) => lineOf({ ...event, sequence_number }))
 }
 

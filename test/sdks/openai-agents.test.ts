@@ -2,7 +2,17 @@
 import { Agent, OpenAIProvider, Runner, RunState, setTracingDisabled, tool } from '@openai/agents'
 import type { Message } from '@rivulet/protocol'
 import { defineAgent, type Turn } from '@rivulet/worker'
-import { inTurn, runWithApprovals, streamThroughTurn, tellTurn } from '@rivulet/worker/openai-agents'
+import {
+  fromOpenAiAgents,
+  inTurn,
+  runWithApprovals,
+  streamThroughTurn,
+  tellTurn,
+  toolError,
+  tracedFetch,
+  withTurn,
+} from '@rivulet/worker/openai-agents'
+import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { faultsOf } from '../support/judge/task-laws.ts'
@@ -86,6 +96,26 @@ describe.each([
     }
   })
 
+  test(`a streamed run is a generator that a handler yields again, with trace headers, ${api}`, async () => {
+    const model = await startModelServer(replies)
+    const openAIClient = new OpenAI({ apiKey: 'none', baseURL: model.url, fetch: tracedFetch })
+    const runner = new Runner({ modelProvider: new OpenAIProvider({ openAIClient, useResponses }) })
+    const agent = new Agent({ name: 'Assistant', model: 'm', tools: [weather] })
+    const name = `generator-${useResponses}`
+    let traceparent = ''
+    const generator = defineAgent(name, async function* (turn) {
+      traceparent = turn.span.traceparent
+      const run = await withTurn(turn, () => runner.run(agent, 'Do I need an umbrella?', { stream: true, signal: turn.signal }))
+      yield* fromOpenAiAgents(run, turn)
+    })
+    await startOwnWorker(platform, [generator])
+    const { task, messages } = await platform.client.finishedTask({ agent: name, maxAttempts: 1 })
+    expect(messages).toMatchObject(said)
+    expect(await faultsOf(platform, task.id)).toEqual([])
+    const traces = model.headers.map(headers => String(headers.traceparent).slice(0, 35))
+    expect(traces).toEqual([traceparent.slice(0, 35), traceparent.slice(0, 35)])
+  })
+
   test(`hooks without the provider tell the tools, ${api}`, async () => {
     const runner = new Runner({ modelProvider: plainProvider(await startModelServer(replies), useResponses) })
     tellTurn(runner)
@@ -154,6 +184,18 @@ describe('a tool that needs approval', () => {
     expect([paid, output, model.requests.length]).toEqual([expected, 'Done.', 2])
     expect(await faultsOf(platform, task.id)).toEqual([])
   })
+})
+
+test('a response that reached its limit has the stop reason length', async () => {
+  const model = await startModelServer([{ say: ['As far ', 'as'], isIncomplete: true }])
+  const agent = new Agent({ name: 'Assistant', model: 'm' })
+  const generator = defineAgent('cut-off', async function* (turn) {
+    yield* fromOpenAiAgents(await new Runner({ modelProvider: plainProvider(model, true) }).run(agent, 'go', { stream: true }), turn)
+  })
+  await startOwnWorker(platform, [generator])
+  const { turns, messages } = await platform.client.finishedTask({ agent: 'cut-off', maxAttempts: 1 })
+  expect(turns).toMatchObject([{ status: 'completed', stopReason: 'length' }])
+  expect(messages).toMatchObject([{ content: { text: 'As far as' }, status: 'complete', stopReason: 'length' }])
 })
 
 test('a handoff is streamed, with its call and its result', async () => {
@@ -241,9 +283,10 @@ describe('a tool that throws', () => {
   }
 
   test.each([
-    ['is answered with what the SDK tells the model, not marked as an error', tool(failing), 'completed'],
-    ['and whose error is not converted to a result fails the turn', tool({ ...failing, errorFunction: null }), 'failed'],
-  ])('%s', async (_, broken, status) => {
+    ['is answered with what the SDK tells the model, as an error', tool(failing), 'completed', /error/i],
+    ['is answered with its message', tool({ ...failing, errorFunction: toolError }), 'completed', /^Error: no such city$/],
+    ['and whose error is not converted to a result fails the turn', tool({ ...failing, errorFunction: null }), 'failed', /error/i],
+  ])('%s', async (_, broken, status, sentence) => {
     const runner = createRunner(await startModelServer(replies), false)
     tellTurn(runner)
     const ended = await play(async () => {
@@ -251,7 +294,7 @@ describe('a tool that throws', () => {
     })
     expect(ended.status).toBe(status)
     const responses = ended.messages.filter(({ content }) => content.type === 'tool_response')
-    expect(responses).toMatchObject([{ status: 'complete', content: { content: expect.stringMatching(/error/i), isError: false } }])
+    expect(responses).toMatchObject([{ status: 'complete', content: { content: expect.stringMatching(sentence), isError: true } }])
   })
 })
 

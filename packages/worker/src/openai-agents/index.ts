@@ -5,6 +5,9 @@
  * and agents too. Each item is sent once, by the one of them that learns of it first.
  */
 export { type ApprovedRun, type RunLike, type RunStateLike, runWithApprovals } from './approvals.ts'
-export { inTurn } from './current-turn.ts'
+export { inTurn, withTurn } from './current-turn.ts'
+export { fromOpenAiAgents, type RunEventLike } from './from-openai-agents.ts'
 export { type ModelProviderLike, streamThroughTurn } from './model-provider.ts'
 export { type RunnerLike, tellTurn } from './run-hooks.ts'
+export { toolError } from './tool-errors.ts'
+export { tracedFetch } from './traced-fetch.ts'

@@ -31,7 +31,7 @@ export type CallResult = { type: 'function_call_result'; callId: string; name: s
 export type Piece =
   | { type: 'reasoning'; kind: 'summary' | 'content'; index: number; text: string }
   | { type: 'call'; key: string; callId?: string; name?: string; text: string }
-  | { type: 'stop'; reason: string }
+  | { type: 'stop'; reason: string; isCutOff?: boolean }
 
 /** The pieces in an event of OpenAI's Responses or Chat Completions; other events have no pieces. */
 export function piecesOf(raw: unknown): Piece[] {
@@ -46,6 +46,8 @@ export function piecesOf(raw: unknown): Piece[] {
       if (item.type !== 'function_call') return []
       return [{ type: 'call', key: textOf(item.id), callId: textOf(item.call_id), name: textOf(item.name), text: textOf(item.arguments) }]
     }
+    case 'response.incomplete':
+      return [{ type: 'stop', reason: textOf(fieldsOf(fieldsOf(event.response).incomplete_details).reason) || 'length', isCutOff: true }]
     case 'response.function_call_arguments.delta':
       return [{ type: 'call', key: textOf(event.item_id), text: textOf(event.delta) }]
     default:

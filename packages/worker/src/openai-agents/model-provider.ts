@@ -3,9 +3,11 @@
  * still gets the complete response. Without hooks, tool responses are sent when the run returns them to the model.
  */
 import { type Json, toolResponse, toStorableJson } from '@rivulet/protocol'
-import { type CurrentTurn, currentTurn } from './current-turn.ts'
-import { type CallResult, type DoneResponse, fieldsOf, type ModelEvent } from './model-events.ts'
+import { type CurrentTurn, currentTurn, withSpan } from './current-turn.ts'
+import { type CallResult, type DoneResponse, fieldsOf, type ModelEvent, type TokenCounts } from './model-events.ts'
+import { startChatSpan } from './model-span.ts'
 import { createResponseSender } from './response-sender.ts'
+import { isToolError } from './tool-errors.ts'
 
 export type ModelLike = {
   getResponse(request: never): Promise<unknown>
@@ -48,14 +50,26 @@ function getStreamedResponse(model: ModelLike, request: never, name: string | un
 async function* speak(current: CurrentTurn, model: ModelLike, request: never, name: string | undefined): AsyncGenerator<ModelEvent> {
   for (const result of resultsIn(request)) await tellResult(current, result)
   const sender = createResponseSender(current, name)
+  const { span, end } = startChatSpan(current.turn.span, name)
+  const below = <T>(work: () => T) => withSpan(current, span, work)
+  const events = below(() => model.getStreamedResponse(request)[Symbol.asyncIterator]()) as AsyncIterator<ModelEvent>
+  let usage: TokenCounts | undefined
+  let how: 'done' | 'error' = 'error'
   try {
-    for await (const event of model.getStreamedResponse(request) as AsyncIterable<ModelEvent>) {
+    for (;;) {
+      const { value: event, done: isDone } = await below(() => events.next())
+      if (isDone) break
       await sender.send(event)
+      if (event.type === 'response_done') usage = event.response.usage
       yield event
     }
+    how = 'done'
   } catch (error) {
     await sender.fail(error)
     throw error
+  } finally {
+    if (how === 'error') await events.return?.().catch(() => {})
+    end(how, usage)
   }
 }
 
@@ -68,11 +82,12 @@ function resultsIn(request: unknown): CallResult[] {
 async function tellResult({ turn, calls, responses }: CurrentTurn, { callId, name, output }: CallResult): Promise<void> {
   if (!calls.has(callId) || responses.has(callId)) return
   responses.set(callId, null)
-  await turn.send(toolResponse(callId, name, plainOutput(output)))
+  const result = plainOutput(output)
+  await turn.send(toolResponse(callId, name, result, isToolError(result)))
 }
 
 /** The text of an output that is a text. */
-function plainOutput(output: unknown): Json {
+export function plainOutput(output: unknown): Json {
   const { type, text } = fieldsOf(output)
   return type === 'text' && typeof text === 'string' ? text : toStorableJson(output ?? null, 32)
 }

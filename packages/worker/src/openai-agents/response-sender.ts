@@ -16,26 +16,36 @@ import {
 } from '@rivulet/protocol'
 import { failureOf } from '../failure.ts'
 import type { MessageHandle } from '../writer/message-handle.ts'
-import type { CurrentTurn } from './current-turn.ts'
 import { type DoneResponse, fieldsOf, type ModelEvent, type OutputItem, type Piece, piecesOf, type TokenCounts } from './model-events.ts'
 
-type StreamedCall = { callId: string; name: string; raw: string; handle: MessageHandle | null }
+type StreamedCall = { callId: string; name: string; raw: string; handle: OpenMessage | null }
+
+type OpenMessage = Pick<MessageHandle, 'append' | 'finish' | 'replace'>
+
+/** What the response is sent to: a turn, or a stream of updates. */
+export type Speaker = { message(content: Content, options: { metadata?: JsonObject }): OpenMessage }
 
 export type ResponseSender = {
   send(event: ModelEvent): Promise<void>
-  /** The response broke off: what is open has failed. */
+  /** The response broke off: what is open has failed. One that reached its limit is complete, with the stop reason. */
   fail(error: unknown): Promise<void>
+  /** Whether the provider reported that the response is incomplete. */
+  isCutOff(): boolean
 }
 
-export function createResponseSender({ turn, calls: told }: CurrentTurn, model: string | undefined): ResponseSender {
-  const open = new Set<MessageHandle>()
+export function createResponseSender(
+  { turn, calls: told }: { turn: Speaker; calls: Set<string> },
+  model: string | undefined,
+): ResponseSender {
+  const open = new Set<OpenMessage>()
   const calls = new Map<string, StreamedCall>()
-  let saying: { itemId: string | undefined; handle: MessageHandle } | null = null
+  let saying: { itemId: string | undefined; handle: OpenMessage } | null = null
   let said = ''
-  let thinking: MessageHandle | null = null
+  let thinking: OpenMessage | null = null
   let stop: StopReason = 'stop'
+  let isCutOff = false
 
-  return { send, fail }
+  return { send, fail, isCutOff: () => isCutOff }
 
   async function send(event: ModelEvent): Promise<void> {
     if (event.type === 'output_text_delta') await say(event.delta, event.itemId)
@@ -44,7 +54,10 @@ export function createResponseSender({ turn, calls: told }: CurrentTurn, model: 
   }
 
   async function fail(error: unknown): Promise<void> {
-    for (const handle of open) await handle.finish({ status: 'failed', error: failureOf(error) }).catch(() => {})
+    const handles = Array.from(open)
+    const how = (handle: OpenMessage) =>
+      isCutOff ? (handle === handles.at(-1) ? { stopReason: stop } : {}) : { status: 'failed' as const, error: failureOf(error) }
+    for (const handle of handles) await handle.finish(how(handle)).catch(() => {})
   }
 
   async function say(addition: string, itemId: string | undefined): Promise<void> {
@@ -66,6 +79,7 @@ export function createResponseSender({ turn, calls: told }: CurrentTurn, model: 
         break
       case 'stop':
         stop = stopReasonOf(piece.reason)
+        isCutOff ||= piece.isCutOff === true
         break
       default:
         piece satisfies never
@@ -141,7 +155,7 @@ export function createResponseSender({ turn, calls: told }: CurrentTurn, model: 
     }
   }
 
-  function begin(content: Content, metadata?: JsonObject): MessageHandle {
+  function begin(content: Content, metadata?: JsonObject): OpenMessage {
     const handle = turn.message(content, metadata ? { metadata } : {})
     open.add(handle)
     return handle
@@ -161,6 +175,7 @@ function parseArguments(raw: string): Json | undefined {
 }
 
 function stopReasonOf(finishReason: string): StopReason {
+  if (finishReason === 'max_output_tokens') return 'length'
   if (finishReason === 'length' || finishReason === 'content_filter') return finishReason
   return finishReason === 'tool_calls' ? 'tool_use' : 'stop'
 }

@@ -4,6 +4,7 @@
  */
 import { type Json, toolRequest, toolResponse, toStorableJson } from '@rivulet/protocol'
 import { currentTurn } from './current-turn.ts'
+import { isToolError } from './tool-errors.ts'
 
 type Named = { name: string }
 type Details = { toolCall: { type: string; callId?: string; id?: string; arguments?: string } }
@@ -30,12 +31,14 @@ function startTool(name: string, call: Details['toolCall']): void {
   const current = currentTurn()
   const callId = callIdOf(call)
   if (!current || callId === null || current.responses.has(callId)) return
-  const { turn, calls, responses } = current
+  const { turn, calls, responses, toolSpans } = current
   if (!calls.has(callId)) {
     calls.add(callId)
     unheard(turn.message({ ...toolRequest(callId, name), raw: call.arguments ?? '' }).finish())
   }
   responses.set(callId, turn.message(toolResponse(callId, name)))
+  const attributes = { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': name, 'gen_ai.tool.call.id': callId }
+  toolSpans.set(callId, turn.span.start(`execute_tool ${name}`, { attributes }))
 }
 
 function endTool(result: unknown, call: Details['toolCall']): void {
@@ -46,7 +49,10 @@ function endTool(result: unknown, call: Details['toolCall']): void {
   current.responses.set(callId, null)
   const { content } = handle.current()
   const name = content.type === 'tool_response' ? content.name : ''
-  unheard(handle.replace(toolResponse(callId, name, plainResult(result))))
+  const isError = isToolError(result)
+  unheard(handle.replace(toolResponse(callId, name, plainResult(result), isError)))
+  current.toolSpans.get(callId)?.end(isError ? { failure: { code: 'tool_failed' } } : {})
+  current.toolSpans.delete(callId)
 }
 
 function notice(name: string, about: Json): void {

@@ -75,7 +75,8 @@ let keyring: TestKeyring
 const keys = { everywhere: '', ofAcme: '', ofRival: '', played: '', otherAgent: '', acmeTasks: '', rivalTasks: '' }
 
 beforeAll(async () => {
-  platform = await startPlatform({ env, workers: 0 })
+  // No lease expires while a test looks at its turn: expired turns would also fill the agent's queue.
+  platform = await startPlatform({ env: { ...env, LEASE_MS: '600000' }, workers: 0 })
   keyring = openTestKeyring(platform.databaseUrl)
   keys.everywhere = await makeKey({ allTenants: true })
   keys.ofAcme = await makeKey({ tenant: 'acme' })
@@ -126,7 +127,7 @@ async function claimed(): Promise<Held> {
   return claim(await newTurn())
 }
 
-/** Turns that no worker runs may hold the agent's queue: then the relay sends this one with its next round. */
+/** Other turns may be before it in the agent's queue: then the relay sends it with its next round. */
 function claim(held: Held): Promise<Held> {
   return until('the turn is claimed', async () => {
     const { body } = await ask<ClaimResult>('claim', rows.claim?.ask(held), keys.everywhere)

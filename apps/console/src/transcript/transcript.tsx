@@ -1,6 +1,6 @@
 /** What a task has said, from any point to any other, with its end in sight for as long as the reader wants. */
 import type { FoldedTurn, Message, TaskHandle } from '@rivulet/client'
-import { memo, type ReactNode, useEffect, useMemo } from 'react'
+import { memo, type ReactNode, useEffect, useLayoutEffect, useMemo } from 'react'
 import { DownIcon } from '../shell/elements/icons.tsx'
 import type { Answer } from '../waits/use-answer.ts'
 import { WaitRow } from '../waits/wait-row.tsx'
@@ -58,8 +58,9 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
     if (isKnown) show(goTo)
     else if (goTo < first && earlier.hasMore) earlier.load()
   }, [goTo, isKnown, first])
+  // Before the browser paints, because the rows above it move the scroller, and a scroll to the end means that the reader follows.
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the row is drawn
-  useEffect(() => {
+  useLayoutEffect(() => {
     const row = goalKey === undefined ? null : scroller.current?.querySelector(`[data-row="${goalKey}"]`)?.firstElementChild
     row?.scrollIntoView({ block: 'center' })
   }, [goTo, goalKey])

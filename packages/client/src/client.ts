@@ -17,14 +17,14 @@ import { createFeedCalls, type FeedCalls } from './feed.ts'
 import { createFileCalls, type FileCalls } from './files.ts'
 import { pageWakeUps, type WakeUps } from './http/backoff.ts'
 import { createCredentials, type TaskTokenSource, type TokenSource } from './http/credentials.ts'
-import { type CallOptions, createHttp, type Http, readEntity, readJson } from './http/http.ts'
-import { type Page, readPage } from './http/page.ts'
+import { type CallOptions, createHttp, type Http, metadataQuery, type Query } from './http/http.ts'
+import { type Page, readBody, readField, readJson, readList, readNothing, readPage } from './http/responses.ts'
 import { createKeyCalls, type KeyCalls } from './keys.ts'
 import { createLimitCalls, type LimitCalls } from './limits.ts'
 import { createScheduleCalls, type ScheduleCalls } from './schedules.ts'
 import { leavable } from './stream/leavable.ts'
 import { type ManyEvent, streamMany } from './stream/many-stream.ts'
-import { nowhere, type Place, placeAfter } from './stream/stream-place.ts'
+import { nowhere, placeAfter } from './stream/stream-place.ts'
 import { type RunResult, runTask } from './task/run-task.ts'
 import { type CreatedTask, createTaskHandle, readCreated, requireCursor, type TaskHandle, type UnstartedTask } from './task/task-handle.ts'
 import type { ViewOptions } from './task/task-view.ts'
@@ -87,10 +87,10 @@ export type WatchManyOptions = CallOptions & {
   after?: Readonly<Record<string, string>>
   /** Tasks without one: a snapshot and every later event (default), or every event from the first. */
   from?: 'start' | 'snapshot'
-  /** Stay when the tasks have ended. Default false. */
-  follow?: boolean
   /** Also the children of these tasks, of all levels: those that have not ended, and those that start later. Default false. */
   children?: boolean
+  /** Stay when the tasks have ended. Default false. */
+  follow?: boolean
 }
 
 export type CreateOptions = HandleOptions & CallOptions & { idempotencyKey?: string }
@@ -155,19 +155,30 @@ export function createClient(options: ClientOptions): RivuletClient {
   // Looked up with each request, and called without an owner: a browser's fetch insists on that.
   const send: typeof fetch = given ?? ((input, init) => fetch(input, init))
   const http = httpWith({ key, token })
+  const deps = { http, wakeUps, random, silenceMs }
   const shared = new Map<boolean, ReturnType<typeof createTasksViews>>()
 
   return {
     url,
     run,
-    tasks: { create, get, list, summaries },
+    tasks: {
+      ...{ create, get },
+      list: (filters, own) => http.call({ path: '/v1/tasks', query: queryOf(filters), ...own, read: readPage<Task>('task') }),
+      summaries: (filters, own) =>
+        http.call({ path: '/v1/tasks', query: { ...queryOf(filters), view: 'summary' }, ...own, read: readPage<TaskSummary>('summary') }),
+    },
     watchMany,
     viewMany,
     agents: {
-      ...{ list: listAgents, activity, workers, errors },
+      list: own => http.call({ path: '/v1/agents', ...own, read: readList<Agent>('agent') }),
+      activity: (minutes = 10, own) =>
+        http.call({ path: '/v1/agents/activity', query: { minutes }, ...own, read: readBody<Activity>('activity') }),
+      workers: own => http.call({ path: '/v1/workers', ...own, read: readList<Worker>('worker') }),
+      errors: (minutes = 1_440, own) =>
+        http.call({ path: '/v1/errors', query: { minutes }, ...own, read: readList<ErrorGroup>('errorGroup') }),
       pause: (name, own) => changeAgent(name, true, own),
       resume: (name, own) => changeAgent(name, false, own),
-      remove: (name, own) => http.call({ method: 'DELETE', path: agentPath(name), ...own, read: async () => {} }),
+      remove: (name, own) => http.call({ method: 'DELETE', path: agentPath(name), ...own, read: readNothing }),
     },
     files: createFileCalls(http),
     keys: createKeyCalls(http),
@@ -175,17 +186,14 @@ export function createClient(options: ClientOptions): RivuletClient {
     webhooks: createWebhookCalls(http),
     schedules: createScheduleCalls(http),
     limits: createLimitCalls(http),
-    usage,
-    feed: createFeedCalls({ http, wakeUps, random, silenceMs }),
-    whoami: own =>
-      http.call({
-        ...{ method: 'GET', path: '/v1/whoami', ...own },
-        read: response => readJson(response, body => readEntity<Caller>(body.caller, 'caller')),
-      }),
-    health: own => http.call({ method: 'GET', path: '/healthz', retries: 0, ...own, read: readStatus }),
-    ready: own => http.call({ method: 'GET', path: '/readyz', retries: 0, ...own, read: readStatus }),
-    metrics: own => http.call({ method: 'GET', path: '/metrics', ...own, read: response => response.text() }),
-    openapi: own => http.call({ method: 'GET', path: '/openapi.json', ...own, read: response => readJson(response, body => body as Json) }),
+    usage: ({ by, from, to } = {}, own) =>
+      http.call({ path: '/v1/usage', query: { by, from: timeOf(from), to: timeOf(to) }, ...own, read: readBody<UsageReport>('usage') }),
+    feed: createFeedCalls(deps),
+    whoami: own => http.call({ path: '/v1/whoami', ...own, read: readField<Caller>('caller') }),
+    health: own => http.call({ path: '/healthz', retries: 0, ...own, read: readStatus }),
+    ready: own => http.call({ path: '/readyz', retries: 0, ...own, read: readStatus }),
+    metrics: own => http.call({ path: '/metrics', ...own, read: response => response.text() }),
+    openapi: own => http.call({ path: '/openapi.json', ...own, read: readJson(body => body as Json) }),
   }
 
   function httpWith(credentials: Pick<ClientOptions, 'key' | 'token'>): Http {
@@ -199,8 +207,7 @@ export function createClient(options: ClientOptions): RivuletClient {
   }
 
   function depsOf(id: string, { token: own }: HandleOptions = {}) {
-    const ownHttp = own === undefined ? http : httpWith({ token: typeof own === 'string' ? own : () => own(id) })
-    return { http: ownHttp, wakeUps, random, silenceMs }
+    return own === undefined ? deps : { ...deps, http: httpWith({ token: typeof own === 'string' ? own : () => own(id) }) }
   }
 
   function create(body: CreateTaskInput & { start?: true }, options?: CreateOptions): Promise<CreatedTask>
@@ -221,70 +228,22 @@ export function createClient(options: ClientOptions): RivuletClient {
     ids: readonly string[],
     { after = {}, from = 'snapshot', follow = false, children = false, signal }: WatchManyOptions = {},
   ) {
-    const cursors = new Map(Object.entries(after).map(([id, cursor]) => [id.toLowerCase(), requireCursor(cursor)]))
-    const places = new Map(
-      ids.map((given): [string, Place] => {
-        const id = given.toLowerCase()
-        const cursor = cursors.get(id)
-        return [id, cursor ? placeAfter(cursor) : nowhere]
-      }),
-    )
+    const known = new Map(Object.entries(after).map(([id, cursor]) => [id.toLowerCase(), placeAfter(requireCursor(cursor))]))
+    const places = new Map(ids.map(id => id.toLowerCase()).map(id => [id, known.get(id) ?? nowhere]))
     return leavable(signal, async function* (own) {
       const request = { places, from, follow, children, isForgetful: true, signal: own }
-      for await (const { id, event } of streamMany({ http, wakeUps, random, silenceMs }, request)) yield { id, event }
+      for await (const { id, event } of streamMany(deps, request)) yield { id, event }
     })
   }
 
   function viewMany(ids: readonly string[], { follow = false }: ViewOptions = {}): TasksView {
-    const known =
-      shared.get(follow) ?? createTasksViews({ follow, stream: request => streamMany({ http, wakeUps, random, silenceMs }, request) })
+    const known = shared.get(follow) ?? createTasksViews({ follow, stream: request => streamMany(deps, request) })
     shared.set(follow, known)
     return known.view(ids)
   }
 
-  function list(filters: TaskQuery = {}, own: CallOptions = {}): Promise<Page<Task>> {
-    const query = queryOf(filters)
-    return http.call({ method: 'GET', path: '/v1/tasks', query, ...own, read: response => readPage<Task, string>(response, 'task') })
-  }
-
-  function summaries(filters: TaskQuery = {}, own: CallOptions = {}): Promise<Page<TaskSummary>> {
-    const read = (response: Response) => readPage<TaskSummary, string>(response, 'summary')
-    return http.call({ method: 'GET', path: '/v1/tasks', query: { ...queryOf(filters), view: 'summary' }, ...own, read })
-  }
-
-  function activity(minutes = 10, own: CallOptions = {}): Promise<Activity> {
-    const read = (response: Response) => readJson(response, body => readEntity<Activity>(body, 'activity'))
-    return http.call({ method: 'GET', path: '/v1/agents/activity', query: { minutes }, ...own, read })
-  }
-
-  async function workers(own: CallOptions = {}): Promise<Worker[]> {
-    const read = (response: Response) => readPage<Worker, string>(response, 'worker')
-    return (await http.call({ method: 'GET', path: '/v1/workers', ...own, read })).data
-  }
-
-  async function errors(minutes = 1_440, own: CallOptions = {}): Promise<ErrorGroup[]> {
-    const read = (response: Response) => readPage<ErrorGroup, string>(response, 'errorGroup')
-    return (await http.call({ method: 'GET', path: '/v1/errors', query: { minutes }, ...own, read })).data
-  }
-
-  function usage({ by, from, to }: UsageRequest = {}, own: CallOptions = {}): Promise<UsageReport> {
-    const read = (response: Response) => readJson(response, body => readEntity<UsageReport>(body, 'usage'))
-    return http.call({ method: 'GET', path: '/v1/usage', query: { by, from: timeOf(from), to: timeOf(to) }, ...own, read })
-  }
-
   function changeAgent(name: string, paused: boolean, own: CallOptions = {}): Promise<Agent> {
-    const read = (response: Response) => readJson(response, ({ agent }) => readEntity<Agent>(agent, 'agent'))
-    return http.call({ method: 'PATCH', path: agentPath(name), body: { paused }, ...own, read })
-  }
-
-  async function listAgents(own: CallOptions = {}): Promise<Agent[]> {
-    const page = await http.call({
-      method: 'GET',
-      path: '/v1/agents',
-      ...own,
-      read: response => readPage<Agent, string>(response, 'agent'),
-    })
-    return page.data
+    return http.call({ method: 'PATCH', path: agentPath(name), body: { paused }, ...own, read: readField<Agent>('agent') })
   }
 }
 
@@ -296,10 +255,8 @@ function timeOf(given: string | Date | undefined): string | undefined {
   return given instanceof Date ? given.toISOString() : given
 }
 
-function queryOf({ metadata = {}, ...filters }: TaskQuery): Record<string, string | number | undefined> {
-  return { ...filters, ...Object.fromEntries(Object.entries(metadata).map(([name, value]) => [`metadata.${name}`, value])) }
+function queryOf({ metadata, ...filters }: TaskQuery = {}): Query {
+  return { ...filters, ...metadataQuery(metadata) }
 }
 
-function readStatus(response: Response): Promise<{ status: string }> {
-  return readJson(response, body => ({ status: String(body.status) }))
-}
+const readStatus = readJson(({ status }) => ({ status: String(status) }))

@@ -1,9 +1,11 @@
 /** The feed: every change of the tenant's tasks and turns, in order, page by page or as it happens. */
 import type { FeedEntry, FeedEntryType, FeedPage } from '@rivulet/protocol'
-import { type CallOptions, type Http, readEntity, readJson } from './http/http.ts'
+import type { CallOptions, Http, Query } from './http/http.ts'
+import { readJson, toEntities, toEntity } from './http/responses.ts'
+import type { ConnectionStatus } from './stream/connection-status.ts'
 import { leavable } from './stream/leavable.ts'
+import type { StreamDeps } from './stream/reconnecting.ts'
 import { resumedFrames } from './stream/resumed-frames.ts'
-import type { StreamDeps } from './stream/task-stream.ts'
 
 export type FeedFilter = { agent?: string | undefined; types?: readonly FeedEntryType[] | undefined }
 
@@ -24,36 +26,29 @@ export type FeedCalls = {
   follow(options?: FollowOptions): AsyncIterableIterator<FeedEntry, void, void>
 }
 
+const path = '/v1/feed'
+
 export function createFeedCalls(deps: StreamDeps): FeedCalls {
   const { call }: Http = deps.http
   return {
-    list: (query = {}, own) => call({ method: 'GET', path: '/v1/feed', query: paramsOf(query), ...own, read: readPage }),
-    follow: ({ after, signal, onStatus, ...filter } = {}) =>
+    list: (query, own) => call({ path, query: queryOf(query), ...own, read: readFeedPage }),
+    follow: ({ after, signal, onStatus: tell, ...filter } = {}) =>
       leavable(signal, async function* (leaving) {
-        const pathAfter = (place: string | undefined) => `/v1/feed?${new URLSearchParams(paramsOf({ ...filter, after: place }))}`
-        for await (const { event, data } of resumedFrames(deps, { pathAfter, after, onStatus, signal: leaving })) {
-          if (event !== 'open') yield readEntry(JSON.parse(data))
+        const onStatus = (status: ConnectionStatus) => {
+          if (status === 'live' || status === 'waiting') tell?.(status)
+        }
+        for await (const { event, data } of resumedFrames(deps, { path, query: queryOf(filter), after, onStatus, signal: leaving })) {
+          if (event !== 'open') yield toEntity<FeedEntry>(JSON.parse(data), 'feedEntry')
         }
       }),
   }
 }
 
-function paramsOf({ agent, types, after, limit }: FeedListQuery): Record<string, string> {
-  return {
-    ...(after !== undefined && { after }),
-    ...(agent !== undefined && { agent }),
-    ...(types !== undefined && { types: types.join(',') }),
-    ...(limit !== undefined && { limit: String(limit) }),
-  }
+function queryOf({ types, ...query }: FeedListQuery = {}): Query {
+  return { ...query, types: types?.join(',') }
 }
 
-function readPage(response: Response): Promise<FeedPage> {
-  return readJson(response, ({ data, next }) => {
-    if (!Array.isArray(data) || typeof next !== 'string') throw new Error('The response is not a page of the feed')
-    return { data: data.map(readEntry), next }
-  })
-}
-
-function readEntry(value: unknown): FeedEntry {
-  return readEntity<FeedEntry>(value, 'feedEntry')
-}
+const readFeedPage = readJson(({ data, next }): FeedPage => {
+  if (typeof next !== 'string') throw new Error('The response has no next place')
+  return { data: toEntities(data, 'feedEntry'), next }
+})

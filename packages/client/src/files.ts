@@ -1,6 +1,7 @@
 /** Uploads, downloads and removes files. Bytes are streamed; a transfer has no time limit of its own, and is tried once. */
 import type { File as StoredFile } from '@rivulet/protocol'
-import { type CallOptions, type Http, readEntity, readJson } from './http/http.ts'
+import type { CallOptions, Http } from './http/http.ts'
+import { readField, readNothing } from './http/responses.ts'
 
 export type FileSource = Blob | Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>
 
@@ -61,7 +62,7 @@ export function createFileCalls({ call, transfer }: Http): FileCalls {
           sendWatched(new XMLHttpRequest(), url, own, source, onProgress),
         )
       : await transfer('/v1/files', { ...init, body: bodyOf(source, onProgress), duplex: 'half' } as RequestInit)
-    return readJson(response, ({ file }) => readEntity<StoredFile>(file, 'file'))
+    return readField<StoredFile>('file')(response)
   }
 
   async function download(id: string, { range, signal }: DownloadOptions = {}): Promise<Download> {
@@ -77,7 +78,7 @@ export function createFileCalls({ call, transfer }: Http): FileCalls {
   }
 
   async function remove(id: string, own: CallOptions = {}): Promise<void> {
-    await call({ method: 'DELETE', path: pathOf(id), ...own, read: async () => {} })
+    await call({ method: 'DELETE', path: pathOf(id), ...own, read: readNothing })
   }
 }
 

@@ -1,7 +1,7 @@
 /** Manages the keys of an installation, with a key that has the scope `admin`. */
 import type { CreateKeyInput, Key, NewKey, RotatedKey, RotateKeyInput } from '@rivulet/protocol'
-import { type CallOptions, type Http, readEntity, readJson } from './http/http.ts'
-import { type Page, readPage } from './http/page.ts'
+import type { CallOptions, Http } from './http/http.ts'
+import { type Page, readField, readJson, readPage, toEntity } from './http/responses.ts'
 
 /** At most 100 a page, oldest first. Only the root key may name a `tenant` that is not its own. */
 export type KeyQuery = { tenant?: string | undefined; limit?: number | undefined; cursor?: string | undefined }
@@ -19,15 +19,13 @@ export function createKeyCalls({ call }: Http): KeyCalls {
   // The API stores no secret, so it cannot repeat the response under an Idempotency-Key.
   const once = { method: 'POST', idempotencyKey: null, retries: 0 } as const
   return {
-    create: (body = {}, own) => call({ ...once, path: '/v1/keys', body, ...own, read: response => readJson(response, readNew) }),
-    list: (query = {}, own) =>
-      call({ method: 'GET', path: '/v1/keys', query, ...own, read: response => readPage<Key, string>(response, 'key') }),
-    revoke: (id, own) =>
-      call({ method: 'DELETE', path: pathOf(id), ...own, read: response => readJson(response, ({ key }) => readKey(key)) }),
+    create: (body = {}, own) => call({ ...once, path: '/v1/keys', body, ...own, read: readJson(toNew) }),
+    list: (query, own) => call({ path: '/v1/keys', query, ...own, read: readPage<Key>('key') }),
+    revoke: (id, own) => call({ method: 'DELETE', path: pathOf(id), ...own, read: readField<Key>('key') }),
     rotate: (id, body = {}, own) =>
       call({
         ...{ ...once, path: `${pathOf(id)}/rotate`, body, ...own },
-        read: response => readJson(response, body => ({ ...readNew(body), replaced: readKey(body.replaced) })),
+        read: readJson(body => ({ ...toNew(body), replaced: toEntity<Key>(body.replaced, 'key') })),
       }),
   }
 }
@@ -36,11 +34,7 @@ function pathOf(id: string): string {
   return `/v1/keys/${encodeURIComponent(id)}`
 }
 
-function readNew({ key, secret }: Record<string, unknown>): NewKey {
+function toNew({ key, secret }: Record<string, unknown>): NewKey {
   if (typeof secret !== 'string') throw new Error('The response has no secret')
-  return { key: readKey(key), secret }
-}
-
-function readKey(value: unknown): Key {
-  return readEntity<Key>(value, 'key')
+  return { key: toEntity<Key>(key, 'key'), secret }
 }

@@ -1,7 +1,7 @@
 /** What turns wait for: the inbox of a tenant, and the calls on the waits of one task. */
 import type { AnswerBody, Json, Turn, Wait, WaitKind, WaitStatus } from '@rivulet/protocol'
-import { type CallOptions, type Http, readEntity, readJson } from './http/http.ts'
-import { type Page, readPage } from './http/page.ts'
+import { type CallOptions, type Http, metadataQuery } from './http/http.ts'
+import { type Page, readField, readJson, readPage } from './http/responses.ts'
 
 /** `metadata` finds waits that have all of these. At most 100 a page, oldest first; open ones by default. */
 export type WaitQuery = {
@@ -27,32 +27,25 @@ export type TaskWaitCalls = {
 }
 
 export function createWaitCalls(http: Http): WaitCalls {
-  return { list }
-
-  function list({ metadata = {}, kind, ...filters }: WaitQuery = {}, own: CallOptions = {}): Promise<Page<Wait>> {
-    const kinds = kind === undefined ? {} : { kind: [kind].flat().join(',') }
-    const query = {
-      ...filters,
-      ...kinds,
-      ...Object.fromEntries(Object.entries(metadata).map(([name, value]) => [`metadata.${name}`, value])),
-    }
-    return http.call({ method: 'GET', path: '/v1/waits', query, ...own, read: response => readPage<Wait, string>(response, 'wait') })
+  return {
+    list: ({ metadata, kind, ...filters } = {}, own) => {
+      const query = { ...filters, kind: kind && [kind].flat().join(','), ...metadataQuery(metadata) }
+      return http.call({ path: '/v1/waits', query, ...own, read: readPage<Wait>('wait') })
+    },
   }
 }
 
 /** @param path of the task */
 export function createTaskWaitCalls(http: Http, path: string): TaskWaitCalls {
-  return { answer, signal }
-
-  function answer(wait: string | Pick<Wait, 'id'>, body: AnswerBody, own: Keyed = {}): Promise<Wait> {
-    const id = encodeURIComponent(typeof wait === 'string' ? wait : wait.id)
-    const read = (response: Response) => readJson(response, given => readEntity<Wait>(given.wait, 'wait'))
-    return http.call({ method: 'POST', path: `${path}/waits/${id}/answer`, body, ...own, read })
-  }
-
-  function signal(name: string, data: Json = null, own: Keyed = {}): Promise<'delivered' | 'kept'> {
-    const read = (response: Response) => readJson(response, given => (given.status === 'delivered' ? 'delivered' : 'kept'))
-    return http.call({ method: 'POST', path: `${path}/signals`, body: { name, data }, ...own, read })
+  return {
+    answer: (wait, body, own) => {
+      const id = encodeURIComponent(typeof wait === 'string' ? wait : wait.id)
+      return http.call({ method: 'POST', path: `${path}/waits/${id}/answer`, body, ...own, read: readField<Wait>('wait') })
+    },
+    signal: (name, data = null, own = {}) => {
+      const read = readJson(({ status }) => (status === 'delivered' ? status : 'kept'))
+      return http.call({ method: 'POST', path: `${path}/signals`, body: { name, data }, ...own, read })
+    },
   }
 }
 

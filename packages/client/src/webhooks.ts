@@ -1,7 +1,7 @@
 /** Manages webhooks: addresses that the server calls when tasks and turns change. */
 import type { ChangedWebhook, ChangeWebhookInput, CreateWebhookInput, Delivery, NewWebhook, Webhook } from '@rivulet/protocol'
-import { type CallOptions, type Http, readEntity, readJson } from './http/http.ts'
-import { type Page, readPage } from './http/page.ts'
+import type { CallOptions, Http } from './http/http.ts'
+import { type Page, readField, readJson, readNothing, readPage, toEntity } from './http/responses.ts'
 
 export type WebhookQuery = { limit?: number | undefined; cursor?: string | undefined }
 export type DeliveryQuery = WebhookQuery & { status?: Delivery['status'] | undefined }
@@ -25,38 +25,27 @@ export function createWebhookCalls({ call }: Http): WebhookCalls {
   const once = { idempotencyKey: null, retries: 0 } as const
   const path = '/v1/webhooks'
   const pathOf = (id: string) => `${path}/${encodeURIComponent(id)}`
-  const read = (response: Response) => readJson(response, ({ webhook }) => readWebhook(webhook))
   return {
-    create: (body, own) => call({ method: 'POST', ...once, path, body, ...own, read: response => readJson(response, readNew) }),
-    list: (query = {}, own) =>
-      call({ method: 'GET', path, query, ...own, read: response => readPage<Webhook, string>(response, 'webhook') }),
-    get: (id, own) => call({ method: 'GET', path: pathOf(id), ...own, read }),
-    change: (id, body, own) =>
-      call({ method: 'PATCH', ...once, path: pathOf(id), body, ...own, read: response => readJson(response, readChanged) }),
-    remove: (id, own) => call({ method: 'DELETE', path: pathOf(id), ...own, read: async () => {} }),
-    deliveries: (id, query = {}, own) =>
-      call({
-        ...{ method: 'GET', path: `${pathOf(id)}/deliveries`, query, ...own },
-        read: response => readPage<Delivery, string>(response, 'delivery'),
-      }),
+    create: (body, own) => call({ method: 'POST', ...once, path, body, ...own, read: readJson(toNew) }),
+    list: (query, own) => call({ path, query, ...own, read: readPage<Webhook>('webhook') }),
+    get: (id, own) => call({ path: pathOf(id), ...own, read: readField<Webhook>('webhook') }),
+    change: (id, body, own) => call({ method: 'PATCH', ...once, path: pathOf(id), body, ...own, read: readJson(toChanged) }),
+    remove: (id, own) => call({ method: 'DELETE', path: pathOf(id), ...own, read: readNothing }),
+    deliveries: (id, query, own) => call({ path: `${pathOf(id)}/deliveries`, query, ...own, read: readPage<Delivery>('delivery') }),
     retry: (id, delivery, own) =>
       call({
         ...{ method: 'POST', path: `${pathOf(id)}/deliveries/${encodeURIComponent(delivery)}/retry`, idempotencyKey: null, ...own },
-        read: response => readJson(response, body => readEntity<Delivery>(body.delivery, 'delivery')),
+        read: readField<Delivery>('delivery'),
       }),
   }
 }
 
-function readChanged({ webhook, secret }: Record<string, unknown>): ChangedWebhook {
-  return { webhook: readWebhook(webhook), ...(typeof secret === 'string' && { secret }) }
+function toChanged({ webhook, secret }: Record<string, unknown>): ChangedWebhook {
+  return { webhook: toEntity<Webhook>(webhook, 'webhook'), ...(typeof secret === 'string' && { secret }) }
 }
 
-function readNew(body: Record<string, unknown>): NewWebhook {
-  const { webhook, secret } = readChanged(body)
+function toNew(body: Record<string, unknown>): NewWebhook {
+  const { webhook, secret } = toChanged(body)
   if (secret === undefined) throw new Error('The response has no secret')
   return { webhook, secret }
-}
-
-function readWebhook(value: unknown): Webhook {
-  return readEntity<Webhook>(value, 'webhook')
 }

@@ -110,22 +110,18 @@ export { agentNameSchema, idSchema, nameRule, nameSchema, type TaskId, type Turn
 export { type Caller, callerSchema, type Key, keyIdSchema, keySchema, type Scope, scopeSchema, scopes } from './entities/key.ts'
 export { type Schedule, type ScheduleRun, type SkipReason, scheduleRunSchema, scheduleSchema } from './entities/schedule.ts'
 export { type State, type StateChange, stateSchema } from './entities/state.ts'
+export { closingStatus, hasEnded, outcomeOf } from './entities/status/status.ts'
 export {
-  closingStatus,
-  hasEnded,
   type MessageStatus,
+  messageStatusSchema,
   type OutcomeStatus,
-  outcomeOf,
+  outcomeStatusSchema,
   type StopReason,
+  stopReasonSchema,
   type TaskStatus,
   type TurnStatus,
-  turnStatusesBefore,
-} from './entities/status/status.ts'
-export {
-  messageStatusSchema,
-  outcomeStatusSchema,
-  stopReasonSchema,
   taskStatusSchema,
+  turnStatusesBefore,
   turnStatusSchema,
 } from './entities/status/status-schema.ts'
 export { sumUsage, tokensOf, usageRecordsOf } from './entities/usage/usage.ts'

@@ -1,4 +1,6 @@
 /** The limits of requests, turns and viewers, set by variables of the API. A claim sends workers theirs. The defaults are part of the contract. */
+import { maxOutputDepth } from './values/json.ts'
+
 const KiB = 1024
 const MiB = 1024 * KiB
 
@@ -7,8 +9,8 @@ export type Limits = Readonly<Record<keyof typeof defaultLimits, number>>
 export const defaultLimits = {
   /** One request's body. */
   bodyBytes: 2 * MiB,
-  /** Nesting of any JSON value in requests, contents and deltas. The output of agents always has this default, because all readers must agree on it. */
-  jsonDepth: 64,
+  /** Nesting of any JSON value in requests, contents and deltas. The output of agents always has this default. */
+  jsonDepth: maxOutputDepth,
   /** Keys and items of one JSON value in a request. */
   jsonItems: 10_000,
   /** Turns of one task that wait behind the running one. */

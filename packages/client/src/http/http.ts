@@ -2,18 +2,23 @@
  * Requests to the API. The client retries a call, with the same Idempotency-Key, if there was no response or if the error may be temporary; a
  * limited number of times, and not after the caller has aborted. A rejected token is renewed once.
  */
-import { type Entity, isEntity, untilAborted } from '@rivulet/protocol'
+import { untilAborted } from '@rivulet/protocol'
 import { pause, retryDelayMs, type WakeUps } from './backoff.ts'
 import type { Credentials } from './credentials.ts'
 import { linkAbort } from './link-abort.ts'
 import { errorOf, mayPass, rejectionOf, unreachable } from './rejection.ts'
+import type { Read } from './responses.ts'
 
 export type CallOptions = { signal?: AbortSignal | undefined }
 
+/** Of a URL. What is undefined is left out. */
+export type Query = Readonly<Record<string, string | number | true | undefined>>
+
 export type Call<T> = CallOptions & {
-  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Default GET. */
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string
-  query?: Record<string, string | number | undefined>
+  query?: Query | undefined
   body?: unknown
   /** The header If-Match. */
   ifMatch?: string
@@ -21,8 +26,7 @@ export type Call<T> = CallOptions & {
   idempotencyKey?: string | null | undefined
   /** Tries after the first. Default: the client's. */
   retries?: number
-  /** What the answer says. */
-  read: (response: Response) => Promise<T>
+  read: Read<T>
   /** What a final error means after so many retries, any of which may have got through; throws it if it is one. */
   refused?: (error: unknown, retries: number) => T
 }
@@ -57,7 +61,7 @@ export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetrie
   return { call, open, transfer, freshToken: credentials.succeed }
 
   async function call<T>({
-    method,
+    method = 'GET',
     path,
     query = {},
     body,
@@ -139,26 +143,6 @@ export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetrie
   }
 }
 
-/** Reads a JSON answer; what is no answer of ours is an error that may pass. */
-export async function readJson<T>(response: Response, parse: (body: Record<string, unknown>) => T): Promise<T> {
-  try {
-    return parse((await response.json()) as Record<string, unknown>)
-  } catch (error) {
-    throw unreachable('The answer is not one of Rivulet, or was cut off', error)
-  }
-}
-
-/** The object that the API returns under a name. Throws for one of another shape, which `readJson` reports. */
-export function readEntity<T>(value: unknown, entity: Entity): T {
-  if (!isEntity(value, entity)) throw new Error(`The response has no valid ${entity}`)
-  return value as T
-}
-
-export function readEntities<T>(values: unknown, entity: Entity): T[] {
-  if (!Array.isArray(values)) throw new Error(`The response has no list of ${entity}s`)
-  return values.map(value => readEntity<T>(value, entity))
-}
-
 /** Work that ends with the caller's signal, or is given up after a time. */
 async function within<T>(ms: number, signal: AbortSignal | undefined, work: (limited: AbortSignal) => Promise<T>): Promise<T> {
   const { controller, unlink } = linkAbort(signal)
@@ -175,9 +159,14 @@ async function within<T>(ms: number, signal: AbortSignal | undefined, work: (lim
   }
 }
 
-function queryText(query: Record<string, string | number | undefined>): string {
+export function queryText(query: Query): string {
   const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)] as [string, string]]))
   return given.length > 0 ? `?${new URLSearchParams(given)}` : ''
+}
+
+/** Finds what has all of these metadata. */
+export function metadataQuery(metadata: Readonly<Record<string, string>> = {}): Query {
+  return Object.fromEntries(Object.entries(metadata).map(([name, value]) => [`metadata.${name}`, value]))
 }
 
 /** `crypto.randomUUID` is missing where a page came over plain HTTP: a phone that looks at a laptop. */

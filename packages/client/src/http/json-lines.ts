@@ -1,16 +1,15 @@
 /** Reads a response of JSON lines, one value at a time, at the pace of its reader. */
+import { untilAborted } from '@rivulet/protocol'
 import { unreachable } from './rejection.ts'
 
 /** Rejects where the response breaks off: the last line would be missing, or half there. */
 export async function* readLines<T>(body: ReadableStream<Uint8Array>, signal: AbortSignal): AsyncGenerator<T, void, void> {
   const reader = body.getReader()
-  const leave = () => void reader.cancel(signal.reason).catch(() => {})
-  signal.addEventListener('abort', leave)
   const decoder = new TextDecoder()
   let rest = ''
   try {
     for (;;) {
-      const { done, value } = await reader.read()
+      const { done, value } = await untilAborted(reader.read(), signal)
       const lines = (rest + (value ? decoder.decode(value, { stream: true }) : '')).split('\n')
       rest = lines.pop() ?? ''
       for (const line of lines) yield JSON.parse(line) as T
@@ -21,7 +20,6 @@ export async function* readLines<T>(body: ReadableStream<Uint8Array>, signal: Ab
     if (signal.aborted) throw signal.reason
     throw unreachable('The response broke off', error)
   } finally {
-    signal.removeEventListener('abort', leave)
-    leave()
+    reader.cancel(signal.reason).catch(() => {})
   }
 }

@@ -25,6 +25,11 @@ export function unreachable(message: string, cause?: unknown): RivuletError {
   return new RivuletError('unreachable', message, { cause, publicMessage: 'The API did not respond' })
 }
 
+/** For a caller that gets every error as one of the table. */
+export function toRivuletError(error: unknown): RivuletError {
+  return error instanceof RivuletError ? error : new RivuletError('internal', String(error), { cause: error })
+}
+
 export function rejectionOf(error: unknown): Rejection | null {
   const cause: unknown = error instanceof RivuletError ? error.cause : null
   return typeof cause === 'object' && cause !== null && 'status' in cause && typeof cause.status === 'number' ? (cause as Rejection) : null

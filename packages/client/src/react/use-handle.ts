@@ -4,10 +4,11 @@
  * Bodies are compared by value, so a body may be written inline, and the token function may change with each render. React may run an effect
  * twice in a row (StrictMode): the first run creates the task, the second reuses it.
  */
-import { type CreateTaskInput, RivuletError } from '@rivulet/protocol'
+import type { CreateTaskInput, RivuletError } from '@rivulet/protocol'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import type { HandleOptions, RivuletClient } from '../client.ts'
 import type { TaskTokenSource } from '../http/credentials.ts'
+import { toRivuletError } from '../http/rejection.ts'
 import type { TaskHandle } from '../task/task-handle.ts'
 
 export type TaskSource = string | CreateTaskInput | TaskHandle | null
@@ -72,8 +73,4 @@ function tokenOf(source: TaskTokenSource, task: string): string | Promise<string
 
 function isHandle(source: TaskSource): source is TaskHandle {
   return typeof source === 'object' && source !== null && 'view' in source
-}
-
-function toRivuletError(error: unknown): RivuletError {
-  return error instanceof RivuletError ? error : new RivuletError('internal', String(error), { cause: error })
 }

@@ -40,8 +40,8 @@ test('chunks come over any number of connections, each from the last id, until t
   ])
   expect(api.pathsOf('GET')).toEqual([
     `${path}?format=agentex&follow=true`,
-    `${path}?format=agentex&after=1-2%2B&follow=true`,
-    `${path}?format=agentex&after=1-3&follow=true`,
+    `${path}?format=agentex&follow=true&after=1-2%2B`,
+    `${path}?format=agentex&follow=true&after=1-3`,
   ])
 })
 
@@ -51,7 +51,7 @@ test('a format of one turn ends with its own ending', async () => {
   const stream = await api.stream(0)
   stream.raw('data: {"type":"text-end"}\n\nid: 1-9\ndata: {"type":"finish"}\n\ndata: [DONE]\n\n')
   expect((await received).map(({ id }) => id)).toEqual([null, '1-9'])
-  expect(api.pathsOf('GET')).toEqual([`${path}?format=ai-sdk&after=1-1&turn=2`])
+  expect(api.pathsOf('GET')).toEqual([`${path}?format=ai-sdk&turn=2&after=1-1`])
 })
 
 test('nothing comes where nothing is left, and a refusal is thrown', async () => {

@@ -4,9 +4,8 @@
  * Chunks pass as they are, because their meaning belongs to the format. A refusal that is the fault of the request is thrown.
  */
 import type { Json, StreamFormat } from '@rivulet/protocol'
+import type { StreamDeps } from './reconnecting.ts'
 import { resumedFrames } from './resumed-frames.ts'
-import { parseTokenEvent } from './task-event.ts'
-import type { StreamDeps } from './task-stream.ts'
 
 export type FormatChunk = {
   /** Where a later call can resume, as `after`; null for a chunk that has none. */
@@ -26,27 +25,15 @@ export type FormatRequest = {
   signal: AbortSignal
 }
 
-export async function* streamFormat(deps: StreamDeps, request: FormatRequest): AsyncGenerator<FormatChunk, void, void> {
-  const { id, after, signal } = request
-  const frames = resumedFrames(deps, { pathAfter: place => pathOf(request, place), after, signal })
-  for await (const { id: place = null, event = null, data } of frames) {
-    if (event === 'token') {
-      const fresh = parseTokenEvent(data)
-      if (fresh?.task === id) deps.http.freshToken(fresh.token)
-      continue
-    }
+export async function* streamFormat(
+  deps: StreamDeps,
+  { id: task, format, after, turn, follow, signal }: FormatRequest,
+): AsyncGenerator<FormatChunk, void, void> {
+  const path = `/v1/tasks/${encodeURIComponent(task)}/events`
+  const query = { format, turn, follow: follow || undefined }
+  for await (const { id = null, event = null, data } of resumedFrames(deps, { path, query, after, task, signal })) {
     if (data === '[DONE]') return
-    yield { id: place, event, data: JSON.parse(data) }
+    yield { id, event, data: JSON.parse(data) }
     if (event === 'end') return
   }
-}
-
-function pathOf({ id, format, turn: turnNumber, follow }: FormatRequest, after: string | undefined): string {
-  const query = new URLSearchParams({
-    format,
-    ...(after !== undefined && { after }),
-    ...(turnNumber !== undefined && { turn: String(turnNumber) }),
-    ...(follow && { follow: 'true' }),
-  })
-  return `/v1/tasks/${encodeURIComponent(id)}/events?${query}`
 }

@@ -1,9 +1,9 @@
 /** The events of one message over any number of connections, each event once: it resumes at the last cursor, and ends with `end`. */
 import { type Cursor, type MessageEnd, origin, RivuletError } from '@rivulet/protocol'
 import { unreachable } from '../http/rejection.ts'
+import type { StreamDeps } from './reconnecting.ts'
 import { resumedFrames } from './resumed-frames.ts'
-import { type LoggedEvent, parseFrame, parseTokenEvent, type TaskEvent } from './task-event.ts'
-import type { StreamDeps } from './task-stream.ts'
+import { type LoggedEvent, parseFrame, type TaskEvent } from './task-event.ts'
 
 /**
  * Those of the log that are about the message, and `turn.started`, after which the message begins anew; `snapshot`, which has this message alone; and
@@ -16,14 +16,8 @@ export async function* streamMessage(
   { id, index, after, signal }: { id: string; index: number; after?: string | undefined; signal: AbortSignal },
 ): AsyncGenerator<MessageStreamEvent, void, void> {
   const path = `/v1/tasks/${encodeURIComponent(id)}/messages/${index}/events`
-  const pathAfter = (place: string | undefined) => (place === undefined ? path : `${path}?after=${encodeURIComponent(place)}`)
   let hasCaughtUp = false
-  for await (const { id: place, event: name, data } of resumedFrames(deps, { pathAfter, after, signal })) {
-    if (name === 'token') {
-      const fresh = parseTokenEvent(data)
-      if (fresh?.task === id) deps.http.freshToken(fresh.token)
-      continue
-    }
+  for await (const { id: place, event: name, data } of resumedFrames(deps, { path, after, task: id, signal })) {
     if (name === 'end') {
       yield { ...(JSON.parse(data) as MessageEnd), cursor: (place ?? origin) as Cursor }
       return

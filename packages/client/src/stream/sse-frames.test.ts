@@ -1,6 +1,6 @@
-import type { EventSourceMessage } from 'eventsource-parser'
 import { describe, expect, test } from 'vitest'
 import { type FrameOptions, readFrames } from './sse-frames.ts'
+import type { Frame } from './sse-parser.ts'
 
 const encoder = new TextEncoder()
 
@@ -28,8 +28,8 @@ function bodyOf(pieces: (string | Uint8Array)[], isEndless = false) {
   return { body, seen }
 }
 
-async function framesOf(body: ReadableStream<Uint8Array>, options = optionsOf()): Promise<EventSourceMessage[]> {
-  const frames: EventSourceMessage[] = []
+async function framesOf(body: ReadableStream<Uint8Array>, options = optionsOf()): Promise<Frame[]> {
+  const frames: Frame[] = []
   for await (const frame of readFrames(body, options)) frames.push(frame)
   return frames
 }

@@ -3,9 +3,9 @@
  * in memory. A body without a byte for too long, not even a heartbeat, is aborted.
  */
 import { RivuletError } from '@rivulet/protocol'
-import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import type { WakeUps } from '../http/backoff.ts'
 import { unreachable } from '../http/rejection.ts'
+import { createFrameParser, type Frame } from './sse-parser.ts'
 
 export type FrameOptions = {
   signal: AbortSignal
@@ -18,29 +18,17 @@ export type FrameOptions = {
 /** A snapshot holds at most a turn's whole output and as much of the past again; in JSON that can be some times as long. */
 const maxFrameLength = 128 * 1024 * 1024
 
-export async function* readFrames(body: ReadableStream<Uint8Array>, options: FrameOptions): AsyncGenerator<EventSourceMessage, void, void> {
+export async function* readFrames(body: ReadableStream<Uint8Array>, options: FrameOptions): AsyncGenerator<Frame, void, void> {
   const reader = body.getReader()
   const decoder = new TextDecoder()
   const silence = createSilenceGuard(options)
-  let frames: EventSourceMessage[] = []
-  let isTooLong = false
-  const parser = createParser({
-    maxBufferSize: maxFrameLength,
-    onEvent: frame => frames.push(frame),
-    onRetry: options.onRetry,
-    onError: ({ type }) => {
-      isTooLong ||= type === 'max-buffer-size-exceeded'
-    },
-  })
+  const parser = createFrameParser(options.onRetry)
   try {
     for (;;) {
       const { done, value } = await silence.guard(reader.read())
       if (done) return
-      parser.feed(decoder.decode(value, { stream: true }))
-      if (isTooLong) throw new RivuletError('output_too_large', `An event of more than ${maxFrameLength} characters`)
-      const heard = frames
-      frames = []
-      yield* heard
+      yield* parser.parse(decoder.decode(value, { stream: true }))
+      if (parser.length > maxFrameLength) throw new RivuletError('output_too_large', `An event of more than ${maxFrameLength} characters`)
     }
   } finally {
     silence.close()

@@ -1,6 +1,6 @@
 /** Reads the messages that a snapshot leaves out because they are old or long, page by page. */
 import { type Message, messagesOf, restoreState, type TaskState } from '@rivulet/protocol'
-import type { MessageQuery, Page } from '../http/page.ts'
+import type { MessageQuery, Page } from '../http/responses.ts'
 
 export type ReadMessages = (query: MessageQuery) => Promise<Page<Message, number>>
 

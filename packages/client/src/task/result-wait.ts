@@ -3,7 +3,7 @@
  *
  * It is a subscriber of the view like any other, so it opens no additional connection. When the last caller gives up, it unsubscribes.
  */
-import { hasEnded, RivuletError } from '@rivulet/protocol'
+import { hasEnded, RivuletError, untilAborted } from '@rivulet/protocol'
 import type { CallOptions } from '../http/http.ts'
 import { type ReadMessages, readAll } from './left-out.ts'
 import { failureOf, resultOf, type TaskResult } from './task-result.ts'
@@ -55,19 +55,11 @@ export function createResultWait({ view, messages }: ResultWaitDeps) {
 
   function share(own: Wait, signal: AbortSignal | undefined): Promise<TaskResult> {
     own.waiting += 1
-    return new Promise<TaskResult>((resolve, reject) => {
-      signal?.addEventListener('abort', giveUp)
-      own.outcome.then(resolve, reject).finally(() => signal?.removeEventListener('abort', giveUp))
-
-      function giveUp(): void {
-        signal?.removeEventListener('abort', giveUp)
-        own.waiting -= 1
-        if (own.waiting === 0 && !own.isSettled) {
-          own.leave()
-          if (current === own) current = null
-        }
-        reject(signal?.reason)
-      }
+    return untilAborted(own.outcome, signal).finally(() => {
+      own.waiting -= 1
+      if (own.waiting > 0 || own.isSettled) return
+      own.leave()
+      if (current === own) current = null
     })
   }
 

@@ -4,8 +4,8 @@
  * The API stores the turn before the first wait, so a lost response costs nothing: the client repeats the POST under its Idempotency-Key.
  */
 import { type CreateTaskInput, hasEnded, type Message, outcomeOf, RivuletError, type Task, type Turn } from '@rivulet/protocol'
-import { type CallOptions, type Http, readEntities, readEntity, readJson } from '../http/http.ts'
-import { readPage } from '../http/page.ts'
+import type { CallOptions, Http } from '../http/http.ts'
+import { readJson, readPage, toEntities, toEntity } from '../http/responses.ts'
 import { readAll } from './left-out.ts'
 import { failureOf, resultOf, type TaskResult } from './task-result.ts'
 
@@ -31,7 +31,7 @@ export async function runTask(http: Http, body: CreateTaskInput, options: RunOpt
   const { number } = created.turn
   let waited = created
   while (!waited.messages) {
-    waited = await own.call({ method: 'GET', path: `${path}/turns/${number}`, query, signal, read: readWaited })
+    waited = await own.call({ path: `${path}/turns/${number}`, query, signal, read: readWaited })
   }
   const { task, turn, messages, nextCursor } = waited
   const rest = nextCursor === null ? [] : await readRest(nextCursor)
@@ -43,16 +43,16 @@ export async function runTask(http: Http, body: CreateTaskInput, options: RunOpt
   return result
 
   function readRest(after: number): Promise<Message[]> {
-    const read = (response: Response) => readPage<Message, number>(response, 'message')
-    return readAll(asked => own.call({ method: 'GET', path: `${path}/messages`, query: asked, signal, read }), { turn: number, after })
+    const read = readPage<Message, number>('message')
+    return readAll(asked => own.call({ path: `${path}/messages`, query: asked, signal, read }), { turn: number, after })
   }
 }
 
-function readWaited(response: Response): Promise<Waited> {
-  return readJson(response, ({ task, turn, messages, nextCursor }) => ({
-    task: readEntity<Task>(task, 'task'),
-    turn: readEntity<Turn>(turn, 'turn'),
-    messages: messages === undefined ? null : readEntities<Message>(messages, 'message'),
+const readWaited = readJson(
+  ({ task, turn, messages, nextCursor }): Waited => ({
+    task: toEntity(task, 'task'),
+    turn: toEntity(turn, 'turn'),
+    messages: messages === undefined ? null : toEntities(messages, 'message'),
     nextCursor: typeof nextCursor === 'number' ? nextCursor : null,
-  }))
-}
+  }),
+)

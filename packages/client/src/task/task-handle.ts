@@ -23,15 +23,27 @@ import {
   type Usage,
   type Wait,
 } from '@rivulet/protocol'
-import { type CallOptions, type Http, readEntities, readEntity, readJson } from '../http/http.ts'
+import type { CallOptions } from '../http/http.ts'
 import { readLines } from '../http/json-lines.ts'
-import { type MessageQuery, type Page, readPage } from '../http/page.ts'
+import {
+  type MessageQuery,
+  type Page,
+  readBody,
+  readField,
+  readJson,
+  readList,
+  readNothing,
+  readPage,
+  toEntities,
+  toEntity,
+} from '../http/responses.ts'
 import { type FormatChunk, streamFormat } from '../stream/format-stream.ts'
 import { leavable } from '../stream/leavable.ts'
 import { type MessageStreamEvent, streamMessage } from '../stream/message-stream.ts'
+import type { StreamDeps } from '../stream/reconnecting.ts'
 import { nowhere, type Place, placeAfter } from '../stream/stream-place.ts'
 import type { TaskEvent } from '../stream/task-event.ts'
-import { type StreamDeps, type StreamRequest, streamTask } from '../stream/task-stream.ts'
+import { type StreamRequest, streamTask } from '../stream/task-stream.ts'
 import { createTaskWaitCalls, openWaits, type TaskWaitCalls } from '../waits.ts'
 import { type ReadMessages, withTurn } from './left-out.ts'
 import { createResultWait } from './result-wait.ts'
@@ -40,7 +52,7 @@ import { createTaskStateCalls, type TaskStateCalls } from './task-state-calls.ts
 import { createNarrator } from './task-text.ts'
 import { createTaskView, type TaskView, type ViewOptions } from './task-view.ts'
 
-export type { MessageQuery, Page } from '../http/page.ts'
+export type { MessageQuery, Page } from '../http/responses.ts'
 
 /** `state` is absent while it was never set. */
 export type TaskDetail = { task: Task; turns: Turn[]; state?: State }
@@ -146,7 +158,7 @@ export type CreatedTask = TaskHandle & {
 export type UnstartedTask = TaskHandle & { readonly task: Task; readonly turn?: Turn }
 
 /** @param turnNumber the latest turn that is known to be there; 0 when none is. */
-export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, turnNumber = 0): TaskHandle {
+export function createTaskHandle(deps: StreamDeps, id: string, turnNumber = 0): TaskHandle {
   const { http } = deps
   const path = `/v1/tasks/${encodeURIComponent(id)}`
   const views = new Map<boolean, ReturnType<typeof createTaskView>>()
@@ -160,11 +172,19 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
       return repairs
     },
     ...createTaskWaitCalls(http, path),
-    waits: own => detail(own).then(({ turns }) => openWaits(turns)),
-    ...{ events, chunks, text, view, send, cancel, fork, detail, getTurn, messages, getMessage, createToken, revokeTokens, remove },
-    ...{ attempts, change, retry, export: exportLines, messageEvents },
-    state: createTaskStateCalls(http, path),
+    ...{ events, chunks, text, view, send, fork, detail, messages, messageEvents, retry, export: exportLines },
     result: results.wait,
+    state: createTaskStateCalls(http, path),
+    waits: own => detail(own).then(({ turns }) => openWaits(turns)),
+    getTurn: (number, own) => http.call({ path: `${path}/turns/${number}`, ...own, read: readTurn }),
+    attempts: (number, own) => http.call({ path: `${path}/turns/${number}/attempts`, ...own, read: readList<Attempt>('attempt') }),
+    getMessage: (index, own) => http.call({ path: `${path}/messages/${index}`, ...own, read: readField<Message>('message') }),
+    createToken: (body, own) => http.call({ method: 'POST', path: `${path}/tokens`, body, ...own, read: readBody<TaskToken>('token') }),
+    revokeTokens: (query, own) => http.call({ method: 'DELETE', path: `${path}/tokens`, query, ...own, read: readNothing }),
+    change: (body, own) => http.call({ method: 'PATCH', path, body, ...own, read: readTask }),
+    cancel: (reason, { scope, ...own } = {}) =>
+      http.call({ method: 'POST', path: `${path}/cancel`, body: { reason, scope }, ...own, read: readTask }),
+    remove: own => http.call({ method: 'DELETE', path, ...own, read: readNothing, refused }),
   }
 
   function events({ after, from = 'start', follow = false, signal }: EventsOptions = {}): AsyncIterableIterator<TaskEvent, void, void> {
@@ -199,9 +219,8 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
   }
 
   async function send(input?: TaskInput, { idempotencyKey, signal, ...how }: SendOptions = {}): Promise<Turn> {
-    const body = { ...(input !== undefined && { input }), ...how }
-    const read = (response: Response) => readJson(response, body => readEntity<Turn>(body.turn, 'turn'))
-    return expect(await http.call({ method: 'POST', path: `${path}/turns`, body, idempotencyKey, signal, read }))
+    const body = { input, ...how }
+    return expect(await http.call({ method: 'POST', path: `${path}/turns`, body, idempotencyKey, signal, read: readTurn }))
   }
 
   /** A turn that this handle has added: its streams, views and results go on until it has ended. */
@@ -212,19 +231,12 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     return sent
   }
 
-  function cancel(reason?: string, { scope, idempotencyKey, signal }: CancelOptions = {}): Promise<Task> {
-    const body = { ...(reason !== undefined && { reason }), ...(scope && { scope }) }
-    const read = (response: Response) => readJson(response, body => readEntity<Task>(body.task, 'task'))
-    return http.call({ method: 'POST', path: `${path}/cancel`, body, idempotencyKey, signal, read })
-  }
-
-  function detail({ signal }: CallOptions = {}): Promise<TaskDetail> {
-    const read = (response: Response) =>
-      readJson(response, ({ task, turns, state }) => ({
-        ...{ task: readEntity<Task>(task, 'task'), turns: readEntities<Turn>(turns, 'turn') },
-        ...(state !== undefined && { state: readEntity<State>(state, 'state') }),
-      }))
-    return http.call({ method: 'GET', path, signal, read })
+  function detail(own?: CallOptions): Promise<TaskDetail> {
+    const read = readJson(({ task, turns, state }) => ({
+      ...{ task: toEntity<Task>(task, 'task'), turns: toEntities<Turn>(turns, 'turn') },
+      ...(state !== undefined && { state: toEntity<State>(state, 'state') }),
+    }))
+    return http.call({ path, ...own, read })
   }
 
   async function fork(body: ForkTaskInput = {}, call: CallOptions & { idempotencyKey?: string } = {}): Promise<CreatedTask> {
@@ -232,61 +244,26 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
     return Object.assign(createTaskHandle(deps, accepted.task.id, accepted.turn.number), accepted)
   }
 
-  function getTurn(number: number, { signal }: CallOptions = {}): Promise<Turn> {
-    const read = (response: Response) => readJson(response, body => readEntity<Turn>(body.turn, 'turn'))
-    return http.call({ method: 'GET', path: `${path}/turns/${number}`, signal, read })
-  }
-
-  function attempts(turnNumber: number, { signal }: CallOptions = {}): Promise<Attempt[]> {
-    const read = (response: Response) => readJson(response, answer => readEntities<Attempt>(answer.data, 'attempt'))
-    return http.call({ method: 'GET', path: `${path}/turns/${turnNumber}/attempts`, signal, read })
-  }
-
-  function messages(query: MessageQuery = {}, { signal }: CallOptions = {}): Promise<Page<Message, number>> {
-    const read = (response: Response) => readPage<Message, number>(response, 'message')
-    return http.call({ method: 'GET', path: `${path}/messages`, query, signal, read })
-  }
-
-  function getMessage(index: number, { signal }: CallOptions = {}): Promise<Message> {
-    const read = (response: Response) => readJson(response, answer => readEntity<Message>(answer.message, 'message'))
-    return http.call({ method: 'GET', path: `${path}/messages/${index}`, signal, read })
+  function messages(query?: MessageQuery, own?: CallOptions): Promise<Page<Message, number>> {
+    return http.call({ path: `${path}/messages`, query, ...own, read: readPage<Message, number>('message') })
   }
 
   function messageEvents(index: number, { after, signal }: CallOptions & { after?: string } = {}) {
     return leavable(signal, own => streamMessage(deps, { id, index, after, signal: own }))
   }
 
-  function createToken(body: CreateTokenInput, { signal }: CallOptions = {}): Promise<TaskToken> {
-    const read = (response: Response) => readJson(response, body => readEntity<TaskToken>(body, 'token'))
-    return http.call({ method: 'POST', path: `${path}/tokens`, body, signal, read })
-  }
-
-  function revokeTokens({ subject }: RevokeTokensInput = {}, { signal }: CallOptions = {}): Promise<void> {
-    return http.call({ method: 'DELETE', path: `${path}/tokens`, query: { subject }, signal, read: async () => {} })
-  }
-
-  function change(body: ChangeTaskInput, { signal }: CallOptions = {}): Promise<Task> {
-    const read = (response: Response) => readJson(response, body => readEntity<Task>(body.task, 'task'))
-    return http.call({ method: 'PATCH', path, body, signal, read })
-  }
-
-  async function retry({ idempotencyKey, signal }: CallOptions & { idempotencyKey?: string } = {}): Promise<Turn> {
-    const read = (response: Response) => readJson(response, body => readEntity<Turn>(body.turn, 'turn'))
-    return expect(await http.call({ method: 'POST', path: `${path}/retry`, body: {}, idempotencyKey, signal, read }))
+  async function retry(own?: CallOptions & { idempotencyKey?: string }): Promise<Turn> {
+    return expect(await http.call({ method: 'POST', path: `${path}/retry`, body: {}, ...own, read: readTurn }))
   }
 
   function exportLines({ signal }: CallOptions = {}): AsyncIterableIterator<ExportLine, void, void> {
     return leavable(signal, async function* (own) {
-      const body = await http.call({ method: 'GET', path: `${path}/export`, signal: own, read: async response => response.body })
+      const body = await http.call({ path: `${path}/export`, signal: own, read: async response => response.body })
       if (body) yield* readLines<ExportLine>(body, own)
     })
   }
 
-  function remove({ signal }: CallOptions = {}): Promise<void> {
-    return http.call({ method: 'DELETE', path, signal, read: async () => {}, refused })
-  }
-
-  function stream(request: Omit<StreamRequest, 'id' | 'expectedTurn' | 'onRepair'> & Partial<Pick<StreamRequest, 'onRepair'>>) {
+  function stream(request: Omit<StreamRequest, 'id' | 'expectedTurn'>) {
     return streamTask(deps, {
       ...request,
       id,
@@ -299,18 +276,17 @@ export function createTaskHandle(deps: StreamDeps & { http: Http }, id: string, 
   }
 }
 
+const readTurn = readField<Turn>('turn')
+const readTask = readField<Task>('task')
+
 /** Reads the response to a request that creates a task, whose turn is there. */
-export function readAccepted(response: Response): Promise<{ task: Task; turn: Turn }> {
-  return readJson(response, body => ({ task: readEntity<Task>(body.task, 'task'), turn: readEntity<Turn>(body.turn, 'turn') }))
-}
+const readAccepted = readJson(({ task, turn }) => ({ task: toEntity<Task>(task, 'task'), turn: toEntity<Turn>(turn, 'turn') }))
 
 /** The same of a task that may have no turn yet. */
-export function readCreated(response: Response): Promise<{ task: Task; turn?: Turn }> {
-  return readJson(response, ({ task, turn }) => ({
-    task: readEntity<Task>(task, 'task'),
-    ...(turn !== undefined && { turn: readEntity<Turn>(turn, 'turn') }),
-  }))
-}
+export const readCreated = readJson(({ task, turn }) => ({
+  task: toEntity<Task>(task, 'task'),
+  ...(turn !== undefined && { turn: toEntity<Turn>(turn, 'turn') }),
+}))
 
 export function requireCursor(given: string): Cursor {
   const cursor = parseCursor(given)

@@ -1,6 +1,7 @@
 /** The calls on the state of one task. */
 import type { Json, State } from '@rivulet/protocol'
-import { type CallOptions, type Http, readEntity, readJson } from '../http/http.ts'
+import type { CallOptions, Http } from '../http/http.ts'
+import { readBody } from '../http/responses.ts'
 
 export type TaskStateCalls = {
   /** As the last turn that ended or parked has left it. Version 0 and null while it was never set. */
@@ -14,9 +15,9 @@ export type TaskStateCalls = {
 
 /** @param path of the task */
 export function createTaskStateCalls(http: Http, path: string): TaskStateCalls {
-  const read = (response: Response) => readJson(response, body => readEntity<State>(body, 'state'))
+  const read = readBody<State>('state')
   return {
-    get: own => http.call({ method: 'GET', path: `${path}/state`, ...own, read }),
+    get: own => http.call({ path: `${path}/state`, ...own, read }),
     put: (value, version, own) => {
       const ifMatch = version === 'any' ? '*' : `"${version}"`
       return http.call({ method: 'PUT', path: `${path}/state`, body: { value }, ifMatch, ...own, read })

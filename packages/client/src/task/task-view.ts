@@ -10,15 +10,17 @@ import {
   type Message,
   messagesOf,
   noState,
-  RivuletError,
+  type RivuletError,
   type State,
   type Task,
   type TaskState,
   type TaskStatus,
 } from '@rivulet/protocol'
+import { toRivuletError } from '../http/rejection.ts'
 import type { ConnectionStatus } from '../stream/connection-status.ts'
 import { nowhere, type Place } from '../stream/stream-place.ts'
-import type { Heard, StreamRequest } from '../stream/task-stream.ts'
+import type { Heard } from '../stream/task-reader.ts'
+import type { StreamRequest } from '../stream/task-stream.ts'
 
 export type ViewState = Readonly<{
   id: string
@@ -131,8 +133,7 @@ export function createTaskView({ id, follow, stream }: ViewDeps): TaskView & { r
       }
       finish('ended', null)
     } catch (reason) {
-      if (!signal.aborted)
-        finish('failed', reason instanceof RivuletError ? reason : new RivuletError('internal', String(reason), { cause: reason }))
+      if (!signal.aborted) finish('failed', toRivuletError(reason))
     }
 
     function finish(status: ConnectionStatus, reason: RivuletError | null): void {

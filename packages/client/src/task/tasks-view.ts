@@ -5,6 +5,7 @@
  * the others exactly. The state of each task is immutable, and the same object until it changes.
  */
 import { RivuletError, type Task } from '@rivulet/protocol'
+import { toRivuletError } from '../http/rejection.ts'
 import type { ConnectionStatus } from '../stream/connection-status.ts'
 import type { ManyHeard, ManyRequest } from '../stream/many-stream.ts'
 import { nowhere, type Place } from '../stream/stream-place.ts'
@@ -125,7 +126,7 @@ export function createTasksViews({ follow, stream }: TasksViewDeps) {
 
   /** An error that names tasks is theirs; any other is that of all. */
   function fail(reason: unknown, places: ReadonlyMap<string, Place>): void {
-    const error = reason instanceof RivuletError ? reason : new RivuletError('internal', String(reason), { cause: reason })
+    const error = toRivuletError(reason)
     const named = (error.details ?? []).map(({ path }) => path.replace(/^\/tasks\//, '')).filter(id => places.has(id))
     for (const id of named.length > 0 ? named : places.keys()) {
       const task = watched.get(id)

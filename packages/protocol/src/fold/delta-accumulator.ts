@@ -10,9 +10,8 @@ import type { Message } from '../entities/entities.ts'
 import { RivuletError } from '../errors.ts'
 import type { Delta, DeltaOf, TextDelta } from '../events/delta.ts'
 import type { EventOf } from '../events/event.ts'
-import { defaultLimits } from '../limits.ts'
 import { type GrowingBase64, growBase64, startBase64, toBase64 } from '../values/base64.ts'
-import { type Json, toStorableJson } from '../values/json.ts'
+import { type Json, maxOutputDepth, toStorableJson } from '../values/json.ts'
 
 export class DeltaAccumulator {
   readonly content: Content
@@ -135,7 +134,7 @@ export function closeJson(content: Content): Content | null {
 
 function parseJson(raw: string): Json | undefined {
   try {
-    return toStorableJson(JSON.parse(raw), defaultLimits.jsonDepth)
+    return toStorableJson(JSON.parse(raw), maxOutputDepth)
   } catch {
     return undefined
   }

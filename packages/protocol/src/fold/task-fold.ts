@@ -8,7 +8,8 @@
 
 import type { Message, Turn } from '../entities/entities.ts'
 import type { State } from '../entities/state.ts'
-import { hasEnded, type OutcomeStatus, type TaskStatus, type TurnStatus } from '../entities/status/status.ts'
+import { hasEnded } from '../entities/status/status.ts'
+import type { OutcomeStatus, TaskStatus, TurnStatus } from '../entities/status/status-schema.ts'
 import type { Wait } from '../entities/wait.ts'
 import { RivuletError } from '../errors.ts'
 import { type Cursor, compareCursors, origin } from '../events/cursor.ts'
@@ -127,7 +128,7 @@ function change(state: TaskState, event: Exclude<Event, MessageEvent>): TaskStat
 }
 
 function queueTurn(state: TaskState, event: EventOf<'turn.queued'>): TaskState {
-  if (state.turns.some(turn => turn.number === event.turn)) return state
+  if (turnOf(state, event)) return state
   const { attempt, input, inputs, omitted, at } = event
   const told = { ...(input && { input }), ...(inputs && { inputs }), ...(omitted && { omitted }) }
   const queued = updateTurn(state, event, { status: 'queued', attempt, queuedAt: timeOf(at), ...told })
@@ -137,7 +138,7 @@ function queueTurn(state: TaskState, event: EventOf<'turn.queued'>): TaskState {
 function startTurn(state: TaskState, event: EventOf<'turn.started'>): TaskState {
   const { attempt, firstIndex, at } = event
   const inputs = startedInputs(event)
-  const known = state.turns.find(turn => turn.number === event.turn)
+  const known = turnOf(state, event)
   const contents = ownInputs(state, event, inputs).map(({ content }) => content)
   const started = known?.startedAt ?? timeOf(at)
   const status = known?.waits?.some(wait => wait.status === 'open') ? 'waiting' : 'running'
@@ -178,7 +179,7 @@ function discardTurns(state: TaskState, { turn: number, from }: EventOf<'turn.di
 }
 
 function joinTurn(state: TaskState, event: EventOf<'turn.joined'>): TaskState {
-  const known = state.turns.find(turn => turn.number === event.turn)
+  const known = turnOf(state, event)
   if (known && hasEnded(known.status)) return state
   return updateTurn(state, event, { status: 'running', joinedTo: event.into, joinIndex: event.index })
 }
@@ -221,14 +222,14 @@ function closeWait(state: TaskState, { wait: id, status, answer, ...event }: Eve
   return next === 'running' ? { ...changed, status: 'running' } : changed
 }
 
-function waitsOf(state: TaskState, { turn: number }: Pick<Event, 'turn'>): { status: TurnStatus; waits: readonly Wait[] } {
-  const turn = state.turns.find(known => known.number === number)
+function waitsOf(state: TaskState, event: Pick<Event, 'turn'>): { status: TurnStatus; waits: readonly Wait[] } {
+  const turn = turnOf(state, event)
   return { status: turn?.status ?? 'queued', waits: turn?.waits ?? [] }
 }
 
 function finishTurn(state: TaskState, event: EventOf<'turn.finished'>): TaskState {
   const { status, attempt, stopReason, usage, usageTotal, cost, error, at } = event
-  const isDiscarded = state.turns.some(turn => turn.number === event.turn && turn.status === 'discarded')
+  const isDiscarded = turnOf(state, event)?.status === 'discarded'
   const used = { ...(usage && { usage }), ...(usageTotal && { usageTotal }), ...(cost !== undefined && { cost }) }
   const ended = { attempt, stopReason, finishedAt: timeOf(at), ...used, ...(error && { error }) }
   const outcome = { ...ended, status: isDiscarded ? ('discarded' as const) : status }
@@ -242,8 +243,13 @@ function isUnfinished(status: TurnStatus): status is Exclude<TaskStatus, Outcome
   return !hasEnded(status)
 }
 
-function updateTurn(state: TaskState, { turn: number }: Pick<Event, 'turn'>, fields: Partial<FoldedTurn>): TaskState {
-  const { omitted, ...known }: Partial<FoldedTurn> = state.turns.find(turn => turn.number === number) ?? {}
+function turnOf(state: TaskState, { turn: number }: Pick<Event, 'turn'>): FoldedTurn | undefined {
+  return state.turns.find(turn => turn.number === number)
+}
+
+function updateTurn(state: TaskState, event: Pick<Event, 'turn'>, fields: Partial<FoldedTurn>): TaskState {
+  const { turn: number } = event
+  const { omitted, ...known }: Partial<FoldedTurn> = turnOf(state, event) ?? {}
   // What a snapshot has left out may be told now.
   const missing = omitted?.filter(name => !(name in fields)) ?? []
   const left = missing.length > 0 ? { omitted: missing } : {}

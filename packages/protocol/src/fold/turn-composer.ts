@@ -9,7 +9,7 @@
 import { type Content, emptyContent } from '../entities/content.ts'
 import type { Failure, Message } from '../entities/entities.ts'
 import type { State, StateChange } from '../entities/state.ts'
-import type { MessageStatus } from '../entities/status/status.ts'
+import type { MessageStatus } from '../entities/status/status-schema.ts'
 import { type ErrorCode, RivuletError } from '../errors.ts'
 import { formatCursor, origin } from '../events/cursor.ts'
 import { contentTypeOf, type Delta, isTextDelta } from '../events/delta.ts'

@@ -9,6 +9,9 @@ import { RivuletError } from '../errors.ts'
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
 
+/** Nesting of the output of agents: a constant, because all readers must agree on it. The default of requests. */
+export const maxOutputDepth = 64
+
 export type JsonFault = {
   /** `validation_failed`: a number too large for a double, which would be stored as null. */
   code: 'json_too_deep' | 'json_too_complex' | 'invalid_characters' | 'forbidden_key' | 'validation_failed'

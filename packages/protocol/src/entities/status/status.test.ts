@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { hasEnded, messageTransitions, taskTransitions, turnStatusesBefore, turnTransitions } from './status.ts'
-import { messageStatusSchema, outcomeStatusSchema, taskStatusSchema, turnStatusSchema } from './status-schema.ts'
+import { hasEnded } from './status.ts'
+import {
+  messageStatusSchema,
+  messageTransitions,
+  outcomeStatusSchema,
+  taskStatusSchema,
+  taskTransitions,
+  turnStatusesBefore,
+  turnStatusSchema,
+  turnTransitions,
+} from './status-schema.ts'
 
 describe('transitions', () => {
   test('an ended turn never changes; new input queues an ended task again', () => {

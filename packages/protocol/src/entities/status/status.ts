@@ -1,42 +1,5 @@
-/** The states of messages, turns and tasks, and every allowed transition between them. */
-
-export const messageStatuses = ['streaming', 'complete', 'aborted', 'failed'] as const
-export const outcomeStatuses = ['completed', 'failed', 'canceled'] as const
-export const taskStatuses = ['queued', 'running', 'waiting', ...outcomeStatuses] as const
-/** A turn that a rewind has left behind is `discarded`, whatever its outcome was. */
-export const turnStatuses = [...taskStatuses, 'discarded'] as const
-export const stopReasons = ['stop', 'tool_use', 'length', 'content_filter', 'aborted', 'error', 'other'] as const
-
-export type MessageStatus = (typeof messageStatuses)[number]
-export type TurnStatus = (typeof turnStatuses)[number]
-export type TaskStatus = (typeof taskStatuses)[number]
-export type OutcomeStatus = (typeof outcomeStatuses)[number]
-export type StopReason = (typeof stopReasons)[number]
-
-export const messageTransitions = {
-  streaming: ['complete', 'aborted', 'failed'],
-  complete: [],
-  aborted: [],
-  failed: [],
-} as const satisfies Record<MessageStatus, readonly MessageStatus[]>
-
-/** A turn returns to `queued` between attempts. One that is discarded keeps its outcome beside that. */
-export const turnTransitions = {
-  queued: ['running', 'failed', 'canceled'],
-  running: ['queued', 'waiting', 'completed', 'failed', 'canceled'],
-  waiting: ['queued', 'running', 'failed', 'canceled'],
-  completed: [],
-  failed: [],
-  canceled: [],
-} as const satisfies Record<TaskStatus, readonly TaskStatus[]>
-
-/** A task follows its latest turn. New input queues an ended task again. */
-export const taskTransitions = {
-  ...turnTransitions,
-  completed: ['queued'],
-  failed: ['queued'],
-  canceled: ['queued'],
-} as const satisfies Record<TaskStatus, readonly TaskStatus[]>
+/** What a state means. Apart from the schemas, because a reader of events needs no validation library. */
+import type { MessageStatus, OutcomeStatus, TurnStatus } from './status-schema.ts'
 
 export function hasEnded<S extends TurnStatus>(status: S): status is Extract<S, OutcomeStatus | 'discarded'> {
   return status === 'completed' || status === 'failed' || status === 'canceled' || status === 'discarded'
@@ -57,9 +20,4 @@ export function closingStatus({
 }): Exclude<MessageStatus, 'streaming'> {
   if (status === 'completed') return 'complete'
   return status === 'canceled' || error?.code === 'deadline_exceeded' ? 'aborted' : 'failed'
-}
-
-/** The states from which a turn may change to `target`: the condition of the UPDATE that sets it. */
-export function turnStatusesBefore(target: TaskStatus): TaskStatus[] {
-  return taskStatuses.filter(status => (turnTransitions[status] as readonly TaskStatus[]).includes(target))
 }

@@ -35,6 +35,8 @@ const wantedChild = { name: 'one', agent: 'echo', detached: false, onParentEnd: 
 const idle = 'idle'
 const chat = { model: 'echo', messages: [{ role: 'user', content: 'hi' }] }
 const run = { threadId: 'a-thread', runId: 'r', messages: [{ id: 'm', role: 'user', content: 'hi' }], tools: [], context: [] }
+const message = messageOf('m')
+const rpc = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: message }
 const rows: Record<string, Row> = {
   'GET /healthz': { scope: null, status: 200 },
   'GET /readyz': { scope: null, status: 200 },
@@ -51,6 +53,12 @@ const rows: Record<string, Row> = {
   'POST /ag-ui/{agent}': { scope: 'tasks:write', body: run, reads: true, status: 200 },
   'GET /ag-ui/{agent}/threads/{thread}': { scope: 'tasks:read', status: 200 },
   'POST /ag-ui/{agent}/threads/{thread}/cancel': { scope: 'tasks:write', body: {}, status: 200 },
+  'GET /a2a/{agent}/.well-known/agent-card.json': { scope: 'tasks:read', status: 200 },
+  'POST /a2a/{agent}': { scope: 'tasks:write', body: rpc, reads: true, status: 200 },
+  'POST /a2a/{agent}/message:send': { scope: 'tasks:write', body: messageOf('n'), reads: true, status: 200 },
+  'POST /a2a/{agent}/message:stream': { scope: 'tasks:write', body: messageOf('o'), reads: true, status: 200 },
+  'GET /a2a/{agent}/tasks/{task}': { scope: 'tasks:read', status: 200 },
+  'POST /a2a/{agent}/tasks/{task}': { scope: 'tasks:write', body: {}, status: 200 },
   'POST /mcp': { scope: 'tasks:write', body: { jsonrpc: '2.0', id: 1, method: 'tools/list' }, reads: true, status: 200 },
   'GET /v1/agents': { scope: 'tasks:read', status: 200 },
   'GET /v1/agents/activity': { scope: 'tasks:read', status: 200 },
@@ -130,6 +138,10 @@ const rows: Record<string, Row> = {
   'POST /internal/messages': { scope: 'worker', body: { turnId, claimId: 'c' }, status: 404 },
 }
 
+function messageOf(messageId: string) {
+  return { message: { messageId, role: 'ROLE_USER', parts: [{ text: 'hi' }] } }
+}
+
 const allScopes: Scope[] = ['tasks:read', 'tasks:write', 'admin', 'worker']
 const rights: TokenRight[] = ['read', 'send', 'cancel', 'answer']
 
@@ -183,6 +195,7 @@ async function ask(route: string, { id = '', key, body, query = '', url = platfo
     '{wait}': id,
     '{model}': 'echo',
     '{thread}': id,
+    '{task}': method === 'POST' ? `${id}:cancel` : id,
     '{name}': idle,
     '{agent}': 'echo',
   }
@@ -216,6 +229,12 @@ async function newTask(key = own.key): Promise<string> {
   return id
 }
 
+/** A task whose turn can be canceled. */
+async function waitingTask(key = own.key): Promise<string> {
+  const { body } = await ask('POST /v1/tasks', { key, body: { agent: 'echo', input: 'hello', delayMs: 600_000 } })
+  return JSON.parse(body).task.id
+}
+
 async function newSchedule(key = own.key): Promise<string> {
   const body = { agent: 'echo', cron: '0 0 1 1 *', input: 'hello' }
   return JSON.parse((await ask('POST /v1/schedules', { key, body })).body).schedule.id
@@ -245,10 +264,16 @@ async function idFor(route: string, key?: string): Promise<string> {
   if (route.includes('/agents/{name}') || route.includes('/limits/{agent}')) await addAgents(key === root ? 'default' : 'acme')
   if (route.includes('/responses/')) return `${await newTask(key)}.1.1`
   if (route.includes('{thread}')) return newTask(key)
+  if (route.includes('{task}')) return turnOf(await (route.startsWith('POST') ? waitingTask(key) : newTask(key)))
   if (route.includes('/keys/')) return (await makeKey('acme', ['tasks:read'])).id
   if (route.includes('/schedules/')) return newSchedule(key)
   if (route.includes('/files/')) return newFile(key)
   return route.includes('/webhooks/') ? newWebhook(key) : newTask(key)
+}
+
+async function turnOf(task: string): Promise<string> {
+  const { rows: turns } = await platform.pg.query('select id from turns where task = $1', [task])
+  return turns[0]?.id
 }
 
 /** An agent and limits of a tenant, which the routes about them can find. */
@@ -270,10 +295,10 @@ async function tokenFor(id: string, can: TokenRight[], ttlSeconds = 60, key = ow
   return JSON.parse(body).token
 }
 
-/** In JSON-RPC, our code is in the data of the error. */
+/** In JSON-RPC, our code is in the data of the error; in A2A over HTTP, it is its reason. */
 const codeOf = ({ status, body }: Reply) => {
-  const { code, data } = (JSON.parse(body) as ErrorReply & { error: { data?: { code: string } } }).error
-  return [status, data?.code ?? code]
+  const { code, data, details } = (JSON.parse(body) as ErrorReply & { error: { code: string | number; data?: { code: string } } }).error
+  return [status, data?.code ?? (typeof code === 'number' ? details?.[0]?.reason.toLowerCase() : code)]
 }
 
 test('every route that the API has is in the table, and no other', async () => {
@@ -359,8 +384,7 @@ describe.each(ofOneTask)('%s', (route, { body, token, status }) => {
 })
 
 test('[input 32] a task of MCP does not exist for another tenant', async () => {
-  const { rows: turns } = await platform.pg.query('select id from turns where task = $1', [await newTask()])
-  const [cancel, unknown] = [turns[0]?.id, randomUUID()].map(taskId => ({
+  const [cancel, unknown] = [await turnOf(await newTask()), randomUUID()].map(taskId => ({
     jsonrpc: '2.0',
     id: 1,
     method: 'tasks/cancel',
@@ -370,6 +394,28 @@ test('[input 32] a task of MCP does not exist for another tenant', async () => {
   expect(refused).toMatchObject({ error: { code: -32602 } })
   expect(await callMcp(cancel, other.key)).toEqual(refused)
   expect(await callMcp(cancel, own.key)).toMatchObject({ result: {} })
+})
+
+test('[input 32] a task of A2A, and its context, do not exist for another tenant', async () => {
+  const context = await newTask()
+  const id = await turnOf(context)
+  for (const route of ['GET /a2a/{agent}/tasks/{task}', 'POST /a2a/{agent}/tasks/{task}']) {
+    const unknown = await ask(route, { id: randomUUID(), key: other.key })
+    expect(codeOf(unknown)).toEqual([404, 'task_not_found'])
+    expect(await ask(route, { id, key: other.key })).toEqual(unknown)
+  }
+  for (const [field, value] of [
+    ['contextId', context],
+    ['taskId', id],
+  ] as const) {
+    const [held, unknown] = [value, randomUUID()].map(one => ({ message: { ...message.message, messageId: `m ${field}`, [field]: one } }))
+    const refused = await ask('POST /a2a/{agent}/message:send', { body: unknown, key: other.key })
+    expect([field, codeOf(refused)]).toEqual([field, [404, 'task_not_found']])
+    expect([field, await ask('POST /a2a/{agent}/message:send', { body: held, key: other.key })]).toEqual([field, refused])
+    const legacy = { ...rpc, method: 'message/send', params: held }
+    expect((await ask('POST /a2a/{agent}', { body: legacy, key: other.key })).body).toContain('No such task')
+  }
+  expect((await ask('GET /a2a/{agent}/tasks/{task}', { id, key: own.key })).status).toBe(200)
 })
 
 const version = '2026-07-28'

@@ -7,7 +7,8 @@ export function shapeFaults({ status, headers, body }: RawReply): string[] {
   const rpc = parseRpc(body)
   if (rpc) return rpcFaults({ status, headers }, rpc)
   const error = parse(body)
-  return error ? errorFaults({ status, headers }, error) : ['It is not { "error": … } and nothing else']
+  if (!error) return ['It is not { "error": … } and nothing else']
+  return typeof error.code === 'number' ? statusFaults(status, error) : errorFaults({ status, headers }, error)
 }
 
 function errorFaults({ status, headers }: Pick<RawReply, 'status' | 'headers'>, error: Record<string, unknown>): string[] {
@@ -23,6 +24,19 @@ function errorFaults({ status, headers }: Pick<RawReply, 'status' | 'headers'>, 
     ...(type === undefined || typeof type === 'string' ? [] : ['Its type is not a text']),
     ...(param === undefined || param === null || typeof param === 'string' ? [] : ['Its param is not a text']),
     ...Object.keys(rest).map(name => `It has ${name}`),
+  ]
+}
+
+/** The shape of Google's APIs, in which A2A has its errors over plain HTTP. */
+function statusFaults(status: number, { code, status: name, message, details, ...rest }: Record<string, unknown>): string[] {
+  const [info = {}] = (Array.isArray(details) ? details : []) as Record<string, unknown>[]
+  const { requestId } = (info.metadata ?? {}) as Record<string, unknown>
+  return [
+    ...(code === status && typeof name === 'string' ? [] : [`${String(code)} came with ${status}`]),
+    ...(typeof message === 'string' && message.length > 0 && message.length < 300 ? [] : ['Its message is not a short text']),
+    ...(typeof info.reason === 'string' && /^[A-Z_]+$/.test(info.reason) ? [] : ['It has no reason']),
+    ...(typeof requestId === 'string' && /^[\da-f-]{36}$/.test(requestId) ? [] : ['Its requestId is not a UUID']),
+    ...Object.keys(rest).map(field => `It has ${field}`),
   ]
 }
 

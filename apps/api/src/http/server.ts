@@ -17,6 +17,8 @@ import { allowOrigins } from './requests/cors.ts'
 import { checkFileReferences } from './requests/files/file-references.ts'
 import { acceptJsonOnly } from './requests/json-body.ts'
 import { checkHeads, rejectBrokenRequest } from './requests/request-head.ts'
+import { a2aRoutes } from './routes/a2a/a2a.ts'
+import { a2aRestRoutes } from './routes/a2a/a2a-rest.ts'
 import { agUiRoutes } from './routes/ag-ui/ag-ui.ts'
 import { type ConsolePage, consolePages, consoleRoutes, wantsPage } from './routes/console.ts'
 import { docsRoutes } from './routes/docs.ts'
@@ -162,6 +164,14 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
       },
       { prefix: '/ag-ui' },
     )
+    for (const routes of [a2aRoutes, a2aRestRoutes])
+      await app.register(
+        async scope => {
+          admitClients(scope)
+          routes(scope, services, events)
+        },
+        { prefix: '/a2a' },
+      )
     await app.register(async scope => {
       admitClients(scope)
       mcpRoutes(scope, services, events)

@@ -44,10 +44,15 @@ export function keyOf(request: FastifyRequest, body: unknown = request.body): Id
   }
   const { method, routeOptions, params, query, principal } = request
   // The route and its parameters, not the URL: an id by capitals is the same id.
-  const said = JSON.stringify([method, routeOptions.url, params, query, (body ?? null) as Json])
+  const said = JSON.stringify([method, routeOptions.url, params, query, withoutRpcId(body ?? null) as Json])
   const fingerprint = createHash('sha256').update(said).digest('hex')
   // A key has no spaces, so no two callers can come to the same text.
   return { tenant: principal.tenant, key: `${namespaceOf(principal)} ${key}`, fingerprint }
+}
+
+/** The id of a JSON-RPC request is another one when the request is repeated. */
+function withoutRpcId(body: unknown): unknown {
+  return typeof body === 'object' && body !== null && 'jsonrpc' in body && 'id' in body ? { ...body, id: null } : body
 }
 
 /** For a call whose response has a secret. */

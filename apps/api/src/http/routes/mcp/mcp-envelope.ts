@@ -4,7 +4,7 @@
  */
 import type { Json, JsonObject } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
-import { RpcError, type RpcRequest } from './json-rpc.ts'
+import { RpcError, type RpcRequest } from '../../json-rpc.ts'
 
 export const modernVersion = '2026-07-28'
 export const legacyVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']

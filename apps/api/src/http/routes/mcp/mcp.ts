@@ -13,12 +13,12 @@ import { listAgents } from '../../../store/reads/agents.ts'
 import { turnMessages } from '../../../store/reads/read.ts'
 import { findOwnTurn, findThread } from '../../../store/reads/threads.ts'
 import { type TurnRow, toTurn } from '../../../store/rows.ts'
+import { paramsOf, RpcError, type RpcRequest, resultOf, rpcCodes, rpcRequest, sendRpcErrors } from '../../json-rpc.ts'
 import { createAcceptTurn } from '../../requests/accept-turn.ts'
 import { createAnswerWaits } from '../../requests/answer-waits.ts'
 import { createTurnResults } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
-import { RpcError, type RpcRequest, resultOf, rpcCodes, rpcRequest, sendRpcErrors } from './json-rpc.ts'
 import { type Envelope, envelopeOf, legacyVersions, modernVersion, tasksExtension } from './mcp-envelope.ts'
 import { answerOf, inputRequests, toolOf, toolResult } from './mcp-tool.ts'
 
@@ -77,7 +77,7 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
         return describe(request, await taskOf(request, rpc, envelope))
       case 'tasks/update': {
         const found = await taskOf(request, rpc, envelope)
-        await respond(request, found, parse(retryParams, rpc).inputResponses ?? {})
+        await respond(request, found, paramsOf(retryParams, rpc).inputResponses ?? {})
         return {}
       }
       case 'tasks/cancel': {
@@ -98,7 +98,7 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
 
   /** A call, or the next round of one whose turn has asked for input. */
   async function call(request: FastifyRequest, reply: FastifyReply, rpc: RpcRequest, envelope: Envelope): Promise<object | null> {
-    const { requestState, inputResponses: given = {} } = parse(retryParams, rpc)
+    const { requestState, inputResponses: given = {} } = paramsOf(retryParams, rpc)
     const isTask = envelope.era === 'modern' && envelope.hasTasks
     const admission = isTask ? null : events.reserve(request)
     try {
@@ -118,7 +118,7 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
 
   async function begin(request: FastifyRequest, reply: FastifyReply, rpc: RpcRequest): Promise<FoundTurn> {
     const { tenant } = request.principal
-    const { name: agent, arguments: given } = parse(callParams, rpc)
+    const { name: agent, arguments: given } = paramsOf(callParams, rpc)
     const rejection = capacity.rejection()
     if (rejection) throw rejection
     await requireShare(request)
@@ -160,7 +160,7 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
       throw new RpcError('missingCapability', 'The client has not declared the extension of tasks', {
         ...{ status: 400, data: { requiredCapabilities: { extensions: { [tasksExtension]: {} } } } },
       })
-    return own(request, parse(taskParams, rpc).taskId)
+    return own(request, paramsOf(taskParams, rpc).taskId)
   }
 
   async function own({ principal: { tenant } }: FastifyRequest, id: string): Promise<FoundTurn> {
@@ -204,10 +204,3 @@ function describeTask(row: TurnRow) {
 }
 
 const outcomes = { completed: 'completed', failed: 'failed', canceled: 'cancelled', discarded: 'cancelled' } as const
-
-function parse<T extends z.ZodType>(schema: T, { params }: RpcRequest): z.output<T> {
-  const parsed = schema.safeParse(params ?? {})
-  if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  throw new RpcError('invalidParams', `Invalid params: /${issue?.path.join('/') ?? ''} ${issue?.message ?? ''}`.slice(0, 250))
-}

@@ -1,8 +1,8 @@
-/** JSON-RPC 2.0 over HTTP, as MCP uses it: its requests, and every error in its shape. */
+/** JSON-RPC 2.0 over HTTP, as MCP and A2A use it: its requests, and every error in its shape. */
 import { jsonObjectSchema, type RivuletError } from '@rivulet/protocol'
 import type { FastifyError, FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { errorBody, logFailure, toRivuletError } from '../../errors.ts'
+import { errorBody, logFailure, toRivuletError } from './errors.ts'
 
 export const rpcRequest = z.object({
   jsonrpc: z.literal('2.0'),
@@ -24,17 +24,27 @@ export const rpcCodes = {
   headerMismatch: -32020,
   missingCapability: -32021,
   unsupportedVersion: -32022,
+  taskNotFound: -32001,
+  taskNotCancelable: -32002,
+  pushNotificationNotSupported: -32003,
+  unsupportedOperation: -32004,
+  extendedAgentCardNotConfigured: -32007,
+  versionNotSupported: -32009,
 } as const
+
+export type RpcErrorName = keyof typeof rpcCodes
 
 /** An error of the protocol itself. */
 export class RpcError extends Error {
+  readonly kind: RpcErrorName
   readonly code: number
   readonly status: number
   readonly data: object | undefined
 
-  constructor(code: keyof typeof rpcCodes, message: string, { status = 200, data }: { status?: number; data?: object } = {}) {
+  constructor(kind: RpcErrorName, message: string, { status = 200, data }: { status?: number; data?: object } = {}) {
     super(message)
-    this.code = rpcCodes[code]
+    this.kind = kind
+    this.code = rpcCodes[kind]
     this.status = status
     this.data = data
   }
@@ -42,6 +52,14 @@ export class RpcError extends Error {
 
 export function resultOf({ id }: RpcRequest, result: object) {
   return { jsonrpc: '2.0' as const, id: id ?? null, result }
+}
+
+/** The params of a request, checked. */
+export function paramsOf<T extends z.ZodType>(schema: T, { params }: Pick<RpcRequest, 'params'>): z.output<T> {
+  const parsed = schema.safeParse(params ?? {})
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw new RpcError('invalidParams', `Invalid params: /${issue?.path.join('/') ?? ''} ${issue?.message ?? ''}`.slice(0, 250))
 }
 
 /** A request that was understood and refused gets 200, as JSON-RPC has it; what concerns the connection or the caller keeps its status. */

@@ -1,0 +1,38 @@
+/** The card of an agent: where and how clients of A2A reach it. Readers of 0.3 find their fields beside those of 1.0. */
+import { createHash } from 'node:crypto'
+import type { Agent } from '@rivulet/protocol'
+
+/** @param url of the agent, without a slash at its end */
+export function cardOf({ name, description }: Agent, url: string) {
+  const about = description || name
+  return {
+    name,
+    description: about,
+    version: '0.2.0',
+    supportedInterfaces: [
+      { url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+      { url, protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
+      { url, protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
+    ],
+    capabilities: {
+      streaming: true,
+      pushNotifications: false,
+      extendedAgentCard: false,
+      extensions: [
+        { uri: resumeExtension, description: 'Events have ids; a subscription with Last-Event-ID gets those after it', required: false },
+      ],
+    },
+    defaultInputModes: ['text/plain', 'application/json', 'application/octet-stream'],
+    defaultOutputModes: ['text/plain', 'application/json', 'application/octet-stream'],
+    skills: [{ id: name, name, description: about, tags: ['agent'] }],
+    securitySchemes: { key: { httpAuthSecurityScheme: { scheme: 'bearer' } } },
+    securityRequirements: [{ schemes: { key: { list: [] } } }],
+    ...{ protocolVersion: '0.3.0', url, preferredTransport: 'JSONRPC' },
+  }
+}
+
+export const resumeExtension = 'urn:rivulet:a2a:last-event-id'
+
+export function etagOf(card: object): string {
+  return `"${createHash('sha256').update(JSON.stringify(card)).digest('base64url').slice(0, 22)}"`
+}

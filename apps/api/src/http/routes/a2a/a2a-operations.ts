@@ -1,0 +1,193 @@
+/**
+ * What clients of A2A do with an agent, whatever the binding: send a message, read, cancel and follow a task.
+ *
+ * A message with a task's id responds to what the task asks for, or is handed to the turn that runs. The id of a message is the key of its
+ * request, so that a message that is sent again is the same turn.
+ */
+import { createHash } from 'node:crypto'
+import {
+  type Cursor,
+  createTaskBody,
+  hasEnded,
+  isAnsweredByRequest,
+  parseCursor,
+  RivuletError,
+  taskIdSchema,
+  turnIdSchema,
+} from '@rivulet/protocol'
+import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
+import { turnMessagesNow } from '../../../log/live-messages.ts'
+import { findOwnTurn } from '../../../store/reads/threads.ts'
+import { type TurnRow, toTurn } from '../../../store/rows.ts'
+import { a2a } from '../../../stream/dialects/a2a/a2a.ts'
+import type { A2aChunk } from '../../../stream/dialects/a2a/a2a-stream.ts'
+import { type A2aTask, a2aTask } from '../../../stream/dialects/a2a/a2a-task.ts'
+import { RpcError } from '../../json-rpc.ts'
+import { createAcceptTurn } from '../../requests/accept-turn.ts'
+import { createAnswerWaits } from '../../requests/answer-waits.ts'
+import { createTurnResults } from '../../requests/turn-result.ts'
+import type { Services } from '../../services.ts'
+import type { EventStream } from '../tasks/events.ts'
+import { contentsOf, responsesOf, type SendParams } from './a2a-message.ts'
+
+/** How a client gets a task that it has sent a message to, a task that it reads, and a chunk of a stream. */
+export type Binding = { sent(task: A2aTask): object; task(task: A2aTask): object; chunk(chunk: A2aChunk): object }
+
+type Begun = { turn: TurnRow; answered: ReadonlySet<string>; dispatch?: () => void }
+
+export type A2aOperations = ReturnType<typeof createA2aOperations>
+
+export function createA2aOperations(services: Services, log: FastifyBaseLogger, events: EventStream) {
+  const { databaseFor, ending, relay, capacity, reader } = services
+  const { requireShare, accept } = createAcceptTurn(services, log)
+  const answerWaits = createAnswerWaits(services)
+  const results = createTurnResults(services)
+  return { send, stream, get, cancel, subscribe }
+
+  /** Responds when the turn has ended or asks for something, or at once. */
+  async function send(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    agent: string,
+    params: SendParams,
+    binding: Binding,
+  ): Promise<FastifyReply> {
+    const { returnImmediately, blocking, historyLength } = params.configuration ?? {}
+    const length = historyLength ?? undefined
+    if (returnImmediately || blocking === false) {
+      const { turn, dispatch } = await begin(request, reply, agent, params)
+      dispatch?.()
+      return reply.send(binding.sent(await read(request, turn.id, length)))
+    }
+    const admission = events.reserve(request)
+    try {
+      const { turn, dispatch } = await begin(request, reply, agent, params)
+      dispatch?.()
+      const { task, number: turnNumber } = turn
+      const readTask = async () => ({ body: binding.sent(await read(request, turn.id, length)) })
+      return await results.send(reply, { task, turnNumber, admission, orAsks: true, read: readTask })
+    } catch (error) {
+      admission.over()
+      throw error
+    }
+  }
+
+  async function stream(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    agent: string,
+    params: SendParams,
+    binding: Binding,
+  ): Promise<FastifyReply> {
+    const admission = events.reserve(request)
+    const {
+      turn,
+      answered,
+      dispatch = () => {},
+    } = await begin(request, reply, agent, params).catch(error => {
+      admission.over()
+      throw error
+    })
+    const dialect = dialectOf(request, turn, answered, binding)
+    const wanted = { cursor: null, isFollowing: true, dialect, turnNumber: turn.number }
+    return events.stream(turn.task, reply, wanted, admission).finally(dispatch)
+  }
+
+  async function get(request: FastifyRequest, agent: string, id: string, historyLength: number | undefined): Promise<A2aTask> {
+    return read(request, (await own(request, agent, id)).id, historyLength)
+  }
+
+  async function cancel(request: FastifyRequest, agent: string, id: string): Promise<A2aTask> {
+    const turn = await own(request, agent, id)
+    if (hasEnded(turn.status)) throw new RpcError('taskNotCancelable', 'The task has ended')
+    await ending.cancelTurn(request.principal.tenant, turn.task, turn.number)
+    relay.kick()
+    return read(request, turn.id)
+  }
+
+  /** The whole task, and what follows; with `Last-Event-ID`, the task as it was there. */
+  async function subscribe(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    agent: string,
+    id: string,
+    binding: Binding,
+  ): Promise<FastifyReply> {
+    const turn = await own(request, agent, id)
+    if (hasEnded(turn.status)) throw new RpcError('unsupportedOperation', 'The task has ended; read it')
+    const cursor = cursorOf(request.headers['last-event-id'])
+    const dialect = dialectOf(request, turn, new Set(), binding)
+    return events.stream(turn.task, reply, { cursor, isFollowing: true, dialect, turnNumber: turn.number })
+  }
+
+  async function begin(request: FastifyRequest, reply: FastifyReply, agent: string, { message, metadata }: SendParams): Promise<Begun> {
+    const { tenant } = request.principal
+    const { messageId, parts, taskId, contextId } = message
+    request.headers['idempotency-key'] ??= createHash('sha256')
+      .update(JSON.stringify(['a2a', agent, messageId]))
+      .digest('hex')
+    const rejection = capacity.rejection()
+    if (rejection) throw rejection
+    await requireShare(request)
+    const running = taskId === undefined ? null : await own(request, agent, taskId)
+    if (running && contextId !== undefined && contextId !== running.task)
+      throw new RpcError('invalidParams', 'The task is of another context')
+    if (running && hasEnded(running.status))
+      throw new RpcError('unsupportedOperation', 'The task has ended; send the message without its id')
+    const open = (running?.waits ?? []).filter(({ kind, status }) => status === 'open' && isAnsweredByRequest(kind))
+    if (running && open.length > 0) {
+      const responses = responsesOf(parts, open)
+      await answerWaits(tenant, running.task, responses)
+      return { turn: running, answered: new Set(responses.map(({ wait }) => wait)) }
+    }
+    const contents = contentsOf(parts)
+    const input = contents.length > 1 ? contents : (contents[0] ?? contents)
+    const params = metadata?.params ?? undefined
+    const task = running?.task ?? (contextId === undefined ? null : contextOf(contextId))
+    const body = { ...createTaskBody.parse({ agent }), input, ...(params && { params }) }
+    const ifBusy = running ? 'inject' : 'decline'
+    const wanted = task ? ({ of: 'task', task, agent, input, params, ifBusy } as const) : ({ of: 'new task', body } as const)
+    const { turn, dispatch } = await accept(request, reply, wanted)
+    return { turn: running ?? (await own(request, agent, turn.id)), answered: new Set(), dispatch }
+  }
+
+  async function own({ principal: { tenant } }: FastifyRequest, agent: string, id: string): Promise<TurnRow> {
+    const known = turnIdSchema.safeParse(id).data
+    const found = known && (await findOwnTurn(databaseFor(tenant), tenant, known))
+    if (found?.agent !== agent) throw new RpcError('taskNotFound', 'No such task')
+    return found.turn
+  }
+
+  async function read({ principal: { tenant } }: FastifyRequest, id: TurnRow['id'], historyLength?: number): Promise<A2aTask> {
+    const found = await findOwnTurn(databaseFor(tenant), tenant, id)
+    if (!found) throw new RpcError('taskNotFound', 'No such task')
+    const turn = toTurn(found.turn)
+    const messages = await turnMessagesNow(databaseFor(tenant), reader, tenant, turn.task, turn.joinedTo ?? turn.number)
+    const task = a2aTask({ task: turn.task, turnId: turn.id }, turn, messages, historyLength)
+    return { ...task, status: { ...task.status, timestamp: turn.finishedAt ?? turn.startedAt ?? turn.queuedAt } }
+  }
+
+  function dialectOf(request: FastifyRequest, { id, task, number }: TurnRow, answered: ReadonlySet<string>, { chunk }: Binding) {
+    return a2a({
+      run: { task, turnId: id, turnNumber: number, answered },
+      wrap: chunk,
+      read: async () => {
+        const found = await findOwnTurn(databaseFor(request.principal.tenant), request.principal.tenant, id)
+        return found && hasEnded(found.turn.status) ? read(request, id) : null
+      },
+    })
+  }
+}
+
+function contextOf(contextId: string) {
+  const { data } = taskIdSchema.safeParse(contextId)
+  if (data === undefined) throw new RpcError('invalidParams', 'No such context: leave it out, and use the one of the response')
+  return data
+}
+
+function cursorOf(given: string | string[] | undefined): Cursor | null {
+  if (given === undefined) return null
+  const cursor = typeof given === 'string' ? parseCursor(given) : null
+  if (cursor === null) throw new RivuletError('bad_cursor', 'A cursor must be <epoch>-<seq>, two whole numbers')
+  return cursor
+}

@@ -1,0 +1,130 @@
+/** A2A as JSON-RPC at `/a2a/:agent`, of 1.0 and of 0.3 by the spelling of the method, and the cards of the agents. */
+import { agentNameSchema, RivuletError } from '@rivulet/protocol'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { mayRead } from '../../../access/principal.ts'
+import { listAgents } from '../../../store/reads/agents.ts'
+import { legacyChunk, legacyTask } from '../../../stream/dialects/a2a/a2a-legacy.ts'
+import { paramsOf, RpcError, type RpcRequest, resultOf, rpcRequest, sendRpcErrors } from '../../json-rpc.ts'
+import type { Services } from '../../services.ts'
+import type { EventStream } from '../tasks/events.ts'
+import { cardOf, etagOf } from './a2a-card.ts'
+import { sendParams } from './a2a-message.ts'
+import { type Binding, createA2aOperations } from './a2a-operations.ts'
+
+const tags = ['a2a']
+export const ofAgent = z.object({ agent: agentNameSchema })
+const taskParams = z.object({ id: z.string(), historyLength: z.int().min(0).nullish() })
+const rpcOrStream = {
+  description: 'A response of JSON-RPC, or a stream of them',
+  content: { 'application/json': { schema: z.looseObject({ jsonrpc: z.literal('2.0') }) } },
+}
+
+/** The methods of 1.0, each with its name in 0.3. */
+const legacyNames = {
+  SendMessage: 'message/send',
+  SendStreamingMessage: 'message/stream',
+  GetTask: 'tasks/get',
+  CancelTask: 'tasks/cancel',
+  SubscribeToTask: 'tasks/resubscribe',
+  CreateTaskPushNotificationConfig: 'tasks/pushNotificationConfig/set',
+  GetTaskPushNotificationConfig: 'tasks/pushNotificationConfig/get',
+  ListTaskPushNotificationConfigs: 'tasks/pushNotificationConfig/list',
+  DeleteTaskPushNotificationConfig: 'tasks/pushNotificationConfig/delete',
+  GetExtendedAgentCard: 'agent/getAuthenticatedExtendedCard',
+  ListTasks: 'tasks/list',
+} as const
+type Method = keyof typeof legacyNames
+
+export function a2aRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
+  const { databaseFor, config } = services
+  const operations = createA2aOperations(services, scope.log, events)
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+  sendRpcErrors(scope)
+
+  app.get(
+    '/:agent/.well-known/agent-card.json',
+    {
+      config: { access: { scope: 'tasks:read' } },
+      exposeHeadRoute: false,
+      schema: { tags, params: ofAgent, response: { 200: z.looseObject({ name: z.string() }) } },
+    },
+    async (request, reply) => {
+      const { tenant } = request.principal
+      const agent = (await listAgents(databaseFor(tenant), tenant, config.leaseMs)).find(({ name }) => name === request.params.agent)
+      if (!agent) throw new RivuletError('not_found', 'No such agent')
+      const card = cardOf(agent, `${request.protocol}://${request.host}/a2a/${agent.name}`)
+      reply.header('etag', etagOf(card)).header('cache-control', 'private, max-age=60')
+      return card
+    },
+  )
+
+  app.post(
+    '/:agent',
+    {
+      config: { access: { scope: 'tasks:write' } },
+      schema: { tags, params: ofAgent, body: rpcRequest, response: { 200: rpcOrStream, 202: z.null().describe('A notification') } },
+    },
+    async (request, reply) => {
+      if (!mayRead(request.principal)) throw new RivuletError('forbidden', 'This key or token does not have the required scope')
+      if (request.body.id === undefined) return reply.status(202).send(null)
+      rejectVersions(request)
+      return respond(request, reply, request.params.agent, request.body)
+    },
+  )
+
+  async function respond(request: FastifyRequest, reply: FastifyReply, agent: string, rpc: RpcRequest): Promise<FastifyReply> {
+    const { method, isLegacy } = methodOf(rpc)
+    const binding = bindingOf(rpc, isLegacy)
+    switch (method) {
+      case 'SendMessage':
+        return operations.send(request, reply, agent, paramsOf(sendParams, rpc), binding)
+      case 'SendStreamingMessage':
+        return operations.stream(request, reply, agent, paramsOf(sendParams, rpc), binding)
+      case 'GetTask': {
+        const { id, historyLength } = paramsOf(taskParams, rpc)
+        return reply.send(binding.task(await operations.get(request, agent, id, historyLength ?? undefined)))
+      }
+      case 'CancelTask':
+        return reply.send(binding.task(await operations.cancel(request, agent, paramsOf(taskParams, rpc).id)))
+      case 'SubscribeToTask':
+        return operations.subscribe(request, reply, agent, paramsOf(taskParams, rpc).id, binding)
+      case 'CreateTaskPushNotificationConfig':
+      case 'GetTaskPushNotificationConfig':
+      case 'ListTaskPushNotificationConfigs':
+      case 'DeleteTaskPushNotificationConfig':
+        throw new RpcError('pushNotificationNotSupported', 'Push notifications are webhooks of the API: POST /v1/webhooks')
+      case 'GetExtendedAgentCard':
+        throw new RpcError('extendedAgentCardNotConfigured', 'There is no extended card')
+      case 'ListTasks':
+        throw new RpcError('unsupportedOperation', 'Tasks are listed by GET /v1/tasks')
+      default:
+        return method satisfies never
+    }
+  }
+}
+
+/** Requests of 0.3 have no version. */
+export function rejectVersions({ headers }: FastifyRequest): void {
+  const version = headers['a2a-version']
+  if (version !== undefined && !(typeof version === 'string' && /^(|1\.\d+|0\.3)(\.\d+)?$/.test(version)))
+    throw new RpcError('versionNotSupported', 'This API speaks A2A 1.0 and 0.3')
+}
+
+function methodOf({ method }: RpcRequest): { method: Method; isLegacy: boolean } {
+  const known = Object.keys(legacyNames) as Method[]
+  const found = known.find(name => name === method || legacyNames[name] === method)
+  if (!found) throw new RpcError('methodNotFound', 'Method not found')
+  return { method: found, isLegacy: found !== method }
+}
+
+function bindingOf(rpc: RpcRequest, isLegacy: boolean): Binding {
+  if (isLegacy)
+    return {
+      sent: task => resultOf(rpc, legacyTask(task)),
+      task: task => resultOf(rpc, legacyTask(task)),
+      chunk: chunk => resultOf(rpc, legacyChunk(chunk)),
+    }
+  return { sent: task => resultOf(rpc, { task }), task: task => resultOf(rpc, task), chunk: chunk => resultOf(rpc, chunk) }
+}

@@ -1,0 +1,283 @@
+/** A2A's client, unmodified, over JSON-RPC and HTTP+JSON of 1.0 and over JSON-RPC of 0.3: tasks, questions, retries, and streams that are resumed. */
+import { Role, type StreamResponse, type Task, TaskState } from '@a2a-js/sdk'
+import { type Client, ClientFactory, ClientFactoryOptions, JsonRpcTransportFactory } from '@a2a-js/sdk/client'
+import { call, defineTool, scriptedModel, say as speak } from '@rivulet/agent'
+import { defineAgent } from '@rivulet/worker'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { fail, full, repeat, rest, type Step, say } from '../support/agents/scripts.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
+import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { until } from '../support/until.ts'
+
+let platform: Platform
+
+beforeAll(async () => {
+  platform = await startPlatform({ apis: 2, workers: 1 })
+})
+afterAll(() => platform.close())
+
+const paid: number[] = []
+const pay = defineTool({
+  ...{ name: 'pay', description: 'Pays', input: z.object({ amount: z.number() }) },
+  run: ({ amount }) => {
+    paid.push(amount)
+    return `paid ${amount}`
+  },
+})
+const payer = defineAgent('payer', async turn => {
+  const model = scriptedModel(({ messages }) =>
+    messages.at(-1)?.content.type === 'tool_response' ? [speak('Done.')] : [speak('I will pay.'), call('pay', { amount: 1 })],
+  )
+  await turn.run({ model, tools: [pay], approve: () => ({ ask: { hold: 0 } }) })
+})
+const registrar = defineAgent('registrar', async turn => {
+  const { action, content } = await turn.ask('who', { title: 'Who are you?', schema: z.object({ name: z.string() }), hold: 0 })
+  await turn.send(`${action} ${JSON.stringify(content ?? null)}`)
+})
+
+const steps: Step[] = [
+  repeat(5, say(0, 'word '), rest(5)),
+  full(1, { type: 'data', data: { whole: true } }),
+  full(2, { type: 'media', mimeType: 'image/png', data: 'AAEC' }),
+  say(3, 'A draft'),
+  rest(5),
+  full(3, { type: 'text', text: 'The final word.', format: 'plain' }),
+]
+const output = ['word word word word word ', { whole: true }, 'AAEC', 'The final word.']
+
+const bindings = ['JSONRPC', 'HTTP+JSON', '0.3'] as const
+
+describe.each(bindings)('over %s', binding => {
+  test('a message is a task that is streamed, and read again', async () => {
+    const client = await clientOf('scripted', binding)
+    const chunks = await collect(client.sendMessageStream(message('go', { steps })))
+    expect(chunks[0]?.payload?.$case).toBe('task')
+    expect(chunks.at(-1)?.payload).toMatchObject({ $case: 'statusUpdate', value: { status: { state: TaskState.TASK_STATE_COMPLETED } } })
+    const folded = fold(chunks)
+    expect(folded).toEqual(output)
+    const { id = '', contextId = '' } = taskIn(chunks) ?? {}
+    const read = await client.getTask({ tenant: '', id, historyLength: undefined })
+    expect([read.status?.state, read.contextId, outputOf(read)]).toEqual([TaskState.TASK_STATE_COMPLETED, contextId, output])
+    expect(read.history.map(({ role, parts }) => [role, parts[0]?.content?.value])).toEqual([[Role.ROLE_USER, 'go']])
+    // The next message of the same context is another task.
+    const next = taskOf(await client.sendMessage(message('more', { steps: [say(0, 'More.')] }, { contextId })))
+    expect([next.contextId, next.id === id, outputOf(next)]).toEqual([contextId, false, ['More.']])
+    expect(await platform.client.messages(contextId)).toHaveLength(2 + 5)
+  })
+
+  test('a message that is sent again is the same task, and one that waits for nothing returns at once', async () => {
+    const client = await clientOf('scripted', binding)
+    const given = message('go', { steps: [rest(100), say(0, 'Done.')] })
+    const first = taskOf(await client.sendMessage({ ...given, configuration: immediately }))
+    expect([TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING]).toContain(first.status?.state)
+    const again = taskOf(await client.sendMessage({ ...given, configuration: immediately }))
+    expect(again.id).toBe(first.id)
+    await until('it ends', async () => (await get(client, first.id)).status?.state === TaskState.TASK_STATE_COMPLETED)
+  })
+
+  test('a turn that fails, and one that is canceled, say so', async () => {
+    const client = await clientOf('scripted', binding)
+    const failed = taskOf(await client.sendMessage(message('go', { steps: [say(0, 'Half'), fail('no luck')] })))
+    expect([failed.status?.state, failed.status?.message?.role]).toEqual([TaskState.TASK_STATE_FAILED, Role.ROLE_AGENT])
+    const chunks: StreamResponse[] = []
+    const running = follow(client.sendMessageStream(message('go', { steps: [say(0, 'Half'), rest(60_000)] })), chunks)
+    await until('it speaks', () => fold(chunks)[0] === 'Half')
+    const { id = '' } = taskIn(chunks) ?? {}
+    const other = await clientOf('scripted', binding, 1)
+    const watched: StreamResponse[] = []
+    const watching = follow(other.resubscribeTask({ tenant: '', id }), watched)
+    await until('it is watched', () => watched.length > 0)
+    const canceled = await client.cancelTask({ tenant: '', id, metadata: undefined })
+    expect(canceled.status?.state).toBe(TaskState.TASK_STATE_CANCELED)
+    await Promise.all([running, watching])
+    for (const seen of [chunks, watched])
+      expect(seen.at(-1)?.payload).toMatchObject({ value: { status: { state: TaskState.TASK_STATE_CANCELED } } })
+    await expect(client.cancelTask({ tenant: '', id, metadata: undefined })).rejects.toThrow('The task has ended')
+    await expect(collect(client.resubscribeTask({ tenant: '', id }))).rejects.toThrow('The task has ended')
+    await expect(client.sendMessage(message('more', {}, { taskId: id }))).rejects.toThrow('The task has ended')
+  })
+
+  test('a turn that asks needs input, and goes on with it', async () => {
+    await startOwnWorker(platform, [payer, registrar])
+    const client = await clientOf('payer', binding)
+    const chunks = await collect(client.sendMessageStream(message('go')))
+    const last = chunks.at(-1)?.payload
+    expect(last).toMatchObject({ $case: 'statusUpdate', value: { status: { state: TaskState.TASK_STATE_INPUT_REQUIRED } } })
+    const { id: taskId = '', contextId = '' } = taskIn(chunks) ?? {}
+    const before = paid.length
+    await expect(client.sendMessage(message('perhaps', {}, { taskId, contextId }))).rejects.toThrow('waits for an answer')
+    const rest = await collect(client.sendMessageStream(message('approve', {}, { taskId, contextId })))
+    expect([paid.length - before, outputOf(await get(client, taskId))]).toEqual([1, ['I will pay.', 'Done.']])
+    expect(fold(rest)).toEqual(['I will pay.', 'Done.'])
+    const forms = await clientOf('registrar', binding)
+    const asking = taskOf(await forms.sendMessage(message('go')))
+    expect(asking.status?.message?.parts[0]?.content?.value).toBe('Who are you?')
+    const { wait } = (asking.status?.message?.parts[1]?.content?.value ?? {}) as { wait: string }
+    const wrong = answer(asking, { wait, action: 'accept', content: { name: 1 } })
+    await expect(forms.sendMessage(wrong)).rejects.toThrow()
+    const done = taskOf(await forms.sendMessage(answer(asking, { wait, action: 'accept', content: { name: 'Ada' } })))
+    expect(outputOf(done)).toEqual(['accept {"name":"Ada"}'])
+  })
+
+  test('an attempt that does not count leaves nothing', async () => {
+    const client = await clientOf('scripted', binding)
+    const attempts = { 1: [say(0, 'First '), say(1, 'gone'), rest(20), fail('no')], 2: [say(0, 'Second try')] }
+    const chunks = await collect(client.sendMessageStream(message('go', { attempts })))
+    expect(fold(chunks).filter(text => text !== '')).toEqual(['Second try'])
+    expect(outputOf(await get(client, taskIn(chunks)?.id ?? ''))).toEqual(['Second try'])
+  })
+
+  test('what is wrong is an error of the protocol', async () => {
+    const client = await clientOf('echo', binding)
+    await expect(get(client, crypto.randomUUID())).rejects.toThrow('No such task')
+    await expect(get(client, 'no id')).rejects.toThrow('No such task')
+    await expect(client.sendMessage(message('x', {}, { contextId: 'mine' }))).rejects.toThrow('No such context')
+    await expect(client.sendMessage(message('x', {}, { contextId: crypto.randomUUID() }))).rejects.toThrow('No such task')
+    await expect(client.sendMessage(message('x', {}, { taskId: crypto.randomUUID() }))).rejects.toThrow('No such task')
+  })
+})
+
+test('a stream is resumed after any event, at another API', async () => {
+  const client = await clientOf('scripted', 'JSONRPC')
+  const given = { ...message('go', { steps: [...steps, rest(3_000), say(4, 'Bye.')] }), configuration: immediately }
+  const { id } = taskOf(await client.sendMessage(given))
+  const whole = await subscribe(id, 0)
+  expect(whole.output).toEqual([...output, 'Bye.'])
+  const again = taskOf(
+    await client.sendMessage({ ...message('go', { steps: [...steps, rest(5_000), say(4, 'Bye.')] }), configuration: immediately }),
+  )
+  await until('it speaks', async () => outputOf(await get(client, again.id)).includes('The final word.'))
+  const cursors = await cursorsOf(again.contextId)
+  expect(cursors.length).toBeGreaterThan(8)
+  const resumed = await Promise.all(cursors.map((cursor, place) => subscribe(again.id, place % 2, cursor)))
+  for (const [place, { output: seen }] of resumed.entries()) expect([cursors[place], seen]).toEqual([cursors[place], [...output, 'Bye.']])
+})
+
+test('a stream whose API was killed is broken, and the task goes on at another one', async () => {
+  const own = await startPlatform({ apis: 2, workers: 1 })
+  onTestFinished(() => own.close())
+  const client = await new ClientFactory().createFromUrl(`${own.urls[1]}/a2a/scripted/`, '.well-known/agent-card.json')
+  const chunks: StreamResponse[] = []
+  const broken = follow(client.sendMessageStream(message('go', { steps: [repeat(40, say(0, 'word '), rest(50))] })), chunks)
+  await until('it speaks', () => String(fold(chunks)[0]).length > 20)
+  void own.apis[1]?.kill('SIGKILL')
+  await expect(broken).rejects.toThrow()
+  const other = await new ClientFactory().createFromUrl(`${own.urls[0]}/a2a/scripted/`, '.well-known/agent-card.json')
+  const rest40 = await collect(other.resubscribeTask({ tenant: '', id: taskIn(chunks)?.id ?? '' }))
+  expect(fold(rest40)).toEqual(['word '.repeat(40)])
+})
+
+const immediately = { acceptedOutputModes: [], taskPushNotificationConfig: undefined, historyLength: undefined, returnImmediately: true }
+
+async function clientOf(agent: string, binding: (typeof bindings)[number], api = 0): Promise<Client> {
+  const url = `${platform.urls[api]}/a2a/${agent}/`
+  if (binding !== '0.3') {
+    const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { preferredTransports: [binding] })
+    return new ClientFactory(options).createFromUrl(url, '.well-known/agent-card.json')
+  }
+  const transports = [new JsonRpcTransportFactory({ legacyCompat: { enabled: true } })]
+  const card = (await (await fetch(`${url}.well-known/agent-card.json`)).json()) as { supportedInterfaces: { protocolVersion: string }[] }
+  const supportedInterfaces = card.supportedInterfaces.filter(({ protocolVersion }) => protocolVersion === '0.3')
+  return new ClientFactory({ transports }).createFromAgentCard({ ...card, supportedInterfaces } as never)
+}
+
+function message(text: string, params: object = {}, ids: { taskId?: string; contextId?: string } = {}) {
+  return sent([{ content: { $case: 'text' as const, value: text }, metadata: undefined, filename: '', mediaType: '' }], params, ids)
+}
+
+function answer({ id: taskId, contextId }: Task, data: object) {
+  return sent(
+    [{ content: { $case: 'data' as const, value: data }, metadata: undefined, filename: '', mediaType: '' }],
+    {},
+    { taskId, contextId },
+  )
+}
+
+function sent(
+  parts: NonNullable<Task['history'][number]>['parts'],
+  params: object,
+  { taskId = '', contextId = '' }: { taskId?: string; contextId?: string },
+) {
+  const about = { messageId: crypto.randomUUID(), role: Role.ROLE_USER, taskId, contextId }
+  const one = { ...about, parts, metadata: undefined, extensions: [], referenceTaskIds: [] }
+  return { tenant: '', message: one, configuration: undefined, metadata: { params } }
+}
+
+function taskOf(result: unknown): Task {
+  return result as Task
+}
+
+function get(client: Client, id: string): Promise<Task> {
+  return client.getTask({ tenant: '', id, historyLength: undefined })
+}
+
+function taskIn(chunks: readonly StreamResponse[]): Task | undefined {
+  return chunks.flatMap(({ payload }) => (payload?.$case === 'task' ? [payload.value] : []))[0]
+}
+
+function outputOf({ artifacts }: Task): unknown[] {
+  return artifacts.map(({ parts }) => plain(parts[0]?.content))
+}
+
+function plain(content: { $case: string; value: unknown } | undefined): unknown {
+  return content?.$case === 'raw' ? Buffer.from(content.value as Uint8Array).toString('base64') : content?.value
+}
+
+/** As A2A defines `append`: a client that keeps the artifacts has these. */
+function fold(chunks: readonly StreamResponse[]): unknown[] {
+  const artifacts = new Map<string, unknown>()
+  for (const { payload } of chunks) {
+    if (payload?.$case === 'task')
+      for (const { artifactId, parts } of payload.value.artifacts) artifacts.set(artifactId, plain(parts[0]?.content))
+    if (payload?.$case !== 'artifactUpdate') continue
+    const { artifact, append } = payload.value
+    const value = plain(artifact?.parts[0]?.content)
+    const id = artifact?.artifactId ?? ''
+    artifacts.set(id, append ? `${artifacts.get(id)}${value}` : value)
+  }
+  return [...artifacts.values()]
+}
+
+async function follow(stream: AsyncIterable<StreamResponse>, into: StreamResponse[]): Promise<void> {
+  for await (const chunk of stream) into.push(chunk)
+}
+
+async function collect(stream: AsyncIterable<StreamResponse>): Promise<StreamResponse[]> {
+  const chunks: StreamResponse[] = []
+  await follow(stream, chunks)
+  return chunks
+}
+
+type Raw = { task?: { artifacts: RawArtifact[] }; artifactUpdate?: { artifact: RawArtifact; append: boolean } }
+type RawArtifact = { artifactId: string; parts: { text?: string; data?: unknown; raw?: string }[] }
+
+/** By hand, because the SDK sends no `Last-Event-ID`. */
+async function subscribe(id: string, api: number, cursor?: string): Promise<{ output: unknown[] }> {
+  const headers = { 'a2a-version': '1.0', ...(cursor !== undefined && { 'last-event-id': cursor }) }
+  const text = await (await fetch(`${platform.urls[api]}/a2a/scripted/tasks/${id}:subscribe`, { headers })).text()
+  const artifacts = new Map<string, unknown>()
+  for (const [, data = ''] of text.matchAll(/^data: (.+)$/gm)) {
+    const { task, artifactUpdate } = JSON.parse(data) as Raw
+    for (const { artifactId, parts } of task?.artifacts ?? []) artifacts.set(artifactId, valueIn(parts))
+    if (!artifactUpdate) continue
+    const { artifact, append } = artifactUpdate
+    artifacts.set(artifact.artifactId, append ? `${artifacts.get(artifact.artifactId)}${valueIn(artifact.parts)}` : valueIn(artifact.parts))
+  }
+  return { output: [...artifacts.values()] }
+}
+
+function valueIn([part]: RawArtifact['parts']): unknown {
+  return part?.text ?? part?.data ?? part?.raw
+}
+
+/** Of the events that a viewer has before the task goes on. */
+async function cursorsOf(task: string): Promise<string[]> {
+  const leaving = new AbortController()
+  const response = await fetch(`${platform.urls[0]}/v1/tasks/${task}/events?from=start`, { signal: leaving.signal })
+  const reader = response.body?.getReader()
+  let text = ''
+  while (!text.includes('The final word.')) text += Buffer.from((await reader?.read())?.value ?? []).toString()
+  leaving.abort()
+  return [...text.matchAll(/^id: (.+)$/gm)].map(([, cursor = '']) => cursor)
+}

@@ -34,7 +34,7 @@ function statusFaults(status: number, { code, status: name, message, details, ..
   return [
     ...(code === status && typeof name === 'string' ? [] : [`${String(code)} came with ${status}`]),
     ...(typeof message === 'string' && message.length > 0 && message.length < 300 ? [] : ['Its message is not a short text']),
-    ...(typeof info.reason === 'string' && /^[A-Z_]+$/.test(info.reason) ? [] : ['It has no reason']),
+    ...(typeof info.reason === 'string' && /^[A-Z][A-Z\d_]+$/.test(info.reason) ? [] : ['It has no reason']),
     ...(typeof requestId === 'string' && /^[\da-f-]{36}$/.test(requestId) ? [] : ['Its requestId is not a UUID']),
     ...Object.keys(rest).map(field => `It has ${field}`),
   ]

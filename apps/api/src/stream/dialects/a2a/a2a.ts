@@ -13,6 +13,7 @@ export type A2aOptions = {
 
 export function a2a({ run, wrap, read }: A2aOptions): Dialect<A2aChunk> {
   return {
+    name: 'a2a',
     scope: 'turn',
     headers: {},
     open: ({ heard }) => openA2aStream(run, heard),

@@ -125,6 +125,32 @@ test('a limit that is raised counts at once, also from nothing', async () => {
   await expect.poll(() => taken.length).toBe(3)
 })
 
+test('a consumer that is given room at any moment, while it gives a job back, takes the job again', async () => {
+  const { queue, consume } = openQueue()
+  let hasRoom = true
+  let giveRoom = async () => {}
+  const { setConcurrency } = consume('a', 1, async () => {
+    if (hasRoom) return 'done'
+    void giveRoom()
+    return 1
+  })
+  for (let moment = 0; moment < 60; moment += 1) {
+    hasRoom = false
+    setConcurrency(0)
+    giveRoom = async () => {
+      for (let i = 0; i < moment; i += 1) await null
+      hasRoom = true
+      setConcurrency(1)
+    }
+    const turn = dispatch({})
+    await queue.enqueue([turn])
+    // Where it was paused before it saw the job, it does not take it.
+    const untaken = setTimeout(() => void giveRoom(), 30)
+    await expect.poll(() => queue.find([turn]), { timeout: 20_000, interval: 5 }).toEqual([false])
+    clearTimeout(untaken)
+  }
+})
+
 test('a job that fails is removed from the queue, because the queue does not retry turns', async () => {
   const { queue, consume } = openQueue()
   const turn = dispatch({})

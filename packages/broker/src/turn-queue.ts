@@ -149,10 +149,11 @@ export function createTurnConsumer({
 
   function setConcurrency(turns: number): void {
     const wasFull = active >= limit
+    const wasPaused = limit < 1
     limit = turns
     worker.concurrency = Math.max(1, turns)
     // BullMQ reads its limit only when a job ends, and does not accept a limit of 0. Pausing handles both.
-    if (turns < 1 || (wasFull && active < turns)) worker.pause(true).then(resume).catch(onError)
+    if (turns < 1 || wasPaused || (wasFull && active < turns)) worker.pause(true).then(resume).catch(onError)
   }
 
   async function resume(): Promise<void> {

@@ -53,6 +53,13 @@ test('no byte of a token can be changed, left out or added', () => {
   }
 })
 
+test('the last letter of a token has one spelling', () => {
+  const tokens = tokensAt(100)
+  const { token } = tokens.issue(wish)
+  const letters = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_']
+  expect(letters.filter(letter => tokens.verify(token.slice(0, -1) + letter))).toEqual([token.at(-1)])
+})
+
 test('other keys sign other tokens, and before the keys are known no token can be made', () => {
   const { token } = tokensAt(100).issue(wish)
   expect(tokensAt(100, keysOf('another')).verify(token)).toBeNull()

@@ -61,6 +61,31 @@ describe.skipIf(!pty)('in a terminal (skipped where node-pty has no native part)
     })
   })
 
+  test('run asks the person for the fields of a form, and for a yes or no', async () => {
+    if (!pty) return
+    const terminal = openTerminal(pty, ['run', 'clerk', 'a refund', '--url', platform.url])
+    try {
+      for (const [question, line] of [
+        ['? Order to refund', ''],
+        ['The number of the order: ', 'A-7'],
+        ['In euros: ', '42'],
+        ['(damaged, late, other), optional: ', ''],
+        ['send it? [y/n] ', 'y'],
+        ['? Refund 42.00 € for order A-7?', ''],
+      ] as const) {
+        await terminal.untilShows(question)
+        if (!question.startsWith('?')) terminal.type(`${line}\r`)
+      }
+      await terminal.untilShows(/A-7\?[\s\S]*\[y\/n\]/)
+      terminal.type('y\r')
+      await terminal.untilShows('Refunded 42.00 € for order A-7.')
+      expect(await terminal.exited).toBe(0)
+    } finally {
+      terminal.kill()
+      await terminal.exited
+    }
+  })
+
   test('Ctrl-C cancels the task: 130', async () => {
     await inTerminal([say(0, 'begun'), rest(60_000)], async (terminal, find) => {
       await terminal.untilShows('begun')

@@ -150,6 +150,22 @@ describe('run', () => {
 })
 
 describe('tail, show, tasks, agents, cancel', () => {
+  test('waits lists what turns wait for, answer responds, and a response that does not fit leaves the wait open', async () => {
+    const { task } = await platform.client.createTask({ agent: 'clerk', input: 'a refund' })
+    const list = () => rivulet('waits', '--task', task.id)
+    await until('the form is open', async () => (await list()).stdout.includes('Order to refund'))
+    const wrong = await rivulet('answer', task.id, 'order', 'accept', '--content', '{"number":"A-7"}')
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('amount')])
+    const right = await rivulet('answer', task.id, 'order', 'accept', '--content', '{"number":"A-7","amount":42}')
+    expect(right).toMatchObject({ code: 0, stdout: 'order: accept\n' })
+    await until('the approval is open', async () => (await list()).stdout.includes('finance'))
+    expect((await rivulet('answer', task.id, 'refund', 'decline', '--comment', 'too much')).stdout).toBe('refund: decline\n')
+    await platform.client.waitForEnd(task.id)
+    expect((await platform.client.messages(task.id)).at(-1)?.content).toMatchObject({ text: 'Not refunded: too much.' })
+    expect((await list()).stdout).not.toContain('refund ')
+    expect((await rivulet('answer', task.id, 'refund', 'accept')).code).toBe(1)
+  })
+
   test('retry runs the last turn again; change and export do what they say', async () => {
     const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'again', metadata: { old: 'x' } })
     expect(await rivulet('retry', task.id)).toMatchObject({ code: 0, stdout: 'again\n' })

@@ -246,7 +246,8 @@ export function createFeed(deps: FeedDeps): Feed {
       isFirst = false
       apply(entry)
     }
-    if (isFirst) return reload()
+    // The log may have lost its end after it was asked for its state.
+    if (view.position() !== known.cursor) return reload()
   }
 
   /** Without a log that lives: the feed stays where it is if the rows, or what is left of the log, are what they were. */

@@ -3,7 +3,12 @@ import { defineConfig } from 'vitest/config'
 
 /** Of a machine that is busy: no test waits for a time. */
 const patience = { testTimeout: 120_000, hookTimeout: 180_000 }
-const withEngines = { ...patience, globalSetup: ['test/support/engines/engines.ts'] }
+const laws = ['test/support/law-seed.ts']
+const withEngines = {
+  ...patience,
+  globalSetup: ['test/support/engines/engines.ts'],
+  setupFiles: [...laws, 'test/support/engines/each-file.ts'],
+}
 
 const units = ['packages/{agent,client,protocol,runtime,views}/src/**/*.test.{ts,tsx}', 'apps/{agents,console}/src/**/*.test.{ts,tsx}']
 const slow = ['**/*.slow.test.ts']
@@ -12,8 +17,8 @@ export default defineConfig({
   test: {
     projects: [
       { test: { name: 'rules', include: ['test/rules/**/*.test.ts'], maxWorkers: 4 } },
-      // Without engines, and several files in one process, because loading the same modules for each file took longer than its tests.
-      { test: { ...patience, name: 'units', include: units, exclude: slow, isolate: false, maxWorkers: 4 } },
+      // Without engines. Here and with engines, files share processes, because loading the same modules for each took longer than its tests.
+      { test: { ...patience, name: 'units', include: units, exclude: slow, setupFiles: laws, isolate: false, maxWorkers: 4 } },
       {
         test: {
           ...withEngines,
@@ -27,6 +32,7 @@ export default defineConfig({
             'test/faults/{,checker/}*.test.ts',
           ],
           exclude: slow,
+          isolate: false,
           // More than cores, because most tests wait: for a lease, a restart, a retry.
           maxWorkers: 4,
         },
@@ -42,6 +48,7 @@ export default defineConfig({
         test: {
           name: 'packages',
           globalSetup: [...withEngines.globalSetup, 'test/packages/setup.ts'],
+          setupFiles: withEngines.setupFiles,
           include: ['test/packages/*.test.ts'],
           testTimeout: 180_000,
           hookTimeout: 300_000,

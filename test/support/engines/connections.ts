@@ -1,11 +1,11 @@
 /**
- * Fails a test file that leaves a connection to the run's servers open. Import it before anything that connects.
+ * Fails a test file that leaves a connection to the run's servers open. It is imported before anything that connects.
  *
  * The servers cannot tell whose a connection is, and forget it when the worker ends; so the sockets of this process are counted here.
  */
 import { subscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
-import { afterAll, inject, vi } from 'vitest'
+import { inject, vi } from 'vitest'
 import { portsOf } from './redis-cluster.ts'
 
 const sockets = new Set<Socket>()
@@ -16,7 +16,7 @@ subscribe('net.client.socket', message => {
   socket.once('close', () => sockets.delete(socket))
 })
 
-afterAll(async () => {
+export async function expectNoConnections(): Promise<void> {
   const servers = new Map([
     ...portsOf(inject('redisUrl')).map(port => [port, 'Redis'] as const),
     [Number(new URL(inject('postgresUrl')).port), 'Postgres'],
@@ -28,4 +28,4 @@ afterAll(async () => {
     },
     { timeout: 3_000, interval: 20 },
   )
-})
+}

@@ -8,8 +8,9 @@ import { createKeys, type Keys } from '@rivulet/broker'
 import { type Cursor, type Event, parseCursor, parseEvent } from '@rivulet/protocol'
 import type { Redis } from 'ioredis'
 import pg from 'pg'
-import { beforeEach, inject } from 'vitest'
+import { inject } from 'vitest'
 import { createTestDatabase, keyPrefix } from '../engines/database.ts'
+import { onFailure } from '../engines/file-end.ts'
 import { connectTestRedis } from '../engines/redis-cluster.ts'
 import { freePort } from '../free-port.ts'
 import { until } from '../until.ts'
@@ -54,14 +55,6 @@ export type Platform = {
   close(): Promise<void>
 }
 
-const open = new Set<PlatformProcess[]>()
-
-beforeEach(({ onTestFailed }) => {
-  onTestFailed(() => {
-    for (const processes of open) for (const { name, lines } of processes) console.error(`${name} wrote last:\n${tail(lines)}`)
-  })
-})
-
 export async function withPlatform(options: PlatformOptions, use: (platform: Platform) => Promise<void>): Promise<void> {
   const platform = await startPlatform(options)
   try {
@@ -87,7 +80,7 @@ export async function startPlatform({
   const processes: PlatformProcess[] = []
   const apis: ApiProcess[] = []
   const workers: PlatformProcess[] = []
-  open.add(processes)
+  const forget = onFailure(showOutput)
   try {
     // All at once: most of the time that a start takes is spent on loading the program.
     const ports = await Promise.all(Array.from({ length: apiCount }, freePort))
@@ -98,7 +91,7 @@ export async function startPlatform({
     // In a fixed order, whichever was ready first: the first API serves the first worker.
     apis.sort((a, b) => ports.indexOf(new URL(a.url).port) - ports.indexOf(new URL(b.url).port))
   } catch (error) {
-    for (const { name, lines } of processes) console.error(`${name} wrote last:\n${tail(lines)}`)
+    showOutput()
     await close().catch(() => {})
     throw error
   }
@@ -107,6 +100,10 @@ export async function startPlatform({
   return {
     ...{ url, urls, apis, workers, client: createClient(() => url), clientOf: api => createClient(() => api.url) },
     ...{ pg: pool, redis, keys, databaseUrl, log: task => readLog(redis, keys, task), startApi, startWorker, close },
+  }
+
+  function showOutput(): void {
+    for (const { name, lines } of processes) console.error(`${name} wrote last:\n${tail(lines)}`)
   }
 
   async function startApi({ env: own = {}, port, untilReady = true }: StartApiOptions = {}): Promise<ApiProcess> {
@@ -129,7 +126,7 @@ export async function startPlatform({
   }
 
   async function close(): Promise<void> {
-    open.delete(processes)
+    forget()
     const others = processes.filter(({ hasExited, name }) => !hasExited() && !name.startsWith('api'))
     await Promise.all(others.map(worker => worker.kill()))
     const stops = await Promise.all(processes.filter(({ hasExited }) => !hasExited()).map(stopCleanly))

@@ -52,6 +52,23 @@ test('a schedule with a name sends its runs to one task, turn after turn', async
   expect(new Set((await historyOf(schedule)).map(({ task }) => task)).size).toBe(1)
 })
 
+test('a schedule keeps the file of its input until it is deleted, and each of its runs does so for its task', async () => {
+  const [file, unused] = [await client.files.upload(new Uint8Array(3)), await client.files.upload(new Uint8Array(3))]
+  const isThere = async ({ id }: { id: string }) => (await fetch(`${platform.url}/v1/files/${id}`)).ok
+  const input = { type: 'media' as const, mimeType: 'application/pdf', file: file.id }
+  const [first, second] = [await client.schedules.create({ ...yearly, input }), await client.schedules.create({ ...yearly, input })]
+  await platform.pg.query("update files set created_at = now() - interval '25 hours' where id = any($1)", [[file.id, unused.id]])
+  await until('unused files are removed', async () => !(await isThere(unused)))
+  await expect(client.files.delete(file.id)).rejects.toMatchObject({ code: 'file_in_use' })
+  const { task = '' } = await client.schedules.trigger(first.id)
+  await client.tasks.get(task).result()
+  await client.schedules.remove(first.id)
+  await client.tasks.get(task).remove()
+  expect(await isThere(file)).toBe(true)
+  await client.schedules.remove(second.id)
+  expect(await isThere(file)).toBe(false)
+})
+
 describe('while the run before has not ended', () => {
   const slow = { ...yearly, agent: 'scripted', params: { steps: [{ sleep: 600_000 }] } }
 

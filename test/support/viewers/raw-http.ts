@@ -35,7 +35,7 @@ export function sendRaw(url: string, pieces: readonly (string | Buffer)[], optio
     const impatience = setTimeout(() => settle(new Error(`No answer within ${timeoutMs} ms`)), timeoutMs)
     socket.setNoDelay(true)
     socket.on('connect', () => void write())
-    socket.on('data', bytes => {
+    socket.on('data', (bytes: Buffer) => {
       received = Buffer.concat([received, bytes])
       look()
     })

@@ -93,8 +93,15 @@ export function createFiles({ db, databaseFor, stores, store, logger }: FilesDep
   async function sweep(): Promise<number> {
     await loosenUnused(db, sweptAtOnce)
     const abandoned = await seizeAbandoned(db, sweptAtOnce)
-    for (const loose of abandoned) await removeBytes(loose)
-    return abandoned.length
+    // A store that is unavailable is asked once, and holds up no other.
+    const unavailable = new Set<FileStoreName>()
+    let removed = 0
+    for (const loose of abandoned) {
+      if (unavailable.has(loose.store)) continue
+      if (await attempt(() => removeBytes(loose))) removed += 1
+      else unavailable.add(loose.store)
+    }
+    return removed
   }
 
   async function removeBytes(loose: LooseFile): Promise<void> {
@@ -102,8 +109,14 @@ export function createFiles({ db, databaseFor, stores, store, logger }: FilesDep
     await forgetLooseFile(db, loose)
   }
 
-  async function attempt(work: () => Promise<void>): Promise<void> {
-    await work().catch(error => logger.warn({ err: error }, 'could not remove the bytes of a file; the reconciler will'))
+  async function attempt(work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work()
+      return true
+    } catch (error) {
+      logger.warn({ err: error }, 'could not remove the bytes of a file; the reconciler will')
+      return false
+    }
   }
 
   function storeNamed(name: FileStoreName): FileStore {

@@ -3,7 +3,7 @@
  * out on purpose.
  */
 import { randomUUID } from 'node:crypto'
-import { createTaskBody } from '@rivulet/protocol'
+import { createScheduleBody, createTaskBody } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import { Client } from 'pg'
 import { beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'
@@ -17,6 +17,8 @@ import {
   looseFiles,
   messages,
   outbox,
+  scheduleFiles,
+  schedules,
   secrets,
   steps,
   taskFiles,
@@ -28,7 +30,20 @@ import { createTask } from '../tasks/accept/create-task.ts'
 import { type DatabaseHandle, openDatabase, sqlStateOf } from './database.ts'
 import { migrate } from './migrate.ts'
 
-const ofTenants = { tasks, turns, messages, idempotencyKeys, outbox, steps, tokenRevocations, files, taskFiles, looseFiles, fileChunks }
+const ofTenants = {
+  tasks,
+  turns,
+  messages,
+  idempotencyKeys,
+  outbox,
+  steps,
+  tokenRevocations,
+  files,
+  taskFiles,
+  scheduleFiles,
+  looseFiles,
+  fileChunks,
+}
 
 let url: string
 beforeAll(async () => {
@@ -58,6 +73,12 @@ async function addTask(database: DatabaseHandle, tenant: string): Promise<string
   const file = { id: randomUUID(), tenant, mimeType: 'text/plain', size: 1, sha256: '', store: 'postgres' as const }
   await database.databaseFor(tenant).insert(files).values(file)
   await database.databaseFor(tenant).insert(taskFiles).values({ task: task.id, tenant, file: file.id })
+  const schedule = { id: randomUUID(), tenant, status: 'paused' as const }
+  await database
+    .databaseFor(tenant)
+    .insert(schedules)
+    .values({ ...schedule, request: createScheduleBody.parse({ agent: 'echo', cron: '0 0 1 1 *' }) })
+  await database.databaseFor(tenant).insert(scheduleFiles).values({ schedule: schedule.id, tenant, file: file.id })
   await database
     .databaseFor(tenant)
     .insert(fileChunks)
@@ -144,6 +165,7 @@ test('a connection that says nothing of a tenant sees nothing', async () => {
     'token_revocations',
     'files',
     'task_files',
+    'schedule_files',
     'loose_files',
     'file_chunks',
   ])

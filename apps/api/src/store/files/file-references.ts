@@ -1,9 +1,9 @@
-/** Which files a task refers to. A reference is committed with the message or the input that has it, and keeps the file. */
+/** Which files a task or a schedule refers to. A reference is committed with the message or the input that has it, and keeps the file. */
 import { type Content, type FileId, RivuletError } from '@rivulet/protocol'
 import { and, eq, inArray, sql } from 'drizzle-orm'
 import { sqlStateOf, type Transaction } from '../connection/database.ts'
 import type { TaskRow } from '../rows.ts'
-import { files, taskFiles } from '../schema.ts'
+import { files, scheduleFiles, taskFiles } from '../schema.ts'
 
 export function filesIn(contents: readonly (Content | null | undefined)[]): FileId[] {
   const ids = contents.flatMap(content => (content && 'file' in content && content.file !== undefined ? [content.file] : []))
@@ -14,8 +14,24 @@ type Referring = Pick<TaskRow, 'id' | 'tenant'>
 
 /** Of callers: the files were there when the request was checked. */
 export async function referToFiles(tx: Transaction, task: Referring, contents: readonly (Content | null | undefined)[]): Promise<void> {
+  await orRejected(addReferences(tx, task, filesIn(contents)))
+}
+
+/** Each run of the schedule is a task with references of its own. */
+export async function keepFiles(
+  tx: Transaction,
+  { id: schedule, tenant }: { id: string; tenant: string },
+  contents: readonly (Content | null | undefined)[],
+): Promise<void> {
+  const ids = filesIn(contents)
+  if (ids.length === 0) return
+  await orRejected(tx.insert(scheduleFiles).values(ids.map(file => ({ schedule, tenant, file }))))
+  await noteUse(tx, tenant, ids)
+}
+
+async function orRejected(work: PromiseLike<unknown>): Promise<void> {
   try {
-    await addReferences(tx, task, filesIn(contents))
+    await work
   } catch (error) {
     if (sqlStateOf(error) !== '23503') throw error
     throw new RivuletError('validation_failed', 'A file was removed while this request was carried out')
@@ -29,6 +45,10 @@ export async function addReferences(tx: Transaction, { id: task, tenant }: Refer
     .insert(taskFiles)
     .values(ids.map(file => ({ task, tenant, file })))
     .onConflictDoNothing()
+  await noteUse(tx, tenant, ids)
+}
+
+async function noteUse(tx: Transaction, tenant: string, ids: readonly FileId[]): Promise<void> {
   await tx
     .update(files)
     .set({ isUsed: true })

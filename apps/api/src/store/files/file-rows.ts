@@ -88,7 +88,7 @@ function references(db: Database | Transaction, condition?: SQL) {
     .where(and(eq(taskFiles.file, files.id), condition))
 }
 
-/** Removes a file that no task refers to. Its bytes are loose then. */
+/** Removes a file that no task and no schedule refers to. Its bytes are loose then. */
 export async function removeFile(db: Database, tenant: Tenant, id: FileId): Promise<LooseFile> {
   try {
     return await db.transaction(async tx => {
@@ -99,7 +99,7 @@ export async function removeFile(db: Database, tenant: Tenant, id: FileId): Prom
   } catch (error) {
     // The key of a reference, which may have been added in the midst of this.
     if (sqlStateOf(error) !== '23503') throw error
-    throw new RivuletError('file_in_use', 'A task refers to this file; it is removed with the last task that does')
+    throw new RivuletError('file_in_use', 'A task or a schedule refers to this file; it is removed with the last one that does')
   }
 }
 
@@ -110,7 +110,7 @@ async function loosen(tx: Transaction, which: SQL | undefined): Promise<LooseFil
   return tx.insert(looseFiles).values(rows).returning()
 }
 
-/** Files that no task has referred to within a day. */
+/** Files that no task and no schedule has referred to within a day. */
 export async function loosenUnused(db: Database, limit: number): Promise<number> {
   const isUnused = and(eq(files.isUsed, false), lt(files.createdAt, msAgo(unusedMs)), notExists(references(db)))
   return db.transaction(async tx => {

@@ -4,6 +4,7 @@ import { and, asc, count, desc, eq, gt, lt } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
 import type { Database, Transaction } from '../connection/database.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
+import { keepFiles } from '../files/file-references.ts'
 import { scheduleRuns, schedules } from '../schema.ts'
 
 export type ScheduleRow = typeof schedules.$inferSelect
@@ -19,6 +20,7 @@ export async function insertSchedule(
     const [{ had } = { had: 0 }] = await tx.select({ had: count() }).from(schedules).where(isOf(tenant, schedules.tenant))
     if (had >= most) return null
     const [created] = await tx.insert(schedules).values({ id: uuidv7(), tenant, request, nextAt, status: 'active' }).returning()
+    if (created) await keepFiles(tx, created, [request.input])
     return created ?? null
   })
 }

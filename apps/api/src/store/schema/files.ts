@@ -1,8 +1,9 @@
-/** Files, their bytes, and the tasks that refer to them. */
+/** Files, their bytes, and the tasks and schedules that refer to them. */
 import type { FileId, TaskId } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import { bigint, boolean, customType, foreignKey, index, integer, pgTable, primaryKey, text, unique, uuid } from 'drizzle-orm/pg-core'
 import { tenant, time } from './columns.ts'
+import { schedules } from './schedules.ts'
 import { tasks } from './tasks.ts'
 
 export type FileStoreName = 'postgres' | 's3'
@@ -26,7 +27,7 @@ export const files = pgTable(
     uploadedFor: uuid().$type<TaskId>(),
     /** Whether it is a value that the server took out of a message, because it was large. */
     isSpill: boolean().notNull().default(false),
-    /** Whether a task has ever referred to it. One that none refers to is removed after a day. */
+    /** Whether a task or a schedule has ever referred to it. One that none refers to is removed after a day. */
     isUsed: boolean().notNull().default(false),
     createdAt: time().notNull().default(sql`now()`),
   },
@@ -36,7 +37,7 @@ export const files = pgTable(
   ],
 )
 
-/** Which tasks refer to which files. When a row goes, a trigger removes the file that no other task refers to. */
+/** Which tasks refer to which files. When a row goes, a trigger removes the file that no other task and no schedule refers to. */
 export const taskFiles = pgTable(
   'task_files',
   {
@@ -52,6 +53,23 @@ export const taskFiles = pgTable(
     index('task_files_file').on(table.file),
     // With the tenant: no task can refer to a file of another.
     foreignKey({ columns: [table.tenant, table.file], foreignColumns: [files.tenant, files.id], name: 'task_files_files' }),
+  ],
+)
+
+/** The same for the inputs of schedules. */
+export const scheduleFiles = pgTable(
+  'schedule_files',
+  {
+    schedule: uuid()
+      .notNull()
+      .references(() => schedules.id, { onDelete: 'cascade' }),
+    tenant: tenant(),
+    file: uuid().$type<FileId>().notNull(),
+  },
+  table => [
+    primaryKey({ columns: [table.schedule, table.file] }),
+    index('schedule_files_file').on(table.file),
+    foreignKey({ columns: [table.tenant, table.file], foreignColumns: [files.tenant, files.id], name: 'schedule_files_files' }),
   ],
 )
 

@@ -126,6 +126,27 @@ test('a canceled turn aborts the run, and what was said is kept as aborted', asy
   expect(await platform.client.messages(task.id)).toMatchObject([{ status: 'aborted', content: { text: viewer.text() } }])
 })
 
+test('a picture and a PDF reach the model with their bytes', async () => {
+  const { url, requests } = await startModelServer([{ say: ['A boat.'] }])
+  const provider = createOpenAICompatible({ name: 'local', baseURL: url })
+  const agent = defineAgent('ai-sdk-files', async turn => {
+    const messages: ModelMessage[] = toModelMessages(await turn.history({ withFiles: true }))
+    await turn.autoSend(fromAiSdk(streamText({ model: provider('m'), messages }).fullStream))
+  })
+  await startOwnWorker(platform, [agent])
+  const stored = async (mimeType: string, bytes: string) => {
+    const { body } = await platform.client.send<{ file: { id: string } }>('POST', '/v1/files', {
+      body: bytes,
+      headers: { 'content-type': mimeType },
+    })
+    return { type: 'media', mimeType, file: body.file.id }
+  }
+  const input = ['What is this?', await stored('image/png', 'a picture'), await stored('application/pdf', 'a document')]
+  const { task } = await platform.client.finishedTask({ agent: 'ai-sdk-files', input })
+  expect(task.status).toBe('completed')
+  for (const bytes of ['a picture', 'a document']) expect(JSON.stringify(requests[0])).toContain(Buffer.from(bytes).toString('base64'))
+})
+
 const noUsage = {
   inputTokens: { total: 1, noCache: 1, cacheRead: undefined, cacheWrite: undefined },
   outputTokens: { total: 1, text: 1, reasoning: undefined },

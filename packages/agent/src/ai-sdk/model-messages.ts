@@ -40,7 +40,7 @@ export function toModelMessages(history: readonly HistoryMessage[]): AiSdkMessag
   })
 }
 
-/** A stored file has no bytes here; the model reads its name. */
+/** A stored file has no bytes here, unless the history was read `withFiles`; the model reads its name. */
 function userPart(content: UserContent): UserPart {
   if (content.type === 'text') return { type: 'text', text: content.text }
   const { mimeType: mediaType, data, url, name, file } = content

@@ -43,7 +43,7 @@ type Stretch = { text: string; responses: Json; requests: Request[] }
 /** Sends all that the run emits, and resolves with the text of its last stretch. */
 export async function streamWithApprovals(turn: Turn, { run, messages, ask = {} }: ApprovedStream): Promise<string> {
   const name = turn.nameFor('ai-sdk')
-  const conversation = [...(messages ?? toModelMessages(await turn.history()))]
+  const conversation = [...(messages ?? toModelMessages(await turn.history({ withFiles: true })))]
   let declined = new Map<string, string>()
   for (let number = 1; ; number += 1) {
     const stretch = await turn.step(`${name}/stretch ${number}`, () => play(turn, () => run([...conversation]), declined))

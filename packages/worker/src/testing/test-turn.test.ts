@@ -1,4 +1,5 @@
 import { agentTool, call, defineTool, say, scriptedModel, user } from '@rivulet/agent'
+import { toModelMessages } from '@rivulet/agent/ai-sdk'
 import { data, delta, RivuletError, text } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -155,6 +156,28 @@ describe('a turn in a test', () => {
     const { text: said, messages } = await testTurn(agent, { files: { a: { bytes, mimeType: 'text/plain' } } })
     expect(said).toBe('5 bytes')
     expect(messages[0]?.content).toMatchObject({ type: 'media', name: 'copy.txt', size: 5 })
+  })
+
+  test('has the bytes of pictures and PDFs in its history on demand, in the form that models of the AI SDK take', async () => {
+    const files = {
+      a: { bytes: new Uint8Array([0, 1, 2]), mimeType: 'image/png' },
+      b: { bytes: new Uint8Array([3]), mimeType: 'text/csv' },
+    }
+    const history = Object.entries(files).map(([file, { mimeType }]) => ({
+      author: 'user' as const,
+      content: { type: 'media' as const, mimeType, file, name: `the ${file}` },
+    }))
+    const prompts: unknown[] = []
+    const agent = defineAgent('shown', async turn => {
+      for (const withFiles of [true, false]) prompts.push(toModelMessages(await turn.history({ withFiles })))
+    })
+    await testTurn(agent, { history, files })
+    const named = (file: string, type: string) => ({ type: 'text', text: `[file the ${file}, ${type}]` })
+    const picture = { type: 'file', mediaType: 'image/png', data: 'AAEC', filename: 'the a' }
+    expect(prompts).toEqual([
+      [{ role: 'user', content: [picture, named('b', 'text/csv')] }],
+      [{ role: 'user', content: [named('a', 'image/png'), named('b', 'text/csv')] }],
+    ])
   })
 
   test('that is canceled keeps what it said, as aborted', async () => {

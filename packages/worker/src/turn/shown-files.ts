@@ -6,8 +6,8 @@ type ReadableFiles = { read(id: string): Promise<{ bytes(): Promise<Uint8Array> 
 /** Of all together: providers take requests of 32 MB, and base64 adds a third. */
 const maxShownBytes = 20 * 1024 * 1024
 
-export async function withFileBytes(history: readonly HistoryMessage[], files: ReadableFiles): Promise<HistoryMessage[]> {
-  const shown: HistoryMessage[] = []
+export async function withFileBytes<T extends HistoryMessage>(history: readonly T[], files: ReadableFiles): Promise<T[]> {
+  const shown: T[] = []
   let left = maxShownBytes
   for (const message of [...history].reverse()) {
     const { content } = message

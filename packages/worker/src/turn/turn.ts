@@ -52,7 +52,7 @@ export type Turn<Params = Json> = {
    * The task's messages so far, this turn's inputs last. Turns that were discarded are left out; aborted and failed messages, too, unless asked for. Then each
    * call of a tool has a response: one that was interrupted has an error.
    */
-  history(options?: { includeUnfinished?: boolean }): Promise<Message[]>
+  history(options?: HistoryOptions): Promise<Message[]>
   /**
    * Runs a model with tools on the history, and sends all that they say. Each response and each result is a step: an attempt after a crash repeats
    * neither.
@@ -121,6 +121,12 @@ export type Turn<Params = Json> = {
   readonly state: TurnState
   /** A notice of the agent's own to the viewers. It changes no message. */
   custom(name: string, data: Json): Promise<void>
+}
+
+export type HistoryOptions = {
+  includeUnfinished?: boolean
+  /** Pictures and PDFs with their bytes in place of the ids of their files, the newest 20 MiB, as a model takes them. `turn.run` does so by itself. */
+  withFiles?: boolean
 }
 
 export type TurnState = {
@@ -200,9 +206,10 @@ export function createTurn(deps: TurnDeps): { turn: Turn; unawaited: () => strin
     }
   }
 
-  async function history({ includeUnfinished = false } = {}): Promise<Message[]> {
-    const messages = await loadHistory()
-    return includeUnfinished ? messages : withWholeCalls(messages.filter(({ status }) => status === 'complete'))
+  async function history({ includeUnfinished = false, withFiles = false }: HistoryOptions = {}): Promise<Message[]> {
+    const stored = await loadHistory()
+    const messages = includeUnfinished ? stored : withWholeCalls(stored.filter(({ status }) => status === 'complete'))
+    return withFiles ? withFileBytes(messages, files) : messages
   }
 
   async function run(options: TurnRunOptions): Promise<TurnRun> {

@@ -27,8 +27,7 @@ import { type ManyEvent, streamMany } from './stream/many-stream.ts'
 import { nowhere, placeAfter } from './stream/stream-place.ts'
 import { type RunResult, runTask } from './task/run-task.ts'
 import { type CreatedTask, createTaskHandle, readCreated, requireCursor, type TaskHandle, type UnstartedTask } from './task/task-handle.ts'
-import type { ViewOptions } from './task/task-view.ts'
-import { createTasksViews, type TasksView } from './task/tasks-view.ts'
+import { createTasksViews, type TasksView, type TasksViewOptions } from './task/tasks-view.ts'
 import { createWaitCalls, type WaitCalls } from './waits.ts'
 import { createWebhookCalls, type WebhookCalls } from './webhooks.ts'
 
@@ -114,8 +113,8 @@ export type RivuletClient = {
   }
   /** The events of up to 1,000 tasks by one connection, each event once. It reconnects, and resumes each task at its own place. */
   watchMany(ids: readonly string[], options?: WatchManyOptions): AsyncIterableIterator<{ id: string; event: ManyEvent }, void, void>
-  /** The state of several tasks. All views of a client share one connection. */
-  viewMany(ids: readonly string[], options?: ViewOptions): TasksView
+  /** The state of several tasks. All views of a client with the same options share one connection. */
+  viewMany(ids: readonly string[], options?: TasksViewOptions): TasksView
   agents: {
     list(options?: CallOptions): Promise<Agent[]>
     /** Turns that ended in the last minutes, in buckets of time. At most 10,080 (7 days), 10 by default. */
@@ -156,7 +155,7 @@ export function createClient(options: ClientOptions): RivuletClient {
   const send: typeof fetch = given ?? ((input, init) => fetch(input, init))
   const http = httpWith({ key, token })
   const deps = { http, wakeUps, random, silenceMs }
-  const shared = new Map<boolean, ReturnType<typeof createTasksViews>>()
+  const shared: Record<string, ReturnType<typeof createTasksViews>> = {}
 
   return {
     url,
@@ -236,10 +235,10 @@ export function createClient(options: ClientOptions): RivuletClient {
     })
   }
 
-  function viewMany(ids: readonly string[], { follow = false }: ViewOptions = {}): TasksView {
-    const known = shared.get(follow) ?? createTasksViews({ follow, stream: request => streamMany(deps, request) })
-    shared.set(follow, known)
-    return known.view(ids)
+  function viewMany(ids: readonly string[], { follow = false, children = false }: TasksViewOptions = {}): TasksView {
+    const name = `${follow} ${children}`
+    shared[name] ??= createTasksViews({ follow, children, stream: request => streamMany(deps, request) })
+    return shared[name].view(ids)
   }
 
   function changeAgent(name: string, paused: boolean, own: CallOptions = {}): Promise<Agent> {

@@ -118,11 +118,7 @@ function bodyOf(source: FileSource, onProgress: UploadOptions['onProgress']): No
 }
 
 async function* chunksOf(source: FileSource): AsyncGenerator<Uint8Array> {
-  if (source instanceof Uint8Array) {
-    yield source
-    return
-  }
-  const stream = source instanceof Blob ? source.stream() : source
+  const stream = source instanceof Blob || source instanceof Uint8Array ? new Blob([source as Blob]).stream() : source
   if (Symbol.asyncIterator in stream) {
     yield* stream as AsyncIterable<Uint8Array>
     return

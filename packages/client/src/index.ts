@@ -118,6 +118,6 @@ export type {
 export { type TaskResult, textOf } from './task/task-result.ts'
 export type { TaskStateCalls } from './task/task-state-calls.ts'
 export type { TaskView, ViewOptions, ViewState } from './task/task-view.ts'
-export type { TasksView } from './task/tasks-view.ts'
+export type { TasksView, TasksViewOptions } from './task/tasks-view.ts'
 export { openWaits, type TaskWaitCalls, type WaitCalls, type WaitQuery } from './waits.ts'
 export type { DeliveryQuery, WebhookCalls, WebhookQuery } from './webhooks.ts'

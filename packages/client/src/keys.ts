@@ -1,7 +1,7 @@
 /** Manages the keys of an installation, with a key that has the scope `admin`. */
 import type { CreateKeyInput, Key, NewKey, RotatedKey, RotateKeyInput } from '@rivulet/protocol'
 import type { CallOptions, Http } from './http/http.ts'
-import { type Page, readField, readJson, readPage, toEntity } from './http/responses.ts'
+import { type Page, readField, readJson, readPage, toEntity, toSecret } from './http/responses.ts'
 
 /** At most 100 a page, oldest first. Only the root key may name a `tenant` that is not its own. */
 export type KeyQuery = { tenant?: string | undefined; limit?: number | undefined; cursor?: string | undefined }
@@ -35,6 +35,5 @@ function pathOf(id: string): string {
 }
 
 function toNew({ key, secret }: Record<string, unknown>): NewKey {
-  if (typeof secret !== 'string') throw new Error('The response has no secret')
-  return { key: toEntity<Key>(key, 'key'), secret }
+  return { key: toEntity<Key>(key, 'key'), secret: toSecret(secret) }
 }

@@ -1,7 +1,7 @@
 /** Manages webhooks: addresses that the server calls when tasks and turns change. */
 import type { ChangedWebhook, ChangeWebhookInput, CreateWebhookInput, Delivery, NewWebhook, Webhook } from '@rivulet/protocol'
 import type { CallOptions, Http } from './http/http.ts'
-import { type Page, readField, readJson, readNothing, readPage, toEntity } from './http/responses.ts'
+import { type Page, readField, readJson, readNothing, readPage, toEntity, toSecret } from './http/responses.ts'
 
 export type WebhookQuery = { limit?: number | undefined; cursor?: string | undefined }
 export type DeliveryQuery = WebhookQuery & { status?: Delivery['status'] | undefined }
@@ -45,7 +45,5 @@ function toChanged({ webhook, secret }: Record<string, unknown>): ChangedWebhook
 }
 
 function toNew(body: Record<string, unknown>): NewWebhook {
-  const { webhook, secret } = toChanged(body)
-  if (secret === undefined) throw new Error('The response has no secret')
-  return { webhook, secret }
+  return { ...toChanged(body), secret: toSecret(body.secret) }
 }

@@ -60,7 +60,7 @@ export function createCredentials({ key, token: source }: { key?: string | undef
       .catch((error: unknown) => {
         if (granted === asked) granted = null
         // To give up, it throws an error of the table; anything else may be the network, and is asked again.
-        throw error instanceof RivuletError ? error : unreachable('No token could be had', error)
+        throw error instanceof RivuletError ? error : unreachable('Getting a token failed', error)
       })
     return asked
   }

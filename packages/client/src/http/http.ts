@@ -110,7 +110,7 @@ export function createHttp({ url, fetch, credentials, wakeUps, random, maxRetrie
     const response = await send(path, init)
     if (!response.ok) throw await errorOf(response)
     if (response.status === 200 && !/^text\/event-stream\b/.test(response.headers.get('content-type') ?? '')) {
-      throw unreachable('Something else than Rivulet answered')
+      throw unreachable('Not a response of Rivulet')
     }
     return response
   }

@@ -2,20 +2,19 @@
 import { type ErrorCode, type ErrorDetail, errorTable, isErrorCode, RivuletError } from '@rivulet/protocol'
 
 /** The `cause` of an error that the server answered. */
-export type Rejection = { status: number; code?: string; requestId?: string; retryAfterMs?: number }
+export type Rejection = {
+  status: number
+  code?: string | undefined
+  requestId?: string | undefined
+  retryAfterMs?: number | undefined
+}
 
 /** Longest wait that a server may ask for, whichever way it does. */
 export const maxAskedMs = 30_000
 
 export async function errorOf(response: Response): Promise<RivuletError> {
   const { code, message, requestId, details } = await readError(response)
-  const retryAfterMs = retryAfterOf(response.headers)
-  const cause: Rejection = {
-    status: response.status,
-    ...(code !== undefined && { code }),
-    ...(requestId !== undefined && { requestId }),
-    ...(retryAfterMs !== null && { retryAfterMs }),
-  }
+  const cause: Rejection = { status: response.status, code, requestId, retryAfterMs: retryAfterOf(response.headers) }
   const known = isErrorCode(code) ? code : codeOf(response.status)
   return new RivuletError(known, message ?? `The server returned ${response.status}`, { cause, ...(details && { details }) })
 }
@@ -44,7 +43,7 @@ export function mayPass(error: unknown): boolean {
   return status >= 500 || status === 408 || status === 425 || status === 429 || error.code === 'in_flight'
 }
 
-type ErrorBody = { code?: string; message?: string; requestId?: string; details?: ErrorDetail[] }
+type ErrorBody = Pick<Rejection, 'code' | 'requestId'> & { message?: string | undefined; details?: ErrorDetail[] }
 
 async function readError(response: Response): Promise<ErrorBody> {
   try {
@@ -52,15 +51,17 @@ async function readError(response: Response): Promise<ErrorBody> {
     const error = isRecord(body) && isRecord(body.error) ? body.error : {}
     const { code, message, requestId, details } = error
     return {
-      ...(typeof code === 'string' && { code }),
-      ...(typeof message === 'string' && { message }),
-      ...(typeof requestId === 'string' && { requestId }),
+      ...{ code: textOf(code), message: textOf(message), requestId: textOf(requestId) },
       ...(Array.isArray(details) && { details: details.filter(isDetail) }),
     }
   } catch {
     // A proxy in between may respond with its own page.
     return {}
   }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
 }
 
 function isDetail(value: unknown): value is ErrorDetail {
@@ -79,8 +80,8 @@ function codeOf(status: number): ErrorCode {
   )
 }
 
-function retryAfterOf(headers: Headers): number | null {
+function retryAfterOf(headers: Headers): number | undefined {
   const value = headers.get('retry-after') ?? ''
   const ms = /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - Date.now()
-  return Number.isNaN(ms) ? null : Math.min(Math.max(0, ms), maxAskedMs)
+  return Number.isNaN(ms) ? undefined : Math.min(Math.max(0, ms), maxAskedMs)
 }

@@ -19,9 +19,15 @@ export function readJson<T>(parse: (body: Body) => T): Read<T> {
     try {
       return parse((await response.json()) as Body)
     } catch (error) {
-      throw unreachable('The answer is not one of Rivulet, or was cut off', error)
+      throw unreachable('Malformed or incomplete response', error)
     }
   }
+}
+
+/** A secret that is returned once. */
+export function toSecret(secret: unknown): string {
+  if (typeof secret !== 'string') throw new Error('The response has no secret')
+  return secret
 }
 
 /** A body that is an entity. */

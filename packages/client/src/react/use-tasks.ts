@@ -10,12 +10,20 @@ export type UseTasksOptions = {
   client?: RivuletClient
   /** Stay connected when tasks have ended, to see their next turns. Default true. */
   follow?: boolean
+  /** Also the children of these tasks, behind them. Default false. */
+  children?: boolean
 }
 
 /** @param ids may be written in place. The states come in their order; one that is not known yet has the status null. */
-export function useTasks(ids: readonly string[], { client: given, follow = true }: UseTasksOptions = {}): readonly ViewState[] {
+export function useTasks(
+  ids: readonly string[],
+  { client: given, follow = true, children = false }: UseTasksOptions = {},
+): readonly ViewState[] {
   const client = useClient(given)
   const key = ids.join(' ')
-  const store = useMemo(() => createFrameStore(client.viewMany(key === '' ? [] : key.split(' '), { follow })), [client, key, follow])
+  const store = useMemo(
+    () => createFrameStore(client.viewMany(key === '' ? [] : key.split(' '), { follow, children })),
+    [client, key, follow, children],
+  )
   return useSyncExternalStore(store.subscribe, store.current, store.current)
 }

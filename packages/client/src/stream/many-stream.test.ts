@@ -138,6 +138,31 @@ describe('views of several tasks', () => {
     await expect.poll(() => joined.isLeft()).toBe(true)
   })
 
+  test('with children show those that start, behind their parents, resume them, and forget them with their parent', async () => {
+    const { api, client, bodies } = openApi()
+    const [child, grandchild] = [taskId.replace(/1$/, '3'), taskId.replace(/1$/, '4')]
+    const view = client.viewMany([taskId], { children: true })
+    const leave = view.subscribe(() => {})
+    const stream = await api.stream(0)
+    expect(bodies()[0]).toEqual({ tasks: { [taskId]: null }, follow: false, children: true })
+    const { cursor, event } = snapshotOf(log)
+    const families = [[taskId], [child, taskId], [grandchild, child]]
+    for (const [id = '', parent] of families) send(stream, id, cursor, { ...event, task: { ...event.task, id, ...(parent && { parent }) } })
+    await expect.poll(() => view.current.map(({ id }) => id)).toEqual([taskId, child, grandchild])
+    send(stream, child, cursor, { type: 'end', task: child, status: 'completed' })
+    await expect.poll(() => view.current[1]?.connection).toBe('ended')
+    const beside = client.viewMany([other], { children: true })
+    const leaveBeside = beside.subscribe(() => {})
+    await api.stream(1)
+    const tasks = { [taskId]: cursor, [grandchild]: cursor, [other]: null }
+    expect(bodies()[1]).toEqual({ tasks, follow: false, children: true })
+    expect(beside.current.map(({ id }) => id)).toEqual([other])
+    leave()
+    const again = client.viewMany([taskId], { children: true })
+    await expect.poll(() => again.current.map(({ id }) => id)).toEqual([taskId])
+    leaveBeside()
+  })
+
   test('show the error of a task that does not exist, and the others go on', async () => {
     const { api, client } = openApi([missing(other)])
     const view = client.viewMany([taskId, other])

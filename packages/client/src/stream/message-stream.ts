@@ -1,8 +1,9 @@
 /** The events of one message over any number of connections, each event once: it resumes at the last cursor, and ends with `end`. */
-import { type Cursor, type MessageEnd, origin, RivuletError } from '@rivulet/protocol'
+import { type Cursor, type MessageEnd, origin } from '@rivulet/protocol'
 import { unreachable } from '../http/rejection.ts'
 import type { StreamDeps } from './reconnecting.ts'
 import { resumedFrames } from './resumed-frames.ts'
+import { taskDeleted } from './stream-place.ts'
 import { type LoggedEvent, parseFrame, type TaskEvent } from './task-event.ts'
 
 /**
@@ -25,7 +26,7 @@ export async function* streamMessage(
     const parsed = parseFrame(place, data)
     if (!parsed) throw unreachable('Malformed SSE frame')
     const { cursor, event } = parsed
-    if (event?.type === 'deleted') throw new RivuletError('task_not_found', 'The task was deleted')
+    if (event?.type === 'deleted') throw taskDeleted()
     if (event === null || event.type === 'end' || (event.type === 'caught_up' && hasCaughtUp)) continue
     if (event.type === 'caught_up') hasCaughtUp = true
     yield { ...event, cursor }

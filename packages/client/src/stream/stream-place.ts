@@ -60,7 +60,7 @@ export function hear(place: Place, frame: { id?: string | undefined; data: strin
   if (!parsed) throw lost('Malformed SSE frame')
   const { cursor, event } = parsed
   if (event?.type === 'snapshot') return { place: restored(place, cursor, event), event: { ...event, cursor } }
-  if (event?.type === 'deleted') throw new RivuletError('task_not_found', 'The task was deleted')
+  if (event?.type === 'deleted') throw taskDeleted()
   if (event?.type === 'end' || event?.type === 'caught_up') return { place: after(place, cursor), event: { ...event, cursor } }
   if (place.cursor !== null && compareCursors(cursor, place.cursor) <= 0) return { place, event: null }
   if (!isNext(place.cursor ?? origin, cursor)) throw lost(`${cursor} does not follow ${place.cursor ?? 'the beginning'}`)
@@ -99,8 +99,12 @@ function isNext(before: Cursor, cursor: Cursor): boolean {
 /** How far the server says that it has told. A reader that has not heard as much has lost something; one that has heard more is not taken back. */
 function after(place: Place, cursor: Cursor): Place {
   const heard = place.cursor ?? origin
-  if (compareCursors(cursor, heard) > 0) throw lost(`The server sent everything up to ${cursor}, but the client has only up to ${heard}`)
+  if (compareCursors(cursor, heard) > 0) throw lost(`The server is at ${cursor}, but the client at ${heard}`)
   return { ...place, cursor: heard }
+}
+
+export function taskDeleted(): RivuletError {
+  return new RivuletError('task_not_found', 'The task was deleted')
 }
 
 function lost(message: string): RivuletError {

@@ -34,7 +34,7 @@ export function streamTask(deps: StreamDeps, request: StreamRequest): AsyncGener
     take: frame => {
       const heard = reader.read(frame)
       if (heard?.event.type !== 'end') return heard
-      if (isExpecting()) throw unreachable('The stream ended before the turn that was sent')
+      if (isExpecting()) throw unreachable('The stream ended too early')
       isOver = true
       return heard
     },

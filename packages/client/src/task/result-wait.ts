@@ -68,7 +68,7 @@ export function createResultWait({ view, messages }: ResultWaitDeps) {
     const last = turns.at(-1)
     // A turn that joined another one has its result there.
     const turn = turns.find(({ number }) => number === last?.joinedTo) ?? last
-    if (!turn || status === null || !hasEnded(status)) throw new RivuletError('internal', 'The stream ended before the task did')
+    if (!turn || status === null || !hasEnded(status)) throw new RivuletError('internal', 'The stream ended too early')
     const inTurn = known.filter(message => message.turn === turn.number)
     // A snapshot leaves out what is old and long: then the beginning may be missing, and the rows have it.
     const isCut = messagesFrom > 0 && (inTurn[0]?.index ?? messagesFrom) === messagesFrom

@@ -35,7 +35,7 @@ export async function runTask(http: Http, body: CreateTaskInput, options: RunOpt
   }
   const { task, turn, messages, nextCursor } = waited
   const rest = nextCursor === null ? [] : await readRest(nextCursor)
-  if (!hasEnded(turn.status)) throw new RivuletError('internal', 'The API returned the messages of a turn that has not ended')
+  if (!hasEnded(turn.status)) throw new RivuletError('internal', 'The turn has not ended')
   const status = outcomeOf(turn.status)
   const result = { ...resultOf(status, turn, [...messages, ...rest]), task, turn }
   const failure = failureOf(status, turn, result)

@@ -185,14 +185,18 @@ export function viewStateOf({
   return { ...rest, ...known, state: state.agentState ?? noState }
 }
 
+/** The list before, if the next one has the same items. */
+export function unlessSame<T>(before: readonly T[], next: readonly T[]): readonly T[] {
+  return next.length !== before.length || next.some((item, place) => item !== before[place]) ? next : before
+}
+
 /** The messages of a state; the same array while none of them changes. */
 export function rememberMessages(): (state: TaskState) => readonly Message[] {
   let list: TaskState['messages'] | null = null
   let messages: readonly Message[] = []
   return state => {
     if (state.messages === list) return messages
-    const next = messagesOf(state)
-    if (next.length !== messages.length || next.some((message, place) => message !== messages[place])) messages = next
+    messages = unlessSame(messages, messagesOf(state))
     list = state.messages
     return messages
   }

@@ -1,24 +1,29 @@
 /**
  * The current state of several tasks, kept up to date by one connection for all views of a client, so a page has one however many lists it shows.
  *
- * A task is watched while a listener subscribes to a view that names it. A task that is added joins at its place by a new connection, which resumes
- * the others exactly. The state of each task is immutable, and the same object until it changes.
+ * A task is watched while a listener subscribes to a view that names it, or one of its parents, if the views have children. A task that is added joins at
+ * its place by a new connection, which resumes the others exactly. The state of each task is immutable, and the same object until it changes.
  */
-import { RivuletError, type Task } from '@rivulet/protocol'
+import type { RivuletError, Task } from '@rivulet/protocol'
 import { toRivuletError } from '../http/rejection.ts'
 import type { ConnectionStatus } from '../stream/connection-status.ts'
 import type { ManyHeard, ManyRequest } from '../stream/many-stream.ts'
-import { nowhere, type Place } from '../stream/stream-place.ts'
-import { notify, rememberMessages, type ViewState, viewStateOf } from './task-view.ts'
+import { nowhere, type Place, taskDeleted } from '../stream/stream-place.ts'
+import { notify, rememberMessages, unlessSame, type ViewOptions, type ViewState, viewStateOf } from './task-view.ts'
 
 export type TasksView = {
-  /** In the order of the ids. */
+  /** In the order of the ids; behind them their children, in the order in which they were heard of. */
   readonly current: readonly ViewState[]
   /** Called on every change, at once; read `current` then. Returns a function that unsubscribes. */
   subscribe(listener: () => void): () => void
 }
 
-export type TasksViewDeps = { follow: boolean; stream(request: ManyRequest): AsyncGenerator<ManyHeard, void, void> }
+export type TasksViewOptions = ViewOptions & {
+  /** Also the children of these tasks, of all levels: those that have not ended, and those that start later. Default false. */
+  children?: boolean
+}
+
+export type TasksViewDeps = Required<TasksViewOptions> & { stream(request: ManyRequest): AsyncGenerator<ManyHeard, void, void> }
 
 type Watched = {
   readonly id: string
@@ -32,10 +37,10 @@ type Watched = {
   shown: ViewState | null
 }
 
-export function createTasksViews({ follow, stream }: TasksViewDeps) {
+export function createTasksViews({ follow, children, stream }: TasksViewDeps) {
   const watched = new Map<string, Watched>()
   const listeners = new Set<() => void>()
-  let running: { controller: AbortController; ids: ReadonlySet<string> } | null = null
+  let running: { controller: AbortController; ids: Set<string> } | null = null
   let connection: ConnectionStatus = 'idle'
   let isScheduled = false
   return { view }
@@ -46,12 +51,23 @@ export function createTasksViews({ follow, stream }: TasksViewDeps) {
     let shown: readonly ViewState[] = []
     return {
       get current() {
-        const next = ids.map(id => stateAt(id) ?? (unwatched.get(id) as ViewState))
-        if (next.length !== shown.length || next.some((state, i) => state !== shown[i])) shown = next
+        const next = Array.from(withChildren(ids), id => stateAt(id) ?? (unwatched.get(id) as ViewState))
+        shown = unlessSame(shown, next)
         return shown
       },
       subscribe: listener => subscribe(ids, listener),
     }
+  }
+
+  /** These, and behind them all their children that are known, and theirs. */
+  function withChildren(ids: readonly string[]): Set<string> {
+    const all = new Set(ids)
+    let size = 0
+    while (children && size < all.size) {
+      size = all.size
+      for (const { id, task } of watched.values()) if (all.has(task?.parent ?? '')) all.add(id)
+    }
+    return all
   }
 
   function subscribe(ids: readonly string[], listener: () => void): () => void {
@@ -81,7 +97,13 @@ export function createTasksViews({ follow, stream }: TasksViewDeps) {
   }
 
   function connect(): void {
-    for (const { id, users } of watched.values()) if (users === 0) watched.delete(id)
+    const kept = withChildren(Array.from(watched.values()).flatMap(({ id, users }) => (users > 0 ? [id] : [])))
+    for (const id of watched.keys()) {
+      if (kept.has(id)) continue
+      watched.delete(id)
+      // The connection still has it; a view that wants it again needs another, which begins with a snapshot.
+      running?.ids.delete(id)
+    }
     const open = Array.from(watched.values()).filter(({ progress }) => progress.at === 'open')
     if (open.length > 0 && running && open.every(({ id }) => running?.ids.has(id))) return
     running?.controller.abort()
@@ -104,7 +126,8 @@ export function createTasksViews({ follow, stream }: TasksViewDeps) {
       if (task && isOurs()) task.repairs += 1
     }
     try {
-      for await (const heard of stream({ places, from: 'snapshot', follow, signal, onStatus, onRepair })) if (isOurs()) take(heard)
+      for await (const heard of stream({ places, from: 'snapshot', follow, children, signal, onStatus, onRepair }))
+        if (isOurs()) take(heard)
     } catch (reason) {
       if (isOurs()) fail(reason, places)
     }
@@ -114,12 +137,15 @@ export function createTasksViews({ follow, stream }: TasksViewDeps) {
   }
 
   function take({ id, event, place }: ManyHeard): void {
-    const task = watched.get(id)
+    const isChild = children && event.type === 'snapshot' && watched.has(event.task.parent ?? '')
+    const task = watched.get(id) ?? (isChild && newTask(id))
     if (!task) return
+    watched.set(id, task)
+    running?.ids.add(id)
     task.place = place
     if (event.type === 'snapshot') task.task = event.task
     if (event.type === 'end') task.progress = { at: 'ended' }
-    if (event.type === 'deleted') task.progress = { at: 'failed', error: new RivuletError('task_not_found', 'The task was deleted') }
+    if (event.type === 'deleted') task.progress = { at: 'failed', error: taskDeleted() }
     task.shown = null
     notify(listeners)
   }

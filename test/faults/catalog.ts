@@ -77,4 +77,8 @@ export const faults: readonly Fault[] = [
   { name: 'Redis is wiped, the API restarts, the worker dies and the code changes while a turn waits', tests: demand('waits') },
   { name: 'an API is killed between the commit of a state or a rewind and its announcement', tests: flow('recover-api') },
   { name: 'workers and an API are killed while inputs join, interrupt and rewind', tests: [...slow('joins'), ...demand('joins')] },
+  { name: 'an API is killed while it has a webhook to call', tests: [...flow('webhooks'), ...demand('webhooks', 'failpoints')] },
+  { name: 'APIs are killed while schedules are due, on days on which clocks change', tests: demand('schedules', 'failpoints') },
+  { name: 'an API is killed between the bytes of a file and its row', tests: [...flow('files'), ...demand('failpoints')] },
+  { name: 'the store of files is unavailable', tests: ['apps/api/src/files/files.test.ts', 'test/sdks/s3.test.ts'] },
 ]

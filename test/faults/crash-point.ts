@@ -18,7 +18,7 @@ export type Told = {
 /** Something that has to go wrong in the midst of it; `url` is the API with the traps. */
 export type Disturbance = (bench: Bench, task: string, url: string) => Promise<unknown>
 
-const ofWorkers: ReadonlySet<string> = new Set<Failpoint>([
+export const ofWorkers: ReadonlySet<string> = new Set<Failpoint>([
   'appending',
   'appended',
   'claim answered',
@@ -32,6 +32,9 @@ const ofWaits: ReadonlySet<string> = new Set<Failpoint>(['asked', 'holding', 'pa
 
 /** Only a turn that spawns passes these. */
 const ofChildren: ReadonlySet<string> = new Set<Failpoint>(['spawned', 'child ended'])
+
+/** Only a turn that takes inputs passes these, and the story takes none: `demand/joins.test.ts` tries them. */
+export const ofJoins: ReadonlySet<string> = new Set<Failpoint>(['taken', 'take answered', 'joined'])
 
 /** The healthy API sees to what is left lying, and can be the first to do so: then the step was taken without its trap. */
 const tellings = 5

@@ -35,6 +35,9 @@ export const failpoints = [
   'joined',
   'file begun',
   'file written',
+  'delivery claimed',
+  'delivered',
+  'schedule ran',
 ] as const
 
 export type Failpoint = (typeof failpoints)[number]

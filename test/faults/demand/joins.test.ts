@@ -51,6 +51,9 @@ test.each(['claimed', 'committed'] as const)('an API is killed at "%s" of merged
 async function saidTo(task: string): Promise<string[]> {
   await platform.client.waitForEnd(task, { timeoutMs: 60_000 })
   expect(await faultsOf(platform, task)).toEqual([])
+  const { turns } = await platform.client.detail(task)
+  const { rows } = await platform.pg.query("select turn from feed where task = $1 and type = 'turn.finished' order by turn", [task])
+  expect(rows).toEqual(turns.map(({ number }) => ({ turn: number })))
   const messages = await platform.client.messages(task)
   return messages.flatMap(({ author, turn, content }) => (author === 'user' && content.type === 'text' ? [`${turn}: ${content.text}`] : []))
 }

@@ -3,6 +3,7 @@
  * delivery to one of them.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Database } from '../store/connection/database.ts'
 import { type AttemptResult, claimDeliveries, createDeliveries, type DueDelivery, settleDelivery } from '../store/feed/deliveries.ts'
@@ -77,8 +78,10 @@ export function startWebhooks({ db, logger, metrics, allowPrivate }: WebhooksDep
   }
 
   async function deliver({ id, webhook, url, payload: body, secrets, attempts }: DueDelivery): Promise<void> {
+    if (failpoint) await failpoint('delivery claimed')
     const headers = webhookHeaders(secrets, { id, at: new Date(), body })
     const response = await callWebhook({ url, headers, body, allowPrivate, timeoutMs })
+    if (failpoint) await failpoint('delivered')
     const result = resultOf(response, attempts)
     metrics.webhookAttempts.inc({ result: result.at })
     if (result.at === 'failed') logger.info({ delivery: id, webhook, attempts, ...response }, 'a webhook attempt failed')

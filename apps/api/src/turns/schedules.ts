@@ -1,5 +1,6 @@
 /** Runs schedules at their times. Every API process looks; Postgres gives each schedule to one of them. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Database } from '../store/connection/database.ts'
 import { type CreatedRun, runDueSchedule, type ScheduleDeps } from '../store/schedules/run-schedule.ts'
@@ -41,6 +42,7 @@ export function startSchedules({ db, ending, relay, logger, maxQueuedTurns }: Sc
   }
 
   async function complete({ run, interrupted }: CreatedRun): Promise<void> {
+    if (failpoint) await failpoint('schedule ran')
     const { schedule, at, task, skipReason } = run
     logger.info({ schedule, at, task, skipReason }, 'ran a schedule')
     if (interrupted) await ending.completeInterrupt(interrupted)

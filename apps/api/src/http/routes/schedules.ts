@@ -14,6 +14,7 @@ import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { requirePublicHost } from '../../feed/private-addresses.ts'
+import { readNowMs } from '../../store/connection/moments.ts'
 import type { Tenant } from '../../store/connection/tenant.ts'
 import { requireAgent } from '../../store/reads/agents.ts'
 import { nextTime, requireCronLine } from '../../store/schedules/cron-times.ts'
@@ -48,7 +49,8 @@ export function scheduleRoutes(scope: FastifyInstance, { databaseFor, ending, re
     if (body.onEnd && !webhooks.allowPrivate) requirePublicHost(body.onEnd.url, '/onEnd')
     const db = databaseFor(tenant)
     await requireAgent(db, tenant, body.agent)
-    const row = await insertSchedule(db, tenant, { request: body, nextAt: nextTime(body, new Date()), most: maxSchedules })
+    const nextAt = nextTime(body, new Date(await readNowMs(db)))
+    const row = await insertSchedule(db, tenant, { request: body, nextAt, most: maxSchedules })
     if (!row) throw new RivuletError('quota_exceeded', `A tenant may have at most ${maxSchedules} schedules (MAX_SCHEDULES_PER_TENANT)`)
     return reply.status(201).send({ schedule: toSchedule(row) })
   })
@@ -79,14 +81,14 @@ export function scheduleRoutes(scope: FastifyInstance, { databaseFor, ending, re
   }))
 
   // What was due while it was paused was not missed: it continues with its next time.
-  app.post('/schedules/:id/resume', { config: writing, schema: changed }, async ({ params: { id }, principal: { tenant } }) => ({
-    schedule: toSchedule(
-      await change(tenant, id, ({ status, nextAt, request }) => ({
-        status: 'active',
-        nextAt: status === 'active' ? nextAt : nextTime(request, new Date()),
-      })),
-    ),
-  }))
+  app.post('/schedules/:id/resume', { config: writing, schema: changed }, async ({ params: { id }, principal: { tenant } }) => {
+    const now = new Date(await readNowMs(databaseFor(tenant)))
+    const resumed = await change(tenant, id, ({ status, nextAt, request }) => ({
+      status: 'active',
+      nextAt: status === 'active' ? nextAt : nextTime(request, now),
+    }))
+    return { schedule: toSchedule(resumed) }
+  })
 
   const trigger = { tags, params, response: { 202: scheduleRunResponse } }
   app.post('/schedules/:id/trigger', { config: { ...writing, addsWork: true }, schema: trigger }, async (request, reply) => {

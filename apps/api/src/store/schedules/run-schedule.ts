@@ -43,9 +43,10 @@ export async function runDueSchedule(db: Database, deps: ScheduleDeps): Promise<
       isMissed && missed === 'skip'
         ? await noteRun(tx, schedule, at, { skipReason: 'missed' })
         : await createRun(tx, schedule, isMissed ? lastTime(schedule.request, at, now) : at, deps)
+    // Not after now: a minute that begins while this runs is the next time.
     await tx
       .update(schedules)
-      .set({ nextAt: nextTime(schedule.request, now) })
+      .set({ nextAt: nextTime(schedule.request, isMissed ? now : at) })
       .where(eq(schedules.id, schedule.id))
     return created ?? { run: await latestRun(tx, schedule.id) }
   })

@@ -80,5 +80,7 @@ export const faults: readonly Fault[] = [
   { name: 'an API is killed while it has a webhook to call', tests: [...flow('webhooks'), ...demand('webhooks', 'failpoints')] },
   { name: 'APIs are killed while schedules are due, on days on which clocks change', tests: demand('schedules', 'failpoints') },
   { name: 'an API is killed between the bytes of a file and its row', tests: [...flow('files'), ...demand('failpoints')] },
+  { name: 'workers and APIs die while a key has as many turns as its limit allows', tests: [...flow('fairness'), ...demand('limits')] },
+  { name: 'every process dies once under a tree of fifty tasks, Redis and Postgres included', tests: slow('tree') },
   { name: 'the store of files is unavailable', tests: ['apps/api/src/files/files.test.ts', 'test/sdks/s3.test.ts'] },
 ]

@@ -111,19 +111,19 @@ describe('a subscriber', () => {
       onRemoved: () => {},
       onReset: () => (resets += 1),
     })
+    await connection.client('SETNAME', id)
     await subscriber.follow(id)
-    await logs.redis.client('KILL', 'ID', await clientIdOf(logs.redis, logs.keys.channel(id)))
+    await logs.redis.client('KILL', 'ID', await clientIdOf(logs.redis, id))
     await expect.poll(() => resets).toBe(1)
     await logs.announcer.announce({ task: id, epoch: 1, running: false, entries: [queued(id)] })
     await expect.poll(() => received.length).toBe(1)
   })
 })
 
-/** The subscribed client with the newest connection. */
-async function clientIdOf(redis: ReturnType<typeof openLogs>['redis'], channel: string): Promise<number> {
-  expect(await redis.pubsub('NUMSUB', channel)).toEqual([channel, 1])
-  const lines = String(await redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub'))
-    .trim()
-    .split('\n')
-  return Math.max(...lines.map(line => Number(/^id=(\d+)/.exec(line)?.[1])))
+/** The subscribed client of this name. Other tests subscribe to the same Redis meanwhile. */
+async function clientIdOf(redis: ReturnType<typeof openLogs>['redis'], name: string): Promise<number> {
+  const lines = String(await redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub')).split('\n')
+  const [own, ...others] = lines.filter(line => line.includes(` name=${name} `))
+  expect([own, others]).toEqual([expect.stringMatching(/^id=\d+ /), []])
+  return Number(/^id=(\d+)/.exec(own ?? '')?.[1])
 }

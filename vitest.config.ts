@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
 /** Of a machine that is busy: no test waits for a time. */
-const patience = { testTimeout: 120_000, hookTimeout: 180_000 }
+const patience = { testTimeout: 120_000, hookTimeout: 180_000, expect: { poll: { timeout: 60_000 } } }
 const laws = ['test/support/law-seed.ts']
 const withEngines = {
   ...patience,

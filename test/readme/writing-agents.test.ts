@@ -2,11 +2,14 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { keyPrefix } from '../support/engines/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { messagesIn, wordsIn } from './event-text.ts'
 import { hasCurl, type RunningCommand, repliesOf, shownIn, startCommand } from './shell.ts'
+
+// Each command starts Node a few times, and the machine may be busy with other tests.
+vi.setConfig({ testTimeout: 300_000 })
 
 /** What is answered to the curls of a page, in order, and who the workers of its `npm run worker` are. */
 const pages = {

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export type Patience = {
-  /** How long the condition may take on a machine that is busy with other tests. Default 30,000. */
+  /** How long the condition may take on a machine that is busy with other tests. Default 60,000. */
   timeoutMs?: number
   intervalMs?: number
 }
@@ -11,7 +11,7 @@ export type Patience = {
 export async function until<T>(
   what: string,
   ask: () => Promise<T | undefined | null | false> | T | undefined | null | false,
-  { timeoutMs = 30_000, intervalMs = 25 }: Patience = {},
+  { timeoutMs = 60_000, intervalMs = 25 }: Patience = {},
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs
   for (;;) {

@@ -95,7 +95,7 @@ describe('too much work', () => {
 
 describe('ended tasks', () => {
   test('are removed with all that was kept of them when their time is up, and no others', async () => {
-    const { client } = await startWithAgent({ TASK_RETENTION_DAYS: String(2_000 / 86_400_000) })
+    const { client } = await startWithAgent({ TASK_RETENTION_DAYS: String(5_000 / 86_400_000) })
     const { body } = await client.post<{ task: { id: string } }>('/v1/tasks', idle, { 'idempotency-key': 'once' })
     const ended = body.task.id
     const waiting = await client.createTask(idle)
@@ -135,7 +135,7 @@ type Client = ReturnType<typeof createClient>
 async function start(env: Record<string, string> = {}) {
   const config = readConfig({
     ...{ PORT: '0', REDIS_URL: redis.url, DATABASE_URL: databaseUrl, REDIS_PREFIX: prefix() },
-    ...{ LEASE_MS: '2500', RECONCILE_MS: '200', ...env },
+    ...{ LEASE_MS: '20000', RECONCILE_MS: '200', ...env },
   })
   const api = await startApi(config, pino({ level: 'silent' }))
   onTestFinished(() => api.close())

@@ -127,7 +127,7 @@ describe('retention', () => {
     for (const task of [idle, busy])
       await logs.announcer.announce({ task, epoch: 2, running: true, entries: [queued(task), started(task, 2)] })
     await logs.announcer.announce({ task: idle, running: false, entries: [finished(idle)] })
-    await expect.poll(() => logs.redis.exists(logs.keys.stream(idle), logs.keys.state(idle)), { timeout: 5_000 }).toBe(0)
+    await expect.poll(() => logs.redis.exists(logs.keys.stream(idle), logs.keys.state(idle))).toBe(0)
     expect(await logs.redis.exists(logs.keys.stream(busy), logs.keys.state(busy))).toBe(2)
     expect(await logs.announcer.announce({ task: idle, entries: [queued(idle, 2)] })).toMatchObject({ result: 'missing' })
   })

@@ -59,7 +59,7 @@ test('a turn whose worker died reaches another worker within seconds', async () 
   await expect.poll(() => dying).toEqual([turn.turnId])
   for (const connection of connections) connection.disconnect()
   const { taken: next } = consume('a', 1)
-  await expect.poll(() => next, { timeout: 20_000 }).toEqual([turn.turnId])
+  await expect.poll(() => next).toEqual([turn.turnId])
 })
 
 test('a turn that a worker has no capacity for returns to the queue and reaches another worker', async () => {
@@ -146,7 +146,7 @@ test('a consumer that is given room at any moment, while it gives a job back, ta
     await queue.enqueue([turn])
     // Where it was paused before it saw the job, it does not take it.
     const untaken = setTimeout(() => void giveRoom(), 30)
-    await expect.poll(() => queue.find([turn]), { timeout: 20_000, interval: 5 }).toEqual([false])
+    await expect.poll(() => queue.find([turn]), { interval: 5 }).toEqual([false])
     clearTimeout(untaken)
   }
 })

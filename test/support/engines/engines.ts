@@ -29,7 +29,7 @@ declare module 'vitest' {
 }
 
 /** How long what a test has closed may take to be gone. */
-const patienceMs = 5_000
+const patienceMs = 30_000
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-test-'))

@@ -38,25 +38,28 @@ export function createClient(url: () => string) {
   }
 
   async function createTask(body: object): Promise<Accepted> {
-    return expectStatus(await post<Accepted>('/v1/tasks', body), 201, 200)
+    return expectStatus(await insist<Accepted>('/v1/tasks', body), 201, 200)
   }
 
-  /** Again, under its key, while an API has more to do than its database: two hundred at once on a busy machine are that. */
   async function addTurn(task: string, body: object): Promise<Turn> {
-    const headers = { 'idempotency-key': crypto.randomUUID() }
-    const reply = await until(`a turn of ${task} is answered`, async () => {
-      const given = await post<{ turn: Turn }>(`/v1/tasks/${task}/turns`, body, headers)
-      return given.status !== 503 && given
-    })
-    return expectStatus(reply, 202).turn
+    return expectStatus(await insist<{ turn: Turn }>(`/v1/tasks/${task}/turns`, body), 202).turn
   }
 
   async function cancel(task: string, reason?: string): Promise<Task> {
-    return expectStatus(await post<{ task: Task }>(`/v1/tasks/${task}/cancel`, reason === undefined ? {} : { reason }), 200).task
+    return expectStatus(await insist<{ task: Task }>(`/v1/tasks/${task}/cancel`, reason === undefined ? {} : { reason }), 200).task
+  }
+
+  function insist<T>(path: string, body: object): Promise<Reply<T>> {
+    const headers = { 'idempotency-key': crypto.randomUUID() }
+    return untilServed(path, () => post<T>(path, body, headers))
+  }
+
+  function read<T>(path: string): Promise<Reply<T>> {
+    return untilServed(path, () => get<T>(path))
   }
 
   async function detail(task: string): Promise<TaskDetail> {
-    return expectStatus(await get<TaskDetail>(`/v1/tasks/${task}`), 200)
+    return expectStatus(await read<TaskDetail>(`/v1/tasks/${task}`), 200)
   }
 
   /** The task once the condition holds. */
@@ -89,7 +92,7 @@ export function createClient(url: () => string) {
     const found: Message[] = []
     for (let after: number | null = -1; after !== null; ) {
       const query: string = after < 0 ? '' : `?after=${after}`
-      const page: Page<Message, number> = expectStatus(await get<Page<Message, number>>(`/v1/tasks/${task}/messages${query}`), 200)
+      const page: Page<Message, number> = expectStatus(await read<Page<Message, number>>(`/v1/tasks/${task}/messages${query}`), 200)
       found.push(...page.data)
       after = page.nextCursor
     }
@@ -102,6 +105,14 @@ export function createClient(url: () => string) {
     const end = await waitForEnd(task.id, patience)
     return { ...end, messages: await messages(task.id) }
   }
+}
+
+/** Asks again after 503, as any client does: on a busy machine, Postgres may take longer than an API waits for it. */
+function untilServed<T>(path: string, ask: () => Promise<Reply<T>>): Promise<Reply<T>> {
+  return until(`${path} is served`, async () => {
+    const reply = await ask()
+    return reply.status !== 503 && reply
+  })
 }
 
 function expectStatus<T>({ status, body }: Reply<T>, ...expected: number[]): T {

@@ -19,7 +19,7 @@ test('each of many who ask at once gets its own answer', async () => {
 })
 
 test('a statement that takes too long fails alone, and the next ones get their own results on another connection', async () => {
-  const { pool, processId } = open(url, { query_timeout: 300 })
+  const { pool, processId } = open(url, { query_timeout: 1_500 })
   const before = await processId()
   const late = pool.transact([number(1), sleep(3), number(2)])
   const next = [3, 4, 5].map(i => rowOf(pool, i))
@@ -29,7 +29,7 @@ test('a statement that takes too long fails alone, and the next ones get their o
 })
 
 test('one that Postgres cancels or refuses has changed nothing, tells why, and leaves the connection as good as it was', async () => {
-  const { pool, processId } = open(url, { statement_timeout: 300 })
+  const { pool, processId } = open(url, { statement_timeout: 1_500 })
   const before = await processId()
   const refused: [Statement, string][] = [
     [sleep(3), '57014'],

@@ -75,7 +75,7 @@ export async function startBench({ apis = 2, workers = 2, changes = [], env = {}
   const tree = createArmedTree(changes)
   const server = await startPrivateRedis()
   const redis = await startProxy(server.url)
-  const platform = await startPlatform({ apis: 0, workers: 0, tree, env: { REDIS_URL: redis.url, ...env } })
+  const platform = await startPlatform({ apis: 0, workers: 0, tree, env: { LEASE_MS: '2500', REDIS_URL: redis.url, ...env } })
   const postgres = await startProxy(platform.databaseUrl)
   const urls = (await Promise.all(Array.from({ length: apis }, freePort))).map(port => `http://127.0.0.1:${port}`)
   let hasLost = false

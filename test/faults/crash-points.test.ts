@@ -9,7 +9,8 @@ import { tellThrough } from './crash-point.ts'
 let bench: Bench
 
 beforeAll(async () => {
-  bench = await startBench({ apis: 1, workers: 0 })
+  // A turn that is run twice would be a fault here, so no lease may end while the machine is busy.
+  bench = await startBench({ apis: 1, workers: 0, env: { LEASE_MS: '20000' } })
 })
 afterAll(() => bench.close())
 

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import type { Event } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { faultsOf } from '../support/judge/task-laws.ts'
-import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { type Platform, shortLease, startPlatform } from '../support/platform/platform.ts'
 import { type ArmedTree, createArmedTree } from './armed-tree.ts'
 
 const rounds = 5
@@ -19,7 +19,7 @@ let tree: ArmedTree
 
 beforeAll(async () => {
   tree = createArmedTree()
-  platform = await startPlatform({ workers: 0, tree })
+  platform = await startPlatform({ workers: 0, tree, env: shortLease })
 })
 afterAll(async () => {
   await platform.close()

@@ -3,7 +3,7 @@ import type { Attempt, Message } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { billedModel } from '../support/agents/billed-agent.ts'
 import { openBill, playBilledTurns, reportOf, startBilledWorker } from '../support/agents/billed-turns.ts'
-import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { type Platform, shortLease, startPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
 
@@ -13,7 +13,7 @@ const used = (inputTokens: number, model = 'gpt-4o') => ({ done: { index: 0, usa
 
 beforeAll(async () => {
   // The scripted agent ends the process that runs it only where that is allowed; a second worker goes on.
-  platform = await startPlatform({ workers: 2, env: { RIVULET_ALLOW_EXIT: '1' } })
+  platform = await startPlatform({ workers: 2, env: { ...shortLease, RIVULET_ALLOW_EXIT: '1' } })
 })
 afterAll(() => platform.close())
 

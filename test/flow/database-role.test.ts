@@ -10,7 +10,7 @@ import { keyPrefix } from '../support/engines/database.ts'
 import { hasPsql, runByPsql, runPsqlFile } from '../support/engines/psql-file.ts'
 import { freePort } from '../support/free-port.ts'
 import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
-import { knobs } from '../support/platform/platform.ts'
+import { knobs, shortLease } from '../support/platform/platform.ts'
 import { type PlatformProcess, startProcess } from '../support/platform/platform-process.ts'
 import { until } from '../support/until.ts'
 
@@ -35,7 +35,7 @@ beforeAll(async () => {
   const port = await freePort()
   url = `http://127.0.0.1:${port}`
   shared = {
-    ...knobs,
+    ...{ ...knobs, ...shortLease },
     REDIS_URL: inject('redisUrl'),
     REDIS_PREFIX: keyPrefix().replace(/:$/, ''),
     RIVULET_EXAMPLE_AGENTS: 'on',

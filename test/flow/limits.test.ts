@@ -13,8 +13,7 @@ const json = { 'content-type': 'application/json' }
 let platform: Platform
 
 beforeAll(async () => {
-  // Sixteen megabytes at a time on a busy machine: nothing here is about leases.
-  platform = await startPlatform({ env: { LEASE_MS: '20000' } })
+  platform = await startPlatform()
   // A registered agent that no worker runs.
   await platform.client.post('/internal/hello', { worker: 'none', agents: [{ name: 'idle', description: '' }] })
 })

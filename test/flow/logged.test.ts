@@ -4,8 +4,9 @@
  */
 import type { Claim, ClaimResult, Task } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { keepHold } from '../support/platform/keep-hold.ts'
 import { metric } from '../support/platform/metrics.ts'
-import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { type Platform, shortLease, startPlatform } from '../support/platform/platform.ts'
 import type { LogLine } from '../support/platform/platform-process.ts'
 import { until } from '../support/until.ts'
 import { watch } from '../support/viewers/viewer.ts'
@@ -13,7 +14,7 @@ import { watch } from '../support/viewers/viewer.ts'
 let platform: Platform
 
 beforeAll(async () => {
-  platform = await startPlatform({ workers: 0, env: { LOG_LEVEL: 'debug' } })
+  platform = await startPlatform({ workers: 0, env: { ...shortLease, LOG_LEVEL: 'debug' } })
   await platform.client.post('/internal/hello', { worker: 'played', agents: [{ name: 'played', description: '' }] })
 })
 afterAll(() => platform.close())
@@ -23,6 +24,7 @@ const debug = 20
 
 test('a viewer that joins, at level debug; a log that is reopened; and the gap that its viewers receive', async () => {
   const { task, claim, claimId } = await claimed()
+  keepHold(platform, 'played', holdingOf(claim))
   const before = { reopened: await metric(platform.url, 'rivulet_logs_reopened_total'), gaps: await snapshots('gap') }
   const viewers = [1, 2, 3].map(() => watch(task.id, { urls: [platform.url] }))
   await Promise.all(viewers.map(viewer => viewer.until('it has joined', ({ frames }) => frames().length > 0)))
@@ -33,6 +35,7 @@ test('a viewer that joins, at level debug; a log that is reopened; and the gap t
   const reopened = (await ask('reopen', { turnId: claim.turn.id, epoch: claim.epoch, claimId })) as { result: string; epoch: number }
   expect(reopened).toEqual({ result: 'reopened', epoch: expect.any(Number) })
   expect(reopened.epoch).toBeGreaterThan(claim.epoch)
+  keepHold(platform, 'played', { ...holdingOf(claim), epoch: reopened.epoch })
   expect(await logged(task, 'log reopened after it lost entries')).toMatchObject([{ turn: 1, epoch: reopened.epoch }])
   expect(await metric(platform.url, 'rivulet_logs_reopened_total')).toBe(before.reopened + 1)
 
@@ -48,6 +51,7 @@ test('a viewer that joins, at level debug; a log that is reopened; and the gap t
 test('an attempt that fails and is tried again', async () => {
   const before = await metric(platform.url, 'rivulet_turn_retries_total')
   const { task, claim } = await claimed()
+  keepHold(platform, 'played', holdingOf(claim))
   expect(await finish(claim, { status: 'failed', error: { code: 'agent_failed', message: 'once' } })).toEqual({ result: 'retrying' })
   expect(await logged(task, 'attempt failed; the turn will be retried')).toMatchObject([
     { turn: 1, attempt: 1, error: { message: 'once' } },
@@ -107,8 +111,10 @@ async function claimed(): Promise<{ task: Task; claim: HeldClaim; claimId: strin
 
 type HeldClaim = Claim & { claimId: string }
 
-function finish({ turn, epoch, claimId }: HeldClaim, outcome: object): Promise<unknown> {
-  return ask('finish', { turnId: turn.id, epoch, claimId, outcome, n: 0, digest: '' })
+const holdingOf = ({ turn, epoch, claimId }: HeldClaim) => ({ turnId: turn.id, epoch, claimId })
+
+function finish(claim: HeldClaim, outcome: object): Promise<unknown> {
+  return ask('finish', { ...holdingOf(claim), outcome, n: 0, digest: '' })
 }
 
 async function ask<T = unknown>(call: string, body: object): Promise<T> {

@@ -6,8 +6,9 @@ import { type Claim, type ClaimResult, headLimits, type Task } from '@rivulet/pr
 import { newTraceparent, traceIdOf } from '@rivulet/runtime/trace'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
+import { keepHold } from '../support/platform/keep-hold.ts'
 import { type ModelServer, startModelServer } from '../support/platform/model-server.ts'
-import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { type Platform, shortLease, startPlatform } from '../support/platform/platform.ts'
 import type { Accepted, ErrorReply } from '../support/platform/platform-client.ts'
 import type { LogLine } from '../support/platform/platform-process.ts'
 import { until } from '../support/until.ts'
@@ -28,6 +29,7 @@ beforeAll(async () => {
   workerUrl = `http://127.0.0.1:${port}`
   platform = await startPlatform({
     env: {
+      ...shortLease,
       LOG_LEVEL: 'trace',
       WEBHOOK_ALLOW_PRIVATE: 'on',
       WORKER_METRICS_PORT: port,
@@ -230,20 +232,21 @@ describe('a trace', () => {
     await platform.client.waitForEnd(task.id)
     const ids = await Promise.all([1, 2].map(async turnNumber => (await logged(task, 'turn ended', { turn: turnNumber })).traceId))
     expect(new Set(ids).size).toBe(2)
-    for (const id of ids) expect(spansOf(String(id)).map(({ parent }) => parent)).toContain(undefined)
+    for (const id of ids)
+      await until('a span without a parent has ended', () => spansOf(String(id)).some(({ parent }) => parent === undefined))
   })
 })
 
 describe('the logs show why a task took long', () => {
   test('when it waited for a worker', async () => {
     const { task, turn } = await platform.client.createTask({ agent: 'played', input: 'go' })
-    const beganAt = Date.now()
-    await until('it has waited', () => Date.now() - beganAt > 300)
+    // As if it had been queued an hour ago: longer than it runs on any machine.
+    await platform.pg.query("update turns set queued_at = queued_at - interval '1 hour' where id = $1", [turn.id])
     const claim = await claimTurn(turn.id)
     expect(await finish(claim, { status: 'completed' })).toEqual({ result: 'committed' })
     const { waitedMs, ranMs, agent, status } = await logged(task, 'turn ended')
     expect([agent, status]).toEqual(['played', 'completed'])
-    expect(waitedMs).toBeGreaterThan(300)
+    expect(waitedMs).toBeGreaterThanOrEqual(3_600_000)
     expect(ranMs).toBeLessThan(Number(waitedMs))
   })
 
@@ -252,7 +255,7 @@ describe('the logs show why a task took long', () => {
     const { ranMs, modelMs, toolMs = 0, firstDeltaMs } = await logged(task, 'attempt ended')
     expect(modelMs).toBeGreaterThanOrEqual(600)
     expect(ranMs).toBeGreaterThanOrEqual(Number(modelMs))
-    expect(toolMs).toBeLessThan(300)
+    expect(toolMs).toBeLessThan(Number(modelMs))
     expect(firstDeltaMs).toBeGreaterThanOrEqual(300)
     expect(await logged(task, 'call ended', { call: 'model' })).toMatchObject({ name: 'gpt-4.1-mini', isError: false })
   })
@@ -402,7 +405,7 @@ function died(): Promise<Task> {
 }
 
 async function dieAndRetry(): Promise<Task> {
-  const { task, claim } = await claimed()
+  const { task, claim } = await claimed({ isRenewed: false })
   await logged(task, 'reconciler repaired', { kind: 'lease' })
   const failed = { status: 'failed', error: { code: 'agent_error', message: 'once' } }
   expect(await finish(await claimTurn(claim.turn.id), failed)).toEqual({ result: 'retrying' })
@@ -438,10 +441,12 @@ async function reportAndUpload(): Promise<void> {
 }
 
 /** A turn that the test runs. */
-async function claimed(): Promise<{ task: Task; claim: HeldClaim; claimId: string }> {
+async function claimed({ isRenewed = true } = {}): Promise<{ task: Task; claim: HeldClaim; claimId: string }> {
   const { task, turn } = await platform.client.createTask({ agent: 'played', input: 'go' })
   const claimId = crypto.randomUUID()
-  return { task, claim: await claimTurn(turn.id, claimId), claimId }
+  const claim = await claimTurn(turn.id, claimId)
+  if (isRenewed) keepHold(platform, 'played', holdingOf(claim))
+  return { task, claim, claimId }
 }
 
 /** Once it may be claimed: a turn that failed waits a little. */
@@ -454,8 +459,10 @@ function claimTurn(turnId: string, claimId: string = crypto.randomUUID()): Promi
 
 type HeldClaim = Claim & { claimId: string }
 
-function finish({ turn, epoch, claimId }: HeldClaim, outcome: object, { n = 0, digest = '' } = {}): Promise<unknown> {
-  return ask('finish', { turnId: turn.id, epoch, claimId, outcome, n, digest })
+const holdingOf = ({ turn, epoch, claimId }: HeldClaim) => ({ turnId: turn.id, epoch, claimId })
+
+function finish(claim: HeldClaim, outcome: object, { n = 0, digest = '' } = {}): Promise<unknown> {
+  return ask('finish', { ...holdingOf(claim), outcome, n, digest })
 }
 
 /** Notices of the turn's agent, as its worker would write them. */

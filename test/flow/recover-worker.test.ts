@@ -4,7 +4,7 @@ import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { metric } from '../support/platform/metrics.ts'
-import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { type Platform, shortLease, startPlatform } from '../support/platform/platform.ts'
 import type { PlatformProcess } from '../support/platform/platform-process.ts'
 import { until } from '../support/until.ts'
 import { watch } from '../support/viewers/viewer.ts'
@@ -14,7 +14,7 @@ const talk = (words: number) => scripted([say(0, 'begin'), repeat(words, say(0, 
 let platform: Platform
 
 beforeAll(async () => {
-  platform = await startPlatform({ workers: 2 })
+  platform = await startPlatform({ workers: 2, env: shortLease })
 })
 afterAll(() => platform.close())
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { metric } from '../support/platform/metrics.ts'
-import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { type Platform, shortLease, startPlatform } from '../support/platform/platform.ts'
 import { watch } from '../support/viewers/viewer.ts'
 
 /** Plain JavaScript, as a worker of the image loads it. */
@@ -75,7 +75,7 @@ beforeAll(async () => {
   const file = join(folder, 'agents.mjs')
   writeFileSync(file, agents)
   env = { AGENT_FILES: file, WATCHDOG_MS: '1500' }
-  platform = await startPlatform({ workers: 0 })
+  platform = await startPlatform({ workers: 0, env: shortLease })
 })
 afterAll(async () => {
   await platform.close()

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
-import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { type Platform, shortLease, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 
 const count = 40
@@ -11,7 +11,7 @@ let platform: Platform
 
 beforeAll(async () => {
   // No round of the reconciler comes to help before the test is over.
-  platform = await startPlatform({ workers: 2, env: { RECONCILE_MS: '3600000', WORKER_CONCURRENCY: String(count) } })
+  platform = await startPlatform({ workers: 2, env: { ...shortLease, RECONCILE_MS: '3600000', WORKER_CONCURRENCY: String(count) } })
 })
 afterAll(() => platform.close())
 

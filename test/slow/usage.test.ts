@@ -3,14 +3,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { BilledEnd } from '../support/agents/billed-agent.ts'
 import { openBill, playBilledTurns, reportOf, startBilledWorker } from '../support/agents/billed-turns.ts'
 import { seededRandom } from '../support/agents/scripts.ts'
-import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { type Platform, shortLease, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 
 const count = 1_000
 let platform: Platform
 
 beforeAll(async () => {
-  platform = await startPlatform({ workers: 0 })
+  platform = await startPlatform({ workers: 0, env: shortLease })
   await Promise.all(Array.from({ length: 4 }, () => startBilledWorker(platform)))
 })
 afterAll(() => platform.close())

@@ -7,7 +7,7 @@ import type { Failpoint } from '@rivulet/runtime/failpoint'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePort } from '../../support/free-port.ts'
 import { faultsOf } from '../../support/judge/task-laws.ts'
-import { type Platform, startPlatform } from '../../support/platform/platform.ts'
+import { type Platform, shortLease, startPlatform } from '../../support/platform/platform.ts'
 import type { PlatformProcess } from '../../support/platform/platform-process.ts'
 import { type ArmedTree, createArmedTree } from '../armed-tree.ts'
 
@@ -18,7 +18,7 @@ let tree: ArmedTree
 
 beforeAll(async () => {
   tree = createArmedTree()
-  platform = await startPlatform({ workers: 0, tree })
+  platform = await startPlatform({ workers: 0, tree, env: shortLease })
 })
 afterAll(async () => {
   await platform.close()

@@ -4,7 +4,7 @@ import type { Message } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type PrivateRedis, startPrivateRedis } from '../../support/engines/private-redis.ts'
 import { faultsOf } from '../../support/judge/task-laws.ts'
-import { type Platform, readLog, startPlatform } from '../../support/platform/platform.ts'
+import { type Platform, readLog, shortLease, startPlatform } from '../../support/platform/platform.ts'
 import { until } from '../../support/until.ts'
 import { watch } from '../../support/viewers/viewer.ts'
 import { type ArmedTree, createArmedTree } from '../armed-tree.ts'
@@ -18,7 +18,7 @@ let platform: Platform
 beforeAll(async () => {
   server = await startPrivateRedis()
   tree = createArmedTree()
-  platform = await startPlatform({ workers: 0, tree, env: { REDIS_URL: server.url } })
+  platform = await startPlatform({ workers: 0, tree, env: { ...shortLease, REDIS_URL: server.url } })
 })
 afterAll(async () => {
   await platform.close()

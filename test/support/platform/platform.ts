@@ -1,8 +1,9 @@
 /**
  * The whole platform for a test: API and worker processes as children, on the run's Redis and a fresh database.
  *
- * Leases and rounds are short, so that what takes half a minute in production takes seconds here. When a test fails, what the processes wrote
- * is printed. Everything is stopped when the platform is closed: APIs cleanly, which has to succeed, workers at once.
+ * Rounds are short, so that what takes half a minute in production takes seconds here. A lease outlasts every stall of a busy machine, unless a test
+ * is about workers that die (`shortLease`). When a test fails, what the processes wrote is printed. Everything is stopped when the platform is closed:
+ * APIs cleanly, which has to succeed, workers at once.
  */
 import { createKeys, type Keys } from '@rivulet/broker'
 import { type Cursor, type Event, parseCursor, parseEvent } from '@rivulet/protocol'
@@ -17,7 +18,10 @@ import { until } from '../until.ts'
 import { type Client, createClient } from './platform-client.ts'
 import { bundleTree, type PlatformProcess, startProcess, type Tree, tail } from './platform-process.ts'
 
-export const knobs = { LEASE_MS: '2500', HEARTBEAT_MS: '500', RECONCILE_MS: '500', WORKER_DRAIN_MS: '10000' }
+export const knobs = { LEASE_MS: '20000', HEARTBEAT_MS: '500', RECONCILE_MS: '500', WORKER_DRAIN_MS: '10000' }
+
+/** For tests in which workers die or freeze, because their turns go on elsewhere only when this is over. */
+export const shortLease = { LEASE_MS: '4000' }
 
 export type PlatformOptions = {
   /** Default 1. */
@@ -113,7 +117,7 @@ export async function startPlatform({
     const { url: listening } = await started.said('api is listening')
     const api = { ...started, url: String(listening) }
     apis.push(api)
-    if (untilReady) await until(`${api.name} is ready`, async () => (await fetch(`${api.url}/readyz`)).ok)
+    if (untilReady) await until(`${api.name} is ready`, async () => (await fetch(`${api.url}/readyz`).catch(() => null))?.ok)
     return api
   }
 
@@ -159,7 +163,7 @@ export async function readLog(redis: Redis, keys: Keys, task: string): Promise<{
 
 /** What was wrong with the way in which an API stopped, or null. */
 async function stopCleanly(api: PlatformProcess): Promise<string | null> {
-  const impatience = setTimeout(() => void api.kill('SIGKILL'), 15_000)
+  const impatience = setTimeout(() => void api.kill('SIGKILL'), 60_000)
   const { code, signal } = await api.kill('SIGTERM')
   clearTimeout(impatience)
   return code === 0 ? null : `${api.name} ended with ${signal ?? code} after SIGTERM:\n${tail(api.lines)}`

@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net'
 import type { Message } from '@rivulet/protocol'
 import { type AgentHandler, defineAgent, delta } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
-import { fail, rest, say, scripted } from '../support/agents/scripts.ts'
+import { rest, say, scripted } from '../support/agents/scripts.ts'
+import { createGate } from '../support/gate.ts'
 import { faultsIn } from '../support/judge/judge.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { metric } from '../support/platform/metrics.ts'
@@ -81,8 +82,11 @@ describe('a turn that', () => {
     expect(reply).toMatchObject({ status: 'aborted', stopReason: 'aborted', content: { text: 'so far' } })
     expect(await faultsSeenBy(viewer, task.id)).toEqual([])
     expect(await metric(platform.url, 'rivulet_turns_canceled_total', { by: 'call' })).toBe(before + 3)
-    const lines = platform.apis[0]?.lines.filter(({ msg, task: about }) => msg === 'turn ended' && about === task.id)
-    expect(lines?.map(({ turn: turnNumber, status, by }) => [turnNumber, status, by]).sort()).toEqual(
+    const lines = await until('every end is logged', () => {
+      const found = platform.apis[0]?.lines.filter(({ msg, task: about }) => msg === 'turn ended' && about === task.id)
+      return found?.length === 3 && found
+    })
+    expect(lines.map(({ turn: turnNumber, status, by }) => [turnNumber, status, by]).sort()).toEqual(
       [1, 2, 3].map(turnNumber => [turnNumber, 'canceled', 'call']),
     )
   })
@@ -132,9 +136,14 @@ describe('a turn that', () => {
   })
 
   test('waits for its next attempt ends with what the last one said', async () => {
-    const params = { attempts: { 1: [say(0, 'first try'), fail('no')], 2: [say(0, 'second try')] } }
-    const { task } = await platform.client.createTask({ agent: 'scripted', params })
+    const { open, agent } = gated('failing', 'first try', () => Promise.reject(new Error('no')))
+    await startOwnWorker(platform, [agent])
+    const { task } = await platform.client.createTask({ agent: 'failing' })
     const viewer = watch(task.id, { urls: [platform.url] })
+    await untilSaid(task.id, 'first try')
+    // So that the next attempt does not begin.
+    await platform.client.send('PATCH', '/v1/agents/failing', { headers: { 'content-type': 'application/json' }, body: '{"paused":true}' })
+    open()
     await platform.client.waitForTask(task.id, ({ turns: [turn] }) => turn?.status === 'queued' && turn.attempt === 1)
     await platform.client.cancel(task.id)
     await viewer.ended
@@ -330,25 +339,20 @@ async function ownProxy(): Promise<FaultyProxy> {
   return proxy
 }
 
-/** An agent that says all it has to say, and returns when it is let. */
-function gated(name: string): { open: () => void; agent: ReturnType<typeof defineAgent> } {
-  let open = () => {}
-  const gate = new Promise<void>(resolve => {
-    open = resolve
-  })
+/** An agent that says all it has to say, and ends when it is let. */
+function gated(name: string, said = 'all of it', end = async () => {}): { open: () => void; agent: ReturnType<typeof defineAgent> } {
+  const { open, opened } = createGate()
   const agent = defineAgent(name, async function* () {
-    yield delta(0, 'all of it')
-    await gate
+    yield delta(0, said)
+    await opened
+    await end()
   })
   return { open, agent }
 }
 
 /** An agent and the moment at which its signal fires. */
 function signaled(name: string, run: AgentHandler): { agent: ReturnType<typeof defineAgent>; fired: Promise<void> } {
-  let fire = () => {}
-  const fired = new Promise<void>(resolve => {
-    fire = resolve
-  })
+  const { open: fire, opened: fired } = createGate()
   const agent = defineAgent(name, turn => {
     turn.signal.addEventListener('abort', fire)
     return run(turn)

@@ -1,8 +1,11 @@
 /** The command line in a pseudo-terminal: what its user sees. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Task } from '@rivulet/protocol'
+import { type AgentDefinition, defineAgent, delta, full, start, toolRequest, toolResponse } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { full, repeat, rest, type Step, say, start } from '../support/agents/scripts.ts'
+import { repeat, rest, type Step, say, full as scriptedFull } from '../support/agents/scripts.ts'
+import { createGate } from '../support/gate.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { loadPty, openTerminal, type TerminalOptions, type TestTerminal } from '../support/terminal.ts'
 import { until } from '../support/until.ts'
@@ -20,42 +23,59 @@ afterAll(() => platform?.close())
 
 describe.skipIf(!pty)('in a terminal (skipped where node-pty has no native part)', () => {
   test('run streams word by word, in color, with a line at the end that says how it went', async () => {
-    const words = ['one ', 'two ', 'three ', 'four']
-    const thought = full(0, { type: 'reasoning', summary: [], content: ['let me think'] })
-    await inTerminal([thought, ...words.flatMap(word => [say(1, word), rest(300)])], async terminal => {
+    const words = ['one ', 'two ', 'three ', 'four'].map(word => ({ word, ...createGate() }))
+    const agent = defineAgent('wordy', async function* () {
+      yield full(0, { type: 'reasoning', summary: [], content: ['let me think'] })
+      for (const { word, opened } of words) {
+        yield delta(1, word)
+        await opened
+      }
+    })
+    await inTerminal(agent, async terminal => {
+      // The next word comes when this one is on the screen, so they come in pieces of their own.
+      for (const { word, open } of words) {
+        await terminal.untilShows(word.trim())
+        open()
+      }
       expect(await terminal.exited).toBe(0)
       expect(terminal.output()).toContain(`${esc}[2mlet me think${esc}[22m`)
       expect(terminal.output()).toContain(`${esc}[2mcompleted in`)
       expect(plain(terminal.output())).toContain('one two three four\n')
-      // The words came in pieces of their own, not all at the end.
-      const arrivals = words.map(word => terminal.pieces.findIndex(piece => piece.includes(word.trim())))
-      expect(new Set(arrivals).size).toBeGreaterThan(2)
     })
   })
 
   test('a tool that runs has a spinner, and its duration when it is done', async () => {
-    const response = (content: string | null) => ({ type: 'tool_response', callId: 'c', name: 'search', content, isError: false })
-    const steps = [
-      full(0, { type: 'tool_request', callId: 'c', name: 'search', arguments: { q: 'x' } }),
-      start(1, response(null)),
-      rest(1_500),
-    ]
-    await inTerminal([...steps, full(1, response('found')), say(2, 'done')], async terminal => {
-      await terminal.untilShows(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]\S* \S*search \d+ ms/)
+    const { open, opened } = createGate()
+    const agent = defineAgent('searching', async function* () {
+      yield full(0, toolRequest('c', 'search', { q: 'x' }))
+      yield start(1, toolResponse('c', 'search', null))
+      await opened
+      yield full(1, toolResponse('c', 'search', 'found'))
+      yield delta(2, 'done')
+    })
+    await inTerminal(agent, async terminal => {
+      await terminal.untilShows(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]\S* \S*search [\d.]+ m?s/)
+      await until('it spins', () => new Set(terminal.output().match(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/g)).size > 3)
+      open()
       expect(await terminal.exited).toBe(0)
-      expect(terminal.output()).toMatch(/✓ search \d+\.\d s/)
-      const spun = new Set(terminal.output().match(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/g))
-      expect(spun.size).toBeGreaterThan(3)
+      expect(terminal.output()).toMatch(/✓ search [\d.]+ m?s/)
       // Each frame takes the place of the one before it.
-      expect(plain(terminal.output())).toMatch(/→ search {"q":"x"}\n✓ search \d+\.\d s\ndone\n/)
+      expect(plain(terminal.output())).toMatch(/→ search {"q":"x"}\n✓ search [\d.]+ m?s\ndone\n/)
     })
   })
 
   test('a line typed while a turn streams is an input: the turn takes it, or it runs next', async () => {
-    await inTerminal([say(0, 'begun'), rest(1_500), say(0, ' and ended')], async terminal => {
+    const { open, opened } = createGate()
+    const agent = defineAgent('steered', async function* () {
+      yield delta(0, 'begun')
+      await opened
+      yield delta(0, ' and ended')
+    })
+    await inTerminal(agent, async terminal => {
       await terminal.untilShows('begun')
       terminal.type('one more thing\r')
       await terminal.untilShows('› waits as turn 2')
+      open()
       expect(await terminal.exited).toBe(0)
       expect(plain(terminal.output()).match(/and ended/g)).toHaveLength(2)
     })
@@ -130,7 +150,7 @@ describe.skipIf(!pty)('in a terminal (skipped where node-pty has no native part)
 
   test('NO_COLOR is heard', async () => {
     await inTerminal(
-      [full(0, { type: 'reasoning', summary: [], content: ['think'] }), say(1, 'done')],
+      [scriptedFull(0, { type: 'reasoning', summary: [], content: ['think'] }), say(1, 'done')],
       async terminal => {
         expect(await terminal.exited).toBe(0)
         expect(plain(terminal.output())).toContain('think\ndone\ncompleted in')
@@ -142,15 +162,20 @@ describe.skipIf(!pty)('in a terminal (skipped where node-pty has no native part)
   })
 
   test.each([3, 20])('in %i columns no status line wraps', async columns => {
-    const response = { type: 'tool_response', callId: 'c', name: '検索 of everything that is there', content: null, isError: false }
+    const { open, opened } = createGate()
+    const response = (content: string | null) => toolResponse('c', '検索 of everything that is there', content)
+    const agent = defineAgent(`narrow-${columns}`, async function* () {
+      yield full(0, toolRequest('c', 'search', {}))
+      yield start(1, response(null))
+      await sleep(700)
+      await opened
+      yield full(1, response(''))
+    })
     await inTerminal(
-      [
-        full(0, { type: 'tool_request', callId: 'c', name: 'search', arguments: {} }),
-        start(1, response),
-        rest(700),
-        full(1, { ...response, content: '' }),
-      ],
+      agent,
       async terminal => {
+        if (columns > 3) await terminal.untilShows(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/)
+        open()
         expect(await terminal.exited).toBe(0)
         const frames = terminal.output().match(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏][^\r\n]*/g) ?? []
         expect(frames.length > 0).toBe(columns > 3)
@@ -161,14 +186,17 @@ describe.skipIf(!pty)('in a terminal (skipped where node-pty has no native part)
   })
 })
 
+/** `rivulet run` of an agent of the test, or of a script. */
 async function inTerminal(
-  steps: Step[],
+  what: AgentDefinition | Step[],
   use: (terminal: TestTerminal, find: () => Promise<Task>) => Promise<void>,
   options: TerminalOptions = {},
 ): Promise<void> {
   if (!pty) return
   const name = `in a terminal ${Math.random()}`
-  const args = ['run', 'scripted', '--name', name, '--params', JSON.stringify({ steps }), '--url', platform.url]
+  if (!Array.isArray(what)) await startOwnWorker(platform, [what])
+  const run = Array.isArray(what) ? ['scripted', '--params', JSON.stringify({ steps: what })] : [what.name]
+  const args = ['run', ...run, '--name', name, '--url', platform.url]
   const terminal = openTerminal(pty, args, options)
   try {
     await use(terminal, () => until('the task is there', () => findTask(name)))

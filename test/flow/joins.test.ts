@@ -4,6 +4,7 @@ import { type Content, type Message, type Turn as StoredTurn, text } from '@rivu
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { rest, say, scripted } from '../support/agents/scripts.ts'
+import { createGate } from '../support/gate.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
@@ -20,15 +21,6 @@ afterAll(() => platform.close())
 const words = ({ content }: { content: Content }) => (content.type === 'text' ? content.text : content.type)
 const shown = (messages: Message[]) => messages.map(({ turn, author, ...message }) => `${turn} ${author}: ${words(message)}`)
 const ends = (turns: StoredTurn[]) => turns.map(({ number, status, joinedTo }) => [number, status, joinedTo ?? null])
-
-/** A gate that a test opens. */
-function gate() {
-  let open = () => {}
-  const opened = new Promise<void>(resolve => {
-    open = resolve
-  })
-  return { open, opened }
-}
 
 /** Says what it got, waits, takes what came, and says that. */
 function listener(
@@ -47,7 +39,7 @@ function listener(
 
 describe('inject', () => {
   test('becomes a message of the turn that runs, at its next safe point, and ends with it, announced once', async () => {
-    const { open, opened } = gate()
+    const { open, opened } = createGate()
     await startOwnWorker(platform, [listener('injected', { before: () => opened })])
     const { task } = await platform.client.createTask({ agent: 'injected', input: 'one' })
     const viewer = watch(task.id, { urls: platform.urls })
@@ -85,7 +77,7 @@ describe('inject', () => {
   })
 
   test('does not overtake an input that was queued before it', async () => {
-    const { open, opened } = gate()
+    const { open, opened } = createGate()
     await startOwnWorker(platform, [listener('ordered', { before: () => opened })])
     const { task } = await platform.client.createTask({ agent: 'ordered', input: 'one' })
     await platform.client.waitForTask(task.id, ({ turns }) => turns[0]?.status === 'running')
@@ -99,7 +91,7 @@ describe('inject', () => {
   })
 
   test('is offered again to an attempt that follows a failed one, and is a message once', async () => {
-    const { open, opened } = gate()
+    const { open, opened } = createGate()
     let attempts = 0
     const agent = defineAgent({
       ...{ name: 'again', maxAttempts: 2 },
@@ -135,7 +127,7 @@ describe('inject', () => {
   })
 
   test('that a failed attempt took, and the last one did not, runs next', async () => {
-    const { open, opened } = gate()
+    const { open, opened } = createGate()
     const agent = defineAgent({
       ...{ name: 'forgetful', maxAttempts: 2 },
       run: async turn => {
@@ -161,7 +153,7 @@ describe('inject', () => {
   })
 
   test('is canceled with the turn that took it, and runs next if only that turn is canceled before it takes it', async () => {
-    const { open, opened } = gate()
+    const { open, opened } = createGate()
     await startOwnWorker(platform, [listener('stopped', { before: round => (round === 1 ? opened : new Promise(() => {})), rounds: 2 })])
     const { task } = await platform.client.createTask({ agent: 'stopped', input: 'one' })
     await platform.client.waitForTask(task.id, ({ turns }) => turns[0]?.status === 'running')
@@ -186,13 +178,15 @@ describe('inject', () => {
 
 describe('merge', () => {
   test('joins the next queued turn when that is claimed: one turn with all inputs, in order', async () => {
-    await startOwnWorker(platform, [listener('merged', {})])
-    const { task } = await platform.client.createTask(scripted([say(0, 'x'), rest(500)], { input: 'zero' }))
+    const { open, opened } = createGate()
+    await startOwnWorker(platform, [defineAgent('merged', turn => turn.send('x').then(() => opened))])
+    const { task } = await platform.client.createTask({ agent: 'merged', input: 'zero' })
     await platform.client.waitForTask(task.id, ({ turns }) => turns[0]?.status === 'running')
     await platform.client.addTurn(task.id, { input: 'one' })
     await platform.client.addTurn(task.id, { input: ['two', 'three'], ifBusy: 'merge' })
     await platform.client.addTurn(task.id, { input: 'four', ifBusy: 'merge' })
     await platform.client.addTurn(task.id, { input: 'five' })
+    open()
     const { turns } = await platform.client.waitForEnd(task.id)
     expect(ends(turns)).toEqual([
       [1, 'completed', null],
@@ -279,7 +273,7 @@ describe('interrupt', () => {
 })
 
 test('the client injects, gets the result of the turn that its input joined, and waits for it in one request', async () => {
-  const gates = [gate(), gate()]
+  const gates = [createGate(), createGate()]
   let begun = 0
   await startOwnWorker(platform, [listener('called', { before: () => gates[begun++]?.opened ?? Promise.resolve() })])
   const rivulet = createClient({ url: platform.url })

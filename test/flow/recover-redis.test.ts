@@ -6,10 +6,11 @@ import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { repeat, rest, say, scripted } from '../support/agents/scripts.ts'
 import { hasNativeRedis, type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
+import { createGate } from '../support/gate.ts'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { metric } from '../support/platform/metrics.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
-import { knobs, type Platform, startPlatform } from '../support/platform/platform.ts'
+import { type Platform, shortLease, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 import { startProxy } from '../support/viewers/proxy.ts'
 import { type Viewer, watch } from '../support/viewers/viewer.ts'
@@ -22,7 +23,7 @@ let platform: Platform
 
 beforeAll(async () => {
   redis = await startPrivateRedis()
-  platform = await startPlatform({ workers: 2, env: { REDIS_URL: redis.url } })
+  platform = await startPlatform({ workers: 2, env: { ...shortLease, REDIS_URL: redis.url } })
 })
 afterAll(async () => {
   await platform.close()
@@ -32,8 +33,9 @@ afterAll(async () => {
 describe('Redis', () => {
   test('is wiped: running turns go on in logs that are opened again, and jobs are sent again', async () => {
     const before = await counts()
-    const { tasks, viewers } = await beBusy()
+    const { tasks, viewers, goOn } = await beBusy()
     await redis.client.flushall()
+    goOn()
     await expectAllWell(tasks, viewers)
     const after = await counts()
     expect(after.reopened - before.reopened).toBeGreaterThanOrEqual(3)
@@ -52,11 +54,12 @@ describe('Redis', () => {
 
   test.skipIf(!hasNativeRedis)('is unavailable for longer than a lease, and returns with its data: everything waits for it', async () => {
     const before = await counts()
-    const { tasks, viewers } = await beBusy()
+    const { tasks, viewers, goOn } = await beBusy()
     await redis.kill()
+    goOn()
     const outage = performance.now()
     const { task: accepted } = await platform.client.createTask({ agent: 'echo', input: 'meanwhile' })
-    await until('the outage outlasts a lease', () => performance.now() - outage > 1.5 * Number(knobs.LEASE_MS))
+    await until('the outage outlasts a lease', () => performance.now() - outage > 1.5 * Number(shortLease.LEASE_MS))
     await redis.restart()
     await expectAllWell(tasks, viewers)
     expect((await platform.client.waitForEnd(accepted.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
@@ -65,8 +68,9 @@ describe('Redis', () => {
 
   test.skipIf(!hasNativeRedis)('is restarted without its data', async () => {
     const before = await counts()
-    const { tasks, viewers } = await beBusy()
+    const { tasks, viewers, goOn } = await beBusy()
     await redis.kill()
+    goOn()
     await redis.restart(0)
     await expectAllWell(tasks, viewers)
     const after = await counts()
@@ -75,10 +79,11 @@ describe('Redis', () => {
   })
 
   test.skipIf(!hasNativeRedis)('loses the end of its data: no cursor ever means two things', async () => {
-    const { tasks, viewers } = await beBusy()
+    const { tasks, viewers, goOn } = await beBusy()
     const kept = redis.mark()
     for (const viewer of viewers.slice(0, 3)) await viewer.until('more words', ({ text }) => text().length > 20)
     await redis.kill()
+    goOn()
     await redis.restart(kept)
     await expectAllWell(tasks, viewers)
   })
@@ -103,7 +108,7 @@ describe('Redis', () => {
   test('is wiped, and every answer of the API to the worker is lost once: it asks again, and hears the same', async () => {
     const proxy = await startProxy(platform.url)
     onTestFinished(() => proxy.close())
-    const [wiped, mayFinish] = [gate(), gate()]
+    const [wiped, mayFinish] = [createGate(), createGate()]
     const stubborn = defineAgent('stubborn', async turn => {
       const message = turn.message()
       await message.append('one ')
@@ -168,7 +173,7 @@ describe('Redis', () => {
     await viewer.until('a few words', ({ text }) => text().length > 3)
     proxy.blackhole()
     const silence = performance.now()
-    await until('the silence outlasts a lease', () => performance.now() - silence > 1.2 * Number(knobs.LEASE_MS))
+    await until('the silence outlasts a lease', () => performance.now() - silence > 1.2 * Number(shortLease.LEASE_MS))
     proxy.up()
     await viewer.ended
     expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
@@ -177,18 +182,26 @@ describe('Redis', () => {
   })
 })
 
-function gate(): { open: () => void; opened: Promise<void> } {
-  let open = () => {}
-  const opened = new Promise<void>(resolve => {
-    open = resolve
+/**
+ * Three turns that speak, one that waits behind the first of them, and two that wait for their time; each with a viewer. Those that speak say the second
+ * half of their words only when they are let, so that they have not ended when the fault comes.
+ */
+async function beBusy(): Promise<{ tasks: string[]; viewers: Viewer[]; goOn: () => void }> {
+  const { open: goOn, opened } = createGate()
+  const talker = defineAgent('talker', async turn => {
+    const message = turn.message()
+    if (turn.number > 1) return message.append('then')
+    await message.append('begin')
+    for (const [place, word] of [...words].entries()) {
+      if (place === words.length / 2) await opened
+      await message.append(word)
+      await new Promise(resolve => setTimeout(resolve, 50))
+    }
+    await message.append('end')
   })
-  return { open, opened }
-}
-
-/** Three turns that speak, one that waits behind the first of them, and two that wait for their time; each with a viewer. */
-async function beBusy(): Promise<{ tasks: string[]; viewers: Viewer[] }> {
-  const running = await startTasks(3, talk)
-  await platform.client.addTurn(running[0] ?? '', { input: 'and then', params: { steps: [say(0, 'then')] } })
+  await startOwnWorker(platform, [talker], { redisUrl: redis.url })
+  const running = await startTasks(3, { agent: 'talker', input: 'go' })
+  await platform.client.addTurn(running[0] ?? '', { input: 'and then' })
   const speaking = running.map(task => watch(task, { urls: [platform.url] }))
   for (const viewer of speaking) await viewer.until('a few words', ({ text }) => text().length > 8)
   // Last, so that their time has not come when the fault does.
@@ -199,7 +212,7 @@ async function beBusy(): Promise<{ tasks: string[]; viewers: Viewer[] }> {
     [...running, ...delayed],
     [...speaking, ...waiting],
   ]
-  return { tasks, viewers }
+  return { tasks, viewers, goOn }
 }
 
 async function startTasks(count: number, body: object): Promise<string[]> {

@@ -1,13 +1,15 @@
 /** Retries after a failure and after a death, which are counted separately. No viewer ever sees two attempts at once. */
+import { createClient } from '@rivulet/client'
 import { emptyState, messagesOf, type TaskState } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fail, rest, type Step, say, scripted } from '../support/agents/scripts.ts'
+import { createGate } from '../support/gate.ts'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { metric } from '../support/platform/metrics.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
-import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { type Platform, shortLease, startPlatform } from '../support/platform/platform.ts'
 import type { PlatformProcess } from '../support/platform/platform-process.ts'
 import { until } from '../support/until.ts'
 import { foldFrame, type Viewer, watch } from '../support/viewers/viewer.ts'
@@ -18,19 +20,30 @@ let platform: Platform
 
 beforeAll(async () => {
   // Processes of their own start while the machine is busy: a lease must outlive that.
-  platform = await startPlatform({ env: { RIVULET_ALLOW_EXIT: '1', LEASE_MS: '3000' } })
+  platform = await startPlatform({ env: { ...shortLease, RIVULET_ALLOW_EXIT: '1' } })
 })
 afterAll(() => platform.close())
 
 describe('a failed attempt', () => {
   test('stays visible until the next one starts, and is gone then', async () => {
-    const params = { attempts: { 1: [say(0, 'first '), say(0, 'try'), fail('no')], 2: [say(0, 'second try'), rest(200)] } }
-    const { task } = await platform.client.createTask({ agent: 'scripted', input: 'go', params })
+    const { open, opened } = createGate()
+    const agent = defineAgent('tried', async turn => {
+      await turn.message().append(turn.attempt === 1 ? 'first try' : 'second try')
+      await opened
+      if (turn.attempt === 1) throw new Error('no')
+    })
+    await startOwnWorker(platform, [agent])
+    const { task } = await platform.client.createTask({ agent: 'tried', input: 'go' })
     const viewer = watch(task.id, { urls: [platform.url] })
-    await platform.client.waitForTask(task.id, ({ turns: [turn] }) => turn?.status === 'queued' && turn.attempt === 1)
     await viewer.until('the first attempt', ({ text }) => text() === 'first try')
+    // A paused agent starts no attempt, so the first one can be looked at for as long as that takes.
+    const { agents } = createClient({ url: platform.url })
+    await agents.pause('tried')
+    open()
+    await platform.client.waitForTask(task.id, ({ turns: [turn] }) => turn?.status === 'queued' && turn.attempt === 1)
     const shown = await platform.client.messages(task.id)
     expect(shown).toMatchObject([{ author: 'user' }, { index: 1, attempt: 1, status: 'failed', content: { text: 'first try' } }])
+    await agents.resume('tried')
     await viewer.ended
     expect(mixtures(viewer)).toEqual([])
     expect(attemptsSeen(viewer)).toEqual([1, 2])
@@ -55,7 +68,7 @@ describe('a turn out of time', () => {
       if (turn.input) await new Promise(() => {})
     })
     await startOwnWorker(platform, [hung], { concurrency: 1 })
-    const { task, turns, messages } = await platform.client.finishedTask({ agent: 'hung', input: 'go', timeoutMs: 2_000 })
+    const { task, turns, messages } = await platform.client.finishedTask({ agent: 'hung', input: 'go', timeoutMs: 4_000 })
     expect(turns).toMatchObject([{ status: 'failed', attempt: 1, error: { code: 'deadline_exceeded' } }])
     expect(messages).toMatchObject([{}, { status: 'aborted', stopReason: 'aborted', content: { text: 'in vain' } }])
     expect(await faultsOf(platform, task.id)).toEqual([])
@@ -64,8 +77,8 @@ describe('a turn out of time', () => {
 
   test('ends though its worker is frozen; the worker writes nothing when it wakes', async () => {
     const worker = onlyWorker()
-    const steps = [say(0, 'half'), rest(2_200), say(0, ' and half')]
-    const { task } = await platform.client.createTask(scripted(steps, { timeoutMs: 2_000 }))
+    const steps = [say(0, 'half'), rest(4_200), say(0, ' and half')]
+    const { task } = await platform.client.createTask(scripted(steps, { timeoutMs: 4_000 }))
     const viewer = watch(task.id, { urls: [platform.url] })
     await viewer.until('the first half', ({ text }) => text() === 'half')
     const before = await metric(platform.url, 'rivulet_reconciler_repairs_total', { kind: 'deadline' })
@@ -91,7 +104,11 @@ describe('a worker that dies', () => {
     const shared = onlyWorker()
     const before = await metric(platform.url, 'rivulet_worker_deaths_total')
     const good = await Promise.all(
-      ['a', 'b', 'c'].map(name => platform.client.createTask(scripted([say(0, name), rest(1_500), say(0, '!')], { maxAttempts: 1 }))),
+      ['a', 'b', 'c'].map(name => {
+        // The first attempt lasts until its worker dies.
+        const attempts = { 1: [say(0, name), rest(600_000)], 2: [say(0, name), say(0, '!')] }
+        return platform.client.createTask({ agent: 'scripted', params: { attempts }, maxAttempts: 1 })
+      }),
     )
     const viewers = good.map(({ task }) => watch(task.id, { urls: [platform.url] }))
     for (const viewer of viewers) await viewer.until('a beginning', ({ text }) => text() !== '')
@@ -113,7 +130,7 @@ describe('a worker that dies', () => {
     ])
     expect(await faultsOfViewers(platform, viewers)).toEqual([])
 
-    const { turns } = await platform.client.waitForEnd(poison.id, { timeoutMs: 50_000 })
+    const { turns } = await platform.client.waitForEnd(poison.id)
     expect(turns).toMatchObject([{ status: 'failed', attempt: 3, error: { code: 'worker_lost' } }])
     expect(await platform.client.messages(poison.id)).toMatchObject([{ status: 'failed', content: { text: 'poison' } }])
     expect(successor.hasExited()).toBe(false)

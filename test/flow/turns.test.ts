@@ -1,7 +1,10 @@
 /** How turns of a task follow each other, are tried again, and run out of time. */
+import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { extend, fail, modes, repeat, rest, say, scripted, start } from '../support/agents/scripts.ts'
+import { extend, fail, modes, rest, say, scripted, start } from '../support/agents/scripts.ts'
+import { createGate } from '../support/gate.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 
 let platform: Platform
@@ -120,9 +123,9 @@ describe('time', () => {
     expect(Date.parse(turn?.startedAt ?? '') - Date.parse(turn?.queuedAt ?? '')).toBeGreaterThanOrEqual(1_200)
   })
 
-  test.each(modes)('a turn that runs out of it fails once, its words kept as aborted (%s)', async mode => {
+  test.concurrent.for(modes)('a turn that runs out of it fails once, its words kept as aborted (%s)', async (mode, { expect }) => {
     const steps = [start(0, { type: 'text', text: '' }), say(0, 'before the end'), rest(60_000)]
-    const { task, turns, messages } = await platform.client.finishedTask(scripted(steps, { timeoutMs: 700 }, mode))
+    const { task, turns, messages } = await platform.client.finishedTask(scripted(steps, { timeoutMs: 4_000 }, mode))
     expect(turns).toMatchObject([{ status: 'failed', attempt: 1, error: { code: 'deadline_exceeded' } }])
     expect(messages).toMatchObject([
       { status: 'aborted', stopReason: 'aborted', content: { text: 'before the end' }, error: { code: 'deadline_exceeded' } },
@@ -139,17 +142,20 @@ describe('time', () => {
   })
 
   test('a turn that waits too long behind another ends alone: the one that runs goes on', async () => {
-    // The second one's time is up at 6 s. The first one then runs, and has until 10 s: room enough for a busy machine.
-    const steps = [repeat(20, say(0, '.'), rest(200))]
-    const { task } = await platform.client.createTask(scripted(steps, { delayMs: 4_000, timeoutMs: 6_000 }))
-    await platform.client.addTurn(task.id, { input: 'impatient', params: { steps: [] } })
+    const { open, opened } = createGate()
+    await startOwnWorker(platform, [defineAgent('patient', turn => turn.send('first').then(() => opened))])
+    const { task } = await platform.client.createTask({ agent: 'patient' })
+    await platform.client.waitForTask(task.id, ({ turns: [first] }) => first?.status === 'running')
+    await platform.client.addTurn(task.id, { input: 'impatient' })
+    await platform.pg.query('update turns set deadline = now() where task = $1 and number = 2', [task.id])
     const { turns } = await platform.client.waitForTask(task.id, ({ turns: [, second] }) => second?.status === 'failed')
     expect(turns).toMatchObject([{ status: 'running' }, { status: 'failed', attempt: 0, error: { code: 'deadline_exceeded' } }])
     expect((await platform.client.detail(task.id)).task.status).toBe('running')
+    open()
     const end = await platform.client.waitForEnd(task.id)
     expect(end.turns).toMatchObject([{ status: 'completed', attempt: 1 }, { status: 'failed' }])
     expect(end.task.status).toBe('completed')
-    expect(await platform.client.messages(task.id)).toMatchObject([{ content: { text: '.'.repeat(20) } }])
+    expect(await platform.client.messages(task.id)).toMatchObject([{ content: { text: 'first' } }])
     expect(await faultsOf(platform, task.id)).toEqual([])
   })
 })

@@ -25,6 +25,10 @@ const sleeper = defineAgent('sleeper', turn => turn.sleep('long', { for: '1h' })
 
 const childrenOf = async (task: string) => (await createClient({ url: platform.url }).tasks.list({ parent: task })).data
 const told = async (task: string, type: Event['type']) => (await platform.log(task)).filter(({ event }) => event.type === type)
+const toldAny = async (task: string, type: Event['type']) => {
+  const found = await told(task, type)
+  return found.length > 0 && found
+}
 
 test('a parent waits for its children without a worker, in one attempt, and a retry has the same children', async () => {
   const parent = defineAgent('parent', async turn => {
@@ -180,7 +184,8 @@ test('a child that gets more input later is a conversation of its own', async ()
   const [child] = await childrenOf(task.id)
   await platform.client.addTurn(child?.id ?? '', { input: 'more' })
   await platform.client.waitForEnd(child?.id ?? '')
-  expect(await told(task.id, 'child.finished')).toHaveLength(1)
+  expect(await faultsOf(platform, child?.id ?? '')).toEqual([])
+  expect(await until('the end of the child is in the log', () => toldAny(task.id, 'child.finished'))).toHaveLength(1)
   expect((await platform.client.remove(child?.id ?? '')).status).toBe(204)
   expect((await platform.client.remove(task.id)).status).toBe(204)
   expect((await platform.pg.query('select from children where root = $1', [task.id])).rowCount).toBe(0)

@@ -34,7 +34,7 @@ describe('[input 41] requests whose responses are not read', () => {
     const cut = await cutBy(api, 'pipelined')
     await attack(api, path, { connections: 1, requests: 1_000 })
     expect((await heldMemory(api)) - before).toBeLessThan(8 * MiB)
-    expect(await cutBy(api, 'pipelined')).toBe(cut + 1)
+    await until('it is cut', async () => (await cutBy(api, 'pipelined')) === cut + 1)
   })
 
   test.each(largest)('40 for %s on each of 40 connections hold next to nothing', async path => {
@@ -63,7 +63,7 @@ describe('[input 5] a connection', () => {
   const requests = 8
 
   test('whose client reads nothing of its responses is cut, and one that is slow is not', async () => {
-    const api = await platform.startApi({ env: { MAX_VIEWER_STALL_MS: '3000' } })
+    const api = await platform.startApi({ env: { MAX_VIEWER_STALL_MS: '5000' } })
     const slow = readSlowly(api, path, requests)
     const unread = await attack(api, path, { connections: 3, requests })
     await until('the unread ones are cut', async () => (await cutBy(api, 'unread')) === 3)

@@ -108,7 +108,7 @@ test('a worker without room leaves the turns of its other agents to those who ha
   const slow = await platform.client.createTask({ agent: 'slow' })
   await platform.client.waitForTask(slow.task.id, ({ task }) => task.status === 'running')
   for (let i = 0; i < 10; i += 1) {
-    const { turns } = await platform.client.finishedTask({ agent: 'quick', input: `${i}` }, { timeoutMs: 8_000 })
+    const { turns } = await platform.client.finishedTask({ agent: 'quick', input: `${i}` }, { timeoutMs: 20_000 })
     expect(turns).toMatchObject([{ status: 'completed', attempt: 1 }])
   }
   const { rows } = await platform.pg.query('select distinct worker from turns join tasks on tasks.id = task where agent = any($1)', [

@@ -4,7 +4,7 @@
  */
 import type { Claim, ClaimResult, Task } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { keepHold } from '../support/platform/keep-hold.ts'
+import { keepHold } from '../support/keep-hold.ts'
 import { metric } from '../support/platform/metrics.ts'
 import { type Platform, shortLease, startPlatform } from '../support/platform/platform.ts'
 import type { LogLine } from '../support/platform/platform-process.ts'

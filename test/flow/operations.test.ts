@@ -6,7 +6,7 @@ import { type Claim, type ClaimResult, headLimits, type Task } from '@rivulet/pr
 import { newTraceparent, traceIdOf } from '@rivulet/runtime/trace'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
-import { keepHold } from '../support/platform/keep-hold.ts'
+import { keepHold } from '../support/keep-hold.ts'
 import { type ModelServer, startModelServer } from '../support/platform/model-server.ts'
 import { type Platform, shortLease, startPlatform } from '../support/platform/platform.ts'
 import type { Accepted, ErrorReply } from '../support/platform/platform-client.ts'

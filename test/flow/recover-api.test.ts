@@ -47,6 +47,7 @@ test('an end that was committed but not announced is announced once, when its AP
     'the repair is counted',
     async () => (await metric(platform.url, 'rivulet_reconciler_repairs_total', { kind: 'announcement' })) === 1,
   )
+  await until('the repair is logged', () => linesAbout(task.id, 'announcement').length > 0)
   expect(linesAbout(task.id, 'announcement')).toMatchObject([{ turn: 1 }])
   // The worker asks the next API again whether it is done, and hears that it is.
   redis.up()

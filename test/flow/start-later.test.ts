@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import type { Accepted, ErrorReply } from '../support/platform/platform-client.ts'
+import { until } from '../support/until.ts'
 import { watch } from '../support/viewers/viewer.ts'
 
 let platform: Platform
@@ -89,7 +90,10 @@ test('one message is there by its index, of a turn that has ended and of one tha
   const steps = [{ delta: { index: 0, delta: { type: 'text', text: 'so far' } } }, { sleep: 60_000 }]
   const { task } = await platform.client.createTask({ agent: 'scripted', input: 'go', params: { steps } })
   const read = (index: string | number) => platform.client.get<{ message: Message }>(`/v1/tasks/${task.id}/messages/${index}`)
-  await expect.poll(async () => (await read(1)).body.message?.content).toMatchObject({ text: 'so far' })
+  await until('it speaks', async () => {
+    const content = (await read(1)).body.message?.content
+    return content?.type === 'text' && content.text === 'so far'
+  })
   await platform.client.cancel(task.id)
   expect(await read(0)).toMatchObject({ status: 200, body: { message: { index: 0, author: 'user' } } })
   expect(await read(1)).toMatchObject({ status: 200, body: { message: { index: 1, status: 'aborted', content: { text: 'so far' } } } })

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { createGate } from '../support/gate.ts'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
-import { keepHold } from '../support/platform/keep-hold.ts'
+import { keepHold } from '../support/keep-hold.ts'
 import { metric } from '../support/platform/metrics.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, shortLease, startPlatform } from '../support/platform/platform.ts'

@@ -184,7 +184,7 @@ describe.skipIf(!hasNativeRedis)('a Redis that loses the end of its file', () =>
   })
 
   test('with the end of a turn in it: no viewer waits for an end that was sent already, or ends with half a text', async () => {
-    const { task } = await platform.client.createTask(scripted([repeat(12, say(0, 'word '), rest(20))], { input: 'go' }))
+    const { task } = await platform.client.createTask(scripted([repeat(12, say(0, 'word '), rest(20)), rest(2_000)], { input: 'go' }))
     const viewers = platform.urls.map(url => watch(task.id, { urls: [url], query: '?from=start' }))
     await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text().length > 10)))
     const mark = redis.mark()
@@ -226,7 +226,7 @@ describe.skipIf(!hasNativeRedis)('a Redis that loses the end of its file', () =>
   test('or loses all of it while no turn runs: no cursor goes back, and viewers receive later output', async () => {
     const { task } = await platform.client.createTask(scripted([say(0, 'so far'), rest(3_000), say(0, ' and on')], { input: 'go' }))
     const viewers = platform.urls.map(url => watch(task.id, { urls: [url], query: '?from=start' }))
-    await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text() === 'so far')))
+    await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text().startsWith('so far'))))
     const [past = []] = viewers.map(viewer => viewer.frames().filter(isLogged))
     await redis.client.flushall()
     viewers.push(...resumedEverywhere(task.id, past))

@@ -74,7 +74,7 @@ async function watch(id: string, token: string, url = platform.url) {
 
 test('a token that a stream hands out may read, and nothing else', async () => {
   const id = await newTask()
-  const viewer = await watch(id, await tokenFor(id, { can: ['read', 'send', 'cancel'], ttlSeconds: 5 }))
+  const viewer = await watch(id, await tokenFor(id, { can: ['read', 'send', 'cancel'], ttlSeconds: 10 }))
   const [, fresh = ''] = /"token":"([^"]+)"/.exec(await viewer.heard('event: token')) ?? []
   viewer.leave()
   expect((await read(id, fresh)).status).toBe(200)

@@ -46,7 +46,7 @@ describe('a request that waits', () => {
     await until('it waits', async () => (await waits(second?.url)) === 1)
     await platform.client.cancel(task.id, 'enough')
     expect(await waiting).toMatchObject({ status: 200, body: { task: { status: 'canceled' }, turn: { error: { code: 'canceled' } } } })
-    expect(await waits(second?.url)).toBe(0)
+    await until('it does not wait', async () => (await waits(second?.url)) === 0)
   })
 
   test('gets 202 when its time is over, and goes on where that says', async () => {
@@ -145,8 +145,8 @@ describe('a request that waits', () => {
 
 describe('the client', () => {
   test('runs an agent to its result, over as many waits as it takes', async () => {
-    // A try of 500 ms waits for 400 ms.
-    const client = createRivulet({ url: platform.url, timeoutMs: 500 })
+    // A try of 500 ms waits for 400 ms. On a busy machine, a response may take longer than the rest.
+    const client = createRivulet({ url: platform.url, timeoutMs: 500, maxRetries: 50 })
     const steps = [say(0, 'one'), rest(1_500), say(0, ' two')]
     const { text, status, turn, messages } = await client.run({ agent: 'scripted', input: 'go', params: { steps } as never })
     expect([text, status, turn.number, messages.length]).toEqual(['one two', 'completed', 1, 2])

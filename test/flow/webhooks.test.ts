@@ -83,7 +83,8 @@ test('a finished turn is delivered once its rows can be read, signed so that the
     data: { task, turn: 1, status: 'completed', agent: 'echo' },
   })
   expect(event).not.toHaveProperty('data.tenant')
-  await expect.poll(() => read).toEqual([2])
+  await until('its receiver has read the rows', () => read.length > 0)
+  expect(new Set(read)).toEqual(new Set([2]))
 })
 
 test('a failed attempt is retried under the same id, and the deliveries tell of it', async () => {
@@ -139,7 +140,8 @@ test('a redirect is not followed', async () => {
   const { webhook } = await client.webhooks.create({ url, events: ['task.created'] })
   await echo()
   await until('the attempt failed', async () => (await deliveriesOf(webhook))[0]?.lastStatus === 307)
-  expect([received.length, inside.received.length]).toEqual([1, 0])
+  expect(received.length).toBeGreaterThan(0)
+  expect(inside.received).toEqual([])
 })
 
 test('a filter by agent and type chooses', async () => {
@@ -147,11 +149,9 @@ test('a filter by agent and type chooses', async () => {
   await client.webhooks.create({ url, events: ['turn.finished', 'turn.queued'], agent: 'scripted' })
   await echo()
   const task = await client.tasks.create({ agent: 'scripted', params: { steps: [] } })
-  await until('both were delivered', () => received.length === 2)
-  expect(received.map(({ event }) => [event.type, event.data.task]).sort()).toEqual([
-    ['turn.finished', task.id],
-    ['turn.queued', task.id],
-  ])
+  const kinds = () => new Set(received.map(({ event }) => `${event.type} ${event.data.task}`))
+  await until('both were delivered', () => kinds().size === 2)
+  expect(kinds()).toEqual(new Set([`turn.finished ${task.id}`, `turn.queued ${task.id}`]))
 })
 
 test('an address that hangs holds up no other', async () => {
@@ -169,7 +169,7 @@ test('onEnd of a task reports the end of each of its turns', async () => {
   const task = await client.tasks.create({ agent: 'echo', input: 'one', onEnd: { url, secret } })
   await task.result()
   await task.send('two')
-  await until('both were reported', () => received.length === 2)
+  await until('both were reported', () => new Set(received.map(({ event }) => event.data.turn)).size === 2)
   // Two deliveries may overtake each other.
   expect(new Set(received.map(({ event }) => `${event.type} ${event.data.turn} ${event.data.status}`))).toEqual(
     new Set(['turn.finished 1 completed', 'turn.finished 2 completed']),

@@ -1,6 +1,6 @@
 /** The heartbeats of a worker that a test plays: without them, a turn that the test has claimed is lost when the machine is busy. */
 import { onTestFinished } from 'vitest'
-import type { Platform } from './platform.ts'
+import type { Platform } from './platform/platform.ts'
 
 /** Renews the lease until the test is over. */
 export function keepHold({ client }: Platform, worker: string, holding: { turnId: string; epoch: number; claimId: string }): void {

@@ -33,6 +33,34 @@ test('after any update, a transcript has the messages of a composer with the sam
   )
 })
 
+test('the composer takes a text of any number of deltas in two pieces, and once more before it is read in between', () => {
+  let composed = 0
+  const composer = createTurnComposer({ task: '', turn: 1, attempt: 1, firstIndex: 0 })
+  const compose = (...given: Parameters<typeof composer.compose>) => {
+    composed += 1
+    return composer.compose(...given)
+  }
+  const transcript = createTranscript({ ...composer, compose })
+  for (let at = 0; at < 100_000; at += 1) transcript.add(delta(0, 'word '))
+  expect(composed).toBe(1)
+  expect(transcript.messageAt(0)).toMatchObject({ content: { text: 'word '.repeat(100_000) } })
+  expect(composed).toBe(2)
+  for (let at = 0; at < 1_000; at += 1) transcript.add(delta(0, 'word '))
+  transcript.add(done(0))
+  expect(composed).toBe(4)
+  expect(transcript.messageAt(0)).toMatchObject({ content: { text: 'word '.repeat(101_000) }, status: 'complete' })
+})
+
+test('a transcript has all text that it accepted, up to the limit of a turn', () => {
+  const transcript = createTranscript()
+  let accepted = 0
+  const add = () => {
+    for (; ; accepted += 1) transcript.add(delta(0, 'x'.repeat(9_999)))
+  }
+  expect(add).toThrow('at most 16777216 bytes')
+  expect(transcript.messageAt(0)).toMatchObject({ content: { text: 'x'.repeat(accepted * 9_999) } })
+})
+
 test('a transcript rejects more text than a turn may hold, however small the pieces', () => {
   const transcript = createTranscript()
   const piece = delta(0, 'x'.repeat(10_000))

@@ -1,7 +1,8 @@
 /**
  * The messages of a stream, folded by the protocol's composer: the same updates give the same messages here, in the log and in Postgres.
  *
- * Text deltas that extend the same place are collected and passed to the composer in larger pieces, so that a single token is cheap.
+ * The composer takes a text in two pieces, however many deltas it has: the first delta, whose place it checks, and all others joined, when they
+ * are read or another update follows. So a delta of a run in a turn passes one composer, that of the turn's writer; here it is appended to a string.
  */
 import {
   channelOf,
@@ -11,6 +12,7 @@ import {
   isTextDelta,
   type Message,
   type TextDelta,
+  type TurnComposer,
   type Update,
 } from '@rivulet/protocol'
 import type { SpokenMessage } from './model.ts'
@@ -25,10 +27,13 @@ export type Transcript = {
   nextIndex(): number
 }
 
-const maxHeldChars = 16 * 1024
+/** A transcript belongs to no turn: its messages leave out what they would have of one. */
+const anyTurn = { task: '', turn: 1, attempt: 1, firstIndex: 0 }
 
-export function createTranscript(): Transcript {
-  const composer = createTurnComposer({ task: '', turn: 1, attempt: 1, firstIndex: 0 })
+/** No character of a JavaScript string has more, so shorter text fits for certain, and the composer need not count it yet. */
+const maxBytesPerChar = 3
+
+export function createTranscript(composer: TurnComposer = createTurnComposer(anyTurn)): Transcript {
   /** The latest text delta that the composer has taken. `held` is the text that extends the same place since then. */
   let latest: { index: number; delta: TextDelta } | null = null
   let held = ''
@@ -57,7 +62,7 @@ export function createTranscript(): Transcript {
       return
     }
     held += continuation
-    if (held.length > maxHeldChars) composed()
+    if (held.length * maxBytesPerChar > composer.room()) composed()
   }
 
   /** The text of a delta that extends the same place as `latest`, else null. The composer has accepted that place, so it accepts any text there. */

@@ -5,10 +5,8 @@
  * sent is frozen until its reply: a retry has the same numbers and the same entries, so a lost reply cannot write anything twice. An agent is
  * blocked only when more than `maxUnsentBytes` wait, so a model is not read faster than Redis takes it.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
-import { type AppendResult, encodeEvent } from '@rivulet/broker'
+import { encodeEvent } from '@rivulet/broker'
 import {
-  backoffMs,
   type ComposedTurn,
   type Content,
   createTurnComposer,
@@ -26,8 +24,9 @@ import {
 } from '@rivulet/protocol'
 import { turnOver } from '../turn/turn-over.ts'
 import type { Appender } from './appender.ts'
+import { appendPatiently } from './patient-append.ts'
 import { createUnsentEvents, type DeltaMode, type Unsent } from './unsent-events.ts'
-import { changeState, stoppedOf, type WriterChange, type WriterState } from './writer-state.ts'
+import { changeState, firstState, isBusy, isOpen, maySend, stoppedOf, type WriterChange } from './writer-state.ts'
 
 export const maxUnsentBytes = 1024 * 1024
 const maxEntriesPerAppend = 500
@@ -94,9 +93,6 @@ export type TurnWriterDeps = {
   deltas?: DeltaMode | undefined
 }
 
-/** The position of the log. While it moves to a new epoch, responses about the old epoch are ignored. */
-type Place = { at: 'settled' | 'moving'; epoch: number; appended: number }
-
 export function createTurnWriter({
   turn,
   epoch: firstEpoch,
@@ -111,34 +107,19 @@ export function createTurnWriter({
 }: TurnWriterDeps): TurnWriter {
   const composer = createTurnComposer(turn, { limits: { ...defaultLimits, ...limits } })
   const unsent = createUnsentEvents(limits.deltaBytes, deltas)
-  let state: WriterState = { at: 'open' }
-  let place: Place = { at: 'settled', epoch: firstEpoch, appended: 0 }
-  let sending: Promise<void> | null = null
+  let state = firstState(firstEpoch)
   let waiters: (() => void)[] = []
-  let hasSpoken = false
-  let isPaused = false
 
   return {
-    say,
-    write,
-    join,
-    changeState: changeTaskState,
+    ...{ say, write, join, changeState: changeTaskState, checkOpen, end, drain, reopen, pause },
+    ...{ state: composer.state, room: composer.room, messageAt: composer.messageAt, messages: composer.messages },
     settleState: () => enqueue(composer.settleState()),
-    state: composer.state,
-    room: composer.room,
-    checkOpen,
-    isOver: () => state.at !== 'open',
-    end,
-    drain,
-    reopen,
-    pause,
+    isOver: () => !isOpen(state),
     stop: reason => change({ to: 'stopped', reason }),
-    isSuperseded: () => state.at === 'superseded',
-    messageAt: composer.messageAt,
-    messages: composer.messages,
+    isSuperseded: () => state.life.at === 'superseded',
     nextIndex: composer.nextIndex,
-    isSettled: () => place.at === 'settled',
-    position: () => ({ epoch: place.epoch, appended: place.appended }),
+    isSettled: () => state.log.at !== 'moving',
+    position: () => ({ epoch: state.log.epoch, appended: state.log.appended }),
   }
 
   function change(change: WriterChange): void {
@@ -166,7 +147,7 @@ export function createTurnWriter({
 
   function checkOpen(): void {
     throwIfStopped()
-    if (state.at === 'ended') throw turnOver('ended')
+    if (!isOpen(state)) throw turnOver('ended')
   }
 
   function throwIfStopped(): void {
@@ -175,9 +156,9 @@ export function createTurnWriter({
   }
 
   function end(status: Exclude<MessageStatus, 'streaming'>, error?: Failure): void {
-    if (state.at !== 'open') return
-    change({ to: 'ended' })
+    if (!isOpen(state)) return
     enqueue([...composer.closeAll(status, error), ...(status === 'complete' ? composer.settleState() : [])])
+    change({ to: 'ended' })
   }
 
   /** Not async itself: nearly always there is nothing to wait for. */
@@ -191,18 +172,18 @@ export function createTurnWriter({
   }
 
   async function waitForRoom(): Promise<void> {
-    while (unsent.bytes() > maxUnsentBytes && !stoppedOf(state)) await new Promise<void>(resolve => waiters.push(resolve))
+    while (unsent.bytes() > maxUnsentBytes && !stoppedOf(state)) await woken()
     throwIfStopped()
   }
 
   async function drain(): Promise<void> {
-    while (sending && !stoppedOf(state)) await sending
+    while (isBusy(state) && !stoppedOf(state)) await woken()
     throwIfStopped()
   }
 
   function enqueue(events: Event[]): void {
-    if (!hasSpoken && events.some(({ type }) => type === 'message.delta' || type === 'message.replaced')) {
-      hasSpoken = true
+    if (state.life.at === 'silent' && events.some(({ type }) => type === 'message.delta' || type === 'message.replaced')) {
+      change({ to: 'speaking' })
       onFirstWords?.()
     }
     unsent.add(events)
@@ -210,85 +191,77 @@ export function createTurnWriter({
   }
 
   function send(): void {
-    if (!unsent.isReady() || sending || isPaused || stoppedOf(state)) return
+    if (!unsent.isReady() || !maySend(state)) return
+    change({ to: 'sending' })
     // A log that cannot be reopened, because the server refuses us or we are leaving, is no longer ours.
-    sending = sendWaiting()
+    void sendBatch(unsent.take(maxEntriesPerAppend))
       .catch(() => lose('superseded'))
-      .finally(() => {
-        sending = null
-        wake()
-        // An event that came after the last batch was taken, and before this, started no sending of its own.
-        send()
-      })
+      .finally(rest)
   }
 
-  async function sendWaiting(): Promise<void> {
-    while (unsent.isReady() && !stoppedOf(state)) {
-      const batch = unsent.take(maxEntriesPerAppend)
-      const result = await appendUntilAcknowledged(batch)
-      // The caller of `stop` gave the reason, and this worker may still have to finish the turn.
-      if (result === 'stopped') return
-      if (result === 'ok' || result === 'duplicate') {
-        place = { ...place, appended: place.appended + batch.length }
-        unsent.settle(batch)
-        wake()
-      } else if (result === 'gap' || result === 'missing') {
-        await moveToNewEpoch(batch)
-      } else {
-        if (result === 'fenced' || result === 'closed') onFenced()
-        lose(
-          result === 'full' ? new RivuletError('output_too_large', `The output of the turn exceeds ${limitNames.turnBytes}`) : 'superseded',
-        )
-      }
-    }
-  }
-
-  async function appendUntilAcknowledged(batch: readonly Unsent[]): Promise<AppendResult | 'stopped'> {
-    const append = { task: turn.task, epoch: place.epoch, first: place.appended + 1, entries: batch.map(({ event }) => encodeEvent(event)) }
+  async function sendBatch(batch: readonly Unsent[]): Promise<void> {
+    const { epoch, appended } = state.log
+    const append = { task: turn.task, epoch, first: appended + 1, entries: batch.map(({ event }) => encodeEvent(event)) }
     const said = batch.reduce((sum, one) => sum + one.said, 0)
-    let outOfMemorySince: number | null = null
-    for (let attempt = 1; !stoppedOf(state); attempt += 1) {
-      try {
-        return await appender.append(append, said)
-      } catch (error) {
-        const isOutOfMemory = error instanceof Error && error.message.includes('OOM')
-        outOfMemorySince = isOutOfMemory ? (outOfMemorySince ?? performance.now()) : null
-        if (outOfMemorySince !== null && performance.now() - outOfMemorySince > backpressureMs) {
-          lose(new RivuletError('stream_backpressure', 'Redis is out of memory', { cause: error }))
-        } else {
-          await sleep(backoffMs(attempt, { firstMs: 100, maxMs: 1_000 }))
-        }
-      }
+    const result = await appendPatiently(append, said, { appender, backpressureMs, isStopped: () => stoppedOf(state) !== null })
+    if (result instanceof RivuletError) return lose(result)
+    switch (result) {
+      case 'ok':
+      case 'duplicate':
+        change({ to: 'appended', entries: batch.length })
+        return unsent.settle(batch)
+      case 'gap':
+      case 'missing':
+        return moveToNewEpoch(batch)
+      case 'fenced':
+      case 'closed':
+        onFenced()
+        return lose('superseded')
+      case 'full':
+        return lose(new RivuletError('output_too_large', `The output of the turn exceeds ${limitNames.turnBytes}`))
+      case 'stopped':
+        // The caller of `stop` gave the reason, and this worker may still have to finish the turn.
+        return
+      default:
+        return result satisfies never
     }
-    return 'stopped'
   }
 
-  function pause(paused: boolean): void {
-    isPaused = paused
+  /** Nothing is under way any more: what has been said meanwhile is sent. */
+  function rest(): void {
+    change({ to: 'idle' })
+    send()
+    wake()
+  }
+
+  function pause(isPaused: boolean): void {
+    change({ to: isPaused ? 'paused' : 'resumed' })
     send()
   }
 
   async function reopen(): Promise<void> {
-    await drain()
-    await moveToNewEpoch([])
-    send()
+    do await drain()
+    while (isBusy(state))
+    await moveToNewEpoch([]).finally(rest)
     await drain()
   }
 
   /** The composer's fold holds what was sent and what waits alike, so the new epoch gets that. */
   async function moveToNewEpoch(batch: readonly Unsent[]): Promise<void> {
-    place = { ...place, at: 'moving' }
-    const epoch = await askReopen(place.epoch).finally(() => {
-      place = { ...place, at: 'settled' }
-    })
+    change({ to: 'moving' })
+    const epoch = await askReopen(state.log.epoch)
     if (epoch === null) return lose('superseded')
-    place = { at: 'settled', epoch, appended: 0 }
+    change({ to: 'epoch', epoch })
     unsent.replace(batch, composer.rewrite())
   }
 
   function lose(reason: RivuletError | 'superseded'): void {
     change(reason === 'superseded' ? { to: 'superseded' } : { to: 'stopped', reason })
     onLost(reason)
+  }
+
+  function woken(): Promise<void> {
+    return new Promise(resolve => waiters.push(resolve))
   }
 
   function wake(): void {

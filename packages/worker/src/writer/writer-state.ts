@@ -1,33 +1,92 @@
 /**
- * Whether a turn may still write, and whether it is still ours.
+ * The state of a turn's writer: whether the turn may still write and is still ours, where its log stands, and whether sending is paused.
  *
- *   open        updates are taken and sent
- *   ended       no update is taken; what was taken is still sent
- *   stopped     nothing is taken or sent; the turn may still be ours to end
- *   superseded  nothing is taken or sent; another worker or the server has the turn
+ *   life  silent → speaking → ended (what was taken is still sent) → stopped (it may still be ours to end) → superseded (another worker has it)
+ *   log   idle → sending → idle, and from both moving → idle while the server is asked for a new epoch; a new epoch has an empty log
  *
- * A writer only moves down this list. The first reason to stop is the one that every later caller gets.
+ * A life only moves to the right. The first reason to stop is the one that every later caller gets. At most one append or move is under way.
  */
 import { turnOver } from '../turn/turn-over.ts'
 
-export type WriterState = { at: 'open' } | { at: 'ended' } | Stopped
+export type WriterState = { life: Life; log: LogPlace; isPaused: boolean }
+
+type Life = { at: 'silent' } | { at: 'speaking' } | { at: 'ended' } | Stopped
 
 export type Stopped = { at: 'stopped' | 'superseded'; reason: unknown }
 
-export type WriterChange = { to: 'ended' } | { to: 'stopped'; reason: unknown } | { to: 'superseded' }
+type LogPlace = { at: 'idle' | 'sending' | 'moving'; epoch: number; appended: number }
+
+export type WriterChange =
+  | { to: 'speaking' | 'ended' | 'superseded' }
+  | { to: 'stopped'; reason: unknown }
+  | { to: 'idle' | 'sending' | 'moving' }
+  | { to: 'appended'; entries: number }
+  | { to: 'epoch'; epoch: number }
+  | { to: 'paused' | 'resumed' }
+
+export function firstState(epoch: number): WriterState {
+  return { life: { at: 'silent' }, log: { at: 'idle', epoch, appended: 0 }, isPaused: false }
+}
 
 export function changeState(state: WriterState, change: WriterChange): WriterState {
-  const stopped = stoppedOf(state)
+  const { life, log } = state
   switch (change.to) {
+    case 'speaking':
     case 'ended':
-      return state.at === 'open' ? { at: 'ended' } : state
+    case 'stopped':
+    case 'superseded':
+      return { ...state, life: nextLife(life, change) }
+    case 'idle':
+      return { ...state, log: { ...log, at: 'idle' } }
+    case 'sending':
+      return log.at === 'idle' ? { ...state, log: { ...log, at: 'sending' } } : state
+    case 'moving':
+      return { ...state, log: { ...log, at: 'moving' } }
+    case 'appended':
+      return log.at === 'sending' ? { ...state, log: { ...log, appended: log.appended + change.entries } } : state
+    case 'epoch':
+      return log.at === 'moving' ? { ...state, log: { ...log, epoch: change.epoch, appended: 0 } } : state
+    case 'paused':
+    case 'resumed':
+      return { ...state, isPaused: change.to === 'paused' }
+    default:
+      return change satisfies never
+  }
+}
+
+export function stoppedOf({ life }: WriterState): Stopped | null {
+  return life.at === 'stopped' || life.at === 'superseded' ? life : null
+}
+
+/** Whether updates are taken. */
+export function isOpen({ life }: WriterState): boolean {
+  return life.at === 'silent' || life.at === 'speaking'
+}
+
+/** Whether an append or a move is under way. */
+export function isBusy({ log }: WriterState): boolean {
+  return log.at !== 'idle'
+}
+
+/** Whether a batch may leave now. */
+export function maySend(state: WriterState): boolean {
+  return !isBusy(state) && !state.isPaused && !stoppedOf(state)
+}
+
+type LifeChange = Extract<WriterChange, { to: Exclude<Life['at'], 'silent'> }>
+
+function nextLife(life: Life, change: LifeChange): Life {
+  const stopped = life.at === 'stopped' || life.at === 'superseded' ? life : null
+  switch (change.to) {
+    case 'speaking':
+      return life.at === 'silent' ? { at: 'speaking' } : life
+    case 'ended':
+      return stopped ?? { at: 'ended' }
     case 'stopped':
       return stopped ?? { at: 'stopped', reason: change.reason }
     case 'superseded':
       return { at: 'superseded', reason: stopped ? stopped.reason : turnOver('another worker has it') }
+    default:
+      return change satisfies never
   }
-}
-
-export function stoppedOf(state: WriterState): Stopped | null {
-  return state.at === 'stopped' || state.at === 'superseded' ? state : null
 }

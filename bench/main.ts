@@ -9,7 +9,7 @@
  *   --write         writes the tables to docs/performance.md
  */
 import { parseArgs } from 'node:util'
-import { openFileLimit } from '../test/support/platform/open-files.ts'
+import { openFileLimit } from '../test/support/process/open-files.ts'
 import { type Bench, reasonOf, type Workload, warmUp } from './bench.ts'
 import { type Contestant, isAbsent, type Start, type World } from './contestant.ts'
 import { limits, peers } from './contestants/index.ts'

@@ -1,6 +1,6 @@
 /** Memory of ten thousand idle viewers in the API process, and of ten thousand live tasks in each process. */
 import { Redis } from 'ioredis'
-import { collectingOptions, heldMemory } from '../../test/support/platform/collect-garbage.ts'
+import { collectingOptions, heldMemory } from '../../test/support/process/collect-garbage.ts'
 import { metric } from '../../test/support/platform/metrics.ts'
 import { type Bench, type Results, scaled, type Workload } from '../bench.ts'
 import { prepareTasks } from '../contestants/rivulet.ts'

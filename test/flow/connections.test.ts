@@ -4,7 +4,7 @@
  */
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { collectingOptions, heldMemory } from '../support/platform/collect-garbage.ts'
+import { collectingOptions, heldMemory } from '../support/process/collect-garbage.ts'
 import { metric } from '../support/platform/metrics.ts'
 import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'

@@ -34,7 +34,7 @@ beforeAll(async () => {
       WEBHOOK_ALLOW_PRIVATE: 'on',
       WORKER_METRICS_PORT: port,
       ...{ OPENAI_BASE_URL: model.url, OPENAI_API_KEY: secrets.model },
-      NODE_OPTIONS: `--import ${import.meta.resolve('../support/platform/span-journal.mjs')}`,
+      NODE_OPTIONS: `--import ${import.meta.resolve('../support/process/span-journal.mjs')}`,
     },
   })
   await ask('hello', { worker: 'played', agents: [{ name: 'played', description: '' }] })

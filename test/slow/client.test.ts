@@ -1,6 +1,6 @@
 /** What `test/flow/client.test.ts` proves with a few dozen runs, with hundreds, and that they leave nothing behind in the client. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ownHeldMemory } from '../support/platform/own-memory.ts'
+import { ownHeldMemory } from '../support/process/own-memory.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { runClients } from '../support/viewers/client-runs.ts'
 

@@ -16,7 +16,7 @@ const shifts = [
 ] as const
 
 const clockOff = (ms: number) => ({
-  NODE_OPTIONS: `--import=${new URL('../support/platform/shifted-clock.mjs', import.meta.url).href}`,
+  NODE_OPTIONS: `--import=${new URL('../support/process/shifted-clock.mjs', import.meta.url).href}`,
   CLOCK_SHIFT_MS: String(ms),
 })
 

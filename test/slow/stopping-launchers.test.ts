@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
-import { leftoverProcesses, runVariable } from '../support/platform/leftovers.ts'
+import { leftoverProcesses, runVariable } from '../support/process/leftovers.ts'
 import { cli, plainEnvironment, runCli } from '../support/terminal.ts'
 import { until } from '../support/until.ts'
 

@@ -6,7 +6,7 @@ import { overriddenTurn, type RandomTurn, randomTurn } from '../test/random-turn
 import { createTaskMessageUpdates, type TaskMessageContent, taskMessageOf } from './agentex.ts'
 import { createDeltas, itemsOf } from './agentkit.ts'
 import { type AgentEvent, createAgentEvents } from './coding-agent.ts'
-import { createStreamEvents, StreamAccumulator } from './mini-claw-code.ts'
+import { createStreamEvents, StreamAccumulator } from './mini-claw-code/mini-claw-code.ts'
 import { spansOf } from './spans.ts'
 
 const always = (law: (turn: RandomTurn) => void, turns = randomTurn) => fc.assert(fc.property(turns, law), { numRuns: 200 })

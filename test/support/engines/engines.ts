@@ -16,7 +16,7 @@ import { type Engine, startPostgres, startRedis } from '@rivulet/engines'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { bundlePrograms } from '../../../scripts/bundle.ts'
-import { leftoverPostgresClients, leftoverProcesses, leftoverRedisClients, runVariable } from '../platform/leftovers.ts'
+import { leftoverPostgresClients, leftoverProcesses, leftoverRedisClients, runVariable } from '../process/leftovers.ts'
 import { type RedisCluster, startRedisCluster } from './redis-cluster.ts'
 
 declare module 'vitest' {

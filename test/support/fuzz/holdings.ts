@@ -1,6 +1,6 @@
 /** What an idle API process holds: memory, open files and sockets. Growth with the number of requests is a leak. */
 import { readdirSync } from 'node:fs'
-import { collectingOptions, heldMemory } from '../platform/collect-garbage.ts'
+import { collectingOptions, heldMemory } from '../process/collect-garbage.ts'
 import type { ApiProcess } from '../platform/platform.ts'
 import { until } from '../until.ts'
 

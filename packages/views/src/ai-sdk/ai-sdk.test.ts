@@ -14,7 +14,7 @@ import {
   type Update,
 } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
-import { task } from '../test/task-log.ts'
+import { task } from '../../test/task-log.ts'
 import { toUiMessages } from './ai-sdk.ts'
 
 test('a turn is its input and one assistant message, with stable ids', () => {

@@ -6,7 +6,7 @@
  * tool results, data, media, and a text that replaces streamed text.
  */
 import { type Content, type Event, type EventOf, emptyState, isMessageEvent, type MessageEvent, type TaskState } from '@rivulet/protocol'
-import { createFollower, isPartOfOther, type MessageChange, remainingArguments, remainingText } from './follower.ts'
+import { createFollower, isPartOfOther, type MessageChange, remainingArguments, remainingText } from '../follower.ts'
 import type { StreamEvent } from './stream-accumulator.ts'
 
 export { type ChunkResponse, parseSseLine } from './sse-line.ts'

@@ -4,7 +4,7 @@
  * The SDK keeps an approval on its tool part. It accepts a denied one only with the state `output-denied`, so the error of a denied call is sent as that.
  */
 import type { Wait } from '@rivulet/protocol'
-import type { UiChunk } from './ai-sdk-chunks.ts'
+import type { UiChunk } from './chunks.ts'
 
 /** A wait that a page closes by the SDK's approval response. */
 export function isApproval({ kind, callId }: Wait): boolean {

@@ -1,7 +1,7 @@
 /** Streaming as mini-claw-code defines it: its events, its accumulator, its parser, and the events of its interface. */
 import { delta, done, type Event, full, start, text, toolRequest, toolResponse, type Update } from '@rivulet/protocol'
 import { describe, expect, expectTypeOf, test } from 'vitest'
-import { turnOf, updatesToEvents } from '../test/task-log.ts'
+import { turnOf, updatesToEvents } from '../../test/task-log.ts'
 import {
   type AgentEvent,
   createAgentEvents,

@@ -6,15 +6,15 @@
  * shows the same as a page that stayed open.
  */
 import type { Message, Wait } from '@rivulet/protocol'
-import { approvalsOf, deniedOr } from './ai-sdk-approvals.ts'
-import { createCalls } from './ai-sdk-calls.ts'
-import { madeUpCall, reasoningParts, sourcesOf, type UiChunk, wholeOf } from './ai-sdk-chunks.ts'
-import type { UiMessage } from './ai-sdk-parts.ts'
+import { approvalsOf, deniedOr } from './approvals.ts'
+import { createCalls } from './calls.ts'
+import { madeUpCall, reasoningParts, sourcesOf, type UiChunk, wholeOf } from './chunks.ts'
+import type { UiMessage } from './parts.ts'
 
-export { approvalRequest, approvalResponse, approvalsOf, deniedOr, isApproval, isDenied } from './ai-sdk-approvals.ts'
-export { type Calls, createCalls } from './ai-sdk-calls.ts'
-export { closingOf, growthOf, madeUpCall, openingOf, replacementOf, type UiChunk, wholeOf } from './ai-sdk-chunks.ts'
-export type { UiMessage, UiMessagePart, UiToolPart } from './ai-sdk-parts.ts'
+export { approvalRequest, approvalResponse, approvalsOf, deniedOr, isApproval, isDenied } from './approvals.ts'
+export { type Calls, createCalls } from './calls.ts'
+export { closingOf, growthOf, madeUpCall, openingOf, replacementOf, type UiChunk, wholeOf } from './chunks.ts'
+export type { UiMessage, UiMessagePart, UiToolPart } from './parts.ts'
 
 /** A part while it is put together from chunks. */
 type UiPart = { type: string; [field: string]: unknown }

@@ -18,18 +18,19 @@ import {
   type TurnConsumer,
   whenReady,
 } from '@rivulet/broker'
-import { backoffMs, defaultLimits, type Holding, RivuletError, type TurnId } from '@rivulet/protocol'
+import { defaultLimits, RivuletError, type TurnId } from '@rivulet/protocol'
 import type { Tracer } from '@rivulet/runtime/trace'
 import manifest from '../package.json' with { type: 'json' }
 import type { AgentDefinition } from './define-agent.ts'
 import { fullTextOf } from './failure.ts'
+import { greetServer } from './greeting.ts'
+import { createHeldTurns } from './held-turns.ts'
 import { createIsolatedRuns, decodeIsolatedTurn, type IsolatedTurn, type Isolation } from './isolation.ts'
-import type { Place } from './lease-thread/messages.ts'
-import { type Lease, startLeaseThread } from './lease-thread.ts'
+import { startLeaseThread } from './lease-thread.ts'
 import { createLineLogger, type Logger } from './logger.ts'
 import { createServerCalls } from './server-calls.ts'
 import { createSlots } from './slots.ts'
-import { type RunningTurn, type RunTurnDeps, runTurn } from './turn/run-turn.ts'
+import { type RunTurnDeps, runTurn } from './turn/run-turn.ts'
 import { surviveLateWords } from './turn/turn-over.ts'
 import type { WorkerObserver } from './worker-observer.ts'
 import { createAppender } from './writer/appender.ts'
@@ -74,9 +75,6 @@ export type Worker = {
   stop(): Promise<void>
 }
 
-/** A worker often starts beside its server, and should be ready when that is. */
-const greetingBackoff = { firstMs: 50, maxMs: 500 }
-
 /** How long consumers without a turn may take to close. */
 const closingMs = 3_000
 
@@ -112,7 +110,6 @@ export function createWorker(options: WorkerOptions): Worker {
   const blocking = connectRedis('blocking', { url: redisUrl, onError })
   const pushed = connectRedis('subscriber', { url: redisUrl, onError })
   const appender = createAppender(createLogWriter({ redis, keys, maxBytes: maxLogBytes }))
-  const running = new Set<RunningTurn>()
   const stopping = new AbortController()
   const leaving = new AbortController()
   // All turns of the process may wait with these at once, and each takes its listener off again: more than ten of them are no leak.
@@ -121,15 +118,14 @@ export function createWorker(options: WorkerOptions): Worker {
   const slots = createSlots(concurrency, limitOf, shareSlots)
   hearServer(pushed, keys, id, {
     onOver: turnId => {
-      for (const turn of runningOf(turnId)) turn.lose()
+      for (const turn of held.runsOf(turnId)) turn.lose()
     },
     onAnswered: turnId => {
-      for (const turn of runningOf(turnId)) turn.wake()
+      for (const turn of held.runsOf(turnId)) turn.wake()
     },
   })
   let consumers: { agent: string; consumer: TurnConsumer }[] = []
   let stopped: Promise<void> | null = null
-  let lastReason = ''
   /** Turns that are taken: claimed, running, or running in a process of their own. */
   let jobs = 0
   const isolated = isolation?.turnId ? decodeIsolatedTurn(isolation.turnId) : null
@@ -139,6 +135,7 @@ export function createWorker(options: WorkerOptions): Worker {
     ...{ url, key, worker: id, hello: isolated ? null : hello, heartbeatMs, watchdogMs },
     onBeatFailed: reason => log.warn({ reason }, 'heartbeat failed'),
   })
+  const held = createHeldTurns(leases)
   const runApart = isolation && createIsolatedRuns(isolation, stopping.signal)
   const started = isolated ? runAlone(isolated) : start()
   let reject: (error: unknown) => void = () => {}
@@ -153,7 +150,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   async function start(): Promise<void> {
     // Register first: callers cannot create tasks for an unknown agent, and a turn that is taken before could not be claimed.
-    for (let attempt = 1; !(await greet()) && !stopping.signal.aborted; attempt += 1) await sleep(backoffMs(attempt, greetingBackoff))
+    await greetServer(hello, { server, log, stopping: stopping.signal })
     if (stopping.signal.aborted) return
     const remark = await requireFitRedis(redis, stopping.signal)
     if (remark) log.warn({}, remark)
@@ -196,9 +193,9 @@ export function createWorker(options: WorkerOptions): Worker {
     // What was fetched and waited for a slot is left to others; the server finds that its job is gone.
     if (stopping.signal.aborted) return 'done'
     // Its wait was answered before we heard that it is parked.
-    if (runningOf(turnId).some(turn => turn.isParking())) return { backInMs: 100 }
+    if (held.runsOf(turnId).some(turn => turn.isParking())) return { backInMs: 100 }
     // Our lease has ended and we have not heard of it. The server decides whether we keep the turn; a claim would begin it anew.
-    if (isHeld(turnId)) {
+    if (held.runsOf(turnId).length > 0) {
       leases.renew()
       return 'done'
     }
@@ -208,7 +205,7 @@ export function createWorker(options: WorkerOptions): Worker {
         server,
         appender,
         log,
-        hold,
+        hold: held.hold,
         hasFreeSlot: () => slots.free() > 0 && !stopping.signal.aborted,
         onFenced: leases.noteFenced,
         leaving: leaving.signal,
@@ -229,51 +226,10 @@ export function createWorker(options: WorkerOptions): Worker {
     for (const { agent, consumer } of consumers) consumer.setConcurrency(Math.min(usedBy(agent) + free, limitOf(agent)))
   }
 
-  function isHeld(turnId: TurnId): boolean {
-    return runningOf(turnId).length > 0
-  }
-
-  function runningOf(turnId: TurnId): RunningTurn[] {
-    return Array.from(running).filter(held => held.turnId === turnId)
-  }
-
-  function hold(turn: RunningTurn, place: Place): Lease {
-    running.add(turn)
-    const onLost = (epoch: number) => {
-      // A turn that moved to a new epoch meanwhile was asked about under the old one.
-      if (turn.isSettled() && turn.epoch() === epoch) turn.lose()
-    }
-    const lease = leases.hold(holdingOf(turn), place, onLost, turn.wake)
-    return { ...lease, drop }
-
-    function drop(): void {
-      running.delete(turn)
-      lease.drop()
-    }
-  }
-
   function refuse(error: unknown): void {
     if (stopping.signal.aborted) return
     log.error({ reason: fullTextOf(error) }, 'this worker cannot run here')
     void stop().then(() => reject(error))
-  }
-
-  async function greet(): Promise<boolean> {
-    try {
-      await server.hello(hello)
-      return true
-    } catch (error) {
-      // Its key may not serve its agents: asking again changes nothing.
-      if (error instanceof RivuletError && error.code === 'forbidden') refuse(error)
-      else sayOnce(fullTextOf(error))
-      return false
-    }
-  }
-
-  /** A server that starts beside this worker is asked many times. */
-  function sayOnce(reason: string): void {
-    if (reason !== lastReason) log.info({ reason }, 'the server does not respond yet; retrying')
-    lastReason = reason
   }
 
   function stop(): Promise<void> {
@@ -293,9 +249,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   async function windDown(): Promise<void> {
     stopping.abort()
-    const grace = setTimeout(() => {
-      for (const turn of running) turn.release()
-    }, drainMs)
+    const grace = setTimeout(held.releaseAll, drainMs)
     const impatience = setTimeout(() => leaving.abort(new RivuletError('draining', 'This worker is stopping')), drainMs + 5_000)
     // An unavailable Redis must not prevent a process from stopping, nor make one wait that has no turn.
     await Promise.race([closeConsumers(), untilIdleFor(closingMs), sleep(drainMs + 8_000, undefined, { ref: false })])
@@ -305,9 +259,4 @@ export function createWorker(options: WorkerOptions): Worker {
     stopSurviving()
     for (const connection of [redis, blocking, pushed]) connection.disconnect()
   }
-}
-
-/** How a held turn is named in heartbeats and releases. */
-function holdingOf(turn: RunningTurn): Holding {
-  return { turnId: turn.turnId, epoch: turn.epoch(), claimId: turn.claimId }
 }

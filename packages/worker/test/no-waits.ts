@@ -1,6 +1,6 @@
 /** For tests of everything else. */
-import { createSpawn } from '../src/turn/spawn.ts'
-import type { Waits } from '../src/turn/waits.ts'
+import { createSpawn } from '../src/turn/waits/spawn.ts'
+import type { Waits } from '../src/turn/waits/waits.ts'
 
 export const noWaits: Waits = {
   open: () => Promise.reject(new Error('This test has no waits')),

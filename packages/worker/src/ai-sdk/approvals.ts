@@ -5,8 +5,8 @@
  */
 import { type AiSdkMessage, type AiSdkPart, fromAiSdk, toModelMessages } from '@rivulet/agent/ai-sdk'
 import type { Json } from '@rivulet/protocol'
-import type { AskOptions } from '../turn/ask.ts'
 import type { Turn } from '../turn/turn.ts'
+import type { AskOptions } from '../turn/waits/ask.ts'
 
 /** The messages of one stretch: a history, the SDK's own responses, and the responses of people. Assignable to its `ModelMessage`. */
 export type AiSdkConversation = (AiSdkMessage | ResponsesMessage)[]

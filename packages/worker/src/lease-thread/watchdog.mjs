@@ -3,7 +3,7 @@
  * Ends the process when the main thread's event loop is blocked for `watchdogMs`. Before that, it reports the blocking turn to the server, which counts
  * a death for it, and releases the other turns.
  *
- * The blocking turn is read from the stack: each handler is called by a function named `turn <id>` (`run-turn.ts`), and V8 lists that function below
+ * The blocking turn is read from the stack: each handler is called by a function named `turn <id>` (`turn/handler.ts`), and V8 lists that function below
  * everything the handler calls or awaits. If no turn is listed (a callback, native code), every turn that runs here is a suspect and counts a death.
  */
 import { writeSync } from 'node:fs'

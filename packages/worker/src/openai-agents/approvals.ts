@@ -3,8 +3,8 @@
  * remembers the run's state. So the turn waits for people without a worker, and neither model nor tool is called again when it goes on.
  */
 import type { Json } from '@rivulet/protocol'
-import type { AskOptions } from '../turn/ask.ts'
 import type { Turn } from '../turn/turn.ts'
+import type { AskOptions } from '../turn/waits/ask.ts'
 import { currentTurn } from './current-turn.ts'
 import { fieldsOf } from './model-events.ts'
 

@@ -20,7 +20,8 @@ import {
 } from '@rivulet/protocol'
 import type { AgentDefinition } from '../define-agent.ts'
 import type { Logger } from '../logger.ts'
-import { type RunningTurn, runTurn } from '../turn/run-turn.ts'
+import { runTurn } from '../turn/run-turn.ts'
+import type { RunningTurn } from '../turn/running-turn.ts'
 import { createMemoryServer, type TestAnswer, type TestChild, type TestFile } from './memory-server.ts'
 
 export type TestTurnOptions = {

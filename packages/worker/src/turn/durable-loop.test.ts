@@ -9,9 +9,9 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { noChildren, noWaits } from '../../test/no-waits.ts'
 import { createTurnWriter } from '../writer/turn-writer.ts'
-import { createAsk } from './ask.ts'
-import { createSteps } from './steps.ts'
+import { createSteps } from './steps/steps.ts'
 import { createTurn, type Turn } from './turn.ts'
+import { createAsk } from './waits/ask.ts'
 
 const rounds = 5
 

@@ -5,7 +5,7 @@
  */
 import { type Content, type JoinedInput, type Message, RivuletError } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
-import type { TakeStep } from './steps.ts'
+import type { TakeStep } from './steps/steps.ts'
 
 /** Where a durable run takes inputs: the step that notes what it took, and the step that follows it. */
 export type TakePlace = { step: string; before: string }

@@ -7,7 +7,8 @@ import { type AgentHandler, defineAgent } from '../define-agent.ts'
 import type { Lease } from '../lease-thread.ts'
 import type { Logger } from '../logger.ts'
 import type { MessageHandle } from '../writer/message-handle.ts'
-import { type RunningTurn, type RunTurnDeps, runTurn } from './run-turn.ts'
+import { type RunTurnDeps, runTurn } from './run-turn.ts'
+import type { RunningTurn } from './running-turn.ts'
 
 const task = '01890000-0000-7000-8000-000000000000'
 const noLease: Lease = { moveTo() {}, leave() {}, noteOpen() {}, drop() {} }

@@ -10,7 +10,6 @@ import type { JobEnd } from '@rivulet/broker'
 import {
   closingStatus,
   digestOf,
-  type FinishBody,
   type JoinedInput,
   type Message,
   maxUsageRecords,
@@ -18,57 +17,40 @@ import {
   RivuletError,
   sumUsage,
   type TurnId,
-  type Update,
   type UsageRecord,
-  usageRecordsOf,
 } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { Tracer } from '@rivulet/runtime/trace'
 import type { AgentDefinition } from '../define-agent.ts'
-import { fullFailureOf, fullTextOf } from '../failure.ts'
-import type { IsolatedTurn, RunIsolated } from '../isolation.ts'
-import type { Place } from '../lease-thread/messages.ts'
-import type { Lease } from '../lease-thread.ts'
+import type { RunIsolated } from '../isolation.ts'
 import type { Logger } from '../logger.ts'
 import type { ServerCalls } from '../server-calls.ts'
 import type { WorkerObserver } from '../worker-observer.ts'
 import type { Appender } from '../writer/appender.ts'
 import { endOf } from '../writer/auto-send.ts'
-import { createStreamPlaces } from '../writer/stream-places.ts'
-import { createTurnWriter, type TurnWriter } from '../writer/turn-writer.ts'
-import { createAsk } from './ask.ts'
+import { createTurnWriter } from '../writer/turn-writer.ts'
+import { runHandler } from './handler.ts'
 import { createTakeInputs } from './inputs.ts'
-import { createReplay } from './replay.ts'
-import { createSpawn } from './spawn.ts'
-import { createSteps, tooLarge } from './steps.ts'
-import { createTurn, type Turn } from './turn.ts'
+import { runApart } from './isolated-run.ts'
+import type { HoldTurn } from './running-turn.ts'
+import { tooLarge } from './steps/step-memory.ts'
+import { createSteps } from './steps/steps.ts'
+import { createTurn } from './turn.ts'
 import { openTurnAccount } from './turn-account.ts'
+import { type Ending, failed, overBy, settleTurn } from './turn-end.ts'
 import { abortReason, turnOver } from './turn-over.ts'
 import { createUsageNotes } from './usage-notes.ts'
-import { createWaits } from './waits.ts'
-
-/** A turn that is being run: what heartbeats renew, and how to end it from outside. */
-export type RunningTurn = {
-  turnId: TurnId
-  claimId: string
-  epoch(): number
-  /** False while it moves from one epoch to the next: what is answered about the old one means nothing then. */
-  isSettled(): boolean
-  lose(): void
-  release(): void
-  /** A wait of it may have been closed. */
-  wake(): void
-  /** The server may have parked it already: the next job of the turn is the one that resumes it. */
-  isParking(): boolean
-}
+import { createAsk } from './waits/ask.ts'
+import { createReplay } from './waits/replay.ts'
+import { createSpawn } from './waits/spawn.ts'
+import { createWaits } from './waits/waits.ts'
 
 export type RunTurnDeps = {
   worker: string
   server: ServerCalls
   appender: Appender
   log: Logger
-  /** Registers the turn for heartbeats. */
-  hold: (turn: RunningTurn, place: Place) => Lease
+  hold: HoldTurn
   /** Whether this worker could take another turn: one that is full does not hold a turn that waits. */
   hasFreeSlot: () => boolean
   /** The log rejected a write, because another worker has the turn. */
@@ -84,8 +66,6 @@ export type RunTurnDeps = {
 }
 
 const longestTimerMs = 2 ** 31 - 1
-
-type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how: 'lost' } | { how: 'released' } | { how: 'parked' }
 
 /** Returns what becomes of the job that brought the turn. */
 export async function runTurn(agent: AgentDefinition, id: TurnId, deps: RunTurnDeps, claimId: string = randomUUID()): Promise<JobEnd> {
@@ -192,33 +172,33 @@ export async function runTurn(agent: AgentDefinition, id: TurnId, deps: RunTurnD
     },
   })
   try {
-    const handled = inNameOf(id, () => handle(agent, turn, steps.writer)).then(
+    const handled = runHandler(id, agent, turn, steps.writer).then(
       () => {
         const [forgotten] = [...unawaited(), ...waits.pending().map(name => `turn.ask "${name}"`)]
         if (forgotten) return failed(new RivuletError('bad_call', `The handler ended before its ${forgotten} ended: await it`))
         replay.writer.end('complete')
-        return finished(completed())
+        return completed()
       },
       error => failed(error),
     )
     const ending = await Promise.race([handled, interrupted])
     isEnding = true
     silence(ending)
-    await settle(ending)
+    await settleTurn(withUsage(ending), { turnId: id, claimId, server, writer, account, used, leaving })
     return 'done'
   } finally {
     clearTimeout(deadline)
     lease.drop()
   }
 
-  function completed(): FinishBody['outcome'] {
-    return { status: 'completed', stopReason: endOf([...kept, ...writer.messages()]).stopReason }
+  function completed(): Ending {
+    return { how: 'finished', outcome: { status: 'completed', stopReason: endOf([...kept, ...writer.messages()]).stopReason } }
   }
 
-  /** What this attempt has used. */
-  function usage(): Pick<FinishBody['outcome'], 'usage'> {
-    const all = sumUsage([endOf([...kept, ...writer.messages()]).usage, steps.usage()])
-    return all ? { usage: all } : {}
+  /** With what this attempt has used. */
+  function withUsage(ending: Ending): Ending {
+    const usage = sumUsage([endOf([...kept, ...writer.messages()]).usage, steps.usage()])
+    return ending.how === 'finished' && usage ? { ...ending, outcome: { ...ending.outcome, usage } } : ending
   }
 
   async function askReopen(epoch: number): Promise<number | null> {
@@ -277,99 +257,10 @@ export async function runTurn(agent: AgentDefinition, id: TurnId, deps: RunTurnD
     else writer.stop(overBy(ending))
   }
 
-  async function settle(ending: Ending): Promise<void> {
-    if (ending.how === 'finished') return finish({ ...ending.outcome, ...usage() })
-    // No more of the log is written, and none of it may be read.
-    if (ending.how !== 'parked') used.send(usageRecordsOf(writer.messages()))
-    if (ending.how === 'released') await used.settled()
-    if (ending.how === 'released') await server.release({ turnId: id, epoch: writer.position().epoch, claimId }, leaving)
-    log.info({}, `turn ${ending.how}`)
-    account.end(ending.how)
-  }
-
   function onFenced(): void {
     log.warn({ epoch: writer.position().epoch }, 'write rejected: another worker has the turn')
     deps.onFenced()
   }
-
-  async function finish(outcome: FinishBody['outcome']): Promise<void> {
-    const { error, detail } = outcome
-    if (error) log.warn({ error: { ...error, ...(detail !== undefined && { detail }) } }, 'turn failed')
-    try {
-      // A log that takes nothing more is left as it is: the server closes what stands open there.
-      await used.settled()
-      await writer.drain().catch(reason => log.info({ reason: fullTextOf(reason) }, 'the log rejected the rest of the output'))
-      while (!writer.isSuperseded()) {
-        const { epoch, appended } = writer.position()
-        const digest = digestOf(writer.messages())
-        const result = await server.finish({ turnId: id, epoch, claimId, outcome, n: appended, digest }, leaving)
-        if (failpoint) await failpoint('finish answered', id, epoch, result)
-        if (result !== 'gap') return account.end(outcome.status, { result }, outcome.error)
-        await writer.reopen()
-      }
-      log.info({}, 'turn lost while finishing')
-      account.end('lost')
-    } catch (error) {
-      log.warn({ err: error }, 'could not finish the turn')
-      account.end('lost')
-    } finally {
-      writer.stop(turnOver('ended'))
-    }
-  }
-}
-
-/** Holds the turn until its own process has claimed it. If that process is not started, because this worker stops, the turn is released. */
-async function runApart(run: RunIsolated, isolated: IsolatedTurn, epoch: number, { hold, server, leaving }: RunTurnDeps): Promise<void> {
-  const lost = new AbortController()
-  const { turnId, claimId } = isolated
-  const lease = hold(
-    { turnId, claimId, epoch: () => epoch, isSettled: () => true, lose, release: () => {}, wake: () => {}, isParking: () => false },
-    'waiting',
-  )
-  try {
-    const how = await run(isolated, { signal: lost.signal, onStart: lease.leave })
-    if (how === 'not started' && !lost.signal.aborted) await server.release({ turnId, epoch, claimId }, leaving)
-  } finally {
-    lease.drop()
-  }
-
-  function lose(): void {
-    lost.abort()
-    lease.drop()
-  }
-}
-
-/**
- * Calls the handler from a function named after its turn. V8 lists that name in the stack of everything the handler calls or awaits, where the
- * watchdog reads it (`lease-thread/watchdog.mjs`). An AsyncLocalStorage would also cover callbacks, but costs 1 µs for each awaited update on Node 20.
- */
-function inNameOf(turnId: TurnId, work: () => Promise<void>): Promise<void> {
-  const named = async () => await work()
-  return Object.defineProperty(named, 'name', { value: `turn ${turnId}` })()
-}
-
-async function handle(agent: AgentDefinition, turn: Turn, writer: TurnWriter): Promise<void> {
-  const running: unknown = agent.run(turn)
-  if (isAsyncIterable(running)) {
-    const places = createStreamPlaces(writer)
-    for await (const update of running) await places.write(update)
-    return
-  }
-  const returned = await running
-  if (returned === undefined) return
-  throw new RivuletError(
-    'bad_call',
-    `Agent ${agent.name} returned ${typeof returned}; a handler yields or sends its output and returns nothing`,
-  )
-}
-
-/** Its updates are checked as they come. */
-function isAsyncIterable(value: unknown): value is AsyncIterable<Update> {
-  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value
-}
-
-function finished(outcome: FinishBody['outcome']): Ending {
-  return { how: 'finished', outcome }
 }
 
 /** Calls that may themselves wait for an answer. */
@@ -377,15 +268,6 @@ function isAround(what: string): boolean {
   return what === 'turn.run' || what === 'turn.autoSend'
 }
 
-function overBy({ how }: Ending): RivuletError {
-  return turnOver(how === 'finished' ? 'ended' : how)
-}
-
 function tooLate(): RivuletError {
   return new RivuletError('deadline_exceeded', 'The turn exceeded its deadline')
-}
-
-function failed(error: unknown): Ending {
-  const { detail, ...failure } = fullFailureOf(error)
-  return finished({ status: 'failed', stopReason: 'error', error: failure, ...(detail !== undefined && { detail }) })
 }

@@ -5,9 +5,9 @@ import { describe, expect, test } from 'vitest'
 import { noChildren, noWaits } from '../../test/no-waits.ts'
 import { endOf } from '../writer/auto-send.ts'
 import { createTurnWriter, type TurnWriter } from '../writer/turn-writer.ts'
-import { createAsk } from './ask.ts'
 import { createTurn, type Turn } from './turn.ts'
 import { turnOver } from './turn-over.ts'
+import { createAsk } from './waits/ask.ts'
 
 const task = '01890000-0000-7000-8000-000000000000'
 

@@ -16,11 +16,11 @@ import {
 import { newTraceparent, plainSpan } from '@rivulet/runtime/trace'
 import { describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
-import { noChildren, noWaits } from '../../test/no-waits.ts'
-import { createTurnWriter } from '../writer/turn-writer.ts'
-import { createAsk } from './ask.ts'
+import { noChildren, noWaits } from '../../../test/no-waits.ts'
+import { createTurnWriter } from '../../writer/turn-writer.ts'
+import { createTurn, type Turn } from '../turn.ts'
+import { createAsk } from '../waits/ask.ts'
 import { createSteps } from './steps.ts'
-import { createTurn, type Turn } from './turn.ts'
 
 const task = '01890000-0000-7000-8000-000000000000'
 

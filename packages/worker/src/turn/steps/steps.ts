@@ -5,7 +5,6 @@
  * around it, or to none. Its messages are closed before a step is stored; a step that throws, or whose turn is over, is not stored. A skipped
  * step can only return its result and send its messages, so a step may not write to the messages of other code, nor other code to its own.
  */
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
 import {
   type Claim,
@@ -13,15 +12,12 @@ import {
   done,
   type Failure,
   type Json,
-  limitNames,
-  type Message,
   maxModelName,
   maxStepName,
   RivuletError,
   type StateChange,
   type StepMemory,
   start,
-  stepMemorySchema,
   sumUsage,
   toStorableJson,
   toStorableText,
@@ -30,22 +26,11 @@ import {
   type UsageRecord,
   usageRecordsOf,
 } from '@rivulet/protocol'
-import { failureOf } from '../failure.ts'
-import { closeMessage } from '../writer/message-handle.ts'
-import type { TurnWriter } from '../writer/turn-writer.ts'
-
-/** What JSON makes of a result: a `Date` comes back as the string it says it is, a function not at all. */
-export type Stored<T> = T extends Json | undefined
-  ? T
-  : T extends { toJSON(): infer J }
-    ? Stored<J>
-    : T extends bigint | symbol | ((...args: never) => unknown)
-      ? never
-      : T extends object
-        ? { [K in keyof T]: Stored<T[K]> }
-        : undefined extends T
-          ? T
-          : never
+import { failureOf } from '../../failure.ts'
+import { closeMessage } from '../../writer/message-handle.ts'
+import type { TurnWriter } from '../../writer/turn-writer.ts'
+import { memoryText, readMemory, type Stored, storedMessage, storedResult } from './step-memory.ts'
+import { createStepScopes, type Step } from './step-scopes.ts'
 
 export type TakeStep = <T>(name: string, work: () => Promise<T> | T) => Promise<Stored<T>>
 
@@ -59,27 +44,6 @@ export type StepsDeps = {
   /** What the turn may remember in all. */
   maxBytes: number
 }
-
-/** A step that is being taken. `within` is the step around it, which may be another turn's. */
-type Step = Scope & {
-  name: string
-  turn: symbol
-  within: Step | undefined
-  indexes: number[]
-  usage: Usage | undefined
-  changes: StateChange[]
-  used: UsageRecord[]
-  isOver: boolean
-}
-
-/** Where names are numbered: a step, or the turn outside all steps. */
-type Scope = { names: Map<string, number> }
-
-/**
- * The step that the running code belongs to. One storage for all turns: until Node 24 every storage that was ever used is kept, and looked at
- * for each promise that is made.
- */
-const speaker = new AsyncLocalStorage<Step>()
 
 export type Steps = {
   /** The turn's writer for all its output; it enforces the rules of steps. */
@@ -103,8 +67,7 @@ export type Steps = {
 export function createSteps({ writer, remembered, remember, sendUsage, maxBytes }: StepsDeps): Steps {
   const memories = new Map(remembered.map(({ name, memory }) => [name, memory]))
   const names = new Set<string>()
-  const turn = Symbol('turn')
-  const outside: Scope = { names: new Map() }
+  const scopes = createStepScopes()
   /** Which step opened a message. Those that are not here were opened outside all steps. */
   const openers = new Map<number, Step>()
   let counted: Usage | undefined
@@ -112,33 +75,23 @@ export function createSteps({ writer, remembered, remember, sendUsage, maxBytes 
   return {
     writer: { ...writer, say, write },
     step,
-    nameFor,
+    nameFor: scopes.nameFor,
     addUsage,
     changeState,
     noteUsage,
     usage: () => counted,
-    within: () => stepWithin()?.name,
+    within: () => scopes.current()?.name,
     isRemembered: name => memories.has(name),
   }
 
   async function step<T>(name: string, work: () => Promise<T> | T): Promise<Stored<T>> {
     writer.checkOpen()
     checkCall(name, work)
-    const own: Step = {
-      name,
-      turn,
-      within: speaker.getStore(),
-      indexes: [],
-      usage: undefined,
-      changes: [],
-      used: [],
-      isOver: false,
-      names: new Map(),
-    }
+    const own = scopes.open(name)
     names.add(name)
     try {
       const memory = memories.get(name)
-      const result = memory === undefined ? await take(own, work) : await speaker.run(own, () => replay(memory))
+      const result = memory === undefined ? await take(own, work) : await scopes.run(own, () => replay(memory))
       // It was a T before it was JSON.
       return result as Stored<T>
     } catch (error) {
@@ -150,22 +103,13 @@ export function createSteps({ writer, remembered, remember, sendUsage, maxBytes 
     }
   }
 
-  /** Numbered within the step around it, so that a skipped step does not change the names of what follows it. */
-  function nameFor(kind: string): string {
-    const around = stepWithin()
-    const { names } = around ?? outside
-    const number = (names.get(kind) ?? 0) + 1
-    names.set(kind, number)
-    return `${around ? `${around.name}/` : ''}${kind} ${number}`
-  }
-
   function addUsage(usage: Usage, { model }: { model?: string } = {}): void {
     count(usage)
     noteUsage({ id: randomUUID(), ...(model !== undefined && { model }), usage })
   }
 
   function noteUsage({ id, model, usage }: UsageRecord): void {
-    const step = stepWithin()
+    const step = scopes.current()
     const counts = Object.entries(usage).filter(([, tokens]) => Number.isFinite(tokens))
     const record = { id, ...(model !== undefined && { model: model.slice(0, maxModelName) }), usage: Object.fromEntries(counts) }
     if (step && !step.isOver && !writer.isOver()) step.used.push(record)
@@ -174,36 +118,34 @@ export function createSteps({ writer, remembered, remember, sendUsage, maxBytes 
 
   function count(usage: Usage): void {
     counted = sumUsage([counted, usage])
-    for (let step = speaker.getStore(); step; step = step.within) if (step.turn === turn) step.usage = sumUsage([step.usage, usage])
+    for (const step of scopes.around(scopes.current())) step.usage = sumUsage([step.usage, usage])
   }
 
   async function changeState(change: StateChange): Promise<void> {
-    checkOngoing(stepWithin())
-    const within = speaker.getStore()
+    const within = scopes.current()
+    scopes.checkOngoing(within)
     await writer.changeState(change)
     const stored = toStorableJson(change, defaultLimits.jsonDepth + 1) as StateChange
-    for (let step = within; step; step = step.within) if (step.turn === turn) step.changes.push(stored)
+    for (const step of scopes.around(within)) step.changes.push(stored)
   }
 
   function checkCall(name: unknown, work: unknown): void {
     if (typeof name !== 'string' || name === '' || name.length > maxStepName || toStorableText(name) !== name)
       throw new RivuletError('bad_call', `The name of a step must have 1 to ${maxStepName} characters`)
     if (typeof work !== 'function') throw new RivuletError('bad_call', `Step "${name}" needs a function`)
-    checkOngoing(stepWithin())
+    scopes.checkOngoing(scopes.current())
     if (names.has(name)) throw new RivuletError('bad_call', `Two steps are named "${name}", but a step is stored by its name`)
   }
 
   async function take(own: Step, work: () => unknown): Promise<Json | undefined> {
     const memory = await attempt(own, work)
-    const text = JSON.stringify(memory)
-    if (Buffer.byteLength(text) > maxBytes) throw tooLarge(own.name, maxBytes)
-    await remember(own.name, text, own.used)
+    await remember(own.name, memoryText(own.name, memory, maxBytes), own.used)
     return memory.result
   }
 
   async function attempt(own: Step, work: () => unknown): Promise<StepMemory> {
     try {
-      const result = resultOf(own.name, await speaker.run(own, work))
+      const result = storedResult(own.name, await scopes.run(own, work))
       own.isOver = true
       writer.checkOpen()
       return {
@@ -225,7 +167,7 @@ export function createSteps({ writer, remembered, remember, sendUsage, maxBytes 
       await closeMessage(writer, index, error)
       const message = writer.messageAt(index)
       if (!message) continue
-      messages.push(withoutPlace(message))
+      messages.push(storedMessage(message))
       own.used.push(...usageRecordsOf([message]))
     }
     return messages
@@ -233,7 +175,7 @@ export function createSteps({ writer, remembered, remember, sendUsage, maxBytes 
 
   /** Started and finished, rather than replaced: this keeps what did not complete, and the usage. */
   async function replay(memory: string): Promise<Json | undefined> {
-    const { result, messages, usage, changes = [] } = stepMemorySchema.parse(JSON.parse(memory))
+    const { result, messages, usage, changes = [] } = readMemory(memory)
     // Stored with the step: only the sum of this attempt lacks it.
     if (usage) count(usage)
     for (const change of changes) await changeState(change)
@@ -275,10 +217,10 @@ export function createSteps({ writer, remembered, remember, sendUsage, maxBytes 
 
   /** The step that writes this, if it may. */
   function placed(update: Update): Step | undefined {
-    const within = stepWithin()
+    const within = scopes.current()
     // What is no update, or comes when the turn is over, is for the writer to refuse.
     if (typeof update?.index !== 'number' || update.type === 'custom' || writer.isOver()) return within
-    checkOngoing(within)
+    scopes.checkOngoing(within)
     if (update.index >= writer.nextIndex()) return within
     const opener = openers.get(update.index)
     if (opener === within) return within
@@ -288,57 +230,10 @@ export function createSteps({ writer, remembered, remember, sendUsage, maxBytes 
     throw new RivuletError('bad_call', reason)
   }
 
-  function checkOngoing(within: Step | undefined): void {
-    for (let step = within; step; step = step.within)
-      if (step.isOver && step.turn === turn)
-        throw new RivuletError('bad_call', `Step "${step.name}" has ended: await all that it does inside the step`)
-  }
-
   /** Gives the message that an update has opened, if it has, to the step that wrote it and to those around it. */
   function adopt(next: number, within: Step | undefined): void {
     if (!within || writer.nextIndex() === next) return
     openers.set(next, within)
-    for (let step: Step | undefined = within; step; step = step.within) if (step.turn === turn) step.indexes.push(next)
-  }
-
-  /** A step of another turn is not one of this turn, but may be inside one. */
-  function stepWithin(): Step | undefined {
-    let step = speaker.getStore()
-    while (step && step.turn !== turn) step = step.within
-    return step
-  }
-}
-
-export function tooLarge(name: string, maxBytes: number): RivuletError {
-  return new RivuletError(
-    'step_too_large',
-    `Step "${name}" is too large: the steps of a turn may store at most ${maxBytes} bytes (${limitNames.stepsBytes})`,
-  )
-}
-
-/** What is given back is what is remembered, also the first time: an agent sees at once what JSON makes of it. */
-function resultOf(name: string, result: unknown): Pick<StepMemory, 'result'> {
-  if (result === undefined) return {}
-  try {
-    return { result: toStorableJson(result, defaultLimits.jsonDepth) }
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    const what = `The result of step "${name}" cannot be remembered`
-    throw new RivuletError('result_rejected', `${what}: ${reason}`, {
-      cause,
-      publicMessage: cause instanceof RivuletError ? undefined : what,
-    })
-  }
-}
-
-function withoutPlace({ content, metadata, status, stopReason, usage, response, error }: Message): StepMemory['messages'][number] {
-  return {
-    content,
-    metadata,
-    status,
-    ...(stopReason && { stopReason }),
-    ...(usage && { usage }),
-    ...(response && { response }),
-    ...(error && { error }),
+    for (const step of scopes.around(within)) step.indexes.push(next)
   }
 }

@@ -7,7 +7,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { type ComposedTurn, type Content, createTurnComposer, type Message, RivuletError, type Update } from '@rivulet/protocol'
-import type { TurnWriter } from '../writer/turn-writer.ts'
+import type { TurnWriter } from '../../writer/turn-writer.ts'
 
 export type Replay = {
   /** The turn's writer, for everything that the handler emits. */

@@ -9,6 +9,7 @@ const groups = [
   ['schedules', 'schedules.ts', 'ScheduleCalls'],
   ['webhooks', 'webhooks.ts', 'WebhookCalls'],
   ['task', 'waits.ts', 'TaskWaitCalls'],
+  ['task', 'task/task-calls.ts', 'TaskCalls'],
   ['task', 'task/task-handle.ts', 'TaskHandle'],
 ] as const
 

@@ -92,6 +92,7 @@ export type { FeedCalls, FeedFilter, FeedListQuery, FollowOptions } from './feed
 export type { Download, DownloadOptions, FileCalls, FileSource, UploadOptions, UploadProgress } from './files.ts'
 export type { TaskTokenSource, TokenSource } from './http/credentials.ts'
 export type { Rejection } from './http/rejection.ts'
+export type { MessageQuery, Page } from './http/responses.ts'
 export type { KeyCalls, KeyQuery } from './keys.ts'
 export type { LimitCalls } from './limits.ts'
 export type { ScheduleCalls, ScheduleQuery } from './schedules.ts'
@@ -101,20 +102,8 @@ export type { ManyEvent } from './stream/many-stream.ts'
 export type { MessageStreamEvent } from './stream/message-stream.ts'
 export { isLogged, type LoggedEvent, type SnapshotEvent, type TaskEvent } from './stream/task-event.ts'
 export type { RunResult } from './task/run-task.ts'
-export type {
-  CancelOptions,
-  ChunksOptions,
-  CreatedTask,
-  EventsOptions,
-  ExportLine,
-  MessageQuery,
-  Page,
-  SendOptions,
-  TaskDetail,
-  TaskHandle,
-  TaskInput,
-  UnstartedTask,
-} from './task/task-handle.ts'
+export type { CancelOptions, ExportLine, TaskDetail } from './task/task-calls.ts'
+export type { ChunksOptions, CreatedTask, EventsOptions, SendOptions, TaskHandle, TaskInput, UnstartedTask } from './task/task-handle.ts'
 export { type TaskResult, textOf } from './task/task-result.ts'
 export type { TaskStateCalls } from './task/task-state-calls.ts'
 export type { TaskView, ViewOptions, ViewState } from './task/task-view.ts'

@@ -16,37 +16,24 @@ import {
   text,
   toolRequest,
   toolResponse,
-  toStorableJson,
   type Update,
 } from '@rivulet/protocol'
 import { messageOf } from '../agent-error.ts'
+import { type Block, createBlocks, type End } from '../foreign/blocks.ts'
+import { jsonOf, type PartReader, updatesOf } from '../foreign/foreign-run.ts'
 import { mergeUsage } from '../model/usage.ts'
-import { type Block, createBlocks, type End } from './blocks.ts'
 import type { StepUsage, StreamPart } from './stream-parts.ts'
 
 /** A part of `fullStream` (`stream` in version 7). Unknown types are ignored. */
 export type AiSdkPart = { type: string }
 
-export async function* fromAiSdk(parts: AsyncIterable<AiSdkPart>): AsyncGenerator<Update, void, void> {
-  let updates: Update[] = []
-  const reader = createPartReader(update => updates.push(update))
-  try {
-    for await (const part of parts) {
-      reader.read(part as StreamPart)
-      yield* updates
-      updates = []
-      if (part.type === 'abort') return
-    }
-  } catch (error) {
-    reader.settle()
-    yield* updates
-    throw error
-  }
+export function fromAiSdk(parts: AsyncIterable<AiSdkPart>): AsyncGenerator<Update, void, void> {
+  return updatesOf(parts, createPartReader)
 }
 
 type ToolInput = { block: Block; raw: string; isJson: boolean }
 
-function createPartReader(emit: (update: Update) => void) {
+function createPartReader(emit: (update: Update) => void): PartReader<AiSdkPart> {
   const blocks = createBlocks(emit)
   const flows = new Map<string, Block>()
   const inputs = new Map<string, ToolInput>()
@@ -55,9 +42,14 @@ function createPartReader(emit: (update: Update) => void) {
   /** Of the latest text, or of the first one, before it starts. */
   let citations: Json[] = []
   let latestText: Block | null = null
-  return { read, settle: blocks.settle }
+  return { read, end: () => {}, settle: blocks.settle }
 
-  function read(part: StreamPart): void {
+  function read(part: AiSdkPart): boolean {
+    readPart(part as StreamPart)
+    return part.type === 'abort'
+  }
+
+  function readPart(part: StreamPart): void {
     switch (part.type) {
       case 'text-start':
         if (latestText) citations = []
@@ -185,15 +177,6 @@ function createPartReader(emit: (update: Update) => void) {
 function sourceOf({ type: _, sourceType, id, ...fields }: Extract<StreamPart, { type: 'source' }>): object {
   const { url, title, mediaType, filename } = fields
   return { type: sourceType, id, url, title, mediaType, filename }
-}
-
-/** The SDK's values are normally JSON; any other value becomes its text. */
-function jsonOf(value: unknown): Json {
-  try {
-    return toStorableJson(value ?? null, 60)
-  } catch {
-    return String(value)
-  }
 }
 
 function isObject(value: Json): value is JsonObject {

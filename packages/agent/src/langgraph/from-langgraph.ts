@@ -4,18 +4,9 @@
  * Each message of a model is a text, its reasoning and its calls, in order of appearance; each message of a tool is a response, with `isError` by its
  * status. What a node writes (`config.writer`) is a custom event. A message that another node emits while one is open has messages of its own.
  */
-import {
-  custom,
-  type Json,
-  reasoning,
-  type StopReason,
-  text,
-  toolRequest,
-  toolResponse,
-  toStorableJson,
-  type Update,
-} from '@rivulet/protocol'
-import { type Block, createBlocks } from '../ai-sdk/blocks.ts'
+import { custom, reasoning, type StopReason, text, toolRequest, toolResponse, type Update } from '@rivulet/protocol'
+import { type Block, createBlocks } from '../foreign/blocks.ts'
+import { jsonOf, type PartReader, updatesOf } from '../foreign/foreign-run.ts'
 import { mergeUsage } from '../model/usage.ts'
 
 /** A part of the stream: `[message, metadata]`, or `[mode, part]` where the graph streams several modes. */
@@ -24,22 +15,20 @@ export type LangGraphPart = readonly unknown[]
 type Fields = Record<string, unknown>
 type OpenMessage = { text: Block | null; thought: Block | null; calls: Map<number, Block>; isOver: boolean }
 
-export async function* fromLangGraph(parts: AsyncIterable<LangGraphPart>): AsyncGenerator<Update, void, void> {
-  let updates: Update[] = []
-  const blocks = createBlocks(update => updates.push(update))
-  const open = new Map<string, OpenMessage>()
-  for await (const part of parts) {
-    read(part)
-    yield* updates
-    updates = []
-  }
-  blocks.closeAll({})
-  yield* updates
+export function fromLangGraph(parts: AsyncIterable<LangGraphPart>): AsyncGenerator<Update, void, void> {
+  return updatesOf(parts, createPartReader)
+}
 
-  function read([first, second]: LangGraphPart): void {
-    if (first === 'custom') updates.push(custom('langgraph', jsonOf(second)))
+function createPartReader(emit: (update: Update) => void): PartReader<LangGraphPart> {
+  const blocks = createBlocks(emit)
+  const open = new Map<string, OpenMessage>()
+  return { read, end: () => blocks.closeAll({}), settle: blocks.settle }
+
+  function read([first, second]: LangGraphPart): boolean {
+    if (first === 'custom') emit(custom('langgraph', jsonOf(second)))
     else if (first === 'messages') readMessage(fieldsOf(Array.isArray(second) ? second[0] : second))
     else if (typeof first !== 'string') readMessage(fieldsOf(first))
+    return false
   }
 
   function readMessage(message: Fields): void {
@@ -109,14 +98,6 @@ function stopReasonOf(reason: string): StopReason {
   if (reason === 'length' || reason === 'max_tokens') return 'length'
   if (reason === 'content_filter' || reason === 'refusal') return 'content_filter'
   return reason === 'tool_calls' || reason === 'tool_use' ? 'tool_use' : 'stop'
-}
-
-function jsonOf(value: unknown): Json {
-  try {
-    return toStorableJson(value ?? null, 60)
-  } catch {
-    return String(value)
-  }
 }
 
 function fieldsOf(value: unknown): Fields {

@@ -34,7 +34,3 @@ export function providerCall(options: ProviderOptions, url: string, headers: Rec
     fetch: (input, init) => (options.fetch ?? fetch)(input, init),
   }
 }
-
-export function withoutTrailingSlash(url: string): string {
-  return url.replace(/\/+$/, '')
-}

@@ -1,14 +1,12 @@
 /** A2A's client, unmodified, over JSON-RPC and HTTP+JSON of 1.0 and over JSON-RPC of 0.3: tasks, questions, retries, and streams that are resumed. */
 import { Role, type StreamResponse, type Task, TaskState } from '@a2a-js/sdk'
 import { type Client, ClientFactory, ClientFactoryOptions, JsonRpcTransportFactory } from '@a2a-js/sdk/client'
-import { call, defineTool, scriptedModel, say as speak } from '@rivulet/agent'
-import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { z } from 'zod'
 import { fail, full, repeat, rest, type Step, say } from '../support/agents/scripts.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
+import { paid, payerOf, registrar } from './asking-agents.ts'
 
 let platform: Platform
 
@@ -17,24 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-const paid: number[] = []
-const pay = defineTool({
-  ...{ name: 'pay', description: 'Pays', input: z.object({ amount: z.number() }) },
-  run: ({ amount }) => {
-    paid.push(amount)
-    return `paid ${amount}`
-  },
-})
-const payer = defineAgent('payer', async turn => {
-  const model = scriptedModel(({ messages }) =>
-    messages.at(-1)?.content.type === 'tool_response' ? [speak('Done.')] : [speak('I will pay.'), call('pay', { amount: 1 })],
-  )
-  await turn.run({ model, tools: [pay], approve: () => ({ ask: { hold: 0 } }) })
-})
-const registrar = defineAgent('registrar', async turn => {
-  const { action, content } = await turn.ask('who', { title: 'Who are you?', schema: z.object({ name: z.string() }), hold: 0 })
-  await turn.send(`${action} ${JSON.stringify(content ?? null)}`)
-})
+const payer = payerOf(1)
 
 const steps: Step[] = [
   repeat(5, say(0, 'word '), rest(5)),

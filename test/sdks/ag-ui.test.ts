@@ -6,10 +6,12 @@ import type { Task } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { done, extend, fail, full, repeat, rest, type Step, say, start } from '../support/agents/scripts.ts'
+import { extend, fail, repeat, rest, say } from '../support/agents/scripts.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
+import { paid, payerOf, registrar } from './asking-agents.ts'
+import { everyContent } from './every-content.ts'
 
 let platform: Platform
 
@@ -18,26 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-const paid: number[] = []
-const pay = defineTool({
-  ...{ name: 'pay', description: 'Pays', input: z.object({ amount: z.number() }) },
-  run: ({ amount }) => {
-    paid.push(amount)
-    return `paid ${amount}`
-  },
-})
-const payer = defineAgent('payer', async turn => {
-  const model = scriptedModel(({ messages }) =>
-    messages.at(-1)?.content.type === 'tool_response'
-      ? [speak('Done.')]
-      : [speak('I will pay.'), call('pay', { amount: 1 }), call('pay', { amount: 2 })],
-  )
-  await turn.run({ model, tools: [pay], approve: () => ({ ask: { hold: 0 } }) })
-})
-const registrar = defineAgent('registrar', async turn => {
-  const { action, content } = await turn.ask('who', { title: 'Who are you?', schema: z.object({ name: z.string() }), hold: 0 })
-  await turn.send(`${action} ${JSON.stringify(content ?? null)}`)
-})
+const payer = payerOf(1, 2)
 const shopper = defineAgent('shopper', async turn => {
   const locate = defineTool({ name: 'locate', description: 'Where the user is', input: z.object({}), where: 'client' })
   const model = scriptedModel(({ messages }) => {
@@ -47,30 +30,8 @@ const shopper = defineAgent('shopper', async turn => {
   await turn.run({ model, tools: [locate] })
 })
 
-const steps: Step[] = [
-  extend(0, { type: 'reasoning_summary', index: 0, text: 'Hm ' }),
-  rest(5),
-  extend(0, { type: 'reasoning_content', index: 0, text: 'so.' }),
-  done(0),
-  repeat(5, say(1, 'word '), rest(5)),
-  done(1),
-  start(2, { type: 'tool_request', callId: 'c1', name: 'weather', arguments: {} }),
-  extend(2, { type: 'tool_request', text: '{"city":' }),
-  rest(5),
-  extend(2, { type: 'tool_request', text: '"Oslo"}' }),
-  done(2),
-  start(3, { type: 'tool_response', callId: 'c1', name: 'weather', content: null, isError: false }),
-  rest(5),
-  full(3, { type: 'tool_response', callId: 'c1', name: 'weather', content: { rain: true }, isError: false }),
-  full(4, { type: 'tool_request', callId: 'c1', name: 'fail', arguments: {} }),
-  full(5, { type: 'tool_response', callId: 'c1', name: 'fail', content: 'no', isError: true }),
-  full(6, { type: 'data', data: { whole: true } }),
-  full(7, { type: 'media', mimeType: 'image/png', data: 'AAEC' }),
-  say(8, 'A draft'),
-  rest(5),
-  full(8, { type: 'text', text: 'The final word.', format: 'plain' }),
-  say(9, 'Bye.'),
-]
+/** The id of a call comes again, as from a model that counts its calls from 0 in each response. */
+const steps = everyContent('c1')
 
 const answer = [
   { role: 'reasoning', content: 'Hm \n\nso.' },

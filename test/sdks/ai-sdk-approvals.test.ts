@@ -3,7 +3,6 @@
  * ours, or a run of the SDK itself.
  */
 import { Chat } from '@ai-sdk/react'
-import { call, defineTool, say, scriptedModel } from '@rivulet/agent'
 import type { Wait } from '@rivulet/protocol'
 import { toUiMessages } from '@rivulet/views/ai-sdk'
 import { defineAgent } from '@rivulet/worker'
@@ -26,6 +25,7 @@ import { z } from 'zod'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
+import { paid, payerOf } from './asking-agents.ts'
 
 let platform: Platform
 
@@ -34,24 +34,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-const paid: number[] = []
-const pay = defineTool({
-  name: 'pay',
-  description: 'Pays',
-  input: z.object({ amount: z.number() }),
-  run: ({ amount }) => {
-    paid.push(amount)
-    return `paid ${amount}`
-  },
-})
-const payer = defineAgent('payer', async turn => {
-  const model = scriptedModel(({ messages }) =>
-    messages.at(-1)?.content.type === 'tool_response'
-      ? [say('Done.')]
-      : [say('I will pay.'), call('pay', { amount: 1 }), call('pay', { amount: 2 })],
-  )
-  await turn.run({ model, tools: [pay], approve: () => ({ ask: { hold: 0 } }) })
-})
+const payer = payerOf(1, 2)
 
 /** How often the model of the SDK was called. */
 let calls = 0

@@ -2,9 +2,10 @@
 import OpenAI, { APIError } from 'openai'
 import type { Response, ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { done, extend, fail, full, repeat, rest, type Step, say, start } from '../support/agents/scripts.ts'
+import { done, fail, full, repeat, rest, type Step, say } from '../support/agents/scripts.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
+import { everyContent } from './every-content.ts'
 
 let platform: Platform
 
@@ -13,30 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-const steps: Step[] = [
-  extend(0, { type: 'reasoning_summary', index: 0, text: 'Hm ' }),
-  rest(5),
-  extend(0, { type: 'reasoning_content', index: 0, text: 'so.' }),
-  done(0),
-  repeat(5, say(1, 'word '), rest(5)),
-  done(1),
-  start(2, { type: 'tool_request', callId: 'c1', name: 'weather', arguments: {} }),
-  extend(2, { type: 'tool_request', text: '{"city":' }),
-  rest(5),
-  extend(2, { type: 'tool_request', text: '"Oslo"}' }),
-  done(2),
-  start(3, { type: 'tool_response', callId: 'c1', name: 'weather', content: null, isError: false }),
-  rest(5),
-  full(3, { type: 'tool_response', callId: 'c1', name: 'weather', content: { rain: true }, isError: false }),
-  full(4, { type: 'tool_request', callId: 'c2', name: 'fail', arguments: {} }),
-  full(5, { type: 'tool_response', callId: 'c2', name: 'fail', content: 'no', isError: true }),
-  full(6, { type: 'data', data: { whole: true } }),
-  full(7, { type: 'media', mimeType: 'image/png', data: 'AAEC' }),
-  say(8, 'A draft'),
-  rest(5),
-  full(8, { type: 'text', text: 'The final word.', format: 'plain' }),
-  say(9, 'Bye.'),
-]
+const steps = everyContent('c2')
 
 const output = [
   { type: 'reasoning', summary: [{ text: 'Hm ' }], content: [{ text: 'so.' }], status: 'completed' },

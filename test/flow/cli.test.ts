@@ -304,6 +304,15 @@ describe('tail, show, tasks, agents, cancel', () => {
     expect((await rivulet('tasks', '--name', 'unused name')).stdout).toBe('no tasks\n')
   })
 
+  test('tasks and show tell when a delayed task starts', async () => {
+    const { task } = await platform.client.createTask({ agent: 'echo', input: 'later', name: 'delayed', delayMs: 3_600_000 })
+    for (const args of [
+      ['tasks', '--name', 'delayed'],
+      ['show', task.id],
+    ])
+      expect((await rivulet(...args)).stdout).toMatch(/ starts in (59 m \d+ s|1 h 0 m) /)
+  })
+
   test('tasks shows what a task has used; --parent lists the copies of a task, and send --after discards its later turns', async () => {
     const { task } = await platform.client.finishedTask({ agent: 'echo', input: 'one', name: 'root of a fork' })
     await platform.pg.query('update turns set usage_total = $2, cost = 0.25 where task = $1', [

@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
 import type { Context } from '../../context.ts'
 import { readMessages } from '../../tasks/all-messages.ts'
+import { statusText } from '../../tasks/status-text.ts'
 import { parseTaskId } from '../../tasks/task-argument.ts'
 import { createTranscript } from '../../tasks/transcript.ts'
 import { failureText } from '../../tasks/watch-task.ts'
@@ -49,7 +50,7 @@ function describe({ task, turns }: TaskDetail): string {
   ]
   const rows = turns.map(({ number, status, attempt, startedAt, finishedAt, dueAt, usageTotal, cost, error }) => [
     String(number),
-    dueAt && status === 'queued' ? `starts in ${formatDuration(Date.parse(dueAt) - now)}` : status,
+    statusText({ status, dueAt }, now),
     String(attempt),
     startedAt && finishedAt ? formatDuration(Date.parse(finishedAt) - Date.parse(startedAt)) : '',
     usageTotal ? formatTokens(tokensOf(usageTotal)) : '',

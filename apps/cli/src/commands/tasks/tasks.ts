@@ -4,6 +4,7 @@ import { taskStatusSchema } from '@rivulet/protocol'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
 import type { Context } from '../../context.ts'
+import { statusText } from '../../tasks/status-text.ts'
 import { parseTaskId } from '../../tasks/task-argument.ts'
 import { formatAge } from '../../terminal/duration.ts'
 import { toJsonLine } from '../../terminal/json-line.ts'
@@ -42,9 +43,9 @@ async function listTasks({ environment, out, err }: Context, { url, key, json, .
   if (json) return out.write(toJsonLine(await tasks.list(query)))
   const page = await tasks.summaries(query)
   const now = Date.now()
-  const rows = page.data.map(({ id, agent, status, updatedAt, tokens, cost, name }) => [
-    ...[id, agent, status, formatAge(updatedAt, now), tokens > 0 ? formatTokens(tokens) : '', cost === undefined ? '' : formatCost(cost)],
-    name ?? '',
+  const rows = page.data.map(({ id, agent, status, dueAt, updatedAt, tokens, cost, name }) => [
+    ...[id, agent, statusText({ status, dueAt }, now), formatAge(updatedAt, now)],
+    ...[tokens > 0 ? formatTokens(tokens) : '', cost === undefined ? '' : formatCost(cost), name ?? ''],
   ])
   out.write(rows.length > 0 ? formatTable(['id', 'agent', 'status', 'changed', 'tokens', 'cost', 'name'], rows) : 'no tasks\n')
   if (page.nextCursor) err.write(`more with --cursor ${page.nextCursor}\n`)

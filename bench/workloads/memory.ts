@@ -1,7 +1,7 @@
 /** Memory of ten thousand idle viewers in the API process, and of ten thousand live tasks in each process. */
 import { Redis } from 'ioredis'
-import { collectingOptions, heldMemory } from '../../test/support/process/collect-garbage.ts'
 import { metric } from '../../test/support/platform/metrics.ts'
+import { collectingOptions, heldMemory } from '../../test/support/process/collect-garbage.ts'
 import { type Bench, type Results, scaled, type Workload } from '../bench.ts'
 import { prepareTasks } from '../contestants/rivulet.ts'
 import { residentBytes } from '../measure/cpu.ts'

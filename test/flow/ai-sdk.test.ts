@@ -1,11 +1,19 @@
 /** The stream that the AI SDK reads, beside our own: the same log, the same cursors. What the SDK makes of it is tested in test/sdks. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Task } from '@rivulet/protocol'
 import { defineAgent, delta } from '@rivulet/worker'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { done, repeat, rest, say, scripted } from '../support/agents/scripts.ts'
+import { freePort } from '../support/free-port.ts'
 import { createGate } from '../support/gate.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply } from '../support/platform/platform-client.ts'
+import { until } from '../support/until.ts'
 import { type ReadOptions, readFormat } from '../support/viewers/format-reader.ts'
 import { watch } from '../support/viewers/viewer.ts'
 
@@ -114,6 +122,25 @@ test.each([
   expect([reply.status, reply.body.error.code]).toEqual([400, 'validation_failed'])
 })
 
+test('the proxy that docs/sdks.md shows puts the user before every name: the same chat of two users is two tasks', async () => {
+  const proxy = await startShownProxy()
+  const ask = (user: string) => {
+    // A page may send what it likes: the proxy takes neither its name nor its metadata.
+    const body = JSON.stringify({ id: 'chat', input: `I am ${user}`, name: 'ada:chat', metadata: { user: 'ada' } })
+    return fetch(`${proxy}/chat`, { method: 'POST', headers: { cookie: `user=${user}` }, body })
+  }
+  expect((await ask('')).status).toBe(401)
+  for (const user of ['ada', 'bob']) expect(await (await ask(user)).text()).toMatch(/"text-delta"[\s\S]*\[DONE\]/)
+  for (const user of ['ada', 'bob']) {
+    const { body } = await platform.client.get<{ data: Task[] }>(`/v1/tasks?name=${user}:chat`)
+    expect(body.data).toMatchObject([{ metadata: { user } }])
+    expect(await platform.client.messages(body.data[0]?.id ?? '')).toMatchObject([
+      { content: { text: `I am ${user}` } },
+      { author: 'agent' },
+    ])
+  }
+})
+
 test('the description of the API names the format', async () => {
   const { body } = await platform.client.get<{ paths: Record<string, Record<string, { parameters: { name: string }[] }>> }>('/openapi.json')
   for (const [path, method] of [
@@ -151,4 +178,31 @@ function listen(url: string, options?: ReadOptions) {
         .flatMap(({ type, delta }) => (type === 'text-delta' ? [delta] : []))
         .join(''),
   }
+}
+
+/** The program of the page, with this platform's address, a port that is free, and an agent that echoes. */
+async function startShownProxy(): Promise<string> {
+  const page = readFileSync(new URL('../../docs/sdks.md', import.meta.url), 'utf8')
+  const [, shown = ''] = /\*\*End users\.\*\*[\s\S]*?```ts\n([\s\S]*?)\n```/.exec(page) ?? []
+  const port = await freePort()
+  const folder = mkdtempSync(join(tmpdir(), 'rivulet-proxy-'))
+  const file = join(folder, 'proxy.mts')
+  writeFileSync(
+    file,
+    shown.replace('http://127.0.0.1:4000', platform.url).replace('listen(3000)', `listen(${port})`).replace("'assistant'", "'echo'"),
+  )
+  const proxy = spawn(process.execPath, ['--import', 'tsx', file], { stdio: 'inherit' })
+  onTestFinished(async () => {
+    proxy.kill()
+    await once(proxy, 'close')
+    rmSync(folder, { recursive: true })
+  })
+  const url = `http://127.0.0.1:${port}`
+  await until('the proxy listens', () =>
+    fetch(url).then(
+      () => true,
+      () => false,
+    ),
+  )
+  return url
 }

@@ -311,6 +311,7 @@ describe('tail, show, tasks, agents, cancel', () => {
       ['show', task.id],
     ])
       expect((await rivulet(...args)).stdout).toMatch(/ starts in (59 m \d+ s|1 h 0 m) /)
+    await platform.client.cancel(task.id)
   })
 
   test('tasks shows what a task has used; --parent lists the copies of a task, and send --after discards its later turns', async () => {

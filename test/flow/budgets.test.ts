@@ -5,9 +5,9 @@
 import { randomBytes } from 'node:crypto'
 import { defaultLimits, type Message, type Snapshot, type Task, type Turn } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { collectingOptions, heldMemory } from '../support/process/collect-garbage.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply, Page } from '../support/platform/platform-client.ts'
+import { collectingOptions, heldMemory } from '../support/process/collect-garbage.ts'
 import { until } from '../support/until.ts'
 import { type Viewer, watch } from '../support/viewers/viewer.ts'
 

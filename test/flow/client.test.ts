@@ -2,8 +2,8 @@
 import { createClient, type Json, type TaskEvent, type TaskHandle, textOf } from '@rivulet/client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { repeat, rest, say } from '../support/agents/scripts.ts'
-import { ownHeldMemory } from '../support/process/own-memory.ts'
 import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
+import { ownHeldMemory } from '../support/process/own-memory.ts'
 import { until } from '../support/until.ts'
 import { runClients } from '../support/viewers/client-runs.ts'
 

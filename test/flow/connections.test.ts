@@ -4,9 +4,9 @@
  */
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { collectingOptions, heldMemory } from '../support/process/collect-garbage.ts'
 import { metric } from '../support/platform/metrics.ts'
 import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
+import { collectingOptions, heldMemory } from '../support/process/collect-garbage.ts'
 import { until } from '../support/until.ts'
 import { startProxy } from '../support/viewers/proxy.ts'
 import { rawRequest, sendRaw } from '../support/viewers/raw-http.ts'

@@ -1,7 +1,7 @@
 /** What `test/flow/client.test.ts` proves with a few dozen runs, with hundreds, and that they leave nothing behind in the client. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ownHeldMemory } from '../support/process/own-memory.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { ownHeldMemory } from '../support/process/own-memory.ts'
 import { runClients } from '../support/viewers/client-runs.ts'
 
 const runs = 500

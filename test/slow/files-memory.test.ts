@@ -3,8 +3,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { File } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
-import { collectingOptions, heldMemory } from '../support/process/collect-garbage.ts'
 import { withPlatform } from '../support/platform/platform.ts'
+import { collectingOptions, heldMemory } from '../support/process/collect-garbage.ts'
 
 const MiB = 1024 * 1024
 const size = 100 * MiB

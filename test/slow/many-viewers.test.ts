@@ -5,11 +5,11 @@
 import { defineAgent, delta } from '@rivulet/worker'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
-import { collectingOptions, heldMemory } from '../support/process/collect-garbage.ts'
 import { metric } from '../support/platform/metrics.ts'
-import { openFileLimit } from '../support/process/open-files.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { collectingOptions, heldMemory } from '../support/process/collect-garbage.ts'
+import { openFileLimit } from '../support/process/open-files.ts'
 import { until } from '../support/until.ts'
 import { type Viewer, watch } from '../support/viewers/viewer.ts'
 

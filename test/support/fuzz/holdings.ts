@@ -1,7 +1,7 @@
 /** What an idle API process holds: memory, open files and sockets. Growth with the number of requests is a leak. */
 import { readdirSync } from 'node:fs'
-import { collectingOptions, heldMemory } from '../process/collect-garbage.ts'
 import type { ApiProcess } from '../platform/platform.ts'
+import { collectingOptions, heldMemory } from '../process/collect-garbage.ts'
 import { until } from '../until.ts'
 
 // Node reads the map of a program when its first error is described, and keeps it: tens of megabytes that would look like a leak.

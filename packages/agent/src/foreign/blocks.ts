@@ -23,7 +23,7 @@ export function createBlocks(emit: (update: Update) => void) {
   const unclosed = new Set<Block>()
   let count = 0
   let latest: Block | null = null
-  return { open, append, annotate, replace, close, settle, closeAll }
+  return { open, append, annotate, replace, close, closeGroup, settle, closeAll }
 
   function open(content: Content, metadata: JsonObject = {}): Block {
     settle()
@@ -55,6 +55,13 @@ export function createBlocks(emit: (update: Update) => void) {
 
   function close(block: Block): void {
     block.isClosing = true
+  }
+
+  /** Closes the blocks of one response while others may be open: the last of them that is not closed carries `last`. */
+  function closeGroup(group: readonly Block[], last: End): void {
+    const unfinished = group.filter(block => !block.isClosed)
+    if (unfinished.length === 0 && last.usage) unfinished.push(open(reasoning()))
+    for (const block of unfinished) finish(block, block === unfinished.at(-1) ? last : {})
   }
 
   /** Emits the closes that were held back. */

@@ -1,4 +1,4 @@
-/** The shapes follow LangGraph's message chunks; the package itself is not among the tests. */
+/** The shapes follow LangGraph's message chunks; `test/sdks/langgraph.test.ts` runs the package itself. */
 import { createTurnComposer, type Message, type Update } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
 import { fromLangGraph, type LangGraphPart } from './index.ts'
@@ -41,6 +41,43 @@ test('several modes: messages are messages, what a node writes is a custom event
   expect(messages).toMatchObject([{ content: { text: 'Hello' }, stopReason: 'length' }])
   expect(updates).toContainEqual({ type: 'custom', name: 'langgraph', data: { progress: 3 } })
 })
+
+test.each([
+  ['behind the content, without a stop reason', [chunk({ content: 'Hi' }), chunk({ usage_metadata: usage(5, 3) })]],
+  ['behind the stop reason', [chunk({ content: 'Hi' }), ended('stop'), chunk({ usage_metadata: usage(5, 3) })]],
+  [
+    'in two parts, the first before the content',
+    [chunk({ usage_metadata: usage(5, 1) }), chunk({ content: 'Hi' }), ended('end_turn', usage(0, 2))],
+  ],
+])('usage is counted once when it comes %s', async (_, chunks) => {
+  const next = { ...chunk({ content: 'Next' }), id: 'm2' }
+  const { messages } = await collect([...chunks, next].map(message => [message, {}]))
+  expect(messages).toMatchObject([
+    { content: { text: 'Hi' }, status: 'complete', stopReason: 'stop', usage: { inputTokens: 5, outputTokens: 3, totalTokens: 8 } },
+    { content: { text: 'Next' }, stopReason: 'stop' },
+  ])
+  expect(messages[1]?.usage).toBeUndefined()
+})
+
+test('nodes side by side: the end of one message leaves the other open', async () => {
+  const other = (fields: object) => ({ ...chunk(fields), id: 'm2' })
+  const { messages } = await collect([
+    [chunk({ content: 'One ' }), {}],
+    [other({ content: 'Two ' }), {}],
+    [chunk({ content: 'ends.' }), {}],
+    [ended('stop', usage(5, 3)), {}],
+    [other({ content: 'goes on.' }), {}],
+    [other({ usage_metadata: usage(7, 2) }), {}],
+  ])
+  expect(messages).toMatchObject([
+    { content: { text: 'One ends.' }, usage: { totalTokens: 8 } },
+    { content: { text: 'Two goes on.' }, usage: { totalTokens: 9 } },
+  ])
+})
+
+function usage(input_tokens: number, output_tokens: number): object {
+  return { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens }
+}
 
 async function collect(parts: LangGraphPart[]): Promise<{ updates: Update[]; messages: Message[] }> {
   const updates: Update[] = []

@@ -10,7 +10,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Database } from '../store/connection/database.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
 import { type FileRow, findFiles, type NewFile } from '../store/files/file-rows.ts'
-import type { Page } from '../store/reads/read.ts'
+import type { Page } from '../store/reads/pages.ts'
 import type { Files } from './files.ts'
 import { previewOf } from './json-preview.ts'
 

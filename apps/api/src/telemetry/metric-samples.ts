@@ -6,8 +6,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
+import { readQueues } from '../store/agents/queues.ts'
 import type { Database } from '../store/connection/database.ts'
-import { readQueues } from '../store/reads/queues.ts'
 import { countOpenWaits } from '../store/waits/list-waits.ts'
 import type { Metrics } from './metrics.ts'
 

@@ -3,8 +3,8 @@ import { type AgentLimits, type AgentLimitsInput, RivuletError } from '@rivulet/
 import { and, asc, eq, isNull, or, sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import { defaultTenant, isOf, type Tenant } from '../connection/tenant.ts'
-import { isAgentOf, presentWorkers } from '../reads/agents.ts'
 import { agents, limits } from '../schema.ts'
+import { isAgentOf, presentWorkers } from './agents.ts'
 
 type LimitsRow = typeof limits.$inferSelect
 

@@ -1,7 +1,7 @@
 /** Rows as JSON, with Postgres' column names: the parameters and results of a statement about several tables. */
-import { getTableColumns } from 'drizzle-orm'
+import { getTableColumns, type SQL } from 'drizzle-orm'
 import { toSnakeCase } from 'drizzle-orm/casing'
-import type { PgTable } from 'drizzle-orm/pg-core'
+import { PgDialect, type PgTable } from 'drizzle-orm/pg-core'
 
 export type JsonRow = Record<string, unknown>
 
@@ -20,7 +20,16 @@ export function toJsonRow<T extends PgTable>(table: T, row: Partial<T['$inferSel
   return json
 }
 
-/** What `to_json(table)` answered. */
+/** Columns and their values as the assignments of an `update`. */
+export function assignments(values: Record<string, SQL>): string {
+  return Object.entries(values)
+    .map(([name, value]) => `${toSnakeCase(name)} = ${dialect.sqlToQuery(value).sql}`)
+    .join(', ')
+}
+
+const dialect = new PgDialect()
+
+/** What `to_json(table)` returned. */
 export function fromJsonRow<T extends PgTable>(table: T, json: JsonRow): T['$inferSelect'] {
   return Object.fromEntries(
     namesOf(table).map(({ name, column, isTime }) => {

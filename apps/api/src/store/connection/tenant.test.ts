@@ -8,7 +8,7 @@ import { sql } from 'drizzle-orm'
 import { Client } from 'pg'
 import { beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { createTestDatabase } from '../../../../../test/support/engines/database.ts'
-import { listTasks } from '../reads/read.ts'
+import { listTasks } from '../reads/list-tasks.ts'
 import {
   fileChunks,
   files,

@@ -10,7 +10,8 @@ import { isOf, type Tenant } from '../connection/tenant.ts'
 import { type TurnRow, toTurn } from '../rows.ts'
 import { turns } from '../schema.ts'
 import { getState } from '../states/task-state.ts'
-import { getTask, listMessages } from './read.ts'
+import { listMessages } from './messages.ts'
+import { getTask } from './tasks.ts'
 
 /** Of the messages in memory at a time. */
 const pageBytes = 1024 * 1024

@@ -11,8 +11,10 @@ import { type TurnRow, toMessageRow } from '../rows.ts'
 import { messages, turns } from '../schema.ts'
 import { createTaskAcceptance } from '../tasks/accept/accept-tasks.ts'
 import { latestTurns } from './latest-turns.ts'
-import { getTask, listMessages, listTasks } from './read.ts'
+import { listTasks } from './list-tasks.ts'
+import { listMessages } from './messages.ts'
 import { readStoredTask, type StoredTask } from './stored-task.ts'
+import { getTask } from './tasks.ts'
 
 const tenant = 'default'
 const MiB = 1024 * 1024

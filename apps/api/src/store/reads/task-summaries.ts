@@ -8,7 +8,8 @@ import { sql } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
 import type { Tenant } from '../connection/tenant.ts'
 import { bytesOf, fitKeys, rowsToSend } from './byte-budget.ts'
-import { maxReadInputBytes, type Page, type TaskFilter, taskCondition } from './read.ts'
+import { maxReadInputBytes, type TaskFilter, taskCondition } from './list-tasks.ts'
+import type { Page } from './pages.ts'
 
 const maxTitle = 160
 const maxError = 300

@@ -6,7 +6,7 @@ import { type Json, noState, RivuletError, type State, type TaskId } from '@rivu
 import { and, desc, eq, gt, isNotNull, lte, max, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { everyTenant, isOf, type Tenant } from '../connection/tenant.ts'
-import { requireTask } from '../reads/read.ts'
+import { requireTask } from '../reads/tasks.ts'
 import type { TaskRow, TurnRow } from '../rows.ts'
 import { states, tasks, turns } from '../schema.ts'
 import { lockTask, raiseEpoch } from '../tasks/held-task.ts'
@@ -22,16 +22,23 @@ export async function getState(db: Database, tenant: Tenant, task: TaskId): Prom
 
 export type StateAround = { state: State | null; keptState: State | null }
 
-/** What a turn begins with, and what it had made of it when it parked. */
+/** What a turn begins with, in SQL about a turn under this name. */
+export function stateBefore(alias: string): string {
+  return `(select ${stateJson} from states where states.task = ${alias}.task and states.turn < ${alias}.number order by states.turn desc limit 1)`
+}
+
+/** What a turn had made of the state when it parked, in SQL about a turn under this name. */
+export function stateOf(alias: string): string {
+  return `(select ${stateJson} from states where states.task = ${alias}.task and states.turn = ${alias}.number)`
+}
+
+const stateJson = `json_build_object('version', states.version, 'value', states.value)`
+
 export async function stateAround(db: Database | Transaction, { task, number }: Pick<TurnRow, 'task' | 'number'>): Promise<StateAround> {
-  const rows = await db
-    .select()
-    .from(states)
-    .where(and(eq(states.task, task), lte(states.turn, number)))
-    .orderBy(desc(states.turn))
-    .limit(2)
-  const [before, kept] = [rows.find(row => row.turn < number), rows.find(row => row.turn === number)]
-  return { state: before ? toState(before) : null, keptState: kept ? toState(kept) : null }
+  const { rows } = await db.execute<StateAround>(sql`
+    select ${sql.raw(stateBefore('own'))} as state, ${sql.raw(stateOf('own'))} as "keptState"
+    from (values (${task}::uuid, ${number}::int)) as own (task, number)`)
+  return rows[0] ?? { state: null, keptState: null }
 }
 
 /** Stores what a turn has made of the state, when it ends or parks. A turn that a rewind has discarded meanwhile changes nothing. */

@@ -119,12 +119,11 @@ async function seize(tx: Transaction, task: TaskRow, turn: TurnRow, outcome: For
   await closeWaits(tx, turn.id, { status: 'canceled' })
   const raised = await raiseEpoch(tx, task.id)
   const decided = turn.canceling ? decidedOutcome(turn) : outcome
-  const [seized] = await tx
+  await tx
     .update(turns)
     .set({ canceling: true, stopReason: decided.stopReason, error: decided.error ?? null })
     .where(and(eq(turns.id, turn.id), eq(turns.status, turn.status)))
-    .returning()
-  return { claimed: await readClaimed(tx, raised, seized ?? turn), fence: raised.epoch, outcome: decided }
+  return { claimed: await readClaimed(tx, turn.id), fence: raised.epoch, outcome: decided }
 }
 
 function decidedOutcome({ stopReason, error }: TurnRow): ForcedOutcome {

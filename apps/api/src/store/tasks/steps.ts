@@ -2,7 +2,7 @@
  * What the steps of a turn have come to. Only who holds the turn may add to it, and what is remembered never changes: a question that is asked
  * again, because its answer was lost, is answered the same.
  */
-import { outcomeStatusSchema, type RememberedStep, type StepBody, type StepResult, type TurnId } from '@rivulet/protocol'
+import { outcomeStatusSchema, type StepBody, type StepResult, type TurnId } from '@rivulet/protocol'
 import { and, eq, inArray, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { steps, turns } from '../schema.ts'
@@ -26,8 +26,9 @@ export async function rememberStep(
   })
 }
 
-export async function rememberedSteps(tx: Transaction, turnId: TurnId): Promise<RememberedStep[]> {
-  return tx.select({ name: steps.name, memory: steps.memory }).from(steps).where(eq(steps.turn, turnId))
+/** In SQL about a turn under this name: a list of `RememberedStep`. */
+export function rememberedSteps(alias: string): string {
+  return `(select coalesce(json_agg(json_build_object('name', name, 'memory', memory)), '[]') from steps where steps.turn = ${alias}.id)`
 }
 
 /** The steps of an ended turn are no longer needed. */

@@ -6,7 +6,7 @@ import { type Attempt, type Failure, type Message, RivuletError, type TaskId, ty
 import { and, asc, eq } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
-import { requireTask } from '../reads/read.ts'
+import { requireTask } from '../reads/tasks.ts'
 import { type TurnRow, toTurn } from '../rows.ts'
 import { attempts, turns } from '../schema.ts'
 

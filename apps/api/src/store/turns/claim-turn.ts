@@ -4,19 +4,16 @@
  * A claim raises the task's epoch, so the worker that ran the turn before can no longer write. A turn's first claim fixes its indexes: its inputs, and
  * those of turns that are merged with it, take the task's next free indexes, and what the agent says follows them, for all attempts.
  */
-import type { RememberedStep, State, TurnId } from '@rivulet/protocol'
+import type { RememberedStep, TurnId } from '@rivulet/protocol'
 import { and, arrayContains, eq, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
-import { fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
 import { msFromNow } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
-import type { TurnRow } from '../rows.ts'
-import { messages, outbox, tasks, turns } from '../schema.ts'
+import { outbox, turns } from '../schema.ts'
 import { holdTaskOf, lockTask, raisedEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
 import { rememberedSteps } from '../tasks/steps.ts'
-import { isOwed } from './announcements.ts'
-import { type Claimed, readClaimed } from './claimed.ts'
+import { type Claimed, type ClaimedJson, claimedColumns, selectClaimed, toClaimed } from './claimed.ts'
 import { mergedParts } from './join-turns.ts'
 import { inputArray, inputCount, isNext, notQueuedList } from './turn-states.ts'
 
@@ -26,9 +23,12 @@ export type Claim = { turnId: TurnId; claim: string; worker: string; leaseMs: nu
 /** How far a turn is from its times when it is claimed, by the clock of Postgres. */
 export type ClaimClock = { timeLeftMs: number; sinceQueuedMs: number; sinceDueMs: number }
 
+/** A turn and its clock, with the results of its steps. */
+type Claiming = { claimed: Claimed; steps: RememberedStep[]; clock: ClaimClock }
+
 export type ClaimResult =
-  /** `isAgain`: the same claim was answered before. */
-  | { result: 'claimed'; claimed: Claimed; steps: RememberedStep[]; clock: ClaimClock; isAgain: boolean }
+  /** `isAgain`: the same claim was made before. */
+  | ({ result: 'claimed'; isAgain: boolean } & Claiming)
   /** Its time has not come: its job is early. */
   | { result: 'early'; waitMs: number }
   /** It has no share of the workers, or lost it because the agent was paused or limited: it waits in the outbox, and this job is over. */
@@ -42,7 +42,7 @@ export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimResul
   return db.transaction(async tx => {
     const [found] = await tx.select({ task: turns.task }).from(turns).where(eq(turns.id, id))
     if (!found) return { result: 'settled' }
-    const task = await lockTask(tx, everyTenant, found.task)
+    await lockTask(tx, everyTenant, found.task)
     const [stored] = await tx.select(storedClaim).from(turns).where(eq(turns.id, id))
     if (!stored) return { result: 'settled' }
     const { turn, clock } = stored
@@ -56,9 +56,7 @@ export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimResul
     if (stored.isClaimable) return { result: 'early', waitMs: Math.max(1, -clock.sinceDueMs) }
     if (turn.status !== 'running') return { result: 'settled' }
     if (turn.claim !== claim || turn.canceling) return { result: 'leased' }
-    const handed = await handOver(tx, turn, worker, leaseMs)
-    const claimed = await readClaimed(tx, task, handed)
-    return { result: 'claimed', claimed, steps: await rememberedSteps(tx, id), clock, isAgain: true }
+    return { result: 'claimed', ...(await handOver(tx, id, worker, leaseMs)), isAgain: true }
   })
 }
 
@@ -72,24 +70,31 @@ export async function hasClaimed(db: Database, turnId: TurnId, claim: string): P
 }
 
 /** A claim may be passed to an isolated process: the lease belongs to the process that named the claim last. */
-async function handOver(tx: Transaction, turn: TurnRow, worker: string, leaseMs: number): Promise<TurnRow> {
-  const [handed] = await tx
+async function handOver(tx: Transaction, turnId: TurnId, worker: string, leaseMs: number): Promise<Claiming> {
+  await tx
     .update(turns)
     .set({ worker, leaseUntil: msFromNow(leaseMs) })
-    .where(eq(turns.id, turn.id))
-    .returning()
-  return handed ?? turn
+    .where(eq(turns.id, turnId))
+  return toClaiming(await selectClaimed<ClaimingJson>(tx, turnId, claimingColumns))
 }
 
-/** The same in SQL, for a row with the columns of a turn. */
+/** In SQL about turns under this name. */
 const claimClock = (alias: string) => `json_build_object(
   'timeLeftMs', floor(extract(epoch from ${alias}.deadline - now()) * 1000),
   'sinceQueuedMs', floor(extract(epoch from now() - ${alias}.queued_at) * 1000),
   'sinceDueMs', floor(extract(epoch from now() - ${alias}.run_at) * 1000)
 )`
 
-/** In SQL about states. */
-const stateJson = `json_build_object('version', version, 'value', value)`
+type ClaimingJson = ClaimedJson & Omit<Claiming, 'claimed'>
+
+/** Columns of a statement about a claimed turn, as `claimedColumns`. */
+const claimingColumns = `${claimedColumns},
+  ${rememberedSteps('claimed')} as steps,
+  ${claimClock('claimed')} as clock`
+
+function toClaiming(found: ClaimingJson): Claiming {
+  return { claimed: toClaimed(found), steps: found.steps, clock: found.clock }
+}
 
 /** What a turn has to be to be claimed, now or when it is due, in SQL about turns. */
 const isClaimable = `turns.status not in (${notQueuedList}) and not turns.canceling and turns.deadline > now() and ${isNext}`
@@ -114,41 +119,15 @@ const storedClaim = {
  * The one way in which a queued turn is claimed: in one statement, behind the lock of its task, in one round trip. Null when it cannot be claimed now:
  * not queued, being ended, too early, too late, or not its task's next.
  */
-async function claimQueued(
-  db: Database,
-  { turnId, claim, worker, leaseMs }: Claim,
-): Promise<{ claimed: Claimed; steps: RememberedStep[]; clock: ClaimClock } | null> {
+async function claimQueued(db: Database, { turnId, claim, worker, leaseMs }: Claim): Promise<Claiming | null> {
   const values = [turnId, claim, worker, leaseMs]
   const { rows } = await db.$client.transact([holdTaskOf(turnId), { name: 'claim_queued', text: claimText, values }])
-  const [found] = rows as {
-    task: JsonRow
-    turn: JsonRow
-    inputs: JsonRow[]
-    joined: JsonRow[]
-    owed: JsonRow[]
-    state: State | null
-    keptState: State | null
-    steps: RememberedStep[]
-    clock: ClaimClock
-  }[]
-  if (!found) return null
-  const { epoch, firstIndex, ...row } = fromJsonRow(turns, found.turn)
-  if (epoch === null || firstIndex === null) throw new Error(`Turn ${turnId} was claimed, and yet has no epoch`)
-  const claimed = {
-    task: fromJsonRow(tasks, found.task),
-    turn: { ...row, epoch, firstIndex },
-    inputs: found.inputs.map(input => fromJsonRow(messages, input)),
-    joined: found.joined.map(other => fromJsonRow(turns, other)),
-    owed: found.owed.map(earlier => fromJsonRow(turns, earlier)),
-    state: found.state,
-    keptState: found.keptState,
-  }
-  return { claimed, steps: found.steps, clock: found.clock }
+  const [found] = rows as ClaimingJson[]
+  return found ? toClaiming(found) : null
 }
 
 /**
- * $1 turn, $2 claim, $3 worker, $4 lease in ms. Returns task, turn, its inputs as messages, earlier turns whose end may still be owed, what
- * its steps have come to, its clock, and the state of the task.
+ * $1 turn, $2 claim, $3 worker, $4 lease in ms.
  *
  * Its `turn.started` tells the state of the task, so nothing is owed of that any more. A new attempt leaves what a park has stored of it.
  *
@@ -181,6 +160,7 @@ with before as (
   update states set owed = false from claimed where states.task = claimed.task and states.owed
 ), replaced as (
   delete from states using claimed where states.task = claimed.task and states.turn = claimed.number and claimed.resumed is null
+  returning states.*
 ), raised as (
   update tasks set epoch = ${raisedEpoch}, status = 'running', updated_at = now() from claimed where tasks.id = claimed.task returning tasks.*
 ), starting as (
@@ -199,20 +179,6 @@ with before as (
   update turns set joined_to = claimed.number, join_index = start + ${inputCount('claimed')} + merged.place
   from claimed, merged, starting where turns.id = merged.id
   returning turns.*
-), started_with as (
-  select * from asked union all
-  select messages.* from messages, claimed where messages.task = claimed.task and messages.turn = claimed.number and messages.index < claimed.first_index
 )
-select to_json(raised) as task, to_json(claimed) as turn,
-  (select coalesce(json_agg(to_json(started_with) order by index), '[]') from started_with) as inputs,
-  (select coalesce(json_agg(to_json(joined) order by number), '[]') from (
-    select * from joined union all
-    select other.* from turns other where other.task = claimed.task and other.joined_to = claimed.number and other.join_index < claimed.first_index
-  ) as joined) as joined,
-  (select coalesce(json_agg(to_json(owed) order by number), '[]') from turns owed
-    where owed.task = claimed.task and owed.number < claimed.number and ${isOwed('owed')}) as owed,
-  (select ${stateJson} from states where states.task = claimed.task and turn < claimed.number order by turn desc limit 1) as state,
-  (select ${stateJson} from states where states.task = claimed.task and turn = claimed.number and claimed.resumed = 'claimed') as "keptState",
-  (select coalesce(json_agg(json_build_object('name', name, 'memory', memory)), '[]') from steps where steps.turn = claimed.id) as steps,
-  ${claimClock('claimed')} as clock
+select ${claimingColumns}
 from claimed, raised`

@@ -1,9 +1,14 @@
-/** A turn that is claimed, with what its holder has to know of it. */
-import { and, asc, eq, lt, sql } from 'drizzle-orm'
+/**
+ * A turn that is claimed, with everything that its holder needs. The statement that claims a turn and the one that reads a claimed turn share these
+ * parts, so both return the same.
+ */
+import type { State, TurnId } from '@rivulet/protocol'
+import { sql } from 'drizzle-orm'
 import type { Transaction } from '../connection/database.ts'
+import { fromJsonRow, type JsonRow } from '../connection/json-rows.ts'
 import type { MessageRow, TaskRow, TurnRow } from '../rows.ts'
-import { messages, turns } from '../schema.ts'
-import { type StateAround, stateAround } from '../states/task-state.ts'
+import { messages, tasks, turns } from '../schema.ts'
+import { type StateAround, stateBefore, stateOf } from '../states/task-state.ts'
 import { isOwed } from './announcements.ts'
 
 /** With the state of the task: before the turn, and as the turn had made it when it parked. */
@@ -18,23 +23,61 @@ export type Claimed = StateAround & {
   owed: TurnRow[]
 }
 
-/** Of a turn that is claimed already, step by step; `claimTurn` reads the same in the statement that claims. */
-export async function readClaimed(tx: Transaction, task: TaskRow, turn: TurnRow): Promise<Claimed> {
-  const firstIndex = turn.firstIndex ?? 0
-  const inputs = await tx
-    .select()
-    .from(messages)
-    .where(and(eq(messages.task, task.id), eq(messages.turn, turn.number), lt(messages.index, firstIndex)))
-    .orderBy(asc(messages.index))
-  const joined = await tx
-    .select()
-    .from(turns)
-    .where(and(eq(turns.task, task.id), eq(turns.joinedTo, turn.number), lt(turns.joinIndex, firstIndex)))
-    .orderBy(asc(turns.number))
-  const owed = await tx
-    .select()
-    .from(turns)
-    .where(and(eq(turns.task, task.id), lt(turns.number, turn.number), sql.raw(isOwed('turns'))))
-    .orderBy(asc(turns.number))
-  return { task, turn: { ...turn, epoch: turn.epoch ?? task.epoch, firstIndex }, inputs, joined, owed, ...(await stateAround(tx, turn)) }
+/** What a statement with `claimedColumns` returns. */
+export type ClaimedJson = {
+  task: JsonRow
+  turn: JsonRow
+  inputs: JsonRow[]
+  joined: JsonRow[]
+  owed: JsonRow[]
+  state: State | null
+  keptState: State | null
+}
+
+/**
+ * Columns of a statement in which `claimed` is the turn and `raised` its task. `asked`, `joined` and `replaced` are the messages and turns that the
+ * statement itself writes and the states that it deletes, because a statement does not see its own changes.
+ */
+export const claimedColumns = `to_json(raised) as task, to_json(claimed) as turn,
+  (select coalesce(json_agg(to_json(said) order by index), '[]') from (
+    select * from asked union all
+    select messages.* from messages where messages.task = claimed.task and messages.turn = claimed.number and messages.index < claimed.first_index
+  ) as said) as inputs,
+  (select coalesce(json_agg(to_json(joined) order by number), '[]') from (
+    select * from joined union all
+    select other.* from turns other where other.task = claimed.task and other.joined_to = claimed.number and other.join_index < claimed.first_index
+  ) as joined) as joined,
+  (select coalesce(json_agg(to_json(owed) order by number), '[]') from turns owed
+    where owed.task = claimed.task and owed.number < claimed.number and ${isOwed('owed')}) as owed,
+  ${stateBefore('claimed')} as state,
+  case when not exists (select from replaced) then ${stateOf('claimed')} end as "keptState"`
+
+export async function readClaimed(tx: Transaction, turnId: TurnId): Promise<Claimed> {
+  return toClaimed(await selectClaimed(tx, turnId, claimedColumns))
+}
+
+/** Reads columns of a turn that is claimed already, and whose task is held. */
+export async function selectClaimed<Row extends ClaimedJson>(tx: Transaction, turnId: TurnId, columns: string): Promise<Row> {
+  const { rows } = await tx.execute(sql`
+    with claimed as (select * from turns where id = ${turnId}),
+    raised as (select tasks.* from tasks, claimed where tasks.id = claimed.task),
+    asked as (select * from messages where false), joined as (select * from turns where false), replaced as (select * from states where false)
+    select ${sql.raw(columns)} from claimed, raised`)
+  const [found] = rows as Row[]
+  if (!found) throw new Error(`Turn ${turnId} is held, and yet gone`)
+  return found
+}
+
+export function toClaimed(found: ClaimedJson): Claimed {
+  const task = fromJsonRow(tasks, found.task)
+  const turn = fromJsonRow(turns, found.turn)
+  return {
+    task,
+    turn: { ...turn, epoch: turn.epoch ?? task.epoch, firstIndex: turn.firstIndex ?? 0 },
+    inputs: found.inputs.map(input => fromJsonRow(messages, input)),
+    joined: found.joined.map(other => fromJsonRow(turns, other)),
+    owed: found.owed.map(earlier => fromJsonRow(turns, earlier)),
+    state: found.state,
+    keptState: found.keptState,
+  }
 }

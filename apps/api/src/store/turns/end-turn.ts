@@ -61,6 +61,13 @@ export async function endWaitingTurn(tx: Transaction, turn: TurnRow, outcome: Ou
   return ended
 }
 
+type OutcomeColumn = 'status' | 'stopReason' | 'usage' | 'error' | 'errorDetail'
+
+/** The columns that every end of a turn sets: those of its outcome, as values or as the parameters of a statement, and those that are always the same. */
+export function endColumns<Outcome extends Record<OutcomeColumn, unknown>>(outcome: Outcome) {
+  return { ...outcome, ...totals, finishedAt: sql`now()`, leaseUntil: sql`null`, canceling: sql`false` }
+}
+
 type Columns = typeof turnColumns | typeof turns._.columns
 
 async function setOutcome(
@@ -70,11 +77,10 @@ async function setOutcome(
   columns: Columns,
   before: TaskStatus[] = turnStatusesBefore(outcome.status),
 ): Promise<EndedTurn> {
-  const { status, stopReason } = outcome
-  const said = { usage: outcome.usage ?? null, error: outcome.error ?? null, errorDetail: outcome.detail ?? null }
+  const { status, stopReason, usage = null, error = null, detail: errorDetail = null } = outcome
   const [ended] = await tx
     .update(turns)
-    .set({ status, stopReason, ...said, ...totals, finishedAt: sql`now()`, leaseUntil: null, canceling: false })
+    .set(endColumns({ status, stopReason, usage, error, errorDetail }))
     .from(tasks)
     .where(and(eq(turns.id, turn.id), eq(tasks.id, turns.task), inArray(turns.status, before)))
     .returning({ ...columns, agent: tasks.agent, parent: tasks.parent })

@@ -14,7 +14,7 @@ import {
 } from '@rivulet/protocol'
 import { and, eq, sql } from 'drizzle-orm'
 import { type Database, sqlStateOf, type Transaction } from '../connection/database.ts'
-import { columnsOf, fromJsonRow, type JsonRow, toJsonRow } from '../connection/json-rows.ts'
+import { assignments, columnsOf, fromJsonRow, type JsonRow, toJsonRow } from '../connection/json-rows.ts'
 import { msFromNow, msUntil } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
 import { addReferences, filesIn } from '../files/file-references.ts'
@@ -25,9 +25,8 @@ import { storeState } from '../states/task-state.ts'
 import { type CancelBegun, cancelChildren } from '../tasks/cancel-task.ts'
 import { holdTaskOf, lockTask, raisedEpoch, raiseEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
-import { turnCost, usageTotal } from '../usage/record-usage.ts'
 import { keepAttempt } from './attempts.ts'
-import { endTurn, type Outcome, type TurnsEnded } from './end-turn.ts'
+import { endColumns, endTurn, type Outcome, type TurnsEnded } from './end-turn.ts'
 import { confirmJoins, type Joins } from './join-turns.ts'
 import { endedList } from './turn-states.ts'
 
@@ -104,9 +103,8 @@ export async function endAtOnce(
   if (state && state.version > 0) return null
   if ((status === 'failed' && retryAfterMs) || filesIn(said.map(({ content }) => content)).length > 0) return null
   const rows = said.map(message => toJsonRow(messages, toMessageRow(message, tenant)))
-  const json = [usage, error].map(value => value && JSON.stringify(value))
   const before: TaskStatus[] = canceling ? turnStatusesBefore(status) : ['running']
-  const values = [turnId, epoch, canceling, before, status, stopReason, ...json, detail, JSON.stringify(rows), claim ?? null]
+  const values = [turnId, epoch, canceling, before, status, stopReason, usage, error, detail, JSON.stringify(rows), claim ?? null]
   const result = await db.$client.transact([holdTaskOf(turnId), { name: 'finish_turn', text: endText, values }])
   const [found] = result.rows as { turn: JsonRow; agent: string }[]
   return found
@@ -120,16 +118,20 @@ export async function endAtOnce(
     : null
 }
 
+const endParameters = {
+  status: sql.raw('$5'),
+  stopReason: sql.raw('$6'),
+  usage: sql.raw('$7'),
+  error: sql.raw('$8'),
+  errorDetail: sql.raw('$9'),
+}
+
 /**
- * $1 turn, $2 epoch, $3 canceling, $4 states it may be in, $5 status, $6 stop reason, $7 usage, $8 error, $9 detail, $10 messages,
- * $11 claim or null. Returns turn and agent.
+ * $1 turn, $2 epoch, $3 canceling, $4 states it may be in, $5 to $9 `endParameters`, $10 messages, $11 claim or null. Returns turn and agent.
  */
 const endText = `
 with ended as (
-  update turns set
-    status = $5, stop_reason = $6, usage = $7, error = $8, error_detail = $9, finished_at = now(),
-    usage_total = ${usageTotal}, cost = ${turnCost},
-    lease_until = null, canceling = false
+  update turns set ${assignments(endColumns(endParameters))}
   where id = $1 and epoch = $2 and canceling = $3 and status = any($4) and ($11::text is null or claim = $11)
     and not exists (select from waits where waits.turn = turns.id and waits.status = 'open')
     and not exists (select from children where children.turn = turns.id)

@@ -19,13 +19,14 @@ export async function reopenTurn(
   return db.transaction(async tx => {
     const found = await findTurn(tx, id)
     if (!found) return null
-    const task = await lockTask(tx, everyTenant, found.task)
+    await lockTask(tx, everyTenant, found.task)
     const turn = await findTurn(tx, id)
     if (turn?.status !== 'running' || turn.canceling || turn.claim !== claimId || (turn.epoch ?? 0) < epoch) return null
-    if (turn.epoch !== epoch) return readClaimed(tx, task, turn)
-    const raised = await raiseEpoch(tx, task.id)
-    const [reopened] = await tx.update(turns).set({ epoch: raised.epoch, resumed: null }).where(eq(turns.id, id)).returning()
-    return reopened ? readClaimed(tx, raised, reopened) : null
+    if (turn.epoch === epoch) {
+      const raised = await raiseEpoch(tx, turn.task)
+      await tx.update(turns).set({ epoch: raised.epoch, resumed: null }).where(eq(turns.id, id))
+    }
+    return readClaimed(tx, id)
   })
 }
 

@@ -34,17 +34,17 @@ export async function recordUsage(db: Database | Transaction, turnId: TurnId, ro
   return stored
 }
 
-/** What all attempts of a turn have used, in SQL about `turns`. Null without any usage; the cost is null also where a part of it is unknown. */
-export const usageTotal = `(
-  select json_object_agg(name, total order by name) from (
-    select name, sum(count::float8) as total from usage, json_each_text(usage.usage) as each (name, count) where usage.turn = turns.id group by name
-  ) as sums
-)`
-export const turnCost =
-  '(select case when count(*) = count(usage.cost) then sum(usage.cost)::float8 end from usage where usage.turn = turns.id)'
-
-/** Of a turn that ends. */
-export const totals = { usageTotal: sql<Usage | null>`${sql.raw(usageTotal)}`, cost: sql<number | null>`${sql.raw(turnCost)}` }
+/** What all attempts of a turn have used. Null without any usage; the cost is null also where a part of it is unknown. */
+export const totals = {
+  usageTotal: sql<Usage | null>`(
+    select json_object_agg(name, total order by name) from (
+      select name, sum(count::float8) as total from usage, json_each_text(usage.usage) as each (name, count) where usage.turn = turns.id group by name
+    ) as sums
+  )`,
+  cost: sql<number | null>`(
+    select case when count(*) = count(usage.cost) then sum(usage.cost)::float8 end from usage where usage.turn = turns.id
+  )`,
+}
 
 type Budgeted = Pick<TaskRow, 'id' | 'budget'>
 

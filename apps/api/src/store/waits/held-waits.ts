@@ -2,7 +2,7 @@
 import type { Message, TurnId } from '@rivulet/protocol'
 import { and, count, eq, inArray } from 'drizzle-orm'
 import type { Database } from '../connection/database.ts'
-import { turnMessages } from '../reads/read.ts'
+import { turnMessages } from '../reads/messages.ts'
 import type { TurnRow } from '../rows.ts'
 import { waits } from '../schema.ts'
 

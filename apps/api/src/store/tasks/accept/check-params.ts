@@ -1,8 +1,8 @@
 /** Params of a task or a turn, against what its agent has announced. The agent checks them again, with everything that it knows. */
 import { type AgentSettings, checkOf, type Json, type JsonObject, type ParamsCheck, RivuletError } from '@rivulet/protocol'
 import { eq } from 'drizzle-orm'
+import { settingsOf } from '../../agents/agents.ts'
 import type { Transaction } from '../../connection/database.ts'
-import { settingsOf } from '../../reads/agents.ts'
 import { agents } from '../../schema.ts'
 
 /** Converting a schema takes longer than checking with it. */

@@ -1,0 +1,66 @@
+/** Reads committed turns, one or a few at a time. */
+import { outcomeStatusSchema, RivuletError, type TaskId, type Turn } from '@rivulet/protocol'
+import { and, eq, inArray, isNotNull, max, notInArray } from 'drizzle-orm'
+import type { Database, Transaction } from '../connection/database.ts'
+import { isOf, type Tenant } from '../connection/tenant.ts'
+import { type TurnRow, toTurn } from '../rows.ts'
+import { turns } from '../schema.ts'
+import { requireTask } from './tasks.ts'
+
+/** Of any tenant. */
+export async function findTurn(db: Database, id: string): Promise<TurnRow | undefined> {
+  const [row] = await db.select().from(turns).where(eq(turns.id, id))
+  return row
+}
+
+/** Whose task a turn is of, for the worker that holds it; undefined for any other. */
+export async function findHeldTask(db: Database, id: string, claim: string): Promise<Pick<TurnRow, 'task' | 'tenant'> | undefined> {
+  const held = and(eq(turns.id, id), eq(turns.claim, claim), eq(turns.status, 'running'), eq(turns.canceling, false))
+  const [row] = await db.select({ task: turns.task, tenant: turns.tenant }).from(turns).where(held)
+  return row
+}
+
+/** In the order of their ids. */
+export async function findTurns(db: Database, ids: readonly string[]): Promise<(TurnRow | undefined)[]> {
+  const rows = await db
+    .select()
+    .from(turns)
+    .where(inArray(turns.id, [...ids]))
+  const found = new Map(rows.map(row => [row.id, row]))
+  return ids.map(id => found.get(id))
+}
+
+export async function hasTurn(db: Database, tenant: Tenant, task: TaskId, number: number): Promise<boolean> {
+  const [row] = await db
+    .select({ id: turns.id })
+    .from(turns)
+    .where(and(eq(turns.task, task), isOf(tenant, turns.tenant), eq(turns.number, number)))
+  return row !== undefined
+}
+
+export async function lastTurnNumber(tx: Transaction, task: TaskId): Promise<number> {
+  const [row] = await tx
+    .select({ number: max(turns.number) })
+    .from(turns)
+    .where(eq(turns.task, task))
+  return row?.number ?? 0
+}
+
+/** With its input and its params, whatever their size. */
+export async function getTurn(db: Database, tenant: Tenant, task: TaskId, number: number, toShown = toTurn): Promise<Turn> {
+  await requireTask(db, tenant, task)
+  const [row] = await db
+    .select()
+    .from(turns)
+    .where(and(eq(turns.task, task), isOf(tenant, turns.tenant), eq(turns.number, number)))
+  if (!row) throw new RivuletError('not_found', 'No such turn in this task')
+  return toShown(row)
+}
+
+/** The turn that may have said something and has not ended. Not told by its attempts: one that was given back is not counted. */
+export async function startedTurn(db: Database, tenant: Tenant, task: TaskId): Promise<TurnRow | undefined> {
+  const own = and(eq(turns.task, task), isOf(tenant, turns.tenant))
+  const started = and(own, notInArray(turns.status, outcomeStatusSchema.options), isNotNull(turns.firstIndex))
+  const [row] = await db.select().from(turns).where(started).limit(1)
+  return row
+}

@@ -67,6 +67,27 @@ export async function foldFrom(
   return { state, isWhole: true }
 }
 
+/** Folds the entries after `from`, up to `to`, into a state that has everything before them. Null if the log has lost one of the two. */
+export async function foldBetween(
+  log: LogReader,
+  task: TaskId,
+  before: TaskState,
+  { from, to }: { from: Cursor; to: Cursor },
+  onBadEntry: () => void,
+): Promise<TaskState | null> {
+  let state = before
+  let first: Cursor | null = null
+  let last: Cursor | null = null
+  for await (const entry of readLog(log, task, from, to)) {
+    first ??= entry.cursor
+    last = entry.cursor
+    const event = entry.cursor === from ? null : decodeEntry(task, entry)
+    if (event) state = applyOrSkip(state, event, entry.cursor, onBadEntry)
+  }
+  const isLost = last !== to || (first !== from && !isBeforeLog(from))
+  return isLost ? null : state
+}
+
 /** Any other error is one of the entry itself. */
 function isLoss(error: unknown): boolean {
   return error instanceof RivuletError && error.code === 'offset_mismatch'

@@ -16,17 +16,12 @@ import {
   type Turn,
 } from '@rivulet/protocol'
 import { decodeEntry, readLog } from '../log/log-fold.ts'
-import type { TaskVersion } from '../store/reads/read.ts'
+import type { TaskVersion } from '../store/reads/tasks.ts'
+import type { Ground } from './feed-state.ts'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
 import { createMessageSpans, type MessageSpans } from './messages/message-spans.ts'
 import type { SnapshotBase } from './snapshot.ts'
 import { encodeEntry } from './sse-frame.ts'
-
-/**
- * What a feed stands on: a log that goes on; a log from before a restart of Redis, which is right as far as it goes but may have lost its end; or
- * the rows of Postgres.
- */
-export type Ground = 'live' | 'stale' | 'rows'
 
 export type Loaded = { ground: Ground; ring: FrameRing; state: TaskState; spans: MessageSpans; position: Cursor } & (
   | { ground: 'live'; base: null }

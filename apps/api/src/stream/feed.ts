@@ -6,10 +6,11 @@
  * rows of Postgres, and its viewers get a snapshot.
  */
 import type { LogEntry, LogState, Push } from '@rivulet/broker'
-import { applyOrSkip, type Cursor, compareCursors, type SnapshotReason, type TaskId, type TaskStatus } from '@rivulet/protocol'
-import { decodeEntry, isBeforeLog, readLog } from '../log/log-fold.ts'
+import { type Cursor, compareCursors, type SnapshotReason, type TaskId, type TaskStatus } from '@rivulet/protocol'
+import { foldBetween, isBeforeLog, readLog } from '../log/log-fold.ts'
 import { createEntryFrames } from './entry-frame.ts'
-import { createFeedLoader, type FeedLoaderDeps, type Ground, type Loaded, lacksSomething } from './feed-loader.ts'
+import { createFeedLoader, type FeedLoaderDeps, type Loaded, lacksSomething } from './feed-loader.ts'
+import { type FeedChange, type FeedState, nextFeedState } from './feed-state.ts'
 import { createFrameRing, type FrameRing } from './frame-ring.ts'
 import { createLogPages, type KeptParts, type LogPages } from './log-pages.ts'
 import type { MessageSpan } from './messages/message-spans.ts'
@@ -78,11 +79,8 @@ export type FeedDeps = FeedLoaderDeps & {
   onError: (error: unknown) => void
 }
 
-/** Where the feed's events are from. If no log goes on, Postgres has the cursor of an ended task's last end. */
-type LogSource = { ground: 'live' } | { ground: Exclude<Ground, 'live'>; endCursor: Cursor | null }
-
-/** Whether the log or the rows are being read. The feed takes what is `pushed` meanwhile afterwards. */
-type Reading = { at: 'rest' } | { at: 'work'; done: Promise<void>; pushed: Push[] }
+/** One life of the log: from a load to the next one. `number` counts the loads. */
+type Life = { number: number; ring: FrameRing; pages: LogPages }
 
 /** When it was written is read from a delta only when it is asked for. */
 type NewestEntry = LogEntry | { at: number }
@@ -91,14 +89,11 @@ export function createFeed(deps: FeedDeps): Feed {
   const { task, log, loadBase, loadVersion, snapshotBytes, ringBytes, kept, follow, isAwaited, onFrames, onGap, onBadEntry, onError } = deps
   const loader = createFeedLoader(deps)
   const frameOf = createEntryFrames(task)
-  let ring = createFrameRing(ringBytes)
-  const view = createTaskView({ snapshotBytes, loadBase, bytesSince, ring: () => ring, onBadEntry })
-  let pages = createLogPages({ log, task, kept })
-  let source: LogSource = { ground: 'rows', endCursor: null }
-  let reading: Reading = { at: 'rest' }
+  let life: Life = { number: 0, ring: createFrameRing(ringBytes), pages: createLogPages({ log, task, kept }) }
+  const view = createTaskView({ snapshotBytes, loadBase, bytesSince, ring: () => life.ring, onBadEntry })
+  let state: FeedState = { at: 'rest', source: { ground: 'rows', endCursor: null } }
   let heardAt = performance.now()
   let newest: NewestEntry = { at: 0 }
-  let loads = 0
   /** The fold of deltas that the ring no longer has. */
   let folding: Promise<void> | null = null
 
@@ -110,16 +105,16 @@ export function createFeed(deps: FeedDeps): Feed {
   return {
     task,
     get ring() {
-      return ring
+      return life.ring
     },
     get pages() {
-      return pages
+      return life.pages
     },
     loaded,
     position: view.position,
-    loads: () => loads,
+    loads: () => life.number,
     isAt: cursor => cursor === view.position(),
-    isAtEnd: cursor => view.isSettled() && (view.placeOf(cursor) === cursor || (source.ground !== 'live' && cursor === source.endCursor)),
+    isAtEnd,
     status: view.status,
     runningTurn: view.runningTurn,
     isSettled: view.isSettled,
@@ -138,13 +133,23 @@ export function createFeed(deps: FeedDeps): Feed {
     lastSaidAt: () => ('json' in newest ? Number(/"at":(\d+)/.exec(newest.json)?.[1]) : newest.at),
   }
 
+  /** The only change of its state. */
+  function change(what: FeedChange): void {
+    state = nextFeedState(state, what)
+  }
+
+  function isAtEnd(cursor: Cursor): boolean {
+    const { source } = state
+    return view.isSettled() && (view.placeOf(cursor) === cursor || (source.ground !== 'live' && cursor === source.endCursor))
+  }
+
   function take(push: Push): void {
     heardAt = performance.now()
-    if (reading.at === 'work') {
-      reading.pushed.push(push)
+    if (state.at === 'reading') {
+      state.pushed.push(push)
       return
     }
-    if (source.ground === 'live' && push.previous === view.position()) {
+    if (state.source.ground === 'live' && push.previous === view.position()) {
       for (const entry of push.entries) apply(entry)
       view.settle()
       onFrames()
@@ -157,7 +162,7 @@ export function createFeed(deps: FeedDeps): Feed {
 
   async function known(): Promise<void> {
     await view.known()
-    if (reading.at === 'rest') view.settle()
+    if (state.at === 'rest') view.settle()
   }
 
   async function ready(): Promise<void> {
@@ -165,7 +170,7 @@ export function createFeed(deps: FeedDeps): Feed {
       if (view.isKnown()) await foldFromLog()
       else await known()
     }
-    if (reading.at === 'rest') view.settle()
+    if (state.at === 'rest') view.settle()
   }
 
   /** Thousands who wait for the same are one reading. */
@@ -178,55 +183,42 @@ export function createFeed(deps: FeedDeps): Feed {
 
   /** Pushes are taken meanwhile: they are in the ring. */
   async function foldDeltas(): Promise<void> {
-    const from = view.foldedTo()
-    const to = view.position()
-    const before = loads
-    let state = view.state()
-    let first: Cursor | null = null
-    let last: Cursor | null = null
-    for await (const entry of readLog(log, task, from, to)) {
-      first ??= entry.cursor
-      last = entry.cursor
-      const event = entry.cursor === from ? null : decodeEntry(task, entry)
-      if (event) state = applyOrSkip(state, event, entry.cursor, onBadEntry)
-    }
-    if (loads !== before) return
-    const isLost = last !== to || (first !== from && !isBeforeLog(from))
-    if (isLost) await read(reload)
-    else view.fold(state, to)
+    const [from, to, before] = [view.foldedTo(), view.position(), life]
+    const folded = await foldBetween(log, task, view.state(), { from, to }, onBadEntry)
+    if (life !== before) return
+    if (folded) view.fold(folded, to)
+    else await read(reload)
   }
 
   function bytesSince(position: Cursor): number | null {
     if (!isAwaited(position)) return null
-    return ring.after(position)?.reduce((sum, { bytes }) => sum + bytes.length, 0) ?? null
+    return life.ring.after(position)?.reduce((sum, { bytes }) => sum + bytes.length, 0) ?? null
   }
 
   async function check(): Promise<void> {
     // The reading that is in progress may have begun before the loss.
-    if (reading.at === 'work') await reading.done.catch(() => {})
+    if (state.at === 'reading') await state.done.catch(() => {})
     return read(catchUp)
   }
 
   /** One reading at a time; the feed takes the pushes that arrive meanwhile after it. */
   function read(work: () => Promise<void>): Promise<void> {
-    if (reading.at === 'work') return reading.done
+    if (state.at === 'reading') return state.done
     const pushed: Push[] = []
     const done = work().finally(() => {
-      reading = { at: 'rest' }
+      change({ kind: 'read' })
       view.settle()
       for (const push of pushed) take(push)
       onFrames()
     })
-    reading = { at: 'work', done, pushed }
+    change({ kind: 'reading', done, pushed })
     return done
   }
 
   function install(loading: Loaded, stored: SnapshotBase | null): void {
-    ring = loading.ring
-    pages = createLogPages({ log, task, kept })
-    source = loading.ground === 'live' ? { ground: 'live' } : { ground: loading.ground, endCursor: null }
+    life = { number: life.number + 1, ring: loading.ring, pages: createLogPages({ log, task, kept }) }
+    change({ kind: 'loaded', ground: loading.ground })
     view.replace(loading, stored)
-    loads += 1
     heardAt = performance.now()
   }
 
@@ -237,8 +229,8 @@ export function createFeed(deps: FeedDeps): Feed {
     const position = view.position()
     if (known.begin && compareCursors(position, known.begin) < 0) return reload()
     const isAtStart = isBeforeLog(position) && known.isWhole
-    if (source.ground !== 'live' && !isAtStart) return reload()
-    source = { ground: 'live' }
+    if (state.source.ground !== 'live' && !isAtStart) return reload()
+    change({ kind: 'log continues' })
     if (known.cursor === position) return
     let isFirst = true
     for await (const entry of readLog(log, task, position, known.cursor)) {
@@ -252,20 +244,17 @@ export function createFeed(deps: FeedDeps): Feed {
 
   /** Without a log that lives: the feed stays where it is if the rows, or what is left of the log, are what they were. */
   async function keep(left: LogState | null): Promise<void> {
-    if (source.ground !== 'rows' && left?.cursor !== view.position()) return reload()
+    const { ground } = state.source
+    if (ground !== 'rows' && left?.cursor !== view.position()) return reload()
     const { epoch, endCursor } = await loadVersion()
     const held = view.rows.get()
     const isSame = held?.epoch === epoch
-    if (source.ground === 'rows') {
-      if (!isSame) return reload()
-      source = { ground: 'rows', endCursor }
-      return
-    }
+    if (ground === 'rows') return isSame ? change({ kind: 'rows agree', endCursor }) : reload()
     const rows = isSame ? held : await loadBase(view.lastTurn())
     // Whole or not at all: entries that are applied one by one might look like an end.
     if (lacksSomething(view.outline(), rows) || !(isSame || (await loader.isStillLost(left)))) return reload()
     view.rows.put(rows)
-    source = { ground: 'stale', endCursor }
+    change({ kind: 'rows agree', endCursor })
   }
 
   /** In one step, so that no viewer is sent the new log before its snapshot. */
@@ -282,6 +271,6 @@ export function createFeed(deps: FeedDeps): Feed {
     else view.advance(entry.cursor, framed?.event ?? null)
     if (!framed) return
     newest = framed.event ? { at: framed.event.at } : entry
-    ring.push(framed.frame)
+    life.ring.push(framed.frame)
   }
 }

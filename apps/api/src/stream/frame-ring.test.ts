@@ -6,7 +6,7 @@ import { createFrameRing } from './frame-ring.ts'
 const KiB = 1024
 
 function frame(cursor: Cursor, bytes = 100) {
-  return { cursor, type: 'custom' as const, index: null, bytes: Buffer.alloc(bytes), jsonFrom: 0 }
+  return { cursor, type: 'custom' as const, index: null, event: null, bytes: Buffer.alloc(bytes), jsonFrom: 0 }
 }
 
 function ringOf(count: number, bytes?: number) {

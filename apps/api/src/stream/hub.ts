@@ -1,18 +1,19 @@
 /**
- * The viewers of this process. Reads each task's log once, however many are watching, on two connections to Redis: one that is pushed to, one
- * that asks. It follows only tasks that it has viewers for, and a while longer, for those who come back.
+ * The viewers of this process, by task. Reads each task's log once, however many viewers watch it, on two connections to Redis: one that is pushed to, one
+ * that asks. It follows only tasks that it has viewers for, and a while longer, for viewers that come back.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogReader, LogSubscriber, Push } from '@rivulet/broker'
-import { type Cursor, compareCursors, RivuletError, type SnapshotReason, type TaskId } from '@rivulet/protocol'
+import { RivuletError, type SnapshotReason, type TaskId } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import { type Tenant, taskNotFound } from '../store/connection/tenant.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { createFeed, type Feed } from './feed.ts'
+import { type Channel, createChannel, type WaitOutcome } from './channel.ts'
+import type { Feed } from './feed.ts'
 import { createKeptParts } from './log-pages.ts'
 import type { StoredTasks } from './snapshot.ts'
-import { type SseResponse, share } from './sse-response.ts'
-import { startViewer, type Viewer, type ViewerStart } from './viewer.ts'
+import type { SseResponse } from './sse-response.ts'
+import type { Viewer, ViewerStart } from './viewer.ts'
 
 const heartbeatSeconds = 15
 /** A feed that has heard nothing for this long asks whether there was something to hear. */
@@ -39,25 +40,6 @@ export type HubDeps = {
 
 export type SentSnapshots = { task: TaskId; turnNumber: number | null; reason: SnapshotReason; viewers: number }
 
-/** A feed and those who watch it. */
-type Channel = {
-  feed: Feed
-  tenant: Tenant
-  viewers: Set<Viewer>
-  waits: Set<TurnWait>
-  fedTo: Cursor
-  isDirty: boolean
-  idleSince: number
-  /** Snapshots of this tick. */
-  snapshots: Map<SnapshotReason, number>
-}
-
-/** A caller that waits for the end of one turn, without events. */
-type TurnWait = { turnNumber: number; orAsks: boolean; settle(how: WaitOutcome): void }
-
-/** `left`: this process is stopping, or it can no longer follow the task. */
-export type WaitOutcome = 'ended' | 'asks' | 'deleted' | 'left'
-
 export type Watching = Pick<Viewer, 'drained' | 'leave' | 'tell'> & { gone(): void }
 
 export function createHub({ stored, log, subscribe, metrics, limits, onError, onSnapshots, onCut }: HubDeps) {
@@ -66,7 +48,8 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   const kept = createKeptParts()
   const onPush = (push: Push) => channels.get(push.task)?.feed.take(push)
   const subscriber = subscribe({ onPush, onRemoved: remove, onReset: checkAll })
-  let dirty: Channel[] = []
+  /** The channels that have something to send. */
+  let dirty = new Set<Channel>()
   let second = 0
   let lagSampledAt = 0
   let isClosing = false
@@ -85,12 +68,12 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     const channel = channels.get(task) ?? add(tenant, task)
     if (channel.tenant !== tenant) throw taskNotFound()
     const { feed } = channel
-    channel.idleSince = performance.now()
+    channel.touch()
     try {
       await feed.loaded
       await feed.known()
     } catch (error) {
-      if (channels.get(task)?.feed === feed && !isWatched(channel)) drop(task)
+      if (channels.get(task)?.feed === feed && channel.idleSince() !== null) drop(task)
       throw error
     }
     if (failpoint) await failpoint('feed opened')
@@ -98,13 +81,11 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   }
 
   /** Adds a viewer at the feed's position, in one step, so that no event is missing between its first frames and the following ones. */
-  function watch(feed: Feed, response: SseResponse, { begin, isFollowing }: { begin: ViewerStart; isFollowing: boolean }): Watching {
+  function watch(feed: Feed, response: SseResponse, start: { begin: ViewerStart; isFollowing: boolean }): Watching {
     const channel = channels.get(feed.task)
     // The response had to wait for so long that the feed was dropped: its client comes back.
     if (channel?.feed !== feed) return leaveAtOnce(response)
-    const onSnapshot = (reason: SnapshotReason) => noteSnapshot(channel, reason)
-    const viewer = startViewer({ feed, response, begin, isFollowing, onSnapshot, onError })
-    channel.viewers.add(viewer)
+    const viewer = channel.add(response, start)
     slots.set(viewer, slots.size % heartbeatSeconds)
     metrics.viewers.set(slots.size)
     if (isClosing) viewer.leave()
@@ -118,91 +99,45 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   function untilEnded(feed: Feed, turnNumber: number, signal: AbortSignal, orAsks = false): Promise<WaitOutcome> {
     const channel = channels.get(feed.task)
     if (channel?.feed !== feed || isClosing || signal.aborted) return Promise.resolve('left')
-    return new Promise(resolve => {
-      const wait: TurnWait = { turnNumber, orAsks, settle }
-      channel.waits.add(wait)
-      signal.addEventListener('abort', leave)
-      settleWaits(channel)
-
-      function settle(how: WaitOutcome): void {
-        channel?.waits.delete(wait)
-        signal.removeEventListener('abort', leave)
-        if (channel) channel.idleSince = performance.now()
-        resolve(how)
-      }
-
-      function leave(): void {
-        settle('left')
-      }
-    })
-  }
-
-  function settleWaits({ feed, waits }: Channel): void {
-    for (const wait of waits) {
-      if (feed.hasEnded(wait.turnNumber)) wait.settle('ended')
-      else if (wait.orAsks && feed.isAsking(wait.turnNumber)) wait.settle('asks')
-    }
+    return channel.untilEnded(turnNumber, signal, orAsks)
   }
 
   function forget(channel: Channel, viewer: Viewer): void {
-    channel.viewers.delete(viewer)
+    channel.forget(viewer)
     slots.delete(viewer)
     metrics.viewers.set(slots.size)
-    channel.idleSince = performance.now()
   }
 
   function add(tenant: Tenant, task: TaskId): Channel {
-    const feed = createFeed({
-      ...{ task, log, kept, onError },
-      snapshotBytes: limits.snapshotBytes,
-      ringBytes: limits.ringBytes,
-      loadBase: turnNumber => stored.base(tenant, task, turnNumber),
-      loadVersion: () => stored.version(tenant, task),
-      follow: () => subscriber.follow(task),
-      isAwaited: position => some(channel.viewers, viewer => viewer.blockedAt() === position),
-      onFrames: () => schedule(channel),
-      onGap: () => skipAll(channel),
-      onBadEntry: () => metrics.badEntries.inc(),
+    const channel = createChannel({
+      tenant,
+      feed: {
+        ...{ task, log, kept, onError, snapshotBytes: limits.snapshotBytes, ringBytes: limits.ringBytes },
+        loadBase: turnNumber => stored.base(tenant, task, turnNumber),
+        loadVersion: () => stored.version(tenant, task),
+        follow: () => subscriber.follow(task),
+        onBadEntry: () => metrics.badEntries.inc(),
+      },
+      viewerBytes: limits.viewerBytes,
+      onFrames: schedule,
+      onSent: sampleLag,
+      onSnapshot: reason => metrics.snapshots.inc({ reason }),
+      onSnapshots: (feed, reason, viewers) => onSnapshots({ task, turnNumber: feed.runningTurn(), reason, viewers }),
     })
-    const channel: Channel = {
-      ...{ feed, tenant, viewers: new Set(), waits: new Set(), fedTo: feed.position(), isDirty: false },
-      ...{ idleSince: performance.now(), snapshots: new Map() },
-    }
     channels.set(task, channel)
-    feed.loaded.then(() => {
-      channel.fedTo = feed.position()
-    }, onError)
     return channel
   }
 
   /** What is pushed in one tick leaves in one write. */
   function schedule(channel: Channel): void {
-    if (channel.isDirty) return
-    channel.isDirty = true
-    if (dirty.push(channel) === 1) queueMicrotask(flushAll)
+    if (dirty.size === 0) queueMicrotask(flushAll)
+    dirty.add(channel)
   }
 
   function flushAll(): void {
     const pushed = dirty
-    dirty = []
-    for (const channel of pushed) flush(channel)
-  }
-
-  function flush(channel: Channel): void {
-    const { feed, viewers } = channel
-    channel.isDirty = false
-    settleWaits(channel)
-    const from = channel.fedTo
-    const frames = feed.ring.after(from) ?? []
-    channel.fedTo = feed.position()
-    if (frames.length > 0) {
-      const batch = { from, to: channel.fedTo, shared: share(frames) }
-      for (const viewer of viewers) viewer.pump(batch)
-      if (viewers.size > 0) sampleLag(feed)
-    } else if (feed.isSettled()) {
-      for (const viewer of viewers) viewer.pump()
-    }
-    feed.ring.trim(slowest(viewers), limits.viewerBytes)
+    dirty = new Set()
+    for (const channel of pushed) channel.flush()
   }
 
   /** Clocks of workers may be ahead of ours. */
@@ -224,32 +159,6 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     return { blocked, unsentBytes }
   }
 
-  function slowest(viewers: Iterable<Viewer>): Cursor | null {
-    let lowest: Cursor | null = null
-    for (const viewer of viewers) {
-      const at = viewer.blockedAt()
-      if (at && (!lowest || compareCursors(at, lowest) < 0)) lowest = at
-    }
-    return lowest
-  }
-
-  function skipAll(channel: Channel): void {
-    channel.fedTo = channel.feed.position()
-    for (const viewer of channel.viewers) viewer.skip('gap')
-  }
-
-  /** Reported once a tick, because a gap in a task with thousands of viewers is one event for operators. */
-  function noteSnapshot({ feed, snapshots }: Channel, reason: SnapshotReason): void {
-    metrics.snapshots.inc({ reason })
-    if (snapshots.size === 0) queueMicrotask(() => tellSnapshots(feed, snapshots))
-    snapshots.set(reason, (snapshots.get(reason) ?? 0) + 1)
-  }
-
-  function tellSnapshots(feed: Feed, snapshots: Map<SnapshotReason, number>): void {
-    for (const [reason, viewers] of snapshots) onSnapshots({ task: feed.task, turnNumber: feed.runningTurn(), reason, viewers })
-    snapshots.clear()
-  }
-
   function checkAll(): void {
     for (const channel of channels.values()) check(channel)
   }
@@ -262,7 +171,8 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
       if (viewer.cutIfStalled(limits.viewerStallMs)) noteCut(viewer)
     }
     for (const [task, channel] of channels) {
-      if (!isWatched(channel) && now - channel.idleSince > idleMs) drop(task)
+      const idleSince = channel.idleSince()
+      if (idleSince !== null && now - idleSince > idleMs) drop(task)
       else if (now - channel.feed.lastHeardAt() > silenceMs) check(channel)
     }
   }
@@ -279,12 +189,10 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     })
   }
 
-  /** The task was removed: its viewers are sent that, and end. */
   function remove(task: TaskId): void {
     const channel = channels.get(task)
     if (!channel) return
-    for (const viewer of channel.viewers) viewer.remove()
-    for (const wait of channel.waits) wait.settle('deleted')
+    channel.remove()
     drop(task)
   }
 
@@ -296,7 +204,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   /** Ends every response over a little while, so that clients do not come back in step. Who does not take its end is cut. */
   async function close(drainMs: number): Promise<void> {
     isClosing = true
-    for (const { waits } of channels.values()) for (const wait of waits) wait.settle('left')
+    for (const channel of channels.values()) channel.settleAll('left')
     const leaving = [...slots.keys()]
     for (const [position, viewer] of leaving.entries()) {
       viewer.leave()
@@ -307,15 +215,6 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     for (const viewer of slots.keys()) viewer.cut()
     clearInterval(clock)
   }
-}
-
-function isWatched({ viewers, waits }: Channel): boolean {
-  return viewers.size > 0 || waits.size > 0
-}
-
-function some<T>(values: Iterable<T>, condition: (value: T) => boolean): boolean {
-  for (const value of values) if (condition(value)) return true
-  return false
 }
 
 function leaveAtOnce(response: SseResponse): Watching {

@@ -82,7 +82,8 @@ export function createLogPages({ log, task, kept }: { log: LogReader; task: Task
     let bytes = 0
     for (const [i, entry] of entries.entries()) {
       const framed = frameOf(entry)
-      if (framed) frames.push(framed.frame)
+      // Without its event, because the room for what is kept is counted in bytes.
+      if (framed) frames.push(framed.event ? { ...framed.frame, event: null } : framed.frame)
       bytes += entry.json.length
       if (bytes < writeBytes && i < entries.length - 1) continue
       parts.push({ to: entry.cursor, shared: frames.length > 0 ? share(frames) : null })

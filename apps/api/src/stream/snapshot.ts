@@ -17,9 +17,9 @@ import {
 } from '@rivulet/protocol'
 import type { DatabaseHandle } from '../store/connection/database.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
-import { readTaskVersion, type TaskVersion } from '../store/reads/read.ts'
 import { fitTurns, newestFitting } from '../store/reads/snapshot-budget.ts'
 import { readStoredTask, type StoredTask } from '../store/reads/stored-task.ts'
+import { readTaskVersion, type TaskVersion } from '../store/reads/tasks.ts'
 
 /** What Postgres says. Good until the log speaks of a turn after `upTo`. */
 export type SnapshotBase = StoredTask & { upTo: number }

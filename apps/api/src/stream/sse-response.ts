@@ -6,31 +6,32 @@
  */
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Cursor, Event, TokenEvent, WireEvent } from '@rivulet/protocol'
-import { type Frame, type FrameType, frameEnd, heartbeat, type Piece } from './sse-frame.ts'
+import type { Cursor } from '@rivulet/protocol'
+import { decodeFrame, type Frame, type FrameType, heartbeat, type Piece, type StreamEvent } from './sse-frame.ts'
 
 /** A frame in the bytes, and its JSON in it. It does not hold the bytes that the frame was encoded to, because those would stay in memory twice. */
 type FramePlace = Omit<Frame, 'bytes'> & { from: number; to: number }
 
-/** A frame in shared bytes. Its event is parsed when it is asked for, once, and may have fields that this version does not know. */
+/** A frame in shared bytes. An entry of the log that was not parsed yet is parsed when its event is asked for, once for all viewers. */
 export class SharedFrame {
   readonly cursor: Cursor
   readonly type: FrameType
   readonly index: number | null
   readonly bytes: Buffer
   readonly #jsonFrom: number
-  #event: Event | WireEvent | TokenEvent | null = null
+  #event: StreamEvent | null
 
-  constructor({ cursor, type, index, jsonFrom }: FramePlace, bytes: Buffer) {
+  constructor({ cursor, type, index, event, jsonFrom }: FramePlace, bytes: Buffer) {
     this.cursor = cursor
     this.type = type
     this.index = index
     this.bytes = bytes
+    this.#event = event
     this.#jsonFrom = jsonFrom
   }
 
-  get event(): Event | WireEvent | TokenEvent {
-    this.#event ??= JSON.parse(this.bytes.toString('utf8', this.#jsonFrom, this.bytes.length - frameEnd.length)) as Event
+  get event(): StreamEvent {
+    this.#event ??= decodeFrame({ bytes: this.bytes, jsonFrom: this.#jsonFrom })
     return this.#event
   }
 }
@@ -120,8 +121,8 @@ export function share(pieces: readonly Piece[]): Shared {
     const from = at
     at += piece.bytes.copy(chunked, at)
     if (!('jsonFrom' in piece)) continue
-    const { cursor, type, index, jsonFrom } = piece
-    places.push({ cursor, type, index, jsonFrom, from, to: at })
+    const { cursor, type, index, event, jsonFrom } = piece
+    places.push({ cursor, type, index, event, jsonFrom, from, to: at })
   }
   chunked.write(crlf, at, 'latin1')
   return new Shared(chunked, head.length, places)

@@ -23,7 +23,7 @@ import { placeBehindLostLog, placeOfRows } from './feed-loader.ts'
 import type { FrameRing } from './frame-ring.ts'
 import { createMessageSpans, type MessageSpans } from './messages/message-spans.ts'
 import { covers, isTaskSettled, makeSnapshot, type SnapshotBase } from './snapshot.ts'
-import { encodeFrame, eventOf } from './sse-frame.ts'
+import { decodeFrame, encodeFrame } from './sse-frame.ts'
 import { type Shared, share } from './sse-response.ts'
 import { createStoredTaskCache } from './stored-task-cache.ts'
 
@@ -134,7 +134,7 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, ring, onBa
     if (foldedTo === position) return state
     const frames = ring().after(foldedTo) ?? []
     fold(
-      frames.reduce((folded, frame) => applyOrSkip(folded, eventOf(frame), frame.cursor, onBadEntry), state),
+      frames.reduce((folded, frame) => applyOrSkip(folded, decodeFrame(frame), frame.cursor, onBadEntry), state),
       position,
     )
     return state
@@ -165,7 +165,7 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, ring, onBa
     const isSame = before?.position === position && before.base === stored && before.place === place
     if (before && (isSame || (place === position && isCheaper(before, heard)))) return before
     const content = makeSnapshot(reason, place === position ? wholeState() : emptyState, stored, snapshotBytes)
-    const frame = encodeFrame(place, 'snapshot', JSON.stringify(content))
+    const frame = encodeFrame(place, 'snapshot', JSON.stringify(content), null, content)
     const made = { position, place, shared: share([frame]), base: stored }
     cached.set(key, made)
     return made

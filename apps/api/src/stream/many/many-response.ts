@@ -81,8 +81,8 @@ export function respondToMany(response: SseResponse, count: number, children: Ch
   }
 
   function tellChildren({ started, snapshot }: ChildListener, { task }: Part, frame: SharedFrame): void {
-    if (frame.type === 'child.started') started(childOf(frame))
-    else if (frame.type === 'snapshot') snapshot(task)
+    if (frame.type === 'snapshot') snapshot(task)
+    else if (frame.type === 'child.started' && frame.event.type === 'child.started') started(frame.event.child)
   }
 
   /** A heartbeat, or `retry`, which is sent once. */
@@ -165,10 +165,4 @@ export function respondToMany(response: SseResponse, count: number, children: Ch
     finish()
     for (const part of parts) forget(part)
   }
-}
-
-/** The child in the data of a `child.started`. */
-function childOf({ bytes }: SharedFrame): TaskId {
-  const text = bytes.toString()
-  return JSON.parse(text.slice(text.indexOf('{'))).child
 }

@@ -7,7 +7,7 @@ import type { Hub } from '../hub.ts'
 import { encodeRetry, encodeWireEvent } from '../sse-frame.ts'
 import type { ViewerStart } from '../viewer.ts'
 import { holds } from '../viewer-place.ts'
-import { endOf, snapshotOf } from './message-response.ts'
+import { encodeEnd, snapshotOf } from './message-response.ts'
 
 export type MessagePlace =
   /** The client has everything there will be. */
@@ -65,6 +65,6 @@ function textOf(feed: Feed, message: Message, place: Cursor, reason: Snapshot['r
   const { index } = message
   const whole = feed.snapshot(reason, place, place).shared.frames[0]?.event as Snapshot
   const status = message.status === 'streaming' ? undefined : message.status
-  const frames = [encodeWireEvent(place, snapshotOf(whole, index, message)), encodeWireEvent(place, endOf(feed.task, index, status))]
+  const frames = [encodeWireEvent(place, snapshotOf(whole, index, message)), encodeEnd(place, { task: feed.task, index, status })]
   return `${encodeRetry()}${frames.map(({ bytes }) => bytes).join('')}`
 }

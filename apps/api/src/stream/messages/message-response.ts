@@ -4,8 +4,8 @@
  * It passes the events that carry the message's index, by the index that stands beside each frame, and the starts of turns that drop or contain the
  * message. A snapshot of the task becomes one of the message. After the event that closes the message it sends `end` and ends the response.
  */
-import { type Event, type Message, type MessageEnd, type Snapshot, startedInputs, type TaskId } from '@rivulet/protocol'
-import { encodeWireEvent, type Piece } from '../sse-frame.ts'
+import { type Cursor, type Event, type Message, type MessageEnd, type Snapshot, startedInputs, type TaskId } from '@rivulet/protocol'
+import { encodeFrame, encodeWireEvent, type Frame, type Piece } from '../sse-frame.ts'
 import { type Shared, type SharedFrame, type SseResponse, share } from '../sse-response.ts'
 
 /** `left`: the snapshot has no room for the message, so the client has to come back for the stored one. */
@@ -71,7 +71,7 @@ export function respondWithMessage(response: SseResponse, { task, index }: { tas
   }
 
   function finish({ cursor }: SharedFrame, pieces: Piece[], status?: MessageEnd['status']): void {
-    pieces.push(encodeWireEvent(cursor, endOf(task, index, status)))
+    pieces.push(encodeEnd(cursor, { task, index, status }))
     state = 'ended'
   }
 
@@ -86,6 +86,8 @@ export function snapshotOf({ turns, ...snapshot }: Snapshot, index: number, mess
   return { ...snapshot, turns: own, messages: message ? [message] : [], messagesFrom: index }
 }
 
-export function endOf(task: TaskId, index: number, status?: MessageEnd['status']): MessageEnd {
-  return { type: 'end', task, index, ...(status && { status }) }
+/** The end of the stream of one message. */
+export function encodeEnd(cursor: Cursor, { status, ...place }: { task: TaskId; index: number; status: MessageEnd['status'] }): Frame {
+  const end: MessageEnd = { type: 'end', ...place, ...(status && { status }) }
+  return encodeFrame(cursor, end.type, JSON.stringify(end))
 }

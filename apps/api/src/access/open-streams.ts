@@ -31,6 +31,14 @@ export type Admission = {
   over(): void
 }
 
+/** The place of a response whose work fails is free again. */
+export async function orGiveBack<T>(admission: Admission | null, work: Promise<T>): Promise<T> {
+  return work.catch(error => {
+    admission?.over()
+    throw error
+  })
+}
+
 export type OpenStreams = {
   /** @param tasks none where the task is still to be created: then it counts from `watches` on. */
   admit(principal: Principal, tasks: readonly TaskId[]): Admission

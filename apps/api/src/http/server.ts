@@ -24,7 +24,7 @@ import { type ConsolePage, consolePages, consoleRoutes, wantsPage } from './rout
 import { docsRoutes } from './routes/docs.ts'
 import { feedRoutes } from './routes/feed.ts'
 import { fileRoutes } from './routes/files.ts'
-import { internalRoutes } from './routes/internal.ts'
+import { internalRoutes } from './routes/internal/internal.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { limitRoutes } from './routes/limits.ts'
 import { manyEventRoutes } from './routes/many-events.ts'
@@ -34,12 +34,15 @@ import { sendOpenAiErrors } from './routes/openai/openai-errors.ts'
 import { responseRoutes } from './routes/openai/responses.ts'
 import { agentRoutes, metricsRoute, operationRoutes } from './routes/operations.ts'
 import { scheduleRoutes } from './routes/schedules.ts'
+import { createTaskRoute } from './routes/tasks/create-task.ts'
 import { createEventStream, eventRoutes } from './routes/tasks/events.ts'
 import { messageEventRoutes } from './routes/tasks/message-events.ts'
+import { messageRoutes } from './routes/tasks/messages.ts'
 import { stateRoutes } from './routes/tasks/state.ts'
 import { taskChangeRoutes } from './routes/tasks/task-changes.ts'
 import { taskRoutes } from './routes/tasks/tasks.ts'
 import { tokenRoutes } from './routes/tasks/tokens.ts'
+import { turnRoutes } from './routes/tasks/turns.ts'
 import { waitRoutes } from './routes/tasks/waits.ts'
 import { usageRoutes } from './routes/usage.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
@@ -127,7 +130,10 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
       async scope => {
         admitClients(scope)
         checkFileReferences(scope, services.databaseFor)
-        taskRoutes(scope, services, events)
+        createTaskRoute(scope, services, events)
+        taskRoutes(scope, services)
+        turnRoutes(scope, services, events)
+        messageRoutes(scope, services)
         taskChangeRoutes(scope, services)
         eventRoutes(scope, events)
         stateRoutes(scope, services)

@@ -4,8 +4,8 @@ import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Database } from '../store/connection/database.ts'
 import { type CreatedRun, runDueSchedule, type ScheduleDeps } from '../store/schedules/run-schedule.ts'
+import type { TurnEnding } from './ending/turn-ending.ts'
 import type { Relay } from './relay.ts'
-import type { TurnEnding } from './turn-ending.ts'
 
 export type SchedulesDeps = Omit<ScheduleDeps, 'interrupt'> & {
   db: Database

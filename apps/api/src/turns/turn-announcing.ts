@@ -12,7 +12,7 @@ import { foldFrom } from '../log/log-fold.ts'
 import { markChildTold, owedChildren } from '../store/children/child-ends.ts'
 import { createBatcher } from '../store/connection/batcher.ts'
 import type { Database, Transaction } from '../store/connection/database.ts'
-import { turnMessages } from '../store/reads/read.ts'
+import { turnMessages } from '../store/reads/messages.ts'
 import type { TurnRow } from '../store/rows.ts'
 import { stateAround, tellOwedState } from '../store/states/task-state.ts'
 import {

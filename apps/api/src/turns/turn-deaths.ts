@@ -12,7 +12,7 @@ import type { TurnRow } from '../store/rows.ts'
 import { countDeath } from '../store/turns/leases.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { aboutTurn } from './about-turn.ts'
-import type { TurnEnding } from './turn-ending.ts'
+import type { TurnEnding } from './ending/turn-ending.ts'
 import type { TurnUsage } from './turn-usage.ts'
 
 const maxDeaths = 3

@@ -23,9 +23,9 @@ import { expireWaits } from '../store/waits/close-waits.ts'
 import { parkTurn } from '../store/waits/park-turn.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { aboutTurn } from './about-turn.ts'
+import { foldWhole, joinsIn, newMessages } from './ending/turn-fold.ts'
 import type { Relay } from './relay.ts'
 import type { TurnAnnouncing } from './turn-announcing.ts'
-import { foldWhole, joinsIn, newMessages } from './turn-ending.ts'
 import type { TurnUsage } from './turn-usage.ts'
 
 export type TurnWaitingDeps = {

@@ -12,16 +12,15 @@ import {
 } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import type { Transaction } from '../../store/connection/database.ts'
-import { lastTurnNumber } from '../../store/reads/read.ts'
+import { lastTurnNumber } from '../../store/reads/turns.ts'
 import { toTask, toTurn } from '../../store/rows.ts'
-import type { Accepted, AcceptedTurn as AcceptedWork } from '../../store/tasks/accept/create-task.ts'
+import type { AcceptedTurn as CommittedTurn } from '../../store/tasks/accept/create-task.ts'
 import { createTurn } from '../../store/tasks/accept/create-turn.ts'
 import { forkTask } from '../../store/tasks/fork-task.ts'
 import { lockTask } from '../../store/tasks/held-task.ts'
 import type { Services } from '../services.ts'
-import { createAcceptWork } from './accept-work.ts'
-import { markReplay, respondOnce } from './idempotent.ts'
-import { startRequestSpan } from './request-span.ts'
+import { type AcceptedWork, createAcceptWork } from './accept-work.ts'
+import { markReplay } from './idempotent.ts'
 
 /** `after`: the turn that this one follows. If the task has gone on since, the turn is that of a fork. */
 export type WantedTurn =
@@ -44,31 +43,25 @@ export type AcceptedTurn = { task: Task; turn: Turn; dispatch: () => void }
 export type AcceptTurn = ReturnType<typeof createAcceptTurn>
 
 export function createAcceptTurn(services: Services, log: FastifyBaseLogger) {
-  const { databaseFor, relay, tracer, waiting } = services
   const { limits } = services.config
-  const { requireShare, acceptTask, announce } = createAcceptWork(services, log)
+  const { requireShare, accept: acceptWork, commitTask, commitTurn } = createAcceptWork(services, log)
   return { requireShare, accept }
 
   async function accept(request: FastifyRequest, reply: FastifyReply, wanted: WantedTurn): Promise<AcceptedTurn> {
-    const span = startRequestSpan(tracer, request)
-    const { response, work, dispatch } = await acceptBy(request, wanted, span.traceparent).catch(span.refused)
-    if (work && 'declined' in work && work.declined) await waiting.changed(work.declined)
-    if (work) await announce(work)
-    span.accepted(work)
+    const { response, dispatch } = await acceptWork(request, traceparent => commit(request, wanted, traceparent), 'held')
     markReplay(reply, response.replayed)
     // Entities are JSON by construction, and so are those that were stored under a key.
     const { task, turn } = response.body as unknown as { task: Task; turn: Turn }
     return { task, turn, dispatch }
   }
 
-  async function acceptBy(request: FastifyRequest, wanted: WantedTurn, traceparent: string) {
-    if (wanted.of === 'new task') return acceptTask(request, wanted.body, traceparent, wanted.inputMetadata)
-    let work: Accepted | AcceptedWork | undefined
-    const response = await respondOnce(databaseFor(request.principal.tenant), request, async tx => {
-      work = await continueTask(tx, request.principal.tenant, wanted, traceparent)
-      return { status: 200, body: { task: toTask(work.task), ...(work.turn && { turn: toTurn(work.turn) }) } as Json }
-    })
-    return { response, work, dispatch: relay.kick }
+  function commit(request: FastifyRequest, wanted: WantedTurn, traceparent: string): Promise<AcceptedWork> {
+    if (wanted.of === 'new task') return commitTask(request, wanted.body, traceparent, wanted.inputMetadata)
+    return commitTurn(
+      request,
+      tx => continueTask(tx, request.principal.tenant, wanted, traceparent),
+      ({ task, turn }) => ({ status: 200, body: { task: toTask(task), turn: toTurn(turn) } as Json }),
+    )
   }
 
   async function continueTask(
@@ -76,7 +69,7 @@ export function createAcceptTurn(services: Services, log: FastifyBaseLogger) {
     tenant: string,
     { task, agent, after, input, inputMetadata, params, ifBusy = 'queue' }: Extract<WantedTurn, { of: 'task' }>,
     traceparent: string,
-  ): Promise<AcceptedWork> {
+  ): Promise<CommittedTurn> {
     const held = await lockTask(tx, tenant, task)
     if (held.agent !== agent) throw new RivuletError('bad_request', 'The conversation is with another agent')
     const last = await lastTurnNumber(tx, task)

@@ -1,21 +1,23 @@
 /**
- * Accepts new work for the routes: whether its tenant has room for it, the two ways to commit a task, and its announcement.
+ * Accepts new work for the routes: checks that its tenant has room for it, commits it within the span of its request, and announces it.
  *
  * What the caller gets back, as JSON or as a stream, is decided by the route.
  */
 import type { CreateTask, Json, JsonObject } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
-import type { OnceResponse } from '../../store/access/idempotency.ts'
+import type { OnceResponse, StoredResponse } from '../../store/access/idempotency.ts'
+import type { Transaction } from '../../store/connection/database.ts'
 import { toTask, toTurn } from '../../store/rows.ts'
-import { type Accepted, createTask } from '../../store/tasks/accept/create-task.ts'
+import { type Accepted, type AcceptedTurn, createTask } from '../../store/tasks/accept/create-task.ts'
 import { aboutTurn } from '../../turns/about-turn.ts'
 import type { Services } from '../services.ts'
 import { earlierResponse, keyOf, respondOnce } from './idempotent.ts'
+import { startRequestSpan } from './request-span.ts'
 
-export type AcceptedTask = {
+export type AcceptedWork = {
   response: OnceResponse
-  /** Absent when the answer was given before, under the same key. */
-  work?: Accepted
+  /** Absent when the response was sent before, under the same key. */
+  work?: Accepted | AcceptedTurn
   /** Sends the turn to the queue. */
   dispatch: () => void
 }
@@ -23,10 +25,10 @@ export type AcceptedTask = {
 export type AcceptWork = ReturnType<typeof createAcceptWork>
 
 export function createAcceptWork(
-  { databaseFor, acceptance, backlog, capacity, relay, announcing, metrics, config: { limits } }: Services,
+  { databaseFor, acceptance, backlog, capacity, relay, announcing, waiting, metrics, tracer, config: { limits } }: Services,
   log: FastifyBaseLogger,
 ) {
-  return { requireShare, acceptTask, announce }
+  return { requireShare, accept, commitTask, commitTurn }
 
   /** A request that is repeated under its key has its share already. */
   async function requireShare(request: FastifyRequest): Promise<void> {
@@ -35,13 +37,29 @@ export function createAcceptWork(
     if (rejection && !(await earlierResponse(databaseFor(tenant), request))) throw rejection
   }
 
+  /** @param job `held`: the caller dispatches it, after its viewer is there. */
+  async function accept(
+    request: FastifyRequest,
+    commit: (traceparent: string) => Promise<AcceptedWork>,
+    job: 'dispatched' | 'held' = 'dispatched',
+  ): Promise<AcceptedWork> {
+    const span = startRequestSpan(tracer, request)
+    const accepted = await commit(span.traceparent).catch(span.refused)
+    const { work, dispatch } = accepted
+    if (job === 'dispatched') dispatch()
+    if (work && 'declined' in work && work.declined) await waiting.changed(work.declined)
+    if (work) await announce(work)
+    span.accepted(work)
+    return accepted
+  }
+
   /** By the short way in one round trip where that is possible, else by the long one. */
-  async function acceptTask(
+  async function commitTask(
     request: FastifyRequest,
     body: CreateTask,
     traceparent: string,
     inputMetadata?: JsonObject,
-  ): Promise<AcceptedTask> {
+  ): Promise<AcceptedWork> {
     const { tenant } = request.principal
     const { agent, concurrencyKey = null, delayMs } = body
     const rank = delayMs === 0 ? backlog.takeDirect({ tenant, agent, concurrencyKey }) : null
@@ -50,11 +68,23 @@ export function createAcceptWork(
       const { accepted: work, intent } = fresh
       return { response: { ...fresh.response, replayed: false }, work, dispatch: intent ? () => relay.send(intent) : relay.kick }
     }
-    let work: Accepted | undefined
-    const response = await respondOnce(databaseFor(tenant), request, async tx => {
-      work = await createTask(tx, tenant, body, limits.queuedTurns, traceparent, inputMetadata)
-      const { task, turn, isNew } = work
-      return { status: isNew ? 201 : 200, body: { task: toTask(task), ...(turn && { turn: toTurn(turn) }) } as Json }
+    return commitTurn(
+      request,
+      tx => createTask(tx, tenant, body, limits.queuedTurns, traceparent, inputMetadata),
+      ({ task, turn, isNew }) => ({ status: isNew ? 201 : 200, body: { task: toTask(task), ...(turn && { turn: toTurn(turn) }) } as Json }),
+    )
+  }
+
+  /** In a transaction with the response, which a repeated request gets again. */
+  async function commitTurn<Work extends Accepted>(
+    request: FastifyRequest,
+    commit: (tx: Transaction) => Promise<Work>,
+    respond: (work: Work) => StoredResponse,
+  ): Promise<AcceptedWork> {
+    let work: Work | undefined
+    const response = await respondOnce(databaseFor(request.principal.tenant), request, async tx => {
+      work = await commit(tx)
+      return respond(work)
     })
     return { response, ...(work && { work }), dispatch: relay.kick }
   }

@@ -9,8 +9,8 @@ import { hasEnded, hasOpenQuestion, RivuletError, type TaskId, untilAborted } fr
 import type { FastifyReply } from 'fastify'
 import type { Admission } from '../../access/open-streams.ts'
 import { type Tenant, taskNotFound } from '../../store/connection/tenant.ts'
-import { getTurn } from '../../store/reads/read.ts'
-import type { WaitOutcome } from '../../stream/hub.ts'
+import { getTurn } from '../../store/reads/turns.ts'
+import type { WaitOutcome } from '../../stream/channel.ts'
 import { countRequest } from '../http-metrics.ts'
 import type { Services } from '../services.ts'
 

@@ -18,9 +18,11 @@ import {
 import type { FastifyReply } from 'fastify'
 import type { Admission } from '../../access/open-streams.ts'
 import { type Tenant, taskNotFound } from '../../store/connection/tenant.ts'
-import { getTask, getTurn, listMessages } from '../../store/reads/read.ts'
+import { listMessages } from '../../store/reads/messages.ts'
+import { getTask } from '../../store/reads/tasks.ts'
+import { getTurn } from '../../store/reads/turns.ts'
 import { toFullTurn, toTurn } from '../../store/rows.ts'
-import type { WaitOutcome } from '../../stream/hub.ts'
+import type { WaitOutcome } from '../../stream/channel.ts'
 import type { Services } from '../services.ts'
 
 export type AwaitedTurn = {

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { findLimits, listLimits, pauseAgent, removeAgent, removeLimits, setLimits } from '../../store/agents/agent-limits.ts'
-import { listAgents } from '../../store/reads/agents.ts'
+import { listAgents } from '../../store/agents/agents.ts'
 import type { Services } from '../services.ts'
 
 const reading = { access: { scope: 'tasks:read' } } as const

@@ -3,10 +3,10 @@ import { activitySchema, agentSchema, errorGroupSchema, maxActivityMinutes, Rivu
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
+import { listAgents } from '../../store/agents/agents.ts'
+import { listWorkers } from '../../store/agents/workers.ts'
 import { readActivity } from '../../store/reads/activity.ts'
-import { listAgents } from '../../store/reads/agents.ts'
 import { groupErrors } from '../../store/reads/error-groups.ts'
-import { listWorkers } from '../../store/reads/workers.ts'
 import type { Services } from '../services.ts'
 
 export function agentRoutes(scope: FastifyInstance, { databaseFor, config: { leaseMs } }: Services): void {

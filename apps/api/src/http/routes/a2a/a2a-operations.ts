@@ -16,6 +16,7 @@ import {
   turnIdSchema,
 } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
+import { orGiveBack } from '../../../access/open-streams.ts'
 import { turnMessagesNow } from '../../../log/live-messages.ts'
 import { findOwnTurn } from '../../../store/reads/threads.ts'
 import { type TurnRow, toTurn } from '../../../store/rows.ts'
@@ -80,14 +81,7 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
     binding: Binding,
   ): Promise<FastifyReply> {
     const admission = events.reserve(request)
-    const {
-      turn,
-      answered,
-      dispatch = () => {},
-    } = await begin(request, reply, agent, params).catch(error => {
-      admission.over()
-      throw error
-    })
+    const { turn, answered, dispatch = () => {} } = await orGiveBack(admission, begin(request, reply, agent, params))
     const dialect = dialectOf(request, turn, answered, binding)
     const wanted = { cursor: null, isFollowing: true, dialect, turnNumber: turn.number }
     return events.stream(turn.task, reply, wanted, admission).finally(dispatch)

@@ -7,8 +7,9 @@ import { agentNameSchema, createTaskBody, parseCursor, RivuletError, type TaskId
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
+import { orGiveBack } from '../../../access/open-streams.ts'
 import { taskNotFound } from '../../../store/connection/tenant.ts'
-import { listMessages } from '../../../store/reads/read.ts'
+import { listMessages } from '../../../store/reads/messages.ts'
 import { findRun, findThread } from '../../../store/reads/threads.ts'
 import { agUi } from '../../../stream/dialects/ag-ui/ag-ui.ts'
 import type { AgUiRun } from '../../../stream/dialects/ag-ui/ag-ui-stream.ts'
@@ -45,10 +46,7 @@ export function agUiRoutes(scope: FastifyInstance, services: Services, events: E
         .digest('hex')
       await requireShare(request)
       const admission = events.reserve(request)
-      const { dispatch = () => {}, ...run } = await begin(request, reply, request.params.agent, request.body).catch(error => {
-        admission.over()
-        throw error
-      })
+      const { dispatch = () => {}, ...run } = await orGiveBack(admission, begin(request, reply, request.params.agent, request.body))
       const dialect = agUi({ ...run, threadId, runId, isBack: false, earlier: earlierOf(request, run.task) })
       return events.stream(run.task, reply, { cursor: null, isFollowing: true, dialect }, admission).finally(dispatch)
     },

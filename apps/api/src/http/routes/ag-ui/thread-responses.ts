@@ -2,7 +2,7 @@
 import { type Json, RivuletError, type TaskId, waitIdSchema } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
 import { turnMessagesNow } from '../../../log/live-messages.ts'
-import { startedTurn } from '../../../store/reads/read.ts'
+import { startedTurn } from '../../../store/reads/turns.ts'
 import { getWait } from '../../../store/waits/answer-wait.ts'
 import { callIdOf } from '../../../stream/dialects/ag-ui/ag-ui-message.ts'
 import { answerOf, type ResumeEntry } from '../../../stream/dialects/ag-ui/interrupts.ts'

@@ -3,8 +3,10 @@ import { agentNameSchema, createTaskBody, RivuletError } from '@rivulet/protocol
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { listAgents } from '../../../store/reads/agents.ts'
-import { getTurn, turnMessages } from '../../../store/reads/read.ts'
+import { orGiveBack } from '../../../access/open-streams.ts'
+import { listAgents } from '../../../store/agents/agents.ts'
+import { turnMessages } from '../../../store/reads/messages.ts'
+import { getTurn } from '../../../store/reads/turns.ts'
 import { chatCompletion, openAiChat } from '../../../stream/dialects/openai/chat-completion.ts'
 import { headOf } from '../../../stream/dialects/openai/response-object.ts'
 import { createAcceptTurn, type WantedTurn } from '../../requests/accept-turn.ts'
@@ -35,10 +37,7 @@ export function chatRoutes(scope: FastifyInstance, services: Services, events: E
       const wanted = wantedTurn(body)
       await requireShare(request)
       const admission = events.reserve(request)
-      const { task, turn, dispatch } = await accept(request, reply, wanted).catch(error => {
-        admission.over()
-        throw error
-      })
+      const { task, turn, dispatch } = await orGiveBack(admission, accept(request, reply, wanted))
       const head = headOf(task, turn)
       if (body.stream) {
         const dialect = openAiChat(head, { includesUsage: body.stream_options?.include_usage === true })

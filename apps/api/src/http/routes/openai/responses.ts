@@ -8,9 +8,11 @@ import { agentNameSchema, createTaskBody, hasEnded, type Message, RivuletError, 
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
+import { orGiveBack } from '../../../access/open-streams.ts'
 import { mayRead } from '../../../access/principal.ts'
 import { turnMessagesNow } from '../../../log/live-messages.ts'
-import { getTask, getTurn } from '../../../store/reads/read.ts'
+import { getTask } from '../../../store/reads/tasks.ts'
+import { getTurn } from '../../../store/reads/turns.ts'
 import { removeOnlyTurn } from '../../../store/tasks/remove-task.ts'
 import { openAiResponses } from '../../../stream/dialects/openai/openai-responses.ts'
 import { maxSequenceNumber, parseResponseId, placeOfNumber, type ResponseId } from '../../../stream/dialects/openai/response-id.ts'
@@ -54,10 +56,7 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
       await requireShare(request)
       const isWaiting = Boolean(body.stream) || !body.background
       const admission = isWaiting ? events.reserve(request) : null
-      const { task, turn, dispatch } = await accept(request, reply, wanted).catch(error => {
-        admission?.over()
-        throw error
-      })
+      const { task, turn, dispatch } = await orGiveBack(admission, accept(request, reply, wanted))
       const id: ResponseId = { task: task.id, turnNumber: turn.number, segment: 1 }
       if (!admission) {
         dispatch()

@@ -1,12 +1,12 @@
 /** The state of a task, for callers: read it, and replace it between two turns. `If-Match` keeps two writers from losing a change of the other. */
-import { maxStateBytes, putStateBody, RivuletError, stateSchema, taskIdSchema } from '@rivulet/protocol'
+import { maxStateBytes, putStateBody, RivuletError, stateSchema } from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { getState, putState } from '../../../store/states/task-state.ts'
 import type { Services } from '../../services.ts'
+import { params, readingOne, writing } from './task-schemas.ts'
 
-const params = z.object({ id: taskIdSchema })
 const knownVersion = z.looseObject({ 'if-match': z.string().optional() })
 
 export function stateRoutes(scope: FastifyInstance, { databaseFor, announcing }: Services): void {
@@ -14,7 +14,7 @@ export function stateRoutes(scope: FastifyInstance, { databaseFor, announcing }:
 
   app.get(
     '/tasks/:id/state',
-    { config: { access: { scope: 'tasks:read', token: 'read' } }, schema: { tags: ['tasks'], params, response: { 200: stateSchema } } },
+    { config: readingOne, schema: { tags: ['tasks'], params, response: { 200: stateSchema } } },
     async ({ params: { id }, principal: { tenant } }, reply) => {
       const state = await getState(databaseFor(tenant), tenant, id)
       return reply.header('etag', etagOf(state.version)).send(state)
@@ -24,7 +24,7 @@ export function stateRoutes(scope: FastifyInstance, { databaseFor, announcing }:
   app.put(
     '/tasks/:id/state',
     {
-      config: { access: { scope: 'tasks:write' } },
+      config: writing,
       schema: { tags: ['tasks'], params, headers: knownVersion, body: putStateBody, response: { 200: stateSchema } },
     },
     async ({ params: { id }, body: { value }, headers, principal: { tenant } }, reply) => {

@@ -13,6 +13,7 @@ import {
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
+import { orGiveBack } from '../../../access/open-streams.ts'
 import type { TurnRow } from '../../../store/rows.ts'
 import { answerWait, getWait } from '../../../store/waits/answer-wait.ts'
 import { listWaits } from '../../../store/waits/list-waits.ts'
@@ -60,15 +61,13 @@ export function waitRoutes(scope: FastifyInstance, { databaseFor, waiting, confi
       const admission = dialect ? events.reserve(request, id) : null
       let isRepeated = false
       let turn: TurnRow | null = null
-      const response = await respondOnce(databaseFor(tenant), request, async tx => {
+      const answering = respondOnce(databaseFor(tenant), request, async tx => {
         const answered = await answerWait(tx, tenant, id, wait, given)
         turn = answered.turn
         isRepeated = turn === null
         return { status: 200, body: { wait: answered.wait } as Json }
-      }).catch(error => {
-        admission?.over()
-        throw error
       })
+      const response = await orGiveBack(admission, answering)
       if (turn) await waiting.changed(turn)
       markReplay(reply, isRepeated)
       if (!admission) return sendResponse(reply, response)

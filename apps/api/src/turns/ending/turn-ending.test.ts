@@ -2,7 +2,8 @@
 import type { LogReader } from '@rivulet/broker'
 import { type Event, formatCursor } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
-import { createTurnEnding, type TurnEndingDeps } from './turn-ending.ts'
+import type { TurnEndingDeps } from './turn-canceling.ts'
+import { createTurnEnding } from './turn-ending.ts'
 
 const task = '01890000-0000-7000-8000-000000000000'
 const turn = { task, id: 'a turn', number: 1, attempt: 1, epoch: 2 }

@@ -1,0 +1,107 @@
+/** How a worker registers, claims a turn, and reopens the log of a turn that lost entries. */
+import { claimBody, claimResult, helloBody, type RememberedStep, reopenBody, reopenResult } from '@rivulet/protocol'
+import { failpoint } from '@rivulet/runtime/failpoint'
+import type { FastifyInstance } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { reachOf } from '../../../access/principal.ts'
+import { registerWorker } from '../../../store/agents/agents.ts'
+import { findTurn } from '../../../store/reads/turns.ts'
+import { toMessage, toTask, toTurn } from '../../../store/rows.ts'
+import { type ClaimClock, claimTurn } from '../../../store/turns/claim-turn.ts'
+import type { Claimed } from '../../../store/turns/claimed.ts'
+import { reopenTurn } from '../../../store/turns/reopen-turn.ts'
+import { isOverBudget } from '../../../store/usage/record-usage.ts'
+import { keptMessages } from '../../../store/waits/held-waits.ts'
+import { aboutTurn } from '../../../turns/about-turn.ts'
+import { needsOwnProcess } from '../../../turns/turn-deaths.ts'
+import type { Services } from '../../services.ts'
+import { config, type HeldTurns, tags } from './held-turns.ts'
+
+const overBudget = { code: 'budget_exceeded', message: 'The task has used its budget' }
+
+export function claimRoutes(scope: FastifyInstance, services: Services, { reaches }: HeldTurns): void {
+  const { db, ending, announcer, announcing, relay, backlog, metrics } = services
+  const { leaseMs, limits } = services.config
+  const { deltaBytes, turnBytes, stepsBytes } = limits
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+
+  app.post('/hello', { config, schema: { tags, body: helloBody, response: { 200: z.object({}) } } }, async ({ body, principal }) => {
+    await registerWorker(db, reachOf(principal), body)
+    return {}
+  })
+
+  app.post('/claim', { config, schema: { tags, body: claimBody, response: { 200: claimResult } } }, async request => {
+    const { body, log } = request
+    const { turnId, claimId, worker } = body
+    if (!(await reaches(request, turnId))) return { result: 'settled' as const }
+    // Nothing is claimed that cannot be begun: its lease would run out, and count as a death.
+    await announcer.ping()
+    const claim = await claimTurn(db, { turnId, claim: claimId, worker, leaseMs })
+    if (claim.result === 'unsent') {
+      relay.kick()
+      return { result: 'settled' as const }
+    }
+    if (claim.result !== 'claimed') return claim
+    backlog.noteClaim(claim.claimed.task)
+    if (failpoint) await failpoint('claimed')
+    const { claimed, steps, clock, isAgain } = claim
+    const waitedMs = clock.sinceDueMs
+    if (!isAgain) metrics.turnWait.observe({ agent: metrics.agentLabel(claimed.task.agent) }, waitedMs / 1_000)
+    log.debug({ ...aboutTurn(claimed.turn), agent: claimed.task.agent, worker, waitedMs, isAgain }, 'turn claimed')
+    const isSpent = !isAgain && (await isOverBudget(db, claimed.task))
+    // A turn that goes on has paid for what it waited for: it ends before its next call of a model.
+    if (isSpent && claimed.turn.resumed === null) {
+      await ending.end(claimed.turn, { status: 'failed', stopReason: 'error', error: overBudget })
+      return { result: 'settled' as const }
+    }
+    // Keyed and raised to this claim's epoch: a claim that is asked again, because its answer was lost, changes nothing.
+    const started = await announcing.announceStart(claimed)
+    if (!started) return { result: 'settled' as const }
+    return {
+      ...claimReply(started, steps, clock),
+      kept: await keptMessages(db, started.turn),
+      limits: { deltaBytes, turnBytes, stepsBytes },
+      isOverBudget: isSpent,
+    }
+  })
+
+  app.post('/reopen', { config, schema: { tags, body: reopenBody, response: { 200: reopenResult } } }, async request => {
+    const { body, log } = request
+    if (!(await reaches(request, body.turnId))) return { result: 'superseded' as const }
+    await announcer.ping()
+    const held = await reopenTurn(db, body)
+    if (failpoint) await failpoint('reopened')
+    const reopened = held && (await announcing.announceStart(held))
+    if (!reopened) {
+      metrics.fenced.inc({ write: 'reopen' })
+      const turn = await findTurn(db, body.turnId)
+      log.warn({ ...(turn && aboutTurn(turn)), epoch: body.epoch }, 'a worker tried to reopen the log of a turn that it no longer holds')
+      return { result: 'superseded' as const }
+    }
+    metrics.reopened.inc()
+    log.warn({ ...aboutTurn(reopened.turn), epoch: reopened.turn.epoch }, 'log reopened after it lost entries')
+    return { result: 'reopened' as const, epoch: reopened.turn.epoch }
+  })
+}
+
+function claimReply({ task, turn, inputs, state, keptState }: Claimed, steps: RememberedStep[], { timeLeftMs, sinceQueuedMs }: ClaimClock) {
+  return {
+    result: 'claimed' as const,
+    epoch: turn.epoch,
+    attempt: turn.attempt,
+    task: toTask(task),
+    turn: toTurn(turn),
+    input: inputs[0] ? toMessage(inputs[0]) : null,
+    inputs: inputs.map(toMessage),
+    firstIndex: turn.firstIndex,
+    deadline: turn.deadline.toISOString(),
+    timeLeftMs,
+    isolated: needsOwnProcess(turn),
+    steps,
+    waitedMs: sinceQueuedMs,
+    ...(state && { state }),
+    ...(keptState && { keptState }),
+    ...(turn.traceparent && { traceparent: turn.traceparent }),
+  }
+}

@@ -1,0 +1,18 @@
+/** The calls of workers. The lease in Postgres decides which worker runs a turn; the log follows. */
+import type { FastifyInstance } from 'fastify'
+import type { Services } from '../../services.ts'
+import { claimRoutes } from './claims.ts'
+import { workerFileRoutes } from './files.ts'
+import { createHeldTurns } from './held-turns.ts'
+import { leaseRoutes } from './leases.ts'
+import { stepRoutes } from './steps.ts'
+import { workerWaitRoutes } from './waits.ts'
+
+export function internalRoutes(scope: FastifyInstance, services: Services): void {
+  const held = createHeldTurns(services.db)
+  claimRoutes(scope, services, held)
+  leaseRoutes(scope, services, held)
+  stepRoutes(scope, services, held)
+  workerWaitRoutes(scope, services, held)
+  workerFileRoutes(scope, services, held)
+}

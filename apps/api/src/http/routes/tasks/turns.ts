@@ -1,0 +1,116 @@
+/** Continues tasks with turns, and reads a turn and its attempts. A 202 is sent only after the commit. */
+import {
+  attemptSchema,
+  type CreateTurn,
+  createTurnBody,
+  type Json,
+  RivuletError,
+  type TaskId,
+  taskSchema,
+  turnNumberSchema,
+} from '@rivulet/protocol'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { orGiveBack } from '../../../access/open-streams.ts'
+import { getTurn } from '../../../store/reads/turns.ts'
+import { toFullTurn, toTurn } from '../../../store/rows.ts'
+import { createTurn } from '../../../store/tasks/accept/create-turn.ts'
+import type { CancelBegun } from '../../../store/tasks/cancel-task.ts'
+import { listAttempts } from '../../../store/turns/attempts.ts'
+import { type AcceptedWork, createAcceptWork } from '../../requests/accept-work.ts'
+import { markReplay, sendResponse } from '../../requests/idempotent.ts'
+import { createTurnWaits } from '../../requests/turn-waits.ts'
+import type { Services } from '../../services.ts'
+import type { EventStream } from './events.ts'
+import { accepted, finished, params, readingOne, sending, turnAccepted, underWay, waiting } from './task-schemas.ts'
+
+type TurnRequest = FastifyRequest & { body: CreateTurn }
+
+export function turnRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
+  const { databaseFor, ending } = services
+  const { limits } = services.config
+  const { requireShare, accept, commitTurn } = createAcceptWork(services, scope.log)
+  const waits = createTurnWaits(services)
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+
+  app.post(
+    '/tasks/:id/turns',
+    {
+      config: sending,
+      schema: {
+        ...{ tags: ['tasks'], params, querystring: waiting, body: createTurnBody },
+        response: { 200: accepted.extend(finished), 202: turnAccepted.extend(underWay.partial().shape) },
+      },
+    },
+    async (request, reply) => {
+      const { wait } = request.query
+      const { id } = request.params
+      requireRightToInterrupt(request)
+      if (request.body.ifBusy !== 'interrupt') await requireShare(request)
+      const admission = wait === undefined ? null : events.reserve(request, id)
+      const { response } = await orGiveBack(
+        admission,
+        accept(request, traceparent => commit(request, id, traceparent)),
+      )
+      if (!admission || wait === undefined) return sendResponse(reply, response)
+      markReplay(reply, response.replayed)
+      const { turn } = turnAccepted.parse(response.body)
+      return waits.respond(reply, { task: id, number: turn.number, waitMs: wait, status: 200, accepted: { turn } }, admission)
+    },
+  )
+
+  app.get(
+    '/tasks/:id/turns/:number',
+    {
+      config: readingOne,
+      schema: {
+        ...{ tags: ['tasks'], params: params.extend({ number: turnNumberSchema }), querystring: waiting },
+        response: { 200: turnAccepted.extend({ task: taskSchema.optional(), ...finished }), 202: underWay },
+      },
+    },
+    async (request, reply) => {
+      const { id, number } = request.params
+      const { tenant, token } = request.principal
+      const { wait } = request.query
+      const turn = await getTurn(databaseFor(tenant), tenant, id, number, token ? toTurn : toFullTurn)
+      if (wait === undefined) return { turn }
+      return waits.respond(reply, { task: id, number, waitMs: wait, status: 200 }, events.reserve(request, id))
+    },
+  )
+
+  const attemptList = z.object({ data: z.array(attemptSchema) })
+  app.get(
+    '/tasks/:id/turns/:number/attempts',
+    {
+      config: readingOne,
+      schema: { tags: ['tasks'], params: params.extend({ number: turnNumberSchema }), response: { 200: attemptList } },
+    },
+    async ({ params: { id, number }, principal: { tenant, token } }) => ({
+      data: await listAttempts(databaseFor(tenant), tenant, id, number, token === undefined),
+    }),
+  )
+
+  /** An input that interrupts cancels what runs in the same transaction. */
+  async function commit(request: TurnRequest, id: TaskId, traceparent: string): Promise<AcceptedWork> {
+    const { tenant } = request.principal
+    const { body } = request
+    let begun: CancelBegun | undefined
+    const committed = await commitTurn(
+      request,
+      async tx => {
+        if (body.ifBusy === 'interrupt') begun = await ending.beginInterrupt(tx, tenant, id, body.after === undefined)
+        return createTurn(tx, tenant, id, body, limits.queuedTurns, traceparent)
+      },
+      ({ turn }) => ({ status: 202, body: { turn: toTurn(turn) } as Json }),
+    )
+    if (begun) await ending.completeInterrupt(begun)
+    return committed
+  }
+}
+
+/** To interrupt is to cancel, too. */
+function requireRightToInterrupt({ body, principal: { token } }: TurnRequest): void {
+  if (body.ifBusy === 'interrupt' && token && !token.can.includes('cancel'))
+    throw new RivuletError('forbidden', 'This token does not have the right to cancel')
+}

@@ -1,0 +1,78 @@
+/** Removes what has expired: old tasks, bytes of files, and rows that are kept for a time. */
+import type { LogAnnouncer } from '@rivulet/broker'
+import type { FastifyBaseLogger } from 'fastify'
+import type { Files } from '../../files/files.ts'
+import { forgetOldKeys } from '../../store/access/idempotency.ts'
+import { forgetRevocations } from '../../store/access/token-revocations.ts'
+import { forgetWorkers } from '../../store/agents/agents.ts'
+import type { Database } from '../../store/connection/database.ts'
+import { forgetDeliveries } from '../../store/feed/deliveries.ts'
+import { forgetFeed } from '../../store/feed/read-feed.ts'
+import { removeOldTasks } from '../../store/tasks/remove-task.ts'
+import { forgetSteps } from '../../store/tasks/steps.ts'
+import { forgetUsage } from '../../store/usage/read-usage.ts'
+import { forgetSignals } from '../../store/waits/signals.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+
+const everyMs = 60_000
+const feedBatch = 5_000
+/** So many old tasks are removed at once, and so often in one round: what ended is in no hurry, what has to be mended is. */
+const removal = { batchSize: 100, batches: 10 }
+
+export type HousekeepingDeps = {
+  db: Database
+  announcer: LogAnnouncer
+  files: Files
+  logger: FastifyBaseLogger
+  metrics: Metrics
+  /** How long an ended task is kept; null: for ever. */
+  taskRetentionMs: number | null
+  /** How long the rows of usage are kept. */
+  usageRetentionMs: number
+}
+
+export function createHousekeeping(deps: HousekeepingDeps, stopping: AbortSignal) {
+  const { db, announcer, files, logger, metrics, taskRetentionMs, usageRetentionMs } = deps
+  let lastTime = Number.NEGATIVE_INFINITY
+  /** The task that was looked at last, of those that may be old. */
+  let removedUpTo: string | null = null
+  return { removeOld, sweepFiles, forgetRows }
+
+  async function removeOld(): Promise<void> {
+    const keptMs = taskRetentionMs
+    if (keptMs === null) return
+    for (let batch = 0; batch < removal.batches && !stopping.aborted; batch += 1) {
+      const { removed, next } = await removeOldTasks(db, { keptMs, after: removedUpTo, limit: removal.batchSize })
+      removedUpTo = next
+      // Their logs expire by themselves, too.
+      await Promise.all(removed.map(task => announcer.remove(task).catch(() => {})))
+      if (removed.length > 0) {
+        await forgetOldKeys(db, keptMs)
+        logger.info({ tasks: removed.length }, 'removed old tasks')
+      }
+      if (next === null) return
+    }
+  }
+
+  /** Bytes of uploads that were cut, and of files that no task needs. */
+  async function sweepFiles(): Promise<void> {
+    const removed = await files.sweep()
+    if (removed === 0) return
+    metrics.repairs.inc({ kind: 'file' }, removed)
+    logger.info({ files: removed }, 'removed the bytes of files that are gone or were never complete')
+  }
+
+  /** Once a minute. */
+  async function forgetRows(): Promise<void> {
+    if (performance.now() - lastTime < everyMs) return
+    lastTime = performance.now()
+    await forgetOldKeys(db, taskRetentionMs)
+    await forgetSteps(db)
+    await forgetSignals(db)
+    await forgetRevocations(db)
+    await forgetWorkers(db)
+    while ((await forgetFeed(db, feedBatch)) && !stopping.aborted);
+    while ((await forgetUsage(db, { keptMs: usageRetentionMs, limit: feedBatch })) && !stopping.aborted);
+    while ((await forgetDeliveries(db, feedBatch)) && !stopping.aborted);
+  }
+}

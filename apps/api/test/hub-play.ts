@@ -12,7 +12,7 @@ import { createHub, type HubDeps, type Watching } from '../src/stream/hub.ts'
 import { respondToMany } from '../src/stream/many/many-response.ts'
 import type { StoredTasks } from '../src/stream/snapshot.ts'
 import { share } from '../src/stream/sse-response.ts'
-import { findPlace } from '../src/stream/viewer-place.ts'
+import { findPlace } from '../src/stream/viewer/viewer-place.ts'
 import type { Metrics } from '../src/telemetry/metrics.ts'
 
 export type Disturbance = { isLossy: boolean }

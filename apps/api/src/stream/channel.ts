@@ -7,7 +7,7 @@ import { type Cursor, compareCursors, type SnapshotReason } from '@rivulet/proto
 import type { Tenant } from '../store/connection/tenant.ts'
 import { createFeed, type Feed, type FeedDeps } from './feed.ts'
 import { type SseResponse, share } from './sse-response.ts'
-import { startViewer, type Viewer, type ViewerStart } from './viewer.ts'
+import { startViewer, type Viewer, type ViewerStart } from './viewer/viewer.ts'
 
 /** A caller that waits for the end of one turn, without events. */
 type TurnWait = { turnNumber: number; orAsks: boolean; settle(how: WaitOutcome): void }

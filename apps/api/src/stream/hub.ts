@@ -13,7 +13,7 @@ import type { Feed } from './feed.ts'
 import { createKeptParts } from './log-pages.ts'
 import type { StoredTasks } from './snapshot.ts'
 import type { SseResponse } from './sse-response.ts'
-import type { Viewer, ViewerStart } from './viewer.ts'
+import type { Viewer, ViewerStart } from './viewer/viewer.ts'
 
 const heartbeatSeconds = 15
 /** A feed that has heard nothing for this long asks whether there was something to hear. */

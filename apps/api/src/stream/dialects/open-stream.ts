@@ -2,7 +2,7 @@
 import type { LogReader } from '@rivulet/broker'
 import { type Cursor, origin, type TaskId } from '@rivulet/protocol'
 import { decodeEntry, readLog } from '../../log/log-fold.ts'
-import type { ViewerStart } from '../viewer.ts'
+import type { ViewerStart } from '../viewer/viewer.ts'
 import type { Dialect, DialectStream, LoggedEvent, StreamOptions } from './dialect.ts'
 
 export function openStream(

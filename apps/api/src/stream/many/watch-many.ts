@@ -8,7 +8,7 @@ import { type Cursor, maxStreamTasks, RivuletError, type TaskId } from '@rivulet
 import type { Tenant } from '../../store/connection/tenant.ts'
 import type { Hub } from '../hub.ts'
 import type { SseResponse } from '../sse-response.ts'
-import { findPlace } from '../viewer-place.ts'
+import { findPlace } from '../viewer/viewer-place.ts'
 import { type ManyResponse, respondToMany } from './many-response.ts'
 
 const openedTogether = 8

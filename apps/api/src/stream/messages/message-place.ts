@@ -5,8 +5,8 @@ import type { Tenant } from '../../store/connection/tenant.ts'
 import type { Feed } from '../feed.ts'
 import type { Hub } from '../hub.ts'
 import { encodeRetry, encodeWireEvent } from '../sse-frame.ts'
-import type { ViewerStart } from '../viewer.ts'
-import { holds } from '../viewer-place.ts'
+import type { ViewerStart } from '../viewer/viewer.ts'
+import { holds } from '../viewer/viewer-place.ts'
 import { encodeEnd, snapshotOf } from './message-response.ts'
 
 export type MessagePlace =

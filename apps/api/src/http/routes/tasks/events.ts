@@ -21,7 +21,7 @@ import type { Dialect } from '../../../stream/dialects/dialect.ts'
 import { respondIn } from '../../../stream/dialects/dialect-response.ts'
 import { dialects } from '../../../stream/dialects/dialects.ts'
 import { openStream } from '../../../stream/dialects/open-stream.ts'
-import { findPlace, type StreamRequest } from '../../../stream/viewer-place.ts'
+import { findPlace, type StreamRequest } from '../../../stream/viewer/viewer-place.ts'
 import { respondWithEvents } from '../../event-response.ts'
 import type { Services } from '../../services.ts'
 

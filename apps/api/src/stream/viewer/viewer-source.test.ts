@@ -1,6 +1,6 @@
 import type { SnapshotReason } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
-import { seededRandom } from '../../../../test/support/agents/scripts.ts'
+import { seededRandom } from '../../../../../test/support/agents/scripts.ts'
 import { nextSource, type SourceChange, type ViewerSource } from './viewer-source.ts'
 
 const reasons: readonly SnapshotReason[] = ['join', 'gap', 'slow']

@@ -6,11 +6,11 @@
  * back: a viewer that has heard more elsewhere than the feed has here waits for the feed.
  */
 import { type Cursor, compareCursors, origin, type SnapshotReason, type TaskId, type TokenEvent } from '@rivulet/protocol'
-import { firstPage } from '../log/log-fold.ts'
-import type { Feed } from './feed.ts'
-import type { Part } from './log-pages.ts'
-import { encodeRetry, encodeWireEvent, type Piece } from './sse-frame.ts'
-import { heartbeatChunk, type Shared, type SseResponse, share } from './sse-response.ts'
+import { firstPage } from '../../log/log-fold.ts'
+import type { Feed } from '../feed.ts'
+import type { Part } from '../log-pages.ts'
+import { encodeRetry, encodeWireEvent, type Piece } from '../sse-frame.ts'
+import { heartbeatChunk, type Shared, type SseResponse, share } from '../sse-response.ts'
 import { nextSource, type SourceChange, type ViewerSource } from './viewer-source.ts'
 
 export type Viewer = {

@@ -1,10 +1,10 @@
 /** Where a viewer begins: at the cursor it brings, if everything after it can still be sent, and otherwise with a snapshot. */
 import type { LogReader } from '@rivulet/broker'
 import { type Cursor, compareCursors, origin, type TaskId } from '@rivulet/protocol'
-import { isBeforeLog } from '../log/log-fold.ts'
-import type { Tenant } from '../store/connection/tenant.ts'
-import type { Feed } from './feed.ts'
-import type { Hub } from './hub.ts'
+import { isBeforeLog } from '../../log/log-fold.ts'
+import type { Tenant } from '../../store/connection/tenant.ts'
+import type { Feed } from '../feed.ts'
+import type { Hub } from '../hub.ts'
 import type { ViewerStart } from './viewer.ts'
 
 export type StreamRequest = {

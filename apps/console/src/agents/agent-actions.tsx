@@ -1,13 +1,13 @@
 /** What an admin does to an agent: pause it, limit it, forget one that has no workers any more. */
 import type { Agent, AgentLimits } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
-import { type FormEvent, useState } from 'react'
-import { Button } from '../shell/elements/button.tsx'
-import { Dialog } from '../shell/elements/dialog.tsx'
+import { useState } from 'react'
 import { MoreIcon } from '../shell/elements/icons.tsx'
 import { Menu } from '../shell/elements/menu.tsx'
 import { Field, FormError, fieldLook } from '../shell/forms/field.tsx'
-import { queries, textOf } from '../shell/queries.ts'
+import { FormDialog } from '../shell/forms/form-dialog.tsx'
+import { useDeed } from '../shell/hooks/use-deed.ts'
+import { queries } from '../shell/queries.ts'
 
 type Numbers = 'concurrency' | 'perKey' | 'perMinute'
 
@@ -32,7 +32,7 @@ export type AgentActionsProps = { agent: Agent; limits: readonly AgentLimits[]; 
 export function AgentActions({ agent: { name, paused, workers }, limits, onChange }: AgentActionsProps) {
   const client = useClient()
   const [isLimiting, setLimiting] = useState(false)
-  const [error, setError] = useState<string | null>(null)
+  const { error, attempt } = useDeed(() => queries.invalidateQueries({ queryKey: ['agents'] }))
   return (
     <div className="flex flex-col items-end">
       <Menu
@@ -60,59 +60,33 @@ export function AgentActions({ agent: { name, paused, workers }, limits, onChang
       )}
     </div>
   )
-
-  function attempt(work: () => Promise<unknown>): void {
-    setError(null)
-    work()
-      .catch((reason: unknown) => setError(textOf(reason)))
-      .finally(() => queries.invalidateQueries({ queryKey: ['agents'] }))
-  }
 }
 
 function LimitsDialog({ name, limits, onClose }: { name: string; limits: AgentLimits | undefined; onClose: () => void }) {
   const client = useClient()
-  const [error, setError] = useState<string | null>(null)
   return (
-    <Dialog title={`Limits of ${name}`} onClose={onClose}>
-      <form onSubmit={submit} className="space-y-4">
-        <p className="text-soft">For the tasks of your tenant. An empty field means no limit; what is beyond a limit waits.</p>
-        {(Object.keys(names) as Numbers[]).map((field, place) => (
-          <Field key={field} label={names[field]}>
-            <input
-              data-first={place === 0 || undefined}
-              name={field}
-              type="number"
-              min="1"
-              max="1000000"
-              defaultValue={limits?.[field] ?? ''}
-              className={fieldLook}
-            />
-          </Field>
-        ))}
-        <FormError error={error} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
-            Save
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog title={`Limits of ${name}`} action="Save" onClose={onClose} onSubmit={save}>
+      <p className="text-soft">For the tasks of your tenant. An empty field means no limit; what is beyond a limit waits.</p>
+      {(Object.keys(names) as Numbers[]).map((field, place) => (
+        <Field key={field} label={names[field]}>
+          <input
+            data-first={place === 0 || undefined}
+            name={field}
+            type="number"
+            min="1"
+            max="1000000"
+            defaultValue={limits?.[field] ?? ''}
+            className={fieldLook}
+          />
+        </Field>
+      ))}
+    </FormDialog>
   )
 
-  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
-    event.preventDefault()
-    const fields = new FormData(event.currentTarget)
-    const given = (Object.keys(names) as Numbers[]).flatMap(field =>
-      fields.get(field) ? [[field, Number(fields.get(field))] as const] : [],
-    )
-    setError(null)
-    try {
-      // A limit that the request leaves out no longer holds, so the weights go along.
-      await client.limits.set(name, { ...Object.fromEntries(given), ...(limits?.weights && { weights: limits.weights }) })
-      onClose()
-    } catch (reason) {
-      setError(textOf(reason))
-    }
+  async function save(text: (name: string) => string): Promise<void> {
+    const given = (Object.keys(names) as Numbers[]).flatMap(field => (text(field) ? [[field, Number(text(field))] as const] : []))
+    // A limit that the request leaves out no longer holds, so the weights go along.
+    await client.limits.set(name, { ...Object.fromEntries(given), ...(limits?.weights && { weights: limits.weights }) })
+    onClose()
   }
 }

@@ -6,12 +6,12 @@ import { Dialog } from '../shell/elements/dialog.tsx'
 import { Link } from '../shell/elements/link.tsx'
 import { Table } from '../shell/elements/page-frame.tsx'
 import { FormError } from '../shell/forms/field.tsx'
+import { useDeed } from '../shell/hooks/use-deed.ts'
 import { useNow } from '../shell/hooks/use-now.ts'
 import { age, duration } from '../shell/human-units.ts'
 import { usePolled } from '../shell/queries.ts'
 import { taskPath } from '../shell/route.ts'
 import { useSession } from '../shell/session.tsx'
-import { useDeed } from './use-deed.ts'
 
 export function DeliveriesDialog({ webhook, onClose }: { webhook: Webhook; onClose: () => void }) {
   const client = useClient()

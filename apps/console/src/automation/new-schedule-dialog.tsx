@@ -1,12 +1,9 @@
 /** Creates a schedule. */
 import type { CreateScheduleInput, Schedule } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
-import { type FormEvent, useState } from 'react'
 import { useAgents } from '../agents/use-agents.ts'
-import { Button } from '../shell/elements/button.tsx'
-import { Dialog } from '../shell/elements/dialog.tsx'
-import { Field, FormError, fieldLook } from '../shell/forms/field.tsx'
-import { textOf } from '../shell/queries.ts'
+import { Field, fieldLook } from '../shell/forms/field.tsx'
+import { FormDialog } from '../shell/forms/form-dialog.tsx'
 import { bodyOf } from '../tasks/task-draft.ts'
 
 const overlaps: Record<Schedule['overlap'], string> = {
@@ -18,71 +15,51 @@ const overlaps: Record<Schedule['overlap'], string> = {
 export function NewScheduleDialog({ onClose, onDone }: { onClose: () => void; onDone: () => void }) {
   const client = useClient()
   const { agents } = useAgents()
-  const [error, setError] = useState<string | null>(null)
   return (
-    <Dialog title="New schedule" onClose={onClose}>
-      <form onSubmit={submit} className="space-y-4">
-        <Field label="Agent">
-          <select data-first name="agent" className={fieldLook}>
-            {agents.map(({ name }) => (
-              <option key={name}>{name}</option>
+    <FormDialog title="New schedule" action="Create" onClose={onClose} onSubmit={create}>
+      <Field label="Agent">
+        <select data-first name="agent" className={fieldLook}>
+          {agents.map(({ name }) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </Field>
+      <div className="grid gap-4 sm:grid-cols-2">
+        <Field label="Cron line" note="Minute, hour, day of the month, month, day of the week">
+          <input name="cron" required placeholder="0 9 * * 1-5" className={`${fieldLook} font-mono text-[13px]`} />
+        </Field>
+        <Field label="Time zone">
+          <input name="timezone" defaultValue={Intl.DateTimeFormat().resolvedOptions().timeZone} className={fieldLook} />
+        </Field>
+      </div>
+      <Field label="Input">
+        <textarea name="input" rows={3} className={fieldLook} />
+      </Field>
+      <Field label="Parameters, as JSON">
+        <textarea name="params" rows={2} className={`${fieldLook} font-mono text-[13px]`} />
+      </Field>
+      <div className="grid gap-4 sm:grid-cols-2">
+        <Field label="Name" note="With a name, each run is the next turn of one task.">
+          <input name="name" className={fieldLook} />
+        </Field>
+        <Field label="If the run before has not ended">
+          <select name="overlap" className={fieldLook}>
+            {Object.entries(overlaps).map(([value, words]) => (
+              <option key={value} value={value}>
+                {words}
+              </option>
             ))}
           </select>
         </Field>
-        <div className="grid gap-4 sm:grid-cols-2">
-          <Field label="Cron line" note="Minute, hour, day of the month, month, day of the week">
-            <input name="cron" required placeholder="0 9 * * 1-5" className={`${fieldLook} font-mono text-[13px]`} />
-          </Field>
-          <Field label="Time zone">
-            <input name="timezone" defaultValue={Intl.DateTimeFormat().resolvedOptions().timeZone} className={fieldLook} />
-          </Field>
-        </div>
-        <Field label="Input">
-          <textarea name="input" rows={3} className={fieldLook} />
-        </Field>
-        <Field label="Parameters, as JSON">
-          <textarea name="params" rows={2} className={`${fieldLook} font-mono text-[13px]`} />
-        </Field>
-        <div className="grid gap-4 sm:grid-cols-2">
-          <Field label="Name" note="With a name, each run is the next turn of one task.">
-            <input name="name" className={fieldLook} />
-          </Field>
-          <Field label="If the run before has not ended">
-            <select name="overlap" className={fieldLook}>
-              {Object.entries(overlaps).map(([value, words]) => (
-                <option key={value} value={value}>
-                  {words}
-                </option>
-              ))}
-            </select>
-          </Field>
-        </div>
-        <FormError error={error} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
-            Create
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+      </div>
+    </FormDialog>
   )
 
-  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
-    event.preventDefault()
-    const fields = new FormData(event.currentTarget)
-    const text = (name: string) => String(fields.get(name) ?? '').trim()
-    setError(null)
-    try {
-      const task = bodyOf({ agent: text('agent'), input: text('input'), isJson: false, params: text('params'), name: text('name') })
-      const { agent, input, params, name } = task
-      const body = { agent, ...(input !== undefined && { input }), ...(params !== undefined && { params }), ...(name && { name }) }
-      const when = { cron: text('cron'), timezone: text('timezone') || 'UTC', overlap: text('overlap') as Schedule['overlap'] }
-      await client.schedules.create({ ...body, ...when } as CreateScheduleInput)
-      onDone()
-      onClose()
-    } catch (reason) {
-      setError(textOf(reason))
-    }
+  async function create(text: (name: string) => string): Promise<void> {
+    const task = bodyOf({ agent: text('agent'), input: text('input'), isJson: false, params: text('params'), name: text('name') })
+    const when = { cron: text('cron'), timezone: text('timezone') || 'UTC', overlap: text('overlap') as Schedule['overlap'] }
+    await client.schedules.create({ ...task, ...when } as CreateScheduleInput)
+    onDone()
+    onClose()
   }
 }

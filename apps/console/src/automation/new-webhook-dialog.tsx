@@ -1,12 +1,9 @@
 /** Creates a webhook. Its secret is for the caller to show, once. */
 import type { FeedEntryType } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
-import { type FormEvent, useState } from 'react'
 import { useAgents } from '../agents/use-agents.ts'
-import { Button } from '../shell/elements/button.tsx'
-import { Dialog } from '../shell/elements/dialog.tsx'
-import { Field, FormError, fieldLook } from '../shell/forms/field.tsx'
-import { textOf } from '../shell/queries.ts'
+import { Field, fieldLook } from '../shell/forms/field.tsx'
+import { FormDialog } from '../shell/forms/form-dialog.tsx'
 
 const types: readonly FeedEntryType[] = [
   'task.created',
@@ -21,52 +18,34 @@ const types: readonly FeedEntryType[] = [
 export function NewWebhookDialog({ onClose, onDone }: { onClose: () => void; onDone: (secret: string) => void }) {
   const client = useClient()
   const { agents } = useAgents()
-  const [error, setError] = useState<string | null>(null)
   return (
-    <Dialog title="New webhook" onClose={onClose}>
-      <form onSubmit={submit} className="space-y-4">
-        <Field label="Address">
-          <input data-first name="url" type="url" required placeholder="https://example.com/rivulet" className={fieldLook} />
-        </Field>
-        <fieldset>
-          <legend className="mb-1 font-medium">Events</legend>
-          {types.map(type => (
-            <label key={type} className="mr-4 inline-flex items-center gap-1.5">
-              <input type="checkbox" name="events" value={type} defaultChecked={type === 'turn.finished'} className="accent-accent" />
-              {type}
-            </label>
+    <FormDialog title="New webhook" action="Create" onClose={onClose} onSubmit={create}>
+      <Field label="Address">
+        <input data-first name="url" type="url" required placeholder="https://example.com/rivulet" className={fieldLook} />
+      </Field>
+      <fieldset>
+        <legend className="mb-1 font-medium">Events</legend>
+        {types.map(type => (
+          <label key={type} className="mr-4 inline-flex items-center gap-1.5">
+            <input type="checkbox" name="events" value={type} defaultChecked={type === 'turn.finished'} className="accent-accent" />
+            {type}
+          </label>
+        ))}
+      </fieldset>
+      <Field label="Agent">
+        <select name="agent" className={fieldLook}>
+          <option value="">all agents</option>
+          {agents.map(({ name }) => (
+            <option key={name}>{name}</option>
           ))}
-        </fieldset>
-        <Field label="Agent">
-          <select name="agent" className={fieldLook}>
-            <option value="">all agents</option>
-            {agents.map(({ name }) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </Field>
-        <FormError error={error} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
-            Create
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+        </select>
+      </Field>
+    </FormDialog>
   )
 
-  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
-    event.preventDefault()
-    const fields = new FormData(event.currentTarget)
-    const agent = String(fields.get('agent') ?? '')
-    setError(null)
-    try {
-      const events = types.filter(type => fields.getAll('events').includes(type))
-      const { secret } = await client.webhooks.create({ url: String(fields.get('url')), events, ...(agent && { agent }) })
-      onDone(secret)
-    } catch (reason) {
-      setError(textOf(reason))
-    }
+  async function create(text: (name: string) => string, fields: FormData): Promise<void> {
+    const events = types.filter(type => fields.getAll('events').includes(type))
+    const { secret } = await client.webhooks.create({ url: text('url'), events, ...(text('agent') && { agent: text('agent') }) })
+    onDone(secret)
   }
 }

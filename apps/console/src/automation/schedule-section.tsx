@@ -2,82 +2,62 @@
 import type { Schedule, ScheduleRun } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
 import { useState } from 'react'
-import { Button } from '../shell/elements/button.tsx'
 import { ConfirmDialog } from '../shell/elements/confirm-dialog.tsx'
 import { Dialog } from '../shell/elements/dialog.tsx'
-import { MoreIcon } from '../shell/elements/icons.tsx'
 import { Link } from '../shell/elements/link.tsx'
-import { Menu } from '../shell/elements/menu.tsx'
-import { Table } from '../shell/elements/page-frame.tsx'
+import { useDeed } from '../shell/hooks/use-deed.ts'
 import { useNow } from '../shell/hooks/use-now.ts'
 import { age, duration } from '../shell/human-units.ts'
 import { usePolled } from '../shell/queries.ts'
 import { taskPath } from '../shell/route.ts'
-import { useSession } from '../shell/session.tsx'
 import { wordsOf } from '../tasks/task-title.ts'
 import { NewScheduleDialog } from './new-schedule-dialog.tsx'
-import { SectionHead } from './section-head.tsx'
-import { useDeed } from './use-deed.ts'
+import { Section } from './section.tsx'
 
 type Open = { dialog: 'new' } | { dialog: 'runs' | 'delete'; schedule: Schedule } | null
 
 export function ScheduleSection() {
   const client = useClient()
-  const { may } = useSession()
   const state = usePolled(['schedules'], signal => client.schedules.list({}, { signal }), 5_000)
   const { error, attempt } = useDeed(state.refresh)
   const [open, setOpen] = useState<Open>(null)
   const now = useNow(1_000)
-  const schedules = state.value?.data ?? []
   const close = () => setOpen(null)
   return (
-    <section aria-label="Schedules">
-      <SectionHead title="Schedules" action="New schedule" onAction={() => setOpen({ dialog: 'new' })} {...{ state, error }} />
-      {state.value && (
-        <Table
-          caption="Schedules, with their next time"
-          columns={['Agent', 'Time', 'Next run', 'State', 'Actions']}
-          empty={schedules.length === 0 ? 'No schedules yet. A schedule gives an agent a task at times of a cron line.' : null}
-        >
-          {schedules.map(schedule => (
-            <tr key={schedule.id}>
-              <td className="min-w-40">
-                <span className="font-medium">{schedule.agent}</span>
-                <span dir="auto" className="block max-w-80 truncate text-[13px] text-soft">
-                  {schedule.name ?? (schedule.input ? wordsOf(schedule.input) : '')}
-                </span>
-              </td>
-              <td className="whitespace-nowrap">
-                <code className="font-mono text-[13px]">{schedule.cron}</code>
-                <span className="block text-xs text-faint">{schedule.timezone}</span>
-              </td>
-              <td className="whitespace-nowrap text-soft tabular-nums">{nextOf(schedule, now)}</td>
-              <td className={schedule.status === 'paused' ? 'text-warn' : 'text-good'}>{schedule.status}</td>
-              <td>
-                <span className="flex items-center gap-1">
-                  <Button kind="quiet" onClick={() => setOpen({ dialog: 'runs', schedule })}>
-                    Runs
-                  </Button>
-                  {may('tasks:write') && (
-                    <Menu
-                      label={`Actions of ${schedule.agent}, ${schedule.cron}`}
-                      items={[
-                        schedule.status === 'paused'
-                          ? { name: 'Resume', choose: () => attempt(() => client.schedules.resume(schedule.id)) }
-                          : { name: 'Pause', choose: () => attempt(() => client.schedules.pause(schedule.id)) },
-                        { name: 'Run now', choose: () => trigger(schedule) },
-                        { name: 'Delete', isDanger: true, choose: () => setOpen({ dialog: 'delete', schedule }) },
-                      ]}
-                    >
-                      <MoreIcon />
-                    </Menu>
-                  )}
-                </span>
-              </td>
-            </tr>
-          ))}
-        </Table>
+    <Section
+      title="Schedules"
+      kind="schedule"
+      caption="Schedules, with their next time"
+      columns={['Agent', 'Time', 'Next run']}
+      empty="No schedules yet. A schedule gives an agent a task at times of a cron line."
+      {...{ state, error }}
+      onNew={() => setOpen({ dialog: 'new' })}
+      nameOf={({ agent, cron }) => `${agent}, ${cron}`}
+      look={{ name: 'Runs', open: schedule => setOpen({ dialog: 'runs', schedule }) }}
+      cells={schedule => (
+        <>
+          <td className="min-w-40">
+            <span className="font-medium">{schedule.agent}</span>
+            <span dir="auto" className="block max-w-80 truncate text-[13px] text-soft">
+              {schedule.name ?? (schedule.input ? wordsOf(schedule.input) : '')}
+            </span>
+          </td>
+          <td className="whitespace-nowrap">
+            <code className="font-mono text-[13px]">{schedule.cron}</code>
+            <span className="block text-xs text-faint">{schedule.timezone}</span>
+          </td>
+          <td className="whitespace-nowrap text-soft tabular-nums">{nextOf(schedule, now)}</td>
+          <td className={schedule.status === 'paused' ? 'text-warn' : 'text-good'}>{schedule.status}</td>
+        </>
       )}
+      actions={schedule => [
+        schedule.status === 'paused'
+          ? { name: 'Resume', choose: () => attempt(() => client.schedules.resume(schedule.id)) }
+          : { name: 'Pause', choose: () => attempt(() => client.schedules.pause(schedule.id)) },
+        { name: 'Run now', choose: () => trigger(schedule) },
+        { name: 'Delete', isDanger: true, choose: () => setOpen({ dialog: 'delete', schedule }) },
+      ]}
+    >
       {open?.dialog === 'new' && <NewScheduleDialog onClose={close} onDone={state.refresh} />}
       {open?.dialog === 'runs' && <RunsDialog schedule={open.schedule} onClose={close} />}
       {open?.dialog === 'delete' && (
@@ -90,7 +70,7 @@ export function ScheduleSection() {
           It creates no further tasks, and its history is deleted. The tasks that it has created stay.
         </ConfirmDialog>
       )}
-    </section>
+    </Section>
   )
 
   function trigger(schedule: Schedule): void {

@@ -1,16 +1,18 @@
 /** The keys, for a key with the scope `admin`: which there are, a new one, and the end of one. A secret is shown once. */
 import type { Key, NewKey, Scope } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { Button } from '../shell/elements/button.tsx'
-import { Dialog } from '../shell/elements/dialog.tsx'
+import { ConfirmDialog } from '../shell/elements/confirm-dialog.tsx'
 import { PlusIcon } from '../shell/elements/icons.tsx'
 import { PageFrame, Table } from '../shell/elements/page-frame.tsx'
 import { Field, FormError, fieldLook } from '../shell/forms/field.tsx'
-import { SecretBox } from '../shell/forms/secret-box.tsx'
+import { FormDialog } from '../shell/forms/form-dialog.tsx'
+import { SecretDialog } from '../shell/forms/secret-dialog.tsx'
+import { useDeed } from '../shell/hooks/use-deed.ts'
 import { useNow } from '../shell/hooks/use-now.ts'
 import { age } from '../shell/human-units.ts'
-import { textOf, usePolled } from '../shell/queries.ts'
+import { usePolled } from '../shell/queries.ts'
 
 const scopes: Scope[] = ['tasks:read', 'tasks:write', 'admin', 'worker']
 
@@ -19,7 +21,7 @@ export function KeysPage() {
   const state = usePolled(['keys'], signal => allKeys(signal), 10_000)
   const [isCreating, setCreating] = useState(false)
   const [doomed, setDoomed] = useState<Key | null>(null)
-  const [error, setError] = useState<string | null>(null)
+  const { error, attempt } = useDeed(state.refresh)
   const now = useNow(10_000)
   const keys = state.value ?? []
   return (
@@ -33,6 +35,7 @@ export function KeysPage() {
         </Button>
       }
     >
+      <FormError error={error} />
       {state.value && (
         <Table
           caption="Keys"
@@ -71,20 +74,14 @@ export function KeysPage() {
         />
       )}
       {doomed && (
-        <Dialog title={`Revoke ${doomed.name || doomed.id}?`} onClose={() => setDoomed(null)}>
-          <p className="text-soft">Every program that uses this key is refused within 30 s. This cannot be undone.</p>
-          {error && (
-            <p role="alert" className="mt-2 text-bad">
-              {error}
-            </p>
-          )}
-          <div className="mt-4 flex justify-end gap-2">
-            <Button onClick={() => setDoomed(null)}>Back</Button>
-            <Button data-first kind="danger" onClick={() => void revoke(doomed)}>
-              Revoke
-            </Button>
-          </div>
-        </Dialog>
+        <ConfirmDialog
+          title={`Revoke ${doomed.name || doomed.id}?`}
+          action="Revoke"
+          onClose={() => setDoomed(null)}
+          onConfirm={() => attempt(() => client.keys.revoke(doomed.id))}
+        >
+          Every program that uses this key is refused within 30 s. This cannot be undone.
+        </ConfirmDialog>
       )}
     </PageFrame>
   )
@@ -98,17 +95,6 @@ export function KeysPage() {
     }
     return found.toReversed()
   }
-
-  async function revoke({ id }: Key): Promise<void> {
-    setError(null)
-    try {
-      await client.keys.revoke(id)
-      setDoomed(null)
-      state.refresh()
-    } catch (reason) {
-      setError(textOf(reason))
-    }
-  }
 }
 
 function endOf({ revokedAt, expiresAt }: Key, now: number): string | null {
@@ -118,60 +104,37 @@ function endOf({ revokedAt, expiresAt }: Key, now: number): string | null {
 
 function NewKeyDialog({ onClose }: { onClose: () => void }) {
   const client = useClient()
-  const [name, setName] = useState('')
-  const [granted, setGranted] = useState<readonly Scope[]>(['tasks:read', 'tasks:write'])
   const [made, setMade] = useState<NewKey | null>(null)
-  const [error, setError] = useState<string | null>(null)
   if (made)
     return (
-      <Dialog title="The new key" onClose={onClose}>
-        <p className="text-soft">Copy it now: the server stores no secret, so no page can show it again.</p>
-        <SecretBox label="Copy the key" secret={made.secret} />
-        <div className="mt-4 flex justify-end">
-          <Button kind="primary" onClick={onClose}>
-            Done
-          </Button>
-        </div>
-      </Dialog>
+      <SecretDialog
+        title="The new key"
+        note="Copy it now: the server stores no secret, so no page can show it again."
+        copy="Copy the key"
+        secret={made.secret}
+        onClose={onClose}
+      />
     )
   return (
-    <Dialog title="New key" onClose={onClose}>
-      <form onSubmit={submit} className="space-y-4">
-        <Field label="Name">
-          <input data-first value={name} maxLength={200} onChange={event => setName(event.target.value)} className={fieldLook} />
-        </Field>
-        <fieldset>
-          <legend className="mb-1 font-medium">Scopes</legend>
-          {scopes.map(scope => (
-            <label key={scope} className="mr-4 inline-flex items-center gap-1.5">
-              <input
-                type="checkbox"
-                checked={granted.includes(scope)}
-                onChange={event => setGranted(event.target.checked ? [...granted, scope] : granted.filter(known => known !== scope))}
-                className="accent-accent"
-              />
-              {scope}
-            </label>
-          ))}
-        </fieldset>
-        <FormError error={error} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary" disabled={granted.length === 0}>
-            Create
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog title="New key" action="Create" onClose={onClose} onSubmit={create}>
+      <Field label="Name">
+        <input data-first name="name" maxLength={200} className={fieldLook} />
+      </Field>
+      <fieldset>
+        <legend className="mb-1 font-medium">Scopes</legend>
+        {scopes.map(scope => (
+          <label key={scope} className="mr-4 inline-flex items-center gap-1.5">
+            <input type="checkbox" name="scopes" value={scope} defaultChecked={scope.startsWith('tasks:')} className="accent-accent" />
+            {scope}
+          </label>
+        ))}
+      </fieldset>
+    </FormDialog>
   )
 
-  async function submit(event: FormEvent): Promise<void> {
-    event.preventDefault()
-    setError(null)
-    try {
-      setMade(await client.keys.create({ name, scopes: [...granted] }))
-    } catch (reason) {
-      setError(textOf(reason))
-    }
+  async function create(text: (name: string) => string, fields: FormData): Promise<void> {
+    const granted = scopes.filter(scope => fields.getAll('scopes').includes(scope))
+    if (granted.length === 0) throw new Error('Choose at least one scope')
+    setMade(await client.keys.create({ name: text('name'), scopes: granted }))
   }
 }

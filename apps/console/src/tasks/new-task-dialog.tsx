@@ -1,16 +1,14 @@
 /** Gives an agent something to do, and goes to watch it. */
 import type { Agent } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
-import { type FormEvent, type KeyboardEvent, useMemo, useState } from 'react'
+import { type KeyboardEvent, useMemo } from 'react'
 import { AttachButton } from '../files/attach-button.tsx'
 import { UploadList } from '../files/upload-list.tsx'
 import { useDroppedFiles } from '../files/use-dropped-files.ts'
 import { useUploads } from '../files/use-uploads.ts'
-import { Button } from '../shell/elements/button.tsx'
-import { Dialog } from '../shell/elements/dialog.tsx'
-import { Field, FormError, fieldLook } from '../shell/forms/field.tsx'
+import { Field, fieldLook } from '../shell/forms/field.tsx'
+import { FormDialog } from '../shell/forms/form-dialog.tsx'
 import { useStored } from '../shell/hooks/use-stored.ts'
-import { textOf } from '../shell/queries.ts'
 import { navigate, taskPath } from '../shell/route.ts'
 import { bodyOf, type TaskDraft } from './task-draft.ts'
 
@@ -28,8 +26,6 @@ export function NewTaskDialog({ agents, given, onClose }: NewTaskProps) {
   const preferred = agents.find(({ name }) => name === 'assistant') ?? agents.find(({ workers }) => workers > 0) ?? agents[0]
   const [stored, store] = useStored('draft.new')
   const draft = useMemo(() => ({ ...emptyDraft, ...given, ...draftIn(stored) }), [stored, given])
-  const [error, setError] = useState<string | null>(null)
-  const [isSending, setSending] = useState(false)
   const uploads = useUploads()
   const { isOver, handlers } = useDroppedFiles(uploads.add)
   const agentName = draft.agent || preferred?.name || ''
@@ -37,76 +33,72 @@ export function NewTaskDialog({ agents, given, onClose }: NewTaskProps) {
   const change = (fields: Partial<TaskDraft>) => store(JSON.stringify({ ...draft, ...fields }))
 
   return (
-    <Dialog title="New task" onClose={onClose}>
-      <form onSubmit={submit} {...handlers} className={`space-y-4 ${isOver ? 'bg-accent-well' : ''}`}>
-        <Field label="Agent" note={agent && noteOf(agent)}>
-          <select value={agentName} onChange={event => change({ agent: event.target.value })} className={fieldLook}>
-            {agents.map(({ name }) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </Field>
-        <Field label={draft.isJson ? 'Input, as JSON' : 'Input'}>
-          <textarea
-            rows={4}
-            data-first
-            value={draft.input}
-            onKeyDown={hear}
-            onChange={event => change({ input: event.target.value })}
-            placeholder={draft.isJson ? '{ "any": "JSON" }' : 'What time is it, and what is 12 * (3 + 4)?'}
-            className={`${fieldLook} placeholder:text-faint ${draft.isJson ? 'font-mono text-[13px]' : ''}`}
+    <FormDialog
+      title="New task"
+      action="Start"
+      canSubmit={agentName !== '' && !uploads.isSending}
+      onClose={onClose}
+      onSubmit={start}
+      {...handlers}
+      className={isOver ? 'bg-accent-well' : ''}
+    >
+      <Field label="Agent" note={agent && noteOf(agent)}>
+        <select value={agentName} onChange={event => change({ agent: event.target.value })} className={fieldLook}>
+          {agents.map(({ name }) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </Field>
+      <Field label={draft.isJson ? 'Input, as JSON' : 'Input'}>
+        <textarea
+          rows={4}
+          data-first
+          value={draft.input}
+          onKeyDown={hear}
+          onChange={event => change({ input: event.target.value })}
+          placeholder={draft.isJson ? '{ "any": "JSON" }' : 'What time is it, and what is 12 * (3 + 4)?'}
+          className={`${fieldLook} placeholder:text-faint ${draft.isJson ? 'font-mono text-[13px]' : ''}`}
+        />
+      </Field>
+      <div className="-mt-2 flex items-center justify-between">
+        <label className="flex items-center gap-2 text-[13px] text-soft">
+          <input
+            type="checkbox"
+            checked={draft.isJson}
+            onChange={event => change({ isJson: event.target.checked })}
+            className="accent-accent"
           />
-        </Field>
-        <div className="-mt-2 flex items-center justify-between">
-          <label className="flex items-center gap-2 text-[13px] text-soft">
-            <input
-              type="checkbox"
-              checked={draft.isJson}
-              onChange={event => change({ isJson: event.target.checked })}
-              className="accent-accent"
+          The input is JSON
+        </label>
+        <AttachButton onFiles={uploads.add} />
+      </div>
+      <div className="-mx-3">
+        <UploadList uploads={uploads} />
+      </div>
+      <details className="text-[13px]" open={agentName === 'scripted' || undefined}>
+        <summary className="text-soft">Parameters and name</summary>
+        <div className="mt-3 space-y-4">
+          <Field label="Parameters, as JSON">
+            <textarea
+              rows={3}
+              value={draft.params}
+              onChange={event => change({ params: event.target.value })}
+              className={`${fieldLook} font-mono text-[13px]`}
             />
-            The input is JSON
-          </label>
-          <AttachButton onFiles={uploads.add} />
+          </Field>
+          <Field label="Name" note="A task of this agent with this name is continued, not created anew.">
+            <input value={draft.name} onChange={event => change({ name: event.target.value })} className={fieldLook} />
+          </Field>
         </div>
-        <div className="-mx-3">
-          <UploadList uploads={uploads} />
-        </div>
-        <details className="text-[13px]" open={agentName === 'scripted' || undefined}>
-          <summary className="text-soft">Parameters and name</summary>
-          <div className="mt-3 space-y-4">
-            <Field label="Parameters, as JSON">
-              <textarea
-                rows={3}
-                value={draft.params}
-                onChange={event => change({ params: event.target.value })}
-                className={`${fieldLook} font-mono text-[13px]`}
-              />
-            </Field>
-            <Field label="Name" note="A task of this agent with this name is continued, not created anew.">
-              <input value={draft.name} onChange={event => change({ name: event.target.value })} className={fieldLook} />
-            </Field>
-          </div>
-        </details>
-        <FormError error={error} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary" disabled={agentName === '' || isSending || uploads.isSending}>
-            Start
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+      </details>
+    </FormDialog>
   )
 
   function hear(event: KeyboardEvent<HTMLTextAreaElement>): void {
     if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) event.currentTarget.form?.requestSubmit()
   }
 
-  async function submit(event: FormEvent): Promise<void> {
-    event.preventDefault()
-    setError(null)
-    setSending(true)
+  async function start(): Promise<void> {
     const files = uploads.take()
     try {
       const body = bodyOf({ ...draft, agent: agentName })
@@ -117,8 +109,7 @@ export function NewTaskDialog({ agents, given, onClose }: NewTaskProps) {
       onClose()
     } catch (reason) {
       uploads.putBack(files)
-      setError(textOf(reason))
-      setSending(false)
+      throw reason
     }
   }
 }

@@ -26,7 +26,7 @@ export function Dialog({
       ref={element}
       aria-labelledby={id}
       onCancel={onClose}
-      className={`m-auto max-h-[calc(100dvh-2rem)] ${isWide ? 'w-[min(72rem,calc(100vw-2rem))]' : 'w-[min(36rem,calc(100vw-2rem))]'} overflow-auto rounded-xl border border-line bg-panel text-ink shadow-float`}
+      className={`m-auto max-h-[calc(100dvh-2rem)] ${isWide ? 'w-[min(72rem,calc(100vw-2rem))]' : 'w-[min(36rem,calc(100vw-2rem))]'} overflow-auto rounded-xl border border-line bg-panel text-left text-ink shadow-float`}
     >
       <header className="flex items-center justify-between px-5 pt-4">
         <h2 id={id} className="text-base font-semibold">

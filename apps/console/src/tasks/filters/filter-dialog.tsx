@@ -1,16 +1,15 @@
 /** The filters that have no place of their own above the list. */
-import { type FormEvent, useState } from 'react'
-import { Button } from '../../shell/elements/button.tsx'
-import { Dialog } from '../../shell/elements/dialog.tsx'
+import { useState } from 'react'
 import { Field, fieldLook } from '../../shell/forms/field.tsx'
+import { FormDialog } from '../../shell/forms/form-dialog.tsx'
 import { setQuery } from '../../shell/route.ts'
 import { periods } from './task-filters.ts'
 
 export function FilterDialog({ address, onClose }: { address: string; onClose: () => void }) {
   const [given] = useState(() => new URLSearchParams(address))
   return (
-    <Dialog title="Filter tasks" onClose={onClose}>
-      <form onSubmit={submit} className="grid gap-4 sm:grid-cols-2">
+    <FormDialog title="Filter tasks" action="Filter" onClose={onClose} onSubmit={filter}>
+      <div className="grid gap-4 sm:grid-cols-2">
         <Field label="Created within the last">
           <select data-first name="within" defaultValue={given.get('within') ?? ''} className={fieldLook}>
             <option value="">any time</option>
@@ -41,20 +40,11 @@ export function FilterDialog({ address, onClose }: { address: string; onClose: (
         <Field label="Metadata value">
           <input name="value" className={fieldLook} />
         </Field>
-        <div className="flex justify-end gap-2 sm:col-span-2">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
-            Filter
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+      </div>
+    </FormDialog>
   )
 
-  function submit(event: FormEvent<HTMLFormElement>): void {
-    event.preventDefault()
-    const fields = new FormData(event.currentTarget)
-    const text = (name: string) => String(fields.get(name) ?? '').trim()
+  function filter(text: (name: string) => string): void {
     setQuery({
       ...{ within: text('within'), error: text('error'), min: millisecondsIn(text('min')), max: millisecondsIn(text('max')) },
       ...(text('key') && { [`metadata.${text('key')}`]: text('value') }),

@@ -1,6 +1,6 @@
 /** Does one thing at a time to an entry of a list, refreshes the list, and keeps the error. */
 import { useState } from 'react'
-import { textOf } from '../shell/queries.ts'
+import { textOf } from '../queries.ts'
 
 export function useDeed(refresh: () => void): { error: string | null; attempt(work: () => Promise<unknown>): void } {
   const [error, setError] = useState<string | null>(null)

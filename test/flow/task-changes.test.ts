@@ -94,6 +94,8 @@ describe('a retry', () => {
       { turn: 2, author: 'user', content: { text: 'go' } },
     ])
     expect(await faultsOf(platform, task.id)).toEqual([])
+    const again = await platform.client.post<{ turn: Turn }>(`/v1/tasks/${task.id}/retry`, {})
+    expect([again.status, again.body.turn?.number]).toEqual([202, 3])
   })
 
   test('of a task that has not ended, or not started, is refused', async () => {

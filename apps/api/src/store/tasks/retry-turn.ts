@@ -2,7 +2,7 @@
  * Accepts the last turn of a task again, as a new turn after the one before it: the last one is discarded. What had joined it comes again with it.
  */
 import { RivuletError, type TaskId } from '@rivulet/protocol'
-import { and, desc, eq, isNull } from 'drizzle-orm'
+import { and, desc, eq, isNull, lt, max } from 'drizzle-orm'
 import type { Transaction } from '../connection/database.ts'
 import type { Tenant } from '../connection/tenant.ts'
 import { turns } from '../schema.ts'
@@ -36,6 +36,11 @@ export async function retryTurn(
     .orderBy(turns.number)
   const all = [last, ...joined].flatMap(({ input, inputs }) => inputs ?? (input ? [input] : []))
   const said = { ...(all.length > 0 && { input: all }), ...(last.params !== null && { params: last.params }) }
-  const discardsFrom = await rewindTask(tx, task, last.number - 1, false)
+  // Not simply the number before: that turn may have been discarded by an earlier retry.
+  const [before] = await tx
+    .select({ number: max(turns.number) })
+    .from(turns)
+    .where(and(kept, lt(turns.number, last.number)))
+  const discardsFrom = await rewindTask(tx, task, before?.number ?? 0, false)
   return { task, turn: await queueTurn(tx, task, { ...said, discardsFrom, maxQueued, traceparent }), isNew: false, isQueued: true }
 }

@@ -72,6 +72,35 @@ describe.skipIf(!chromium)('the page of a task', () => {
     await page.getByRole('complementary', { name: 'Facts' }).getByText(id).waitFor()
   })
 
+  test('an earlier input is edited and sent again: its turn and the later ones are discarded, more than once', async () => {
+    const { page, platform } = stage
+    const id = await stage.start({ steps: [say('the first answer')] }, { input: 'the first question' })
+    await platform.client.waitForEnd(id)
+    const second = { input: 'a second qestion', params: { steps: [say('the second answer')] } }
+    await platform.client.post(`/v1/tasks/${id}/turns`, second)
+    await platform.client.waitForEnd(id)
+    await page.goto(`${platform.url}/tasks/${id}`)
+    await edit('a second qestion', 'a second question')
+    await edit('a second question', 'a third question')
+    await until('both were discarded', async () => (await page.getByText(/^Discarded/).count()) === 2)
+    const { body } = await platform.client.get<{ turns: { status: string; params?: object }[] }>(`/v1/tasks/${id}`)
+    expect(body.turns.map(({ status }) => status)).toEqual(['completed', 'discarded', 'discarded', 'completed'])
+    expect(body.turns.at(-1)?.params).toEqual(second.params)
+
+    async function edit(from: string, to: string): Promise<void> {
+      const input = page.getByRole('article', { name: 'You' }).filter({ hasText: from })
+      await input.hover()
+      await page.locator('[data-row]').filter({ has: input }).getByRole('button', { name: 'Edit this input' }).click()
+      const field = page.getByLabel('Edited input')
+      expect(await field.inputValue()).toBe(from)
+      await field.fill(to)
+      await page.getByRole('form', { name: 'Edit the input' }).getByRole('button', { name: 'Submit' }).click()
+      await page.getByRole('article', { name: 'You' }).filter({ hasText: to }).waitFor()
+      await page.getByText('Up to date').waitFor()
+      await platform.client.waitForEnd(id)
+    }
+  })
+
   test('sends files that were chosen, pasted and dropped, with the params of the turn, and shows them as cards', async () => {
     const { page, platform } = stage
     const id = await stage.start({ steps: [] })

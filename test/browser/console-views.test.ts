@@ -30,11 +30,12 @@ const views: View[] = [
   { name: 'tasks', path: () => '/', ready: page => page.getByRole('list', { name: 'Tasks' }).getByRole('link').first().waitFor() },
   { name: 'no-tasks', path: () => '/?search=nothing-like-this', ready: page => page.getByText('No task matches').waitFor() },
   { name: 'selected', path: () => '/', ready: page => page.getByRole('checkbox').first().click() },
-  { name: 'new-task', path: () => '/', ready: page => page.getByRole('button', { name: 'New task' }).click() },
+  { name: 'new-task', path: () => '/', ready: page => openDialog(page, 'New task') },
   { name: 'task', path: id => `/tasks/${id}`, ready: page => page.getByRole('heading', { name: 'Rivers', exact: true }).waitFor() },
   { name: 'facts', path: id => `/tasks/${id}?facts=1`, ready: page => page.getByText('Nordwind').waitFor() },
   { name: 'inspector', path: id => `/tasks/${id}?inspect=1`, ready: page => page.getByText('turn.finished').first().waitFor() },
   { name: 'compare', path: id => `/tasks/${id}`, ready: page => page.getByRole('button', { name: /Compare the/ }).click() },
+  { name: 'edit', path: id => `/tasks/${id}`, ready: edit },
   { name: 'share', path: id => `/tasks/${id}`, ready: share },
   { name: 'question', path: (_, asking) => `/tasks/${asking}`, ready: page => page.getByRole('button', { name: 'Decline' }).waitFor() },
   { name: 'waits', path: () => '/waits', ready: page => page.getByRole('button', { name: 'Order to refund' }).waitFor() },
@@ -45,9 +46,9 @@ const views: View[] = [
   { name: 'agents', path: () => '/agents', ready: page => page.getByRole('row', { name: /scripted/ }).waitFor() },
   { name: 'workers', path: () => '/workers', ready: page => page.getByText('live', { exact: true }).first().waitFor() },
   { name: 'schedules', path: () => '/schedules', ready: page => page.getByRole('cell', { name: /Europe\/Berlin/ }).waitFor() },
-  { name: 'new-schedule', path: () => '/schedules', ready: page => page.getByRole('button', { name: 'New schedule' }).click() },
-  { name: 'new-webhook', path: () => '/schedules', ready: page => page.getByRole('button', { name: 'New webhook' }).click() },
-  { name: 'filters', path: () => '/?status=failed&within=60', ready: page => page.getByRole('button', { name: 'More filters' }).click() },
+  { name: 'new-schedule', path: () => '/schedules', ready: page => openDialog(page, 'New schedule') },
+  { name: 'new-webhook', path: () => '/schedules', ready: page => openDialog(page, 'New webhook') },
+  { name: 'filters', path: () => '/?status=failed&within=60', ready: page => openDialog(page, 'More filters') },
   { name: 'limits', path: () => '/agents', ready: limit },
   { name: 'fork', path: id => `/tasks/${id}`, ready: page => choose(page, 'Fork') },
   {
@@ -126,6 +127,18 @@ function share(page: Page): Promise<void> {
 async function choose(page: Page, action: string): Promise<void> {
   await page.getByRole('button', { name: 'Actions' }).click()
   await page.getByRole('menuitem', { name: action }).click()
+  await page.getByRole('dialog').waitFor()
+}
+
+/** Dialogs are loaded when they are opened. */
+async function openDialog(page: Page, button: string): Promise<void> {
+  await page.getByRole('button', { name: button }).click()
+  await page.getByRole('dialog').waitFor()
+}
+
+async function edit(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Edit this input' }).click()
+  await page.getByRole('button', { name: 'Submit' }).scrollIntoViewIfNeeded()
 }
 
 async function limit(page: Page): Promise<void> {

@@ -19,6 +19,7 @@ import { Composer } from './composer.tsx'
 import { TaskActions } from './task-actions.tsx'
 import { type Panel, TaskHeader } from './task-header.tsx'
 import { TaskMissing } from './task-missing.tsx'
+import { useResend } from './use-resend.ts'
 import { useStop } from './use-stop.ts'
 
 const Inspector = lazy(async () => ({ default: (await import('../inspector/inspector.tsx')).Inspector }))
@@ -44,6 +45,7 @@ export function TaskPage({ id }: { id: string }) {
   const isBusy = status !== null && !hasEnded(status)
   const answer = useAnswer(id)
   const stop = useStop(cancel, isBusy)
+  const resend = useResend(task, may('tasks:write'))
   const known = task?.view({ follow: true }).current.task ?? null
   const words = turns[0]?.number === 1 && turns[0].input ? wordsOf(turns[0].input) : undefined
   const title = known ? titleOf({ agent: known.agent, ...(known.name && { name: known.name }), ...(words && { title: words }) }) : '…'
@@ -80,8 +82,8 @@ export function TaskPage({ id }: { id: string }) {
           <Transcript
             task={id}
             {...(past
-              ? { ...past, handle: null, earlier: noEarlier, superseded: [], answer: null }
-              : { messages, turns, handle: reader, earlier, superseded, answer })}
+              ? { ...past, handle: null, earlier: noEarlier, superseded: [], answer: null, resend: null }
+              : { messages, turns, handle: reader, earlier, superseded, answer, resend })}
             goTo={past || wanted === null || !/^\d{1,9}$/.test(wanted) ? null : Number(wanted)}
             placeholder={<p className="text-soft">{status ? 'No messages yet.' : 'Loading …'}</p>}
           />

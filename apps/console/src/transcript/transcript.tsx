@@ -1,19 +1,22 @@
 /** What a task has said, from any point to any other, with its end in sight for as long as the reader wants. */
 import type { FoldedTurn, Message, TaskHandle } from '@rivulet/client'
-import { memo, type ReactNode, useEffect, useLayoutEffect, useMemo } from 'react'
+import { lazy, memo, type ReactNode, Suspense, useEffect, useLayoutEffect, useMemo } from 'react'
 import { DownIcon } from '../shell/elements/icons.tsx'
 import type { Answer } from '../waits/use-answer.ts'
-import { WaitRow } from '../waits/wait-row.tsx'
-import { ChildCard } from './children/child-card.tsx'
 import { ToolCard } from './contents/tool-card.tsx'
-import { KeptAttempts } from './earlier/kept-attempts.tsx'
 import type { Superseded } from './earlier/superseded.ts'
 import { SupersededAttempt } from './earlier/superseded-attempt.tsx'
 import type { Earlier } from './earlier/use-earlier.ts'
+import { InputRow, type Resend } from './input-row.tsx'
 import { MessageRow } from './message-row.tsx'
 import { type Row, rowsOf, turnNumberOf } from './rows.ts'
 import { PendingTurn, TurnOutcome, TurnStart, UnstartedTurn } from './turn-rows.tsx'
 import { useMessageWindow } from './use-message-window.ts'
+
+// Most tasks have none of these, so they are loaded when they are needed.
+const WaitRow = lazy(async () => ({ default: (await import('../waits/wait-row.tsx')).WaitRow }))
+const ChildCard = lazy(async () => ({ default: (await import('./children/child-card.tsx')).ChildCard }))
+const KeptAttempts = lazy(async () => ({ default: (await import('./earlier/kept-attempts.tsx')).KeptAttempts }))
 
 export type TranscriptProps = {
   task: string
@@ -27,11 +30,13 @@ export type TranscriptProps = {
   goTo: number | null
   /** Null where the page may not answer. */
   answer: Answer | null
+  /** Null where the page may not send an input again. */
+  resend: Resend | null
   /** Shown while the task has no messages. */
   placeholder: ReactNode
 }
 
-export function Transcript({ task, handle, messages, turns, earlier, superseded, goTo, answer, placeholder }: TranscriptProps) {
+export function Transcript({ task, handle, messages, turns, earlier, superseded, goTo, answer, resend, placeholder }: TranscriptProps) {
   const all = useMemo(() => (earlier.messages.length > 0 ? [...earlier.messages, ...messages] : messages), [earlier.messages, messages])
   const first = all[0]?.index ?? 0
   const end = first + all.length
@@ -80,15 +85,18 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
           <div ref={topMark} />
           {(from > first || earlier.hasMore) && <p className="text-center text-xs text-faint">Earlier messages …</p>}
           {rows.length === 0 && !earlier.hasMore && placeholder}
-          {rows.map(row => (
-            <div
-              key={row.key}
-              data-row={row.key}
-              className={`${discarded.has(turnNumberOf(row)) ? 'border-l-2 border-line-strong pl-3 text-soft grayscale' : 'contents'} ${row.key === goalKey ? 'goal' : ''}`}
-            >
-              <TranscriptRow row={row} task={task} handle={handle} answer={answer} />
-            </div>
-          ))}
+          {rows.map(row => {
+            const isDiscarded = discarded.has(turnNumberOf(row))
+            return (
+              <div
+                key={row.key}
+                data-row={row.key}
+                className={`${isDiscarded ? 'border-l-2 border-line-strong pl-3 text-soft grayscale' : 'contents'} ${row.key === goalKey ? 'goal' : ''}`}
+              >
+                <TranscriptRow {...{ row, task, handle, answer }} resend={isDiscarded ? null : resend} />
+              </div>
+            )
+          })}
           <div ref={bottomMark} />
         </div>
       </div>
@@ -107,20 +115,28 @@ export function Transcript({ task, handle, messages, turns, earlier, superseded,
 }
 
 const TranscriptRow = memo(
-  ({ row, task, handle, answer }: { row: Row } & Pick<TranscriptProps, 'task' | 'handle' | 'answer'>) => {
+  ({ row, task, handle, answer, resend }: { row: Row } & Pick<TranscriptProps, 'task' | 'handle' | 'answer' | 'resend'>) => {
     switch (row.kind) {
       case 'turn':
         return <TurnStart turn={row.turn} />
       case 'message':
-        return <MessageRow message={row.message} />
+        return row.message.author === 'user' ? <InputRow message={row.message} resend={resend} /> : <MessageRow message={row.message} />
       case 'tool':
         return <ToolCard request={row.request} response={row.response} isOver={row.isOver} />
       case 'wait':
-        return row.wait.child ? <ChildCard wait={row.wait} child={row.wait.child} /> : <WaitRow wait={row.wait} answer={answer} />
+        return (
+          <Suspense>
+            {row.wait.child ? <ChildCard wait={row.wait} child={row.wait.child} /> : <WaitRow wait={row.wait} answer={answer} />}
+          </Suspense>
+        )
       case 'superseded':
         return <SupersededAttempt group={row.group} />
       case 'attempts':
-        return <KeptAttempts task={handle} turn={row.turn} shown={row.shown} />
+        return (
+          <Suspense>
+            <KeptAttempts task={handle} turn={row.turn} shown={row.shown} />
+          </Suspense>
+        )
       case 'outcome':
         return <TurnOutcome turn={row.turn} task={task} />
       case 'pending':
@@ -131,7 +147,8 @@ const TranscriptRow = memo(
         return row satisfies never
     }
   },
-  (before, after) => before.handle === after.handle && before.answer === after.answer && isSame(before.row, after.row),
+  (before, after) =>
+    before.handle === after.handle && before.answer === after.answer && before.resend === after.resend && isSame(before.row, after.row),
 )
 
 function holds(row: Row, index: number): boolean {

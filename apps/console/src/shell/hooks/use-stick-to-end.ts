@@ -34,7 +34,7 @@ export function useStickToEnd(scroller: RefObject<HTMLElement | null>, options: 
     let lastTop = element.scrollTop
     element.style.overflowAnchor = isStuck.current ? 'none' : ''
     const grown = new ResizeObserver(() => {
-      if (isStuck.current) toEnd(element)
+      if (isStuck.current && !isTypedIn(element)) toEnd(element)
     })
     grown.observe(content)
     grown.observe(element)
@@ -90,6 +90,12 @@ export function useStickToEnd(scroller: RefObject<HTMLElement | null>, options: 
     isStuck.current = next
     latest.current.onChange?.(next)
   }
+}
+
+/** A form in the scroller stays in sight while a person fills it in. */
+function isTypedIn(element: HTMLElement): boolean {
+  const { activeElement } = document
+  return activeElement !== null && activeElement.matches('input, textarea, select') && element.contains(activeElement)
 }
 
 function toEnd(element: HTMLElement | null): void {

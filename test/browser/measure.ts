@@ -4,8 +4,9 @@
  * A frame is late when the one before it was drawn more than 50 ms ago; a long task is one of more than 50 ms, as browsers count them.
  */
 
+import { loadavg } from 'node:os'
 import { buildConsole } from '@rivulet/console/page'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { startTestPlatform } from 'rivulet/testing'
 import { findChromium, launchBrowser } from '../support/browser.ts'
 import { until } from '../support/until.ts'
@@ -32,7 +33,11 @@ try {
   // What runs this file names functions by a helper that the page does not have.
   await page.addInitScript('globalThis.__name = value => value')
   const seconds = Number(process.argv[2] ?? 60)
-  await firstList()
+  for (let place = 0; place < 100; place += 1) await start({ steps: [] })
+  await firstOpened('the first list', '/', page => page.getByRole('list', { name: 'Tasks' }).getByRole('link').first())
+  const short = await start({ steps: [{ full: { index: 0, content: { type: 'text', text: 'A **short** answer', format: 'markdown' } } }] })
+  await ended(short)
+  await firstOpened('a task', `/tasks/${short}`, page => page.getByText('short', { exact: true }))
   const say = (text: string, index = 0) => ({ delta: { index, delta: { type: 'text', text } } })
   const markdown = (index: number) => ({ start: { index, content: { type: 'text', text: '', format: 'markdown' } } })
 
@@ -149,16 +154,16 @@ async function measured(page: Page, work: () => Promise<void>): Promise<Figures>
   return { ...figures, seconds, elements: await page.locator('*').count() }
 }
 
+/** With the load of the machine in the last minute, without which the figures say little. */
 function report(what: string, { seconds, frames, late, worstFrameMs, longTasks, worstTaskMs, elements, heapMb }: Figures): void {
   const pace = `${(frames / seconds).toFixed(0)} frames/s, ${late} late (worst ${worstFrameMs} ms)`
   console.log(
-    `${what}: ${seconds.toFixed(1)} s, ${pace}, ${longTasks} long tasks (worst ${worstTaskMs} ms), heap ${heapMb.join(' ')} MB, ${elements} elements`,
+    `${what}: ${seconds.toFixed(1)} s, ${pace}, ${longTasks} long tasks (worst ${worstTaskMs} ms), heap ${heapMb.join(' ')} MB, ${elements} elements, load ${loadavg()[0]?.toFixed(1)}`,
   )
 }
 
 /** With an empty cache, over a line of 9 Mbit/s with 40 ms to the server and back. */
-async function firstList(): Promise<void> {
-  for (let place = 0; place < 100; place += 1) await start({ steps: [] })
+async function firstOpened(what: string, path: string, shown: (page: Page) => Locator): Promise<void> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
   const page = await context.newPage()
   const line = await context.newCDPSession(page)
@@ -174,9 +179,9 @@ async function firstList(): Promise<void> {
     bytes += encodedDataLength
   })
   const startedAt = performance.now()
-  await page.goto(platform.url)
-  await page.getByRole('list', { name: 'Tasks' }).getByRole('link').first().waitFor()
-  console.log(`the first list over 9 Mbit/s: ${Math.round(performance.now() - startedAt)} ms, ${Math.round(bytes / 1_000)} kB so far`)
+  await page.goto(`${platform.url}${path}`)
+  await shown(page).waitFor()
+  console.log(`${what} over 9 Mbit/s: ${Math.round(performance.now() - startedAt)} ms, ${Math.round(bytes / 1_000)} kB so far`)
   await context.close()
 }
 

@@ -1,13 +1,14 @@
-/** Which page is shown, inside the frame that all of them share. Each page is loaded when it is opened; the list comes first. */
+/** Which page is shown, inside the frame that all of them share. Each page is loaded when it is opened. */
 import { type ComponentType, lazy, Suspense, useEffect, useRef } from 'react'
 import { ErrorBoundary } from './shell/elements/error-boundary.tsx'
 import { MissingPage } from './shell/missing-page.tsx'
-import { type Route, useRoute } from './shell/route.ts'
+import { type Route, routeOf, useRoute } from './shell/route.ts'
 import { Session } from './shell/session.tsx'
 import { Shell } from './shell/shell.tsx'
-import { TasksPage } from './tasks/tasks-page.tsx'
 
+const loadTasks = () => import('./tasks/tasks-page.tsx')
 const loadTask = () => import('./task/task-page.tsx')
+const TasksPage = lazy(async () => ({ default: (await loadTasks()).TasksPage }))
 const TaskPage = lazy(async () => ({ default: (await loadTask()).TaskPage }))
 const AgentsPage = lazy(async () => ({ default: (await import('./agents/agents-page.tsx')).AgentsPage }))
 
@@ -32,6 +33,11 @@ const plainPages: Record<Exclude<Route['page'], 'task'>, ComponentType> = {
   missing: MissingPage,
 }
 
+// The most frequent ones are loaded while the API is asked whose key this is, not after.
+const opened = routeOf(location.pathname).page
+if (opened === 'tasks') loadTasks().catch(() => {})
+if (opened === 'task') loadTask().catch(() => {})
+
 export function App() {
   return (
     <Session frame={content => <Shell>{content}</Shell>}>
@@ -40,6 +46,7 @@ export function App() {
   )
 }
 
+/** The page of a task is loaded as soon as a person points at a link to one. */
 function Page() {
   const route = useRoute()
   const place = route.page === 'task' ? route.id : route.page
@@ -47,9 +54,16 @@ function Page() {
   useEffect(() => {
     if (before.current !== place) document.getElementById('main')?.focus({ preventScroll: true })
     before.current = place
-    // The page that is opened next, as a rule.
-    if (place === 'tasks') loadTask().catch(() => {})
   }, [place])
+  useEffect(() => {
+    const look = ({ target }: Event) => {
+      if (target instanceof Element && target.closest('a[href^="/tasks/"]')) loadTask().catch(() => {})
+    }
+    for (const type of ['pointerover', 'focusin']) document.addEventListener(type, look)
+    return () => {
+      for (const type of ['pointerover', 'focusin']) document.removeEventListener(type, look)
+    }
+  }, [])
   return (
     <ErrorBoundary place={place}>
       <Suspense fallback={<p className="p-6 text-soft">Loading …</p>}>

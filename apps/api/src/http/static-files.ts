@@ -66,7 +66,7 @@ export function createStaticFiles(folder: string): StaticFiles {
 export async function createStaticFile(type: string, content: Buffer | string): Promise<StaticFile> {
   const plain = typeof content === 'string' ? Buffer.from(content) : content
   const isWorthIt = plain.length >= minCompressedBytes && !isCompressed.has(type)
-  return { type, plain, gzip: isWorthIt ? await compress(plain) : null }
+  return { type, plain, gzip: isWorthIt ? await compress(plain, { level: 9 }) : null }
 }
 
 export function sendStatic(reply: FastifyReply, { type, plain, gzip: compressed }: StaticFile): FastifyReply {

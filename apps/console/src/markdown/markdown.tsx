@@ -9,10 +9,11 @@ export const Markdown = memo(({ text, isGrowing = false }: { text: string; isGro
   const grown = useRef<Blocks | null>(null)
   grown.current = growBlocks(grown.current, text)
   const { pages, rest, tail } = grown.current
+  const near = nearFrom(pages)
   return (
     <div className={`prose ${isGrowing ? 'growing' : ''}`}>
       {pages.map((page, place) => (
-        <Page key={page[0]?.at} blocks={page} isNear={place >= pages.length - nearPages} />
+        <Page key={page[0]?.at} blocks={page} isNear={place >= near} />
       ))}
       <div className="prose-page">
         {rest.map(block => (
@@ -26,8 +27,16 @@ export const Markdown = memo(({ text, isGrowing = false }: { text: string; isGro
   )
 })
 
-/** How many pages at the end are drawn at once: the reader of a text begins there. */
+/** How many pages at the end are drawn at once, because the reader of a text begins there: enough for a screen. */
 const nearPages = 4
+const nearLength = 16_000
+
+function nearFrom(pages: Blocks['pages']): number {
+  let place = pages.length
+  for (let length = 0; place > 0 && place > pages.length - nearPages && length < nearLength; place -= 1)
+    length += pages[place - 1]?.reduce((sum, { text }) => sum + text.length, 0) ?? 0
+  return place
+}
 
 /** @param isNear counts when it is first drawn: a page that grows old is a gap only when it is far from the screen */
 const Page = memo(

@@ -1,7 +1,7 @@
 /** The frame of every page: where one can go, whose page it is, how it looks, and the keys that work everywhere. */
 
 import { useClient } from '@rivulet/client/react'
-import { type ComponentType, type ReactNode, useState } from 'react'
+import { type ComponentType, lazy, type ReactNode, Suspense, useState } from 'react'
 import { useOpenCount } from '../waits/use-waits.ts'
 import { AccountMark } from './account-mark.tsx'
 import {
@@ -22,11 +22,12 @@ import {
 import { Link } from './elements/link.tsx'
 import { Logo } from './elements/logo.tsx'
 import { useFollowedFeed } from './feed.ts'
-import { HelpDialog } from './help-dialog.tsx'
 import { useKeys } from './hooks/use-keys.ts'
 import { listPath, type Route, useRoute } from './route.ts'
 import { useSession } from './session.tsx'
 import { type Theme, useTheme } from './theme.ts'
+
+const HelpDialog = lazy(async () => ({ default: (await import('./help-dialog.tsx')).HelpDialog }))
 
 type Place = { to: string; name: string; pages: Route['page'][]; icon: ReactNode; isForAdmins?: boolean; Count?: ComponentType }
 
@@ -79,7 +80,7 @@ export function Shell({ children }: { children: ReactNode }) {
       <main id="main" tabIndex={-1} className="min-h-0 min-w-0 grow outline-none max-md:[@media(max-height:480px)]:min-h-104">
         {children}
       </main>
-      {isHelping && <HelpDialog onClose={() => setHelping(false)} />}
+      <Suspense>{isHelping && <HelpDialog onClose={() => setHelping(false)} />}</Suspense>
     </div>
   )
 }

@@ -3,7 +3,7 @@
  * reason. A draft survives leaving the page; files that were attached do not.
  */
 import type { Json, SendOptions, TaskInput } from '@rivulet/client'
-import { type FormEvent, type KeyboardEvent, type Ref, useRef, useState } from 'react'
+import { type FormEvent, type KeyboardEvent, memo, type Ref, useRef, useState } from 'react'
 import { AttachButton } from '../files/attach-button.tsx'
 import { UploadList } from '../files/upload-list.tsx'
 import { useDroppedFiles } from '../files/use-dropped-files.ts'
@@ -33,7 +33,8 @@ export type ComposerProps = {
   send(input: TaskInput, options: SendOptions): Promise<unknown>
 }
 
-export function Composer({ task, ref, isBusy, isJson, setJson, send }: ComposerProps) {
+/** Drawn again only for itself: the page around it changes with each delta. */
+export const Composer = memo(({ task, ref, isBusy, isJson, setJson, send }: ComposerProps) => {
   const [text, setText] = useStored(`draft.${task}`)
   const latest = useRef(text)
   latest.current = text
@@ -138,7 +139,7 @@ export function Composer({ task, ref, isBusy, isJson, setJson, send }: ComposerP
       setError(textOf(reason))
     }
   }
-}
+})
 
 function parsed(what: string, text: string): Json {
   try {

@@ -1,7 +1,7 @@
 /** What can be done with a task beside writing to it: run it again, take it elsewhere, show it to another person, delete it. */
 import type { Content, FoldedTurn, Task, TaskHandle } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
-import { lazy, Suspense, useState } from 'react'
+import { lazy, memo, Suspense, useState } from 'react'
 import { useAgents } from '../agents/use-agents.ts'
 import { ConfirmDialog } from '../shell/elements/confirm-dialog.tsx'
 import { copyText } from '../shell/elements/copy-button.tsx'
@@ -12,17 +12,18 @@ import { listPath, navigate, taskPath } from '../shell/route.ts'
 import { saveBlob } from '../shell/save-blob.ts'
 import { useSession } from '../shell/session.tsx'
 import type { TaskDraft } from '../tasks/task-draft.ts'
-import { ForkDialog, isForkable } from './fork-dialog.tsx'
-import { ShareDialog } from './share-dialog.tsx'
-import { answerOf, jsonOf, markdownOf, readAll } from './transcript-text.ts'
+import { isForkable } from './forkable.ts'
 
+const loadTexts = () => import('./transcript-text.ts')
+const ForkDialog = lazy(async () => ({ default: (await import('./fork-dialog.tsx')).ForkDialog }))
+const ShareDialog = lazy(async () => ({ default: (await import('./share-dialog.tsx')).ShareDialog }))
 const NewTaskDialog = lazy(async () => ({ default: (await import('../tasks/new-task-dialog.tsx')).NewTaskDialog }))
 
 type Open = { dialog: 'share' } | { dialog: 'fork' } | { dialog: 'delete' } | { dialog: 'edit'; given: Partial<TaskDraft> } | null
 
 export type TaskActionsProps = { handle: TaskHandle; task: Task; title: string; isBusy: boolean; turns: readonly FoldedTurn[] }
 
-export function TaskActions({ handle, task, title, isBusy, turns }: TaskActionsProps) {
+export const TaskActions = memo(({ handle, task, title, isBusy, turns }: TaskActionsProps) => {
   const client = useClient()
   const { may, shared } = useSession()
   const { agents } = useAgents()
@@ -60,17 +61,15 @@ export function TaskActions({ handle, task, title, isBusy, turns }: TaskActionsP
       <Menu label="Actions" items={items}>
         <MoreIcon />
       </Menu>
-      {open?.dialog === 'share' && <ShareDialog id={task.id} onClose={close} />}
-      {open?.dialog === 'fork' && <ForkDialog id={task.id} turns={turns} onClose={close} />}
+      <Suspense>
+        {open?.dialog === 'share' && <ShareDialog id={task.id} onClose={close} />}
+        {open?.dialog === 'fork' && <ForkDialog id={task.id} turns={turns} onClose={close} />}
+        {open?.dialog === 'edit' && <NewTaskDialog agents={agents} given={open.given} onClose={close} />}
+      </Suspense>
       {open?.dialog === 'delete' && (
         <ConfirmDialog title="Delete this task?" action="Delete" onClose={close} onConfirm={() => attempt(remove)}>
           Its turns and messages are deleted, too. This cannot be undone.
         </ConfirmDialog>
-      )}
-      {open?.dialog === 'edit' && (
-        <Suspense>
-          <NewTaskDialog agents={agents} given={open.given} onClose={close} />
-        </Suspense>
       )}
     </>
   )
@@ -113,15 +112,18 @@ export function TaskActions({ handle, task, title, isBusy, turns }: TaskActionsP
   }
 
   async function copyAnswer(): Promise<void> {
+    const { answerOf, readAll } = await loadTexts()
     await copyText(answerOf(await readAll(handle)))
   }
 
   async function exportJson(): Promise<void> {
+    const { jsonOf, readAll } = await loadTexts()
     const [{ task: stored, turns }, messages] = await Promise.all([handle.detail(), readAll(handle)])
     saveBlob(`${task.id}.json`, new Blob([jsonOf(stored, turns, messages)], { type: 'application/json' }))
   }
 
   async function exportMarkdown(): Promise<void> {
+    const { markdownOf, readAll } = await loadTexts()
     saveBlob(`${task.id}.md`, new Blob([markdownOf(title, await readAll(handle))], { type: 'text/markdown' }))
   }
 
@@ -129,4 +131,4 @@ export function TaskActions({ handle, task, title, isBusy, turns }: TaskActionsP
     await client.tasks.get(task.id).remove()
     navigate(listPath())
   }
-}
+})

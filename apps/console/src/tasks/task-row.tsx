@@ -39,6 +39,7 @@ export const TaskRow = memo(({ task, now, isSelected, onSelect }: TaskRowProps) 
   const { id, agent, status, createdAt, ranMs, runningSince, dueAt, tokens, cost, error } = task
   const ms = ranMs + (runningSince ? Math.max(0, now - Date.parse(runningSince)) : 0)
   const title = titleOf(task)
+  const figures = [ms > 0 && duration(ms), tokens > 0 && `${count(tokens)} tokens`, cost && money(cost)]
   return (
     <div className={`flex h-full items-center border-b border-line pl-4 sm:pl-6 ${isSelected ? 'bg-accent-well' : 'hover:bg-well'}`}>
       <input
@@ -68,9 +69,7 @@ export const TaskRow = memo(({ task, now, isSelected, onSelect }: TaskRowProps) 
               `starts in ${duration(Date.parse(dueAt) - now)}`
             ) : (
               <>
-                <span className="md:hidden">
-                  {agent} · {age(now - Date.parse(createdAt))}
-                </span>
+                <span className="md:hidden">{[agent, age(now - Date.parse(createdAt)), ...figures].filter(Boolean).join(' · ')}</span>
                 <span className="font-mono max-md:hidden">{id}</span>
               </>
             )}

@@ -1,14 +1,16 @@
 /** One message, whatever it holds. */
 import type { ContentOf, Message } from '@rivulet/client'
-import { memo } from 'react'
+import { lazy, memo, Suspense } from 'react'
 import { JsonTree } from '../json/json-tree.tsx'
 import { CodePiece } from '../markdown/code-piece.tsx'
-import { Markdown } from '../markdown/markdown.tsx'
 import { MediaView } from './contents/media-view.tsx'
 import { PlainText } from './contents/plain-text.tsx'
 import { ReasoningFold } from './contents/reasoning-fold.tsx'
 import { ToolCard } from './contents/tool-card.tsx'
 import { EndMark } from './end-mark.tsx'
+
+/** Its parser is a tenth of the page, and not every task needs it. */
+const Markdown = lazy(async () => ({ default: (await import('../markdown/markdown.tsx')).Markdown }))
 
 export const MessageRow = memo(({ message }: { message: Message }) => {
   const { author } = message
@@ -47,7 +49,12 @@ function Content({ message }: { message: Message }) {
 }
 
 function TextView({ content: { text, format }, isGrowing }: { content: ContentOf<'text'>; isGrowing: boolean }) {
-  if (format === 'markdown') return <Markdown text={text} isGrowing={isGrowing} />
+  if (format === 'markdown')
+    return (
+      <Suspense>
+        <Markdown text={text} isGrowing={isGrowing} />
+      </Suspense>
+    )
   if (format === 'code')
     return (
       <div className="prose">

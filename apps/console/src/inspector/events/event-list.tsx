@@ -19,7 +19,7 @@ const filterNames: Record<EventFilter, string> = {
 
 export type EventListProps = { log: EventLog; chosen: Entry | undefined; onChoose: (cursor: string) => void }
 
-export function EventList({ log, chosen, onChoose }: EventListProps) {
+export const EventList = memo(({ log, chosen, onChoose }: EventListProps) => {
   const [filter, setFilter] = useState<EventFilter>('all')
   const [isFolding, setFolding] = useState(true)
   const grown = useRef<EventRows | null>(null)
@@ -80,7 +80,7 @@ export function EventList({ log, chosen, onChoose }: EventListProps) {
       </div>
     </div>
   )
-}
+})
 
 const EventLine = memo(({ row, isChosen, onChoose }: { row: EventRow; isChosen: boolean; onChoose: (cursor: string) => void }) => {
   const { entry, count } = row

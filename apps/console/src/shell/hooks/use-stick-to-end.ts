@@ -95,7 +95,7 @@ export function useStickToEnd(scroller: RefObject<HTMLElement | null>, options: 
 /** A form in the scroller stays in sight while a person fills it in. */
 function isTypedIn(element: HTMLElement): boolean {
   const { activeElement } = document
-  return activeElement !== null && activeElement.matches('input, textarea, select') && element.contains(activeElement)
+  return activeElement?.matches('input, textarea, select') === true && element.contains(activeElement)
 }
 
 function toEnd(element: HTMLElement | null): void {

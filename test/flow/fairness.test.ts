@@ -27,7 +27,8 @@ function gatedAgent(name: string) {
     started.push(key)
     await new Promise<void>((resolve, reject) => {
       const finish = () => {
-        running.splice(running.indexOf(own), 1)
+        // A turn may be aborted after its end, too.
+        if (running.includes(own)) running.splice(running.indexOf(own), 1)
         resolve()
       }
       const own = { key, finish }

@@ -93,8 +93,8 @@ describe('a turn out of time', () => {
       'it is counted',
       async () => (await metric(platform.url, 'rivulet_reconciler_repairs_total', { kind: 'deadline' })) === before + 1,
     )
-    const repairs = linesAbout(task.id, 'reconciler repaired').filter(({ kind }) => kind !== 'outbox')
-    expect(repairs).toMatchObject([{ kind: 'deadline', turn: 1 }])
+    // Its lease may expire just before its deadline.
+    expect(linesAbout(task.id, 'reconciler repaired').at(-1)).toMatchObject({ kind: 'deadline', turn: 1 })
     expect([...(await faultsOf(platform, task.id)), ...(await faultsOfViewers(platform, [viewer]))]).toEqual([])
   })
 })

@@ -107,7 +107,7 @@ describe('limits', () => {
   beforeAll(async () => {
     api = await platform.startApi({
       env: {
-        RATE_LIMIT_PER_SECOND: '0.01',
+        RATE_LIMIT_PER_SECOND: '0.1',
         RATE_LIMIT_BURST: '4',
         MAX_STREAMS_PER_KEY: '1',
         MAX_STREAMS: '2',

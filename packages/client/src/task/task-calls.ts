@@ -90,7 +90,8 @@ export function createTaskCalls(http: Http, path: string): TaskCalls {
 
   function detail(own?: CallOptions): Promise<TaskDetail> {
     const read = readJson(({ task, turns, state }) => ({
-      ...{ task: toEntity<Task>(task, 'task'), turns: toEntities<Turn>(turns, 'turn') },
+      task: toEntity<Task>(task, 'task'),
+      turns: toEntities<Turn>(turns, 'turn'),
       ...(state !== undefined && { state: toEntity<State>(state, 'state') }),
     }))
     return http.call({ path, ...own, read })

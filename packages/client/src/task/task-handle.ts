@@ -199,7 +199,7 @@ export const readCreated = readJson(({ task, turn }) => ({
 
 export function requireCursor(given: string): Cursor {
   const cursor = parseCursor(given)
-  if (cursor === null) throw new RivuletError('bad_cursor', 'A cursor must be <epoch>-<seq>, two whole numbers')
+  if (cursor === null) throw new RivuletError('bad_cursor', 'A cursor is <epoch>-<seq>')
   return cursor
 }
 

@@ -1,4 +1,4 @@
-/** The shapes follow LangGraph's message chunks; `test/sdks/langgraph.test.ts` runs the package itself. */
+/** The shapes follow LangGraph’s message chunks. */
 import { createTurnComposer, type Message, type Update } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
 import { fromLangGraph, type LangGraphPart } from './index.ts'

@@ -1,8 +1,10 @@
 /** Inputs for a task that is busy: they join the turn that runs, or the one that runs next, and none is lost or overtaken. */
 import { createClient } from '@rivulet/client'
-import { type Content, type Message, type Turn as StoredTurn, text } from '@rivulet/protocol'
+import { type Content, createTurnBody, type Message, type Turn as StoredTurn, text } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { openDatabase } from '../../apps/api/src/store/connection/database.ts'
+import { createTurn } from '../../apps/api/src/store/tasks/accept/create-turn.ts'
 import { rest, say, scripted } from '../support/agents/scripts.ts'
 import { createGate } from '../support/gate.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
@@ -74,6 +76,21 @@ describe('inject', () => {
     const messages = await platform.client.messages(task.id)
     expect(shown(messages).filter(line => line.includes('user'))).toEqual(['1 user: one', '2 user: two', '3 user: three'])
     expect(await faultsOf(platform, task.id)).toEqual([])
+  })
+
+  test('is announced as queued before it joins, even if the API that accepted it died before it announced it', async () => {
+    const { open, opened } = createGate()
+    await startOwnWorker(platform, [listener('unannounced', { before: () => opened })])
+    const { task } = await platform.client.createTask({ agent: 'unannounced', input: 'one' })
+    await platform.client.waitForTask(task.id, ({ turns }) => turns[0]?.status === 'running')
+    const database = openDatabase({ url: platform.databaseUrl, onError: () => {} })
+    onTestFinished(() => database.close())
+    const accepted = createTurnBody.parse({ input: 'two', ifBusy: 'inject' })
+    await database.db.transaction(tx => createTurn(tx, 'default', task.id, accepted, 10))
+    open()
+    expect(await faultsOf(platform, task.id)).toEqual([])
+    const ofTheSecond = (await platform.log(task.id)).flatMap(({ event }) => (event.turn === 2 ? [event.type] : []))
+    expect(ofTheSecond).toEqual(['turn.queued', 'turn.joined', 'turn.finished'])
   })
 
   test('does not overtake an input that was queued before it', async () => {

@@ -5,7 +5,7 @@
  * before them to Postgres, so no log shows a turn as queued that has ended.
  */
 import type { LogAnnouncer, LogReader } from '@rivulet/broker'
-import { type Cursor, hasEnded, messagesOf, type TaskId } from '@rivulet/protocol'
+import { type Cursor, hasEnded, messagesOf, type TaskId, type TurnId } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
 import { foldFrom } from '../log/log-fold.ts'
@@ -13,6 +13,7 @@ import { markChildTold, owedChildren } from '../store/children/child-ends.ts'
 import { createBatcher } from '../store/connection/batcher.ts'
 import type { Database, Transaction } from '../store/connection/database.ts'
 import { turnMessages } from '../store/reads/messages.ts'
+import { findTurn } from '../store/reads/turns.ts'
 import type { TurnRow } from '../store/rows.ts'
 import { stateAround, tellOwedState } from '../store/states/task-state.ts'
 import {
@@ -53,7 +54,7 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
     await markAnnounced(db, ends)
     return []
   })
-  return { announceStart, fence, announceQueued, announceEnds, announceOwed, announceWaits, announceState, announceChildren }
+  return { announceStart, fence, announceQueued, announceTaken, announceEnds, announceOwed, announceWaits, announceState, announceChildren }
 
   /**
    * Writes what is owed and `turn.started` under the claim's epoch. Returns the claim; under a higher epoch where the log had to be opened anew,
@@ -96,6 +97,17 @@ export function createTurnAnnouncing({ db, reader, announcer, logger }: TurnAnno
       const { result } = await announcer.announce({ task: turn.task, epoch: 1, whole: true, running: false, entries })
       return result === 'ok'
     })
+  }
+
+  /**
+   * Announces the turns that the running one takes as queued, because its worker appends next that they have joined it. A log that is absent is opened
+   * anew by that worker, with both.
+   */
+  async function announceTaken(turnId: TurnId, taken: readonly number[]): Promise<void> {
+    const turn = await findTurn(db, turnId)
+    if (!turn) return
+    const queued = (await unannouncedTurns(db, turn.task)).filter(({ number }) => taken.includes(number))
+    await announcer.announce({ task: turn.task, entries: queued.flatMap(queuedEvents) })
   }
 
   /**

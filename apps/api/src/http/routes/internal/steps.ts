@@ -24,7 +24,7 @@ import type { Services } from '../../services.ts'
 import { config, type HeldTurns, tags } from './held-turns.ts'
 
 export function stepRoutes(scope: FastifyInstance, services: Services, { reaches, requireHeldTask }: HeldTurns): void {
-  const { db, usage, spilling, metrics } = services
+  const { db, usage, spilling, announcing, metrics } = services
   const { limits } = services.config
   const { stepsBytes } = limits
   const app = scope.withTypeProvider<ZodTypeProvider>()
@@ -56,6 +56,10 @@ export function stepRoutes(scope: FastifyInstance, services: Services, { reaches
     const joined = (await reaches(request, request.body.turnId)) ? await takeInputs(db, request.body) : null
     if (joined === null) metrics.fenced.inc({ write: 'take' })
     if (failpoint && joined?.length) await failpoint('taken')
+    if (joined?.length) {
+      const numbers = joined.map(({ turn }) => turn)
+      await announcing.announceTaken(request.body.turnId, numbers)
+    }
     return { joined }
   })
 

@@ -73,7 +73,7 @@ export function createCrowd({ urls, file }: { urls: readonly string[]; file: str
   async function answer(task: string, wait: string): Promise<void> {
     await sleep(answers.size % 4 === 3 ? 0 : thinkMs)
     // The first request goes to another API than that of the question before.
-    asked += answers.size % 2
+    asked += (asked + answers.size) % 2
     await Promise.all(
       ['accept', 'decline'].map(async action => {
         const path = `/v1/tasks/${task}/waits/${wait}/answer`

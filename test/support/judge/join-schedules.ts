@@ -36,7 +36,7 @@ async function play(platform: Platform, seed: number): Promise<string[]> {
     await sleep(random() * 80)
     await act(platform, task.id, random, accepted)
   }
-  const { turns } = await until(`schedule ${seed} has ended`, () => endOf(platform, task.id), { timeoutMs: 120_000 })
+  const { turns } = await until(`schedule ${seed} has ended`, () => endOf(platform, task.id), { timeoutMs: 600_000 })
   return [...judge(accepted, turns, await platform.client.messages(task.id)), ...(await faultsOf(platform, task.id))]
 }
 

@@ -1,10 +1,8 @@
 /** Inputs for a task that is busy: they join the turn that runs, or the one that runs next, and none is lost or overtaken. */
 import { createClient } from '@rivulet/client'
-import { type Content, createTurnBody, type Message, type Turn as StoredTurn, text } from '@rivulet/protocol'
+import { type Content, type Message, type Turn as StoredTurn, text } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { openDatabase } from '../../apps/api/src/store/connection/database.ts'
-import { createTurn } from '../../apps/api/src/store/tasks/accept/create-turn.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { rest, say, scripted } from '../support/agents/scripts.ts'
 import { createGate } from '../support/gate.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
@@ -83,10 +81,11 @@ describe('inject', () => {
     await startOwnWorker(platform, [listener('unannounced', { before: () => opened })])
     const { task } = await platform.client.createTask({ agent: 'unannounced', input: 'one' })
     await platform.client.waitForTask(task.id, ({ turns }) => turns[0]?.status === 'running')
-    const database = openDatabase({ url: platform.databaseUrl, onError: () => {} })
-    onTestFinished(() => database.close())
-    const accepted = createTurnBody.parse({ input: 'two', ifBusy: 'inject' })
-    await database.db.transaction(tx => createTurn(tx, 'default', task.id, accepted, 10))
+    await platform.pg.query(
+      `insert into turns (id, task, tenant, number, status, attempt, input, queued_at, run_at, deadline, joins)
+       select gen_random_uuid(), task, tenant, 2, 'queued', 0, $2, now(), now(), deadline, 'inject' from turns where task = $1`,
+      [task.id, text('two')],
+    )
     open()
     expect(await faultsOf(platform, task.id)).toEqual([])
     const ofTheSecond = (await platform.log(task.id)).flatMap(({ event }) => (event.turn === 2 ? [event.type] : []))

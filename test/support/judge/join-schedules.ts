@@ -43,7 +43,7 @@ async function play(platform: Platform, seed: number): Promise<string[]> {
 async function act(platform: Platform, task: string, random: () => number, accepted: Map<number, string>): Promise<void> {
   const dice = random()
   if (dice < 0.05) return void (await platform.client.cancel(task))
-  if (dice < 0.12) return void (await platform.client.post(`/v1/tasks/${task}/cancel`, { scope: 'turn' }))
+  if (dice < 0.12) return void (await platform.client.insist(`/v1/tasks/${task}/cancel`, { scope: 'turn' }))
   if (dice < 0.2) return rewind(platform, task, random, accepted)
   if (dice < 0.3) return answerAll(platform, task, random)
   const ifBusy = dice < 0.5 ? 'inject' : dice < 0.65 ? 'merge' : dice < 0.75 ? 'interrupt' : dice < 0.8 ? 'decline' : 'queue'
@@ -58,7 +58,7 @@ async function answerAll(platform: Platform, task: string, random: () => number)
   for (const { id, status } of turns.flatMap(({ waits = [] }) => waits)) {
     if (status !== 'open') continue
     const action = random() < 0.5 ? 'accept' : 'decline'
-    const reply = await platform.client.post(`/v1/tasks/${task}/waits/${id}/answer`, { action })
+    const reply = await platform.client.insist(`/v1/tasks/${task}/waits/${id}/answer`, { action })
     if (![200, 404, 409, 410].includes(reply.status)) throw new Error(`An answer got ${reply.status}`)
   }
 }
@@ -74,7 +74,7 @@ async function endOf(platform: Platform, task: string) {
 async function rewind(platform: Platform, task: string, random: () => number, accepted: Map<number, string>): Promise<void> {
   const input = `input ${accepted.size + 1}`
   const after = Math.floor(random() * (accepted.size + 1))
-  const { status, body } = await platform.client.post<{ turn: StoredTurn }>(`/v1/tasks/${task}/turns`, {
+  const { status, body } = await platform.client.insist<{ turn: StoredTurn }>(`/v1/tasks/${task}/turns`, {
     input,
     after,
     ifBusy: random() < 0.7 ? 'interrupt' : 'queue',

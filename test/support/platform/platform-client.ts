@@ -15,7 +15,7 @@ export type Client = ReturnType<typeof createClient>
 const ended = ['completed', 'failed', 'canceled', 'discarded']
 
 export function createClient(url: () => string) {
-  return { post, get, remove, send, createTask, addTurn, cancel, detail, waitForTask, waitForEnd, messages, finishedTask }
+  return { post, insist, get, remove, send, createTask, addTurn, cancel, detail, waitForTask, waitForEnd, messages, finishedTask }
 
   async function send<T = unknown>(method: string, path: string, init: Omit<RequestInit, 'method'> = {}): Promise<Reply<T>> {
     const response = await fetch(new URL(path, url()), { method, ...init })
@@ -49,6 +49,7 @@ export function createClient(url: () => string) {
     return expectStatus(await insist<{ task: Task }>(`/v1/tasks/${task}/cancel`, reason === undefined ? {} : { reason }), 200).task
   }
 
+  /** Under a key, so that a request that is sent again is done once. */
   function insist<T>(path: string, body: object): Promise<Reply<T>> {
     const headers = { 'idempotency-key': crypto.randomUUID() }
     return untilServed(path, () => post<T>(path, body, headers))

@@ -36,141 +36,101 @@ export type Entity =
   | 'state'
 export type Shape = Readonly<Record<string, Kind>>
 
+/** Fields as `name`, which is a string, or `name:kind`. A browser gets these tables, so they are short. */
+function fields(...lists: string[]): Shape {
+  const pairs = lists.flatMap(list => list.split(' ')).map(field => field.split(':'))
+  return Object.fromEntries(pairs.map(([name, kind = 'string']) => [name, kind as Kind]))
+}
+
 export const contentShapes: Record<Content['type'], Shape> = {
-  text: { text: 'string', 'format?': 'string' },
-  reasoning: { summary: 'string[]', content: 'string[]' },
-  data: { data: 'json', 'raw?': 'string', 'file?': 'string', 'size?': 'number' },
-  tool_request: { callId: 'string', name: 'string', arguments: 'json', 'raw?': 'string' },
-  tool_response: { callId: 'string', name: 'string', content: 'json', isError: 'boolean', 'file?': 'string', 'size?': 'number' },
-  media: { mimeType: 'string', 'data?': 'string', 'url?': 'string', 'file?': 'string', 'name?': 'string', 'size?': 'number' },
+  text: fields('text format?'),
+  reasoning: fields('summary:string[] content:string[]'),
+  data: fields('data:json raw? file? size?:number'),
+  tool_request: fields('callId name arguments:json raw?'),
+  tool_response: fields('callId name content:json isError:boolean file? size?:number'),
+  media: fields('mimeType data? url? file? name? size?:number'),
 }
 
 export const deltaShapes: Record<Delta['type'], Shape> = {
-  text: { text: 'string' },
-  reasoning_summary: { index: 'number', text: 'string' },
-  reasoning_content: { index: 'number', text: 'string' },
-  data_json: { text: 'string' },
-  data: { value: 'json' },
-  tool_request: { text: 'string' },
-  tool_response: { text: 'string' },
-  media: { bytes: 'string' },
-  metadata: { metadata: 'object' },
+  text: fields('text'),
+  reasoning_summary: fields('index:number text'),
+  reasoning_content: fields('index:number text'),
+  data_json: fields('text'),
+  data: fields('value:json'),
+  tool_request: fields('text'),
+  tool_response: fields('text'),
+  media: fields('bytes'),
+  metadata: fields('metadata:object'),
 }
-
-const times = { queuedAt: 'string', 'startedAt?': 'string', 'finishedAt?': 'string' } as const
 
 export const entityShapes: Record<Entity, Shape> = {
-  task: {
-    ...{ id: 'string', agent: 'string', 'name?': 'string', status: 'string', params: 'json', metadata: 'object', 'omitted?': 'string[]' },
-    ...{ 'parent?': 'string', 'concurrencyKey?': 'string', 'budget?': 'object', createdAt: 'string', updatedAt: 'string' },
-  },
-  summary: {
-    ...{ id: 'string', agent: 'string', 'name?': 'string', status: 'string', metadata: 'object', 'title?': 'string', turns: 'number' },
-    ...{ ranMs: 'number', 'runningSince?': 'string', 'dueAt?': 'string', tokens: 'number', 'cost?': 'number', 'error?': 'object' },
-    ...{ createdAt: 'string', updatedAt: 'string' },
-  },
-  turn: {
-    ...{ id: 'string', task: 'string', number: 'number', status: 'string', attempt: 'number', 'input?': 'content', 'inputs?': 'content[]' },
-    ...{
-      'params?': 'json',
-      'omitted?': 'string[]',
-      'waits?': 'wait[]',
-      'stopReason?': 'string',
-      'usage?': 'object',
-      'usageTotal?': 'object',
-      'cost?': 'number',
-      'error?': 'object',
-      ...times,
-    },
-    ...{ 'dueAt?': 'string', 'worker?': 'string', 'traceId?': 'string', 'joinedTo?': 'number', 'joinIndex?': 'number' },
-  },
-  message: {
-    ...{ task: 'string', index: 'number', turn: 'number', attempt: 'number', author: 'string', content: 'content', metadata: 'object' },
-    ...{ status: 'string', 'stopReason?': 'string', 'usage?': 'object', 'response?': 'object', 'error?': 'object' },
-    ...{ createdAt: 'string', 'finishedAt?': 'string' },
-  },
-  agent: {
-    ...{ name: 'string', description: 'string', workers: 'number', queued: 'number', running: 'number' },
-    ...{ 'params?': 'object', 'maxAttempts?': 'number', 'timeoutMs?': 'number', 'paused?': 'boolean' },
-  },
-  activity: { from: 'string', to: 'string', bucketMs: 'number', data: 'object[]', queued: 'number[]' },
-  file: { id: 'string', 'name?': 'string', mimeType: 'string', size: 'number', sha256: 'string', createdAt: 'string' },
-  token: { token: 'string', can: 'string[]', expiresAt: 'string' },
-  feedEntry: {
-    ...{ seq: 'string', type: 'string', at: 'string', task: 'string', agent: 'string' },
-    ...{ 'turn?': 'number', 'attempt?': 'number', 'status?': 'string', 'error?': 'object' },
-  },
-  webhook: {
-    ...{ id: 'string', url: 'string', events: 'string[]', 'agent?': 'string', status: 'string', createdAt: 'string' },
-    'oldSecretUntil?': 'string',
-  },
-  delivery: {
-    ...{ id: 'string', type: 'string', task: 'string', status: 'string', attempts: 'number', 'lastStatus?': 'number' },
-    ...{ 'lastError?': 'string', createdAt: 'string', 'nextAt?': 'string', 'deliveredAt?': 'string' },
-  },
-  schedule: {
-    ...{ id: 'string', agent: 'string', cron: 'string', timezone: 'string', 'input?': 'content', 'params?': 'json' },
-    ...{ 'name?': 'string', overlap: 'string', missed: 'string', status: 'string', createdAt: 'string', 'nextAt?': 'string' },
-  },
-  limits: {
-    ...{ agent: 'string', 'concurrency?': 'number', 'perKey?': 'number', 'perMinute?': 'number', 'weights?': 'object' },
-  },
-  scheduleRun: {
-    ...{ at: 'string', 'task?': 'string', 'turn?': 'number', 'skipReason?': 'string', 'error?': 'object', createdAt: 'string' },
-  },
-  key: {
-    ...{ id: 'string', tenant: 'string', name: 'string', scopes: 'string[]', createdAt: 'string', 'expiresAt?': 'string' },
-    ...{ 'revokedAt?': 'string', 'lastUsedAt?': 'string', 'replacedBy?': 'string', 'allTenants?': 'boolean', 'agents?': 'string[]' },
-  },
-  wait: {
-    ...{ id: 'string', task: 'string', turn: 'number', agent: 'string', name: 'string', kind: 'string', title: 'string' },
-    ...{ 'detail?': 'string', 'schema?': 'object', 'callId?': 'string', 'tool?': 'string', 'arguments?': 'json', actions: 'string[]' },
-    ...{ 'assignee?': 'string', metadata: 'object', status: 'string', createdAt: 'string', expiresAt: 'string', 'child?': 'string' },
-    'answer?': 'object',
-  },
-  state: { version: 'number', value: 'json' },
-  attempt: {
-    ...{ attempt: 'number', status: 'string', 'worker?': 'string', 'startedAt?': 'string', 'finishedAt?': 'string', 'error?': 'object' },
-    ...{ 'usage?': 'object', 'messages?': 'message[]', 'omitted?': 'string[]' },
-  },
-  worker: {
-    ...{ id: 'string', 'version?': 'string', 'slots?': 'number', agents: 'string[]', seenAt: 'string', silentMs: 'number' },
-    ...{ isLive: 'boolean', turns: 'object[]' },
-  },
-  errorGroup: {
-    ...{ fingerprint: 'string', agent: 'string', code: 'string', message: 'string', count: 'number', tasks: 'number' },
-    ...{ firstAt: 'string', lastAt: 'string', lastTask: 'string' },
-  },
-  usage: { by: 'string', from: 'string', to: 'string', data: 'object[]', total: 'object' },
-  caller: { tenant: 'string', scopes: 'string[]', 'key?': 'string', 'expiresAt?': 'string' },
+  task: fields(
+    'id agent name? status params:json metadata:object omitted?:string[] parent? concurrencyKey? budget?:object createdAt updatedAt',
+  ),
+  summary: fields(
+    'id agent name? status metadata:object title? turns:number ranMs:number runningSince? dueAt? tokens:number cost?:number error?:object createdAt',
+    'updatedAt',
+  ),
+  turn: fields(
+    'id task number:number status attempt:number input?:content inputs?:content[] params?:json omitted?:string[] waits?:wait[] stopReason? usage?:object',
+    'usageTotal?:object cost?:number error?:object queuedAt startedAt? finishedAt? dueAt? worker? traceId? joinedTo?:number joinIndex?:number',
+  ),
+  message: fields(
+    'task index:number turn:number attempt:number author content:content metadata:object status stopReason? usage?:object response?:object error?:object',
+    'createdAt finishedAt?',
+  ),
+  agent: fields(
+    'name description workers:number queued:number running:number params?:object maxAttempts?:number timeoutMs?:number paused?:boolean',
+  ),
+  activity: fields('from to bucketMs:number data:object[] queued:number[]'),
+  file: fields('id name? mimeType size:number sha256 createdAt'),
+  token: fields('token can:string[] expiresAt'),
+  feedEntry: fields('seq type at task agent turn?:number attempt?:number status? error?:object'),
+  webhook: fields('id url events:string[] agent? status createdAt oldSecretUntil?'),
+  delivery: fields('id type task status attempts:number lastStatus?:number lastError? createdAt nextAt? deliveredAt?'),
+  schedule: fields('id agent cron timezone input?:content params?:json name? overlap missed status createdAt nextAt?'),
+  limits: fields('agent concurrency?:number perKey?:number perMinute?:number weights?:object'),
+  scheduleRun: fields('at task? turn?:number skipReason? error?:object createdAt'),
+  key: fields(
+    'id tenant name scopes:string[] createdAt expiresAt? revokedAt? lastUsedAt? replacedBy? allTenants?:boolean agents?:string[]',
+  ),
+  wait: fields(
+    'id task turn:number agent name kind title detail? schema?:object callId? tool? arguments?:json actions:string[] assignee? metadata:object status',
+    'createdAt expiresAt child? answer?:object',
+  ),
+  state: fields('version:number value:json'),
+  attempt: fields('attempt:number status worker? startedAt? finishedAt? error?:object usage?:object messages?:message[] omitted?:string[]'),
+  worker: fields('id version? slots?:number agents:string[] seenAt silentMs:number isLive:boolean turns:object[]'),
+  errorGroup: fields('fingerprint agent code message count:number tasks:number firstAt lastAt lastTask'),
+  usage: fields('by from to data:object[] total:object'),
+  caller: fields('tenant scopes:string[] key? expiresAt?'),
 }
 
-const common = { task: 'string', turn: 'number', attempt: 'number', at: 'number' } as const
-const ending = { 'usage?': 'object', 'error?': 'object' } as const
+const common = 'task turn:number attempt:number at:number'
 
 export const eventShapes: Record<Event['type'], Shape> = {
-  'turn.queued': { ...common, 'input?': 'content', 'inputs?': 'content[]', 'omitted?': 'string[]' },
-  'turn.started': { ...common, firstIndex: 'number', 'input?': 'message', 'inputs?': 'message[]', 'state?': 'state' },
-  'message.started': { ...common, index: 'number', author: 'string', content: 'content', 'metadata?': 'object' },
-  'message.delta': { ...common, index: 'number', delta: 'delta', offset: 'number' },
-  'message.replaced': { ...common, index: 'number', content: 'content', 'metadata?': 'object' },
-  'message.finished': { ...common, index: 'number', status: 'string', 'stopReason?': 'string', 'response?': 'object', ...ending },
-  'turn.discarded': { ...common, from: 'number' },
-  'turn.joined': { ...common, into: 'number', index: 'number' },
-  'turn.waiting': { ...common, wait: 'wait', 'more?': 'boolean' },
-  'turn.resumed': { ...common, wait: 'string', status: 'string', 'answer?': 'object' },
-  'state.changed': { ...common, version: 'number', 'value?': 'json', 'patch?': 'object' },
-  'child.started': { ...common, child: 'string', name: 'string', 'callId?': 'string' },
-  'child.finished': { ...common, child: 'string', status: 'string' },
-  'turn.finished': { ...common, status: 'string', stopReason: 'string', 'usageTotal?': 'object', 'cost?': 'number', ...ending },
-  custom: { ...common, name: 'string', data: 'json', 'index?': 'number' },
+  'turn.queued': fields(common, 'input?:content inputs?:content[] omitted?:string[]'),
+  'turn.started': fields(common, 'firstIndex:number input?:message inputs?:message[] state?:state'),
+  'message.started': fields(common, 'index:number author content:content metadata?:object'),
+  'message.delta': fields(common, 'index:number delta:delta offset:number'),
+  'message.replaced': fields(common, 'index:number content:content metadata?:object'),
+  'message.finished': fields(common, 'index:number status stopReason? response?:object usage?:object error?:object'),
+  'turn.discarded': fields(common, 'from:number'),
+  'turn.joined': fields(common, 'into:number index:number'),
+  'turn.waiting': fields(common, 'wait:wait more?:boolean'),
+  'turn.resumed': fields(common, 'wait status answer?:object'),
+  'state.changed': fields(common, 'version:number value?:json patch?:object'),
+  'child.started': fields(common, 'child name callId?'),
+  'child.finished': fields(common, 'child status'),
+  'turn.finished': fields(common, 'status stopReason usageTotal?:object cost?:number usage?:object error?:object'),
+  custom: fields(common, 'name data:json index?:number'),
 }
 
 export const wireEventShapes: Record<WireEvent['type'], Shape> = {
-  snapshot: { reason: 'string', task: 'task', turns: 'turn[]', messages: 'message[]', messagesFrom: 'number', 'state?': 'state' },
-  caught_up: { task: 'string' },
-  end: { task: 'string', status: 'string' },
-  deleted: { task: 'string' },
+  snapshot: fields('reason task:task turns:turn[] messages:message[] messagesFrom:number state?:state'),
+  caught_up: fields('task'),
+  end: fields('task status'),
+  deleted: fields('task'),
 }
 
 /** The event; null for a type that this version does not know, which readers pass over; `malformed` for a known type with a wrong field. */

@@ -1,8 +1,12 @@
 /** OpenAI's SDK, unmodified, with Rivulet as its base URL: responses, chat completions and models. */
+import { call, defineTool, scriptedModel, say as speak } from '@rivulet/agent'
+import { defineAgent } from '@rivulet/worker'
 import OpenAI, { APIError } from 'openai'
 import type { Response, ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
 import { done, fail, full, repeat, rest, type Step, say } from '../support/agents/scripts.ts'
+import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
 import { everyContent } from './every-content.ts'
@@ -13,6 +17,36 @@ beforeAll(async () => {
   platform = await startPlatform({ apis: 2, workers: 1 })
 })
 afterAll(() => platform.close())
+
+const paid: number[] = []
+const pay = defineTool({
+  ...{ name: 'pay', description: 'Pays', input: z.object({ amount: z.number() }) },
+  run: ({ amount }) => {
+    paid.push(amount)
+    return `paid ${amount}`
+  },
+})
+/** Asks twice: for two payments at once, and for one more. */
+const payer = defineAgent('payer', async turn => {
+  const model = scriptedModel(({ messages }) => {
+    const calls = messages.filter(({ content }) => content.type === 'tool_response').length
+    if (calls === 0) return [speak('I will pay.'), call('pay', { amount: 1 }), call('pay', { amount: 2 })]
+    return calls < 3 ? [speak('One more.'), call('pay', { amount: 3 })] : [speak('Done.')]
+  })
+  await turn.run({ model, tools: [pay], approve: () => ({ ask: { hold: 0 } }) })
+})
+const registrar = defineAgent('registrar', async turn => {
+  const { action, content } = await turn.ask('who', { title: 'Who are you?', schema: z.object({ name: z.string() }), hold: 0 })
+  await turn.send(`${action} ${JSON.stringify(content ?? null)}`)
+})
+const shopper = defineAgent('shopper', async turn => {
+  const locate = defineTool({ name: 'locate', description: 'Where the user is', input: z.object({}), where: 'client' })
+  const model = scriptedModel(({ messages }) => {
+    const last = messages.at(-1)?.content
+    return last?.type === 'tool_response' ? [speak(`You are in ${JSON.stringify(last.content)}.`)] : [call('locate', {})]
+  })
+  await turn.run({ model, tools: [locate] })
+})
 
 const steps = everyContent('c2')
 
@@ -192,6 +226,112 @@ describe('a response', () => {
   })
 })
 
+describe('a turn that asks', () => {
+  test('ends its response with approval requests, and the responses to them continue it', async () => {
+    await startOwnWorker(platform, [payer])
+    const asked = await clientOf().responses.stream({ model: 'payer', input: 'go' }).finalResponse()
+    expect(asked).toMatchObject({ status: 'completed', output_text: 'I will pay.' })
+    expect(asked.output.slice(1)).toMatchObject([
+      { type: 'mcp_approval_request', server_label: 'rivulet', name: 'pay', arguments: '{"amount":1}' },
+      { type: 'mcp_approval_request', name: 'pay', arguments: '{"amount":2}' },
+    ])
+    expect(await clientOf(1).responses.retrieve(asked.id)).toEqual(plain(asked))
+    const [first = '', second = ''] = approvalsIn(asked)
+    const after = { model: 'payer', previous_response_id: asked.id }
+    await expect(clientOf().responses.create({ ...after, input: [approval(first)] })).rejects.toMatchObject({ status: 400, param: 'input' })
+    const input = [approval(first), { ...approval(second), approve: false, reason: 'too much' }]
+    const again = await clientOf(1).responses.create({ ...after, input })
+    expect(again).toMatchObject({ status: 'completed', previous_response_id: asked.id, output_text: 'One more.' })
+    expect(again.output).toMatchObject([
+      { type: 'mcp_call', name: 'pay', arguments: '{"amount":1}', output: 'paid 1', status: 'completed' },
+      { type: 'mcp_call', arguments: '{"amount":2}', output: null, status: 'failed' },
+      { type: 'message' },
+      { type: 'mcp_approval_request', arguments: '{"amount":3}' },
+    ])
+    expect(String(again.output[1]?.type === 'mcp_call' && again.output[1].error)).toContain('too much')
+    const items = await clientOf().responses.inputItems.list(again.id)
+    expect(items.data).toMatchObject([
+      { type: 'mcp_approval_response', approve: true },
+      { approve: false, reason: 'too much' },
+    ])
+    // Without previous_response_id: the request has its conversation in its id.
+    const stream = clientOf().responses.stream({ model: 'payer', input: approvalsIn(again).map(approval) })
+    const last = await stream.finalResponse()
+    expect(last).toMatchObject({ status: 'completed', previous_response_id: again.id, output_text: 'Done.' })
+    expect(last.output).toMatchObject([{ type: 'mcp_call', output: 'paid 3' }, { type: 'message' }])
+    expect(paid).toEqual([1, 3])
+    // Each response stays what it was, also when a client repeats its answer.
+    expect(await clientOf().responses.retrieve(asked.id)).toEqual(plain(asked))
+    expect(await clientOf().responses.create({ ...after, input })).toEqual(again)
+    const other = { model: 'payer', input: 'Next', previous_response_id: last.id, background: true }
+    expect((await clientOf().responses.create(other)).conversation?.id).toBe(asked.conversation?.id)
+  })
+
+  test('is approved at another API after the first was killed, and each response can be cut after any chunk', async () => {
+    const own = await startPlatform({ apis: 2, workers: 1 })
+    onTestFinished(() => own.close())
+    await startOwnWorker(own, [payer])
+    // The first API serves the worker, which has to go on.
+    const [second, first] = own.urls.map(url => new OpenAI({ apiKey: 'none', baseURL: `${url}/openai/v1`, maxRetries: 0 }))
+    if (!first || !second) throw new Error('There are two APIs')
+    const asked = await first.responses.create({ model: 'payer', input: 'go' })
+    await own.apis[1]?.kill('SIGKILL')
+    const input = approvalsIn(asked).map(approval)
+    const more = await second.responses.create({ model: 'payer', previous_response_id: asked.id, input })
+    const last = await second.responses.create({ model: 'payer', input: approvalsIn(more).map(approval) })
+    expect([more.output_text, last.output_text]).toEqual(['One more.', 'Done.'])
+    for (const { id, output } of [asked, more, last]) {
+      const whole = await all(await second.responses.retrieve(id, { stream: true }))
+      expect(whole.at(-1)).toMatchObject({ type: 'response.completed', response: { output } })
+      for (const [place, { sequence_number: after }] of whole.entries()) {
+        const rest = await all(await second.responses.retrieve(id, { stream: true, starting_after: after }))
+        expect([place, rest]).toEqual([place, whole.slice(place + 1)])
+      }
+    }
+    const [task = ''] = asked.id.split('.')
+    await own.redis.del(own.keys.stream(task), own.keys.state(task))
+    for (const { id, output } of [asked, more, last]) {
+      expect((await second.responses.stream({ response_id: id }).finalResponse()).output).toMatchObject(output)
+    }
+  })
+
+  test('calls the function ask for a form, and the tool of a client; a wrong output leaves it open', async () => {
+    await startOwnWorker(platform, [registrar, shopper])
+    const form = await clientOf().responses.create({ model: 'registrar', input: 'go' })
+    const [asked] = form.output
+    if (asked?.type !== 'function_call') throw new Error('A form is a call')
+    expect([asked.name, JSON.parse(asked.arguments)]).toMatchObject([
+      'ask',
+      { message: 'Who are you?', schema: { properties: { name: { type: 'string' } } } },
+    ])
+    const answer = (call_id: string, output: string) => [{ type: 'function_call_output' as const, call_id, output }]
+    const after = { model: 'registrar', previous_response_id: form.id }
+    await expect(clientOf().responses.create({ ...after, input: answer(asked.call_id, '{"name":1}') })).rejects.toMatchObject({
+      status: 400,
+    })
+    const named = await clientOf().responses.create({ ...after, input: answer(asked.call_id, '{"name":"Ada"}') })
+    expect(named.output_text).toBe('accept {"name":"Ada"}')
+    const types: string[] = []
+    const stream = clientOf().responses.stream({ model: 'shopper', input: 'go' })
+    stream.on('event', ({ type }) => types.push(type))
+    const [call_] = (await stream.finalResponse()).output
+    expect(call_).toMatchObject({ type: 'function_call', name: 'locate', arguments: '{}' })
+    expect(types).toContain('response.function_call_arguments.done')
+    const input = answer(call_?.type === 'function_call' ? call_.call_id : '', 'Oslo')
+    expect((await clientOf().responses.create({ model: 'shopper', input })).output_text).toBe('You are in "Oslo".')
+  })
+
+  test('goes on without an answer when a new message declines it', async () => {
+    await startOwnWorker(platform, [registrar])
+    const form = await clientOf().responses.create({ model: 'registrar', input: 'go' })
+    const next = { model: 'registrar', input: 'Never mind', previous_response_id: form.id, background: true }
+    const { id } = await clientOf().responses.create(next)
+    const [task = ''] = id.split('.')
+    const texts = async () => (await platform.client.messages(task)).map(({ content }) => 'text' in content && content.text)
+    await until('it has gone on', async () => (await texts()).includes('decline null'))
+  })
+})
+
 describe('errors', () => {
   test.each([
     ['an unknown model', { model: 'no-such-agent' }, 422, 'model'],
@@ -200,6 +340,7 @@ describe('errors', () => {
     ['a response that is not kept', { store: false }, 400, 'store'],
     ['another format', { text: { format: { type: 'json_object' } } }, 400, 'text.format'],
     ['no input', { input: [] }, 400, 'input'],
+    ['an unknown approval request', { input: [{ type: 'mcp_approval_response', approval_request_id: 'x', approve: true }] }, 404, null],
     ['a last word of the assistant', { input: [{ role: 'assistant', content: 'x' }] }, 400, 'input'],
     ['an unknown response', { previous_response_id: 'resp_1' }, 404, null],
     ['another agent', { previous_response_id: 'other' }, 400, null],
@@ -283,6 +424,14 @@ function clientOf(api = 0): OpenAI {
 /** `params` are those of the agent. */
 function bodyOf(script: Step[]) {
   return { model: 'scripted', input: 'go', metadata: { who: 'me' }, params: { steps: script } }
+}
+
+function approvalsIn({ output }: Response): string[] {
+  return output.flatMap(item => (item.type === 'mcp_approval_request' ? [item.id] : []))
+}
+
+function approval(id: string) {
+  return { type: 'mcp_approval_response' as const, approval_request_id: id, approve: true }
 }
 
 async function all(stream: AsyncIterable<ResponseStreamEvent>): Promise<ResponseStreamEvent[]> {

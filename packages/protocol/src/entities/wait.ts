@@ -31,6 +31,8 @@ export const turnWaitSchema = z.object({
   /** Unique in its turn. */
   name: z.string(),
   kind: waitKindSchema,
+  /** The index of the turn's next message when it was asked. */
+  index: z.int().min(0).optional(),
   title: z.string(),
   /** Markdown. */
   detail: z.string().optional(),

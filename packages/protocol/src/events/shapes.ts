@@ -96,7 +96,7 @@ export const entityShapes: Record<Entity, Shape> = {
   ),
   wait: fields(
     'id task turn:number agent name kind title detail? schema?:object callId? tool? arguments?:json actions:string[] assignee? metadata:object status',
-    'createdAt expiresAt child? answer?:object',
+    'createdAt expiresAt child? index?:number answer?:object',
   ),
   state: fields('version:number value:json'),
   attempt: fields('attempt:number status worker? startedAt? finishedAt? error?:object usage?:object messages?:message[] omitted?:string[]'),

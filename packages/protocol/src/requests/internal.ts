@@ -160,6 +160,7 @@ export const finishResult = z.object({ result: z.enum(['committed', 'retrying', 
 const wantedWait = z.strictObject({
   name: waitName,
   kind: waitKindSchema.exclude(['task']),
+  index: z.int().min(0).optional(),
   title: z.string().min(1).max(500),
   detail: z.string().max(20_000).optional(),
   schema: jsonObjectSchema

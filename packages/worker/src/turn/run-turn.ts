@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { JobEnd } from '@rivulet/broker'
 import {
+  type AskResult,
   closingStatus,
   digestOf,
   type JoinedInput,
@@ -18,6 +19,7 @@ import {
   sumUsage,
   type TurnId,
   type UsageRecord,
+  type WantedWait,
 } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { Tracer } from '@rivulet/runtime/trace'
@@ -129,7 +131,7 @@ export async function runTurn(agent: AgentDefinition, id: TurnId, deps: RunTurnD
   const deadline = claim.timeLeftMs <= longestTimerMs ? setTimeout(() => interrupt(failed(tooLate())), claim.timeLeftMs) : undefined
 
   const waits = createWaits({
-    ask: wanted => server.ask({ turnId: id, claimId, waits: wanted }, abort.signal),
+    ask,
     read: () => server.waits({ turnId: id, claimId }, abort.signal),
     park,
     reopen: writer.reopen,
@@ -215,6 +217,13 @@ export async function runTurn(agent: AgentDefinition, id: TurnId, deps: RunTurnD
 
   function hasOpenMessage(): Message | undefined {
     return writer.messages().find(({ status }) => status === 'streaming')
+  }
+
+  /** What was said before stands in the log before the question, so that every reader has it with the question. */
+  async function ask(wanted: WantedWait[]): Promise<AskResult> {
+    await writer.drain()
+    const index = firstIndex + writer.nextIndex()
+    return server.ask({ turnId: id, claimId, waits: wanted.map(wait => ({ ...wait, index })) }, abort.signal)
   }
 
   /** Nothing is sent while the server stores what was. */

@@ -15,7 +15,7 @@ import type { Transaction } from '../../store/connection/database.ts'
 import { lastTurnNumber } from '../../store/reads/turns.ts'
 import { toTask, toTurn } from '../../store/rows.ts'
 import type { AcceptedTurn as CommittedTurn } from '../../store/tasks/accept/create-task.ts'
-import { createTurn } from '../../store/tasks/accept/create-turn.ts'
+import { createTurn, declineWaits } from '../../store/tasks/accept/create-turn.ts'
 import { forkTask } from '../../store/tasks/fork-task.ts'
 import { lockTask } from '../../store/tasks/held-task.ts'
 import type { Services } from '../services.ts'
@@ -35,6 +35,8 @@ export type WantedTurn =
       params?: Json | undefined
       /** Default: the turn waits for those before it. */
       ifBusy?: IfBusy
+      /** Whether the input closes what the task asks people for. */
+      declines?: boolean
     }
 
 /** `dispatch` sends the turn to the queue: after its viewer is there, or at once. */
@@ -67,7 +69,7 @@ export function createAcceptTurn(services: Services, log: FastifyBaseLogger) {
   async function continueTask(
     tx: Transaction,
     tenant: string,
-    { task, agent, after, input, inputMetadata, params, ifBusy = 'queue' }: Extract<WantedTurn, { of: 'task' }>,
+    { task, agent, after, input, inputMetadata, params, ifBusy = 'queue', declines = false }: Extract<WantedTurn, { of: 'task' }>,
     traceparent: string,
   ): Promise<CommittedTurn> {
     const held = await lockTask(tx, tenant, task)
@@ -75,8 +77,9 @@ export function createAcceptTurn(services: Services, log: FastifyBaseLogger) {
     const last = await lastTurnNumber(tx, task)
     if (after !== undefined && after > last) throw new RivuletError('not_found', 'No such turn in this task')
     const given = { input, ...(params !== undefined && { params }) }
-    return after === undefined || after === last
-      ? createTurn(tx, tenant, task, { ...given, ifBusy }, limits.queuedTurns, traceparent, inputMetadata)
-      : forkTask(tx, tenant, task, { ...given, after }, limits.queuedTurns, traceparent)
+    if (after !== undefined && after !== last) return forkTask(tx, tenant, task, { ...given, after }, limits.queuedTurns, traceparent)
+    const declined = declines ? await declineWaits(tx, task) : null
+    const accepted = await createTurn(tx, tenant, task, { ...given, ifBusy }, limits.queuedTurns, traceparent, inputMetadata)
+    return { ...accepted, ...(declined && { declined }) }
   }
 }

@@ -9,6 +9,7 @@ import { turnMessages } from '../../../store/reads/messages.ts'
 import { getTurn } from '../../../store/reads/turns.ts'
 import { chatCompletion, openAiChat } from '../../../stream/dialects/openai/chat-completion.ts'
 import { headOf } from '../../../stream/dialects/openai/response-object.ts'
+import { firstSegment } from '../../../stream/dialects/openai/segment.ts'
 import { createAcceptTurn, type WantedTurn } from '../../requests/accept-turn.ts'
 import { createTurnResults, type Result } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
@@ -38,7 +39,7 @@ export function chatRoutes(scope: FastifyInstance, services: Services, events: E
       await requireShare(request)
       const admission = events.reserve(request)
       const { task, turn, dispatch } = await orGiveBack(admission, accept(request, reply, wanted))
-      const head = headOf(task, turn)
+      const head = headOf(task, turn, firstSegment)
       if (body.stream) {
         const dialect = openAiChat(head, { includesUsage: body.stream_options?.include_usage === true })
         return events

@@ -28,10 +28,25 @@ const mcpCallItem = z.object({
   output: z.string().nullish(),
   error: z.string().nullish(),
 })
+const approvalRequestItem = z.object({ type: z.literal('mcp_approval_request'), id: z.string() })
+const approvalResponseItem = z.object({
+  type: z.literal('mcp_approval_response'),
+  approval_request_id: z.string(),
+  approve: z.boolean(),
+  reason: z.string().nullish(),
+})
 const summaryText = z.object({ text: z.string() })
 const reasoningItem = z.object({ type: z.literal('reasoning'), summary: z.array(summaryText), content: z.array(summaryText).nullish() })
 
-export const inputItemSchema = z.union([messageItem, callItem, callOutputItem, mcpCallItem, reasoningItem])
+export const inputItemSchema = z.union([
+  messageItem,
+  callItem,
+  callOutputItem,
+  mcpCallItem,
+  approvalRequestItem,
+  approvalResponseItem,
+  reasoningItem,
+])
 export type InputItem = z.output<typeof inputItemSchema>
 
 const toolCall = z.object({ id: z.string(), function: z.object({ name: z.string(), arguments: z.string() }) })
@@ -60,6 +75,10 @@ export function messagesOfItems(items: readonly InputItem[]): HistoryMessage[] {
         return [{ author: 'agent', content: toolRequest(item.call_id, item.name, argumentsOf(item.arguments, path)) }]
       case 'function_call_output':
         return [{ author: 'agent', content: toolResponse(item.call_id, names.get(item.call_id) ?? '', item.output) }]
+      // What was approved is in the call.
+      case 'mcp_approval_request':
+      case 'mcp_approval_response':
+        return []
       case 'mcp_call':
         return [
           { author: 'agent', content: toolRequest(item.id, item.name, argumentsOf(item.arguments, path)) },

@@ -1,11 +1,11 @@
 /**
- * OpenAI's Responses API, below `/openai/v1`: a model is an agent, a response is a turn, a conversation is a task.
+ * OpenAI's Responses API, below `/openai/v1`: a model is an agent, a response is a segment of a turn, a conversation is a task.
  *
  * A response goes on when its caller leaves. It can be streamed from its beginning or after a sequence number, read, and canceled, by any caller
  * that may read the task.
  */
-import { agentNameSchema, createTaskBody, hasEnded, type Message, RivuletError, type Turn, taskIdSchema } from '@rivulet/protocol'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { agentNameSchema, createTaskBody, type Message, RivuletError, taskIdSchema } from '@rivulet/protocol'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { orGiveBack } from '../../../access/open-streams.ts'
@@ -16,13 +16,16 @@ import { getTurn } from '../../../store/reads/turns.ts'
 import { removeOnlyTurn } from '../../../store/tasks/remove-task.ts'
 import { openAiResponses } from '../../../stream/dialects/openai/openai-responses.ts'
 import { maxSequenceNumber, parseResponseId, placeOfNumber, type ResponseId } from '../../../stream/dialects/openai/response-id.ts'
-import { headOf, type OpenAiResponse, storedResponse } from '../../../stream/dialects/openai/response-object.ts'
+import { headOf, type OpenAiResponse, type ResponseHead, storedResponse } from '../../../stream/dialects/openai/response-object.ts'
+import { firstSegment, segmentOf } from '../../../stream/dialects/openai/segment.ts'
 import { createAcceptTurn, type WantedTurn } from '../../requests/accept-turn.ts'
 import { createTurnResults } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
+import { inputItemsOf } from './input-items.ts'
 import { type CreateResponse, createResponseBody, paramsOf, rejectUnsupported } from './openai-bodies.ts'
 import { conversationOf, messagesOfItems, wrong } from './openai-input.ts'
+import { answersIn, createQuestionAnswers, type QuestionAnswer } from './question-answers.ts'
 
 const params = z.object({ id: z.string().max(100) })
 const reading = { access: { scope: 'tasks:read' } } as const
@@ -40,10 +43,14 @@ const streamQuery = z.object({
     .optional(),
 })
 
+/** What a request has begun. `dispatch` sends the turn to the workers. */
+type Begun = { id: ResponseId; head: ResponseHead; read: () => Promise<OpenAiResponse>; dispatch: () => void }
+
 export function responseRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
   const { databaseFor, reader, ending, relay, announcer } = services
   const { requireShare, accept } = createAcceptTurn(services, scope.log)
   const results = createTurnResults(services)
+  const questions = createQuestionAnswers(services)
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   app.post(
@@ -52,23 +59,23 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
     async (request, reply) => {
       const { body } = request
       rejectUnsupported(body)
-      const wanted = wantedTurn(body)
+      const wanted = answersIn(body.input) ?? wantedTurn(body)
       await requireShare(request)
       const isWaiting = Boolean(body.stream) || !body.background
       const admission = isWaiting ? events.reserve(request) : null
-      const { task, turn, dispatch } = await orGiveBack(admission, accept(request, reply, wanted))
-      const id: ResponseId = { task: task.id, turnNumber: turn.number, segment: 1 }
+      const begun = 'of' in wanted ? create(request, reply, wanted) : answer(request, body, wanted)
+      const { id, head, read, dispatch } = await orGiveBack(admission, begun)
       if (!admission) {
         dispatch()
-        return visible(request, storedResponse(task, turn, []))
+        return visible(request, await read())
       }
       if (!body.stream) {
         dispatch()
-        return results.send(reply, { ...id, admission, read: async () => ({ body: await readResponse(request, id) }) })
+        return results.send(reply, { ...id, admission, orAsks: true, read: async () => ({ body: await readResponse(request, id) }) })
       }
-      const dialect = openAiResponses({ head: headOf(task, turn), after: null, read: () => readEnded(request, id) })
+      const dialect = openAiResponses({ head, after: null, read: () => readEnded(request, id) })
       return events
-        .stream(task.id, reply, { cursor: 'log', isFollowing: true, dialect, turnNumber: turn.number }, admission)
+        .stream(id.task, reply, { cursor: 'log', isFollowing: true, dialect, turnNumber: id.turnNumber }, admission)
         .finally(dispatch)
     },
   )
@@ -80,9 +87,9 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
       const id = idOf(request.params.id)
       if (request.query.stream !== 'true') return readResponse(request, id)
       const after = numberOf(request.query.starting_after)
-      const { task, turn } = await readTurn(request, id)
+      const { head } = await readTurn(request, id)
       const place = after === null ? null : placeOfNumber(after)
-      const dialect = openAiResponses({ head: headOf(task, turn), after, read: () => readEnded(request, id) })
+      const dialect = openAiResponses({ head, after, read: () => readEnded(request, id) })
       const cursor = place === null ? 'log' : place.isAfterGap ? null : place.cursor
       return events.stream(id.task, reply, { cursor, isFollowing: true, dialect, turnNumber: id.turnNumber })
     },
@@ -119,15 +126,36 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
     async request => {
       const id = idOf(request.params.id)
       const { turn } = await readTurn(request, id)
-      const said = (await messagesOf(request, id)).filter(({ author }) => author === 'user')
-      const data = said.length > 0 ? said.map(inputItem) : queuedInput(turn)
+      const data = inputItemsOf(turn, id.segment, await messagesOf(request, id))
       return { object: 'list' as const, data, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null, has_more: false }
     },
   )
 
-  async function readTurn({ principal: { tenant } }: FastifyRequest, { task, turnNumber }: ResponseId) {
+  async function create(request: FastifyRequest, reply: FastifyReply, wanted: WantedTurn): Promise<Begun> {
+    const { task, turn, dispatch } = await accept(request, reply, wanted)
+    const head = headOf(task, turn, firstSegment)
+    const id = { task: task.id, turnNumber: turn.number, segment: 1 }
+    return { id, head, read: async () => storedResponse(head, turn, []), dispatch }
+  }
+
+  async function answer(request: FastifyRequest, body: CreateResponse, answers: readonly QuestionAnswer[]): Promise<Begun> {
+    const { tenant } = request.principal
+    const { previous_response_id: previous, conversation } = body
+    const task = previous ? idOf(previous).task : (answers[0]?.task ?? '')
+    const { agent } = await getTask(databaseFor(tenant), tenant, task)
+    if (agent !== body.model || (conversation && taskIdSchema.safeParse(nameOf(conversation)).success && nameOf(conversation) !== task))
+      throw new RivuletError('bad_request', 'The requests are those of another conversation')
+    const id = { task, ...(await questions.answer(tenant, task, answers)) }
+    const { head } = await readTurn(request, id)
+    return { id, head, read: () => readResponse(request, id), dispatch: relay.kick }
+  }
+
+  async function readTurn({ principal: { tenant } }: FastifyRequest, { task, turnNumber, segment }: ResponseId) {
     const db = databaseFor(tenant)
-    return { task: await getTask(db, tenant, task), turn: await getTurn(db, tenant, task, turnNumber) }
+    const [about, turn] = [await getTask(db, tenant, task), await getTurn(db, tenant, task, turnNumber)]
+    const known = segmentOf(turn.waits, segment)
+    if (!known) throw noResponse()
+    return { turn, head: headOf(about, turn, known) }
   }
 
   function messagesOf({ principal: { tenant } }: FastifyRequest, { task, turnNumber }: ResponseId): Promise<Message[]> {
@@ -135,13 +163,13 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
   }
 
   async function readResponse(request: FastifyRequest, id: ResponseId): Promise<OpenAiResponse> {
-    const { task, turn } = await readTurn(request, id)
-    return storedResponse(task, turn, await messagesOf(request, id))
+    const { head, turn } = await readTurn(request, id)
+    return storedResponse(head, turn, await messagesOf(request, id))
   }
 
   async function readEnded(request: FastifyRequest, id: ResponseId): Promise<OpenAiResponse | null> {
-    const { turn } = await readTurn(request, id)
-    return hasEnded(turn.status) ? readResponse(request, id) : null
+    const response = await readResponse(request, id)
+    return response.status === 'queued' || response.status === 'in_progress' ? null : response
   }
 }
 
@@ -159,7 +187,7 @@ function wantedTurn(body: CreateResponse): WantedTurn {
     return { of: 'new task', body: { ...createTaskBody.parse({ agent: model, ...name }), input, ...given } }
   }
   if (history.length > 0) throw wrong('input', 'The conversation has a history; send one message of the user with one content')
-  return { of: 'task', task, agent: model, after: previous?.turnNumber, input, params: paramsOf(body.params, named) }
+  return { of: 'task', task, agent: model, after: previous?.turnNumber, input, params: paramsOf(body.params, named), declines: true }
 }
 
 function nameOf(conversation: NonNullable<CreateResponse['conversation']>): string {
@@ -170,8 +198,12 @@ function nameOf(conversation: NonNullable<CreateResponse['conversation']>): stri
 
 function idOf(text: string): ResponseId {
   const id = parseResponseId(text)
-  if (id?.segment !== 1) throw new RivuletError('task_not_found', 'No such response')
+  if (!id) throw noResponse()
   return id
+}
+
+function noResponse(): RivuletError {
+  return new RivuletError('task_not_found', 'No such response')
 }
 
 function numberOf(text: string | undefined): number | null {
@@ -184,33 +216,4 @@ function numberOf(text: string | undefined): number | null {
 /** A caller that may change but not read a task gets the state of the response, and none of its contents. */
 function visible({ principal }: FastifyRequest, response: OpenAiResponse): OpenAiResponse {
   return mayRead(principal) ? response : { ...response, output: [], metadata: {}, instructions: null, usage: null, error: null }
-}
-
-function inputItem({ task, index, content }: Message) {
-  return { id: `msg_${task}.${index}.0`, type: 'message', role: 'user', status: 'completed', content: [partOf(content)] }
-}
-
-/** Of a turn that has not started: its input is not a message yet. */
-function queuedInput({ id, input }: Turn) {
-  return input ? [{ id: `msg_${id}`, type: 'message', role: 'user', status: 'completed', content: [partOf(input)] }] : []
-}
-
-function partOf(content: Message['content']): object {
-  switch (content.type) {
-    case 'text':
-      return { type: 'input_text', text: content.text }
-    case 'media': {
-      const url = content.url ?? `data:${content.mimeType};base64,${content.data ?? ''}`
-      return content.mimeType.startsWith('image/')
-        ? { type: 'input_image', image_url: url, detail: 'auto' }
-        : { type: 'input_file', file_url: url }
-    }
-    case 'reasoning':
-    case 'tool_request':
-    case 'tool_response':
-    case 'data':
-      return { type: 'input_text', text: JSON.stringify(content) }
-    default:
-      return content satisfies never
-  }
 }

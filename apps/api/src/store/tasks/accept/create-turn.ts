@@ -48,7 +48,7 @@ const joinsBy = {
 } as const satisfies Record<IfBusy, TurnRow['joins']>
 
 /** New input closes what the turn asked people for: they have written instead of answering. */
-async function declineWaits(tx: Transaction, task: TaskId): Promise<TurnRow | null> {
+export async function declineWaits(tx: Transaction, task: TaskId): Promise<TurnRow | null> {
   const asking = (await pendingTurns(tx, task)).find(hasOpenWait)
   if (!asking) return null
   const answer = { action: 'decline', comment: 'new input', at: await readNow(tx) } as const

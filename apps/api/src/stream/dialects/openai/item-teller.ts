@@ -6,7 +6,16 @@
  * longer true is closed as it is; the item's last chunk and the final output have the right one.
  */
 import type { Content, Delta, DeltaOf } from '@rivulet/protocol'
-import { type CallItem, type Item, type ItemSource, isClosed, itemOf, type ReasoningItem, type TextItem } from './output-item.ts'
+import {
+  type CallItem,
+  type Item,
+  type ItemSource,
+  isClosed,
+  itemOf,
+  type QuestionItem,
+  type ReasoningItem,
+  type TextItem,
+} from './output-item.ts'
 
 export type ItemChunk = { type: string; output_index: number; item_id?: string } & Record<string, unknown>
 
@@ -26,7 +35,7 @@ export function createItemTeller() {
   const told = new Map<string, Told>()
   /** The item of each message. */
   const byIndex = new Map<number, Told>()
-  return { tell, grow, abandon }
+  return { tell, grow, abandon, ask }
 
   /** All that the client lacks of an item. `isOver`: the turn has ended, so the item is closed whatever it lacks. */
   function tell(source: ItemSource, isOver = false): ItemChunk[] {
@@ -71,6 +80,22 @@ export function createItemTeller() {
   function abandon(kept: ReadonlySet<string> = new Set()): ItemChunk[] {
     byIndex.clear()
     return Array.from(told.values()).flatMap(own => (kept.has(own.item.id) ? [] : cut(own)))
+  }
+
+  /** The questions that end a response, behind all other items. They come whole. */
+  function ask(questions: readonly QuestionItem[]): ItemChunk[] {
+    return questions.flatMap((item, place) => {
+      const own = { item, outputIndex: told.size + place }
+      const done = chunkOf(own, 'response.output_item.done', { item }, false)
+      if (item.type === 'mcp_approval_request') return [chunkOf(own, 'response.output_item.added', { item }, false), done]
+      const { arguments: given, name } = item
+      return [
+        chunkOf(own, 'response.output_item.added', { item: { ...item, arguments: '', status: 'in_progress' } }, false),
+        chunkOf(own, 'response.function_call_arguments.delta', { delta: given }),
+        chunkOf(own, 'response.function_call_arguments.done', { name, arguments: given }),
+        done,
+      ]
+    })
   }
 
   function open(item: Item): Told {
@@ -210,7 +235,12 @@ function reasoningDelta(own: Told, kind: 'summary' | 'content', index: number, d
     : chunkOf(own, 'response.reasoning_text.delta', { content_index: index, delta })
 }
 
-function chunkOf({ item, outputIndex }: Told, type: string, fields: object, hasId = true): ItemChunk {
+function chunkOf(
+  { item, outputIndex }: { item: { id: string }; outputIndex: number },
+  type: string,
+  fields: object,
+  hasId = true,
+): ItemChunk {
   return { type, output_index: outputIndex, ...(hasId && { item_id: item.id }), ...fields }
 }
 

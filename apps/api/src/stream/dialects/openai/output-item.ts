@@ -4,8 +4,9 @@
  * A call that the agent makes is an `mcp_call`, because clients try to run a `function_call` themselves; its response is a part of it. Items are a
  * function of the messages, so a stream, a response that is read later, and the rows have the same ones.
  */
-import type { ContentOf, Json, Message } from '@rivulet/protocol'
+import { type ContentOf, type Json, type Message, type TaskId, taskIdSchema, type Wait, type WaitId, waitIdSchema } from '@rivulet/protocol'
 import { createCalls } from '@rivulet/views/ai-sdk'
+import type { Range } from './segment.ts'
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
@@ -42,16 +43,21 @@ export type ImageItem = { id: string; type: 'image_generation_call'; status: Ite
 
 export type Item = TextItem | ReasoningItem | CallItem | ImageItem
 
+/** What a turn asks for: an approval, or a call that the client runs or that a person answers. */
+export type QuestionItem =
+  | { id: string; type: 'mcp_approval_request'; server_label: 'rivulet'; name: string; arguments: string }
+  | { id: string; type: 'function_call'; call_id: string; name: string; arguments: string; status: 'completed' }
+
 /** What an item is made of: a message, and for a call the message that responds to it. */
 export type ItemSource = { message: Message; response?: Message | undefined }
 
-/** The items of a turn, in the order of its messages. `isOver`: nothing follows, so a call without a response stays without one. */
-export function outputOf(messages: readonly Message[], isOver: boolean): Item[] {
-  return sourcesOf(messages).map(source => itemOf(source, isOver))
+/** The items of a segment, in the order of its messages. `isOver`: nothing follows, so a call without a response stays without one. */
+export function outputOf(messages: readonly Message[], range: Range, isOver: boolean): Item[] {
+  return sourcesOf(messages, range).map(source => itemOf(source, isOver))
 }
 
-/** In order of index. The input of the turn is not a part of its output. */
-export function sourcesOf(messages: readonly Message[]): ItemSource[] {
+/** In order of index. The input of the turn is not a part of its output. `messages` are those of the whole turn. */
+export function sourcesOf(messages: readonly Message[], range: Range): ItemSource[] {
   const calls = createCalls()
   const sources = new Map<string | number, ItemSource>()
   for (const given of messages) {
@@ -62,7 +68,13 @@ export function sourcesOf(messages: readonly Message[]): ItemSource[] {
     else if (content.type !== 'tool_response') sources.set(given.index, { message })
     else sources.set(content.callId, { message: sources.get(content.callId)?.message ?? message, response: message })
   }
-  return [...sources.values()]
+  return [...sources.values()].filter(source => isWithin(source, range))
+}
+
+/** A call belongs to the segment that has its response, and without one to the last: a call that has to be approved is made after that. */
+function isWithin({ message, response }: ItemSource, { from, to }: Range): boolean {
+  const index = message.content.type === 'tool_request' ? response?.index : message.index
+  return index === undefined ? to === null : index >= from && (to === null || index < to)
 }
 
 export function itemOf({ message, response }: ItemSource, isOver: boolean): Item {
@@ -89,6 +101,32 @@ export function itemOf({ message, response }: ItemSource, isOver: boolean): Item
     default:
       return content satisfies never
   }
+}
+
+/** The name of the call that asks a person for something. */
+const askName = 'ask'
+
+export function questionItem({ task, id, kind, name, title, detail, schema, tool, arguments: args }: Wait): QuestionItem {
+  const key = formatQuestionId({ task, wait: id })
+  const asked = { message: detail === undefined ? title : `${title}\n\n${detail}`, ...(schema && { schema }) }
+  const given = JSON.stringify(args ?? asked)
+  if (kind === 'approval')
+    return { id: `mcpr_${key}`, type: 'mcp_approval_request', server_label: 'rivulet', name: tool ?? name, arguments: given }
+  const call = kind === 'form' ? { name: askName, arguments: JSON.stringify(asked) } : { name: tool ?? name, arguments: given }
+  return { id: `fc_${key}`, type: 'function_call', call_id: `call_${key}`, ...call, status: 'completed' }
+}
+
+export type QuestionId = { task: TaskId; wait: WaitId }
+
+function formatQuestionId({ task, wait }: QuestionId): string {
+  return `${task}.${wait}`
+}
+
+/** Of the `approval_request_id` or the `call_id` of a response; null where it is not one of ours. */
+export function parseQuestionId(text: string): QuestionId | null {
+  const [, task = '', wait = ''] = /^(?:mcpr|call)_([^.]{36})\.([^.]{36})$/.exec(text) ?? []
+  const [known, asked] = [taskIdSchema.safeParse(task), waitIdSchema.safeParse(wait)]
+  return known.success && asked.success ? { task: known.data, wait: asked.data } : null
 }
 
 /** Whether nothing of an item changes any more. */

@@ -1,9 +1,9 @@
 /**
  * The ids of OpenAI's Responses, and their sequence numbers.
  *
- * A response is one segment of a turn: `<task>.<turn>.<segment>`. A sequence number is the cursor of an event and the place of a chunk in it, as one
- * integer, so that any API can resume after it. Numbers after a gap have the highest bit: the chunks before them were made of a snapshot, so
- * they cannot be made again from the log.
+ * A response is one segment of a turn: `<task>.<turn>.<segment>`, as `segment.ts` numbers them. A sequence number is the cursor of an event and the
+ * place of a chunk in it, as one integer, so that any API can resume after it. Numbers after a gap have the highest bit: the chunks before them
+ * were made of a snapshot, so they cannot be made again from the log.
  */
 import { type Cursor, epochOf, formatCursor, seqOf, type TaskId, taskIdSchema } from '@rivulet/protocol'
 

@@ -1,7 +1,8 @@
-/** The object of OpenAI's Responses API: one turn, as it stands. */
-import type { Json, Task, Turn, Usage } from '@rivulet/protocol'
-import { type Item, outputOf } from './output-item.ts'
+/** The object of OpenAI's Responses API: one segment of a turn, as it stands. */
+import { hasEnded, type Json, type Message, type Task, type Turn, type Usage } from '@rivulet/protocol'
+import { type Item, outputOf, type QuestionItem, questionItem } from './output-item.ts'
 import { formatResponseId } from './response-id.ts'
+import { closingQuestions, endOf, type Question, type Segment } from './segment.ts'
 
 export type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'failed' | 'incomplete' | 'cancelled'
 
@@ -16,7 +17,7 @@ export type OpenAiResponse = {
   instructions: string | null
   metadata: Record<string, string>
   model: string
-  output: Item[]
+  output: (Item | QuestionItem)[]
   parallel_tool_calls: boolean
   temperature: number | null
   tool_choice: 'auto'
@@ -37,23 +38,24 @@ type OpenAiUsage = {
 }
 
 /** What stays the same while the turn runs. */
-export type ResponseHead = Pick<Task, 'agent' | 'metadata'> & Pick<Turn, 'task' | 'number' | 'queuedAt'> & { params: Json }
+export type ResponseHead = Pick<Task, 'agent' | 'metadata'> &
+  Pick<Turn, 'task' | 'number' | 'queuedAt'> & { params: Json; segment: Segment }
 
 /** What of a turn changes. */
 export type TurnState = Pick<Turn, 'status' | 'stopReason' | 'usage' | 'error' | 'finishedAt'>
 
-export function headOf({ agent, metadata, params }: Task, turn: Turn): ResponseHead {
-  return { agent, metadata, params: turn.params ?? params, task: turn.task, number: turn.number, queuedAt: turn.queuedAt }
+export function headOf({ agent, metadata, params }: Task, turn: Turn, segment: Segment): ResponseHead {
+  return { agent, metadata, params: turn.params ?? params, task: turn.task, number: turn.number, queuedAt: turn.queuedAt, segment }
 }
 
-export function responseOf(head: ResponseHead, turn: TurnState, output: Item[]): OpenAiResponse {
-  const { task, number, params } = head
+export function responseOf(head: ResponseHead, turn: TurnState, output: OpenAiResponse['output']): OpenAiResponse {
+  const { task, number, params, segment } = head
   const { finishedAt, error, usage } = turn
   const given = typeof params === 'object' && params !== null && !Array.isArray(params) ? params : {}
   const reason = incompleteReason(turn)
   return {
-    ...{ id: formatResponseId({ task, turnNumber: number, segment: 1 }), object: 'response' },
-    created_at: secondsOf(head.queuedAt),
+    ...{ id: formatResponseId({ task, turnNumber: number, segment: segment.number }), object: 'response' },
+    created_at: secondsOf(segment.since ?? head.queuedAt),
     completed_at: finishedAt === undefined ? null : secondsOf(finishedAt),
     status: reason ? 'incomplete' : statuses[turn.status],
     error: turn.status === 'failed' ? { code: 'server_error', message: error?.message ?? 'The turn failed' } : null,
@@ -65,15 +67,30 @@ export function responseOf(head: ResponseHead, turn: TurnState, output: Item[]):
     ...{ tool_choice: 'auto', tools: [] },
     top_p: typeof given.top_p === 'number' ? given.top_p : null,
     background: true,
-    previous_response_id: number > 1 ? formatResponseId({ task, turnNumber: number - 1, segment: 1 }) : null,
+    previous_response_id: previousOf(head),
     conversation: { id: task },
     usage: usage ? usageOf(usage) : null,
   }
 }
 
-/** The object of a turn and its messages, as stored or as the log has them. */
-export function storedResponse(task: Task, turn: Turn, messages: Parameters<typeof outputOf>[0]): OpenAiResponse {
-  return responseOf(headOf(task, turn), turn, outputOf(messages, turn.finishedAt !== undefined))
+/** The object of a segment, from the messages of its turn, as stored or as the log has them. */
+export function storedResponse(head: ResponseHead, turn: Turn, messages: readonly Message[]): OpenAiResponse {
+  const questions = closingQuestions(turn.waits, head.segment.number)
+  if (questions.length > 0) return askingResponse(head, questions, messages)
+  return responseOf(head, turn, outputOf(messages, { from: head.segment.from, to: null }, hasEnded(turn.status)))
+}
+
+/** A response that asks for something is complete: what follows the answer is another one. */
+export function askingResponse(head: ResponseHead, questions: readonly Question[], messages: readonly Message[]): OpenAiResponse {
+  const said = outputOf(messages, { from: head.segment.from, to: endOf(questions) }, true)
+  const finishedAt = questions[0]?.createdAt
+  return responseOf(head, { status: 'completed', ...(finishedAt && { finishedAt }) }, [...said, ...questions.map(questionItem)])
+}
+
+/** Of an earlier turn, the first segment stands for all. */
+function previousOf({ task, number, segment: { previous } }: ResponseHead): string | null {
+  if (previous !== null) return formatResponseId({ task, turnNumber: number, segment: previous })
+  return number > 1 ? formatResponseId({ task, turnNumber: number - 1, segment: 1 }) : null
 }
 
 /** Counts that the agent did not report are 0. */

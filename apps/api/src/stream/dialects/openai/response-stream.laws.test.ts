@@ -9,10 +9,11 @@ import { outputOf } from './output-item.ts'
 import { placeOfNumber } from './response-id.ts'
 import { headOf, responseOf, storedResponse } from './response-object.ts'
 import { openResponseStream, type ResponseChunk } from './response-stream.ts'
+import { firstSegment } from './segment.ts'
 
 const now = new Date(1).toISOString()
 const about = { id: task, agent: 'a', status: 'completed' as const, params: null, metadata: {}, createdAt: now, updatedAt: now }
-const head = headOf(about, { id: task, task, number: 1, status: 'queued', attempt: 0, queuedAt: now })
+const head = headOf(about, { id: task, task, number: 1, status: 'queued', attempt: 0, queuedAt: now }, firstSegment)
 
 const always = (law: (log: Entry[]) => Promise<void>, numRuns = 60) => fc.assert(fc.asyncProperty(randomLog, law), { numRuns })
 
@@ -110,13 +111,13 @@ function cursorOf(log: Entry[], place: number): Cursor {
 
 function stored(log: Entry[]): object {
   const { messages, turn } = foldOf(log)
-  return storedResponse(about, { ...turn, id: task, task, queuedAt: now }, messages)
+  return storedResponse(head, { ...turn, id: task, task, queuedAt: now }, messages)
 }
 
 /** The shortest stream there can be: created, and the final object. */
 function bare(log: Entry[]): ResponseChunk[] {
   const { messages, turn } = foldOf(log)
-  const response = responseOf(head, turn, outputOf(messages, true))
+  const response = responseOf(head, turn, outputOf(messages, { from: 0, to: null }, true))
   const type = response.status === 'cancelled' ? 'response.incomplete' : `response.${response.status}`
   return [
     { type: 'response.created', sequence_number: 0, response: responseOf(head, { status: 'queued' }, []) },

@@ -1,5 +1,5 @@
 /**
- * A turn as the event stream of OpenAI's Responses API. It begins with `response.created` and ends with the whole object, which is the stored one.
+ * A segment of a turn as the event stream of OpenAI's Responses API. It begins with `response.created` and ends with the whole object, as stored.
  *
  * A new attempt closes what the one before it left open and goes on at the next output indexes; the final output has the committed attempt alone.
  * A client that resumes gets the chunks after its number, made again from the log. Where the log does not have the client's place, the client
@@ -16,6 +16,7 @@ import {
   type Message,
   messageAt,
   messagesOf,
+  nextIndexOf,
   restoreState,
   type Snapshot,
   type TaskState,
@@ -24,9 +25,10 @@ import {
 } from '@rivulet/protocol'
 import type { DialectStream, LoggedEvent } from '../dialect.ts'
 import { createItemTeller, type ItemChunk } from './item-teller.ts'
-import { outputOf, sourcesOf } from './output-item.ts'
+import { outputOf, questionItem, sourcesOf } from './output-item.ts'
 import { sequenceNumberOf } from './response-id.ts'
-import { type OpenAiResponse, type ResponseHead, responseOf, type TurnState } from './response-object.ts'
+import { askingResponse, type OpenAiResponse, type ResponseHead, responseOf, type TurnState } from './response-object.ts'
+import { closingQuestions, endOf, hasBegun, type Question, type Range } from './segment.ts'
 
 export type ResponseChunk = { type: string; sequence_number: number } & Record<string, unknown>
 
@@ -41,10 +43,13 @@ export type ResponseStreamOptions = {
 
 export async function openResponseStream({ head, after, heard }: ResponseStreamOptions): Promise<DialectStream<ResponseChunk>> {
   const items = createItemTeller()
+  const { segment } = head
   let state = emptyState
   let last = after ?? -1
   let attempt = 0
   let told: 'nothing' | 'created' | 'begun' | 'ended' = 'nothing'
+  /** Whether another question follows that was asked together with the last one. */
+  let isAskingMore = false
   let isAfterGap = false
   /** Whether it is unknown here what the client has, so that the end alone can be told. */
   let isQuiet = false
@@ -93,18 +98,35 @@ export async function openResponseStream({ head, after, heard }: ResponseStreamO
     const own = messages.filter(message => message.turn === head.number)
     const isWhole = messagesFrom === 0 || messages.some(message => message.turn < head.number)
     // The client resumes, and gets the object from the rows.
-    if (!turn || (hasEnded(turn.status) && !isWhole)) throw new Error('The snapshot does not have the whole turn')
+    if (!turn || (hasFinished(turn) && !isWhole)) throw new Error('The snapshot does not have the whole turn')
     isAfterGap = true
     isQuiet ||= !isKnown
     state = restoreState(cursor, { status, turns, messages: own, messagesFrom: own[0]?.index ?? messagesFrom + messages.length })
-    return hasEnded(turn.status) ? end(turn, own) : [...start(turn), ...allItems(own)]
+    const asked = askIfReady()
+    if (asked) return asked
+    if (hasEnded(turn.status)) return end(turn, own)
+    return hasBegun(turn.waits, segment.number) ? [...start(turn), ...allItems(own)] : []
+  }
+
+  function hasFinished({ status, waits }: Pick<FoldedTurn, 'status' | 'waits'>): boolean {
+    return hasEnded(status) || closingQuestions(waits, segment.number).length > 0
   }
 
   function follow(cursor: Cursor, event: Event): Chunk[] {
-    if (event.turn !== head.number && isMessageEvent(event)) return []
+    if (told === 'ended' || (event.turn !== head.number && isMessageEvent(event))) return []
     const before = state
     state = applyOrSkip(before, event, cursor)
     if (event.turn !== head.number || state === before || state.discarded > before.discarded) return []
+    if (event.type === 'turn.finished') return end(turnIn(state), ownMessages())
+    const turn = turnIn(state)
+    if (!hasBegun(turn.waits, segment.number)) return []
+    if (event.type === 'turn.waiting') isAskingMore = event.more === true
+    const opening = told === 'nothing' && segment.number > 1 ? [...start(turn), ...allItems(ownMessages())] : []
+    const chunks = tell(event)
+    return [...opening, ...chunks, ...(askIfReady() ?? [])]
+  }
+
+  function tell(event: Exclude<Event, { type: 'turn.finished' }>): Chunk[] {
     switch (event.type) {
       case 'turn.queued':
       case 'turn.started':
@@ -115,8 +137,6 @@ export async function openResponseStream({ head, after, heard }: ResponseStreamO
       case 'message.replaced':
       case 'message.finished':
         return isQuiet ? [] : itemAt(event.index)
-      case 'turn.finished':
-        return end(turnIn(state), ownMessages())
       case 'turn.discarded':
       case 'state.changed':
       case 'child.started':
@@ -149,11 +169,28 @@ export async function openResponseStream({ head, after, heard }: ResponseStreamO
     return [...creation, ...cut, ...progress]
   }
 
-  function end(turn: TurnState, messages: Message[]): Chunk[] {
-    const response = responseOf(head, turn, outputOf(messages, true))
+  /** Null while nothing is asked, or while a message that came before the question is not there. */
+  function askIfReady(): Chunk[] | null {
+    const questions = closingQuestions(turnIn(state).waits, segment.number)
+    if (questions.length === 0 || isAskingMore) return null
+    const to = endOf(questions)
+    if (nextIndexOf(state) < to) return null
+    const messages = ownMessages()
+    if (messages.some(({ index, status }) => index < to && status === 'streaming')) return null
+    return close(askingResponse(head, questions, messages), messages, questions)
+  }
+
+  function end(turn: TurnState & Pick<FoldedTurn, 'waits'>, messages: Message[]): Chunk[] {
+    const questions = closingQuestions(turn.waits, segment.number)
+    if (questions.length > 0) return close(askingResponse(head, questions, messages), messages, questions)
+    return close(responseOf(head, turn, outputOf(messages, range(), true)), messages)
+  }
+
+  function close(response: OpenAiResponse, messages: Message[], questions: readonly Question[] = []): Chunk[] {
     const isBare = told === 'nothing' || isQuiet
     const first = told === 'nothing' && after === null ? [lifecycle('response.created', { status: 'queued' })] : []
-    const rest = isBare ? [] : [...allItems(messages, true), ...items.abandon(new Set(response.output.map(({ id }) => id)))]
+    const kept = new Set(response.output.map(({ id }) => id))
+    const rest = isBare ? [] : [...allItems(messages, true), ...items.abandon(kept), ...items.ask(questions.map(questionItem))]
     told = 'ended'
     return [...first, ...rest, { type: endings[response.status] ?? 'response.completed', response }]
   }
@@ -161,13 +198,19 @@ export async function openResponseStream({ head, after, heard }: ResponseStreamO
   function itemAt(index: number): Chunk[] {
     const message = messageAt(state, index)?.message
     if (!message || message.author === 'user') return []
-    if (message.content.type !== 'tool_request' && message.content.type !== 'tool_response') return items.tell({ message })
-    const own = sourcesOf(ownMessages()).find(source => source.message.index === index || source.response?.index === index)
+    const isCall = message.content.type === 'tool_request' || message.content.type === 'tool_response'
+    const among = isCall ? ownMessages() : [message]
+    const own = sourcesOf(among, range()).find(source => source.message.index === index || source.response?.index === index)
     return own ? items.tell(own) : []
   }
 
   function allItems(messages: Message[], isOver = false): Chunk[] {
-    return isQuiet ? [] : sourcesOf(messages).flatMap(source => items.tell(source, isOver))
+    return isQuiet ? [] : sourcesOf(messages, range()).flatMap(source => items.tell(source, isOver))
+  }
+
+  function range(): Range {
+    const questions = closingQuestions(turnIn(state).waits, segment.number)
+    return { from: segment.from, to: questions.length > 0 ? endOf(questions) : null }
   }
 
   function ownMessages(): Message[] {

@@ -1,0 +1,81 @@
+/**
+ * Answers to what a turn asks for, as the input of a response: `mcp_approval_response` for an approval, `function_call_output` for a form or a tool.
+ * The id of a question names its task, so a client needs no `previous_response_id` to answer it.
+ */
+import { type Json, RivuletError, type TaskId, type Turn, type Wait } from '@rivulet/protocol'
+import type { Tenant } from '../../../store/connection/tenant.ts'
+import { getTurn } from '../../../store/reads/read.ts'
+import { getWait } from '../../../store/waits/answer-wait.ts'
+import { answerOf } from '../../../stream/dialects/ag-ui/interrupts.ts'
+import { parseQuestionId, type QuestionId } from '../../../stream/dialects/openai/output-item.ts'
+import { closingQuestions, segmentAfter, segmentOf } from '../../../stream/dialects/openai/segment.ts'
+import { createAnswerWaits, type WaitResponse } from '../../requests/answer-waits.ts'
+import type { Services } from '../../services.ts'
+import { type InputItem, wrong } from './openai-input.ts'
+
+export type QuestionAnswer = QuestionId & { of: 'approval' | 'call'; payload: Json }
+
+/** Null where the input does not end with an answer: then it is the input of a new turn. */
+export function answersIn(input: string | readonly InputItem[]): QuestionAnswer[] | null {
+  if (typeof input === 'string') return null
+  const first = input.findLastIndex(item => answerIn(item) === null) + 1
+  const answers = input.slice(first).flatMap(item => answerIn(item) ?? [])
+  return answers.length > 0 ? answers : null
+}
+
+function answerIn(item: InputItem): QuestionAnswer | null {
+  if (item.type === 'mcp_approval_response') {
+    const asked = parseQuestionId(item.approval_request_id)
+    if (!asked) throw new RivuletError('not_found', 'No such approval request')
+    return { ...asked, of: 'approval', payload: { approved: item.approve, ...(item.reason && { reason: item.reason }) } }
+  }
+  if (item.type !== 'function_call_output') return null
+  const asked = parseQuestionId(item.call_id)
+  return asked && { ...asked, of: 'call', payload: jsonOf(item.output) }
+}
+
+/** Clients send outputs as text. */
+function jsonOf(output: string): Json {
+  try {
+    return JSON.parse(output)
+  } catch {
+    return output
+  }
+}
+
+export function createQuestionAnswers(services: Pick<Services, 'databaseFor' | 'waiting'>) {
+  const { databaseFor } = services
+  const answerWaits = createAnswerWaits(services)
+  return { answer }
+
+  /** Returns the segment that follows. A question that was closed meanwhile stays as it is. */
+  async function answer(
+    tenant: Tenant,
+    task: TaskId,
+    answers: readonly QuestionAnswer[],
+  ): Promise<{ turnNumber: number; segment: number }> {
+    const db = databaseFor(tenant)
+    if (answers.some(given => given.task !== task)) throw wrong('input', 'The requests are those of another conversation')
+    const waits = await Promise.all(answers.map(({ wait }) => getWait(db, tenant, task, wait)))
+    const responses = waits.map((wait, place) => responseTo(wait, answers[place]))
+    const [first] = waits
+    const turn = await getTurn(db, tenant, task, first?.turn ?? 0)
+    const segment = segmentAfter(turn.waits, first ?? { createdAt: '' })
+    const answered = new Set(waits.map(({ id }) => id))
+    if (questionsBefore(turn, segment).some(({ id, status }) => status === 'open' && !answered.has(id)))
+      throw wrong('input', 'Answer every request of the response')
+    await answerWaits(tenant, task, responses)
+    return { turnNumber: turn.number, segment }
+  }
+}
+
+/** Those that the segment before this one ends with. */
+export function questionsBefore({ waits }: Turn, number: number): Wait[] {
+  const previous = segmentOf(waits, number)?.previous
+  return previous === null || previous === undefined ? [] : closingQuestions(waits, previous)
+}
+
+function responseTo(wait: Wait, given: QuestionAnswer | undefined): WaitResponse {
+  if (!given || (given.of === 'approval') !== (wait.kind === 'approval')) throw wrong('input', 'The item does not fit the request')
+  return { wait: wait.id, answer: answerOf(wait, { interruptId: wait.id, status: 'resolved', payload: given.payload }) }
+}

@@ -1,0 +1,151 @@
+/** Laws of the segments of a turn as OpenAI's responses: whatever an agent emits, and wherever it asks for something. */
+import {
+  applyEvent,
+  type Cursor,
+  type Event,
+  emptyState,
+  formatCursor,
+  messagesOf,
+  nextIndexOf,
+  type Turn,
+  type Wait,
+} from '@rivulet/protocol'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { readResponse } from '../../../../test/openai-reader.ts'
+import { randomLog } from '../../../../test/random-log.ts'
+import { type Entry, snapshotOf, task } from '../../../../test/ui-reader.ts'
+import { outputOf } from './output-item.ts'
+import { placeOfNumber } from './response-id.ts'
+import { headOf, type OpenAiResponse, storedResponse } from './response-object.ts'
+import { openResponseStream, type ResponseChunk } from './response-stream.ts'
+import { segmentOf } from './segment.ts'
+
+const now = new Date(1).toISOString()
+const about = { id: task, agent: 'a', status: 'completed' as const, params: null, metadata: {}, createdAt: now, updatedAt: now }
+
+/** At which event of the last attempt something is asked, by how many questions at once, and how many events later it is answered. */
+const asking = fc.array(fc.record({ place: fc.nat(14), together: fc.integer({ min: 1, max: 2 }), later: fc.nat(3) }), {
+  minLength: 1,
+  maxLength: 2,
+})
+const always = (law: (log: Entry[]) => Promise<void>, numRuns: number) =>
+  fc.assert(
+    fc.asyncProperty(randomLog, asking, (log, asked) => law(withQuestions(log, asked))),
+    { numRuns },
+  )
+
+test('every segment is what is stored of it, and every item is in one of them', async () => {
+  await always(async log => {
+    const responses: OpenAiResponse[] = []
+    for (const number of segmentsOf(log)) {
+      const chunks = await listen(log, number)
+      expect(readResponse(chunks)).toEqual(stored(log, number))
+      responses.push(stored(log, number))
+    }
+    const { turn, messages } = foldOf(log)
+    expect(turn.waits?.length).toBeGreaterThan(0)
+    const said = responses.flatMap(({ output }) => output).filter(({ type }) => type !== 'mcp_approval_request')
+    expect(said.map(({ id }) => id).sort()).toEqual(
+      outputOf(messages, { from: 0, to: null }, true)
+        .map(({ id }) => id)
+        .sort(),
+    )
+    expect(responses.slice(0, -1).every(({ status }) => status === 'completed')).toBe(true)
+  }, 60)
+})
+
+test('resumed after any chunk, exactly the chunks after it come; joined by a snapshot, the same response', async () => {
+  await always(async log => {
+    for (const number of segmentsOf(log)) {
+      const whole = await listen(log, number)
+      for (let cut = 1; cut < whole.length; cut += 1) {
+        const after = whole[cut - 1]?.sequence_number ?? 0
+        const { cursor } = placeOfNumber(after)
+        const place = log.findIndex(entry => entry.cursor === cursor) + 1
+        const stream = await openResponseStream({ head: headFor(log, number), after, heard: replay(log.slice(0, place)) })
+        const rest = [...stream.take(cursor, { type: 'caught_up', task }), ...take(stream, log.slice(place))]
+        expect(rest).toEqual(whole.slice(cut))
+      }
+      for (let place = 1; place < log.length; place += 2) {
+        const last = log[place - 1]?.event
+        // The API writes questions that are asked together in one batch, so no snapshot stands between them.
+        if (last?.type === 'turn.waiting' && last.more) continue
+        const stream = await openResponseStream({ head: headFor(log, number), after: null })
+        const first = stream.take(cursorOf(log, place), snapshotOf(log.slice(0, place), 'join'))
+        expect(readResponse([...first, ...take(stream, log.slice(place))])).toEqual(stored(log, number))
+      }
+    }
+  }, 15)
+})
+
+function withQuestions(log: Entry[], asked: { place: number; together: number; later: number }[]): Entry[] {
+  const start = log.findLastIndex(({ event }) => event.type === 'turn.started') + 1
+  const events = log.map(({ event }) => event)
+  const end = events.length - 1
+  const attempt = events[end]?.attempt ?? 1
+  const places = [...new Set(asked.map(({ place }) => Math.min(start + place, end)))].sort((a, b) => a - b)
+  const inserted = new Map<number, Event[]>()
+  const add = (place: number, event: Event) => inserted.set(place, [...(inserted.get(place) ?? []), event])
+  for (const [nth, place] of places.entries()) {
+    const { together, later } = asked[nth] ?? { together: 1, later: 0 }
+    const state = events.slice(0, place).reduce((known, event, at) => applyEvent(known, event, formatCursor(1, at + 1)), emptyState)
+    const common = { task, turn: 1, attempt, at: 1 }
+    const waits = Array.from({ length: together }, (_, i) => waitOf(nth, i, nextIndexOf(state)))
+    for (const wait of waits) add(place, { type: 'turn.waiting', ...common, wait, ...(wait !== waits.at(-1) && { more: true }) })
+    const back = Math.min(place + later, places[nth + 1] ?? end, end)
+    for (const { id } of waits) add(back, { type: 'turn.resumed', ...common, wait: id, status: 'answered' })
+  }
+  return events
+    .flatMap((event, place) => [...(inserted.get(place) ?? []), event])
+    .map((event, place) => ({ cursor: formatCursor(1, place + 1), event }))
+}
+
+function waitOf(nth: number, place: number, index: number): Wait {
+  const at = new Date(1_000 + nth).toISOString()
+  return {
+    id: `0198c0de-0000-7000-8000-0000000001${nth}${place}`,
+    ...{ task, turn: 1, agent: 'a', name: `${nth}-${place}`, kind: 'approval', index, title: 'May I?' },
+    ...{ actions: ['accept', 'decline'], metadata: {}, status: 'open', createdAt: at, expiresAt: at },
+  }
+}
+
+function segmentsOf(log: Entry[]): number[] {
+  const { waits = [] } = foldOf(log).turn
+  return [1, ...waits.map((_, place) => place + 2)].filter(number => segmentOf(waits, number) !== null)
+}
+
+function headFor(log: Entry[], number: number) {
+  const { turn } = foldOf(log)
+  const segment = segmentOf(turn.waits, number)
+  if (!segment) throw new Error('There is no such segment')
+  return headOf(about, turn, segment)
+}
+
+async function listen(log: Entry[], number: number): Promise<ResponseChunk[]> {
+  return take(await openResponseStream({ head: headFor(log, number), after: null }), log)
+}
+
+function take(stream: Awaited<ReturnType<typeof openResponseStream>>, log: Entry[]): ResponseChunk[] {
+  return log.flatMap(({ cursor, event }) => stream.take(cursor, event))
+}
+
+async function* replay(log: Entry[]): AsyncGenerator<Entry> {
+  yield* log
+}
+
+function cursorOf(log: Entry[], place: number): Cursor {
+  return log[place - 1]?.cursor ?? '0-0'
+}
+
+function stored(log: Entry[], number: number): OpenAiResponse {
+  const { turn, messages } = foldOf(log)
+  return storedResponse(headFor(log, number), turn, messages)
+}
+
+function foldOf(log: Entry[]): { turn: Turn; messages: ReturnType<typeof messagesOf> } {
+  const state = log.reduce((known, { cursor, event }) => applyEvent(known, event, cursor), emptyState)
+  const [turn] = state.turns
+  if (!turn) throw new Error('There is no turn')
+  return { turn: { ...turn, id: task, task, queuedAt: now }, messages: messagesOf(state) }
+}

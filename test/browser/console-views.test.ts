@@ -50,6 +50,7 @@ const views: View[] = [
   { name: 'new-webhook', path: () => '/schedules', ready: page => openDialog(page, 'New webhook') },
   { name: 'filters', path: () => '/?status=failed&within=60', ready: page => openDialog(page, 'More filters') },
   { name: 'limits', path: () => '/agents', ready: limit },
+  { name: 'addresses', path: () => '/agents', ready: showAddresses },
   { name: 'fork', path: id => `/tasks/${id}`, ready: page => choose(page, 'Fork') },
   {
     name: 'keys',
@@ -144,6 +145,12 @@ async function edit(page: Page): Promise<void> {
 async function limit(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Actions of echo' }).click()
   await page.getByRole('menuitem', { name: 'Limits' }).click()
+}
+
+async function showAddresses(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Addresses of echo' }).click()
+  await page.getByRole('button', { name: 'Copy: OpenAI: model' }).waitFor()
+  await page.getByText(`${new URL(page.url()).origin}/a2a/echo/.well-known/agent-card.json`).waitFor()
 }
 
 async function audit(page: Page): Promise<string[]> {

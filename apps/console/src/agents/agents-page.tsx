@@ -11,6 +11,7 @@ import { useQuery } from '../shell/route.ts'
 import { useSession } from '../shell/session.tsx'
 import { type Series, seriesOf, totalsOf } from './activity-series.ts'
 import { AgentActions, limitWords } from './agent-actions.tsx'
+import { AgentAddresses } from './agent-addresses.tsx'
 import { Bars, Line, Plot } from './plot.tsx'
 import { useAgents } from './use-agents.ts'
 
@@ -92,6 +93,7 @@ function AgentRow({ agent, limits, totals, children }: AgentRowProps) {
         {paused && <span className="ml-2 rounded-full bg-warn-well px-2 py-0.5 text-xs font-medium text-warn">paused</span>}
         <span className="block text-[13px] text-soft">{description}</span>
         {limits && <span className="block text-xs text-faint">{limitWords(limits)}</span>}
+        <AgentAddresses name={name} />
       </th>
       <td className={`${cell} ${workers === 0 ? 'text-warn' : ''}`}>{workers === 0 ? 'none' : workers}</td>
       <td className={cell}>{count(queued)}</td>

@@ -30,6 +30,11 @@ const shopper = defineAgent('shopper', async turn => {
   await turn.run({ model, tools: [locate] })
 })
 
+const editor = defineAgent('editor', async turn => {
+  const { text } = await turn.spawn('scout', { agent: 'echo', input: 'found' })
+  await turn.send(text)
+})
+
 /** The id of a call comes again, as from a model that counts its calls from 0 in each response. */
 const steps = everyContent('c1')
 
@@ -118,6 +123,16 @@ describe('a run', () => {
     expect(watched.events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'cancelled' } })
   })
 
+  test('has the children of its turn as subagents', async () => {
+    await startOwnWorker(platform, [editor])
+    const agent = agentOf('editor')
+    const { events } = await run(agent, 'go')
+    const [started, finished] = events.filter(({ type }) => type.startsWith('SUBAGENT'))
+    expect(started).toMatchObject({ type: 'SUBAGENT_STARTED', name: 'scout' })
+    expect(finished).toEqual({ ...finished, type: 'SUBAGENT_FINISHED', outcome: { type: 'success' } })
+    expect(agent.messages.at(-1)).toMatchObject({ role: 'assistant', content: 'found' })
+  })
+
   test('is sent once, even if its request is repeated', async () => {
     const agent = agentOf('echo')
     agent.addMessage({ id: 'u1', role: 'user', content: 'hi' })
@@ -144,18 +159,27 @@ describe('a broken connection', () => {
     }
   })
 
-  test('of a run whose API was killed goes on', async () => {
+  test.each(['SIGKILL', 'SIGTERM'] as const)('of a run whose API got %s goes on', async signal => {
     const own = await startPlatform({ apis: 2, workers: 1 })
     onTestFinished(() => own.close())
     const agent = new RivuletAgent({ url: `${own.urls[1]}/ag-ui/scripted` })
     agent.addMessage({ id: 'u1', role: 'user', content: 'go' })
     const broken = agent.runAgent({ forwardedProps: { steps: [repeat(40, say(0, 'word '), rest(50))] } })
     await until('it speaks', () => String(agent.messages.at(-1)?.content).length > 20)
-    void own.apis[1]?.kill('SIGKILL')
+    void own.apis[1]?.kill(signal)
     await expect(broken).rejects.toThrow()
     agent.url = `${own.urls[0]}/ag-ui/scripted`
     await agent.connectAgent()
     expect(agent.messages.map(({ content }) => content)).toEqual(['go', 'word '.repeat(40)])
+  })
+
+  test('resumed at a place that the log never had gives the thread while it runs', async () => {
+    const agent = agentOf('scripted')
+    const running = run(agent, 'go', { steps: [...steps, rest(500)] })
+    await until('it speaks', () => agent.messages.length > 2)
+    const viewer = agentOf('scripted', agent.threadId, 1, { 'last-event-id': '77-7' })
+    await Promise.all([running, viewer.connectAgent()])
+    expect(sorted(viewer.messages)).toEqual(sorted(agent.messages))
   })
 
   test('after which the log is gone gives the thread as it is stored', async () => {

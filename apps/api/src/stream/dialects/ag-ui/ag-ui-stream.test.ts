@@ -103,3 +103,38 @@ function inputOf(index: number, turn: number, said: string, id: string): Message
     ...{ status: 'complete', createdAt: at, finishedAt: at },
   }
 }
+
+test('children are subagents, once in each run, and those that go on are suspended when the run ends', async () => {
+  const [one, two, three] = ['01', '02', '03'].map(end => `0198c0de-0000-7000-8000-0000000000${end}`)
+  if (!one || !two || !three) throw new Error('There are three')
+  const beginning: Event[] = [...running.slice(0, 2), { type: 'child.started', ...first, child: one, name: 'scout' }]
+  const rest: Event[] = [
+    { type: 'child.started', ...first, child: two, name: 'critic' },
+    { type: 'child.finished', ...first, child: one, status: 'completed' },
+    { type: 'child.finished', ...first, child: two, status: 'failed' },
+    { type: 'child.finished', ...first, child: two, status: 'failed' },
+    { type: 'child.started', ...first, child: three, name: 'clerk' },
+    ended,
+  ]
+  const log = [...beginning, ...rest].map((event, place): Entry => ({ cursor: formatCursor(1, place + 1), event }))
+  const started = (child: string, name: string) => ({ type: 'SUBAGENT_STARTED', subagentRunId: child, name })
+  const all = [
+    started(one, 'scout'),
+    started(two, 'critic'),
+    { type: 'SUBAGENT_FINISHED', subagentRunId: one, outcome: { type: 'success' } },
+    { type: 'SUBAGENT_ERROR', subagentRunId: two, message: 'The subagent has failed', code: 'failed' },
+    started(three, 'clerk'),
+    { type: 'SUBAGENT_FINISHED', subagentRunId: three, outcome: { type: 'suspended' } },
+  ]
+  const own: AgUiRun = { ...run, turnNumber: 1 }
+  const fresh = await openAgUiStream(own, undefined)
+  const heard = (async function* () {
+    yield* log.slice(0, 3)
+  })()
+  const back = await openAgUiStream({ ...own, isBack: true }, heard)
+  for (const [stream, entries] of [[fresh, log] as const, [back, log.slice(3)] as const]) {
+    const chunks = entries.flatMap(({ cursor, event }) => stream.take(cursor, event))
+    expect(chunks.filter(({ type }) => type.startsWith('SUBAGENT'))).toEqual(all)
+    expect(chunks.at(-1)?.type).toBe('RUN_FINISHED')
+  }
+})

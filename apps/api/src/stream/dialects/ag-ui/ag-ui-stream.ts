@@ -29,6 +29,7 @@ import type { DialectStream, LoggedEvent } from '../dialect.ts'
 import { type AgUiMessage, agUiMessages, callIdOf, clientIdsOf, idOf, storedActivities } from './ag-ui-message.ts'
 import { interruptOf } from './interrupts.ts'
 import { type AgUiChunk, createMessageTeller } from './message-teller.ts'
+import { createSubagents } from './subagents.ts'
 
 export type AgUiRun = {
   task: TaskId
@@ -52,6 +53,7 @@ export type AgUiRun = {
 export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEvent> | undefined): Promise<DialectStream<AgUiChunk>> {
   const { task, threadId } = run
   const teller = createMessageTeller()
+  const subagents = createSubagents(callOf)
   let state = emptyState
   /** Messages before those of the fold. */
   let history: Message[] = []
@@ -69,7 +71,10 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
   return { take, hasEnded: () => phase === 'ended' }
 
   async function resume(events: AsyncIterable<LoggedEvent>): Promise<void> {
-    for await (const { cursor, event } of events) state = applyOrSkip(state, event, cursor)
+    for await (const { cursor, event } of events) {
+      state = applyOrSkip(state, event, cursor)
+      if (event.type === 'child.started' || event.type === 'child.finished') subagents.hear(event)
+    }
     if (state.messagesFrom > 0) history = await run.earlier(state.messagesFrom)
     own ??= unfinished()
   }
@@ -142,11 +147,12 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
         return event.more === true ? [] : pauseIfAsking()
       case 'turn.finished':
         return end(turnOf(event.turn))
+      case 'child.started':
+      case 'child.finished':
+        return subagents.tell(event)
       case 'turn.queued':
       case 'turn.resumed':
       case 'state.changed':
-      case 'child.started':
-      case 'child.finished':
       case 'turn.discarded':
       case 'turn.joined':
         return []
@@ -181,8 +187,8 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
     const messages = thread()
     const needsAll = run.known === null || messages.some(({ role, id }) => role !== 'activity' && !known.has(id))
     hasReasoning ||= messages.some(({ role }) => role === 'reasoning')
-    if (needsAll) return [...started, ...retold()]
-    return [...started, ...teller.restart(ownMessages())]
+    const shown = needsAll ? retold() : teller.restart(ownMessages())
+    return [...started, ...shown, ...subagents.begin(turnOf(target())?.waits)]
   }
 
   /** The state of the task, if the client does not have it. */
@@ -225,7 +231,7 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
     const calls = interrupts.flatMap(({ toolCallId = [] }) => toolCallId)
     const isForTools = open.every(({ kind }) => kind === 'tool') && calls.length === open.length
     const outcome = isForTools ? { type: 'success', pendingToolCallIds: calls } : { type: 'interrupt', interrupts }
-    return [...teller.close(), { type: 'RUN_FINISHED', threadId, runId: runId(), outcome }]
+    return [...closeAll(), { type: 'RUN_FINISHED', threadId, runId: runId(), outcome }]
   }
 
   function isAsked({ id, kind, status }: Wait): boolean {
@@ -233,7 +239,7 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
   }
 
   /** The call that a wait is about, under the id that the client knows. */
-  function callOf({ callId }: Wait): string | undefined {
+  function callOf({ callId }: Pick<Wait, 'callId'>): string | undefined {
     const request = ownMessages().findLast(({ content }) => content.type === 'tool_request' && content.callId === callId)
     return callId === undefined || !request ? undefined : callIdOf(request)
   }
@@ -245,12 +251,17 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
     if (status === 'failed') return fail(turn?.error ?? { code: 'agent_error', message: 'The turn failed' }, usage)
     phase = 'ended'
     const outcome = { type: status === 'canceled' ? 'cancelled' : 'success' }
-    return [...teller.close(), { type: 'RUN_FINISHED', threadId, runId: runId(), outcome, ...usage }]
+    return [...closeAll(), { type: 'RUN_FINISHED', threadId, runId: runId(), outcome, ...usage }]
+  }
+
+  /** What is open, before the run ends. */
+  function closeAll(): AgUiChunk[] {
+    return [...teller.close(), ...subagents.suspend()]
   }
 
   function fail({ code, message }: { code: string; message: string }, usage: object = {}): AgUiChunk[] {
     phase = 'ended'
-    return [...teller.close(), { type: 'RUN_ERROR', message, code, ...usage }]
+    return [...closeAll(), { type: 'RUN_ERROR', message, code, ...usage }]
   }
 
   function thread(): AgUiMessage[] {

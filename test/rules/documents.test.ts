@@ -1,13 +1,10 @@
 /** The documents are found, lead to what is there, and show code that type-checks. */
-import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { join, posix } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { posix } from 'node:path'
 import { expect, test } from 'vitest'
-import { blocksOf, type FencedBlock } from './fenced-blocks.ts'
+import { blocksOf } from './fenced-blocks.ts'
 import { exists, filesUnder, readText } from './repository.ts'
+import { typeErrorsIn } from './type-errors.ts'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 /** The width of prose in a document. */
 const width = 160
 const documents = filesUnder('docs').filter(path => path.endsWith('.md'))
@@ -75,20 +72,4 @@ function headingsOf(markdown: string): string[] {
       .replace(/[^\p{L}\p{N}\s_-]/gu, '')
       .replaceAll(' ', '-'),
   )
-}
-
-/** What the compiler says of these files, each a module of its own, as if they lay in this repository. */
-function typeErrorsIn(programs: Pick<FencedBlock, 'language' | 'text'>[]): string {
-  mkdirSync(join(root, '.rivulet'), { recursive: true })
-  const folder = mkdtempSync(join(root, '.rivulet', 'snippets-'))
-  try {
-    // For pages and for Node at once: each program needs only one of them.
-    const compilerOptions = { jsx: 'react-jsx', lib: ['ES2023', 'ES2024.String', 'ESNext.Disposable', 'DOM'] }
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ extends: '../../tsconfig.json', compilerOptions, include: ['*'] }))
-    for (const [i, { language, text }] of programs.entries()) writeFileSync(join(folder, `snippet-${i}.${language}`), text)
-    const { stdout, stderr, error } = spawnSync(join(root, 'node_modules/.bin/tsc'), ['-p', folder], { cwd: root, encoding: 'utf8' })
-    return `${stdout}${stderr}${error ?? ''}`
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
 }

@@ -71,6 +71,22 @@ describe('a client of 2026-07-28', () => {
   })
 })
 
+test.each(['SIGKILL', 'SIGTERM'] as const)('a call whose API got %s fails, and its turn goes on', async signal => {
+  const own = await startPlatform({ apis: 2, workers: 1 })
+  onTestFinished(() => own.close())
+  const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' } })
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${own.urls[1]}/mcp`)))
+  const params = { steps: [say(0, 'word '), rest(1_000), say(0, 'word')] }
+  const broken = client.callTool({ name: 'scripted', arguments: { message: 'go', task: 'thread', params } })
+  const ofThread = () => own.client.get<{ data: { id: string; status: string }[] }>('/v1/tasks?name=thread')
+  await until('it runs', async () => (await ofThread()).body.data[0]?.status === 'running')
+  void own.apis[1]?.kill(signal)
+  await expect(broken).rejects.toThrow()
+  const { id = '' } = (await ofThread()).body.data[0] ?? {}
+  await own.client.waitForEnd(id)
+  expect((await own.client.messages(id)).at(-1)?.content).toMatchObject({ text: 'word word' })
+})
+
 test('a client of 2025-11-25 initializes without a session, lists and calls', async () => {
   const client = new OlderClient({ name: 'test', version: '1' })
   // Its types allow `undefined` where ours do not.

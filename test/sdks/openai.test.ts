@@ -1,4 +1,5 @@
 /** OpenAI's SDK, unmodified, with Rivulet as its base URL: responses, chat completions and models. */
+import { Agent, OpenAIProvider, Runner } from '@openai/agents'
 import { call, defineTool, scriptedModel, say as speak } from '@rivulet/agent'
 import { defineAgent } from '@rivulet/worker'
 import OpenAI, { APIError } from 'openai'
@@ -98,7 +99,7 @@ describe('a response', () => {
     }
   })
 
-  test('is resumed while it runs, after its API was killed', async () => {
+  test.each(['SIGKILL', 'SIGTERM'] as const)('is resumed while it runs, after its API got %s', async signal => {
     const own = await startPlatform({ apis: 2, workers: 1 })
     onTestFinished(() => own.close())
     // The first API serves the worker, which has to go on.
@@ -109,7 +110,7 @@ describe('a response', () => {
     const broken = (async () => {
       for await (const event of stream) {
         events.push(event)
-        if (events.filter(({ type }) => type === 'response.output_text.delta').length === 5) void own.apis[1]?.kill('SIGKILL')
+        if (events.filter(({ type }) => type === 'response.output_text.delta').length === 5) void own.apis[1]?.kill(signal)
       }
     })()
     await expect(broken).rejects.toThrow()
@@ -129,6 +130,14 @@ describe('a response', () => {
     expect(fresh).toMatchObject({ output, status: 'completed' })
     const resumed = await all(await clientOf(1).responses.retrieve(final.id, { stream: true, starting_after: 77 }))
     expect(resumed).toMatchObject([{ type: 'response.completed', sequence_number: 78, response: { output } }])
+  })
+
+  test('resumed at a place that the log never had comes whole, also while it runs', async () => {
+    const { id } = await clientOf().responses.create({ ...bodyOf([...steps, rest(500)]), background: true })
+    const nowhere = (77 * 2 ** 21 + 7) * 2 ** 9
+    const events = await all(await clientOf(1).responses.retrieve(id, { stream: true, starting_after: nowhere }))
+    expect(events).toMatchObject([{ type: 'response.completed', response: { output } }])
+    expect(events[0]?.sequence_number).toBeGreaterThan(nowhere)
   })
 
   test('that is tried again has the attempt that counts', async () => {
@@ -408,6 +417,26 @@ describe('chat completions', () => {
     expect(held.choices[0]?.message.content).toBe('Second')
     await expect(clientOf().chat.completions.create(ask({ steps: [fail('no luck')] }))).rejects.toMatchObject({ status: 500 })
   })
+})
+
+test.each([
+  ['responses', true],
+  ['chat completions', false],
+])('the OpenAI Agents SDK runs an agent by %s', async (_, useResponses) => {
+  const modelProvider = new OpenAIProvider({ openAIClient: clientOf(), useResponses })
+  const runner = new Runner({ modelProvider, tracingDisabled: true })
+  const agent = new Agent({ name: 'Echo', instructions: 'Repeat it.', model: 'echo' })
+  const first = await runner.run(agent, 'one')
+  expect(first.finalOutput).toBe('one')
+  const after = useResponses && first.lastResponseId !== undefined ? { previousResponseId: first.lastResponseId } : {}
+  const second = await runner.run(agent, 'two', { stream: true, ...after })
+  let text = ''
+  for await (const delta of second.toTextStream()) text += delta
+  await second.completed
+  expect([text, second.finalOutput]).toEqual(['two', 'two'])
+  if (!useResponses) return
+  const [task = ''] = second.lastResponseId?.split('.') ?? []
+  expect(await platform.client.messages(task)).toHaveLength(4)
 })
 
 test('models are the agents', async () => {

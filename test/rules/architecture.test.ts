@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { blocksOf } from './fenced-blocks.ts'
+import { blocksOf } from '../support/texts/fenced-blocks.ts'
 import { apiSource, everyPackage, mayKnow, rooms } from './import-rules.ts'
 import { namesIn, rowsUnder, tablesOf } from './markdown-table.ts'
 import { exists, filesUnder, readText, workspaceFolders } from './repository.ts'

@@ -4,7 +4,7 @@
  * A command is a line of a fenced block marked sh (bash, shell and zsh count as well, so that none hides under another name). It goes on
  * over a trailing backslash and inside quotes; comments and a `$ ` prompt are not part of it.
  */
-import { blocksOf } from './fenced-blocks.ts'
+import { blocksOf } from '../support/texts/fenced-blocks.ts'
 
 export interface Proof {
   /** Exactly as shown, or a pattern for the whole of it. */

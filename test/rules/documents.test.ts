@@ -1,9 +1,9 @@
 /** The documents are found, lead to what is there, and show code that type-checks. */
 import { posix } from 'node:path'
 import { expect, test } from 'vitest'
-import { blocksOf } from './fenced-blocks.ts'
+import { blocksOf } from '../support/texts/fenced-blocks.ts'
+import { typeErrorsIn } from '../support/texts/type-errors.ts'
 import { exists, filesUnder, readText } from './repository.ts'
-import { typeErrorsIn } from './type-errors.ts'
 
 /** The width of prose in a document. */
 const width = 160

@@ -1,8 +1,8 @@
 /** The programs in the document about other protocols type-check with the SDKs that they are for. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { blocksOf } from '../rules/fenced-blocks.ts'
-import { typeErrorsIn } from '../rules/type-errors.ts'
+import { blocksOf } from '../support/texts/fenced-blocks.ts'
+import { typeErrorsIn } from '../support/texts/type-errors.ts'
 
 const page = readFileSync(new URL('../../docs/dialects.md', import.meta.url), 'utf8')
 

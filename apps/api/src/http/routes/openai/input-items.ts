@@ -1,7 +1,7 @@
-/** What a response was created with, as OpenAI's input items: the input of its turn, or the answers to what the response before it asked for. */
+/** What a response was created with, as OpenAI's input items: the input of its turn, or the responses to what the one before it asked for. */
 import type { Message, Turn, Wait } from '@rivulet/protocol'
 import { questionItem } from '../../../stream/dialects/openai/output-item.ts'
-import { questionsBefore } from './question-answers.ts'
+import { questionsBefore } from './question-responses.ts'
 
 export function inputItemsOf(turn: Turn, segment: number, messages: readonly Message[]): { id: string }[] {
   if (segment > 1) return questionsBefore(turn, segment).flatMap(answerItem)

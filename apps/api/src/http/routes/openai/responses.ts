@@ -25,7 +25,7 @@ import type { EventStream } from '../tasks/events.ts'
 import { inputItemsOf } from './input-items.ts'
 import { type CreateResponse, createResponseBody, paramsOf, rejectUnsupported } from './openai-bodies.ts'
 import { conversationOf, messagesOfItems, wrong } from './openai-input.ts'
-import { answersIn, createQuestionAnswers, type QuestionAnswer } from './question-answers.ts'
+import { answersIn, createQuestionAnswers, type QuestionAnswer } from './question-responses.ts'
 
 const params = z.object({ id: z.string().max(100) })
 const reading = { access: { scope: 'tasks:read' } } as const

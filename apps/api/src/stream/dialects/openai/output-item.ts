@@ -43,7 +43,7 @@ export type ImageItem = { id: string; type: 'image_generation_call'; status: Ite
 
 export type Item = TextItem | ReasoningItem | CallItem | ImageItem
 
-/** What a turn asks for: an approval, or a call that the client runs or that a person answers. */
+/** What a turn asks for: an approval, or a call that the client runs or that a person responds to. */
 export type QuestionItem =
   | { id: string; type: 'mcp_approval_request'; server_label: 'rivulet'; name: string; arguments: string }
   | { id: string; type: 'function_call'; call_id: string; name: string; arguments: string; status: 'completed' }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { FencedBlock } from './fenced-blocks.ts'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
+const root = fileURLToPath(new URL('../../..', import.meta.url))
 
 /** @param base the folder with the packages that the programs import, from the root */
 export function typeErrorsIn(programs: Pick<FencedBlock, 'language' | 'text'>[], base = '.'): string {

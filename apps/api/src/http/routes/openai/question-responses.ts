@@ -1,10 +1,10 @@
 /**
- * Answers to what a turn asks for, as the input of a response: `mcp_approval_response` for an approval, `function_call_output` for a form or a tool.
+ * Responses to what a turn asks for, as the input of a response: `mcp_approval_response` for an approval, `function_call_output` for a form or a tool.
  * The id of a question names its task, so a client needs no `previous_response_id` to answer it.
  */
 import { type Json, RivuletError, type TaskId, type Turn, type Wait } from '@rivulet/protocol'
 import type { Tenant } from '../../../store/connection/tenant.ts'
-import { getTurn } from '../../../store/reads/read.ts'
+import { getTurn } from '../../../store/reads/turns.ts'
 import { getWait } from '../../../store/waits/answer-wait.ts'
 import { answerOf } from '../../../stream/dialects/ag-ui/interrupts.ts'
 import { parseQuestionId, type QuestionId } from '../../../stream/dialects/openai/output-item.ts'

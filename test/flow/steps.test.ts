@@ -5,7 +5,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import type { Event } from '@rivulet/protocol'
+import type { Event, Step } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createGate } from '../support/gate.ts'
@@ -206,13 +206,19 @@ describe('the server', () => {
     ])
     await platform.client.cancel(task)
     expect(await remember('two', 'c', '5')).toBe('superseded')
-    // The steps are kept for the next attempt, and no attempt follows. An API cleans up when it starts, and then every minute.
+    // The steps are kept for the next attempt, and no attempt follows. An API removes what they came to when it starts, and then every minute.
     const cleaner = await platform.startApi()
     await until('its steps are forgotten', async () => (await stored()).length === 0)
     await cleaner.kill('SIGTERM')
+    const { body } = await platform.client.get<{ data: Step[] }>(`/v1/tasks/${task}/steps`)
+    expect(body.data).toMatchObject([
+      { turn: 1, name: 'a' },
+      { turn: 1, name: 'b' },
+    ])
+    for (const { startedAt = '', finishedAt } of body.data) expect(Date.parse(finishedAt) - Date.parse(startedAt)).toBe(1_500)
 
     async function stored() {
-      return (await platform.pg.query('select name, memory from steps where turn = $1 order by name', [turnId])).rows
+      return (await platform.pg.query('select name, memory from steps where turn = $1 and memory is not null order by name', [turnId])).rows
     }
   })
 
@@ -245,7 +251,7 @@ describe('the server', () => {
         return claimed
       },
       remember: async (claimId: string, name: string, memory: string) =>
-        (await ask('step', { turnId: turn.id, claimId, name, memory })).result,
+        (await ask('step', { turnId: turn.id, claimId, name, memory, durationMs: 1_500 })).result,
       release: () => ask('release', { turnId: turn.id, epoch, claimId: held }),
     }
   }

@@ -75,6 +75,7 @@ const rows: Record<string, Row> = {
   'POST /v1/tasks': { scope: 'tasks:write', body: { agent: 'echo', input: 'hello' }, status: 201 },
   'GET /v1/tasks/{id}': { scope: 'tasks:read', token: 'read', status: 200 },
   'GET /v1/tasks/{id}/turns/{number}': { scope: 'tasks:read', token: 'read', status: 200 },
+  'GET /v1/tasks/{id}/steps': { scope: 'tasks:read', status: 200 },
   'GET /v1/tasks/{id}/turns/{number}/attempts': { scope: 'tasks:read', token: 'read', status: 200 },
   'GET /v1/tasks/{id}/messages': { scope: 'tasks:read', token: 'read', status: 200 },
   'GET /v1/tasks/{id}/messages/{index}': { scope: 'tasks:read', token: 'read', status: 200 },

@@ -57,6 +57,7 @@ export {
   type Scope,
   type SnapshotReason,
   type State,
+  type Step,
   type StopReason,
   type StreamFormat,
   type Task,

@@ -92,6 +92,8 @@ export {
   type Message,
   maxActivityMinutes,
   messageSchema,
+  type Step,
+  stepSchema,
   type Task,
   type TaskSummary,
   type Turn,

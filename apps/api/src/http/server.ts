@@ -42,6 +42,7 @@ import { stateRoutes } from './routes/tasks/state.ts'
 import { taskChangeRoutes } from './routes/tasks/task-changes.ts'
 import { taskRoutes } from './routes/tasks/tasks.ts'
 import { tokenRoutes } from './routes/tasks/tokens.ts'
+import { turnHistoryRoutes } from './routes/tasks/turn-history.ts'
 import { turnRoutes } from './routes/tasks/turns.ts'
 import { waitRoutes } from './routes/tasks/waits.ts'
 import { usageRoutes } from './routes/usage.ts'
@@ -140,6 +141,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         messageEventRoutes(scope, services, events)
         manyEventRoutes(scope, services, events)
         tokenRoutes(scope, services)
+        turnHistoryRoutes(scope, services)
         waitRoutes(scope, services, events)
         agentRoutes(scope, services)
         keyRoutes(scope, services)

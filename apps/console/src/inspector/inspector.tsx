@@ -1,4 +1,6 @@
 /** Behind the transcript: every event of the task's log, what it took, and the transcript as of any of them. */
+import type { Step } from '@rivulet/client'
+import { useClient } from '@rivulet/client/react'
 import { useCallback, useMemo } from 'react'
 import { CopyButton } from '../shell/elements/copy-button.tsx'
 import { CloseIcon } from '../shell/elements/icons.tsx'
@@ -6,6 +8,7 @@ import { Split } from '../shell/elements/split.tsx'
 import { useKeys } from '../shell/hooks/use-keys.ts'
 import { usePaced } from '../shell/hooks/use-paced.ts'
 import { count, size } from '../shell/human-units.ts'
+import { usePolled } from '../shell/queries.ts'
 import { setQuery, useQuery } from '../shell/route.ts'
 import { useSession } from '../shell/session.tsx'
 import { type EventLog, positionOf } from './event-log.ts'
@@ -25,7 +28,8 @@ export function Inspector({ log, stored, id, onClose }: InspectorProps) {
   const [at, setAt] = useQuery('at')
   const paced = usePaced(log, 300)
   const pacedStored = usePaced(stored, 300)
-  const timeline = useMemo(() => timelineOf(paced.entries, pacedStored), [paced.entries, pacedStored])
+  const steps = useSteps(id)
+  const timeline = useMemo(() => timelineOf(paced.entries, { ...pacedStored, steps }), [paced.entries, pacedStored, steps])
   const position = at === null ? -1 : positionOf(log, at)
   const choose = useCallback((cursor: string | null) => setAt(cursor), [setAt])
   useKeys({ j: () => move(1), k: () => move(-1), Escape: () => (at === null ? onClose() : setAt(null)) })
@@ -65,11 +69,6 @@ export function Inspector({ log, stored, id, onClose }: InspectorProps) {
     </aside>
   )
 
-  /** To its event, with the transcript as it was then; without one, to its message. */
-  function go({ cursor, message }: Bar): void {
-    setQuery(cursor === null ? { at: null, message: message === null ? null : String(message) } : { at: cursor, message: null })
-  }
-
   function move(by: 1 | -1): void {
     const target = position < 0 ? (by > 0 ? 0 : log.entries.length - 1) : position + by
     // Snapshots and `caught_up` have the cursor of an event, so the cursor alone is not unique.
@@ -81,6 +80,20 @@ export function Inspector({ log, stored, id, onClose }: InspectorProps) {
       }
     }
   }
+}
+
+/** To its event, with the transcript as it was then; without one, to its message. */
+function go({ cursor, message }: Bar): void {
+  setQuery(cursor === null ? { at: null, message: message === null ? null : String(message) } : { at: cursor, message: null })
+}
+
+const noSteps: readonly Step[] = []
+
+/** A shared link may not read them. */
+function useSteps(id: string): readonly Step[] {
+  const client = useClient()
+  const { shared } = useSession()
+  return usePolled(['steps', id], async signal => (shared ? noSteps : client.tasks.get(id).steps({ signal })), 5_000).value ?? noSteps
 }
 
 function ExpiredNote({ turns, isAll }: { turns: number; isAll: boolean }) {

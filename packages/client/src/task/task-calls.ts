@@ -8,6 +8,7 @@ import {
   type RevokeTokensInput,
   RivuletError,
   type State,
+  type Step,
   type Task,
   type TaskToken,
   type Turn,
@@ -53,6 +54,8 @@ export type TaskCalls = TaskWaitCalls & {
   getTurn(number: number, options?: CallOptions): Promise<Turn>
   /** Every attempt of a turn, the first one first. */
   attempts(turnNumber: number, options?: CallOptions): Promise<Attempt[]>
+  /** The latest steps that its turns have taken, the earliest of them first. Not for a token. */
+  steps(options?: CallOptions): Promise<Step[]>
   messages(query?: MessageQuery, options?: CallOptions): Promise<Page<Message, number>>
   /** One message by its index, also of a running turn. */
   getMessage(index: number, options?: CallOptions): Promise<Message>
@@ -77,6 +80,7 @@ export function createTaskCalls(http: Http, path: string): TaskCalls {
     waits: own => detail(own).then(({ turns }) => openWaits(turns)),
     getTurn: (number, own) => http.call({ path: `${path}/turns/${number}`, ...own, read: readTurn }),
     attempts: (number, own) => http.call({ path: `${path}/turns/${number}/attempts`, ...own, read: readList<Attempt>('attempt') }),
+    steps: own => http.call({ path: `${path}/steps`, ...own, read: readList<Step>('step') }),
     messages: (query, own) => http.call({ path: `${path}/messages`, query, ...own, read: readPage<Message, number>('message') }),
     getMessage: (index, own) => http.call({ path: `${path}/messages/${index}`, ...own, read: readField<Message>('message') }),
     createToken: (body, own) => http.call({ method: 'POST', path: `${path}/tokens`, body, ...own, read: readBody<TaskToken>('token') }),

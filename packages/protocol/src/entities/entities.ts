@@ -147,6 +147,9 @@ export const attemptSchema = z.object({
   omitted: omittedSchema,
 })
 
+/** A durable step that a turn has taken, without what it returned. `startedAt` is absent where the worker did not tell how long it took. */
+export const stepSchema = z.object({ turn: z.int().min(1), name: z.string(), startedAt: time.optional(), finishedAt: time })
+
 export const agentSchema = z.object({
   name: agentNameSchema,
   description: z.string(),
@@ -232,6 +235,7 @@ export type Task = z.output<typeof taskSchema>
 export type TaskSummary = z.output<typeof taskSummarySchema>
 export type Turn = z.output<typeof turnSchema>
 export type Attempt = z.output<typeof attemptSchema>
+export type Step = z.output<typeof stepSchema>
 export type Agent = z.output<typeof agentSchema>
 export type Activity = z.output<typeof activitySchema>
 export type Worker = z.output<typeof workerSchema>

@@ -23,6 +23,7 @@ export type Entity =
   | 'key'
   | 'caller'
   | 'attempt'
+  | 'step'
   | 'worker'
   | 'errorGroup'
   | 'feedEntry'
@@ -100,6 +101,7 @@ export const entityShapes: Record<Entity, Shape> = {
   ),
   state: fields('version:number value:json'),
   attempt: fields('attempt:number status worker? startedAt? finishedAt? error?:object usage?:object messages?:message[] omitted?:string[]'),
+  step: fields('turn:number name startedAt? finishedAt'),
   worker: fields('id version? slots?:number agents:string[] seenAt silentMs:number isLive:boolean turns:object[]'),
   errorGroup: fields('fingerprint agent code message count:number tasks:number firstAt lastAt lastTask'),
   usage: fields('by from to data:object[] total:object'),

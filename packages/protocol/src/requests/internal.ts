@@ -119,6 +119,8 @@ export const reopenResult = z.discriminatedUnion('result', [
 /** By the claim, not the epoch: the same attempt may just be moving to another one. */
 export const stepBody = z.strictObject({
   ...{ turnId: turnIdSchema, claimId: id, ...rememberedStep.shape },
+  /** How long the step took. A worker of an earlier version does not tell. */
+  durationMs: z.int().min(0).max(2_147_483_647).optional(),
   /** What the step used: it is stored with the step. */
   usage: z.array(usageRecordSchema).max(maxUsageRecords).default([]),
 })

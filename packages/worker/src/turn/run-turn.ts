@@ -250,8 +250,9 @@ export async function runTurn(agent: AgentDefinition, id: TurnId, deps: RunTurnD
     throw turnOver('lost')
   }
 
-  async function remember(name: string, memory: string, records: UsageRecord[]): Promise<void> {
-    const stored = { turnId: id, claimId, name, memory, ...(records.length > 0 && { usage: records.slice(0, maxUsageRecords) }) }
+  async function remember(name: string, memory: string, records: UsageRecord[], durationMs: number): Promise<void> {
+    const own = { turnId: id, claimId, name, memory, durationMs }
+    const stored = { ...own, ...(records.length > 0 && { usage: records.slice(0, maxUsageRecords) }) }
     const { result, isOverBudget } = await server.step(stored, abort.signal)
     used.learn(isOverBudget)
     used.send(records.slice(maxUsageRecords))

@@ -219,7 +219,7 @@ export const states = pgTable(
   table => [primaryKey({ columns: [table.task, table.turn] }), index('states_owed').on(table.task).where(sql`${table.owed}`)],
 )
 
-/** What the steps of a turn have come to, so that its next attempt need not take them again. */
+/** The steps that a turn has taken: when, and what they came to, so that its next attempt need not take them again. */
 export const steps = pgTable(
   'steps',
   {
@@ -228,10 +228,15 @@ export const steps = pgTable(
       .notNull()
       .references(() => turns.id, { onDelete: 'cascade' }),
     name: text().notNull(),
-    /** JSON, as the worker wrote it and reads it. */
-    memory: text().notNull(),
+    /** JSON, as the worker wrote it and reads it. Null when the turn has ended, because then no attempt needs it. */
+    memory: text(),
+    finishedAt: time().notNull().default(sql`now()`),
+    durationMs: integer(),
   },
-  table => [primaryKey({ columns: [table.turn, table.name] })],
+  table => [
+    primaryKey({ columns: [table.turn, table.name] }),
+    index('steps_memory').on(table.turn).where(sql`${table.memory} is not null`),
+  ],
 )
 
 /** Attempts that another one followed. The latest attempt of a turn is in its own row. */

@@ -1,16 +1,21 @@
 /**
- * What the steps of a turn have come to. Only who holds the turn may add to it, and what is remembered never changes: a question that is asked
- * again, because its answer was lost, is answered the same.
+ * The steps of a turn. Only the worker that holds the turn may add one, and a stored step never changes: a request that is repeated, because its
+ * response was lost, gets the same result. What a step came to is kept until its turn has ended, its name and times as long as the task.
  */
-import { outcomeStatusSchema, type StepBody, type StepResult, type TurnId } from '@rivulet/protocol'
-import { and, eq, inArray, sql } from 'drizzle-orm'
+import { outcomeStatusSchema, type Step, type StepBody, type StepResult, type TaskId, type TurnId } from '@rivulet/protocol'
+import { and, desc, eq, inArray, isNotNull, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
+import { isOf, type Tenant } from '../connection/tenant.ts'
+import { requireTask } from '../reads/tasks.ts'
 import { steps, turns } from '../schema.ts'
+
+/** Of one task, in a response. */
+const maxListed = 500
 
 /** @param also what is stored with the step */
 export async function rememberStep(
   db: Database,
-  { turnId, claimId, name, memory }: StepBody,
+  { turnId, claimId, name, memory, durationMs }: StepBody,
   maxBytes: number,
   also: (tx: Transaction) => Promise<void> = async () => {},
 ): Promise<StepResult['result']> {
@@ -20,7 +25,7 @@ export async function rememberStep(
     const [holder] = await tx.select({ id: turns.id }).from(turns).where(held).for('no key update')
     if (!holder) return 'superseded'
     if ((await bytesWith(tx, turnId, name, memory)) > maxBytes) return 'too_large'
-    await tx.insert(steps).values({ turn: turnId, name, memory }).onConflictDoNothing()
+    await tx.insert(steps).values({ turn: turnId, name, memory, durationMs }).onConflictDoNothing()
     await also(tx)
     return 'remembered'
   })
@@ -28,16 +33,37 @@ export async function rememberStep(
 
 /** In SQL about a turn under this name: a list of `RememberedStep`. */
 export function rememberedSteps(alias: string): string {
-  return `(select coalesce(json_agg(json_build_object('name', name, 'memory', memory)), '[]') from steps where steps.turn = ${alias}.id)`
+  const list = `coalesce(json_agg(json_build_object('name', name, 'memory', memory)), '[]')`
+  return `(select ${list} from steps where steps.turn = ${alias}.id and steps.memory is not null)`
 }
 
-/** The steps of an ended turn are no longer needed. */
+/** The latest steps of a task, the earliest of them first. */
+export async function listSteps(db: Database, tenant: Tenant, task: TaskId): Promise<Step[]> {
+  await requireTask(db, tenant, task)
+  const rows = await db
+    .select({ turn: turns.number, name: steps.name, finishedAt: steps.finishedAt, durationMs: steps.durationMs })
+    .from(steps)
+    .innerJoin(turns, eq(turns.id, steps.turn))
+    .where(and(eq(turns.task, task), isOf(tenant, turns.tenant)))
+    .orderBy(desc(steps.finishedAt), desc(steps.name))
+    .limit(maxListed)
+  return rows.toReversed().map(({ turn, name, finishedAt, durationMs }) => ({
+    ...{ turn, name },
+    ...(durationMs !== null && { startedAt: new Date(finishedAt.getTime() - durationMs).toISOString() }),
+    finishedAt: finishedAt.toISOString(),
+  }))
+}
+
+/** No attempt needs what the steps of an ended turn came to. */
 export async function forgetSteps(db: Database): Promise<void> {
   const ended = db
     .select({ id: turns.id })
     .from(turns)
     .where(inArray(turns.status, [...outcomeStatusSchema.options]))
-  await db.delete(steps).where(inArray(steps.turn, ended))
+  await db
+    .update(steps)
+    .set({ memory: null })
+    .where(and(isNotNull(steps.memory), inArray(steps.turn, ended)))
 }
 
 /** What the turn would remember in all. */

@@ -1,6 +1,6 @@
 /** A bar of the timeline. */
 export type Bar = {
-  kind: 'turn' | 'attempt' | 'message' | 'tool'
+  kind: 'turn' | 'attempt' | 'step' | 'message' | 'tool'
   label: string
   from: number
   /** Null while it is running. */

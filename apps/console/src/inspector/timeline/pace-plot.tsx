@@ -1,12 +1,12 @@
 /** How fast the words came: the wait before the first, and deltas per second over time. */
-import { useMemo } from 'react'
+import { memo, useMemo } from 'react'
 import { duration } from '../../shell/human-units.ts'
 import type { Entry } from '../event-log.ts'
 import { paceOf } from './timeline.ts'
 
 const height = 36
 
-export function PacePlot({ entries }: { entries: readonly Entry[] }) {
+export const PacePlot = memo(({ entries }: { entries: readonly Entry[] }) => {
   const { bucketMs, deltas, firstDeltas } = useMemo(() => paceOf(entries), [entries])
   const perSecond = deltas.map(number => (number * 1_000) / bucketMs)
   const most = Math.max(1, ...perSecond)
@@ -38,7 +38,7 @@ export function PacePlot({ entries }: { entries: readonly Entry[] }) {
       </svg>
     </div>
   )
-}
+})
 
 function Fact({ name, value }: { name: string; value: string }) {
   return (

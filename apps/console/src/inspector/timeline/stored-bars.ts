@@ -1,9 +1,9 @@
-/** Turns and messages as bars by the times that are stored with them, for turns whose events are in the log no more. */
-import type { FoldedTurn, Message } from '@rivulet/client'
+/** Bars by stored times: turns and messages whose events are in the log no more, and steps, which are in no log. */
+import type { FoldedTurn, Message, Step } from '@rivulet/client'
 import { type Bar, kindOf, labelOf } from './bar.ts'
 
 /** What is known of the task beside its log. */
-export type Stored = { turns: readonly FoldedTurn[]; messages: readonly Message[] }
+export type Stored = { turns: readonly FoldedTurn[]; messages: readonly Message[]; steps?: readonly Step[] }
 
 const outcomes: Record<FoldedTurn['status'] | Message['status'], Bar['outcome']> = {
   ...{ queued: 'open', running: 'open', waiting: 'open', streaming: 'open', completed: 'good', complete: 'good' },
@@ -29,6 +29,16 @@ export function storedBars({ turns, messages }: Stored, isInLog: (turnNumber: nu
         ...said.map(message => barOf(message)),
       ]
     })
+}
+
+/** Only a step that has succeeded is stored. It leads to the first message that was open in it, else to the last one before its end. */
+export function stepBars({ messages, steps = [] }: Stored): Bar[] {
+  return steps.map(({ turn, name, startedAt, finishedAt }) => {
+    const [from, to] = [Date.parse(startedAt ?? finishedAt), Date.parse(finishedAt)]
+    const said = messages.filter(message => message.turn === turn && message.author !== 'user' && Date.parse(message.createdAt) <= to)
+    const first = said.find(message => (timeOf(message.finishedAt) ?? to) >= from) ?? said.at(-1)
+    return { kind: 'step', label: name, from, to, outcome: 'good', cursor: null, message: first?.index ?? null }
+  })
 }
 
 function barOf(message: Message): Bar {

@@ -1,11 +1,12 @@
-/** Turns, attempts, messages and tools over time. Each bar leads to the event that began it, or to its message where the log has expired. */
+/** Turns, attempts, steps, messages and tools over time. Each bar leads to the event that began it, or to its message where the log has expired. */
+import { memo } from 'react'
 import { duration } from '../../shell/human-units.ts'
 import type { Bar } from './bar.ts'
 import type { Timeline } from './timeline.ts'
 
 export type TimelineBarsProps = { timeline: Timeline; chosen: string | null; onChoose: (bar: Bar) => void }
 
-export function TimelineBars({ timeline: { from, to, bars }, chosen, onChoose }: TimelineBarsProps) {
+export const TimelineBars = memo(({ timeline: { from, to, bars }, chosen, onChoose }: TimelineBarsProps) => {
   const span = Math.max(1, to - from)
   return (
     <ol aria-label="Timeline" className="min-h-0 grow space-y-1 overflow-y-auto px-4 py-2">
@@ -13,7 +14,7 @@ export function TimelineBars({ timeline: { from, to, bars }, chosen, onChoose }:
         const end = bar.to ?? to
         const name = `${bar.label}, ${duration(end - bar.from)}, ${outcomeWords[bar.outcome]}`
         return (
-          // biome-ignore lint/suspicious/noArrayIndexKey: bars are added at the end only
+          // biome-ignore lint/suspicious/noArrayIndexKey: a bar is little, and few are added before others
           <li key={`${place} ${bar.label}`} className="flex items-center gap-2 text-xs">
             <span className={`w-28 shrink-0 truncate ${indents[bar.kind]}`}>{bar.label}</span>
             <span className="relative h-4 min-w-0 grow">
@@ -32,11 +33,12 @@ export function TimelineBars({ timeline: { from, to, bars }, chosen, onChoose }:
       })}
     </ol>
   )
-}
+})
 
 const indents: Record<Bar['kind'], string> = {
   turn: 'font-medium',
   attempt: 'pl-2 text-soft',
+  step: 'pl-3 text-soft italic',
   message: 'pl-4 text-faint',
   tool: 'pl-4 text-warn',
 }

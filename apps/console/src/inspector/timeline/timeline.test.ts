@@ -46,6 +46,22 @@ describe('the timeline of a log that has expired', () => {
     ])
   })
 
+  test('has the steps by their times, which lead to what was said in them', () => {
+    const steps = [
+      { turn: 1, name: 'plan', finishedAt: at(620) },
+      { turn: 1, name: 'write', startedAt: at(640), finishedAt: at(700) },
+    ]
+    const { bars } = timelineOf([], { turns, messages, steps })
+    expect(bars.map(({ kind, label, from, to, message }) => [kind, label, from, to, message]).slice(2, 5)).toEqual([
+      ['step', 'plan', 620, 620, null],
+      ['step', 'write', 640, 700, 1],
+      ['message', '1 text', 650, 890, 1],
+    ])
+    expect(timelineOf(entries, { turns: [], messages: [], steps: [{ turn: 1, name: 'a', finishedAt: at(1_015) }] }).bars[2]?.label).toBe(
+      'a',
+    )
+  })
+
   test('takes a turn from the log if it is there', () => {
     const { bars, stored } = timelineOf(entries, { turns, messages })
     expect(stored).toBe(1)

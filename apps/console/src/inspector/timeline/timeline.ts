@@ -1,8 +1,8 @@
-/** The log as bars over time: turns, their attempts, messages and tools; and how fast the words came. */
+/** The log as bars over time: turns, their attempts, messages and tools, with the stored steps; and how fast the words came. */
 import { isLogged } from '@rivulet/client'
 import type { Entry } from '../event-log.ts'
 import { type Bar, kindOf, labelOf } from './bar.ts'
-import { type Stored, storedBars } from './stored-bars.ts'
+import { type Stored, stepBars, storedBars } from './stored-bars.ts'
 
 /** `stored`: how many turns are drawn by their stored times. */
 export type Timeline = { from: number; to: number; bars: Bar[]; stored: number }
@@ -58,7 +58,7 @@ export function timelineOf(entries: readonly Entry[], stored: Stored = { turns: 
     }
   }
   const old = storedBars(stored, turnNumber => inLog.has(turnNumber))
-  const all = [...old, ...bars].slice(-mostBars)
+  const all = [...old, ...bars, ...stepBars(stored)].toSorted((one, other) => one.from - other.from).slice(-mostBars)
   from = all.reduce((least, bar) => Math.min(least, bar.from), from)
   to = old.reduce((most, bar) => Math.max(most, bar.to ?? bar.from), to)
   return { from: Number.isFinite(from) ? from : 0, to, bars: all, stored: old.filter(({ kind }) => kind === 'turn').length }

@@ -38,7 +38,7 @@ export type StepsDeps = {
   writer: TurnWriter
   remembered: Claim['steps']
   /** Resolves when the next attempt will know of it. */
-  remember: (name: string, memory: string, used: UsageRecord[]) => Promise<void>
+  remember: (name: string, memory: string, used: UsageRecord[], durationMs: number) => Promise<void>
   /** Sends the server usage that it gets with no step, and may not find in the log. */
   sendUsage: (records: readonly UsageRecord[]) => void
   /** What the turn may remember in all. */
@@ -138,8 +138,10 @@ export function createSteps({ writer, remembered, remember, sendUsage, maxBytes 
   }
 
   async function take(own: Step, work: () => unknown): Promise<Json | undefined> {
+    const startedAt = performance.now()
     const memory = await attempt(own, work)
-    await remember(own.name, memoryText(own.name, memory, maxBytes), own.used)
+    const durationMs = Math.round(performance.now() - startedAt)
+    await remember(own.name, memoryText(own.name, memory, maxBytes), own.used, durationMs)
     return memory.result
   }
 

@@ -1,23 +1,12 @@
-/** Continues tasks with turns, and reads a turn and its attempts. A 202 is sent only after the commit. */
-import {
-  attemptSchema,
-  type CreateTurn,
-  createTurnBody,
-  type Json,
-  RivuletError,
-  type TaskId,
-  taskSchema,
-  turnNumberSchema,
-} from '@rivulet/protocol'
+/** Continues tasks with turns, and reads a turn. A 202 is sent only after the commit. */
+import { type CreateTurn, createTurnBody, type Json, RivuletError, type TaskId, taskSchema, turnNumberSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { orGiveBack } from '../../../access/open-streams.ts'
 import { getTurn } from '../../../store/reads/turns.ts'
 import { toFullTurn, toTurn } from '../../../store/rows.ts'
 import { createTurn } from '../../../store/tasks/accept/create-turn.ts'
 import type { CancelBegun } from '../../../store/tasks/cancel-task.ts'
-import { listAttempts } from '../../../store/turns/attempts.ts'
 import { type AcceptedWork, createAcceptWork } from '../../requests/accept-work.ts'
 import { markReplay, sendResponse } from '../../requests/idempotent.ts'
 import { createTurnWaits } from '../../requests/turn-waits.ts'
@@ -77,18 +66,6 @@ export function turnRoutes(scope: FastifyInstance, services: Services, events: E
       if (wait === undefined) return { turn }
       return waits.respond(reply, { task: id, number, waitMs: wait, status: 200 }, events.reserve(request, id))
     },
-  )
-
-  const attemptList = z.object({ data: z.array(attemptSchema) })
-  app.get(
-    '/tasks/:id/turns/:number/attempts',
-    {
-      config: readingOne,
-      schema: { tags: ['tasks'], params: params.extend({ number: turnNumberSchema }), response: { 200: attemptList } },
-    },
-    async ({ params: { id, number }, principal: { tenant, token } }) => ({
-      data: await listAttempts(databaseFor(tenant), tenant, id, number, token === undefined),
-    }),
   )
 
   /** An input that interrupts cancels what runs in the same transaction. */

@@ -18,7 +18,7 @@ function faultRows(lastColumn: string): string[][] {
 }
 
 function filesIn(cell: string): string[] {
-  return Array.from(cell.matchAll(/\]\(\.\.\/((?:test|apps)\/[\w/.-]+\.test\.ts)\)/g), ([, path]) => path ?? '')
+  return Array.from(cell.matchAll(/\]\(\.\.\/((?:test|apps|packages)\/[\w/.-]+\.test\.ts)\)/g), ([, path]) => path ?? '')
 }
 
 function cellsOf(line: string): string[] {

@@ -19,6 +19,11 @@ test('ended tasks stay, unless it is said for how many days', () => {
     expect(() => readConfig({ ...needed, TASK_RETENTION_DAYS: wrong })).toThrow(/TASK_RETENTION_DAYS/)
 })
 
+test('localhost is one address, so that every listener has our limits', () => {
+  const { host, internal } = readConfig({ ...needed, HOST: 'localhost', INTERNAL_PORT: '4001' })
+  expect([host, internal?.host]).toEqual(['127.0.0.1', '127.0.0.1'])
+})
+
 test('an empty key is no key, and a set one is kept', () => {
   expect(readConfig({ ...needed, RIVULET_KEY: '', RIVULET_WORKER_KEY: 'secret' })).toMatchObject({ key: undefined, workerKey: 'secret' })
 })

@@ -157,10 +157,10 @@ export function readConfig(environment: Environment) {
     environment,
   )
   return {
-    host: env.HOST,
+    host: listenerOf(env.HOST),
     port: env.PORT,
     /** Where `/internal` listens by itself; null when it is where everything else is. */
-    internal: env.INTERNAL_PORT === undefined ? null : { host: env.INTERNAL_HOST ?? env.HOST, port: env.INTERNAL_PORT },
+    internal: env.INTERNAL_PORT === undefined ? null : { host: listenerOf(env.INTERNAL_HOST ?? env.HOST), port: env.INTERNAL_PORT },
     redisUrl: env.REDIS_URL,
     databaseUrl: env.DATABASE_URL,
     key: env.RIVULET_KEY,
@@ -238,6 +238,11 @@ function isHostName(text: string): boolean {
 
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
+}
+
+/** `localhost` is 127.0.0.1 here, because Fastify opens a second listener for its other address, without our limits and error responses. */
+function listenerOf(host: string): string {
+  return host === 'localhost' ? '127.0.0.1' : host
 }
 
 /** Without a key, only this machine may ask. */

@@ -16,6 +16,7 @@ test('the URL is the given one, then that of the environment, then that of the p
   const environment = { DATA_DIR: folder }
   expect(connectionOf({}, environment).url).toBe('http://127.0.0.1:4711')
   expect(connectionOf({}, { ...environment, RIVULET_URL: 'http://there' }).url).toBe('http://there')
+  expect(connectionOf({}, { ...environment, RIVULET_URL: 'http://first/, http://second' }).url).toBe('http://first')
   expect(connectionOf({ url: 'http://here/' }, { ...environment, RIVULET_URL: 'http://there' }).url).toBe('http://here')
 })
 

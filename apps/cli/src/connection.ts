@@ -26,8 +26,10 @@ export function connectionOf(options: { url?: string; key?: string }, environmen
   return { url, key: options.key ?? (environment.RIVULET_KEY || undefined) }
 }
 
+/** The first, if there are several. */
 export function urlOf(options: { url?: string }, environment: Environment): string {
-  return (options.url ?? (environment.RIVULET_URL || urlInThisFolder(environment) || defaultUrl)).replace(/\/+$/, '')
+  const [first = ''] = (options.url ?? (environment.RIVULET_URL || urlInThisFolder(environment) || defaultUrl)).split(',')
+  return first.trim().replace(/\/+$/, '')
 }
 
 /** Only an address of this machine, because a folder from elsewhere may bring a note along, and the user's key is sent to this URL. */

@@ -16,6 +16,14 @@ describe('an environment', () => {
     expect(() => read({ NAME: '' })).toThrow('NAME: is required')
   })
 
+  test('may name several URLs of the API, and nothing else', () => {
+    const url = z.object({ RIVULET_URL: sharedVariables.RIVULET_URL })
+    const urls = 'http://a:4001, https://b'
+    expect(readEnvironment('this test', url, { RIVULET_URL: urls })).toEqual({ RIVULET_URL: urls })
+    for (const wrong of ['a:4001', 'http://a,', 'http://a,b', 'redis://a'])
+      expect(() => readEnvironment('this test', url, { RIVULET_URL: wrong })).toThrow('RIVULET_URL: must be an http:// or https:// URL')
+  })
+
   test('that is invalid is rejected with one list of reasons, without the values', () => {
     expect(() => read({ COUNT: 'secret', URL: 'http://secret' })).toThrow(
       'Invalid environment of this test:\n  NAME: is required\n  COUNT: must be a number\n  URL: must be a redis:// URL',

@@ -35,6 +35,8 @@ export const configurationExitCode = 78
 
 export const defaultUrl = 'http://127.0.0.1:4000'
 
+const httpUrl = z.url({ protocol: /^https?$/ })
+
 /** For a duration, a limit or a count. */
 export const wholeNumber = (byDefault: number, min = 1, max = Number.MAX_SAFE_INTEGER) =>
   z.coerce.number().int().min(min).max(max).default(byDefault)
@@ -63,9 +65,15 @@ export const sharedVariables = {
     .default('rivulet')
     .describe('part of the name of every Redis key and channel; must be the same for all APIs and workers'),
   RIVULET_URL: z
-    .url({ protocol: /^https?$/ })
+    .string()
+    .refine(
+      list => list.split(',').every(url => httpUrl.safeParse(url.trim()).success),
+      'must be an http:// or https:// URL, or several, separated by commas',
+    )
     .default(defaultUrl)
-    .describe('the URL of the API, for workers and the command line'),
+    .describe(
+      'the URL of the API, for workers and the command line; several, separated by commas: a worker calls the next when one fails, the command line calls the first',
+    ),
   RIVULET_KEY: z
     .string()
     .optional()

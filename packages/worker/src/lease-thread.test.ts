@@ -60,6 +60,15 @@ test('a beat that fails is retried, and its count of refused writes is reported 
   expect((await server.replied('heartbeat')).reduce((sum, { fenced }) => sum + fenced, 0)).toBe(1)
 })
 
+test('a beat that one server does not accept goes to another that the worker knows', async () => {
+  const [failing, sound] = [await startServer(), await startServer()]
+  failing.respond(null)
+  const { leases } = open(`${failing.url},${sound.url}`)
+  const turnId = randomUUID()
+  leases.hold({ turnId, epoch: 1, claimId: 'c' }, 'here', () => {})
+  await until('it is renewed', async () => (await sound.bodies('heartbeat')).some(({ turns }) => turns[0]?.turnId === turnId))
+})
+
 test('a lease thread that exits by itself rejects `failed`', async () => {
   const leases = startLeaseThread({ ...options('http://127.0.0.1:1'), url: 'no address', onBeatFailed: () => {} })
   await expect(leases.failed).rejects.toThrow(/Invalid URL/)

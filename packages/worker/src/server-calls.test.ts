@@ -37,6 +37,16 @@ test.each(['', '/', '/under/a/path', '/under/a/path/'])('a server at %j is asked
   expect(asked()).toBe(1)
 })
 
+test('of several servers, one that fails or is gone is left, and the others are called', async () => {
+  const claim = { worker: 'w', turnId: 't', claimId: 'c' }
+  const failing = await serve(() => null)
+  const sound = await serve(() => '{"result":"settled"}')
+  const calls = createServerCalls({ url: `http://127.0.0.1:1, ${failing.url},${sound.url}/` })
+  for (let i = 0; i < 5; i += 1) expect(await calls.claim(claim, new AbortController().signal)).toEqual({ result: 'settled' })
+  expect(sound.asked()).toBe(5)
+  expect(failing.asked()).toBeLessThan(2)
+})
+
 test('a question that its turn no longer has is ended by its signal, and says why', async () => {
   const abort = new AbortController()
   const { calls } = await serve(count => {
@@ -82,5 +92,6 @@ async function serve(respond: Respond, path = '', statusOf: (count: number) => n
     server.closeAllConnections()
     server.close()
   })
-  return { calls: createServerCalls({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}` }), asked: () => count }
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`
+  return { url, calls: createServerCalls({ url }), asked: () => count }
 }

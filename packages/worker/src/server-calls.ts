@@ -2,8 +2,7 @@
  * The worker's calls to the server, except heartbeats, which the lease thread sends. Each call is idempotent, so it is retried until the server
  * responds.
  */
-import * as http from 'node:http'
-import * as https from 'node:https'
+import type * as http from 'node:http'
 import { json } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -44,6 +43,7 @@ import {
 } from '@rivulet/protocol'
 import pLimit from 'p-limit'
 import { z } from 'zod'
+import { createServerRequests } from './lease-thread/server-requests.mjs'
 import { createFileCalls } from './turn/file-calls.ts'
 
 const callTimeoutMs = 10_000
@@ -58,10 +58,8 @@ export type ServerCalls = ReturnType<typeof createServerCalls>
 
 export function createServerCalls({ url, key }: { url: string; key?: string | undefined }) {
   const inTurn = pLimit(callsAtOnce)
-  const base = url.replace(/\/$/, '')
   // `fetch` would take most of what a short turn costs a worker.
-  const { request, Agent } = new URL(url).protocol === 'https:' ? https : http
-  const agent = new Agent({ keepAlive: true })
+  const requests = createServerRequests(url)
   return {
     hello,
     claim,
@@ -77,7 +75,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     release,
     finish,
     history,
-    files: createFileCalls({ url, key }),
+    files: createFileCalls({ requests, key }),
   }
 
   async function hello(body: Hello): Promise<void> {
@@ -181,7 +179,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
   }
 
   async function ask<S extends z.ZodType>(call: string, body: object, schema: S): Promise<z.output<S>> {
-    const response = await post(`${base}/internal/${call}`, JSON.stringify(body))
+    const response = await post(call, JSON.stringify(body))
     if (response.statusCode === 200) return schema.parse(await json(response))
     const rejection = errorShape.safeParse(await json(response).catch(() => null))
     // A proxy may have responded instead of the server.
@@ -190,13 +188,9 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     throw new RivuletError(isErrorCode(code) ? code : 'internal', message)
   }
 
-  function post(to: string, body: string): Promise<http.IncomingMessage> {
+  function post(call: string, body: string): Promise<http.IncomingMessage> {
     const headers = { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) }
-    return new Promise((resolve, reject) => {
-      const sent = request(to, { method: 'POST', agent, headers, signal: AbortSignal.timeout(callTimeoutMs) }, resolve)
-      sent.on('error', reject)
-      sent.end(body)
-    })
+    return requests.send(call, { headers, signal: AbortSignal.timeout(callTimeoutMs) }, request => request.end(body))
   }
 }
 

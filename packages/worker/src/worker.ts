@@ -38,7 +38,7 @@ import { createAppender } from './writer/appender.ts'
 export type WorkerOptions = {
   agents: readonly AgentDefinition[]
   redisUrl: string
-  /** The API, as this process reaches it. */
+  /** The API, as this process reaches it; several, separated by commas, so that it keeps its turns when one of them is gone. */
   url: string
   key?: string | undefined
   /** Default: JSON lines on stdout, from `info` on. */

@@ -1,8 +1,7 @@
 // @ts-check
 /** Calls of the lease thread to the server, over its own connections, so that none waits behind the calls of turns. */
-import * as http from 'node:http'
-import * as https from 'node:https'
 import { json } from 'node:stream/consumers'
+import { createServerRequests } from './server-requests.mjs'
 
 const timeoutMs = 10_000
 
@@ -12,25 +11,15 @@ const timeoutMs = 10_000
  * @returns {(call: string, body: object) => Promise<Reply>} Throws unless the status is 200.
  */
 export function createPost({ url, key }) {
-  const base = url.replace(/\/$/, '')
-  const { request, Agent } = new URL(url).protocol === 'https:' ? https : http
-  const agent = new Agent({ keepAlive: true })
+  const requests = createServerRequests(url)
   const headers = { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) }
 
   return async (call, body) => {
-    const response = await send(`${base}/internal/${call}`, JSON.stringify(body))
+    const options = { headers, signal: AbortSignal.timeout(timeoutMs) }
+    const response = await requests.send(call, options, request => request.end(JSON.stringify(body)))
     const reply = /** @type {Reply | null} */ (await json(response).catch(() => null))
     if (response.statusCode === 200 && reply) return reply
     const { code, message = `${call}: the server returned ${response.statusCode}` } = reply?.error ?? {}
     throw Object.assign(new Error(message), { code })
-  }
-
-  /** @type {(to: string, body: string) => Promise<http.IncomingMessage>} */
-  function send(to, body) {
-    return new Promise((resolve, reject) => {
-      const sent = request(to, { method: 'POST', agent, headers, signal: AbortSignal.timeout(timeoutMs) }, resolve)
-      sent.on('error', reject)
-      sent.end(body)
-    })
   }
 }

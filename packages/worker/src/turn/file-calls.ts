@@ -1,10 +1,10 @@
 /** The bytes of files, between the server and the handler of a turn. Streams, so they are tried once: a handler that wants more tries again. */
-import * as http from 'node:http'
-import * as https from 'node:https'
+import type * as http from 'node:http'
 import { Readable } from 'node:stream'
 import { json } from 'node:stream/consumers'
 import { type File, type FileId, fileSchema, isErrorCode, RivuletError, type TurnId } from '@rivulet/protocol'
 import { z } from 'zod'
+import type { createServerRequests } from '../lease-thread/server-requests.mjs'
 
 export type FileBytes = Uint8Array | Blob | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>
 
@@ -25,10 +25,9 @@ type Held = { turnId: TurnId; claimId: string }
 
 export type FileCalls = ReturnType<typeof createFileCalls>
 
-export function createFileCalls({ url, key }: { url: string; key?: string | undefined }) {
-  const base = url.replace(/\/$/, '')
-  const { request, Agent } = new URL(url).protocol === 'https:' ? https : http
-  const agent = new Agent({ keepAlive: true })
+type FileCallDeps = { requests: ReturnType<typeof createServerRequests>; key?: string | undefined }
+
+export function createFileCalls({ requests, key }: FileCallDeps) {
   return { read, store }
 
   async function read(id: FileId, held: Held, signal: AbortSignal): Promise<ReadFile> {
@@ -58,14 +57,12 @@ export function createFileCalls({ url, key }: { url: string; key?: string | unde
 
   async function send(call: string, { headers, body, signal }: Sending): Promise<http.IncomingMessage> {
     const all = { ...headers, ...(key && { authorization: `Bearer ${key}` }) }
-    const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
-      const sent = request(`${base}/internal/${call}`, { method: 'POST', agent, headers: all, signal }, resolve)
-      sent.on('error', reject)
-      if (body instanceof Uint8Array) sent.end(body)
+    const response = await requests.send(call, { headers: all, signal }, request => {
+      if (body instanceof Uint8Array) request.end(body)
       else
         Readable.from(body)
-          .on('error', error => sent.destroy(error))
-          .pipe(sent)
+          .on('error', error => request.destroy(error))
+          .pipe(request)
     })
     if (response.statusCode === 200) return response
     const refusal = errorShape.safeParse(await json(response).catch(() => null))

@@ -67,7 +67,7 @@ function whereToWork(environment: Context['environment'], options: WorkerOptions
   const noted = running?.url === url ? running : null
   const key = options.key ?? (environment.RIVULET_WORKER_KEY || noted?.workerKey)
   if (!key && !noted && environment.RIVULET_KEY) throw new Error(noRootKey)
-  return { REDIS_URL: redisUrl, RIVULET_URL: url, RIVULET_WORKER_KEY: key }
+  return { REDIS_URL: redisUrl, RIVULET_URL: said ?? url, RIVULET_WORKER_KEY: key }
 }
 
 const noRootKey =

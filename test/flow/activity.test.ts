@@ -1,5 +1,5 @@
 /** What was done in the last minutes, as an operator sees it. */
-import type { Activity, ErrorGroup, Worker } from '@rivulet/protocol'
+import type { Activity, ErrorGroup, Worker, WorkerVersion } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
 import { withPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply } from '../support/platform/platform-client.ts'
@@ -56,7 +56,11 @@ test('workers tell what they run, and failures are grouped by their reason', () 
         turns: [{ task: task.id, turn: 1, agent: 'scripted' }],
       },
     ])
+    const own = { version: '0.2.0', workers: 1, slots: 20, agents: expect.arrayContaining(['scripted']), queued: 0, waiting: 0 }
+    const versions = async () => (await client.get<{ data: WorkerVersion[] }>('/v1/versions')).body.data
+    expect(await versions()).toEqual([{ ...own, running: 1, isDrained: false }])
     await client.post(`/v1/tasks/${task.id}/cancel`, {})
+    expect(await versions()).toEqual([{ ...own, running: 0, isDrained: true }])
     for (const reason of ['row 17 is empty', 'row 18 is empty', 'no luck'])
       await client.finishedTask({ agent: 'scripted', params: { steps: [{ throw: reason }] }, maxAttempts: 1 })
     const groups = (await client.get<{ data: ErrorGroup[] }>('/v1/errors')).body.data

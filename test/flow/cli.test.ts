@@ -366,6 +366,19 @@ describe('tail, show, tasks, agents, cancel', () => {
     expect(data).toContainEqual(expect.objectContaining({ name: 'echo', workers: 1 }))
   })
 
+  test('workers lists the workers with their turns, versions what is left of each version', async () => {
+    expect((await rivulet('workers')).stdout).toMatch(
+      /^worker +state +version +turns +agents\n[\s\S]*\S+ +live +0\.2\.0 +\d+ of 20 +.*echo/,
+    )
+    const { stdout } = await rivulet('versions')
+    expect(stdout).toMatch(
+      /^version +workers +queued +running +waiting +drained +agents\n[\s\S]*0\.2\.0 +\d+ +\d+ +\d+ +\d+ +(yes|no) +.*echo/,
+    )
+    expect(JSON.parse((await rivulet('versions', '--json')).stdout).data).toContainEqual(
+      expect.objectContaining({ version: '0.2.0', workers: expect.any(Number), isDrained: expect.any(Boolean) }),
+    )
+  })
+
   test('agents are paused and resumed, and limits are set, shown and removed', async () => {
     expect((await rivulet('agents', 'pause', 'assistant')).stdout).toBe('assistant is paused\n')
     expect((await rivulet('agents')).stdout).toContain('assistant (paused)')

@@ -153,6 +153,8 @@ describe('metrics', () => {
       ['rivulet_oldest_queued_turn_seconds{agent="played"}', value => value > 0],
       ['rivulet_turns_running{agent="played"}', value => value === 1],
       ['rivulet_workers{agent="played"}', value => value === 1],
+      ['rivulet_version_workers{version="0.2.0"}', value => value > 0],
+      ['rivulet_version_turns{version="0.2.0"}', value => value > 0],
       ['rivulet_waits_open{agent="clerk",kind="form"}', value => value === 1],
       ['rivulet_oldest_open_wait_seconds{agent="clerk",kind="form"}', value => value > 0],
       ['rivulet_turn_waits', value => value === 1],

@@ -70,6 +70,7 @@ const rows: Record<string, Row> = {
   'DELETE /v1/limits/{agent}': { scope: 'admin', status: 204 },
   'GET /v1/usage': { scope: 'tasks:read', status: 200 },
   'GET /v1/workers': { scope: 'tasks:read', status: 200 },
+  'GET /v1/versions': { scope: 'tasks:read', status: 200 },
   'GET /v1/errors': { scope: 'tasks:read', status: 200 },
   'GET /v1/tasks': { scope: 'tasks:read', status: 200 },
   'POST /v1/tasks': { scope: 'tasks:write', body: { agent: 'echo', input: 'hello' }, status: 201 },

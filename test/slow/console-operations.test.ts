@@ -94,7 +94,11 @@ describe.skipIf(!chromium)('the pages of operators', () => {
     await platform.client.waitForTask(id, ({ task }) => task.status === 'running')
     await page.goto(`${platform.url}/workers`)
     await page.getByText('live', { exact: true }).waitFor()
-    await page.getByRole('cell', { name: '0.2.0' }).waitFor()
+    await page.getByRole('table', { name: 'Workers' }).getByRole('cell', { name: '0.2.0' }).waitFor()
+    await page
+      .getByRole('table', { name: 'Versions' })
+      .getByRole('row', { name: /^0\.2\.0 1 0 1 0 has turns$/ })
+      .waitFor()
     await page.getByRole('cell', { name: /^1 of \d+$/ }).waitFor()
     await page.getByRole('link', { name: /scripted, turn 1/ }).waitFor()
     await page.route('**/v1/workers', async route => {

@@ -8,6 +8,11 @@ const { REDIS_URL, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY, LOG_LEVEL } = 
 export const variables = z.object({
   ...{ REDIS_URL, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY },
   WORKER_CONCURRENCY: wholeNumber(20, 1, 10_000).describe('turns that one worker process runs at a time'),
+  WORKER_VERSION: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('the release of the agents, for the list of workers and for agents with `pin` (default: the version of Rivulet)'),
   HEARTBEAT_MS: wholeNumber(5_000).describe('how often a worker renews its leases; set it to a fraction of `LEASE_MS`'),
   WATCHDOG_MS: wholeNumber(30_000, 0).describe(
     'how long a turn may block the event loop of its worker before the worker releases its other turns and exits; 0: no limit',

@@ -28,6 +28,7 @@ export async function runWorker(environment: NodeJS.ProcessEnv, agentsFor: (conf
       redisPrefix: config.REDIS_PREFIX,
       url: config.RIVULET_URL,
       key: config.RIVULET_WORKER_KEY,
+      version: config.WORKER_VERSION,
       concurrency: config.WORKER_CONCURRENCY,
       heartbeatMs: config.HEARTBEAT_MS,
       watchdogMs: config.WATCHDOG_MS || null,

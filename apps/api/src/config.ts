@@ -114,6 +114,9 @@ export const variables = z.object({
   MAX_WEBHOOKS_PER_TENANT: wholeNumber(100).describe('webhooks of one tenant'),
   MAX_SCHEDULES_PER_TENANT: wholeNumber(1_000).describe('schedules of one tenant'),
   LEASE_MS: wholeNumber(30_000).describe('how long a silent worker keeps its turn'),
+  PIN_GRACE_MS: wholeNumber(60_000, 0).describe(
+    'how long a turn of an agent with `pin` waits for its version after the last heartbeat of a worker of that version; then other versions may run it',
+  ),
   RECONCILE_MS: wholeNumber(5_000).describe('how often the reconciler looks for work to repair'),
   LOG_RETENTION_MS: wholeNumber(600_000).describe('how long the log of an ended turn stays in Redis; Postgres keeps the messages'),
   TASK_RETENTION_DAYS: z.coerce
@@ -210,6 +213,7 @@ export function readConfig(environment: Environment) {
     childLimits: { childDepth: env.MAX_CHILD_DEPTH, childAlive: env.MAX_CHILD_ALIVE, childTotal: env.MAX_CHILD_TOTAL },
     maxSchedules: env.MAX_SCHEDULES_PER_TENANT,
     leaseMs: env.LEASE_MS,
+    pinGraceMs: env.PIN_GRACE_MS,
     reconcileMs: env.RECONCILE_MS,
     logRetentionMs: env.LOG_RETENTION_MS,
     /** Null: ended tasks stay. */

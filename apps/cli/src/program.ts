@@ -25,6 +25,7 @@ import { addWaitsCommands } from './commands/tasks/waits.ts'
 import { addWatchCommand } from './commands/tasks/watch.ts'
 import { addUsageCommand } from './commands/usage.ts'
 import { addWebhooksCommands } from './commands/webhooks.ts'
+import { addWorkersCommands } from './commands/workers.ts'
 import type { Context } from './context.ts'
 
 export function createProgram(context: Context, version: string): Command {
@@ -57,6 +58,7 @@ const commands = [
   addCancelCommand,
   addWaitsCommands,
   addAgentsCommand,
+  addWorkersCommands,
   addDoctorCommand,
   addInitCommand,
   addMigrateCommand,

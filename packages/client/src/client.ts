@@ -12,6 +12,7 @@ import type {
   UsageGrouping,
   UsageReport,
   Worker,
+  WorkerVersion,
 } from '@rivulet/protocol'
 import { createFeedCalls, type FeedCalls } from './feed.ts'
 import { createFileCalls, type FileCalls } from './files.ts'
@@ -121,6 +122,8 @@ export type RivuletClient = {
     activity(minutes?: number, options?: CallOptions): Promise<Activity>
     /** The workers, and what they run. */
     workers(options?: CallOptions): Promise<Worker[]>
+    /** The versions of the workers, and whether turns are left that began with them. */
+    versions(options?: CallOptions): Promise<WorkerVersion[]>
     /** The turns that failed in the last minutes (a day by default), grouped by their reason. */
     errors(minutes?: number, options?: CallOptions): Promise<ErrorGroup[]>
     /** A paused agent accepts tasks and starts none, until it is resumed. */
@@ -173,6 +176,7 @@ export function createClient(options: ClientOptions): RivuletClient {
       activity: (minutes = 10, own) =>
         http.call({ path: '/v1/agents/activity', query: { minutes }, ...own, read: readBody<Activity>('activity') }),
       workers: own => http.call({ path: '/v1/workers', ...own, read: readList<Worker>('worker') }),
+      versions: own => http.call({ path: '/v1/versions', ...own, read: readList<WorkerVersion>('workerVersion') }),
       errors: (minutes = 1_440, own) =>
         http.call({ path: '/v1/errors', query: { minutes }, ...own, read: readList<ErrorGroup>('errorGroup') }),
       pause: (name, own) => changeAgent(name, true, own),

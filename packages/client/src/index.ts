@@ -78,6 +78,7 @@ export {
   type WaitStatus,
   type Webhook,
   type Worker,
+  type WorkerVersion,
 } from '@rivulet/protocol'
 export {
   type ClientOptions,

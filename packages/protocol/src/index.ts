@@ -104,7 +104,9 @@ export {
   type Usage,
   type UsageRecord,
   type Worker,
+  type WorkerVersion,
   workerSchema,
+  workerVersionSchema,
 } from './entities/entities.ts'
 export { type FeedEntry, type FeedEntryType, feedEntrySchema, feedEntryTypeSchema } from './entities/feed-entry.ts'
 export { type File, type FileId, fileIdSchema, fileNameSchema, fileSchema, mimeTypeSchema } from './entities/file.ts'

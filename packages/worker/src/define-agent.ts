@@ -26,6 +26,8 @@ export type AgentOptions = {
   /** Defaults for tasks whose caller does not say. */
   maxAttempts?: number
   timeoutMs?: number
+  /** A turn stays with the version of the worker that began it (`version` of `createWorker`), as long as workers of that version run. */
+  pin?: boolean
   /**
    * How deltas reach the log. `merged` (default): at once, and merged while an append is on its way. `each`: every delta is an event. `off`: whole messages
    * only, when they are closed. What is stored is the same.
@@ -55,7 +57,7 @@ export function defineAgent(
   more: { description?: string } = {},
 ): AgentDefinition {
   const options = typeof given === 'object' && given !== null ? given : { ...more, name: given, run: handler as AgentHandler }
-  const { name, description = '', params, concurrency, maxAttempts, timeoutMs, deltas, run } = options
+  const { name, description = '', params, concurrency, maxAttempts, timeoutMs, pin, deltas, run } = options
   const refuse = (reason: string) => new RivuletError('validation_failed', reason)
   if (!announced.shape.name.safeParse(name).success) throw refuse(`An agent cannot be named ${JSON.stringify(name)}: ${nameRule}`)
   if (typeof run !== 'function') throw refuse(`Agent ${name} needs a function that handles a turn`)
@@ -66,6 +68,7 @@ export function defineAgent(
     ...(params && { params: schemaOf(name, params) }),
     ...(timeoutMs !== undefined && { timeoutMs }),
     ...(maxAttempts !== undefined && { maxAttempts }),
+    ...(pin !== undefined && { pin }),
   }
   const described = { name, description: toStorableText(description) }
   // Here, and not where the server refuses it: a worker would ask for ever.

@@ -7,7 +7,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import { readQueues } from '../store/agents/queues.ts'
+import { listVersions } from '../store/agents/versions.ts'
 import type { Database } from '../store/connection/database.ts'
+import { everyTenant } from '../store/connection/tenant.ts'
 import { countOpenWaits } from '../store/waits/list-waits.ts'
 import type { Metrics } from './metrics.ts'
 
@@ -49,9 +51,11 @@ export function createMetricSamples({ metrics, db, pools, hub, capacity, leaseMs
   function sampleQueues(): void {
     if (performance.now() - askedAt < freshMs) return
     askedAt = performance.now()
-    asked = Promise.all([readQueues(db, leaseMs).then(set, () => set([])), countOpenWaits(db).then(setWaits, () => setWaits([]))]).then(
-      () => {},
-    )
+    asked = Promise.all([
+      readQueues(db, leaseMs).then(set, () => set([])),
+      countOpenWaits(db).then(setWaits, () => setWaits([])),
+      listVersions(db, everyTenant, leaseMs).then(setVersions, () => setVersions([])),
+    ]).then(() => {})
   }
 
   function set(queues: Awaited<ReturnType<typeof readQueues>>): void {
@@ -77,5 +81,14 @@ export function createMetricSamples({ metrics, db, pools, hub, capacity, leaseMs
       oldest.set(key, { agent, kind, ms: Math.max(oldestMs, oldest.get(key)?.ms ?? 0) })
     }
     for (const { agent, kind, ms } of oldest.values()) metrics.oldestWait.set({ agent, kind }, ms / 1_000)
+  }
+
+  function setVersions(versions: Awaited<ReturnType<typeof listVersions>>): void {
+    for (const gauge of [metrics.versionWorkers, metrics.versionTurns]) gauge.reset()
+    for (const { version: name, workers, queued, running, waiting } of versions) {
+      const version = metrics.versionLabel(name)
+      metrics.versionWorkers.inc({ version }, workers)
+      metrics.versionTurns.inc({ version }, queued + running + waiting)
+    }
   }
 }

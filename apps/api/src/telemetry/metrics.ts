@@ -23,6 +23,8 @@ export const repairKinds = ['outbox', 'lease', 'deadline', 'cancel', 'announceme
 const maxAgents = 100
 /** As above, for models. */
 const maxModels = 20
+/** As above, for versions of workers. */
+const maxVersions = 50
 
 export function createMetrics() {
   const registry = new Registry()
@@ -39,6 +41,7 @@ export function createMetrics() {
     registry,
     agentLabel: createBoundedLabel(maxAgents),
     modelLabel: createBoundedLabel(maxModels),
+    versionLabel: createBoundedLabel(maxVersions),
 
     tasks: counter('tasks_created', 'Tasks accepted'),
     turns: counter('turns_finished', 'Ended turns, by status and agent', ['status', 'agent']),
@@ -65,6 +68,8 @@ export function createMetrics() {
     oldestWait: gauge('oldest_open_wait_seconds', 'Age of the oldest open wait', ['agent', 'kind']),
     running: gauge('turns_running', 'Claimed turns, in all processes', ['agent']),
     workers: gauge('workers', 'Worker processes with a heartbeat within a lease', ['agent']),
+    versionWorkers: gauge('version_workers', 'Worker processes with a heartbeat within a lease, by their version', ['version']),
+    versionTurns: gauge('version_turns', 'Turns that have not ended, by the version of the worker that began them', ['version']),
 
     fenced: counter('fenced_writes', 'Writes rejected because another worker has the turn, by kind', ['write']),
     repairs: counter('reconciler_repairs', 'Repairs by the reconciler, by kind', ['kind']),

@@ -1,5 +1,5 @@
 /** The workers: what they serve, what they run, and whether they are heard of. */
-import type { Worker } from '@rivulet/client'
+import type { Worker, WorkerVersion } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
 import { Link } from '../shell/elements/link.tsx'
 import { PageFrame, Table } from '../shell/elements/page-frame.tsx'
@@ -14,6 +14,7 @@ const silentMs = 8_000
 export function WorkersPage() {
   const client = useClient()
   const state = usePolled(['workers'], signal => client.agents.workers({ signal }), 2_000)
+  const versions = usePolled(['versions'], signal => client.agents.versions({ signal }), 5_000).value ?? []
   const now = useNow(1_000)
   const workers = state.value ?? []
   return (
@@ -29,7 +30,29 @@ export function WorkersPage() {
           ))}
         </Table>
       )}
+      {versions.length > 0 && (
+        <Table caption="Versions" columns={['Version', 'Workers', 'Queued', 'Running', 'Waiting', 'State']} empty={null}>
+          {versions.map(version => (
+            <VersionRow key={version.version} version={version} />
+          ))}
+        </Table>
+      )}
     </PageFrame>
+  )
+}
+
+/** How many turns are left that workers of a version began. */
+function VersionRow({ version: { version, workers, queued, running, waiting, isDrained } }: { version: WorkerVersion }) {
+  return (
+    <tr>
+      <td className="font-mono text-xs [overflow-wrap:anywhere]">{version}</td>
+      {Object.entries({ workers, queued, running, waiting }).map(([name, count]) => (
+        <td key={name} className="text-soft tabular-nums">
+          {count}
+        </td>
+      ))}
+      <td className={`whitespace-nowrap ${isDrained ? 'text-good' : 'text-soft'}`}>{isDrained ? 'drained' : 'has turns'}</td>
+    </tr>
   )
 }
 

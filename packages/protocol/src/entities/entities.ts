@@ -158,6 +158,8 @@ export const agentSchema = z.object({
   /** Its defaults for new tasks, if it has announced any. */
   timeoutMs: z.int().min(1).optional(),
   maxAttempts: z.int().min(1).optional(),
+  /** A turn stays with the version of the worker that began it. */
+  pin: z.boolean().optional(),
   /** It accepts tasks of this tenant and starts none. Older servers omit it. */
   paused: z.boolean().optional(),
   workers: z.int().min(0),
@@ -210,6 +212,21 @@ export const workerSchema = z.object({
   turns: z.array(z.object({ task: taskIdSchema, turn: z.int().min(1), agent: agentNameSchema, startedAt: time })),
 })
 
+/** A version of workers, and how many turns of the caller's tenant began with it and have not ended. */
+export const workerVersionSchema = z.object({
+  version: z.string(),
+  /** Of workers with a heartbeat in the last day. */
+  agents: z.array(agentNameSchema),
+  /** Workers that may hold a lease, and the turns that they run at a time, at most. */
+  workers: z.int().min(0),
+  slots: z.int().min(0),
+  queued: z.int().min(0),
+  running: z.int().min(0),
+  waiting: z.int().min(0),
+  /** No turn is left that began with this version: its workers can be stopped for good. */
+  isDrained: z.boolean(),
+})
+
 /** Turns that failed for what looks like the same reason: the same agent and code, and the same message apart from its numbers and ids. */
 export const errorGroupSchema = z.object({
   fingerprint: z.string(),
@@ -239,4 +256,5 @@ export type Step = z.output<typeof stepSchema>
 export type Agent = z.output<typeof agentSchema>
 export type Activity = z.output<typeof activitySchema>
 export type Worker = z.output<typeof workerSchema>
+export type WorkerVersion = z.output<typeof workerVersionSchema>
 export type ErrorGroup = z.output<typeof errorGroupSchema>

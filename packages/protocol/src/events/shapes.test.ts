@@ -14,6 +14,7 @@ import {
   taskSummarySchema,
   turnSchema,
   workerSchema,
+  workerVersionSchema,
 } from '../entities/entities.ts'
 import { feedEntrySchema } from '../entities/feed-entry.ts'
 import { fileSchema } from '../entities/file.ts'
@@ -51,6 +52,7 @@ const entities = {
   attempt: attemptSchema,
   step: stepSchema,
   worker: workerSchema,
+  workerVersion: workerVersionSchema,
   errorGroup: errorGroupSchema,
   usage: usageReportSchema,
 }

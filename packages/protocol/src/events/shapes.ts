@@ -25,6 +25,7 @@ export type Entity =
   | 'attempt'
   | 'step'
   | 'worker'
+  | 'workerVersion'
   | 'errorGroup'
   | 'feedEntry'
   | 'webhook'
@@ -81,7 +82,7 @@ export const entityShapes: Record<Entity, Shape> = {
     'createdAt finishedAt?',
   ),
   agent: fields(
-    'name description workers:number queued:number running:number params?:object maxAttempts?:number timeoutMs?:number paused?:boolean',
+    'name description workers:number queued:number running:number params?:object maxAttempts?:number timeoutMs?:number pin?:boolean paused?:boolean',
   ),
   activity: fields('from to bucketMs:number data:object[] queued:number[]'),
   file: fields('id name? mimeType size:number sha256 createdAt'),
@@ -103,6 +104,9 @@ export const entityShapes: Record<Entity, Shape> = {
   attempt: fields('attempt:number status worker? startedAt? finishedAt? error?:object usage?:object messages?:message[] omitted?:string[]'),
   step: fields('turn:number name startedAt? finishedAt'),
   worker: fields('id version? slots?:number agents:string[] seenAt silentMs:number isLive:boolean turns:object[]'),
+  workerVersion: fields(
+    'version slots:number agents:string[] workers:number queued:number running:number waiting:number isDrained:boolean',
+  ),
   errorGroup: fields('fingerprint agent code message count:number tasks:number firstAt lastAt lastTask'),
   usage: fields('by from to data:object[] total:object'),
   caller: fields('tenant scopes:string[] key? expiresAt?'),

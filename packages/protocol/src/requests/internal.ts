@@ -46,6 +46,8 @@ export const agentSettingsSchema = z.strictObject({
   /** Defaults for tasks that do not say. */
   timeoutMs: timeoutMsSchema.optional(),
   maxAttempts: maxAttemptsSchema.optional(),
+  /** A turn stays with the version of the worker that began it. */
+  pin: z.boolean().optional(),
 })
 
 export const helloBody = z.strictObject({

@@ -1,9 +1,18 @@
 /** Liveness, readiness, metrics; the agents and their activity, the workers, and the errors of a tenant. */
-import { activitySchema, agentSchema, errorGroupSchema, maxActivityMinutes, RivuletError, workerSchema } from '@rivulet/protocol'
+import {
+  activitySchema,
+  agentSchema,
+  errorGroupSchema,
+  maxActivityMinutes,
+  RivuletError,
+  workerSchema,
+  workerVersionSchema,
+} from '@rivulet/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { listAgents } from '../../store/agents/agents.ts'
+import { listVersions } from '../../store/agents/versions.ts'
 import { listWorkers } from '../../store/agents/workers.ts'
 import { readActivity } from '../../store/reads/activity.ts'
 import { groupErrors } from '../../store/reads/error-groups.ts'
@@ -35,6 +44,11 @@ export function agentRoutes(scope: FastifyInstance, { databaseFor, config: { lea
   const workers = { tags: ['agents'], response: { 200: z.object({ data: z.array(workerSchema) }) } }
   scope.withTypeProvider<ZodTypeProvider>().get('/workers', { config, schema: workers }, async ({ principal: { tenant } }) => {
     return { data: await listWorkers(databaseFor(tenant), tenant, leaseMs) }
+  })
+
+  const versions = { tags: ['agents'], response: { 200: z.object({ data: z.array(workerVersionSchema) }) } }
+  scope.withTypeProvider<ZodTypeProvider>().get('/versions', { config, schema: versions }, async ({ principal: { tenant } }) => {
+    return { data: await listVersions(databaseFor(tenant), tenant, leaseMs) }
   })
 
   const querystring = z.strictObject({ minutes: minutes(1_440) })

@@ -126,6 +126,8 @@ export const turns = pgTable(
     /** That claim and those before it, at most 20: each may report its usage late. */
     claims: text().array().notNull().default([]),
     worker: text(),
+    /** Of the worker that claimed it first; null while no worker has, or for a worker that named none. */
+    version: text(),
     leaseUntil: time(),
     /** A cancel has begun, and `stopReason` and `error` say what the turn ends with; the reconciler completes it where its caller could not. */
     canceling: boolean().notNull().default(false),

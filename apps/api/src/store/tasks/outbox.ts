@@ -9,7 +9,7 @@ import { and, asc, eq, inArray, isNull, lt, lte, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo, msUntil } from '../connection/moments.ts'
 import { outbox, tasks, turns } from '../schema.ts'
-import { isNext } from '../turns/turn-states.ts'
+import { hasPinnedVersion, isNext } from '../turns/turn-states.ts'
 
 /** A turn that is sent to the queue, as people know it. */
 export type SentTurn = { task: TaskId; number: number; agent: string; attempt: number; dispatch: number; traceparent: string | null }
@@ -77,11 +77,12 @@ export async function removeIntents(db: Database | Transaction, intents: readonl
 export async function dispatchedTurns(
   db: Database,
   { dueForMs, limit }: { dueForMs: number; limit: number },
-): Promise<(Omit<Dispatch, 'delayMs' | 'priority'> & SentTurn)[]> {
+): Promise<(Omit<Dispatch, 'delayMs' | 'priority'> & SentTurn & { hasPinnedVersion: boolean })[]> {
   return db
     .select({
       ...{ turnId: turns.id, task: tasks.id, number: turns.number, attempt: turns.attempt },
       ...{ agent: tasks.agent, dispatch: turns.dispatch, traceparent: turns.traceparent },
+      hasPinnedVersion: sql<boolean>`${sql.raw(hasPinnedVersion)}`,
     })
     .from(turns)
     .innerJoin(tasks, eq(tasks.id, turns.task))

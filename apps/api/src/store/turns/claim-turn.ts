@@ -15,10 +15,20 @@ import { dispatch } from '../tasks/outbox.ts'
 import { rememberedSteps } from '../tasks/steps.ts'
 import { type Claimed, type ClaimedJson, claimedColumns, selectClaimed, toClaimed } from './claimed.ts'
 import { mergedParts } from './join-turns.ts'
-import { inputArray, inputCount, isNext, notQueuedList } from './turn-states.ts'
+import { hasPinnedVersion, inputArray, inputCount, isNext, notQueuedList } from './turn-states.ts'
 
 /** What names a claim: it is the caller's own, so that one who has not heard the answer can ask again. */
-export type Claim = { turnId: TurnId; claim: string; worker: string; leaseMs: number }
+export type Claim = {
+  turnId: TurnId
+  claim: string
+  worker: string
+  leaseMs: number
+  /** How long a turn of a pinned agent waits for its version after the last heartbeat of a worker of that version. Default 0. */
+  pinGraceMs?: number
+}
+
+/** The delay of the job of a turn that waits for its version. */
+const versionWaitMs = 1_000
 
 /** How far a turn is from its times when it is claimed, by the clock of Postgres. */
 export type ClaimClock = { timeLeftMs: number; sinceQueuedMs: number; sinceDueMs: number }
@@ -29,7 +39,7 @@ type Claiming = { claimed: Claimed; steps: RememberedStep[]; clock: ClaimClock }
 export type ClaimResult =
   /** `isAgain`: the same claim was made before. */
   | ({ result: 'claimed'; isAgain: boolean } & Claiming)
-  /** Its time has not come: its job is early. */
+  /** Its time has not come, or it waits for a worker of its version: its job is early. */
   | { result: 'early'; waitMs: number }
   /** It has no share of the workers, or lost it because the agent was paused or limited: it waits in the outbox, and this job is over. */
   | { result: 'unsent' }
@@ -52,8 +62,8 @@ export async function claimTurn(db: Database, wanted: Claim): Promise<ClaimResul
       await dispatch(tx, id)
       return { result: 'unsent' }
     }
-    // One whose time came between the two looks is asked for again at once.
-    if (stored.isClaimable) return { result: 'early', waitMs: Math.max(1, -clock.sinceDueMs) }
+    // Without a pinned version, it became due between the two statements: the worker claims it again at once.
+    if (stored.isClaimable) return { result: 'early', waitMs: Math.max(stored.hasPinnedVersion ? versionWaitMs : 1, -clock.sinceDueMs) }
     if (turn.status !== 'running') return { result: 'settled' }
     if (turn.claim !== claim || turn.canceling) return { result: 'leased' }
     return { result: 'claimed', ...(await handOver(tx, id, worker, leaseMs)), isAgain: true }
@@ -108,26 +118,35 @@ const hasShare = `turns.sent is not null and not exists (
     and (limits.paused or turns.sent = 'direct')
 )`
 
+/**
+ * Whether only the version that began a turn may run it, in SQL about turns and its task: a worker of that version sent a heartbeat within the grace. $3 is
+ * the worker that claims, $5 the grace in ms.
+ */
+const isForItsVersion = `${hasPinnedVersion} and turns.version is distinct from (select version from workers where id = $3)
+  and exists (select from workers where workers.version = turns.version and tasks.agent = any(workers.agents)
+    and workers.seen_at > now() - $5::float8 * interval '1 millisecond')`
+
 const storedClaim = {
   turn: turns,
   hasShare: sql<boolean>`${sql.raw(hasShare)}`,
+  hasPinnedVersion: sql<boolean>`${sql.raw(hasPinnedVersion)}`,
   isClaimable: sql<boolean>`${sql.raw(isClaimable)}`,
   clock: sql<ClaimClock>`${sql.raw(claimClock('turns'))}`,
 }
 
 /**
  * The one way in which a queued turn is claimed: in one statement, behind the lock of its task, in one round trip. Null when it cannot be claimed now:
- * not queued, being ended, too early, too late, or not its task's next.
+ * not queued, being ended, too early, too late, not its task's next, or not for a worker of this version.
  */
-async function claimQueued(db: Database, { turnId, claim, worker, leaseMs }: Claim): Promise<Claiming | null> {
-  const values = [turnId, claim, worker, leaseMs]
+async function claimQueued(db: Database, { turnId, claim, worker, leaseMs, pinGraceMs = 0 }: Claim): Promise<Claiming | null> {
+  const values = [turnId, claim, worker, leaseMs, pinGraceMs]
   const { rows } = await db.$client.transact([holdTaskOf(turnId), { name: 'claim_queued', text: claimText, values }])
   const [found] = rows as ClaimingJson[]
   return found ? toClaiming(found) : null
 }
 
 /**
- * $1 turn, $2 claim, $3 worker, $4 lease in ms.
+ * $1 turn, $2 claim, $3 worker, $4 lease in ms, $5 grace of a pinned turn in ms.
  *
  * Its `turn.started` tells the state of the task, so nothing is owed of that any more. A new attempt leaves what a park has stored of it.
  *
@@ -141,6 +160,7 @@ with before as (
   update turns set
     status = 'running', attempt = attempt + (resumed is distinct from 'queued')::int, claim = $2, claims = claims[cardinality(claims) - 18:] || $2::text,
     resumed = case when resumed = 'queued' then 'claimed' end, worker = $3,
+    version = coalesce(turns.version, (select version from workers where id = $3)),
     lease_until = now() + $4::float8 * interval '1 millisecond', started_at = coalesce(started_at, now()),
     attempt_at = case when resumed = 'queued' then attempt_at else now() end,
     epoch = ${raisedEpoch},
@@ -152,7 +172,7 @@ with before as (
     )
   from tasks
   where turns.id = $1 and tasks.id = turns.task
-    and ${isClaimable} and turns.run_at <= now() and ${hasShare}
+    and ${isClaimable} and turns.run_at <= now() and ${hasShare} and not (${isForItsVersion})
   returning turns.*
 ), noted as (
   update starts set at = now() from claimed where starts.turn = claimed.id

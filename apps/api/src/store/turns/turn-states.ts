@@ -23,6 +23,11 @@ export const isNext = `not exists (
   where earlier.task = turns.task and earlier.number < turns.number and earlier.status not in (${endedList}) offset 0
 )`
 
+/** Whether a turn stays with the version that began it, in SQL about turns. The settings of agents are JSON as text. */
+export const hasPinnedVersion = `turns.version is not null and exists (
+  select from agents where agents.name = (select agent from tasks where tasks.id = turns.task) and agents.settings::json->>'pin' = 'true'
+)`
+
 /** All inputs of a turn, in SQL about turns under this name. */
 export function inputArray(alias: string): string {
   return `coalesce(${alias}.inputs, case when ${alias}.input is null then '[]'::json else json_build_array(${alias}.input) end)`

@@ -15,7 +15,7 @@ export function createLostJobs({ db, queue, reconcileMs }: { db: Database; queue
       const due = await dispatchedTurns(db, { dueForMs: reconcileMs, limit: batchSize })
       const found = await queue.find(due)
       const lost = due.filter((_, position) => !found[position])
-      await endDelays(due.filter((_, position) => found[position]))
+      await endDelays(due.filter((turn, position) => found[position] && !turn.hasPinnedVersion))
       const turns = lost.map(({ turnId }) => turnId)
       if (lost.length > 0) await redispatch(db, turns)
       for (const turn of lost) repaired('job', aboutTurn(turn))
@@ -24,7 +24,7 @@ export function createLostJobs({ db, queue, reconcileMs }: { db: Database; queue
     }
   }
 
-  /** By Postgres these are due. A job that is delayed all the same goes by the clock of a worker that is behind. */
+  /** By Postgres these are due. A job that is delayed all the same, and not for its version, goes by the clock of a worker that is behind. */
   async function endDelays(due: readonly (DispatchName & SentTurn)[]): Promise<void> {
     const wereDelayed = await queue.endDelay(due)
     for (const [i, turn] of due.entries()) if (wereDelayed[i]) repaired('job', aboutTurn(turn))

@@ -22,7 +22,7 @@ const overBudget = { code: 'budget_exceeded', message: 'The task has used its bu
 
 export function claimRoutes(scope: FastifyInstance, services: Services, { reaches }: HeldTurns): void {
   const { db, ending, announcer, announcing, relay, backlog, metrics } = services
-  const { leaseMs, limits } = services.config
+  const { leaseMs, pinGraceMs, limits } = services.config
   const { deltaBytes, turnBytes, stepsBytes } = limits
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
@@ -37,7 +37,7 @@ export function claimRoutes(scope: FastifyInstance, services: Services, { reache
     if (!(await reaches(request, turnId))) return { result: 'settled' as const }
     // Nothing is claimed that cannot be begun: its lease would run out, and count as a death.
     await announcer.ping()
-    const claim = await claimTurn(db, { turnId, claim: claimId, worker, leaseMs })
+    const claim = await claimTurn(db, { turnId, claim: claimId, worker, leaseMs, pinGraceMs })
     if (claim.result === 'unsent') {
       relay.kick()
       return { result: 'settled' as const }

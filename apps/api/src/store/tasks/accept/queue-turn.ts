@@ -109,6 +109,7 @@ export function newTurn(
     claim: null,
     claims: [],
     worker: null,
+    version: null,
     leaseUntil: null,
     canceling: false,
     announced: false,

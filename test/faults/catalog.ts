@@ -83,4 +83,5 @@ export const faults: readonly Fault[] = [
   { name: 'workers and APIs die while a key has as many turns as its limit allows', tests: [...flow('fairness'), ...demand('limits')] },
   { name: 'every process dies once under a tree of fifty tasks, Redis and Postgres included', tests: slow('tree') },
   { name: 'the store of files is unavailable', tests: ['apps/api/src/files/files.test.ts', 'test/sdks/s3.test.ts'] },
+  { name: 'a pooler in transaction mode is between an API and Postgres', tests: ['apps/api/src/store/connection/session-fitness.test.ts'] },
 ]

@@ -1,4 +1,4 @@
-/** Checks that the schema of a database is the one of this program: all our migrations were applied, and no others. */
+/** Checks that the connections to a database are sessions, and that its schema is the one of this program: all our migrations were applied, and no others. */
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
@@ -6,6 +6,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Pool } from 'pg'
 import { sqlStateOf } from './database.ts'
 import { migrate, migrationsFolder } from './migrate.ts'
+import { whySessionsAreUnfit } from './session-fitness.ts'
 
 type Migration = { name: string; at: number; hash: string }
 type Applied = Omit<Migration, 'name'>
@@ -23,6 +24,8 @@ export async function requireFitSchema({ pool, logger, migrateUrl, allowNewer }:
   let unfit: string | null | undefined
   while (unfit === undefined && !signal.aborted) {
     try {
+      unfit = await whySessionsAreUnfit(pool)
+      if (unfit) break
       if (migrateUrl) await migrate(migrateUrl)
       unfit = await whySchemaIsUnfit(pool, allowNewer)
     } catch (error) {

@@ -109,6 +109,21 @@ describe.skipIf(!hasNativeRedis)(
       expect(await logs.writer.append([notes(task, 3, 1, 'a')])).toEqual(['ok'])
     })
 
+    test('a log of before a promotion is not continued, and scripts of before it are loaded again', async () => {
+      const redis = await startRedisOfTest()
+      const { logs, task } = await runningTurn(redis.url)
+      await logs.writer.append([notes(task, 2, 1, 'a')])
+      await redis.client.replicaof('127.0.0.1', '1')
+      await redis.client.replicaof('NO', 'ONE')
+      // Another process has connected since, so that its script has the new life.
+      const late = openLogs({ url: redis.url })
+      expect(await late.writer.append([notes(task, 2, 2, 'b')])).toEqual(['gap'])
+      await logs.announcer.announce({ task, epoch: 3, running: true, entries: [started(task, 3)] })
+      expect(await late.writer.append([notes(task, 3, 1, 'a')])).toEqual(['ok'])
+      expect(await logs.writer.append([notes(task, 3, 2, 'b')])).toEqual(['ok'])
+      expect(await logs.reader.state(task)).toMatchObject({ isStale: false })
+    })
+
     test('a log that is lost as a whole is missing, and is not opened again under its old epoch', async () => {
       const redis = await startRedisOfTest()
       const saved = redis.mark()

@@ -1,12 +1,12 @@
 /**
- * A Lua script whose text contains the run id of the Redis server.
+ * A Lua script whose text contains the life of the Redis server: it changes when the server restarts, and when it becomes a master again.
  *
- * Redis forgets its scripts when it restarts. So a call that a client sends again to a restarted server, which may have lost the end of its
- * data, fails with NOSCRIPT instead of running; the script is then loaded with the new run id. A new connection loads the script again, because
- * another process may have loaded one with the old run id after the restart, and logs opened by it would look stale to all other processes.
- * In a cluster, each server has its own run id, so the script is loaded for each shard, through a key of that shard.
+ * Redis forgets its scripts when it restarts. So a call that a client sends again to a restarted server, which may have lost the end of its data, fails
+ * with NOSCRIPT; the script is then loaded with the new life. A new connection, and a cluster with other masters, load it again, because an older script
+ * may still be there. In a cluster, each server has its own life, so the script is loaded for each shard, through a key of that shard.
  */
 import { createHash } from 'node:crypto'
+import { Cluster } from 'ioredis'
 import type { RedisConnection } from './connections.ts'
 import { tagOf } from './keys.ts'
 import { readLua } from './lua-source.ts'
@@ -15,9 +15,12 @@ import { readLua } from './lua-source.ts'
 export type Script = { run(keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> }
 
 export function createScript(redis: RedisConnection, name: string, constants: Record<string, string> = {}): Script {
-  const source = ['position', name].map(readLua).join('')
+  const life = readLua('life')
+  const source = ['life', 'position', name].map(readLua).join('')
   const loaded = new Map<string, Promise<string>>()
+  let masters = ''
   for (const event of ['ready', '+node']) redis.on(event, () => loaded.clear())
+  redis.on('refresh', noteMasters)
   return { run }
 
   async function run(keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
@@ -47,25 +50,34 @@ export function createScript(redis: RedisConnection, name: string, constants: Re
     return redis.isCluster ? tagOf(key) : ''
   }
 
+  /** A cluster has read which server has which slots. */
+  function noteMasters(): void {
+    const now = mastersOf(redis)
+    if (now !== masters) loaded.clear()
+    masters = now
+  }
+
   async function load(key: string): Promise<string> {
     for (;;) {
-      const runId = await readRunId(key)
+      const current = await readLife(key)
       const constant = Object.entries(constants).reduce((lua, [from, to]) => lua.replaceAll(`@${from}@`, to), source)
-      const text = `${onlyLoad}${constant.replaceAll('@RUN_ID@', runId)}`
+      const text = `${onlyLoad}${constant.replaceAll('@LIFE@', current)}`
       await redis.eval(text, 1, key, loading)
-      // If Redis restarted between the two calls, the script has an old run id: load it again.
-      if ((await readRunId(key)) === runId) return createHash('sha1').update(text).digest('hex')
+      // If another life began between the two calls, the script has the old one: load it again.
+      if ((await readLife(key)) === current) return createHash('sha1').update(text).digest('hex')
     }
   }
 
-  /**
-   * The run id of the server that has this key; in a cluster, a command reaches that server only by naming a key. The first 16 characters are
-   * enough, and keep a log's state small enough for Redis's compact encoding.
-   */
-  async function readRunId(key: string): Promise<string> {
-    const info = String(await redis.eval("return redis.call('INFO', 'server')", 1, key))
-    return /^run_id:(\w{1,16})/m.exec(info)?.[1] ?? ''
+  /** The life of the server that has this key; in a cluster, a command reaches that server only by naming a key. */
+  async function readLife(key: string): Promise<string> {
+    return String(await redis.eval(`${life}return currentLife()`, 1, key))
   }
+}
+
+/** The masters of a cluster in the order of their slots. */
+function mastersOf(redis: RedisConnection): string {
+  const all = redis instanceof Cluster ? redis.slots.map(([master]) => master) : []
+  return all.filter((master, slot) => slot === 0 || master !== all[slot - 1]).join(' ')
 }
 
 /** SCRIPT LOAD takes no key, so a script is loaded by running it with this argument, with which it does nothing. */
@@ -73,5 +85,5 @@ const loading = 'load'
 const onlyLoad = `if ARGV[1] == '${loading}' then return end\n`
 
 function isNoScript(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('NOSCRIPT')
+  return error instanceof Error && error.message.includes('NOSCRIPT')
 }

@@ -102,8 +102,9 @@ end
 
 if epoch and logEpoch and logEpoch > epoch then return { 'fenced', last } end
 if not logEpoch and (not epoch or open == '0') then return { 'missing', last } end
-if logEpoch and life ~= run and (not epoch or open == '0' or logEpoch == epoch) then return { 'gap', last } end
+if logEpoch and not isOfThisLife(life) and (not epoch or open == '0' or logEpoch == epoch) then return { 'gap', last } end
 if epoch and (not logEpoch or logEpoch < epoch) then
+  requireCurrentLife()
   if logEpoch and life ~= run then
     beginAnew()
   elseif logEpoch then

@@ -27,7 +27,7 @@ for log = 1, #KEYS / 2 do
     result = 'missing'
   elseif logEpoch ~= epoch then -- rule: fence
     result = tonumber(logEpoch) > tonumber(epoch) and 'fenced' or 'gap'
-  elseif life ~= run or first > number + 1 then -- rule: gap
+  elseif not isOfThisLife(life) or first > number + 1 then -- rule: gap
     result = 'gap'
   elseif closed == '1' then
     result = 'closed'

@@ -5,4 +5,4 @@
 local epoch, seq, number, _, _, life = readPosition(KEYS[1])
 if not epoch then return end
 local known = redis.call('HMGET', KEYS[1], 'whole', 'previous', 'begin')
-return { epoch, seq, number, life == run and '0' or '1', known[1], known[2], known[3] }
+return { epoch, seq, number, isOfThisLife(life) and '0' or '1', known[1], known[2], known[3] }

@@ -78,6 +78,32 @@ describe('Redis', () => {
     expect(after.jobs).toBeGreaterThan(before.jobs)
   })
 
+  test.skipIf(!hasNativeRedis)(
+    'is restarted without its data while a turn has nothing to say: its worker writes its text again',
+    async () => {
+      const { open: goOn, opened } = createGate()
+      const quiet = defineAgent('quiet', async turn => {
+        const message = turn.message()
+        await message.append('before ')
+        await opened
+        await message.append('after')
+      })
+      await startOwnWorker(platform, [quiet], { redisUrl: redis.url })
+      const { task } = await platform.client.createTask({ agent: 'quiet' })
+      const viewer = watch(task.id, { urls: [platform.url] })
+      await viewer.until('the first word', ({ text }) => text() === 'before ')
+      await redis.kill()
+      await redis.restart(0)
+      const late = watch(task.id, { urls: [platform.url] })
+      await late.until('the first word', ({ text }) => text() === 'before ')
+      goOn()
+      for (const { ended } of [viewer, late]) await ended
+      expect((await platform.client.detail(task.id)).turns).toMatchObject([{ status: 'completed', attempt: 1 }])
+      expect(await platform.client.messages(task.id)).toMatchObject([{ content: { text: 'before after' } }])
+      expect(await faultsOfViewers({ ...platform, redis: redis.client }, [viewer, late], { log: false, isDisturbed: true })).toEqual([])
+    },
+  )
+
   test.skipIf(!hasNativeRedis)('loses the end of its data: no cursor ever means two things', async () => {
     const { tasks, viewers, goOn } = await beBusy()
     const kept = redis.mark()

@@ -8,6 +8,7 @@ export type HeldTurns = {
   /** More than one when a turn was lost and came back before its handler had ended. */
   runsOf(turnId: TurnId): RunningTurn[]
   releaseAll(): void
+  checkLogs(): void
 }
 
 export function createHeldTurns(leases: Pick<LeaseThread, 'hold'>): HeldTurns {
@@ -17,6 +18,9 @@ export function createHeldTurns(leases: Pick<LeaseThread, 'hold'>): HeldTurns {
     runsOf: turnId => Array.from(running).filter(held => held.turnId === turnId),
     releaseAll: () => {
       for (const turn of running) turn.release()
+    },
+    checkLogs: () => {
+      for (const turn of running) turn.checkLog()
     },
   }
 

@@ -75,6 +75,9 @@ export type Worker = {
   stop(): Promise<void>
 }
 
+/** How often a worker asks Redis whether it still has the logs of its turns. An API checks its feeds as often. */
+const logCheckMs = 15_000
+
 /** How long consumers without a turn may take to close. */
 const closingMs = 3_000
 
@@ -136,6 +139,9 @@ export function createWorker(options: WorkerOptions): Worker {
     onBeatFailed: reason => log.warn({ reason }, 'heartbeat failed'),
   })
   const held = createHeldTurns(leases)
+  const logChecks = setInterval(held.checkLogs, logCheckMs)
+  // A Redis to which the connection was lost may have lost the logs.
+  redis.on('ready', held.checkLogs)
   const runApart = isolation && createIsolatedRuns(isolation, stopping.signal)
   const started = isolated ? runAlone(isolated) : start()
   let reject: (error: unknown) => void = () => {}
@@ -255,6 +261,7 @@ export function createWorker(options: WorkerOptions): Worker {
     await Promise.race([closeConsumers(), untilIdleFor(closingMs), sleep(drainMs + 8_000, undefined, { ref: false })])
     clearTimeout(grace)
     clearTimeout(impatience)
+    clearInterval(logChecks)
     await leases.stop()
     stopSurviving()
     for (const connection of [redis, blocking, pushed]) connection.disconnect()

@@ -12,7 +12,10 @@ export async function runApart(
   const lost = new AbortController()
   const { turnId, claimId } = isolated
   const lease = hold(
-    { turnId, claimId, epoch: () => epoch, isSettled: () => true, lose, release: () => {}, wake: () => {}, isParking: () => false },
+    {
+      ...{ turnId, claimId, epoch: () => epoch, isSettled: () => true, isParking: () => false },
+      ...{ lose, release: () => {}, wake: () => {}, checkLog: () => {} },
+    },
     'waiting',
   )
   try {

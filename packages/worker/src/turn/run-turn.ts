@@ -123,6 +123,7 @@ export async function runTurn(agent: AgentDefinition, id: TurnId, deps: RunTurnD
       // A handler that has ended is finished here, so that no other worker runs the turn again.
       release: () => (isEnding ? undefined : interrupt({ how: 'released' })),
       wake: () => waits.wake(),
+      checkLog: writer.checkLog,
       isParking: () => isParking,
     },
     'here',

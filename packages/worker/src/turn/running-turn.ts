@@ -13,6 +13,8 @@ export type RunningTurn = {
   release(): void
   /** A wait of it may have been closed. */
   wake(): void
+  /** Redis may have lost its log. */
+  checkLog(): void
   /** The server may have parked it already: the next job of the turn is the one that resumes it. */
   isParking(): boolean
 }

@@ -63,7 +63,7 @@ export function createAppender(log: LogWriter): Appender {
   function takeBatch(): Waiting[] {
     let entries = 0
     const count = waiting.findIndex(({ append }, i) => {
-      entries += append.entries.length
+      entries += Math.max(1, append.entries.length)
       return i > 0 && entries > maxEntriesPerCall
     })
     const batch = count === -1 ? waiting : waiting.slice(0, count)

@@ -279,6 +279,28 @@ describe('an answer of the log', () => {
     }
   })
 
+  test('that it lost the log reaches a turn without new output when the log is checked; a whole log gets no entries', async () => {
+    const { writer, appends, onLost } = open(['ok', 'duplicate', 'missing'], [5])
+    await writer.write(start(0, text('a')))
+    await writer.drain()
+    writer.checkLog()
+    await writer.drain()
+    expect(appends.map(({ epoch, first, entries }) => [epoch, first, entries.length])).toEqual([
+      [2, 1, 1],
+      [2, 2, 0],
+    ])
+    writer.checkLog()
+    await writer.drain()
+    expect(foldOf(appends.filter(({ epoch }) => epoch === 5).flatMap(eventsOf))).toEqual(writer.messages().map(comparable))
+    writer.end('complete')
+    await writer.drain()
+    const before = appends.length
+    writer.checkLog()
+    await writer.drain()
+    expect(appends).toHaveLength(before)
+    expect(onLost).not.toHaveBeenCalled()
+  })
+
   test('at the end the whole turn can be said again under a new epoch', async () => {
     const { writer, appends } = open([], [9])
     await writer.write(start(0, text('a')))

@@ -58,6 +58,8 @@ export type TurnWriter = {
   drain(): Promise<void>
   /** Moves to a new epoch, and says there what was said in the old one. */
   reopen(): Promise<void>
+  /** Asks whether the log still has the turn's output, and writes it again if not. */
+  checkLog(): void
   /** Sends nothing until it is called again with false. What is said meanwhile waits. */
   pause(isPaused: boolean): void
   /** Nothing is said or sent any more. */
@@ -111,7 +113,7 @@ export function createTurnWriter({
   let waiters: (() => void)[] = []
 
   return {
-    ...{ say, write, join, changeState: changeTaskState, checkOpen, end, drain, reopen, pause },
+    ...{ say, write, join, changeState: changeTaskState, checkOpen, end, drain, reopen, checkLog, pause },
     ...{ state: composer.state, room: composer.room, messageAt: composer.messageAt, messages: composer.messages },
     settleState: () => enqueue(composer.settleState()),
     isOver: () => !isOpen(state),
@@ -191,10 +193,13 @@ export function createTurnWriter({
   }
 
   function send(): void {
-    if (!unsent.isReady() || !maySend(state)) return
+    if (unsent.isReady() && maySend(state)) sendNow(unsent.take(maxEntriesPerAppend))
+  }
+
+  function sendNow(batch: readonly Unsent[]): void {
     change({ to: 'sending' })
     // A log that cannot be reopened, because the server refuses us or we are leaving, is no longer ours.
-    void sendBatch(unsent.take(maxEntriesPerAppend))
+    void sendBatch(batch)
       .catch(() => lose('superseded'))
       .finally(rest)
   }
@@ -232,6 +237,14 @@ export function createTurnWriter({
     change({ to: 'idle' })
     send()
     wake()
+  }
+
+  /**
+   * Redis does not report that it lost a log, so the viewers of a turn without new output would see none of it. An append without entries finds out; an
+   * append that is under way does so, too.
+   */
+  function checkLog(): void {
+    if (isOpen(state) && maySend(state)) sendNow([])
   }
 
   function pause(isPaused: boolean): void {

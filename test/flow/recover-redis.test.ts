@@ -104,6 +104,27 @@ describe('Redis', () => {
     },
   )
 
+  test.skipIf(!hasNativeRedis)(
+    'is restarted with its data, and a turn is canceled before its worker wrote again: its text stays',
+    async () => {
+      const proxy = await startProxy(redis.url)
+      onTestFinished(() => proxy.close())
+      const waiting = defineAgent('waiting', async turn => {
+        await turn.message().append('before')
+        await new Promise(resolve => turn.signal.addEventListener('abort', resolve))
+      })
+      await startOwnWorker(platform, [waiting], { redisUrl: proxy.url })
+      const { task } = await platform.client.createTask({ agent: 'waiting' })
+      await watch(task.id, { urls: [platform.url] }).until('its text', ({ text }) => text() === 'before')
+      proxy.down()
+      await redis.kill()
+      await redis.restart()
+      await until('the API has Redis again', () => platform.client.cancel(task.id).then(Boolean, () => false))
+      expect(await platform.client.messages(task.id)).toMatchObject([{ status: 'aborted', content: { text: 'before' } }])
+      proxy.up()
+    },
+  )
+
   test.skipIf(!hasNativeRedis)('loses the end of its data: no cursor ever means two things', async () => {
     const { tasks, viewers, goOn } = await beBusy()
     const kept = redis.mark()

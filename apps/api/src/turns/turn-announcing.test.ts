@@ -37,6 +37,16 @@ test('an end that is owed comes after the turns behind it, also one that is clai
   ])
 })
 
+test('a claim that is announced again after its log was lost gets another epoch, because viewers may have cursors of the lost one', async () => {
+  const { announceStart, announcer, accept, claim } = await open()
+  const { task, turn } = await accept()
+  for (const epoch of [4, 6, 8]) {
+    expect((await announceStart(await claim(turn.id)))?.turn.epoch).toBe(epoch)
+    expect((await announceStart(await claim(turn.id)))?.turn.epoch).toBe(epoch)
+    await announcer.remove(task.id)
+  }
+})
+
 test('more logs than the pool has connections are opened at once, because each opening needs only one connection', async () => {
   const { pools, announceStart, accept, claim } = await open()
   const claims = []
@@ -54,7 +64,7 @@ async function open() {
   const { announcer, reader } = openLogs()
   const announcing = createTurnAnnouncing({ db, announcer, reader, logger: pino({ level: 'silent' }) })
   const acceptance = createTaskAcceptance(databaseFor)
-  return { db, pools, reader, ...announcing, accept, claim }
+  return { db, pools, reader, announcer, ...announcing, accept, claim }
 
   async function accept() {
     const accepted = await acceptance.accept(tenant, createTaskBody.parse({ agent: 'echo' }), null)

@@ -1,4 +1,5 @@
 /** The views of a whole task over HTTP: each is a stream that can be joined, cut and resumed like our own. */
+import type { StreamFormat } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { done, full, repeat, rest, say, scripted } from '../support/agents/scripts.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
@@ -14,8 +15,9 @@ afterAll(() => platform.close())
 
 type Chunk = Record<string, unknown> & { type: string; content?: { type: string; content: string }; delta?: { text_delta?: string } }
 
+type ViewFormat = Exclude<StreamFormat, 'ai-sdk'>
 /** The text of a chunk in each format. */
-const textOf = {
+const textOf: Record<ViewFormat, (chunk: Chunk) => unknown> = {
   agentex: ({ type, content, delta }: Chunk) => (type === 'delta' ? delta?.text_delta : type === 'start' ? content?.content : ''),
   agentkit: ({ type, chunk }: Chunk) => (type === 'AppendText' ? chunk : ''),
   'coding-agent': ({ type, text }: Chunk) => (type === 'assistant_text_delta' ? text : ''),
@@ -26,7 +28,7 @@ const result = { type: 'tool_response', callId: 'c', name: 'now', content: { hou
 const steps = [full(0, call), full(1, result), repeat(6, say(2, 'word '), rest(20)), done(2)]
 const words = 'word '.repeat(6)
 
-describe.each(['agentex', 'agentkit', 'coding-agent', 'mini-claw-code'] as const)('%s', format => {
+describe.each(Object.keys(textOf) as ViewFormat[])('%s', format => {
   test('streams a task from its creation to its end', async () => {
     const live = listen(`/v1/tasks?format=${format}`, { body: scripted(steps) })
     expect(await live.closed).toBe('ended')

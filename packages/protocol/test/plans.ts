@@ -84,7 +84,7 @@ const contents: Record<ContentType, fc.Arbitrary<Content>> = {
   media: bytes.map(value => media('image/png', base64Of(value))),
 }
 
-const contentType = fc.constantFrom<ContentType>('text', 'reasoning', 'data', 'tool_request', 'tool_response', 'media')
+const contentType = fc.constantFrom(...(Object.keys(contents) as ContentType[]))
 
 /** Updates that may come at any time; most of them are misplaced. */
 const intrusion: fc.Arbitrary<Step> = fc.constantFrom<Step>(

@@ -1,4 +1,5 @@
 /** One of each kind. */
+import type { ContentType } from '../src/entities/content.ts'
 import { type Content, type Delta, data, media, reasoning, text, toolRequest, toolResponse, type Wait } from '../src/index.ts'
 
 export const everyDelta: Delta[] = [
@@ -13,17 +14,15 @@ export const everyDelta: Delta[] = [
   { type: 'metadata', metadata: { source: 'web' } },
 ]
 
-export const everyContent: Content[] = [
-  text('a', 'markdown'),
-  reasoning(['a'], ['', 'b']),
-  data({ b: [2, null] }),
-  { ...data(null), raw: '{"a' },
-  toolRequest('call-7', 'read_file', { path: 'src/main.rs' }),
-  { ...toolRequest('call-7', 'read_file'), raw: '{"pa' },
-  toolResponse('call-7', 'read_file', 'fn main() {}', true),
-  media('audio/wav', 'AQID'),
-  { type: 'media', mimeType: 'image/png', url: 'https://example.org/a.png' },
-]
+const contentsByType: Record<ContentType, Content[]> = {
+  text: [text('a', 'markdown')],
+  reasoning: [reasoning(['a'], ['', 'b'])],
+  data: [data({ b: [2, null] }), { ...data(null), raw: '{"a' }],
+  tool_request: [toolRequest('call-7', 'read_file', { path: 'src/main.rs' }), { ...toolRequest('call-7', 'read_file'), raw: '{"pa' }],
+  tool_response: [toolResponse('call-7', 'read_file', 'fn main() {}', true)],
+  media: [media('audio/wav', 'AQID'), { type: 'media', mimeType: 'image/png', url: 'https://example.org/a.png' }],
+}
+export const everyContent = Object.values(contentsByType).flat()
 
 export const sampleWait: Wait = {
   ...{ id: '0192f0c1-2345-7abc-8def-0123456789ab', task: '0198c0de-0000-7000-8000-000000000001', turn: 1, agent: 'clerk', name: 'refund' },

@@ -114,14 +114,15 @@ describe('the six operations', () => {
           .filter(each => each.type !== 'metadata' && accepts(kind, each))
           .map(each => (isTextDelta(each) ? 'append text' : each.type)),
       )
-    expect(Object.fromEntries(kinds.map(kind => [kind, [...operationsOf(kind)]]))).toEqual({
+    const operations: Record<Content['type'], string[]> = {
       text: ['append text'],
       reasoning: ['append text'],
       tool_request: ['append text'],
       tool_response: ['data', 'append text'],
       data: ['append text', 'data'],
       media: ['media'],
-    })
+    }
+    expect(Object.fromEntries(kinds.map(kind => [kind, [...operationsOf(kind)]]))).toEqual(operations)
 
     function accepts(kind: Content['type'], each: Delta): boolean {
       const { composer } = composed(start(0, emptyContent(kind)))

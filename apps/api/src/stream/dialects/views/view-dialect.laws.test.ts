@@ -1,5 +1,5 @@
 /** Laws of every view as a dialect: wherever its client joins, resumes or misses events, it ends with what is stored. */
-import { applyEvent, type Cursor, emptyState, type Message, messagesOf } from '@rivulet/protocol'
+import { applyEvent, type Cursor, emptyState, type Message, messagesOf, type StreamFormat } from '@rivulet/protocol'
 import { itemsOf } from '@rivulet/views/agentkit'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -18,7 +18,8 @@ const texts: Reader['stored'] = messages =>
 const deltas = (type: string): Reader['read'] => {
   return chunks => [...chunks.map(chunk => (chunk.type === type ? String(chunk.text) : '')).join('')].sort()
 }
-const readers: Record<'agentex' | 'agentkit' | 'coding-agent' | 'mini-claw-code', Reader> = {
+type ViewFormat = Exclude<StreamFormat, 'ai-sdk'>
+const readers: Record<ViewFormat, Reader> = {
   agentex: { read: agentexTexts, stored: texts },
   agentkit: {
     read: chunks => chunks.flatMap(({ type, part }) => (type === 'CommitPart' ? [JSON.stringify(part)] : [])).sort(),
@@ -31,7 +32,7 @@ const readers: Record<'agentex' | 'agentkit' | 'coding-agent' | 'mini-claw-code'
   'mini-claw-code': { read: deltas('TextDelta'), stored: texts },
 }
 
-describe.each(['agentex', 'agentkit', 'coding-agent', 'mini-claw-code'] as const)('%s', format => {
+describe.each(Object.keys(readers) as ViewFormat[])('%s', format => {
   const dialect = dialects[format]
   const { read, stored } = readers[format]
   const clientOf = (sent: Sent[]) =>

@@ -5,15 +5,17 @@ import { useAgents } from '../agents/use-agents.ts'
 import { Field, fieldLook } from '../shell/forms/field.tsx'
 import { FormDialog } from '../shell/forms/form-dialog.tsx'
 
-const types: readonly FeedEntryType[] = [
-  'task.created',
-  'turn.queued',
-  'turn.started',
-  'turn.waiting',
-  'turn.resumed',
-  'turn.finished',
-  'task.deleted',
-]
+/** Whether a type is chosen at first. The table is complete, so that the compiler finds a type that the form does not offer. */
+const isChosenAtFirst: Record<FeedEntryType, boolean> = {
+  'task.created': false,
+  'turn.queued': false,
+  'turn.started': false,
+  'turn.waiting': false,
+  'turn.resumed': false,
+  'turn.finished': true,
+  'task.deleted': false,
+}
+const types = Object.keys(isChosenAtFirst) as FeedEntryType[]
 
 export function NewWebhookDialog({ onClose, onDone }: { onClose: () => void; onDone: (secret: string) => void }) {
   const client = useClient()
@@ -27,7 +29,7 @@ export function NewWebhookDialog({ onClose, onDone }: { onClose: () => void; onD
         <legend className="mb-1 font-medium">Events</legend>
         {types.map(type => (
           <label key={type} className="mr-4 inline-flex items-center gap-1.5">
-            <input type="checkbox" name="events" value={type} defaultChecked={type === 'turn.finished'} className="accent-accent" />
+            <input type="checkbox" name="events" value={type} defaultChecked={isChosenAtFirst[type]} className="accent-accent" />
             {type}
           </label>
         ))}

@@ -8,6 +8,7 @@ import { usePolled } from '../shell/queries.ts'
 import { useQuery } from '../shell/route.ts'
 import { useTheme } from '../shell/theme.ts'
 import { Chart } from './chart.tsx'
+import { type Fact, FactTiles } from './fact-tiles.tsx'
 
 export function DashboardPage() {
   const client = useClient()
@@ -28,7 +29,7 @@ function Charts({ activity }: { activity: Activity }) {
   const last = depth.at(-1) ?? 0
   const ended = sum(done) + sum(failed)
   const slowest = Math.max(0, ...slowWait.map(ms => ms ?? 0))
-  const facts = [
+  const facts: Fact[] = [
     ['Queued now', count(last)],
     ['Turns ended', count(Math.round(ended))],
     ['Failed', count(Math.round(sum(failed)))],
@@ -36,14 +37,7 @@ function Charts({ activity }: { activity: Activity }) {
   ]
   return (
     <>
-      <dl className="mt-4 grid grid-cols-2 gap-3 md:grid-cols-4">
-        {facts.map(([name, value]) => (
-          <div key={name} className="rounded-xl border border-line bg-panel px-4 py-3">
-            <dt className="text-[13px] text-soft">{name}</dt>
-            <dd className="text-xl font-semibold tabular-nums">{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <FactTiles facts={facts} />
       <div className="mt-4 space-y-4">
         <Chart
           title="Queue depth"

@@ -10,6 +10,7 @@ import { useQuery } from '../shell/route.ts'
 import { useTheme } from '../shell/theme.ts'
 import { Chart } from './chart.tsx'
 import { daySeries } from './day-series.ts'
+import { type Fact, FactTiles } from './fact-tiles.tsx'
 
 const groupings = ['model', 'agent', 'key'] as const
 const groupNames: Record<(typeof groupings)[number], string> = { model: 'Model', agent: 'Agent', key: 'Key' }
@@ -48,7 +49,7 @@ export function UsagePage() {
 function Days({ report }: { report: UsageReport }) {
   const { times, input, output, cost } = useMemo(() => daySeries(report), [report])
   const { total } = report
-  const facts = [
+  const facts: Fact[] = [
     ['Tokens', count(Math.round(total.tokens))],
     ['Cost', total.cost === null ? '–' : money(total.cost)],
     ['Responses', count(total.responses)],
@@ -56,14 +57,7 @@ function Days({ report }: { report: UsageReport }) {
   ]
   return (
     <>
-      <dl className="mt-4 grid grid-cols-2 gap-3 md:grid-cols-4">
-        {facts.map(([name, value]) => (
-          <div key={name} className="rounded-xl border border-line bg-panel px-4 py-3">
-            <dt className="text-[13px] text-soft">{name}</dt>
-            <dd className="text-xl font-semibold tabular-nums">{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <FactTiles facts={facts} />
       {total.unpriced > 0 && (
         <p className="mt-3 text-[13px] text-warn">
           {count(total.unpriced)} responses are of models without a price. The cost leaves them out.

@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 const owner = (given = key) => connect({ url: platform.url, key: given }).tasks
-const tokenFor = async (id: string, wish: CreateTokenInput, given = key) => (await owner(given).get(id).createToken(wish)).token
+const tokenFor = async (id: string, token: CreateTokenInput, given = key) => (await owner(given).get(id).createToken(token)).token
 const codeOf = ({ status, body }: Reply) => [status, (body as ErrorReply).error?.code]
 
 async function newTask(given = key): Promise<string> {

@@ -156,7 +156,7 @@ export function readDatabaseUrl(environment: Environment): string {
 
 export function readConfig(environment: Environment) {
   const env = parse(
-    variables.superRefine(rejectOpenDoors).superRefine(rejectFewConnections).superRefine(rejectBucketWithoutKey),
+    variables.superRefine(rejectUnguardedHosts).superRefine(rejectFewConnections).superRefine(rejectBucketWithoutKey),
     environment,
   )
   return {
@@ -250,7 +250,7 @@ function listenerOf(host: string): string {
 }
 
 /** Without a key, only this machine may ask. */
-function rejectOpenDoors(env: z.output<typeof variables>, context: z.RefinementCtx): void {
+function rejectUnguardedHosts(env: z.output<typeof variables>, context: z.RefinementCtx): void {
   const { HOST, INTERNAL_HOST = HOST, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER } = env
   if (!isLoopback(HOST) && !RIVULET_KEY && !KEY_PEPPER) {
     const how = `set RIVULET_KEY, or KEY_PEPPER and create keys with \`rivulet keys create\` (${howToMakeOne})`

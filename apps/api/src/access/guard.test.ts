@@ -6,7 +6,7 @@ import { handleErrors } from '../http/errors.ts'
 import { guardRoutes, isGuarded } from './guard.ts'
 import type { KeyCheck } from './key-check.ts'
 import type { Principal } from './principal.ts'
-import { createTaskTokens, type TokenWish } from './task-token.ts'
+import { createTaskTokens, type TokenRequest } from './task-token.ts'
 import { createTokenBuckets } from './token-bucket.ts'
 import type { TokenRevocations } from './token-revocations.ts'
 
@@ -14,7 +14,7 @@ const task = '0198c0de-0000-7000-8000-000000000001'
 const tokens = createTaskTokens(() => ({ root: Buffer.from('root'), stored: Buffer.from('stored') }))
 /** Of subjects that are named so. */
 const revocations = { isRevoked: async ({ subject }) => subject === 'revoked' } as Pick<TokenRevocations, 'isRevoked'> as TokenRevocations
-const sign = (wish: Partial<TokenWish> = {}) =>
+const sign = (request: Partial<TokenRequest> = {}) =>
   tokens.issue({
     tenant: 'acme',
     task,
@@ -24,7 +24,7 @@ const sign = (wish: Partial<TokenWish> = {}) =>
     startedAt: 0,
     ttlSeconds: 60,
     until: null,
-    ...wish,
+    ...request,
   }).token
 
 /** Its keys are the names of their scopes. */

@@ -40,12 +40,12 @@ test('the keys of the environment are of the default tenant: one may do everythi
 
 test('nothing else is a key: not its id, another secret, another pepper, or what is revoked or expired', async () => {
   const { keyring, keys, database } = await open()
-  const wish = { tenant: 'acme', scopes: ['tasks:read' as const] }
-  const good = await keyring.create(wish)
-  const revoked = await keyring.create(wish)
+  const wanted = { tenant: 'acme', scopes: ['tasks:read' as const] }
+  const good = await keyring.create(wanted)
+  const revoked = await keyring.create(wanted)
   await keyring.revoke(revoked.id)
-  const expired = await keyring.create({ ...wish, expiresInSeconds: -1 }, pepper)
-  const other = await keyring.create(wish, `${pepper} of another installation`)
+  const expired = await keyring.create({ ...wanted, expiresInSeconds: -1 }, pepper)
+  const other = await keyring.create(wanted, `${pepper} of another installation`)
   const wrong = [
     '',
     'rvk_',

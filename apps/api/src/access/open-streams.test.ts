@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import type { KeyCheck } from './key-check.ts'
 import { createOpenStreams } from './open-streams.ts'
 import { localCaller, type Principal } from './principal.ts'
-import { createTaskTokens, type TokenWish } from './task-token.ts'
+import { createTaskTokens, type TokenRequest } from './task-token.ts'
 import type { TokenRevocations } from './token-revocations.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] }))
@@ -17,11 +17,11 @@ const tokens = createTaskTokens(
   () => signingKeys,
   () => Date.now(),
 )
-const holder = (wish: Partial<TokenWish> = {}): Principal => ({
+const holder = (request: Partial<TokenRequest> = {}): Principal => ({
   ...principalOf('a'),
   token: tokens.issue({
     ...{ tenant: 'acme', task: 'one', can: ['read'], key: 'a', subject: null, startedAt: Date.now(), ttlSeconds: 60, until: null },
-    ...wish,
+    ...request,
   }).claims,
 })
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { createTaskTokens, type TokenWish } from './task-token.ts'
+import { createTaskTokens, type TokenRequest } from './task-token.ts'
 
-const wish: TokenWish = {
+const request: TokenRequest = {
   ...{ tenant: 'acme', task: 'one', can: ['read', 'send'], key: 'k', subject: 'anna', startedAt: 99_500, ttlSeconds: 60, until: null },
 }
 const keysOf = (secret: string) => ({ root: Buffer.from(`${secret} of the environment`), stored: Buffer.from(secret) })
@@ -12,40 +12,40 @@ const tokensAt = (seconds: number, keys = keysOf('secret')) =>
   )
 
 test('what was signed is read by every process that has the keys', () => {
-  const { token, expiresAt, claims } = tokensAt(100).issue(wish)
+  const { token, expiresAt, claims } = tokensAt(100).issue(request)
   expect(expiresAt).toBe(new Date(160_000).toISOString())
-  const { ttlSeconds: _, until: __, ...said } = wish
+  const { ttlSeconds: _, until: __, ...said } = request
   expect(claims).toEqual({ ...said, session: expect.any(String), issuedAt: 100, expiresAt: 160, endsAt: 3_700 })
   expect(tokensAt(159).verify(token)).toEqual(claims)
-  expect(tokensAt(100).issue(wish).claims.session).not.toBe(claims.session)
+  expect(tokensAt(100).issue(request).claims.session).not.toBe(claims.session)
 })
 
 test('a token ends at its second, and not after its key', () => {
-  const { token } = tokensAt(100).issue(wish)
+  const { token } = tokensAt(100).issue(request)
   expect(tokensAt(160).verify(token)).toBeNull()
-  const short = tokensAt(100).issue({ ...wish, until: new Date(110_000) })
+  const short = tokensAt(100).issue({ ...request, until: new Date(110_000) })
   expect(tokensAt(110).verify(short.token)).toBeNull()
 })
 
 describe('the token that follows', () => {
   test('is of the same session, lives as long again, and may only read', () => {
-    const { claims } = tokensAt(100).issue(wish)
+    const { claims } = tokensAt(100).issue(request)
     const next = tokensAt(140).renew(claims)
     expect(tokensAt(199).verify(next.token)).toEqual({ ...claims, can: ['read'], issuedAt: 140, expiresAt: 200 })
   })
 
   test('never outlives the session: an hour after the first was made, or the end of its key', () => {
-    let { claims } = tokensAt(100).issue({ ...wish, ttlSeconds: 3_000 })
+    let { claims } = tokensAt(100).issue({ ...request, ttlSeconds: 3_000 })
     for (const seconds of [2_100, 3_600]) claims = tokensAt(seconds).renew(claims).claims
     expect(claims.expiresAt).toBe(3_700)
-    const short = tokensAt(100).issue({ ...wish, until: new Date(150_000) })
+    const short = tokensAt(100).issue({ ...request, until: new Date(150_000) })
     expect(tokensAt(140).renew(short.claims).claims.expiresAt).toBe(150)
   })
 })
 
 test('no byte of a token can be changed, left out or added', () => {
   const tokens = tokensAt(100)
-  const { token } = tokens.issue(wish)
+  const { token } = tokens.issue(request)
   for (let i = 0; i < token.length; i += 1) {
     expect(tokens.verify(`${token.slice(0, i)}${token[i] === 'A' ? 'B' : 'A'}${token.slice(i + 1)}`)).toBeNull()
     expect(tokens.verify(`${token.slice(0, i)}${token.slice(i + 1)}`)).toBeNull()
@@ -55,22 +55,22 @@ test('no byte of a token can be changed, left out or added', () => {
 
 test('the last letter of a token has one spelling', () => {
   const tokens = tokensAt(100)
-  const { token } = tokens.issue(wish)
+  const { token } = tokens.issue(request)
   const letters = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_']
   expect(letters.filter(letter => tokens.verify(token.slice(0, -1) + letter))).toEqual([token.at(-1)])
 })
 
 test('other keys sign other tokens, and before the keys are known no token can be made', () => {
-  const { token } = tokensAt(100).issue(wish)
+  const { token } = tokensAt(100).issue(request)
   expect(tokensAt(100, keysOf('another')).verify(token)).toBeNull()
   const none = createTaskTokens(() => null)
   expect(none.verify(token)).toBeNull()
-  expect(() => none.issue(wish)).toThrow(expect.objectContaining({ code: 'dependency_unavailable' }))
+  expect(() => none.issue(request)).toThrow(expect.objectContaining({ code: 'dependency_unavailable' }))
 })
 
 test('tokens of RIVULET_KEY and of stored keys are signed apart: neither can pass for the other', () => {
   const { root, stored } = keysOf('secret')
-  const isGood = (key: string, keys: typeof forged) => tokensAt(100).verify(tokensAt(100, keys).issue({ ...wish, key }).token) !== null
+  const isGood = (key: string, keys: typeof forged) => tokensAt(100).verify(tokensAt(100, keys).issue({ ...request, key }).token) !== null
   const forged = { root: stored, stored: root }
   expect([isGood('root', { root, stored }), isGood('k', { root, stored })]).toEqual([true, true])
   expect([isGood('root', forged), isGood('k', forged)]).toEqual([false, false])

@@ -13,7 +13,7 @@ import type { SigningKeys } from './token-signing.ts'
 export const tokenPrefix = 'rvt_'
 const tokenShape = new RegExp(`^${tokenPrefix}([\\w-]{1,4000})\\.([\\w-]{43})$`)
 
-export type TokenWish = Pick<TokenClaims, 'tenant' | 'task' | 'key' | 'subject' | 'startedAt' | 'wait'> & {
+export type TokenRequest = Pick<TokenClaims, 'tenant' | 'task' | 'key' | 'subject' | 'startedAt' | 'wait'> & {
   can: readonly TokenRight[]
   ttlSeconds: number
   /** It does not outlive its key. */
@@ -25,7 +25,7 @@ export type SignedToken = { token: string; expiresAt: string; claims: TokenClaim
 
 export type TaskTokens = {
   /** The first token of a session. */
-  issue(wish: TokenWish): SignedToken
+  issue(request: TokenRequest): SignedToken
   /** The next one of the same session: for as long again, and to read with. */
   renew(claims: TokenClaims): SignedToken
   /** Null for one that is not ours, or whose time is up. */
@@ -36,11 +36,11 @@ export type TaskTokens = {
 export function createTaskTokens(signingKeys: () => SigningKeys | null, now: () => number = Date.now): TaskTokens {
   return { issue, renew, verify }
 
-  function issue({ can, ttlSeconds, until, ...wish }: TokenWish): SignedToken {
+  function issue({ can, ttlSeconds, until, ...request }: TokenRequest): SignedToken {
     const issuedAt = secondsNow()
     const endsAt = Math.min(issuedAt + maxTokenSeconds, until ? Math.floor(until.getTime() / 1_000) : Number.POSITIVE_INFINITY)
     const session = randomBytes(12).toString('base64url')
-    return sign({ ...wish, can: [...can], session, issuedAt, expiresAt: Math.min(issuedAt + ttlSeconds, endsAt), endsAt })
+    return sign({ ...request, can: [...can], session, issuedAt, expiresAt: Math.min(issuedAt + ttlSeconds, endsAt), endsAt })
   }
 
   function renew(claims: TokenClaims): SignedToken {

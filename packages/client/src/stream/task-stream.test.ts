@@ -82,15 +82,15 @@ describe('events', () => {
 
   test('begin after a cursor, at the start, or with a snapshot, and follow', async () => {
     const { api, handle } = watched()
-    const wishes = [
+    const requests = [
       { after: '3-4' as Cursor },
       {},
       { from: 'snapshot' as const },
       { from: 'snapshot' as const, follow: true },
       { follow: true },
     ]
-    for (const wish of wishes) {
-      const events = handle.events(wish)
+    for (const options of requests) {
+      const events = handle.events(options)
       void events.next()
       await api.stream(api.requests.length)
       await events.return?.()

@@ -60,7 +60,7 @@ export type TaskCalls = TaskWaitCalls & {
   /** One message by its index, also of a running turn. */
   getMessage(index: number, options?: CallOptions): Promise<Message>
   /** A token for this task alone, for a browser: pass it to a client there as `token`. */
-  createToken(wish: CreateTokenInput, options?: CallOptions): Promise<TaskToken>
+  createToken(token: CreateTokenInput, options?: CallOptions): Promise<TaskToken>
   /** Ends the tokens of this task that were made before now: those of one subject, or all of them. Open streams follow within 30 s. */
   revokeTokens(whose?: RevokeTokensInput, options?: CallOptions): Promise<void>
   /** Changes the name (null removes it) and the metadata: a key with null is removed, objects are merged, other values replace. */

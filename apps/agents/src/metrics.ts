@@ -1,4 +1,4 @@
-/** The metrics of a worker process: time to the first delta, duration of attempts, duration of calls to models and tools. */
+/** The metrics of a worker process: its running turns, its attempts and their first deltas, and its calls to models and tools. */
 import type { WorkerObserver } from '@rivulet/worker'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 

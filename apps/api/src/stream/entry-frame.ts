@@ -1,4 +1,4 @@
-/** The frame of an entry of a log: of a text delta without parsing it, because nearly all entries are that. */
+/** Encodes the entries of a log as SSE frames. Plain text deltas, which are nearly all entries, are framed without being parsed. */
 import type { LogEntry } from '@rivulet/broker'
 import type { Event, TaskId } from '@rivulet/protocol'
 import { decodeEntry } from '../log/log-fold.ts'

@@ -1,4 +1,4 @@
-/** The newest frames of a feed: what a viewer that was cut off a moment ago, or whose socket was full, still lacks. */
+/** The newest frames of a feed, for a viewer that reconnects soon or whose socket was full. Older frames are dropped beyond a number of bytes. */
 import { type Cursor, compareCursors } from '@rivulet/protocol'
 import type { Frame } from './sse-frame.ts'
 

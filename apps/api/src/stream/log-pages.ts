@@ -1,6 +1,6 @@
 /**
- * A task's log for those who catch up from it, page by page. Who asks for the same page at the same time shares it, and the parts of a page are
- * kept for those who come a little later or whose sockets are slower: a crowd has the log read, checked and framed once.
+ * The log of a task, page by page, for viewers that catch up. Viewers that need the same page at the same time share one read. The parts of a page are
+ * kept for viewers that come a little later or have slower sockets, so the log is read, checked and framed once for a crowd.
  */
 import { randomUUID } from 'node:crypto'
 import { setImmediate as nextRound } from 'node:timers/promises'

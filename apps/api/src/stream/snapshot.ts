@@ -1,8 +1,8 @@
 /**
- * Where a task stands, in one event: what the log says of the turns that are in it, and what Postgres says of the rest.
+ * The state of a task in one event: turns that are in the log as the log has them, all others as Postgres has them.
  *
- * Postgres may know more than the log has told yet (a turn that has just been committed, one that was just queued). That is left out: it comes
- * as an event after the snapshot, and must not come twice.
+ * Postgres may be ahead of the log (a turn that was just committed or queued). The snapshot leaves that out, because its event follows in the log, and
+ * a viewer would get it twice.
  */
 import {
   hasEnded,
@@ -26,7 +26,7 @@ export type SnapshotBase = StoredTask & { upTo: number }
 
 /** What the hub asks Postgres for. */
 export type StoredTasks = {
-  /** `turn` is the last that the reader's log speaks of: a turn is committed before it is spoken of, so it is in here if it exists at all. */
+  /** `turnNumber`: the last turn in the reader's log. A turn is committed before it is appended, so the result has it if it exists. */
   base(tenant: Tenant, task: TaskId, turnNumber: number): Promise<SnapshotBase>
   /** Whether the rows are still those that were read before. Throws when the task was removed. */
   version(tenant: Tenant, task: TaskId): Promise<TaskVersion>

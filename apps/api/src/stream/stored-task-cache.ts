@@ -1,4 +1,4 @@
-/** What a feed holds of Postgres: asked for once for all who wait for it, and never put in the place of what was loaded meanwhile. */
+/** The rows of a task that a feed holds. One query serves all waiting callers, and its result never replaces rows that were put here meanwhile. */
 import type { SnapshotBase } from './snapshot.ts'
 
 /** `load` loads for a reader that knows the turns up to that one. */

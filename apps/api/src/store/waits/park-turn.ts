@@ -1,6 +1,6 @@
 /**
- * Frees the worker of a turn that waits: what the turn has emitted is stored, its lease is released and the epoch is raised, in one transaction. It
- * keeps its claim, so that a park that is asked again, because its answer was lost, is answered the same.
+ * Frees the worker of a turn that waits: what the turn has emitted is stored, its lease is released and the epoch is raised, in one transaction. The
+ * turn keeps its claim, so that a worker that lost the reply can repeat the call and get the same reply.
  */
 import type { Message, State } from '@rivulet/protocol'
 import { and, eq, sql } from 'drizzle-orm'

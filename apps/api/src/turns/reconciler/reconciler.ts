@@ -1,6 +1,7 @@
 /**
  * Repairs what a crash, an outage or a lost message left unfinished, by comparing Postgres with Redis and the workers: unsent intents, lost
- * jobs, expired leases, passed deadlines, unfinished cancels and announcements. It also removes expired data. One process at a time runs it.
+ * jobs, expired leases, passed deadlines, expired waits, unfinished cancels and announcements. It also removes expired data. One process at a time
+ * runs it.
  *
  * It looks for expired leases every half second. It treats a lease as expired only after heartbeats could have been accepted for one whole lease, so an
  * outage of Postgres or of the API makes no turn run again.

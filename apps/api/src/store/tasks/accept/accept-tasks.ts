@@ -1,7 +1,7 @@
 /**
- * The short way in, for tasks that start at once, without a history and without files, and that have no name and so cannot exist yet: tasks of one tenant
- * that come together share a statement, and the response under an Idempotency-Key is committed with its task. Null for what has to take the long way
- * (`createTask`).
+ * Accepts a task in one statement, if it starts at once and has no name, history or files: without a name, it cannot exist yet. Tasks of one tenant that
+ * arrive together share the statement, and the response under an Idempotency-Key is committed with its task. For every other task, `accept` returns null,
+ * and its caller uses `createTask`.
  */
 import { randomUUID } from 'node:crypto'
 import type { CreateTask, Json } from '@rivulet/protocol'

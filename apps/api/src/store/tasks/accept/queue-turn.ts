@@ -1,4 +1,4 @@
-/** Adding a turn to a task that is held. */
+/** Adds a turn to a task whose row the caller has locked. */
 import { type Content, hasEnded, type Json, type JsonObject, limitNames, RivuletError } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'

@@ -2,7 +2,7 @@
  * One time of a schedule becomes a task, or the reason why it did not. The run, the task and the schedule's next time are committed together, and the time
  * is the key of the run, so each time runs once, whichever process gets to it.
  */
-import { createTaskBody, hasEnded, RivuletError } from '@rivulet/protocol'
+import { createTaskBody, hasEnded, RivuletError, type TaskId } from '@rivulet/protocol'
 import { and, asc, desc, eq, isNotNull, lte, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { scheduleRuns, schedules, tasks } from '../schema.ts'
@@ -14,7 +14,7 @@ import type { ScheduleRow, ScheduleRunRow } from './schedules.ts'
 export type ScheduleDeps = {
   maxQueuedTurns: number
   /** Begins to cancel a task, in the transaction that creates what follows it. */
-  interrupt(tx: Transaction, tenant: string, task: string): Promise<CancelBegun>
+  interrupt(tx: Transaction, tenant: string, task: TaskId): Promise<CancelBegun>
 }
 
 /** A run that was created, and the cancel of the one before it that has to be completed after the commit. */

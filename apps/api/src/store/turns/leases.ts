@@ -27,24 +27,24 @@ export async function extendLeases(db: Database, worker: string, held: readonly 
   if (held.length === 0) return { lost: [], takenBack: [] }
   // Three values, however many turns there are. A worker with an older epoch must not keep the lease of its successor alive.
   const [ids, epochs, claims] = [held.map(({ turnId }) => turnId), held.map(({ epoch }) => epoch), held.map(({ claimId }) => claimId)]
-  const isHeld = sql`turns.id = held.turn and turns.epoch = held.epoch and turns.claim = held.claim
+  const isHeld = sql`turns.id = held.turn_id and turns.epoch = held.epoch and turns.claim = held.claim
     and turns.worker = ${worker} and not turns.canceling`
   // A row that is locked is being ended or claimed at this moment: it is passed over, and neither keeps the others waiting nor counts as lost.
-  const { rows } = await db.execute<{ turn: TurnId; epoch: string; claim: string; reclaimed: boolean }>(sql`
+  const { rows } = await db.execute<{ turn_id: TurnId; epoch: string; claim: string; reclaimed: boolean }>(sql`
     with held as (
-      select turn, epoch, claim
-      from unnest(${sql.param(ids)}::uuid[], ${sql.param(epochs)}::bigint[], ${sql.param(claims)}::text[]) as held (turn, epoch, claim)
+      select turn_id, epoch, claim
+      from unnest(${sql.param(ids)}::uuid[], ${sql.param(epochs)}::bigint[], ${sql.param(claims)}::text[]) as held (turn_id, epoch, claim)
     ), free as (
       select turns.id from turns join held on ${isHeld} where turns.status = 'running' for update of turns skip locked
     ), extended as (
       update turns set lease_until = ${msFromNow(leaseMs)} from free where turns.id = free.id
     )
-    select held.turn, held.epoch, held.claim, turns.id is not null as reclaimed from held
+    select held.turn_id, held.epoch, held.claim, turns.id is not null as reclaimed from held
     left join turns on ${isHeld} and turns.status in ('running', 'queued')
     where turns.id is null or turns.status = 'queued'
   `)
   const [lost, takenBack]: [string[], TurnRow[]] = [[], []]
-  for (const { turn: turnId, epoch, claim, reclaimed } of rows) {
+  for (const { turn_id: turnId, epoch, claim, reclaimed } of rows) {
     const taken = reclaimed ? await takeBack(db, worker, { turnId, epoch: Number(epoch), claimId: claim }, leaseMs) : null
     if (taken) takenBack.push(taken)
     else lost.push(turnId)

@@ -1,6 +1,6 @@
 /**
- * The dialects that `?format=` asks for, by name: a view of `packages/views`, or a folder beside this file. The dialects of `openai/` and `ag-ui/` are
- * not here, because they have routes of their own.
+ * The dialects that `?format=` asks for, by name: a view of `packages/views`, or a folder beside this file. The dialects of `openai/`, `ag-ui/` and
+ * `a2a/` are not here, because they have routes of their own.
  */
 import type { StreamFormat } from '@rivulet/protocol'
 import { createTaskMessageUpdates } from '@rivulet/views/agentex'

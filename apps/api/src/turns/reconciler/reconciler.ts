@@ -8,6 +8,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TurnQueue } from '@rivulet/broker'
+import type { TaskId } from '@rivulet/protocol'
 import type { Pool } from 'pg'
 import { parentsWithOwedChildren } from '../../store/children/child-ends.ts'
 import type { Database } from '../../store/connection/database.ts'
@@ -62,8 +63,8 @@ export function startReconciler(deps: ReconcilerDeps): Reconciler {
   const housekeeping = createHousekeeping(deps, stopping.signal)
   const forsakenCancels = createForsaken<TurnRow>(({ id }) => id)
   const forsakenWaits = createForsaken<TurnRow>(({ id, waitsVersion }) => `${id} ${waitsVersion}`)
-  const forsakenParents = createForsaken<string>(task => task)
-  const forsakenStates = createForsaken<{ task: string; version: number }>(({ task, version }) => `${task} ${version}`)
+  const forsakenParents = createForsaken<TaskId>(task => task)
+  const forsakenStates = createForsaken<{ task: TaskId; version: number }>(({ task, version }) => `${task} ${version}`)
   /** Since when this process has run, and has seen Postgres, without a break: in monotonic time. */
   let acceptingSince = performance.now()
   let lastPulse = performance.now()

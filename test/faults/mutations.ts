@@ -120,7 +120,7 @@ async function wakeZombie({ crowd, platform }: Bench): Promise<void> {
   }
 }
 
-/** A log goes back to where it stood a moment ago; who heard what is lost comes back, to an API that knows of nothing, when more was said. */
+/** A log goes back to where it stood a moment ago; a viewer that got the lost entries reconnects to an API that has never followed the task, when more was appended. */
 async function loseEnd(bench: Bench): Promise<void> {
   const { crowd, server, platform } = bench
   const task = await crowd.promise({ label: 'lossy', turnNumber: 1, words: 100, restMs: 40 })

@@ -15,7 +15,7 @@ export type SwarmReport = {
   ended: number
   /** How often a viewer was asked to reconnect later. */
   rejections: number
-  /** How many words the one knows who knows least. */
+  /** The words of the viewer that has the fewest. */
   words: number
   /** From when a word was said to when it was heard, since the last `forget`, in milliseconds. */
   latencies: { p50: number; p99: number; max: number; count: number }

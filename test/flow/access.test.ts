@@ -149,7 +149,7 @@ describe('limits', () => {
     ])
     const shed = await watch({}, `&token=${token}`)
     expect([shed.status, await shed.text()]).toEqual([200, 'retry: 15000\n\n'])
-    // Who was refused, or not found, takes no place.
+    // A rejected request takes no place.
     expect((await watch({ authorization: `Bearer ${other.key}` })).status).toBe(404)
     const [guest, third] = await Promise.all([makeKey(['tasks:read'], 'default'), makeKey(['tasks:read'], 'default')])
     expect((await watch({ authorization: `Bearer ${guest.key}` })).status).toBe(200)

@@ -42,7 +42,7 @@ test('a turn is one message: start, its parts, finish, and the end of the respon
   expect(spoken.frames.filter(({ id }) => id !== null && !cursors.has(id))).toEqual([])
 })
 
-test('who creates a task can hear its turn at once, also the next of one that is busy', async () => {
+test('the caller that creates a task can stream its turn at once, also the next turn of a busy task', async () => {
   const name = crypto.randomUUID()
   const post = () =>
     listen(`${platform.url}/v1/tasks?format=ai-sdk`, { body: scripted([say(0, 'one '), rest(300), say(0, 'two')], { name, input: 'go' }) })

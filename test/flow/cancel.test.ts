@@ -332,7 +332,7 @@ describe('with Redis out of reach', () => {
   })
 })
 
-/** A proxy to Redis for one test; it goes after those who use it. */
+/** A proxy to Redis for one test; it is closed after the processes that use it. */
 async function ownProxy(): Promise<FaultyProxy> {
   const proxy = await startProxy(inject('redisUrl'))
   onTestFinished(() => proxy.close())

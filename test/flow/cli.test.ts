@@ -356,7 +356,7 @@ describe('tail, show, tasks, agents, cancel', () => {
     expect((await rivulet('webhooks')).stdout).toBe('no webhooks\n')
   })
 
-  test('agents lists who is there', async () => {
+  test('agents lists the agents that have workers', async () => {
     // A task of a test before may still run, because its reader left early.
     await until('no turn of echo runs', async () => /echo +1 +0 +0 /.test((await rivulet('agents')).stdout))
     expect((await rivulet('agents')).stdout).toMatch(
@@ -423,7 +423,7 @@ describe('what cannot work', () => {
   })
 })
 
-test('color in a pipe only for who forces it; RIVULET_URL says where', async () => {
+test('color in a pipe only if it is forced; RIVULET_URL sets the address', async () => {
   const env = { FORCE_COLOR: '1', RIVULET_URL: platform.url }
   expect((await runCli(['run', 'echo', 'x'], { env })).stderr).toContain(`${esc}[2mcompleted`)
 })

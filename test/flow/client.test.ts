@@ -24,7 +24,7 @@ test('over a network that breaks, splits, delays and repeats, every view is what
   expect(runs.repeatedPosts).toBeGreaterThan(0)
 })
 
-test('a reader who is slower than the agent holds next to nothing, and has all of it in the end', async () => {
+test('a reader that is slower than the agent buffers next to nothing, and has all of it in the end', async () => {
   const words = 'w'.repeat(64 * 1024)
   const client = createClient({ url: platform.url })
   const task = await client.tasks.create({ agent: 'scripted', params: json({ steps: [repeat(120, say(0, words))] }) })
@@ -57,7 +57,7 @@ describe('an API that asks for a key', () => {
     await expect(createClient({ url: api.url, key: 'wrong' }).tasks.get(task.id).result()).rejects.toMatchObject({ code: 'unauthorized' })
   })
 
-  test('gets no key from who has a token: its stream renews it to read with, and one that has ended is asked for anew, to send and stop with', async () => {
+  test('never needs a key beside a token: its stream renews the token for reading, and the page gets a new token to send and stop when one has ended', async () => {
     const owner = createClient({ url: api.url, key: 'right' }).tasks
     const task = await owner.create({ agent: 'scripted', params: json({ steps: [say(0, 'one')] }) })
     const bearers = new Set<string>()

@@ -98,7 +98,7 @@ test('a job that comes twice, or too early, runs nothing twice', async () => {
   expect(await faultsOf(platform, task.id)).toEqual([])
 })
 
-test('a worker without room leaves the turns of its other agents to those who have room', async () => {
+test('a worker without room leaves the turns of its other agents to workers with room', async () => {
   let finish = () => {}
   const agents = [
     defineAgent('slow', () => new Promise<void>(resolve => (finish = resolve))),

@@ -89,7 +89,7 @@ test('the researcher is a parent of three scouts, and reports what they found', 
   )
 })
 
-/** Runs one task before the eyes of a viewer who hears it from the start; nothing about it may be at fault. */
+/** Runs one task with a viewer from the start; the judge may find no fault. */
 async function watched(agent: string, input: string) {
   const { task } = await platform.client.createTask({ agent, input })
   const viewer: Viewer = watch(task.id, { urls: platform.urls, query: '?from=start' })

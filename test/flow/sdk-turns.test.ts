@@ -42,7 +42,7 @@ const asker = {
   },
 }
 
-test('a provider streams through the turn, and who asked it still gets the whole response', async () => {
+test('a provider streams through the turn, and its caller still gets the whole response', async () => {
   let response: unknown
   const { messages, log } = await run('provider', async () => {
     const model = await streamThroughTurn({ getModel: () => parrot }).getModel()

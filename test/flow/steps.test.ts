@@ -1,6 +1,6 @@
 /**
  * Durable steps, seen from outside: a step is taken once, whatever becomes of the attempt that took it, and what it said and answered is there
- * in the next. Only who holds a turn can have a step remembered.
+ * in the next. Only the worker that holds a turn can store a step.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

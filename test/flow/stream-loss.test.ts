@@ -158,7 +158,7 @@ describe('a Redis that forgets everything', () => {
     await until('they speak', () => viewers.every(viewer => viewer.text().length > enough || viewer.state().turns.length > 1))
     const seen = viewers.map(viewer => viewer.frames().filter(isLogged))
     await redis.client.flushall()
-    // Everyone who was cut comes back, with every cursor there was.
+    // Every viewer that was cut reconnects, with every cursor there was.
     viewers.push(...viewers.flatMap((viewer, i) => resumedEverywhere(viewer.journal.task, seen[i] ?? [])))
     expect(await judged(viewers)).toEqual([])
     for (const viewer of viewers) expect(textsOf(viewer)).toEqual(['go', 'word '.repeat(40), 'end', 'more', 'again '.repeat(4)])
@@ -205,7 +205,7 @@ describe.skipIf(!hasNativeRedis)('a Redis that loses the end of its file', () =>
     for (const viewer of later) expect(textsOf(viewer)).toEqual(['go', 'word '.repeat(12), 'more', 'again'])
   })
 
-  test('or restarts with all of it: who watches hears nothing of it, who comes sees what was said, and who resumes goes on', async () => {
+  test('or restarts with all of it: viewers get no sign of it, a new viewer gets everything, and one that resumes goes on', async () => {
     const { task } = await platform.client.createTask(scripted([say(0, 'so far'), rest(60_000)], { input: 'go' }))
     const viewers = platform.urls.map(url => watch(task.id, { urls: [url], query: '?from=start' }))
     await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text() === 'so far')))

@@ -42,7 +42,7 @@ test('twenty tasks at once to eighty viewers, who come, go and come back as they
   for (const viewer of viewers) expect(viewer.state().turns.map(({ status }) => status)).toEqual(['completed', 'completed'])
 })
 
-test('a viewer who is cut at any event, or at every event, misses none and hears none twice', async () => {
+test('a viewer that is cut at any event, or at every event, misses none and gets none twice', async () => {
   const steps = [
     start(0, { type: 'text', text: 'Begin: ' }),
     repeat(12, say(0, 'word '), rest(25)),
@@ -65,7 +65,7 @@ test('a viewer who is cut at any event, or at every event, misses none and hears
   for (const { journal } of atEvery) expect(journal.connections.length).toBeGreaterThanOrEqual(log.length)
 })
 
-test('a viewer who resumes at one API with what it heard at the other hears nothing again, however close behind it is', async () => {
+test('a viewer that resumes at one API with the cursor of another gets no event again, however close behind it is', async () => {
   const { task } = await platform.client.createTask(scripted([repeat(80, say(0, 'w'), rest(3))], { input: 'go' }))
   const viewers = Array.from({ length: 8 }, (_, i) => watch(task.id, { urls: urlsFrom(i), cutAfter: () => 1 }))
   expect(await faultsOfViewers(platform, viewers)).toEqual([])

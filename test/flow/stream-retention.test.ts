@@ -48,7 +48,7 @@ test('a message that is too long for a snapshot is not lost with its log: every 
     expect(viewer.frames().map(({ data }) => data.type)).toEqual(['snapshot', 'caught_up', 'end'])
     expect([viewer.state().messagesFrom, viewer.state().messages.length]).toEqual([2, 0])
   }
-  // Viewers who come to the next turn go on from there, whether they come before it begins, while it speaks or when it has ended.
+  // Viewers of the next turn go on from there, whether they join before it begins, while it streams or when it has ended.
   const follow = platform.urls.map(url => watch(task.id, { urls: [url], query: '?follow=true' }))
   await Promise.all(
     follow.map(viewer => viewer.until('has caught up', ({ frames }) => frames().some(({ data }) => data.type === 'caught_up'))),
@@ -114,7 +114,7 @@ test('from the start means all of it or a snapshot, also for an API that has rea
   expect(late.map(beginning)).toEqual(['gap', 'gap', 'gap', 'gap'])
 })
 
-test('who follows a task beyond the end of its log hears its next turn', async () => {
+test('a viewer that follows a task beyond the end of its log gets its next turn', async () => {
   const { task } = await platform.client.finishedTask(scripted(words(2), { input: 'one' }))
   const followers = platform.urls.map(url => watch(task.id, { urls: [url], query: '?follow=true' }))
   await until('the log has expired', async () => (await platform.redis.exists(platform.keys.stream(task.id))) === 0)

@@ -22,7 +22,7 @@ afterAll(() => platform.close())
 const slowly = [repeat(15, say(0, 'word '), rest(20))]
 
 describe('a viewer', () => {
-  test('who is there from the start hears every event, each in its frame, and then the end', async () => {
+  test('a viewer from the start gets every event, each in its frame, and then the end', async () => {
     const steps = [
       start(0, { type: 'text', text: 'So: ', format: 'markdown' }),
       repeat(5, say(0, 'w\u00f6rd \n'), rest(5)),
@@ -51,7 +51,7 @@ describe('a viewer', () => {
     expect(await faultsOf(platform, task.id)).toEqual([])
   })
 
-  test('who asks from the start hears all of it again, also when it is over', async () => {
+  test('a viewer that asks from the start gets all of it again, also when it is over', async () => {
     const { task } = await ended(slowly)
     const viewer = watch(task.id, { urls: platform.urls, query: '?from=start' })
     expect(await faultsOfViewers(platform, [viewer])).toEqual([])
@@ -60,7 +60,7 @@ describe('a viewer', () => {
     expect(types(viewer).slice(-3)).toEqual(['turn.finished', 'caught_up', 'end'])
   })
 
-  test('[input 42] who comes when it is over gets a snapshot and the end', async () => {
+  test('[input 42] a viewer that joins when it is over gets a snapshot and the end', async () => {
     const { task, messages } = await ended([say(0, 'all said')])
     const viewer = watch(task.id, { urls: platform.urls })
     expect(await faultsOfViewers(platform, [viewer])).toEqual([])
@@ -69,7 +69,7 @@ describe('a viewer', () => {
     expect(viewer.frames().at(-1)?.data).toMatchObject({ type: 'end', status: 'completed' })
   })
 
-  test('who resumes at any cursor hears exactly what came after it, by header or by query, at either API', async () => {
+  test('a viewer that resumes at any cursor gets exactly the events after it, by header or by query, at either API', async () => {
     const { task } = await ended([repeat(6, say(0, 'x'), rest(10))])
     const log = await platform.log(task.id)
     for (const [place, { cursor }] of log.entries()) {
@@ -106,7 +106,7 @@ describe('a viewer', () => {
     expect(await heard('?after=0-0')).toEqual(cursors)
   })
 
-  test('who follows stays after the end, and hears the next turn', async () => {
+  test('a viewer that follows stays after the end, and gets the next turn', async () => {
     const { task } = await ended([say(0, 'first')])
     const follower = watch(task.id, { urls: platform.urls, query: '?follow=true' })
     await follower.until('catches up', ({ frames }) => frames().some(({ data }) => data.type === 'caught_up'))

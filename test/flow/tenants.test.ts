@@ -322,7 +322,7 @@ const ofOneKey = guarded.filter(([route]) => route.includes('/keys/{id}'))
 describe.each(guarded)('%s', (route, { scope, token, orToken, body, reads, status }) => {
   const holders = allScopes.filter(held => held === scope || (held === 'admin' && scope !== 'worker'))
 
-  test('[input 29] refuses who has no key, and every kind of wrong one, with one and the same answer', async () => {
+  test('[input 29] rejects a missing key and every kind of wrong key with the same response', async () => {
     const id = await newTask()
     const missing = await ask(route, { id, body })
     expect([...codeOf(missing), missing.headers['www-authenticate']]).toEqual([401, 'unauthorized', 'Bearer'])
@@ -601,7 +601,7 @@ describe('what is not about one task', () => {
     expect(await queued(own.key)).toBeGreaterThan(0)
   })
 
-  test('who may write but not read cannot have what is written streamed back', async () => {
+  test('a caller that may write but not read gets no stream of its writes', async () => {
     const name = randomUUID()
     const body = { agent: 'echo', name, input: 'hello' }
     await ask('POST /v1/tasks', { key: own.key, body })

@@ -159,7 +159,7 @@ describe('an Idempotency-Key', () => {
   })
 })
 
-describe('a caller who may not read', () => {
+describe('a caller that may not read', () => {
   test('is not shown what it may not read: by its token, also where the answer is one that was given before', async () => {
     const id = await newTask()
     const headers = { 'idempotency-key': crypto.randomUUID() }

@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-describe('readers who stop reading', () => {
+describe('readers that stop reading', () => {
   const word = `${'0123456789'.repeat(6_000)}\n`
   const count = 220
   // More than any kernel keeps for a socket, and stays open until it is canceled.
@@ -30,7 +30,7 @@ describe('readers who stop reading', () => {
     const api = await platform.startApi({ env: collectingOptions })
     const alone = await floodWith(0)
     const crowded = await floodWith(12)
-    // Those who ask for the past are each sent it by themselves: if what they do not read was kept, they would hold 200 MB.
+    // Each viewer of the past gets its own pages: if the API kept the unread ones, they would take 200 MB.
     const replaying = Array.from({ length: 24 }, () => watch(crowded.task, { urls: [api.url], query: '?from=start' }))
     for (const viewer of replaying) viewer.pause()
     await Promise.all(replaying.map(viewer => viewer.until('is answered', ({ journal }) => journal.connections[0]?.status === 200)))

@@ -8,7 +8,7 @@ if (command === 'start' && !args.includes('--watch')) {
     console.error(error.message)
     process.exit(1)
   })
-  // Who started us was stopped during the build, and could not pass the signal on.
+  // The parent process was stopped during the build, and could not pass the signal on.
   if (process.ppid !== parent) process.exit(1)
   await import(program)
 } else {

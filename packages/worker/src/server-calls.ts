@@ -123,7 +123,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     return (await insist('take', body, takeResult, signal)).joined
   }
 
-  /** Past those that wait: who leaves has little time. */
+  /** Not queued behind other calls, because a worker that stops has little time. */
   async function release(body: Holding, signal: AbortSignal): Promise<void> {
     await insist('release', body, releaseResult, signal, ask => ask())
   }

@@ -61,7 +61,7 @@ export type WorkerOptions = {
   redisPrefix?: string
   /** Collects spans. Default: no collector; the trace id of a turn is still propagated. */
   tracer?: Tracer | undefined
-  /** Who counts what happens here. */
+  /** Gets what the worker measures, for metrics. */
   observer?: WorkerObserver | undefined
   /** How a turn whose workers died gets a process of its own. Without it, it runs among the others. */
   isolation?: Isolation
@@ -81,7 +81,7 @@ const logCheckMs = 15_000
 /** How long consumers without a turn may take to close. */
 const closingMs = 3_000
 
-/** What one log may hold beside what its turn says: every entry repeats who and when. */
+/** A log may be larger than the output of its turn, because every entry repeats its task, turn and time. */
 const maxLogBytes = 8 * defaultLimits.turnBytes
 
 export function createWorker(options: WorkerOptions): Worker {

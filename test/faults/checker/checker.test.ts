@@ -37,7 +37,7 @@ test('a history in which every promise was kept has no violation', () => {
   expect(violationsIn(kept())).toEqual([])
 })
 
-test('who asks before there is a log may be told that it is not there', () => {
+test('a viewer that asks before there is a log may get a gap', () => {
   expect(violationsIn(changed(history => void framesOf(history).unshift(snapshot('gap', origin))))).toEqual([])
 })
 

@@ -130,8 +130,8 @@ function owedTo({ connections }: Journal, { detail, messages }: Stored): Message
 }
 
 /**
- * A log that is not there yet looks like one that is gone. Who joined before it was, at `<epoch>-0`, may be told so when it is, and so may who
- * asks for the start of a log that was opened late: they have heard nothing, and lose nothing.
+ * A log that is not there yet looks like one that is gone. A viewer that joined before it was opened, at `<epoch>-0`, may get a gap when it is, and so
+ * may a viewer that asks for the start of a log that was opened late: they have received nothing, and lose nothing.
  */
 function needlessGaps({ connections }: Journal): Frame[] {
   return connections.flatMap(({ after, frames }) =>

@@ -77,7 +77,7 @@ test.skipIf(isTooLow)('ten thousand viewers come back at once', { timeout: 600_0
     )
     expect(faults).toEqual([])
     expect(backMs).toBeLessThan(15_000)
-    // One question for all who come to a feed, and what an API asks anyway.
+    // One query for all viewers of a feed, and the API's own queries.
     expect(queries).toBeLessThan(count / 10)
     expect(latencies.p99).toBeLessThan(1_000)
     expect(rss).toBeLessThan(300 * 2 ** 20)

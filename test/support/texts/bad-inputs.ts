@@ -269,7 +269,7 @@ export const badInputs: readonly BadInput[] = [
     ],
   },
   {
-    ...{ row: 40, input: 'a stream for who takes no stream', status: 406, code: 'not_acceptable' },
+    ...{ row: 40, input: 'a stream for a client that accepts none', status: 406, code: 'not_acceptable' },
     send: ({ key, task }) => [rawRequest(`GET /v1/tasks/${task}/events`, { headers: { ...bearer(key), accept: 'application/json' } })],
   },
   ...['limit=0', 'limit=-1', 'limit=1000000000', 'limit=101', 'limit=1e2', 'limit=', 'cursor=tampered', 'cursor='].map(query =>

@@ -143,7 +143,7 @@ function breakingPoint(chance: number): number {
 /** Every event of the task, until its last turn has ended. */
 async function listen(task: TaskHandle, { more }: Plan): Promise<TaskEvent[]> {
   const events: TaskEvent[] = []
-  // The second input may come when the first turn has just ended, and with it the stream of who does not follow.
+  // The second input may come when the first turn has just ended, and with it the stream of a viewer that does not follow.
   for await (const event of task.events({ follow: more !== null })) {
     events.push(event)
     if (more && event.type === 'turn.finished' && event.turn === 2) break

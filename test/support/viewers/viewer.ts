@@ -131,7 +131,7 @@ export function watch(task: string, options: WatchOptions): Viewer {
   }
 }
 
-/** For every cursor, one who had heard everything up to it, and comes back. */
+/** For every cursor, a viewer that has everything up to it, and reconnects. */
 export function resumeAtEvery(task: string, past: readonly Frame[], urls: readonly string[]): Viewer[] {
   return past.map((_, i) => watch(task, { urls: [urls[i % urls.length] ?? ''], past: past.slice(0, i + 1) }))
 }

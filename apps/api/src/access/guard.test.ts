@@ -1,4 +1,4 @@
-/** What a guard is for, without a server: who gets to see a route, and which routes cannot be. */
+/** The guard without a server: which callers may use a route, and which routes cannot be registered. */
 import type { RivuletError, Scope } from '@rivulet/protocol'
 import fastify, { type RouteOptions } from 'fastify'
 import { describe, expect, test } from 'vitest'
@@ -98,7 +98,7 @@ test.each([
   ['devbox', 200],
   ['evil.example', 403],
   ['localhost.evil.example:4000', 403],
-])('without keys, a request for %s is answered %d', async (host, status) => {
+])('without keys, a request for %s gets %d', async (host, status) => {
   const app = serve({ config: { access: { scope: 'tasks:read' } } }, { isOpen: true })
   const { statusCode, body } = await app.inject({ url: '/any', headers: { host } })
   expect([statusCode, status === 200 ? body : (JSON.parse(body) as { error: RivuletError }).error.code]).toEqual([

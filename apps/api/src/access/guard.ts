@@ -71,7 +71,7 @@ export function guardRoutes(scope: FastifyInstance, { keys, tokens, revocations,
   }
 }
 
-/** Whether the routes of a scope are asked who calls them. */
+/** Whether the routes of a scope require a key or a token. */
 export function isGuarded(scope: FastifyInstance): boolean {
   return scope.hasDecorator(mark)
 }

@@ -101,7 +101,7 @@ test('thousands of made-up keys at once take one connection, and push no good ke
   expect([(await keys.check(key))?.key, asked.mock.calls.length]).toEqual([id, 0])
 })
 
-test('a key is asked for once for all who come with it at once, and believed for a few seconds', async () => {
+test('one query checks a key for all requests that arrive with it at once, and its result is cached for a few seconds', async () => {
   const { keyring, keys } = await open()
   const { id, key } = await keyring.create({ tenant: 'acme', scopes: ['admin'] })
   const found = await Promise.all(Array.from({ length: 100 }, () => keys.check(key)))

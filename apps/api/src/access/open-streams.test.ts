@@ -53,7 +53,7 @@ function open({ perToken = 9, perTask = 9, perKey = 2, perProcess = 9 } = {}) {
 }
 
 describe('how many', () => {
-  test('a key may have so many, and another as many again; who leaves makes room, once', () => {
+  test('a key may have so many, and another key as many; a stream that closes makes room, once', () => {
     const { watch } = open()
     const first = watch(principalOf('a'))
     watch(principalOf('a'))

@@ -1,4 +1,4 @@
-/** The description of the API: it is OpenAPI 3.1, has every route, and says of each who may call it and how it refuses. */
+/** The description of the API: it is OpenAPI 3.1, has every route, and states for each which callers may use it and which errors it returns. */
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
 import { beforeAll, describe, expect, test } from 'vitest'

@@ -24,7 +24,7 @@ import type { TurnWaiting } from '../turns/turn-waiting.ts'
 
 export type Services = {
   config: Config
-  /** Who may come in. */
+  /** Checks keys and tokens. */
   access: Access
   streams: OpenStreams
   /** Whether there is room for new work. */

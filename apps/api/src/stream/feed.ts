@@ -173,7 +173,7 @@ export function createFeed(deps: FeedDeps): Feed {
     if (state.at === 'rest') view.settle()
   }
 
-  /** Thousands who wait for the same are one reading. */
+  /** One read for all viewers that wait for it. */
   function foldFromLog(): Promise<void> {
     folding ??= foldDeltas().finally(() => {
       folding = null

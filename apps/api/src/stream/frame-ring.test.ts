@@ -67,7 +67,7 @@ describe('trimming', () => {
     expect(ring.length).toBe(10)
   })
 
-  test('leaves a little for those who come back, needed or not', () => {
+  test('keeps a little for viewers that reconnect, needed or not', () => {
     const ring = ringOf(600)
     ring.trim(null, 0)
     expect(ring.length).toBe(600)

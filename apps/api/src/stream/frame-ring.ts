@@ -15,7 +15,7 @@ export type FrameRing = {
   readonly length: number
 }
 
-/** @param keptBytes kept in any case, for those who come back */
+/** @param keptBytes kept in any case, for viewers that reconnect */
 export function createFrameRing(keptBytes = 64 * 1024): FrameRing {
   let frames: Frame[] = []
   /** Where in `frames` the ring begins; those before are forgotten. */

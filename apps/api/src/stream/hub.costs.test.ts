@@ -38,14 +38,14 @@ test.each([1, 200])('a delta to %i viewers is not parsed, encoded once, and one 
   expect(vi.mocked(subscriber.follow).mock.calls).toEqual([[task]])
 })
 
-test.each([1, 200])('%i viewers who come together and want everything have it read once, and framed once', async viewerCount => {
+test.each([1, 200])('%i viewers that join together and want everything cause one read and one framing', async viewerCount => {
   const { join, expectReadOnce } = await openLongLog()
   const viewers = await Promise.all(Array.from({ length: viewerCount }, () => join(origin)))
   await until('all have caught up', () => viewers.every(isCaughtUp))
   expectReadOnce()
 })
 
-test.each([1, 20])('%i viewers who come one after the other and want everything have it read once, and framed once', async viewerCount => {
+test.each([1, 20])('%i viewers that join one after the other and want everything cause one read and one framing', async viewerCount => {
   const { join, expectReadOnce } = await openLongLog()
   for (let i = 0; i < viewerCount; i += 1) {
     const viewer = await join(origin)
@@ -60,7 +60,7 @@ test('two hundred viewers that join an unwatched task at once cause one query to
   expect(base).toHaveBeenCalledTimes(1)
 })
 
-test('a snapshot is encoded once and framed once: all viewers who are sent it share its bytes', async () => {
+test('a snapshot is encoded once and framed once: all viewers that get it share its bytes', async () => {
   const { join, say } = await openHub()
   const first = await join('snapshot')
   for (let i = 0; i < 100; i += 1) say('word '.repeat(2_000))
@@ -76,7 +76,7 @@ test('a snapshot is encoded once and framed once: all viewers who are sent it sh
   expect(first.writes()).toBeGreaterThan(0)
 })
 
-test('viewers who come while a turn speaks, and do not read, share a snapshot as long as less has come since than it holds', async () => {
+test('viewers that join while a turn streams, and do not read, share a snapshot while the events since are smaller than it', async () => {
   const { join, say } = await openHub()
   await join()
   for (let i = 0; i < 50; i += 1) say('word '.repeat(2_000))
@@ -91,7 +91,7 @@ test('viewers who come while a turn speaks, and do not read, share a snapshot as
   const snapshots = viewers.flatMap(({ all }) => all().filter(({ plain }) => plain.includes('event: snapshot')))
   expect(snapshots).toHaveLength(60)
   expect(new Set(snapshots).size).toBe(1)
-  // One who reads is not kept waiting for long: what came since follows at once.
+  // A viewer that reads does not wait long: the events since the snapshot follow at once.
   const reader = await join('snapshot')
   const heard = Buffer.concat(reader.all().map(({ plain }) => plain)).toString()
   expect(heard.match(/event: [\w.]+/g)).toEqual(['event: snapshot', ...Array(60).fill('event: message.delta'), 'event: caught_up'])

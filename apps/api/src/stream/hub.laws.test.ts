@@ -17,7 +17,7 @@ const runs = Number(process.env.RIVULET_LAW_RUNS ?? 150)
 test.each<[string, Disturbance]>([
   ['pushes are lost, doubled, delayed and swapped', { isLossy: false }],
   ['logs lose their ends as well, or all of themselves', { isLossy: true }],
-])('viewers who join, are cut, come back and fall behind at any moment end with what is stored, while %s', async (_, disturbance) => {
+])('viewers that join, are cut, reconnect and fall behind at any moment end with what is stored, while %s', async (_, disturbance) => {
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 1, max: 2 ** 31 - 1 }), async seed => {
       expect(await faultsOf(seed, disturbance)).toEqual([])

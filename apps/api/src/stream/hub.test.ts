@@ -231,7 +231,7 @@ test('and the lost entries are not requested again and again', async () => {
 })
 
 describe('a hub that closes', () => {
-  test('tells everyone when to come back, ends their responses, and cuts who does not go', async () => {
+  test('tells every viewer when to reconnect, ends its response, and cuts a viewer that does not read', async () => {
     const { hub, join } = await openHub()
     const polite = Array.from({ length: 3 }, () => join({ closesAtEnd: true }))
     const viewers = await Promise.all(polite)
@@ -246,7 +246,7 @@ describe('a hub that closes', () => {
     expect([...viewers, deaf].map(({ isDestroyed }) => isDestroyed())).toEqual([false, false, false, true])
   })
 
-  test('sends away who was on the way', async () => {
+  test('ends the response of a viewer that was joining', async () => {
     const { hub, join } = await openHub()
     void hub.close(10)
     expect((await join()).isEnded()).toBe(true)

@@ -201,7 +201,7 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
     subscriber.unfollow(task).catch(onError)
   }
 
-  /** Ends every response over a little while, so that clients do not come back in step. Who does not take its end is cut. */
+  /** Ends every response over a little while, so that clients do not reconnect all at once. A response whose client does not read its end is cut. */
   async function close(drainMs: number): Promise<void> {
     isClosing = true
     for (const channel of channels.values()) channel.settleAll('left')

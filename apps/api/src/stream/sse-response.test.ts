@@ -10,7 +10,7 @@ import { openSse, type SseEvents, type SseResponse, share } from './sse-response
 
 const task = '0198c0de-0000-7000-8000-000000000001'
 
-test('the same bytes serve those who take chunks and those who do not', () => {
+test('the same bytes serve clients that accept chunks and clients that do not', () => {
   const { plain, chunked } = share([{ bytes: Buffer.from('h\u00e4llo') }])
   expect(plain.toString()).toBe('h\u00e4llo')
   expect(chunked.toString()).toBe('6\r\nh\u00e4llo\r\n')

@@ -18,7 +18,7 @@ export function createStoredTaskCache(load: (turnNumber: number) => Promise<Snap
     puts += 1
   }
 
-  /** Thousands who wait for the same are one question. */
+  /** One query for all callers that wait for it. */
   function ask(turnNumber: number): Promise<void> {
     const asked = puts
     asking ??= load(turnNumber)

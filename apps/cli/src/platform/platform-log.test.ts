@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createPen } from '../terminal/pen.ts'
 import { createPlatformLog } from './platform-log.ts'
 
-test('for programs, every line is a JSON object that names who said it', () => {
+test('for programs, every line is a JSON object that names its program', () => {
   let written = ''
   const log = createPlatformLog(createPen({ write: (text: string) => (written += text) }, {}), true)
   log.write('redis 7')

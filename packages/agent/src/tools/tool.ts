@@ -44,7 +44,7 @@ export type Tool = ToolDefinition & {
   readonly background?: boolean
   /** Its calls may take several rounds (`rounds.ts`). Default false. */
   readonly hasRounds?: boolean
-  /** Who runs it: this process, the client, or a child of the turn. Default `agent`. */
+  /** Where it runs: in this process, in the client, or as a child of the turn. Default `agent`. */
   readonly where?: 'agent' | 'client' | 'child'
   /** For a child: its agent, and how the arguments of a call become its input. */
   readonly child?: { agent: string; timeoutMs?: number; inputOf(args: Json): string }

@@ -7,7 +7,7 @@
 --             opened now holds the task's whole history
 --       first: a log that is opened now leaves the turns before this one to Postgres
 --       closed: '1' when no turn is running afterwards, '0' when one is, '' leaves that as it is. Without an epoch, '1' counts only where the
---               turn that began last has its end in the log: who announces late must not close the log of the turn that runs by now
+--               turn that began last has its end in the log: a late announcement must not close the log of the turn that runs by now
 --       expireMs: when a closed log may go; entries of turns that ended longer ago are trimmed when it is raised
 --       then for each entry: key, message index or '', event as JSON
 -- Returns the outcome and the last cursor of the log

@@ -139,7 +139,7 @@ describe('what goes wrong', () => {
     expect(timers.mock.calls.map(([, ms]) => ms)).toContain(7_000)
   })
 
-  test('a caller who leaves is not kept waiting', async () => {
+  test('a caller that aborts does not wait', async () => {
     const controller = new AbortController()
     const reason = new Error('left')
     const { client, api } = clientOf([broken], { wakeUps: () => () => {} })

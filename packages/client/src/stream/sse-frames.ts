@@ -40,7 +40,7 @@ export async function* readFrames(body: ReadableStream<Uint8Array>, options: Fra
 function createSilenceGuard({ signal, silenceMs, wakeUps }: FrameOptions) {
   let giveUp: ((reason: unknown) => void) | null = null
   let since = 0
-  // Who returns from sleep does not wait for a connection that has missed more than one heartbeat.
+  // A page that wakes up does not wait for a connection that has missed more than one heartbeat.
   const stop = wakeUps(() => {
     if (performance.now() - since > silenceMs / 2) giveUp?.(silent())
   })

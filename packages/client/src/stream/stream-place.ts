@@ -74,7 +74,7 @@ function fold({ state, isWhole }: Place, event: Event, cursor: Cursor): TaskStat
   return next
 }
 
-/** Who began in the middle knows messages from the first one on that it heard start. */
+/** A reader that began in the middle has the messages from the first one whose start it received. */
 function beginAt(state: TaskState, event: Event): TaskState {
   return event.type === 'message.started' && state.messages.length === 0 ? { ...state, messagesFrom: event.index } : state
 }

@@ -43,7 +43,7 @@ function play(stream: FakeStream, entries: readonly Entry[], status?: Ending['st
 }
 
 describe('a view', () => {
-  test('is the fold, told of every change, over one connection for all who look', async () => {
+  test('is the fold, with every change, over one connection for all subscribers', async () => {
     const { api, handle } = begin()
     const view = handle.view()
     expect(handle.view()).toBe(view)
@@ -149,7 +149,7 @@ describe('a view', () => {
 })
 
 describe('a result', () => {
-  test('is the same for all who ask, and settles once', async () => {
+  test('is the same for all callers, and settles once', async () => {
     const { api, handle } = begin()
     const asked = [handle.result(), handle.result()]
     const stream = await api.stream(0)

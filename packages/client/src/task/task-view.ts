@@ -83,7 +83,7 @@ export function createTaskView({ id, follow, stream }: ViewDeps): TaskView & { r
     // The same function may come twice; each has to leave by itself.
     const own = () => listener()
     listeners.add(own)
-    // Not at once: who subscribes, leaves and comes back in one go, as React's StrictMode does, opens one connection.
+    // Not at once: a component that subscribes, leaves and subscribes again in one go, as React's StrictMode does, opens one connection.
     if (listeners.size === 1) queueMicrotask(resume)
     return () => {
       if (listeners.delete(own) && listeners.size === 0) stop()

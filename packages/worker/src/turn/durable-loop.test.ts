@@ -62,7 +62,7 @@ test('a response or a result that is not kept ends nothing that viewers see', as
   expect(log.filter(entry => entry.startsWith('seen'))).toHaveLength(rounds + 1 + rounds * 2)
 })
 
-/** Everything that outlives an attempt: what is stored, and who called. */
+/** Everything that outlives an attempt: the stored steps, and the calls. */
 function createWorld() {
   const memory: Claim['steps'] = []
   const calls: Record<string, number> = {}

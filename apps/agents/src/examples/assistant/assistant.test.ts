@@ -28,7 +28,7 @@ describe('the assistant without a model', () => {
     },
   )
 
-  test('greets those who say nothing', async () => {
+  test('greets a user that says nothing', async () => {
     expect((await runAgent({ model, tools, messages: [] }).result).text).toContain('Hello')
   })
 

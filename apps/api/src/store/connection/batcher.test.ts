@@ -16,7 +16,7 @@ test('while one question is on its way the next ones gather, up to as many as ma
   expect(asked).toEqual([[1], [2, 3, 4], [5]])
 })
 
-test('a question that fails fails those who asked it, and the next ones are asked', async () => {
+test('a statement that fails rejects its own callers, and the next one runs', async () => {
   const { gather } = open()
   await expect(Promise.all([1, -1].map(gather))).rejects.toThrow('below zero')
   expect(await gather(2)).toBe(20)

@@ -21,7 +21,7 @@ export type DatabaseHandle = {
   filesFor(tenant: Tenant): Database
   /** Connections that belong to no tenant. */
   pool: Pool
-  /** By name, for those who count. */
+  /** By name, for metrics. */
   pools: Record<'server' | 'tenants' | 'leases' | 'files', Pool>
   close(): Promise<void>
 }

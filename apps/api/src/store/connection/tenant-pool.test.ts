@@ -12,7 +12,7 @@ beforeAll(async () => {
   url = (await createTestDatabase()).url
 })
 
-test('each of many who ask at once gets its own answer', async () => {
+test('each of many queries at once gets its own rows', async () => {
   const { pool } = open(url)
   const asked = Array.from({ length: 50 }, (_, i) => i)
   expect(await Promise.all(asked.map(i => rowOf(pool, i)))).toEqual(asked)

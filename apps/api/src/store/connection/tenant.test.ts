@@ -172,7 +172,7 @@ test('a connection that says nothing of a tenant sees nothing', async () => {
     expect((await client.query(`select from ${table}`)).rows).toEqual([])
 })
 
-test('an owner who is no superuser is held as well, and may migrate', async () => {
+test('an owner that is not a superuser is restricted as well, and may migrate', async () => {
   const owned = await createDatabaseOwnedBy('plain_owner')
   await migrate(owned)
   const { db, databaseFor } = open(owned)

@@ -5,7 +5,7 @@ import { boolean, index, integer, json, pgTable, primaryKey, text, uuid } from '
 import { tenant, time } from './columns.ts'
 import { tasks } from './tasks.ts'
 
-/** Who may ask. Of the secret there is only an HMAC, in hex. */
+/** The keys of callers and workers. Of the secret, only an HMAC is stored, in hex. */
 export const keys = pgTable('keys', {
   id: text().primaryKey(),
   tenant: text().notNull(),

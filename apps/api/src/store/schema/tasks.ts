@@ -120,7 +120,7 @@ export const turns = pgTable(
 
     /** Fixed by the first claim. */
     firstIndex: integer(),
-    /** The claim that runs, or that ran last before the turn ended: its epoch, its caller's own id, who and until when. */
+    /** The claim that runs, or that ran last before the turn ended: its epoch, the id that its worker gave it, the worker, and the end of its lease. */
     epoch: bigint({ mode: 'number' }),
     claim: text(),
     /** That claim and those before it, at most 20: each may report its usage late. */

@@ -1,5 +1,5 @@
 /**
- * Who runs a turn. The lease in Postgres alone decides: a job that is delivered twice, late or to a second worker finds it taken.
+ * Claims a turn for a worker. Only the lease in Postgres decides: a job that is delivered twice, late or to a second worker finds the turn claimed.
  *
  * A claim raises the task's epoch, so the worker that ran the turn before can no longer write. A turn's first claim fixes its indexes: its inputs, and
  * those of turns that are merged with it, take the task's next free indexes, and what the agent says follows them, for all attempts.
@@ -17,7 +17,7 @@ import { type Claimed, type ClaimedJson, claimedColumns, selectClaimed, toClaime
 import { mergedParts } from './join-turns.ts'
 import { hasPinnedVersion, inputArray, inputCount, isNext, notQueuedList } from './turn-states.ts'
 
-/** What names a claim: it is the caller's own, so that one who has not heard the answer can ask again. */
+/** `claim` is an id that the worker chooses, so that a worker that lost the reply can repeat the claim. */
 export type Claim = {
   turnId: TurnId
   claim: string

@@ -28,7 +28,7 @@ export type Outcome = {
   detail?: string
 }
 
-/** With the agent of its task, for those who count, and its parent, for the turn that waits there. */
+/** With the agent of its task, for metrics, and its parent, for the turn that waits there. */
 export type EndedTurn = TurnRow & { agent: string; parent: TaskId | null }
 
 /** A turn that has ended, those that had joined it, and those that wait behind them. */

@@ -143,7 +143,7 @@ export function respondToMany(response: SseResponse, count: number, children: Ch
     for (const resolve of waiting) resolve()
   }
 
-  /** The viewers that wait go on one after the other, until the socket is full again: who had to wait comes last then. */
+  /** The waiting viewers go on one after the other, until the socket is full again. A viewer that has to wait again is last the next time. */
   function drained(): void {
     if (socket === 'over') return
     socket = 'open'

@@ -15,7 +15,7 @@ import { nextSource, type SourceChange, type ViewerSource } from './viewer-sourc
 
 export type Viewer = {
   readonly task: TaskId
-  /** Sends what has come since its cursor. `batch` is that for those who are up to date, framed once. */
+  /** Sends the frames since its cursor. `batch` has them, framed once for all viewers that are up to date. */
   pump(batch?: Batch): void
   /** It has missed something: a snapshot comes before anything else. */
   skip(reason: SnapshotReason): void
@@ -131,7 +131,7 @@ export function startViewer({ feed, response, begin, isFollowing, onSnapshot, on
   function sendSnapshot(reason: SnapshotReason): void {
     change({ kind: 'snapshot sent' })
     onSnapshot(reason)
-    // Who joins has heard nothing, wherever the feed stands.
+    // A viewer that joins has received nothing, whatever the position of the feed.
     const snapshot = feed.snapshot(reason, feed.placeOf(place()), reason === 'join' ? origin : place())
     told = snapshot.place
     cursor = snapshot.position

@@ -158,7 +158,7 @@ describe('a step', () => {
     expect(storages.size).toBe(1)
   })
 
-  test('of one turn says nothing about who speaks in another', async () => {
+  test('of one turn does not affect the messages of another', async () => {
     const [one, other] = [open(), open()]
     const before = other.turn.message(text('b'))
     await one.turn.step('s', async () => {

@@ -70,7 +70,7 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
     if (!(await hasTurn(db, tenant, task, turnNumber))) throw new RivuletError('not_found', 'No such turn in this task')
   }
 
-  /** Thousands who come back at once, to a process that has no feed of their task yet, are one question. */
+  /** One query for all viewers of a task that reconnect at once to a process that does not follow the task yet. */
   function checkTask(tenant: Tenant, task: TaskId): Promise<unknown> {
     const key = `${tenant} ${task}`
     const pending = looking.get(key) ?? requireTask(databaseFor(tenant), tenant, task).finally(() => looking.delete(key))

@@ -18,7 +18,16 @@ export interface SourceFacts {
   readsEnvironment: boolean
 }
 
-export function factsOf({ path, text }: Source): SourceFacts {
+const known = new WeakMap<Source, SourceFacts>()
+
+/** Each source is parsed once, because several rules need its facts, and there are more than a thousand sources. */
+export function factsOf(source: Source): SourceFacts {
+  const facts = known.get(source) ?? readFacts(source)
+  known.set(source, facts)
+  return facts
+}
+
+function readFacts({ path, text }: Source): SourceFacts {
   const { program, errors } = parseSync(path, text)
   const [error] = errors
   if (error) throw new Error(`${path}: ${error.message}`)

@@ -11,6 +11,7 @@ const documents = filesUnder('docs').filter(path => path.endsWith('.md'))
 const readmes = [
   'README.md',
   'CONTRIBUTING.md',
+  'CODE_OF_CONDUCT.md',
   'SECURITY.md',
   ...['apps', 'packages', 'examples'].flatMap(filesUnder).filter(path => posix.basename(path) === 'README.md'),
 ]

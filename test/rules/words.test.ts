@@ -28,7 +28,7 @@ function proseFiles(): [string, string][] {
   const folders = ['docs', 'apps', 'packages', 'examples', 'test'].flatMap(filesUnder)
   const others = ['migrations', 'ops', 'scripts', 'bench', '.github'].flatMap(filesUnder)
   const written = [...folders, ...others].filter(path => /\.(md|sql|ya?ml|sh|lua)$/.test(path))
-  const atRoot = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docker-compose.yml', 'Dockerfile', '.env.example']
+  const atRoot = ['README.md', 'CONTRIBUTING.md', 'CODE_OF_CONDUCT.md', 'SECURITY.md', 'docker-compose.yml', 'Dockerfile', '.env.example']
   return [...atRoot, ...written].map(path => [path, readText(path)])
 }
 

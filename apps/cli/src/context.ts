@@ -6,7 +6,7 @@ export type Environment = Record<string, string | undefined>
 
 export type Context = {
   environment: Environment
-  /** stdout: the answer. */
+  /** stdout: the result of the command. */
   out: Pen
   /** stderr: everything about it. */
   err: Pen

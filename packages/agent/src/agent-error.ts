@@ -10,7 +10,7 @@ export type AgentErrorOptions = {
   cause?: unknown
   /** For viewers, where the message repeats another program's text. Default: the message. */
   publicMessage?: string | undefined
-  /** HTTP status of the answer, when there was one. */
+  /** HTTP status of the response, when there was one. */
   status?: number | undefined
   /** Whether the same request may succeed later. Default false. */
   isRetryable?: boolean

@@ -48,7 +48,7 @@ import { createFileCalls } from './turn/file-calls.ts'
 
 const callTimeoutMs = 10_000
 
-/** For the turns of a process: ten thousand that begin at once must not all stand in the server's queue, until none is answered in time. */
+/** For the turns of a process: ten thousand that begin at once must not fill the server's queue, because then none would get its reply in time. */
 const callsAtOnce = 64
 
 type Claimed = Pick<Holding, 'turnId' | 'claimId'>
@@ -156,7 +156,7 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     return messages
   }
 
-  /** Asks until there is an answer: the server may be restarting, or its database away. */
+  /** Repeats the call until the server replies: it may be restarting, or its database may be unavailable. */
   async function insist<S extends z.ZodType>(
     call: string,
     body: object,

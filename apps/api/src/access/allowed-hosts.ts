@@ -9,7 +9,7 @@ import type { FastifyInstance } from 'fastify'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Whether the route is answered under any name. */
+    /** Whether the route accepts any host name. */
     anyHost?: true
   }
 }

@@ -50,7 +50,7 @@ export function mayRead(principal: Principal): boolean {
 }
 
 /**
- * Whose Idempotency-Keys those of a caller are: neither can a token's holder occupy one of its back end, nor get the answer to it. Tokens of one
+ * Whose Idempotency-Keys those of a caller are: the holder of a token can neither occupy a key of its back end, nor get the response under it. Tokens of one
  * task and subject share theirs, because a page repeats a request with the token that follows the one it had.
  */
 export function namespaceOf({ key, token }: Principal): string {

@@ -55,7 +55,7 @@ export function limitConnections(
 
   function cutIfUnread(socket: Socket): void {
     const count = underWay.get(socket)
-    // A head that does not arrive is answered with 408; a request that is being worked on has nothing to read yet.
+    // A head that does not arrive gets 408; a request in progress has nothing to read yet.
     if (count === undefined || (count > 0 && socket.writableLength === 0)) return
     // A connection that was kept for later and is not used. Node leaves its end to this listener.
     if (count === 0) socket.destroy()

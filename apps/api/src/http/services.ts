@@ -55,7 +55,7 @@ export type Services = {
   /** Brings those metrics up to date that are not counted as they happen. */
   sampleMetrics(): Promise<void>
   tracer: Tracer
-  /** Whether the schema is there: before, nothing but liveness can be answered. */
+  /** Whether the schema is there: before that, only `/healthz` returns 200. */
   hasStarted(): boolean
   /** Whether this process takes no new streams. */
   isDraining(): boolean

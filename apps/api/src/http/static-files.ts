@@ -72,7 +72,7 @@ export async function createStaticFile(type: string, content: Buffer | string): 
 export function sendStatic(reply: FastifyReply, { type, plain, gzip: compressed }: StaticFile): FastifyReply {
   reply.type(type)
   if (!compressed) return reply.send(plain)
-  // Where origins are allowed, the answer varies by them, too.
+  // Where origins are allowed, the response varies by them, too.
   reply.header('vary', [reply.getHeader('vary'), 'accept-encoding'].filter(Boolean).join(', '))
   const isWanted = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(String(reply.request.headers['accept-encoding'] ?? ''))
   return isWanted ? reply.header('content-encoding', 'gzip').send(compressed) : reply.send(plain)

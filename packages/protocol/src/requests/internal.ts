@@ -16,7 +16,7 @@ import { maxAttemptsSchema, taskFields, timeoutMsSchema, waitName } from './requ
 const id = z.string().min(1).max(100)
 /**
  * A turn as its worker holds it. The claim id is the worker's own secret: it proves the hold, and tells a question that is asked again, because
- * its answer was lost, from one of a worker that has lost the turn.
+ * its reply was lost, from one of a worker that has lost the turn.
  */
 const holding = z.strictObject({ turnId: turnIdSchema, epoch: z.int().min(1), claimId: id })
 

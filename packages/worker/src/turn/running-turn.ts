@@ -7,7 +7,7 @@ export type RunningTurn = {
   turnId: TurnId
   claimId: string
   epoch(): number
-  /** False while it moves from one epoch to the next: what is answered about the old one means nothing then. */
+  /** False while it moves from one epoch to the next: a reply about the old epoch means nothing then. */
   isSettled(): boolean
   lose(): void
   release(): void

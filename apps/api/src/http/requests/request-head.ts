@@ -72,7 +72,7 @@ function rejectExpectation(_request: IncomingMessage, response: ServerResponse):
     .end(body)
 }
 
-/** Whether an answer is under way on this connection, such as a stream: another one must not be written into its midst. */
+/** Whether a response is being written on this connection, such as a stream: no other may be written into it. */
 function isResponding(socket: Socket & { _httpMessage?: ServerResponse | null }): boolean {
   return socket._httpMessage?.headersSent ?? false
 }

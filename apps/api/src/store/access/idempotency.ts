@@ -40,7 +40,7 @@ export async function runOnce(
   }
 }
 
-/** What was answered before, without reserving the key: for work that cannot be part of one transaction and may be done twice. */
+/** The stored response, without reserving the key: for work that cannot be part of one transaction and may be done twice. */
 export async function findResponse(db: Database, request: IdempotencyKey): Promise<OnceResponse | null> {
   const [earlier] = await db
     .select()
@@ -49,7 +49,7 @@ export async function findResponse(db: Database, request: IdempotencyKey): Promi
   return earlier ? { ...responseOf(earlier, request.fingerprint), replayed: true } : null
 }
 
-/** What was answered before, or null when this request is the first under its key. */
+/** The stored response, or null when this request is the first under its key. */
 async function reserve(tx: Transaction, request: IdempotencyKey): Promise<StoredResponse | null> {
   await tx.delete(idempotencyKeys).where(and(isKey(request), sql.raw(isFree)))
   const inserted = await insertKey(tx, request)
@@ -88,7 +88,7 @@ function isKey({ tenant, key }: IdempotencyKey): SQL | undefined {
 
 const dayAgo = `now() - interval '24 hours'`
 
-/** In SQL about `idempotency_keys`: the answer under a key is a day old, so the key may be used for another request. */
+/** In SQL about `idempotency_keys`: the response under a key is a day old, so the key may be used for another request. */
 export const isFree = `idempotency_keys.created_at < ${dayAgo}`
 
 export function inFlight(): RivuletError {

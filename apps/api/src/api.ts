@@ -2,7 +2,8 @@
  * One API process: creates its connections, parts and server, and closes them in order.
  *
  * It listens before Redis and Postgres are available: `/healthz` returns 200 and everything else 503 until they are, and it recovers without a
- * restart. It stops if they are unsuitable: a Redis that may evict keys or is too old, a schema of another version.
+ * restart. It stops if they are unsuitable: a Redis that may evict keys or is too old, a schema of another version
+ * (`ALLOW_NEWER_SCHEMA` permits a newer one).
  */
 import {
   connectRedis,

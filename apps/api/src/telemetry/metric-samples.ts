@@ -1,5 +1,5 @@
 /**
- * Gauges that are read when a scraper asks: queues, connections, bytes that wait for viewers.
+ * Gauges that are read when a scraper asks: queues, open waits, connections, the memory of Redis, bytes that wait for viewers.
  *
  * The API queries Postgres at most once in `freshMs`, however many scrapers ask. If Postgres does not reply, its gauges are left out, so that a
  * graph shows a hole instead of an old value; all other gauges are still reported.

@@ -1,6 +1,6 @@
 /**
- * The events that the API appends to logs: a turn is queued, has started, has ended; the state changed between two turns. It appends after the commit,
- * and each event once, because entries are keyed. The next claim, the reconciler or the next end of a turn repeats an append that failed.
+ * The events that the API appends to logs: of turns that are queued, start, join, wait, resume or end, of children, and of a state that changed between
+ * two turns. It appends after the commit, and each event once, because entries are keyed. The next claim, the reconciler or the next end of a turn repeats an append that failed.
  * A log that is absent or stale is opened anew, under an epoch that no log had before. It begins with the turns whose end is in no log, and leaves those
  * before them to Postgres, so no log shows a turn as queued that has ended.
  */

@@ -2,7 +2,7 @@
  * The end of a turn in this process: the ways in which it can end, and the calls that tell the server.
  *
  * A turn that is finished is reported until the server has stored it, or another worker has it. If the server finds a gap in the log, the writer
- * says the whole turn again under a new epoch first. Nothing here decides how a turn ends.
+ * first writes the whole turn again under a new epoch. Nothing here decides how a turn ends.
  */
 import { digestOf, type FinishBody, type RivuletError, type TurnId, usageRecordsOf } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'

@@ -1,4 +1,4 @@
-/** The argument of an agent's handler: its input, its history, and the ways to send output. */
+/** The argument of an agent's handler: its input and history, the ways to send output, and its steps, waits, children and state. */
 import { type HistoryMessage, type RunSettings, runAgent } from '@rivulet/agent'
 import {
   type Claim,

@@ -1,4 +1,4 @@
-/** Counts and logs the turns that have ended: one line for each turn, with all that is asked for first when one took long. */
+/** Counts and logs the turns that have ended: one line for each turn, with the times that explain a slow one. */
 import type { Failure, TurnFailure } from '@rivulet/protocol'
 import type { FastifyBaseLogger } from 'fastify'
 import type { EndedTurn } from '../../store/turns/end-turn.ts'

@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Message } from '@rivulet/protocol'
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
-import { startCommand } from '../readme/shell.ts'
 import { faultsOfViewers } from '../support/judge/judge-viewers.ts'
 import { faultsOf } from '../support/judge/task-laws.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { startCommand } from '../support/process/running-command.ts'
 import { watch } from '../support/viewers/viewer.ts'
 
 type Expectation = {

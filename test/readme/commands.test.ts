@@ -9,9 +9,10 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { namesIn, tablesOf } from '../rules/markdown-table.ts'
 import { freePort } from '../support/free-port.ts'
+import { type RunningCommand, startCommand } from '../support/process/running-command.ts'
 import { blocksOf } from '../support/texts/fenced-blocks.ts'
 import { wordsIn } from './event-text.ts'
-import { hasCurl, type RunningCommand, repliesOf, shownIn, startCommand } from './shell.ts'
+import { hasCurl, repliesOf, shownIn } from './shell.ts'
 
 // Each command starts Node a few times, and the machine may be busy with other tests.
 vi.setConfig({ testTimeout: 300_000 })

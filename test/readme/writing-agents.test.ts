@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { keyPrefix } from '../support/engines/database.ts'
 import { freePort } from '../support/free-port.ts'
+import { type RunningCommand, startCommand } from '../support/process/running-command.ts'
 import { messagesIn, wordsIn } from './event-text.ts'
-import { hasCurl, type RunningCommand, repliesOf, shownIn, startCommand } from './shell.ts'
+import { hasCurl, repliesOf, shownIn } from './shell.ts'
 
 // Each command starts Node a few times, and the machine may be busy with other tests.
 vi.setConfig({ testTimeout: 300_000 })

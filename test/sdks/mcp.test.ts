@@ -150,11 +150,94 @@ describe('tasks', () => {
       status: 400,
       error: { code: -32020 },
     })
-    expect(await rpc('no/such', {})).toMatchObject({ status: 200, error: { code: -32601 } })
+    expect(await rpc('no/such', {})).toMatchObject({ status: 404, error: { code: -32601 } })
   })
 })
 
-async function connect(api = 0, capabilities: { elicitation?: Record<string, never> } = {}): Promise<Client> {
+describe('a subscription', () => {
+  test('has each task whenever it changes, as tasks/get has it, and ends with the last one', async () => {
+    await startOwnWorker(platform, [registrar])
+    const [asking, other] = await Promise.all(['registrar', 'echo'].map(name => rpc('tools/call', { name, arguments: { message: 'go' } })))
+    const [taskId, otherId] = [asking?.result.taskId, other?.result.taskId] as [string, string]
+    const told: Notice[] = []
+    const listening = listen([taskId, otherId, crypto.randomUUID()], told)
+    for (const content of [{ name: 'Ada' }, {}]) {
+      const known = told.length
+      const { inputRequests = {} } = await until(
+        'it asks',
+        () => told.slice(known).find(({ params }) => params?.taskId === taskId && params?.status === 'input_required')?.params,
+      )
+      const inputResponses = Object.fromEntries(Object.keys(inputRequests).map(wait => [wait, { action: 'accept', content }]))
+      await rpc('tasks/update', { taskId, inputResponses }, 1)
+    }
+    await listening
+    expect(told[0]).toMatchObject({
+      method: 'notifications/subscriptions/acknowledged',
+      params: { _meta: subscription, notifications: { taskIds: [taskId, otherId] } },
+    })
+    expect(told.at(-1)).toEqual({ jsonrpc: '2.0', id: 7, result: { resultType: 'complete', _meta: subscription } })
+    for (const id of [taskId, otherId]) {
+      const seen = told.flatMap(({ params }) => (params?.taskId === id ? [params] : []))
+      const { resultType: _, ...stored } = (await rpc('tasks/get', { taskId: id })).result
+      expect(seen.at(-1)).toEqual({ ...stored, _meta: subscription })
+      expect(seen.at(-1)?.status).toBe('completed')
+    }
+  })
+
+  test('is ended in order by an API that stops, and is refused without the extension', async () => {
+    const own = await startPlatform({ apis: 2, workers: 1 })
+    onTestFinished(() => own.close())
+    const resting = { name: 'scripted', arguments: { message: 'go', params: { steps: [rest(60_000)] } } }
+    const { result } = await rpc('tools/call', resting, own.urls[1])
+    const told: Notice[] = []
+    const listening = listen([String(result.taskId)], told, own.urls[1])
+    await until('it has the task', () => told.length === 2)
+    void own.apis[1]?.kill('SIGTERM')
+    await listening
+    expect(told.map(({ params, result }) => params?.status ?? result?.resultType)).toEqual([undefined, 'working', 'complete'])
+    const refused = await rpc('subscriptions/listen', { notifications: { taskIds: [result.taskId] } }, 0, { capabilities: {} })
+    expect(refused).toMatchObject({ status: 400, error: { code: -32021 } })
+  })
+
+  test('of the SDK has what it listens to, and one to what is not offered ends in order', async () => {
+    await startOwnWorker(platform, [registrar])
+    const client = await connect(0, { extensions: { 'io.modelcontextprotocol/tasks': {} } })
+    const nothing = await client.listen({ toolsListChanged: true })
+    expect([nothing.honoredFilter, await nothing.closed]).toEqual([{}, 'graceful'])
+    const { result } = await rpc('tools/call', { name: 'registrar', arguments: { message: 'go' } })
+    const seen: unknown[] = []
+    client.fallbackNotificationHandler = async ({ params }) => void seen.push(params?.status)
+    const subscribed = await client.listen({ taskIds: [result.taskId] } as never)
+    await until('it asks', () => seen.at(-1) === 'input_required')
+    await subscribed.close()
+    expect(await subscribed.closed).toBe('local')
+    expect((await rpc('tasks/get', { taskId: result.taskId })).result.status).toBe('input_required')
+  })
+})
+
+const subscription = { 'io.modelcontextprotocol/subscriptionId': 7 }
+type Notice = {
+  method?: string
+  params?: { taskId?: string; status?: string; inputRequests?: object } & Record<string, unknown>
+  result?: { resultType: string }
+}
+
+/** Adds each message, until the stream ends. */
+async function listen(taskIds: string[], told: Notice[], url = platform.urls[0]): Promise<void> {
+  const response = await call('subscriptions/listen', { notifications: { taskIds } }, url, {}, 7)
+  expect(response.headers.get('content-type')).toContain('text/event-stream')
+  let text = ''
+  for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    const frames = (text + piece).split('\n\n')
+    text = frames.pop() ?? ''
+    told.push(...frames.flatMap(frame => (frame.startsWith('data: ') ? [JSON.parse(frame.slice(6)) as Notice] : [])))
+  }
+}
+
+async function connect(
+  api = 0,
+  capabilities: { elicitation?: Record<string, never>; extensions?: Record<string, Record<string, never>> } = {},
+): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' }, { capabilities, versionNegotiation: { mode: { pin: '2026-07-28' } } })
   await client.connect(new StreamableHTTPClientTransport(new URL(`${platform.urls[api]}/mcp`)))
   onTestFinished(() => client.close())
@@ -164,7 +247,12 @@ async function connect(api = 0, capabilities: { elicitation?: Record<string, nev
 type Spoken = { version?: string; capabilities?: object; headers?: Record<string, string> }
 type Reply = { status: number; result: Record<string, unknown>; error?: Record<string, unknown> }
 
-async function rpc(method: string, params: Record<string, unknown>, api = 0, spoken: Spoken = {}): Promise<Reply> {
+async function rpc(method: string, params: Record<string, unknown>, api: number | string = 0, spoken: Spoken = {}): Promise<Reply> {
+  const response = await call(method, params, typeof api === 'string' ? api : platform.urls[api], spoken)
+  return { status: response.status, ...((await response.json()) as Omit<Reply, 'status'>) }
+}
+
+function call(method: string, params: Record<string, unknown>, url: string | undefined, spoken: Spoken, id = 1): Promise<Response> {
   const { version = '2026-07-28', capabilities = { extensions: { 'io.modelcontextprotocol/tasks': {} } }, headers } = spoken
   const _meta = {
     'io.modelcontextprotocol/protocolVersion': version,
@@ -172,14 +260,13 @@ async function rpc(method: string, params: Record<string, unknown>, api = 0, spo
     'io.modelcontextprotocol/clientCapabilities': capabilities,
   }
   const name = params.name ?? params.taskId
-  const response = await fetch(`${platform.urls[api]}/mcp`, {
+  return fetch(`${url}/mcp`, {
     method: 'POST',
     headers: {
       ...{ 'content-type': 'application/json', 'mcp-protocol-version': version, 'mcp-method': method },
       ...(typeof name === 'string' && { 'mcp-name': name }),
       ...headers,
     },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } }),
+    body: JSON.stringify({ jsonrpc: '2.0', id, method, params: { ...params, _meta } }),
   })
-  return { status: response.status, ...((await response.json()) as Omit<Reply, 'status'>) }
 }

@@ -10,10 +10,10 @@ import { type SseResponse, share } from './sse-response.ts'
 import { startViewer, type Viewer, type ViewerStart } from './viewer/viewer.ts'
 
 /** A caller that waits for the end of one turn, without events. */
-type TurnWait = { turnNumber: number; orAsks: boolean; settle(how: WaitOutcome): void }
+type TurnWait = { turnNumber: number; known: string | null; settle(how: WaitOutcome): void }
 
-/** `left`: this process is stopping, or it can no longer follow the task. */
-export type WaitOutcome = 'ended' | 'asks' | 'deleted' | 'left'
+/** `questions`: the turn asks for something else than before. `left`: this process is stopping, or it can no longer follow the task. */
+export type WaitOutcome = 'ended' | 'questions' | 'deleted' | 'left'
 
 export type ChannelDeps = {
   tenant: Tenant
@@ -34,8 +34,8 @@ export type Channel = {
   readonly tenant: Tenant
   add(response: SseResponse, start: { begin: ViewerStart; isFollowing: boolean }): Viewer
   forget(viewer: Viewer): void
-  /** Resolves when the turn has ended, or when it asks its caller for a response and `orAsks` is set, or when the signal fires (`left`). */
-  untilEnded(turnNumber: number, signal: AbortSignal, orAsks: boolean): Promise<WaitOutcome>
+  /** Resolves when the turn has ended, or when it asks for something else than `known`, or when the signal fires (`left`). */
+  untilEnded(turnNumber: number, signal: AbortSignal, known: string | null): Promise<WaitOutcome>
   /** Sends what has come since the last time. */
   flush(): void
   /** The caller is about to watch. */
@@ -84,9 +84,9 @@ export function createChannel(deps: ChannelDeps): Channel {
     return viewers.size > 0 || waits.size > 0 ? null : touchedAt
   }
 
-  function untilEnded(turnNumber: number, signal: AbortSignal, orAsks: boolean): Promise<WaitOutcome> {
+  function untilEnded(turnNumber: number, signal: AbortSignal, known: string | null): Promise<WaitOutcome> {
     return new Promise(resolve => {
-      const wait: TurnWait = { turnNumber, orAsks, settle }
+      const wait: TurnWait = { turnNumber, known, settle }
       waits.add(wait)
       signal.addEventListener('abort', leave)
       settleEnded()
@@ -107,7 +107,7 @@ export function createChannel(deps: ChannelDeps): Channel {
   function settleEnded(): void {
     for (const wait of waits) {
       if (feed.hasEnded(wait.turnNumber)) wait.settle('ended')
-      else if (wait.orAsks && feed.isAsking(wait.turnNumber)) wait.settle('asks')
+      else if (wait.known !== null && wait.known !== feed.questionsOf(wait.turnNumber)) wait.settle('questions')
     }
   }
 

@@ -38,8 +38,8 @@ export type Feed = {
   isSettled(): boolean
   /** Whether the end of a turn is in the log, and so in Postgres, too. False for a turn that neither the log nor the latest rows have. */
   hasEnded(turnNumber: number): boolean
-  /** Whether a turn waits for a response of a person or a client. */
-  isAsking(turnNumber: number): boolean
+  /** What a turn asks a person or a client for, as `questionsIn` has it. */
+  questionsOf(turnNumber: number): string
   /** Resolves when `status` and `isSettled` can be asked. */
   known(): Promise<void>
   isKnown(): boolean
@@ -119,7 +119,7 @@ export function createFeed(deps: FeedDeps): Feed {
     runningTurn: view.runningTurn,
     isSettled: view.isSettled,
     hasEnded: view.hasEnded,
-    isAsking: view.isAsking,
+    questionsOf: view.questionsOf,
     known,
     isKnown: view.isKnown,
     ready,

@@ -93,13 +93,13 @@ export function createHub({ stored, log, subscribe, metrics, limits, onError, on
   }
 
   /**
-   * Resolves when the turn has ended, or when it asks its caller for a response and `orAsks` is set, or when the signal fires (`left`). Meanwhile the hub
-   * follows the feed, as for a viewer, but encodes nothing.
+   * Resolves when the turn has ended, or when it asks for something else than `known`, the questions that the caller has, or when the signal fires (`left`).
+   * Meanwhile the hub follows the feed, as for a viewer, but encodes nothing.
    */
-  function untilEnded(feed: Feed, turnNumber: number, signal: AbortSignal, orAsks = false): Promise<WaitOutcome> {
+  function untilEnded(feed: Feed, turnNumber: number, signal: AbortSignal, known: string | null = null): Promise<WaitOutcome> {
     const channel = channels.get(feed.task)
     if (channel?.feed !== feed || isClosing || signal.aborted) return Promise.resolve('left')
-    return channel.untilEnded(turnNumber, signal, orAsks)
+    return channel.untilEnded(turnNumber, signal, known)
   }
 
   function forget(channel: Channel, viewer: Viewer): void {

@@ -12,12 +12,13 @@ import {
   type Event,
   emptyState,
   hasEnded,
-  hasOpenQuestion,
+  isAnsweredByRequest,
   origin,
   type SnapshotReason,
   type TaskState,
   type TaskStatus,
   type Turn,
+  type Wait,
 } from '@rivulet/protocol'
 import { placeBehindLostLog, placeOfRows } from './feed-loader.ts'
 import type { FrameRing } from './frame-ring.ts'
@@ -64,7 +65,7 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, ring, onBa
     lastTurn,
     status,
     runningTurn: () => knownTurns().find(({ status }) => status === 'running')?.number ?? null,
-    isAsking: (turnNumber: number) => knownTurns().some(({ number, waits }) => number === turnNumber && hasOpenQuestion(waits)),
+    questionsOf: (turnNumber: number) => questionsIn(knownTurns().find(({ number }) => number === turnNumber)?.waits),
     hasEnded: (turnNumber: number) => knownTurns().some(({ number, status }) => number === turnNumber && hasEnded(status)),
     isSettled: () => settledAt === position,
     settle,
@@ -177,4 +178,9 @@ export function createTaskView({ snapshotBytes, loadBase, bytesSince, ring, onBa
     const since = bytesSince(from)
     return since !== null && since <= shared.chunked.length
   }
+}
+
+/** The open questions among waits of a turn, as one text: two are the same where nothing was asked or answered between. */
+export function questionsIn(waits: readonly Pick<Wait, 'id' | 'kind' | 'status'>[] = []): string {
+  return waits.flatMap(({ id, kind, status }) => (status === 'open' && isAnsweredByRequest(kind) ? [id] : [])).join()
 }

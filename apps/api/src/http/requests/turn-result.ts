@@ -71,9 +71,9 @@ export function createTurnResults({ databaseFor, hub, metrics }: Pick<Services, 
       // Read after the feed is open: a turn that ends after this read is announced to the feed.
       const { status, waits } = await getTurn(databaseFor(tenant), tenant, task, turnNumber)
       if (hasEnded(status)) return 'ended'
-      if (orAsks && hasOpenQuestion(waits)) return 'asks'
-      const outcome = await hub.untilEnded(feed, turnNumber, signal, orAsks)
-      if (outcome !== 'asks') return outcome
+      if (orAsks && hasOpenQuestion(waits)) return 'questions'
+      const outcome = await hub.untilEnded(feed, turnNumber, signal, orAsks ? '' : null)
+      if (outcome !== 'questions') return outcome
       // The feed may not have the response yet that this caller has just given.
       await delay(20)
     }

@@ -2,7 +2,7 @@
  * A server of the Model Context Protocol at `/mcp`: every agent is a tool. It holds nothing between two requests: a task of MCP is a turn, and what a turn
  * asks for is a request for input.
  *
- * Responses are JSON, never a stream, because closing the stream of a call would mean to cancel it, and a turn goes on when its caller leaves.
+ * A call gets JSON, never a stream, because closing the stream of a call would mean to cancel it, and a turn goes on when its caller leaves.
  */
 import { createTaskBody, hasEnded, hasOpenQuestion, jsonObjectSchema, RivuletError, turnIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -20,6 +20,7 @@ import { createTurnResults } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
 import { type Envelope, envelopeOf, legacyVersions, modernVersion, tasksExtension } from './mcp-envelope.ts'
+import { createListening } from './mcp-listening.ts'
 import { answerOf, inputRequests, toolOf, toolResult } from './mcp-tool.ts'
 
 const callParams = z.object({
@@ -32,6 +33,7 @@ const inputResponses = z.record(
 )
 const retryParams = z.object({ requestState: turnIdSchema.optional(), inputResponses: inputResponses.optional() })
 const taskParams = z.object({ taskId: z.string() })
+const listenParams = z.object({ notifications: z.object({ taskIds: z.array(z.string()).max(100).default([]) }) })
 const serverInfo = { name: 'rivulet', version: '0.2.0' }
 const cached = { ttlMs: 30_000, cacheScope: 'private' }
 const pollIntervalMs = 1_000
@@ -43,6 +45,7 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
   const { requireShare, accept } = createAcceptTurn(services, scope.log)
   const answerWaits = createAnswerWaits(services)
   const results = createTurnResults(services)
+  const listen = createListening(services)
   sendRpcErrors(scope)
   const response = { 200: z.looseObject({ jsonrpc: z.literal('2.0') }), 202: z.null().describe('A notification') }
 
@@ -56,7 +59,7 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
         if (request.body.id === undefined) return reply.status(202).send(null)
         const envelope = envelopeOf(request, request.body)
         const result = await resultFor(request, reply, request.body, envelope)
-        // A call that waits has sent its response.
+        // A call that waits, and a subscription, have sent their response.
         return result === null ? reply : resultOf(request.body, complete(envelope, result))
       },
     )
@@ -86,9 +89,26 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
         relay.kick()
         return {}
       }
+      case 'subscriptions/listen':
+        return subscribe(request, reply, rpc, envelope)
       default:
-        throw new RpcError('methodNotFound', 'Method not found')
+        throw unknownMethod(envelope)
     }
+  }
+
+  /** Tasks that the caller does not have are left out of what is acknowledged. */
+  async function subscribe(request: FastifyRequest, reply: FastifyReply, rpc: RpcRequest, envelope: Envelope): Promise<null> {
+    if (envelope.era !== 'modern') throw unknownMethod(envelope)
+    const taskIds = new Set(paramsOf(listenParams, rpc).notifications.taskIds)
+    if (taskIds.size > 0) requireTasks(envelope)
+    const turns = (await Promise.all([...taskIds].map(id => find(request, id)))).flatMap(found => found?.turn ?? [])
+    const admission = events.reserve(request, ...new Set(turns.map(({ task }) => task)))
+    const read = async (id: string) => {
+      const found = await find(request, id)
+      return found && { turn: found.turn, task: await describe(request, found) }
+    }
+    await listen(reply, { rpc, turns, read }, admission)
+    return null
   }
 
   async function listTools({ principal: { tenant } }: FastifyRequest, { era }: Envelope): Promise<object> {
@@ -155,19 +175,20 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
   }
 
   async function taskOf(request: FastifyRequest, rpc: RpcRequest, envelope: Envelope): Promise<FoundTurn> {
-    if (envelope.era !== 'modern') throw new RpcError('methodNotFound', 'Method not found')
-    if (!envelope.hasTasks)
-      throw new RpcError('missingCapability', 'The client has not declared the extension of tasks', {
-        ...{ status: 400, data: { requiredCapabilities: { extensions: { [tasksExtension]: {} } } } },
-      })
+    if (envelope.era !== 'modern') throw unknownMethod(envelope)
+    requireTasks(envelope)
     return own(request, paramsOf(taskParams, rpc).taskId)
   }
 
-  async function own({ principal: { tenant } }: FastifyRequest, id: string): Promise<FoundTurn> {
-    const known = turnIdSchema.safeParse(id).data
-    const found = known && (await findOwnTurn(databaseFor(tenant), tenant, known))
+  async function own(request: FastifyRequest, id: string): Promise<FoundTurn> {
+    const found = await find(request, id)
     if (!found) throw new RpcError('invalidParams', 'No such task')
     return found
+  }
+
+  async function find({ principal: { tenant } }: FastifyRequest, id: string): Promise<FoundTurn | undefined> {
+    const known = turnIdSchema.safeParse(id).data
+    return known === undefined ? undefined : findOwnTurn(databaseFor(tenant), tenant, known)
   }
 
   async function describe({ principal: { tenant } }: FastifyRequest, { turn: row }: FoundTurn): Promise<object> {
@@ -182,6 +203,18 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
     if (task.status !== 'completed') return task
     return { ...task, result: toolResult(turn, await turnMessages(databaseFor(tenant), tenant, turn.task, turn.joinedTo ?? turn.number)) }
   }
+}
+
+function requireTasks({ hasTasks }: Extract<Envelope, { era: 'modern' }>): void {
+  if (hasTasks) return
+  throw new RpcError('missingCapability', 'The client has not declared the extension of tasks', {
+    ...{ status: 400, data: { requiredCapabilities: { extensions: { [tasksExtension]: {} } } } },
+  })
+}
+
+/** 2026-07-28 has a status for it. */
+function unknownMethod({ era }: Envelope): RpcError {
+  return new RpcError('methodNotFound', 'Method not found', { status: era === 'modern' ? 404 : 200 })
 }
 
 const capabilities = { tools: {}, extensions: { [tasksExtension]: {} } }

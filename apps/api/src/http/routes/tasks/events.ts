@@ -155,7 +155,7 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
 }
 
 /** Other formats cannot send `connection: close`, because with it `fetch` takes a response that is destroyed for one that has ended. */
-const dialectHeaders = { 'keep-alive': 'timeout=0' }
+export const dialectHeaders = { 'keep-alive': 'timeout=0' }
 
 export function eventRoutes(scope: FastifyInstance, events: EventStream): void {
   const app = scope.withTypeProvider<ZodTypeProvider>()

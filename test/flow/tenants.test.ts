@@ -57,6 +57,7 @@ const rows: Record<string, Row> = {
   'POST /a2a/{agent}': { scope: 'tasks:write', body: rpc, reads: true, status: 200 },
   'POST /a2a/{agent}/message:send': { scope: 'tasks:write', body: messageOf('n'), reads: true, status: 200 },
   'POST /a2a/{agent}/message:stream': { scope: 'tasks:write', body: messageOf('o'), reads: true, status: 200 },
+  'GET /a2a/{agent}/tasks': { scope: 'tasks:read', status: 200 },
   'GET /a2a/{agent}/tasks/{task}': { scope: 'tasks:read', status: 200 },
   'POST /a2a/{agent}/tasks/{task}': { scope: 'tasks:write', body: {}, status: 200 },
   'POST /mcp': { scope: 'tasks:write', body: { jsonrpc: '2.0', id: 1, method: 'tools/list' }, reads: true, status: 200 },
@@ -395,6 +396,13 @@ test('[input 32] a task of MCP does not exist for another tenant', async () => {
   const refused = await callMcp(unknown, other.key)
   expect(refused).toMatchObject({ error: { code: -32602 } })
   expect(await callMcp(cancel, other.key)).toEqual(refused)
+  const listening = {
+    ...cancel,
+    method: 'subscriptions/listen',
+    params: { ...spoken, notifications: { taskIds: [cancel?.params.taskId] } },
+  }
+  const heard = await (await postMcp(listening, other.key)).text()
+  expect([heard.includes('subscriptions/acknowledged'), heard.includes(String(cancel?.params.taskId))]).toEqual([true, false])
   expect(await callMcp(cancel, own.key)).toMatchObject({ result: {} })
 })
 
@@ -418,6 +426,8 @@ test('[input 32] a task of A2A, and its context, do not exist for another tenant
     expect((await ask('POST /a2a/{agent}', { body: legacy, key: other.key })).body).toContain('No such task')
   }
   expect((await ask('GET /a2a/{agent}/tasks/{task}', { id, key: own.key })).status).toBe(200)
+  const [mine, theirs] = await Promise.all([own, other].map(({ key }) => ask('GET /a2a/{agent}/tasks', { key })))
+  expect([mine?.body.includes(id), theirs?.body.includes(id)]).toEqual([true, false])
 })
 
 const version = '2026-07-28'
@@ -426,10 +436,16 @@ const spoken = {
   _meta: { 'io.modelcontextprotocol/protocolVersion': version, 'io.modelcontextprotocol/clientCapabilities': capabilities },
 }
 
-async function callMcp(body: { method: string; params: { taskId: string } } | undefined, key: string): Promise<unknown> {
+type McpRequest = { method: string; params: Record<string, unknown> & { taskId?: string } }
+
+async function callMcp(body: McpRequest | undefined, key: string): Promise<unknown> {
+  return (await postMcp(body, key)).json()
+}
+
+function postMcp(body: McpRequest | undefined, key: string): Promise<Response> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'mcp-protocol-version': version }
   const named = { 'mcp-method': body?.method ?? '', 'mcp-name': body?.params.taskId ?? '' }
-  return (await fetch(`${platform.url}/mcp`, { method: 'POST', headers: { ...headers, ...named }, body: JSON.stringify(body) })).json()
+  return fetch(`${platform.url}/mcp`, { method: 'POST', headers: { ...headers, ...named }, body: JSON.stringify(body) })
 }
 
 describe.each(guarded.filter(([route]) => route.includes('{thread}')))('%s', (route, { body }) => {

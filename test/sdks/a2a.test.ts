@@ -86,6 +86,8 @@ describe.each(bindings)('over %s', binding => {
     const last = chunks.at(-1)?.payload
     expect(last).toMatchObject({ $case: 'statusUpdate', value: { status: { state: TaskState.TASK_STATE_INPUT_REQUIRED } } })
     const { id: taskId = '', contextId = '' } = taskIn(chunks) ?? {}
+    const open = { ...everything, contextId, status: TaskState.TASK_STATE_INPUT_REQUIRED }
+    if (binding !== '0.3') expect((await client.listTasks(open)).tasks.map(({ id }) => id)).toEqual([taskId])
     const before = paid.length
     await expect(client.sendMessage(message('perhaps', {}, { taskId, contextId }))).rejects.toThrow('waits for an answer')
     const rest = await collect(client.sendMessageStream(message('approve', {}, { taskId, contextId })))
@@ -99,6 +101,52 @@ describe.each(bindings)('over %s', binding => {
     await expect(forms.sendMessage(wrong)).rejects.toThrow()
     const done = taskOf(await forms.sendMessage(answer(asking, { wait, action: 'accept', content: { name: 'Ada' } })))
     expect(outputOf(done)).toEqual(['accept {"name":"Ada"}'])
+  })
+
+  test('tasks are listed, the latest first, by context, state and time, in pages', async () => {
+    // 0.3 has no such call.
+    if (binding === '0.3') return
+    const client = await clientOf('scripted', binding)
+    const first = taskOf(await client.sendMessage(message('one', { steps: [say(0, 'One.')] })))
+    const { contextId } = first
+    const second = taskOf(await client.sendMessage(message('two', { steps: [fail('no')] }, { contextId })))
+    const third = taskOf(
+      await client.sendMessage({ ...message('three', { steps: [rest(60_000)] }, { contextId }), configuration: immediately }),
+    )
+    await until('it runs', async () => (await get(client, third.id)).status?.state === TaskState.TASK_STATE_WORKING)
+    const list = (given: Partial<Parameters<Client['listTasks']>[0]> = {}) => client.listTasks({ ...everything, contextId, ...given })
+    const all = await list()
+    expect(all).toMatchObject({ nextPageToken: '', pageSize: 50, totalSize: 3 })
+    expect(all.tasks.map(({ id }) => id)).toEqual([third.id, second.id, first.id])
+    expect(all.tasks.map(({ artifacts }) => artifacts)).toEqual([[], [], []])
+    expect((await list({ includeArtifacts: true })).tasks.map(outputOf)).toEqual([[], [], ['One.']])
+    expect((await list({ historyLength: 0 })).tasks.map(({ history }) => history)).toEqual([[], [], []])
+    const pages = [await list({ pageSize: 2 })]
+    pages.push(await list({ pageSize: 2, pageToken: pages[0]?.nextPageToken ?? '' }))
+    expect(pages.map(({ tasks, totalSize, nextPageToken }) => [tasks.length, totalSize, nextPageToken !== ''])).toEqual([
+      [2, 3, true],
+      [1, 3, false],
+    ])
+    for (const [status, ids] of [
+      [TaskState.TASK_STATE_COMPLETED, [first.id]],
+      [TaskState.TASK_STATE_FAILED, [second.id]],
+      [TaskState.TASK_STATE_WORKING, [third.id]],
+      [TaskState.TASK_STATE_SUBMITTED, []],
+      [TaskState.TASK_STATE_INPUT_REQUIRED, []],
+      [TaskState.TASK_STATE_REJECTED, []],
+    ] as const)
+      expect([status, (await list({ status })).tasks.map(({ id }) => id)]).toEqual([status, ids])
+    const since = all.tasks[1]?.status?.timestamp ?? ''
+    expect((await list({ statusTimestampAfter: since })).tasks.map(({ id }) => id)).toEqual([third.id, second.id])
+    expect(await list({ contextId: crypto.randomUUID() })).toMatchObject({ tasks: [], totalSize: 0 })
+    await expect(list({ pageSize: 101 })).rejects.toThrow('1 to 100')
+    await expect(list({ pageToken: 'next' })).rejects.toThrow('token')
+    await client.cancelTask({ tenant: '', id: third.id, metadata: undefined })
+    expect((await list({ status: TaskState.TASK_STATE_CANCELED })).tasks.map(({ id }) => id)).toEqual([third.id])
+    // Without a context: those of the agent alone.
+    const others = await (await clientOf('echo', binding)).listTasks({ ...everything, contextId: '' })
+    expect(others.tasks.some(({ id }) => id === first.id)).toBe(false)
+    expect((await list({ contextId: '', pageSize: 100 })).tasks.some(({ id }) => id === first.id)).toBe(true)
   })
 
   test('an attempt that does not count leaves nothing', async () => {
@@ -152,6 +200,10 @@ test.each(['SIGKILL', 'SIGTERM'] as const)('a stream whose API got %s is broken,
   expect(fold(rest40)).toEqual(['word '.repeat(40)])
 })
 
+const everything = {
+  ...{ tenant: '', contextId: '', status: TaskState.TASK_STATE_UNSPECIFIED, pageToken: '' },
+  ...{ pageSize: undefined, historyLength: undefined, statusTimestampAfter: undefined, includeArtifacts: undefined },
+}
 const immediately = { acceptedOutputModes: [], taskPushNotificationConfig: undefined, historyLength: undefined, returnImmediately: true }
 
 async function clientOf(agent: string, binding: (typeof bindings)[number], api = 0): Promise<Client> {

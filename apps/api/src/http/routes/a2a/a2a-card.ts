@@ -25,9 +25,9 @@ export function cardOf({ name, description }: Agent, url: string) {
     defaultInputModes: ['text/plain', 'application/json', 'application/octet-stream'],
     defaultOutputModes: ['text/plain', 'application/json', 'application/octet-stream'],
     skills: [{ id: name, name, description: about, tags: ['agent'] }],
-    securitySchemes: { key: { httpAuthSecurityScheme: { scheme: 'bearer' } } },
+    securitySchemes: { key: { httpAuthSecurityScheme: { scheme: 'bearer' }, ...{ type: 'http', scheme: 'bearer' } } },
     securityRequirements: [{ schemes: { key: { list: [] } } }],
-    ...{ protocolVersion: '0.3.0', url, preferredTransport: 'JSONRPC' },
+    ...{ protocolVersion: '0.3.0', url, preferredTransport: 'JSONRPC', security: [{ key: [] }] },
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * What clients of A2A do with an agent, whatever the binding: send a message, read, cancel and follow a task.
+ * What clients of A2A do with an agent, whatever the binding: send a message, read, list, cancel and follow tasks.
  *
  * A message with a task's id responds to what the task asks for, or is handed to the turn that runs. The id of a message is the key of its
  * request, so that a message that is sent again is the same turn.
@@ -18,6 +18,7 @@ import {
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { orGiveBack } from '../../../access/open-streams.ts'
 import { turnMessagesNow } from '../../../log/live-messages.ts'
+import { listTurns } from '../../../store/agents/agent-turns.ts'
 import { findOwnTurn } from '../../../store/reads/threads.ts'
 import { type TurnRow, toTurn } from '../../../store/rows.ts'
 import { a2a } from '../../../stream/dialects/a2a/a2a.ts'
@@ -29,21 +30,31 @@ import { createAnswerWaits } from '../../requests/answer-waits.ts'
 import { createTurnResults } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
+import { formatPageToken, type ListParams, stageOf } from './a2a-list.ts'
 import { contentsOf, responsesOf, type SendParams } from './a2a-message.ts'
 
-/** How a client gets a task that it has sent a message to, a task that it reads, and a chunk of a stream. */
-export type Binding = { sent(task: A2aTask): object; task(task: A2aTask): object; chunk(chunk: A2aChunk): object }
+/** How a client gets a task that it has sent a message to, a task that it reads, a page of tasks, and a chunk of a stream. */
+export type Binding = {
+  sent(task: A2aTask): object
+  task(task: A2aTask): object
+  page(page: A2aPage): object
+  chunk(chunk: A2aChunk): object
+}
+
+export type A2aPage = { tasks: ListedTask[]; nextPageToken: string; pageSize: number; totalSize: number }
+/** Without artifacts, unless they were asked for. */
+export type ListedTask = Omit<A2aTask, 'artifacts'> & Partial<Pick<A2aTask, 'artifacts'>>
 
 type Begun = { turn: TurnRow; answered: ReadonlySet<string>; dispatch?: () => void }
 
 export type A2aOperations = ReturnType<typeof createA2aOperations>
 
 export function createA2aOperations(services: Services, log: FastifyBaseLogger, events: EventStream) {
-  const { databaseFor, ending, relay, capacity, reader } = services
+  const { databaseFor, ending, relay, capacity, reader, config } = services
   const { requireShare, accept } = createAcceptTurn(services, log)
   const answerWaits = createAnswerWaits(services)
   const results = createTurnResults(services)
-  return { send, stream, get, cancel, subscribe }
+  return { send, stream, get, list, cancel, subscribe }
 
   /** Responds when the turn has ended or asks for something, or at once. */
   async function send(
@@ -89,6 +100,31 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
 
   async function get(request: FastifyRequest, agent: string, id: string, historyLength: number | undefined): Promise<A2aTask> {
     return read(request, (await own(request, agent, id)).id, historyLength)
+  }
+
+  /** A page ends early where its tasks would have more bytes than a page may have. */
+  async function list(request: FastifyRequest, agent: string, wanted: ListParams): Promise<A2aPage> {
+    const { tenant } = request.principal
+    const { contextId, state, since, after, pageSize, historyLength, includeArtifacts } = wanted
+    const task = taskIdSchema.safeParse(contextId).data
+    const stage = state && stageOf[state]
+    const nothing = { tasks: [], nextPageToken: '', pageSize, totalSize: 0 }
+    if ((contextId !== undefined && task === undefined) || stage === null) return nothing
+    const filter = { agent, task, stage, since }
+    const { places, total } = await listTurns(databaseFor(tenant), tenant, filter, { after, limit: pageSize + 1 })
+    const tasks: ListedTask[] = []
+    let [bytes, last, hasMore] = [0, after, places.length > pageSize]
+    for (const place of places.slice(0, pageSize)) {
+      const found = await findTask(request, place.id, historyLength)
+      const shown = found && (includeArtifacts ? found : withoutArtifacts(found))
+      bytes += JSON.stringify(shown).length
+      const isFull = bytes > config.limits.pageBytes && tasks.length > 0
+      hasMore ||= isFull
+      if (isFull) break
+      last = place
+      if (shown) tasks.push(shown)
+    }
+    return { tasks, nextPageToken: hasMore && last ? formatPageToken(last) : '', pageSize, totalSize: total }
   }
 
   async function cancel(request: FastifyRequest, agent: string, id: string): Promise<A2aTask> {
@@ -152,9 +188,15 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
     return found.turn
   }
 
-  async function read({ principal: { tenant } }: FastifyRequest, id: TurnRow['id'], historyLength?: number): Promise<A2aTask> {
+  async function read(request: FastifyRequest, id: TurnRow['id'], historyLength?: number): Promise<A2aTask> {
+    const task = await findTask(request, id, historyLength)
+    if (!task) throw new RpcError('taskNotFound', 'No such task')
+    return task
+  }
+
+  async function findTask({ principal: { tenant } }: FastifyRequest, id: TurnRow['id'], historyLength?: number): Promise<A2aTask | null> {
     const found = await findOwnTurn(databaseFor(tenant), tenant, id)
-    if (!found) throw new RpcError('taskNotFound', 'No such task')
+    if (!found) return null
     const turn = toTurn(found.turn)
     const messages = await turnMessagesNow(databaseFor(tenant), reader, tenant, turn.task, turn.joinedTo ?? turn.number)
     const task = a2aTask({ task: turn.task, turnId: turn.id }, turn, messages, historyLength)
@@ -171,6 +213,10 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
       },
     })
   }
+}
+
+function withoutArtifacts({ artifacts: _, ...task }: A2aTask): ListedTask {
+  return task
 }
 
 function contextOf(contextId: string) {

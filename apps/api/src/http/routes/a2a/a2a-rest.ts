@@ -7,6 +7,7 @@ import { RpcError, type RpcErrorName } from '../../json-rpc.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
 import { ofAgent, rejectVersions } from './a2a.ts'
+import { listParams } from './a2a-list.ts'
 import { sendParams } from './a2a-message.ts'
 import { type Binding, createA2aOperations } from './a2a-operations.ts'
 
@@ -20,10 +21,10 @@ const events200 = { description: 'The events of the task', content: { 'text/even
 /** `<id>`, `<id>:cancel` or `<id>:subscribe`. */
 const ofTask = ofAgent.extend({ task: z.string().max(100) })
 const noBody = anyObject.nullish()
-const binding: Binding = { sent: task => ({ task }), task: task => task, chunk: chunk => chunk }
+const binding: Binding = { sent: task => ({ task }), task: task => task, page: page => page, chunk: chunk => chunk }
 
 export function a2aRestRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
-  const { send, stream, get, cancel, subscribe } = createA2aOperations(services, scope.log, events)
+  const { send, stream, get, list, cancel, subscribe } = createA2aOperations(services, scope.log, events)
   const app = scope.withTypeProvider<ZodTypeProvider>()
   sendA2aErrors(scope)
   app.addHook('onRequest', async request => {
@@ -43,6 +44,15 @@ export function a2aRestRoutes(scope: FastifyInstance, services: Services, events
     '/:agent/message::stream',
     { config: writing, schema: { tags, params: ofAgent, body: sendParams, response: { 200: events200 } } },
     async (request, reply) => stream(request, reply, request.params.agent, request.body, binding),
+  )
+  app.get(
+    '/:agent/tasks',
+    {
+      config: reading,
+      exposeHeadRoute: false,
+      schema: { tags, params: ofAgent, querystring: listParams, response: { 200: object } },
+    },
+    async (request, reply) => reply.type(mediaType).send(await list(request, request.params.agent, request.query)),
   )
   app.get(
     '/:agent/tasks/:task',

@@ -10,6 +10,7 @@ import { paramsOf, RpcError, type RpcRequest, resultOf, rpcRequest, sendRpcError
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
 import { cardOf, etagOf } from './a2a-card.ts'
+import { listParams } from './a2a-list.ts'
 import { sendParams } from './a2a-message.ts'
 import { type Binding, createA2aOperations } from './a2a-operations.ts'
 
@@ -98,7 +99,7 @@ export function a2aRoutes(scope: FastifyInstance, services: Services, events: Ev
       case 'GetExtendedAgentCard':
         throw new RpcError('extendedAgentCardNotConfigured', 'There is no extended card')
       case 'ListTasks':
-        throw new RpcError('unsupportedOperation', 'Tasks are listed by GET /v1/tasks')
+        return reply.send(binding.page(await operations.list(request, agent, paramsOf(listParams, rpc))))
       default:
         return method satisfies never
     }
@@ -124,7 +125,9 @@ function bindingOf(rpc: RpcRequest, isLegacy: boolean): Binding {
     return {
       sent: task => resultOf(rpc, legacyTask(task)),
       task: task => resultOf(rpc, legacyTask(task)),
+      page: page => resultOf(rpc, { ...page, tasks: page.tasks.map(legacyTask) }),
       chunk: chunk => resultOf(rpc, legacyChunk(chunk)),
     }
-  return { sent: task => resultOf(rpc, { task }), task: task => resultOf(rpc, task), chunk: chunk => resultOf(rpc, chunk) }
+  const wrap = (result: object) => resultOf(rpc, result)
+  return { sent: task => wrap({ task }), task: wrap, page: wrap, chunk: wrap }
 }

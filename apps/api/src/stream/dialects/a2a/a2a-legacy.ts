@@ -13,10 +13,16 @@ export function legacyChunk(chunk: A2aChunk): object {
   return { kind: 'artifact-update', ...about, artifact: legacyArtifact(artifact) }
 }
 
-export function legacyTask({ status, artifacts, history, ...ids }: A2aTask): object {
+/** A task in a list may be without artifacts. */
+export function legacyTask({
+  status,
+  artifacts,
+  history,
+  ...ids
+}: Omit<A2aTask, 'artifacts'> & Partial<Pick<A2aTask, 'artifacts'>>): object {
   return {
     ...{ kind: 'task', ...ids, status: legacyStatus(status) },
-    artifacts: artifacts.map(legacyArtifact),
+    ...(artifacts && { artifacts: artifacts.map(legacyArtifact) }),
     history: history.map(legacyMessage),
   }
 }

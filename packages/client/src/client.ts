@@ -19,6 +19,7 @@ import { createFileCalls, type FileCalls } from './files.ts'
 import { pageWakeUps, type WakeUps } from './http/backoff.ts'
 import { createCredentials, type TaskTokenSource, type TokenSource } from './http/credentials.ts'
 import { type CallOptions, createHttp, type Http, metadataQuery, type Query } from './http/http.ts'
+import { pathOf } from './http/path-of.ts'
 import { type Page, readBody, readField, readJson, readList, readNothing, readPage } from './http/responses.ts'
 import { createKeyCalls, type KeyCalls } from './keys.ts'
 import { createLimitCalls, type LimitCalls } from './limits.ts'
@@ -181,7 +182,7 @@ export function createClient(options: ClientOptions): RivuletClient {
         http.call({ path: '/v1/errors', query: { minutes }, ...own, read: readList<ErrorGroup>('errorGroup') }),
       pause: (name, own) => changeAgent(name, true, own),
       resume: (name, own) => changeAgent(name, false, own),
-      remove: (name, own) => http.call({ method: 'DELETE', path: agentPath(name), ...own, read: readNothing }),
+      remove: (name, own) => http.call({ method: 'DELETE', path: pathOf('agents', name), ...own, read: readNothing }),
     },
     files: createFileCalls(http),
     keys: createKeyCalls(http),
@@ -246,12 +247,8 @@ export function createClient(options: ClientOptions): RivuletClient {
   }
 
   function changeAgent(name: string, paused: boolean, own: CallOptions = {}): Promise<Agent> {
-    return http.call({ method: 'PATCH', path: agentPath(name), body: { paused }, ...own, read: readField<Agent>('agent') })
+    return http.call({ method: 'PATCH', path: pathOf('agents', name), body: { paused }, ...own, read: readField<Agent>('agent') })
   }
-}
-
-function agentPath(name: string): string {
-  return `/v1/agents/${encodeURIComponent(name)}`
 }
 
 function timeOf(given: string | Date | undefined): string | undefined {

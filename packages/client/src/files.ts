@@ -1,6 +1,7 @@
 /** Uploads, downloads and removes files. Bytes are streamed; a transfer has no time limit of its own, and is tried once. */
 import type { File as StoredFile } from '@rivulet/protocol'
 import type { CallOptions, Http } from './http/http.ts'
+import { pathOf } from './http/path-of.ts'
 import { readField, readNothing } from './http/responses.ts'
 
 export type FileSource = Blob | Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>
@@ -67,7 +68,7 @@ export function createFileCalls({ call, transfer }: Http): FileCalls {
 
   async function download(id: string, { range, signal }: DownloadOptions = {}): Promise<Download> {
     const headers = { ...(range && { range: `bytes=${range.first}-${range.last ?? ''}` }) }
-    const response = await transfer(pathOf(id), { headers, ...(signal && { signal }) })
+    const response = await transfer(pathOf('files', id), { headers, ...(signal && { signal }) })
     return {
       mimeType: response.headers.get('content-type') ?? 'application/octet-stream',
       size: Number(response.headers.get('content-length')),
@@ -78,12 +79,8 @@ export function createFileCalls({ call, transfer }: Http): FileCalls {
   }
 
   async function remove(id: string, own: CallOptions = {}): Promise<void> {
-    await call({ method: 'DELETE', path: pathOf(id), ...own, read: readNothing })
+    await call({ method: 'DELETE', path: pathOf('files', id), ...own, read: readNothing })
   }
-}
-
-function pathOf(id: string): string {
-  return `/v1/files/${encodeURIComponent(id)}`
 }
 
 function nameOf(source: FileSource): string | undefined {

@@ -1,6 +1,7 @@
 /** Manages the keys of an installation, with a key that has the scope `admin`. */
 import type { CreateKeyInput, Key, NewKey, RotatedKey, RotateKeyInput } from '@rivulet/protocol'
 import type { CallOptions, Http } from './http/http.ts'
+import { pathOf } from './http/path-of.ts'
 import { type Page, readField, readJson, readPage, toEntity, toSecret } from './http/responses.ts'
 
 /** At most 100 a page, oldest first. Only the root key may name a `tenant` that is not its own. */
@@ -21,17 +22,13 @@ export function createKeyCalls({ call }: Http): KeyCalls {
   return {
     create: (body = {}, own) => call({ ...once, path: '/v1/keys', body, ...own, read: readJson(toNew) }),
     list: (query, own) => call({ path: '/v1/keys', query, ...own, read: readPage<Key>('key') }),
-    revoke: (id, own) => call({ method: 'DELETE', path: pathOf(id), ...own, read: readField<Key>('key') }),
+    revoke: (id, own) => call({ method: 'DELETE', path: pathOf('keys', id), ...own, read: readField<Key>('key') }),
     rotate: (id, body = {}, own) =>
       call({
-        ...{ ...once, path: `${pathOf(id)}/rotate`, body, ...own },
+        ...{ ...once, path: `${pathOf('keys', id)}/rotate`, body, ...own },
         read: readJson(body => ({ ...toNew(body), replaced: toEntity<Key>(body.replaced, 'key') })),
       }),
   }
-}
-
-function pathOf(id: string): string {
-  return `/v1/keys/${encodeURIComponent(id)}`
 }
 
 function toNew({ key, secret }: Record<string, unknown>): NewKey {

@@ -1,6 +1,7 @@
 /** Manages how much of each agent the tenant's own tasks may use. */
 import type { AgentLimits, AgentLimitsInput } from '@rivulet/protocol'
 import type { CallOptions, Http } from './http/http.ts'
+import { pathOf } from './http/path-of.ts'
 import { readField, readList, readNothing } from './http/responses.ts'
 
 export type LimitCalls = {
@@ -13,12 +14,11 @@ export type LimitCalls = {
 
 export function createLimitCalls({ call }: Http): LimitCalls {
   const path = '/v1/limits'
-  const pathOf = (agent: string) => `${path}/${encodeURIComponent(agent)}`
   const read = readField<AgentLimits>('limits')
   return {
     list: own => call({ path, ...own, read: readList<AgentLimits>('limits') }),
-    get: (agent, own) => call({ path: pathOf(agent), ...own, read }),
-    set: (agent, body, own) => call({ method: 'PUT', path: pathOf(agent), body, ...own, read }),
-    remove: (agent, own) => call({ method: 'DELETE', path: pathOf(agent), ...own, read: readNothing }),
+    get: (agent, own) => call({ path: pathOf('limits', agent), ...own, read }),
+    set: (agent, body, own) => call({ method: 'PUT', path: pathOf('limits', agent), body, ...own, read }),
+    remove: (agent, own) => call({ method: 'DELETE', path: pathOf('limits', agent), ...own, read: readNothing }),
   }
 }

@@ -1,6 +1,7 @@
 /** Manages schedules: tasks that the server creates at times of a cron line. */
 import type { CreateScheduleInput, Schedule, ScheduleRun } from '@rivulet/protocol'
 import type { CallOptions, Http } from './http/http.ts'
+import { pathOf } from './http/path-of.ts'
 import { type Page, readField, readNothing, readPage } from './http/responses.ts'
 
 export type ScheduleQuery = { limit?: number | undefined; cursor?: string | undefined }
@@ -21,18 +22,24 @@ export type ScheduleCalls = {
 
 export function createScheduleCalls({ call }: Http): ScheduleCalls {
   const path = '/v1/schedules'
-  const pathOf = (id: string) => `${path}/${encodeURIComponent(id)}`
   const once = { idempotencyKey: null, retries: 0 } as const
   const read = readField<Schedule>('schedule')
   return {
     create: (body, own) => call({ method: 'POST', ...once, path, body, ...own, read }),
     list: (query, own) => call({ path, query, ...own, read: readPage<Schedule>('schedule') }),
-    get: (id, own) => call({ path: pathOf(id), ...own, read }),
-    pause: (id, own) => call({ method: 'POST', path: `${pathOf(id)}/pause`, idempotencyKey: null, ...own, read }),
-    resume: (id, own) => call({ method: 'POST', path: `${pathOf(id)}/resume`, idempotencyKey: null, ...own, read }),
+    get: (id, own) => call({ path: pathOf('schedules', id), ...own, read }),
+    pause: (id, own) => call({ method: 'POST', path: `${pathOf('schedules', id)}/pause`, idempotencyKey: null, ...own, read }),
+    resume: (id, own) => call({ method: 'POST', path: `${pathOf('schedules', id)}/resume`, idempotencyKey: null, ...own, read }),
     trigger: (id, own) =>
-      call({ method: 'POST', ...once, path: `${pathOf(id)}/trigger`, ...own, read: readField<ScheduleRun>('scheduleRun', 'run') }),
-    history: (id, query, own) => call({ path: `${pathOf(id)}/history`, query, ...own, read: readPage<ScheduleRun>('scheduleRun') }),
-    remove: (id, own) => call({ method: 'DELETE', path: pathOf(id), ...own, read: readNothing }),
+      call({
+        method: 'POST',
+        ...once,
+        path: `${pathOf('schedules', id)}/trigger`,
+        ...own,
+        read: readField<ScheduleRun>('scheduleRun', 'run'),
+      }),
+    history: (id, query, own) =>
+      call({ path: `${pathOf('schedules', id)}/history`, query, ...own, read: readPage<ScheduleRun>('scheduleRun') }),
+    remove: (id, own) => call({ method: 'DELETE', path: pathOf('schedules', id), ...own, read: readNothing }),
   }
 }

@@ -1,6 +1,7 @@
 /** Manages webhooks: addresses that the server calls when tasks and turns change. */
 import type { ChangedWebhook, ChangeWebhookInput, CreateWebhookInput, Delivery, NewWebhook, Webhook } from '@rivulet/protocol'
 import type { CallOptions, Http } from './http/http.ts'
+import { pathOf } from './http/path-of.ts'
 import { type Page, readField, readJson, readNothing, readPage, toEntity, toSecret } from './http/responses.ts'
 
 export type WebhookQuery = { limit?: number | undefined; cursor?: string | undefined }
@@ -24,17 +25,22 @@ export type WebhookCalls = {
 export function createWebhookCalls({ call }: Http): WebhookCalls {
   const once = { idempotencyKey: null, retries: 0 } as const
   const path = '/v1/webhooks'
-  const pathOf = (id: string) => `${path}/${encodeURIComponent(id)}`
   return {
     create: (body, own) => call({ method: 'POST', ...once, path, body, ...own, read: readJson(toNew) }),
     list: (query, own) => call({ path, query, ...own, read: readPage<Webhook>('webhook') }),
-    get: (id, own) => call({ path: pathOf(id), ...own, read: readField<Webhook>('webhook') }),
-    change: (id, body, own) => call({ method: 'PATCH', ...once, path: pathOf(id), body, ...own, read: readJson(toChanged) }),
-    remove: (id, own) => call({ method: 'DELETE', path: pathOf(id), ...own, read: readNothing }),
-    deliveries: (id, query, own) => call({ path: `${pathOf(id)}/deliveries`, query, ...own, read: readPage<Delivery>('delivery') }),
+    get: (id, own) => call({ path: pathOf('webhooks', id), ...own, read: readField<Webhook>('webhook') }),
+    change: (id, body, own) => call({ method: 'PATCH', ...once, path: pathOf('webhooks', id), body, ...own, read: readJson(toChanged) }),
+    remove: (id, own) => call({ method: 'DELETE', path: pathOf('webhooks', id), ...own, read: readNothing }),
+    deliveries: (id, query, own) =>
+      call({ path: `${pathOf('webhooks', id)}/deliveries`, query, ...own, read: readPage<Delivery>('delivery') }),
     retry: (id, delivery, own) =>
       call({
-        ...{ method: 'POST', path: `${pathOf(id)}/deliveries/${encodeURIComponent(delivery)}/retry`, idempotencyKey: null, ...own },
+        ...{
+          method: 'POST',
+          path: `${pathOf('webhooks', id)}/deliveries/${encodeURIComponent(delivery)}/retry`,
+          idempotencyKey: null,
+          ...own,
+        },
         read: readField<Delivery>('delivery'),
       }),
   }

@@ -1,5 +1,5 @@
 /** Converts an error response to one error, with whether the same request may succeed later. */
-import { type ErrorCode, type ErrorDetail, errorTable, isErrorCode, RivuletError } from '@rivulet/protocol'
+import { type ErrorCode, type ErrorDetail, errorTable, isErrorCode, isObject, RivuletError } from '@rivulet/protocol'
 
 /** The `cause` of an error that the server answered. */
 export type Rejection = {
@@ -31,7 +31,7 @@ export function toRivuletError(error: unknown): RivuletError {
 
 export function rejectionOf(error: unknown): Rejection | null {
   const cause: unknown = error instanceof RivuletError ? error.cause : null
-  return typeof cause === 'object' && cause !== null && 'status' in cause && typeof cause.status === 'number' ? (cause as Rejection) : null
+  return isObject(cause) && typeof cause.status === 'number' ? (cause as Rejection) : null
 }
 
 /** Whether a retry may succeed: there was no response, or the error is not the request's fault. */
@@ -48,7 +48,7 @@ type ErrorBody = Pick<Rejection, 'code' | 'requestId'> & { message?: string | un
 async function readError(response: Response): Promise<ErrorBody> {
   try {
     const body: unknown = await response.json()
-    const error = isRecord(body) && isRecord(body.error) ? body.error : {}
+    const error = isObject(body) && isObject(body.error) ? body.error : {}
     const { code, message, requestId, details } = error
     return {
       ...{ code: textOf(code), message: textOf(message), requestId: textOf(requestId) },
@@ -65,11 +65,7 @@ function textOf(value: unknown): string | undefined {
 }
 
 function isDetail(value: unknown): value is ErrorDetail {
-  return isRecord(value) && typeof value.path === 'string' && typeof value.reason === 'string'
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
+  return isObject(value) && typeof value.path === 'string' && typeof value.reason === 'string'
 }
 
 /** For unknown codes and responses that are not from Rivulet: the table's first row of that status. */

@@ -4,6 +4,7 @@
  * Chunks pass as they are, because their meaning belongs to the format. A refusal that is the fault of the request is thrown.
  */
 import type { Json, StreamFormat } from '@rivulet/protocol'
+import { pathOf } from '../http/path-of.ts'
 import type { StreamDeps } from './reconnecting.ts'
 import { resumedFrames } from './resumed-frames.ts'
 
@@ -29,7 +30,7 @@ export async function* streamFormat(
   deps: StreamDeps,
   { id: task, format, after, turn, follow, signal }: FormatRequest,
 ): AsyncGenerator<FormatChunk, void, void> {
-  const path = `/v1/tasks/${encodeURIComponent(task)}/events`
+  const path = `${pathOf('tasks', task)}/events`
   const query = { format, turn, follow: follow || undefined }
   for await (const { id = null, event = null, data } of resumedFrames(deps, { path, query, after, task, signal })) {
     if (data === '[DONE]') return

@@ -1,5 +1,6 @@
 /** The events of one message over any number of connections, each event once: it resumes at the last cursor, and ends with `end`. */
 import { type Cursor, type MessageEnd, origin } from '@rivulet/protocol'
+import { pathOf } from '../http/path-of.ts'
 import { unreachable } from '../http/rejection.ts'
 import type { StreamDeps } from './reconnecting.ts'
 import { resumedFrames } from './resumed-frames.ts'
@@ -16,7 +17,7 @@ export async function* streamMessage(
   deps: StreamDeps,
   { id, index, after, signal }: { id: string; index: number; after?: string | undefined; signal: AbortSignal },
 ): AsyncGenerator<MessageStreamEvent, void, void> {
-  const path = `/v1/tasks/${encodeURIComponent(id)}/messages/${index}/events`
+  const path = `${pathOf('tasks', id)}/messages/${index}/events`
   let hasCaughtUp = false
   for await (const { id: place, event: name, data } of resumedFrames(deps, { path, after, task: id, signal })) {
     if (name === 'end') {

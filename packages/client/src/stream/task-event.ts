@@ -4,7 +4,16 @@
  * `snapshot` replaces the reader's state; the events that it summarises are not sent. `caught_up` is sent once, after all past events; `end` is
  * the last.
  */
-import { type Cursor, type Event, parseCursor, readEvent, type Snapshot, type TokenEvent, type WireEvent } from '@rivulet/protocol'
+import {
+  type Cursor,
+  type Event,
+  isObject,
+  parseCursor,
+  readEvent,
+  type Snapshot,
+  type TokenEvent,
+  type WireEvent,
+} from '@rivulet/protocol'
 
 export type LoggedEvent = Event & { cursor: Cursor }
 export type SnapshotEvent = Snapshot & { cursor: Cursor }
@@ -30,7 +39,7 @@ export function parseFrame(id: string | undefined, data: string): { cursor: Curs
 /** Of the connection, not of the task: a reader is not handed it. */
 export function parseTokenEvent(data: string): TokenEvent | null {
   const value = parseJson(data)
-  return typeof value === 'object' && value !== null && 'token' in value && typeof value.token === 'string' ? (value as TokenEvent) : null
+  return isObject(value) && typeof value.token === 'string' ? (value as unknown as TokenEvent) : null
 }
 
 function parseJson(data: string): unknown {

@@ -4,6 +4,7 @@
  * After a broken connection it resumes at the last cursor; if an event is missing, with a snapshot. The stream ends with the task, unless it follows.
  */
 import { origin } from '@rivulet/protocol'
+import { pathOf } from '../http/path-of.ts'
 import { unreachable } from '../http/rejection.ts'
 import type { ConnectionStatus } from './connection-status.ts'
 import { reconnecting, type StreamDeps } from './reconnecting.ts'
@@ -29,7 +30,7 @@ export function streamTask(deps: StreamDeps, request: StreamRequest): AsyncGener
     request: () => {
       const at = reader.next()
       const where = at === 'start' ? { from: at } : at === 'snapshot' ? {} : { after: at }
-      return { path: `/v1/tasks/${encodeURIComponent(id)}/events`, query: { ...where, follow: follow || undefined } }
+      return { path: `${pathOf('tasks', id)}/events`, query: { ...where, follow: follow || undefined } }
     },
     take: frame => {
       const heard = reader.read(frame)

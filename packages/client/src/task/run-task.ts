@@ -5,6 +5,7 @@
  */
 import { type CreateTaskInput, hasEnded, type Message, outcomeOf, RivuletError, type Task, type Turn } from '@rivulet/protocol'
 import type { CallOptions, Http } from '../http/http.ts'
+import { pathOf } from '../http/path-of.ts'
 import { readJson, readPage, toEntities, toEntity } from '../http/responses.ts'
 import { readAll } from './left-out.ts'
 import { failureOf, resultOf, type TaskResult } from './task-result.ts'
@@ -27,7 +28,7 @@ export async function runTask(http: Http, body: CreateTaskInput, options: RunOpt
   const created = await http.call({ method: 'POST', path: '/v1/tasks', query, body, idempotencyKey, signal, read: readWaited })
   const { id } = created.task
   const own = httpOf(id)
-  const path = `/v1/tasks/${encodeURIComponent(id)}`
+  const path = pathOf('tasks', id)
   const { number } = created.turn
   let waited = created
   while (!waited.messages) {

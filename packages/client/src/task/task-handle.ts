@@ -14,6 +14,7 @@ import {
   type Turn,
 } from '@rivulet/protocol'
 import type { CallOptions } from '../http/http.ts'
+import { pathOf } from '../http/path-of.ts'
 import { readJson, toEntity } from '../http/responses.ts'
 import { type FormatChunk, streamFormat } from '../stream/format-stream.ts'
 import { leavable } from '../stream/leavable.ts'
@@ -100,7 +101,7 @@ export type UnstartedTask = TaskHandle & { readonly task: Task; readonly turn?: 
 /** @param turnNumber the latest turn that is known to be there; 0 when none is. */
 export function createTaskHandle(deps: StreamDeps, id: string, turnNumber = 0): TaskHandle {
   const { http } = deps
-  const path = `/v1/tasks/${encodeURIComponent(id)}`
+  const path = pathOf('tasks', id)
   const views = new Map<boolean, ReturnType<typeof createTaskView>>()
   const calls = createTaskCalls(http, path)
   const results = createResultWait({ view: () => view(), messages: calls.messages })

@@ -5,6 +5,7 @@
  * the tables with the schemas.
  */
 import type { Content } from '../entities/content.ts'
+import { isObject } from '../values/merge-patch.ts'
 import type { Delta } from './delta.ts'
 import type { Event, WireEvent } from './event.ts'
 
@@ -176,8 +177,4 @@ function isOfType(value: unknown, shapes: Record<string, Shape>): boolean {
 
 function own<T>(table: Record<string, T>, name: string): T | undefined {
   return Object.hasOwn(table, name) ? table[name] : undefined
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -25,7 +25,7 @@ export class PersistentList<T> implements Iterable<T> {
 
   /** Replaces an existing item, or adds one at the end. */
   set(position: number, item: T): PersistentList<T> {
-    if (position < 0 || position > this.length) throw new RangeError(`Position ${position} is outside a list of ${this.length}`)
+    if (position < 0 || position > this.length) throw new RangeError(`No position ${position} of ${this.length}`)
     const chunks = this.#chunks.slice()
     const chunk = chunks[Math.floor(position / chunkSize)]?.slice() ?? []
     chunk[position % chunkSize] = item

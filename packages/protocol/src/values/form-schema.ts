@@ -6,6 +6,7 @@
  */
 import type { ErrorDetail } from '../errors.ts'
 import { type Json, type JsonObject, pointerTo } from './json.ts'
+import { isObject } from './merge-patch.ts'
 
 /** The formats of a string, each with the check of its text. */
 const formats: Record<string, (text: string) => boolean> = {
@@ -138,10 +139,6 @@ function isChoice(value: Json | undefined): boolean {
 
 function isTextList(value: Json | undefined): value is string[] {
   return Array.isArray(value) && value.every(item => typeof item === 'string')
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function fault(path: string, reason: string): ErrorDetail {

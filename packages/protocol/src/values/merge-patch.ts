@@ -11,6 +11,9 @@ export function mergePatch(target: Json, patch: JsonObject): JsonObject {
   return Object.fromEntries(merged)
 }
 
-export function isObject(value: Json | undefined): value is JsonObject {
+/** Neither null nor a list. */
+export function isObject(value: Json | undefined): value is JsonObject
+export function isObject(value: unknown): value is Record<string, unknown>
+export function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -7,6 +7,7 @@ import type { ErrorDetail } from '../errors.ts'
 import { detailsOf } from '../requests/validation-details.ts'
 import type { Json, JsonObject } from './json.ts'
 import { jsonObjectSchema } from './json-schema.ts'
+import { isObject } from './merge-patch.ts'
 
 export const maxParamsSchemaChars = 16 * 1024
 const maxAlternatives = 50
@@ -59,8 +60,4 @@ function alternativesIn(value: Json): number {
     ? 0
     : listsOfSchemas.reduce((sum, name) => sum + (Array.isArray(value[name]) ? value[name].length : 0), 0)
   return own + Object.values(value).reduce((sum: number, inner) => sum + alternativesIn(inner), 0)
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

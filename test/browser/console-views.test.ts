@@ -57,6 +57,11 @@ const views: View[] = [
     path: () => '/keys',
     ready: page => page.getByText('There are no keys').or(page.getByRole('row').nth(1)).first().waitFor(),
   },
+  {
+    name: 'audit',
+    path: () => '/audit',
+    ready: page => page.getByText('Nothing was changed').or(page.getByRole('row').nth(1)).first().waitFor(),
+  },
   { name: 'missing', path: () => '/nowhere', ready: page => page.getByRole('heading', { name: 'There is no such page' }).waitFor() },
 ]
 
@@ -74,6 +79,7 @@ describe.skipIf(!chromium)('every view', () => {
     const attempts = { 1: [say('Rivers are wat'), { throw: 'The model hung up' }], 2: tool }
     id = await stage.start({ attempts }, { input: 'Why do rivers meander?', metadata: { customer: 'Nordwind' } })
     await stage.platform.client.waitForEnd(id)
+    await stage.platform.client.post(`/v1/tasks/${id}/tokens`, { can: 'read' })
     const failing = await stage.start({ steps: [{ throw: 'The source is empty' }] }, { maxAttempts: 1, name: 'nightly-report' })
     await stage.platform.client.waitForEnd(failing)
     await stage.platform.client.post('/v1/schedules', {

@@ -3,7 +3,7 @@
  * of another task, the token without the right. The routes are those that the API says it has; one without a row here fails.
  */
 import { randomUUID } from 'node:crypto'
-import type { Scope, TokenRight } from '@rivulet/protocol'
+import type { AuditAction, AuditEntry, Scope, TokenRight } from '@rivulet/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openTestKeyring, pepper, type TestKey, type TestKeyring } from '../support/platform/keyring.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
@@ -122,6 +122,7 @@ const rows: Record<string, Row> = {
   'GET /v1/keys': { scope: 'admin', status: 200 },
   'DELETE /v1/keys/{id}': { scope: 'admin', status: 200 },
   'POST /v1/keys/{id}/rotate': { scope: 'admin', body: {}, status: 201 },
+  'GET /v1/audit': { scope: 'admin', status: 200 },
   'POST /internal/hello': { scope: 'worker', body: { worker: 'w', agents: [] }, status: 200 },
   'POST /internal/claim': { scope: 'worker', body: { worker: 'w', turnId, claimId: 'c' }, status: 200 },
   'POST /internal/heartbeat': { scope: 'worker', body: { worker: 'w', turns: [] }, status: 200 },
@@ -486,6 +487,70 @@ test('[input 32] the usage of one tenant is in no report of another, and only th
     { group: 'rival', tokens: 7 },
     { group: 'acme', tokens: 5 },
   ])
+})
+
+/** Calls that the audit log records. */
+const recorded = {
+  'POST /v1/keys': 'key.created',
+  'POST /v1/keys/{id}/rotate': 'key.rotated',
+  'DELETE /v1/keys/{id}': 'key.revoked',
+  'POST /v1/tasks/{id}/tokens': 'token.created',
+  'DELETE /v1/tasks/{id}/tokens': 'token.revoked',
+  'POST /v1/tasks/{id}/waits/{wait}/answer': 'wait.answered',
+  'DELETE /v1/tasks/{id}': 'task.deleted',
+  'DELETE /openai/v1/responses/{id}': 'task.deleted',
+  'DELETE /v1/files/{id}': 'file.deleted',
+  'DELETE /v1/schedules/{id}': 'schedule.deleted',
+  'DELETE /v1/webhooks/{id}': 'webhook.deleted',
+  'POST /a2a/{agent}/tasks/{task}': 'task.canceled',
+  'PUT /v1/limits/{agent}': 'limits.set',
+  'DELETE /v1/limits/{agent}': 'limits.removed',
+  'PATCH /v1/agents/{name}': 'agent.resumed',
+  'DELETE /v1/agents/{name}': 'agent.removed',
+} satisfies Record<string, AuditAction>
+
+test('[input 69] the audit log has one entry for each change, with its caller, and shows a tenant its own alone', async () => {
+  const admin = await makeKey('acme', ['admin'])
+  const task = await waitingTask()
+  const read = async (key: string, query: string): Promise<AuditEntry[]> =>
+    JSON.parse((await ask('GET /v1/audit', { key, query: `?key=${admin.id}${query}` })).body).data
+  const secrets: string[] = []
+  for (const route of Object.keys(recorded)) {
+    const reply = await ask(route, { id: await idFor(route), body: rows[route]?.body, key: admin.key })
+    expect([route, reply.status]).toEqual([route, rows[route]?.status])
+    secrets.push(/"secret":"([^"]+)"/.exec(reply.body)?.[1] ?? admin.key)
+  }
+  await ask('POST /v1/tasks/{id}/cancel', { id: task, body: {}, key: await tokenFor(task, ['cancel'], 60, admin.key) })
+  // Neither a change that is refused nor one that changes nothing has an entry.
+  await ask('DELETE /v1/tasks/{id}', { id: randomUUID(), key: admin.key })
+  await ask('POST /v1/tasks/{id}/cancel', { id: task, body: {}, key: admin.key })
+  const expected = [...Object.values(recorded), 'token.created', 'task.canceled']
+  const entries = await until('all entries can be read', async () => {
+    const found = await read(admin.key, '')
+    return found.length >= expected.length && found
+  })
+  expect(entries.map(({ action }) => action)).toEqual(expected.toReversed())
+  for (const { tenant, key, address } of entries) expect([tenant, key, address]).toEqual(['acme', admin.id, '127.0.0.1'])
+  expect(entries[0]).toMatchObject({ via: 'token', target: task, details: { scope: 'all' } })
+  expect(entries[2]).toMatchObject({ via: 'key', target: idle })
+  for (const secret of secrets) expect(JSON.stringify(entries)).not.toContain(secret)
+  expect(await read(admin.key, `&limit=3&cursor=${entries[0]?.id}`)).toEqual(entries.slice(1, 4))
+  expect(await read(admin.key, '&action=key.revoked')).toHaveLength(1)
+  expect(await read(other.key, '')).toEqual([])
+  expect(await read(root, '&tenant=acme')).toEqual(entries)
+  expect(codeOf(await ask('GET /v1/audit', { key: other.key, query: '?tenant=acme' }))).toEqual([403, 'forbidden'])
+})
+
+test('[input 32] a key for all tenants has its entry in the installation’s audit log, which the root key alone reads', async () => {
+  const { id } = await keyring.create({ tenant: 'rival', scopes: ['worker'], allTenants: true })
+  const read = async (key: string): Promise<AuditEntry[]> =>
+    JSON.parse((await ask('GET /v1/audit', { key, query: `?target=${id}` })).body).data
+  const [entry] = await until('the entry can be read', async () => {
+    const found = await read(root)
+    return found.length > 0 && found
+  })
+  expect(entry).toMatchObject({ action: 'key.created', via: 'database', details: { scopes: ['worker'], allTenants: true } })
+  expect([entry?.tenant, await read(other.key)]).toEqual([undefined, []])
 })
 
 test('[input 32] limits, pauses and agents of one tenant neither show nor matter to another', async () => {

@@ -8,6 +8,7 @@ import {
   activitySchema,
   agentSchema,
   attemptSchema,
+  auditEntrySchema,
   authorSchema,
   callerSchema,
   contentSchema,
@@ -129,6 +130,7 @@ test.each([
   ['Delivery', deliverySchema],
   ['File', fileSchema],
   ['Key', keySchema],
+  ['AuditEntry', auditEntrySchema],
   ['UsageReport', usageReportSchema],
   ['Caller', callerSchema],
 ])('%s has the fields that it has', (name, { shape }) => {

@@ -208,7 +208,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     await requireSomeKey()
     signingKeys = await loadSigningKeys({ db, logger, key, pepper }, stopping.signal)
     if (!signingKeys) return
-    const { leaseMs, reconcileMs, taskRetentionMs, usageRetentionMs } = config
+    const { leaseMs, reconcileMs, taskRetentionMs, usageRetentionMs, auditRetentionMs } = config
     const parts = {
       pool,
       db,
@@ -227,7 +227,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     }
     webhooks = startWebhooks({ db, logger, metrics, allowPrivate: config.webhooks.allowPrivate })
     schedules = startSchedules({ db, ending, relay, logger, maxQueuedTurns: limits.queuedTurns })
-    reconciler = startReconciler({ ...parts, leaseMs, reconcileMs, taskRetentionMs, usageRetentionMs })
+    reconciler = startReconciler({ ...parts, leaseMs, reconcileMs, taskRetentionMs, usageRetentionMs, auditRetentionMs })
   }
 
   /** An API that other machines can reach needs at least one key that is good. */

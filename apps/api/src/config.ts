@@ -131,6 +131,7 @@ export const variables = z.object({
     .max(36_500)
     .default(400)
     .describe('how long the usage of each response is kept for `GET /v1/usage`, also of tasks that are gone'),
+  AUDIT_RETENTION_DAYS: z.coerce.number().min(1).max(36_500).default(400).describe('how long the entries of the audit log are kept'),
   MODEL_PRICES: z
     .string()
     .optional()
@@ -219,6 +220,7 @@ export function readConfig(environment: Environment) {
     /** Null: ended tasks stay. */
     taskRetentionMs: env.TASK_RETENTION_DAYS === undefined ? null : env.TASK_RETENTION_DAYS * 86_400_000,
     usageRetentionMs: env.USAGE_RETENTION_DAYS * 86_400_000,
+    auditRetentionMs: env.AUDIT_RETENTION_DAYS * 86_400_000,
     prices: env.MODEL_PRICES,
     redisPrefix: env.REDIS_PREFIX,
     logLevel: env.LOG_LEVEL,

@@ -84,13 +84,15 @@ describe.each(moments)('the end of a turn is %s', moment => {
   })
 })
 
+const unaudited = async () => {}
+
 test('a turn that ended before its log knew of it is announced as queued and as finished by the next start', async () => {
   const { task, first, reader, ...scene } = await openScene()
   const { turn } = first
   await scene.ending('noted').finish({ turn, epoch: turn.epoch, claim: 'c', outcome: { status: 'completed' }, appended: 2 })
-  await scene.ending('noted').cancel(tenant, task)
+  await scene.ending('noted').cancel(tenant, task, {}, unaudited)
   await scene.queue('three')
-  await scene.ending('committed').cancel(tenant, task)
+  await scene.ending('committed').cancel(tenant, task, {}, unaudited)
   await scene.speak(await scene.claim((await scene.queue('four')).id))
   await scene.rest()
   const events = (await reader.read(task, '0-0', 100)).map(({ json }): Event => JSON.parse(json))
@@ -184,7 +186,7 @@ async function openScene() {
 
   async function stop(how: 'cancel' | 'interrupt'): Promise<void> {
     const ending = endingOf('noted')
-    if (how === 'cancel') return ending.cancel(tenant, task.id)
+    if (how === 'cancel') return ending.cancel(tenant, task.id, {}, unaudited)
     const { begun, third } = await db.transaction(async tx => ({
       begun: await ending.beginInterrupt(tx, tenant, task.id),
       third: (await createTurn(tx, tenant, task.id, createTurnBody.parse({ input: 'three' }), 10)).turn,

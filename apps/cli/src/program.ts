@@ -1,6 +1,7 @@
 /** `rivulet` and its commands. A wrong command line is a CommanderError; every other failure is another error. */
 import { Command } from 'commander'
 import { addAgentsCommand } from './commands/agents.ts'
+import { addAuditCommand } from './commands/audit.ts'
 import { addKeysCommands } from './commands/keys.ts'
 import { addLimitsCommands } from './commands/limits.ts'
 import { addBuildCommand } from './commands/platform/build.ts'
@@ -63,6 +64,7 @@ const commands = [
   addInitCommand,
   addMigrateCommand,
   addKeysCommands,
+  addAuditCommand,
   addLimitsCommands,
   addUsageCommand,
   addSchedulesCommands,

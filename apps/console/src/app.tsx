@@ -18,6 +18,7 @@ const ErrorsPage = lazy(async () => ({ default: (await import('./operations/erro
 const UsagePage = lazy(async () => ({ default: (await import('./operations/usage-page.tsx')).UsagePage }))
 const WaitsPage = lazy(async () => ({ default: (await import('./waits/waits-page.tsx')).WaitsPage }))
 const AutomationPage = lazy(async () => ({ default: (await import('./automation/automation-page.tsx')).AutomationPage }))
+const AuditPage = lazy(async () => ({ default: (await import('./operations/audit-page.tsx')).AuditPage }))
 const KeysPage = lazy(async () => ({ default: (await import('./operations/keys-page.tsx')).KeysPage }))
 
 const plainPages: Record<Exclude<Route['page'], 'task'>, ComponentType> = {
@@ -29,6 +30,7 @@ const plainPages: Record<Exclude<Route['page'], 'task'>, ComponentType> = {
   usage: UsagePage,
   schedules: AutomationPage,
   keys: KeysPage,
+  audit: AuditPage,
   waits: WaitsPage,
   missing: MissingPage,
 }

@@ -2,6 +2,8 @@
 import type {
   Activity,
   Agent,
+  AuditAction,
+  AuditEntry,
   Caller,
   CreateTaskInput,
   ErrorGroup,
@@ -51,6 +53,16 @@ export type ClientOptions = {
   silenceMs?: number
   /** For jitter. Default Math.random. */
   random?: () => number
+}
+
+/** Only the root key may name a `tenant` that is not its own. `key` is the id of a key. */
+export type AuditQuery = {
+  action?: AuditAction | undefined
+  target?: string | undefined
+  key?: string | undefined
+  tenant?: string | undefined
+  limit?: number | undefined
+  cursor?: string | undefined
 }
 
 /** `metadata` finds tasks that have all of these. At most 100 a page, newest first. */
@@ -140,6 +152,8 @@ export type RivuletClient = {
   webhooks: WebhookCalls
   schedules: ScheduleCalls
   limits: LimitCalls
+  /** Who changed what, newest first, with a key that has the scope `admin`. At most 100 a page. */
+  audit(query?: AuditQuery, options?: CallOptions): Promise<Page<AuditEntry>>
   /** What the responses of models used and cost, in groups. Default: each of the last 30 days. */
   usage(query?: UsageRequest, options?: CallOptions): Promise<UsageReport>
   /** For whom the API takes the caller, and what it may do. */
@@ -190,6 +204,7 @@ export function createClient(options: ClientOptions): RivuletClient {
     webhooks: createWebhookCalls(http),
     schedules: createScheduleCalls(http),
     limits: createLimitCalls(http),
+    audit: (query, own) => http.call({ path: '/v1/audit', query, ...own, read: readPage<AuditEntry>('auditEntry') }),
     usage: ({ by, from, to } = {}, own) =>
       http.call({ path: '/v1/usage', query: { by, from: timeOf(from), to: timeOf(to) }, ...own, read: readBody<UsageReport>('usage') }),
     feed: createFeedCalls(deps),

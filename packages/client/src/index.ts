@@ -5,6 +5,8 @@ export {
   type AgentLimits,
   type AgentLimitsInput,
   type Attempt,
+  type AuditAction,
+  type AuditEntry,
   type Author,
   applyEvent,
   applyOrSkip,
@@ -81,6 +83,7 @@ export {
   type WorkerVersion,
 } from '@rivulet/protocol'
 export {
+  type AuditQuery,
   type ClientOptions,
   type CreateOptions,
   createClient,

@@ -61,6 +61,7 @@ export {
   changeAgentBody,
   concurrencyKeySchema,
 } from './entities/agent-limits.ts'
+export { type AuditAction, type AuditEntry, auditActionSchema, auditActions, auditEntrySchema } from './entities/audit-entry.ts'
 export {
   type Content,
   type ContentOf,
@@ -210,6 +211,7 @@ export { type ComposedTurn, createTurnComposer, type TurnComposer } from './fold
 
 // requests: the calls of callers and workers, and their responses.
 
+export { auditPage, type ListAudit, listAuditQuery } from './requests/audit-requests.ts'
 export { type FeedPage, type FeedQuery, feedPage, feedQuery } from './requests/feed-requests.ts'
 export {
   type AgentSettings,

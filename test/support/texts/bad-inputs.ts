@@ -283,6 +283,9 @@ export const badInputs: readonly BadInput[] = [
     'from=2020-01-01&to=2026-01-01',
     'since=2026-01-01',
   ].map(query => refused(65, `a report of ${query}`, `GET /v1/usage?${query}`, 400, 'validation_failed')),
+  ...['action=task.read', 'cursor=last', 'limit=101', 'since=2026-01-01'].map(query =>
+    refused(69, `an audit log with ${query}`, `GET /v1/audit?${query}`, 400, 'validation_failed'),
+  ),
   {
     ...{ row: 46, input: 'a page of messages after -1', status: 400, code: 'validation_failed' },
     send: ({ key, task }) => [rawRequest(`GET /v1/tasks/${task}/messages?after=-1`, { headers: bearer(key) })],

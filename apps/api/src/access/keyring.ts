@@ -3,6 +3,7 @@
  * and the command line use it; the command line opens the database itself, so access to the database is the only permission that it needs.
  */
 import { type CreateKey, type Key, type ListKeys, type NewKey, RivuletError, type RotatedKey, type RotateKey } from '@rivulet/protocol'
+import { type Auditor, insertAudit } from '../store/access/audit.ts'
 import { insertKey, type KeyRow, listKeys, revokeKey, rotateKey } from '../store/access/keys.ts'
 import { type Database, openDatabase, sqlStateOf } from '../store/connection/database.ts'
 import { defaultTenant, everyTenant, type Tenant } from '../store/connection/tenant.ts'
@@ -27,9 +28,10 @@ export type KeyringDeps = {
   pepper: () => string
   /** Live keys of one tenant; null: no limit. */
   maxKeys: number | null
+  audit: Auditor
 }
 
-export function createKeyring({ db, manager, pepper, maxKeys }: KeyringDeps): Keyring {
+export function createKeyring({ db, manager, pepper, maxKeys, audit }: KeyringDeps): Keyring {
   return { create, list, revoke, rotate }
 
   async function create({ tenant, name, scopes, expiresInSeconds, allTenants = false, agents }: CreateKey): Promise<NewKey> {
@@ -39,7 +41,7 @@ export function createKeyring({ db, manager, pepper, maxKeys }: KeyringDeps): Ke
       ...{ name, scopes: [...new Set(scopes)], allTenants, agents: agents ? [...new Set(agents)] : null },
       expiresInMs: expiresInSeconds === undefined ? null : expiresInSeconds * 1_000,
     }
-    const row = await insertKey(db, digest, terms, maxKeys)
+    const row = await insertKey(db, digest, terms, maxKeys, audit)
     if (row === 'too many') throw tooManyKeys()
     return { key: toKey(row), secret }
   }
@@ -52,14 +54,14 @@ export function createKeyring({ db, manager, pepper, maxKeys }: KeyringDeps): Ke
   }
 
   async function revoke(id: string): Promise<Key> {
-    const row = await revokeKey(db, manager, id)
+    const row = await revokeKey(db, manager, id, audit)
     if (!row) throw keyNotFound()
     return toKey(row)
   }
 
   async function rotate(id: string, { overlapSeconds }: RotateKey): Promise<RotatedKey> {
     const { secret, digest } = newSecret()
-    const rotation = await rotateKey(db, manager, id, { ...digest, overlapMs: overlapSeconds * 1_000, maxKeys })
+    const rotation = await rotateKey(db, manager, id, { ...digest, overlapMs: overlapSeconds * 1_000, maxKeys }, audit)
     switch (rotation.at) {
       case 'rotated':
         return { key: toKey(rotation.key), secret, replaced: toKey(rotation.replaced) }
@@ -92,7 +94,8 @@ export function createKeyring({ db, manager, pepper, maxKeys }: KeyringDeps): Ke
 /** The keyring of the installation, for a program that has the database and no API. */
 export function openKeyring(databaseUrl: string, pepper: () => string): Keyring & { close(): Promise<void> } {
   const { db, close } = openDatabase({ url: databaseUrl, onError: () => {} })
-  const keyring = createKeyring({ db, manager: everyTenant, pepper, maxKeys: null })
+  const audit: Auditor = (tx, tenant, change) => insertAudit(tx, tenant, { via: 'database' }, change)
+  const keyring = createKeyring({ db, manager: everyTenant, pepper, maxKeys: null, audit })
   return {
     create: request => migrated(keyring.create(request)),
     list: query => migrated(keyring.list(query)),

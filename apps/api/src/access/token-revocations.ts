@@ -3,6 +3,7 @@
  * reconnect at once cause one query; concurrent lookups share a query.
  */
 import { LRUCache } from 'lru-cache'
+import type { AuditNote } from '../store/access/audit.ts'
 import { revocationsOf, revokeTokens, type TokenHolder } from '../store/access/token-revocations.ts'
 import { createBatcher } from '../store/connection/batcher.ts'
 import type { Database, DatabaseHandle } from '../store/connection/database.ts'
@@ -19,7 +20,7 @@ export type TokenRevocations = {
   /** Which of these are revoked, asked of Postgres itself. */
   revokedAmong(claims: readonly TokenClaims[]): Promise<ReadonlySet<TokenClaims>>
   /** Of all subjects, where the subject is null. Counts at once in this process. */
-  revoke(tenant: Tenant, holder: TokenHolder): Promise<void>
+  revoke(tenant: Tenant, holder: TokenHolder, note: AuditNote): Promise<void>
 }
 
 /** `db` acts for all tenants. */
@@ -52,8 +53,11 @@ export function createTokenRevocations({
     return new Set(claims.filter(each => isBefore(each, until.get(nameOf(each)) ?? null)))
   }
 
-  async function revoke(tenant: Tenant, holder: TokenHolder): Promise<void> {
-    await revokeTokens(databaseFor(tenant), tenant, holder)
+  async function revoke(tenant: Tenant, holder: TokenHolder, note: AuditNote): Promise<void> {
+    await databaseFor(tenant).transaction(async tx => {
+      await revokeTokens(tx, tenant, holder)
+      await note(tx)
+    })
     believed.clear()
   }
 }

@@ -8,6 +8,7 @@ import type { FileId, TaskId } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
 import { v7 as uuidv7 } from 'uuid'
+import type { AuditNote } from '../store/access/audit.ts'
 import type { Database, DatabaseHandle } from '../store/connection/database.ts'
 import type { Tenant } from '../store/connection/tenant.ts'
 import {
@@ -84,8 +85,8 @@ export function createFiles({ db, databaseFor, stores, store, logger }: FilesDep
     })
   }
 
-  async function remove(tenant: Tenant, id: FileId): Promise<void> {
-    const loose = await removeFile(databaseFor(tenant), tenant, id)
+  async function remove(tenant: Tenant, id: FileId, note: AuditNote): Promise<void> {
+    const loose = await removeFile(databaseFor(tenant), tenant, id, note)
     await attempt(() => removeBytes(loose))
   }
 

@@ -20,6 +20,7 @@ import { checkHeads, rejectBrokenRequest } from './requests/request-head.ts'
 import { a2aRoutes } from './routes/a2a/a2a.ts'
 import { a2aRestRoutes } from './routes/a2a/a2a-rest.ts'
 import { agUiRoutes } from './routes/ag-ui/ag-ui.ts'
+import { auditRoutes } from './routes/audit.ts'
 import { type ConsolePage, consolePages, consoleRoutes, wantsPage } from './routes/console.ts'
 import { docsRoutes } from './routes/docs.ts'
 import { feedRoutes } from './routes/feed.ts'
@@ -145,6 +146,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         waitRoutes(scope, services, events)
         agentRoutes(scope, services)
         keyRoutes(scope, services)
+        auditRoutes(scope, services)
         feedRoutes(scope, services)
         webhookRoutes(scope, services)
         scheduleRoutes(scope, services)

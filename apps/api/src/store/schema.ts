@@ -3,7 +3,7 @@
  * The SQL in `migrations/` is generated from these files by `npm run migrations:generate`; a test fails when the two drift apart.
  */
 
-export { idempotencyKeys, keys, secrets, tokenRevocations } from './schema/access.ts'
+export { audit, idempotencyKeys, keys, secrets, tokenRevocations } from './schema/access.ts'
 export { agents, limits, workers } from './schema/agents.ts'
 export { children } from './schema/children.ts'
 export { outbox, starts } from './schema/dispatch.ts'

@@ -95,6 +95,7 @@ export function createMetrics() {
       ['reason'],
     ),
 
+    auditEntries: counter('audit_entries', 'Entries of the audit log, by action', ['action']),
     webhookAttempts: counter('webhook_attempts', 'Attempts to deliver a webhook, by result', ['result']),
     fileBytes: counter('file_bytes', 'Bytes of files, by direction: up from clients, down to clients', ['direction']),
     fileTransfers: gauge('file_transfers', 'Uploads and downloads of files in progress'),

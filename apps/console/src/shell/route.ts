@@ -3,7 +3,7 @@
  */
 import { useCallback, useMemo, useSyncExternalStore } from 'react'
 
-const plainPages = ['agents', 'workers', 'errors', 'dashboard', 'usage', 'schedules', 'keys', 'waits'] as const
+const plainPages = ['agents', 'workers', 'errors', 'dashboard', 'usage', 'schedules', 'keys', 'audit', 'waits'] as const
 
 export type Route = { page: 'tasks' } | { page: 'task'; id: string } | { page: (typeof plainPages)[number] } | { page: 'missing' }
 

@@ -6,6 +6,7 @@ import { useOpenCount } from '../waits/use-waits.ts'
 import { AccountMark } from './account-mark.tsx'
 import {
   AgentsIcon,
+  AuditIcon,
   ClockIcon,
   DashboardIcon,
   ErrorsIcon,
@@ -41,6 +42,7 @@ const places: Place[] = [
   { to: '/workers', name: 'Workers', pages: ['workers'], icon: <WorkersIcon /> },
   { to: '/schedules', name: 'Schedules and webhooks', pages: ['schedules'], icon: <ClockIcon /> },
   { to: '/keys', name: 'Keys', pages: ['keys'], icon: <KeysIcon />, isForAdmins: true },
+  { to: '/audit', name: 'Audit log', pages: ['audit'], icon: <AuditIcon />, isForAdmins: true },
 ]
 
 export function Shell({ children }: { children: ReactNode }) {

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { agentLimitsSchema } from '../entities/agent-limits.ts'
+import { auditEntrySchema } from '../entities/audit-entry.ts'
 import { contentSchema } from '../entities/content.ts'
 import {
   activitySchema,
@@ -54,6 +55,7 @@ const entities = {
   worker: workerSchema,
   workerVersion: workerVersionSchema,
   errorGroup: errorGroupSchema,
+  auditEntry: auditEntrySchema,
   usage: usageReportSchema,
 }
 

@@ -29,6 +29,7 @@ export type Entity =
   | 'workerVersion'
   | 'errorGroup'
   | 'feedEntry'
+  | 'auditEntry'
   | 'webhook'
   | 'delivery'
   | 'limits'
@@ -109,6 +110,7 @@ export const entityShapes: Record<Entity, Shape> = {
     'version slots:number agents:string[] workers:number queued:number running:number waiting:number isDrained:boolean',
   ),
   errorGroup: fields('fingerprint agent code message count:number tasks:number firstAt lastAt lastTask'),
+  auditEntry: fields('id at tenant? action target via key? subject? address? details:object'),
   usage: fields('by from to data:object[] total:object'),
   caller: fields('tenant scopes:string[] key? expiresAt?'),
 }

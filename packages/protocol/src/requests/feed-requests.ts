@@ -5,10 +5,11 @@ import { agentNameSchema } from '../entities/ids.ts'
 import { parseCursor } from '../events/cursor.ts'
 import { pageLimit } from './requests.ts'
 
-const place = z.string().transform((text, context) => {
+/** Of an entry of the feed, or of the audit log. */
+export const place = z.string().transform((text, context) => {
   const parsed = parseCursor(text)
   if (parsed) return parsed
-  context.addIssue({ code: 'custom', message: 'A place in the feed is <number>-<number>, as `seq` and `next` have it' })
+  context.addIssue({ code: 'custom', message: 'A place is <number>-<number>, as the API returns it' })
   return z.NEVER
 })
 

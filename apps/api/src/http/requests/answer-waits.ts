@@ -1,24 +1,35 @@
 /** Closes waits with the responses of a client, for the dialects of other protocols. */
 import { type AnswerBody, RivuletError, type TaskId, type WaitId } from '@rivulet/protocol'
-import type { Tenant } from '../../store/connection/tenant.ts'
+import type { FastifyRequest } from 'fastify'
 import type { TurnRow } from '../../store/rows.ts'
 import { answerWait } from '../../store/waits/answer-wait.ts'
 import type { Services } from '../services.ts'
+import { createAudit } from './audited.ts'
 
 export type WaitResponse = { wait: WaitId; answer: AnswerBody }
 
-export function createAnswerWaits({ databaseFor, waiting }: Pick<Services, 'databaseFor' | 'waiting'>) {
+export function createAnswerWaits(services: Pick<Services, 'databaseFor' | 'waiting' | 'metrics'>) {
+  const { databaseFor, waiting } = services
+  const { note } = createAudit(services)
   /** All of them, or none where one does not fit its wait. A wait that was closed meanwhile stays as it is. */
-  return async function answerWaits(tenant: Tenant, task: TaskId, responses: readonly WaitResponse[]): Promise<void> {
+  return async function answerWaits(request: FastifyRequest, task: TaskId, responses: readonly WaitResponse[]): Promise<void> {
+    const { tenant } = request.principal
     const changed = new Map<string, TurnRow>()
     await databaseFor(tenant).transaction(async tx => {
       for (const { wait, answer } of responses) {
         const { turn } = await answerWait(tx, tenant, task, wait, answer).catch(unlessClosed)
-        if (turn) changed.set(turn.id, turn)
+        if (!turn) continue
+        changed.set(turn.id, turn)
+        await note(request, answered(task, wait, answer))(tx)
       }
     })
     for (const turn of changed.values()) await waiting.changed(turn)
   }
+}
+
+/** Without the content, which belongs to the conversation. */
+export function answered(task: TaskId, wait: WaitId, { action }: AnswerBody) {
+  return { action: 'wait.answered', target: task, details: { wait, action } } as const
 }
 
 function unlessClosed(error: unknown): { turn: null } {

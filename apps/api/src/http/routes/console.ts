@@ -22,6 +22,7 @@ export const consolePages = [
   '/usage',
   '/schedules',
   '/keys',
+  '/audit',
   '/dashboard',
   '/waits',
 ]

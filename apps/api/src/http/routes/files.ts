@@ -6,6 +6,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { namespaceOf } from '../../access/principal.ts'
 import { completeFile, type FileRow, getFile, toFile } from '../../store/files/file-rows.ts'
+import { createAudit } from '../requests/audited.ts'
 import { readFileBody } from '../requests/files/file-body.ts'
 import { etagOf, invalid, readFileHead, setFileHeaders, tooLarge } from '../requests/files/file-head.ts'
 import { isKnown, rangeOf } from '../requests/files/file-range.ts'
@@ -21,6 +22,7 @@ const removing = { access: { scope: 'tasks:write' } } as const
 /** In a scope of its own, because bodies are passed on as they are. */
 export async function fileRoutes(scope: FastifyInstance, services: Services): Promise<void> {
   const { databaseFor, files } = services
+  const { note } = createAudit(services)
   acceptAnyBody(scope)
   const app = scope.withTypeProvider<ZodTypeProvider>()
   const { upload, download } = createTransferring(services)
@@ -60,14 +62,11 @@ export async function fileRoutes(scope: FastifyInstance, services: Services): Pr
     },
   )
 
-  app.delete(
-    '/files/:id',
-    { config: removing, schema: { tags, params, response: { 204: z.null() } } },
-    async ({ params: { id }, principal: { tenant } }, reply) => {
-      await files.remove(tenant, id)
-      return reply.status(204).send(null)
-    },
-  )
+  app.delete('/files/:id', { config: removing, schema: { tags, params, response: { 204: z.null() } } }, async (request, reply) => {
+    const { id } = request.params
+    await files.remove(request.principal.tenant, id, note(request, { action: 'file.deleted', target: id }))
+    return reply.status(204).send(null)
+  })
 }
 
 /** A type says nothing about how a body is read here: it is never parsed. */

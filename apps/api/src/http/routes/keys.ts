@@ -21,13 +21,17 @@ import { z } from 'zod'
 import { createKeyring, type Keyring } from '../../access/keyring.ts'
 import type { Principal } from '../../access/principal.ts'
 import { everyTenant } from '../../store/connection/tenant.ts'
+import { createAudit } from '../requests/audited.ts'
 import { rejectIdempotencyKey } from '../requests/idempotent.ts'
 import type { Services } from '../services.ts'
 
 const config = { access: { scope: 'admin' } } as const
 const params = z.object({ id: keyIdSchema })
 
-export function keyRoutes(scope: FastifyInstance, { db, access, config: { pepper, maxKeysPerTenant: maxKeys } }: Services): void {
+export function keyRoutes(scope: FastifyInstance, services: Services): void {
+  const { db, access, config: own } = services
+  const { pepper, maxKeysPerTenant: maxKeys } = own
+  const { auditor } = createAudit(services)
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   const creation = { tags: ['keys'], body: createKeyBody, response: { 201: newKeyResponse } }
@@ -36,21 +40,21 @@ export function keyRoutes(scope: FastifyInstance, { db, access, config: { pepper
     rejectIdempotencyKey(request)
     requireTenant(principal, body.tenant)
     if (body.allTenants && !principal.isRoot) throw new RivuletError('forbidden', 'Only the root key can create a key for all tenants')
-    const created = await keyringOf(principal).create(body)
+    const created = await keyringOf(request).create(body)
     logChange(request, created.key.id, 'created a key')
     return reply.header('cache-control', 'no-store').status(201).send(created)
   })
 
   const page = z.object({ data: z.array(keySchema), nextCursor: z.string().nullable() })
   const listing = { tags: ['keys'], querystring: listKeysQuery, response: { 200: page } }
-  app.get('/keys', { config, schema: listing }, async ({ query, principal }) => {
-    requireTenant(principal, query.tenant)
-    return keyringOf(principal).list(query)
+  app.get('/keys', { config, schema: listing }, async request => {
+    requireTenant(request.principal, request.query.tenant)
+    return keyringOf(request).list(request.query)
   })
 
   const revocation = { tags: ['keys'], params, response: { 200: keyResponse } }
   app.delete('/keys/:id', { config, schema: revocation }, async request => {
-    const key = await keyringOf(request.principal).revoke(request.params.id)
+    const key = await keyringOf(request).revoke(request.params.id)
     access.keys.forget(key.id)
     logChange(request, key.id, 'revoked a key')
     return { key }
@@ -59,14 +63,15 @@ export function keyRoutes(scope: FastifyInstance, { db, access, config: { pepper
   const rotation = { tags: ['keys'], params, body: rotateKeyBody.nullish(), response: { 201: rotatedKeyResponse } }
   app.post('/keys/:id/rotate', { config, schema: rotation }, async (request, reply) => {
     rejectIdempotencyKey(request)
-    const rotated = await keyringOf(request.principal).rotate(request.params.id, request.body ?? rotateKeyBody.parse({}))
+    const rotated = await keyringOf(request).rotate(request.params.id, request.body ?? rotateKeyBody.parse({}))
     access.keys.forget(rotated.replaced.id)
     logChange(request, rotated.replaced.id, 'rotated a key')
     return reply.header('cache-control', 'no-store').status(201).send(rotated)
   })
 
-  function keyringOf({ isRoot, tenant }: Principal): Keyring {
-    return createKeyring({ db, manager: isRoot ? everyTenant : tenant, pepper: requirePepper, maxKeys })
+  function keyringOf(request: FastifyRequest): Keyring {
+    const { isRoot, tenant } = request.principal
+    return createKeyring({ db, manager: isRoot ? everyTenant : tenant, pepper: requirePepper, maxKeys, audit: auditor(request) })
   }
 
   function requirePepper(): string {

@@ -31,6 +31,7 @@ import {
   toSchedule,
   toScheduleRun,
 } from '../../store/schedules/schedules.ts'
+import { createAudit } from '../requests/audited.ts'
 import type { Services } from '../services.ts'
 
 const reading = { access: { scope: 'tasks:read' } } as const
@@ -39,7 +40,9 @@ const params = z.object({ id: idSchema })
 const tags = ['schedules']
 const changed = { tags, params, response: { 200: scheduleResponse } }
 
-export function scheduleRoutes(scope: FastifyInstance, { databaseFor, ending, relay, config }: Services): void {
+export function scheduleRoutes(scope: FastifyInstance, services: Services): void {
+  const { databaseFor, ending, relay, config } = services
+  const { audited } = createAudit(services)
   const { limits, webhooks, maxSchedules } = config
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
@@ -67,14 +70,14 @@ export function scheduleRoutes(scope: FastifyInstance, { databaseFor, ending, re
     schedule: toSchedule(found(await findSchedule(databaseFor(tenant), tenant, id))),
   }))
 
-  app.delete(
-    '/schedules/:id',
-    { config: writing, schema: { tags, params, response: { 204: z.null() } } },
-    async ({ params: { id }, principal: { tenant } }, reply) => {
-      if (!(await deleteSchedule(databaseFor(tenant), tenant, id))) throw noSchedule()
-      return reply.status(204).send(null)
-    },
-  )
+  app.delete('/schedules/:id', { config: writing, schema: { tags, params, response: { 204: z.null() } } }, async (request, reply) => {
+    const { id } = request.params
+    const { tenant } = request.principal
+    await audited(databaseFor(tenant), request, { action: 'schedule.deleted', target: id }, async tx => {
+      if (!(await deleteSchedule(tx, tenant, id))) throw noSchedule()
+    })
+    return reply.status(204).send(null)
+  })
 
   app.post('/schedules/:id/pause', { config: writing, schema: changed }, async ({ params: { id }, principal: { tenant } }) => ({
     schedule: toSchedule(await change(tenant, id, () => ({ status: 'paused', nextAt: null }))),

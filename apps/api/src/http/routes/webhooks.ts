@@ -21,6 +21,7 @@ import { requirePublicHost } from '../../feed/private-addresses.ts'
 import { createWebhookSecret } from '../../feed/webhook-signature.ts'
 import { listDeliveries, retryDelivery, toDelivery } from '../../store/feed/deliveries.ts'
 import { deleteWebhook, findWebhook, insertWebhook, listWebhooks, updateWebhook, type WebhookRow } from '../../store/feed/webhooks.ts'
+import { createAudit } from '../requests/audited.ts'
 import { rejectIdempotencyKey } from '../requests/idempotent.ts'
 import type { Services } from '../services.ts'
 
@@ -30,7 +31,9 @@ const params = z.object({ id: idSchema })
 const deliveryParams = params.extend({ delivery: idSchema })
 const tags = ['webhooks']
 
-export function webhookRoutes(scope: FastifyInstance, { databaseFor, config }: Services): void {
+export function webhookRoutes(scope: FastifyInstance, services: Services): void {
+  const { databaseFor, config } = services
+  const { audited } = createAudit(services)
   const { allowPrivate, perTenant } = config.webhooks
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
@@ -70,8 +73,12 @@ export function webhookRoutes(scope: FastifyInstance, { databaseFor, config }: S
   })
 
   const removal = { tags, params, response: { 204: z.null() } }
-  app.delete('/webhooks/:id', { config: writing, schema: removal }, async ({ params: { id }, principal: { tenant } }, reply) => {
-    if (!(await deleteWebhook(databaseFor(tenant), tenant, id))) throw noWebhook()
+  app.delete('/webhooks/:id', { config: writing, schema: removal }, async (request, reply) => {
+    const { id } = request.params
+    const { tenant } = request.principal
+    await audited(databaseFor(tenant), request, { action: 'webhook.deleted', target: id }, async tx => {
+      if (!(await deleteWebhook(tx, tenant, id))) throw noWebhook()
+    })
     return reply.status(204).send(null)
   })
 

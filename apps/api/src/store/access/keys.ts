@@ -1,10 +1,11 @@
 /** The rows of keys: never the secret, only its digest. */
 import type { ListKeys, Scope } from '@rivulet/protocol'
 import { and, asc, eq, getTableColumns, gt, inArray, isNull, lt, or, type SQL, sql } from 'drizzle-orm'
-import type { Database } from '../connection/database.ts'
+import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow, msUntil } from '../connection/moments.ts'
 import { everyTenant, isOf, type Tenant } from '../connection/tenant.ts'
 import { keys } from '../schema.ts'
+import type { AuditedChange, Auditor } from './audit.ts'
 
 export type KeyRow = typeof keys.$inferSelect
 
@@ -27,17 +28,24 @@ export type MaxKeys = number | null
 
 export type Rotation = { at: 'rotated'; key: KeyRow; replaced: KeyRow } | { at: 'unknown' | 'ended' | 'replaced' | 'too many' }
 
-export function insertKey(db: Database, digest: KeyDigest, terms: KeyTerms, maxKeys: MaxKeys): Promise<KeyRow | 'too many'> {
+export function insertKey(
+  db: Database,
+  digest: KeyDigest,
+  terms: KeyTerms,
+  maxKeys: MaxKeys,
+  audit: Auditor,
+): Promise<KeyRow | 'too many'> {
   return db.transaction(async tx => {
     if (!(await hasRoom(tx, terms.tenant, maxKeys))) return 'too many'
     const { expiresInMs, ...values } = terms
     const expiresAt = expiresInMs === null ? null : msFromNow(expiresInMs)
-    return only(
-      await tx
-        .insert(keys)
-        .values({ ...digest, ...values, expiresAt })
-        .returning(),
-    )
+    const created = await tx
+      .insert(keys)
+      .values({ ...digest, ...values, expiresAt })
+      .returning()
+    const row = only(created)
+    await note(tx, audit, 'key.created', row, termsOf(row))
+    return row
   })
 }
 
@@ -67,12 +75,17 @@ export async function listKeys(db: Database, manager: Tenant, { tenant, limit, c
 }
 
 /** The key as it is now; one that was revoked before stays as it was. */
-export async function revokeKey(db: Database, manager: Tenant, id: string): Promise<KeyRow | undefined> {
-  await db
-    .update(keys)
-    .set({ revokedAt: sql`now()` })
-    .where(and(eq(keys.id, id), isManagedBy(manager), isNull(keys.revokedAt)))
-  return findManagedKey(db, manager, id)
+export async function revokeKey(db: Database, manager: Tenant, id: string, audit: Auditor): Promise<KeyRow | undefined> {
+  return db.transaction(async tx => {
+    const [revoked] = await tx
+      .update(keys)
+      .set({ revokedAt: sql`now()` })
+      .where(and(eq(keys.id, id), isManagedBy(manager), isNull(keys.revokedAt)))
+      .returning()
+    if (!revoked) return findManagedKey(tx, manager, id)
+    await note(tx, audit, 'key.revoked', revoked)
+    return revoked
+  })
 }
 
 /**
@@ -84,6 +97,7 @@ export function rotateKey(
   manager: Tenant,
   id: string,
   { overlapMs, maxKeys, ...digest }: KeyDigest & { overlapMs: number; maxKeys: MaxKeys },
+  audit: Auditor,
 ): Promise<Rotation> {
   return db.transaction(async tx => {
     const [old] = await tx
@@ -107,6 +121,7 @@ export function rotateKey(
       .set({ replacedBy: digest.id, expiresAt: sql`least(${keys.expiresAt}, ${msFromNow(overlapMs)})` })
       .where(eq(keys.id, id))
       .returning()
+    await note(tx, audit, 'key.rotated', old, { ...termsOf(only(created)), replacedBy: digest.id })
     return { at: 'rotated', key: only(created), replaced: only(replaced) }
   })
 }
@@ -150,7 +165,7 @@ async function hasRoom(tx: Pick<Database, 'execute' | 'select'>, tenant: string,
 /** Of advisory locks by tenant; those of migrations and of the reconciler are of one number. */
 const lockClass = 7_233_485
 
-async function findManagedKey(db: Database, manager: Tenant, id: string): Promise<KeyRow | undefined> {
+async function findManagedKey(db: Pick<Database, 'select'>, manager: Tenant, id: string): Promise<KeyRow | undefined> {
   const [row] = await db
     .select()
     .from(keys)
@@ -161,6 +176,15 @@ async function findManagedKey(db: Database, manager: Tenant, id: string): Promis
 /** A tenant manages its own keys. A key for all tenants is the installation's, because its end would affect other tenants. */
 function isManagedBy(manager: Tenant): SQL | undefined {
   return manager === everyTenant ? undefined : and(isOf(manager, keys.tenant), eq(keys.allTenants, false))
+}
+
+/** A tenant does not see the end of a key for all tenants. */
+function note(tx: Transaction, audit: Auditor, action: AuditedChange['action'], key: KeyRow, details: AuditedChange['details'] = {}) {
+  return audit(tx, key.allTenants ? everyTenant : key.tenant, { action, target: key.id, details })
+}
+
+function termsOf({ scopes, allTenants, agents, expiresAt }: KeyRow): NonNullable<AuditedChange['details']> {
+  return { scopes, ...(allTenants && { allTenants }), ...(agents && { agents }), ...(expiresAt && { expiresAt: expiresAt.toISOString() }) }
 }
 
 function only(rows: KeyRow[]): KeyRow {

@@ -4,7 +4,7 @@
  */
 import { maxTokenSeconds, type TaskId } from '@rivulet/protocol'
 import { and, eq, lt, sql } from 'drizzle-orm'
-import type { Database } from '../connection/database.ts'
+import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'
 import { isOf, type Tenant, taskNotFound } from '../connection/tenant.ts'
 import { tasks, tokenRevocations } from '../schema.ts'
@@ -16,7 +16,7 @@ export type TokenHolder = { task: TaskId; subject: string | null }
 const allSubjects = ''
 
 /** Now, by Postgres' clock, in milliseconds since 1970: when a session of a token of this task begins. */
-export async function beginTokenSession(db: Database, tenant: Tenant, task: TaskId): Promise<number> {
+export async function beginTokenSession(db: Database | Transaction, tenant: Tenant, task: TaskId): Promise<number> {
   const [row] = await db
     .select({ now: sql<number>`extract(epoch from now()::timestamptz(3))::float8 * 1000` })
     .from(tasks)
@@ -26,7 +26,7 @@ export async function beginTokenSession(db: Database, tenant: Tenant, task: Task
 }
 
 /** @param subject null: of all tokens of the task. */
-export async function revokeTokens(db: Database, tenant: Tenant, { task, subject }: TokenHolder): Promise<void> {
+export async function revokeTokens(db: Database | Transaction, tenant: Tenant, { task, subject }: TokenHolder): Promise<void> {
   const { rowCount } = await db.execute(sql`
     insert into token_revocations (task, tenant, subject, revoked_at)
     select id, tenant, ${subject ?? allSubjects}, clock_timestamp() from tasks where id = ${task} and tenant = ${tenant}

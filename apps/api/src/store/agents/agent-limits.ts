@@ -1,7 +1,7 @@
 /** The limits of a tenant for its agents, and the agents that it has paused. A row without a limit that is not paused is removed: it would be no row. */
 import { type AgentLimits, type AgentLimitsInput, RivuletError } from '@rivulet/protocol'
 import { and, asc, eq, isNull, or, sql } from 'drizzle-orm'
-import type { Database } from '../connection/database.ts'
+import type { Database, Transaction } from '../connection/database.ts'
 import { defaultTenant, isOf, type Tenant } from '../connection/tenant.ts'
 import { agents, limits } from '../schema.ts'
 import { isAgentOf, presentWorkers } from './agents.ts'
@@ -19,7 +19,7 @@ export async function findLimits(db: Database, tenant: Tenant, agent: string): P
   return toLimits(row)
 }
 
-export async function setLimits(db: Database, tenant: Tenant, agent: string, wanted: AgentLimitsInput): Promise<AgentLimits> {
+export async function setLimits(db: Database | Transaction, tenant: Tenant, agent: string, wanted: AgentLimitsInput): Promise<AgentLimits> {
   await requireAgent(db, tenant, agent)
   const { concurrency = null, perKey = null, perMinute = null, weights = {} } = wanted
   const set = { concurrency, perKey, perMinute, weights }
@@ -32,13 +32,13 @@ export async function setLimits(db: Database, tenant: Tenant, agent: string, wan
   return toLimits(row)
 }
 
-export async function removeLimits(db: Database, tenant: Tenant, agent: string): Promise<void> {
+export async function removeLimits(db: Database | Transaction, tenant: Tenant, agent: string): Promise<void> {
   const none = { concurrency: null, perKey: null, perMinute: null, weights: {} }
   await db.update(limits).set(none).where(isLimitOf(tenant, agent))
   await removeEmpty(db, tenant, agent)
 }
 
-export async function pauseAgent(db: Database, tenant: Tenant, agent: string, paused: boolean): Promise<void> {
+export async function pauseAgent(db: Database | Transaction, tenant: Tenant, agent: string, paused: boolean): Promise<void> {
   await requireAgent(db, tenant, agent)
   if (paused) {
     const target = [limits.tenant, limits.agent]
@@ -54,7 +54,7 @@ export async function pauseAgent(db: Database, tenant: Tenant, agent: string, pa
  *
  * @param db a connection of the server, because a tenant may not write the table of agents
  */
-export async function removeAgent(db: Database, tenant: Tenant, agent: string, workerTimeoutMs: number): Promise<void> {
+export async function removeAgent(db: Database | Transaction, tenant: Tenant, agent: string, workerTimeoutMs: number): Promise<void> {
   const isOwn = tenant === defaultTenant ? or(isNull(agents.tenant), eq(agents.tenant, tenant)) : eq(agents.tenant, tenant)
   const [found] = await db
     .select({ workers: presentWorkers(workerTimeoutMs).mapWith(Number), isOwn: sql<boolean>`${isOwn}` })
@@ -66,7 +66,7 @@ export async function removeAgent(db: Database, tenant: Tenant, agent: string, w
   await db.delete(agents).where(eq(agents.name, agent))
 }
 
-async function requireAgent(db: Database, tenant: Tenant, agent: string): Promise<void> {
+async function requireAgent(db: Database | Transaction, tenant: Tenant, agent: string): Promise<void> {
   const [known] = await db
     .select({ name: agents.name })
     .from(agents)
@@ -74,7 +74,7 @@ async function requireAgent(db: Database, tenant: Tenant, agent: string): Promis
   if (!known) throw unknownAgent()
 }
 
-async function removeEmpty(db: Database, tenant: Tenant, agent: string): Promise<void> {
+async function removeEmpty(db: Database | Transaction, tenant: Tenant, agent: string): Promise<void> {
   const isEmpty = sql`${limits.concurrency} is null and ${limits.perKey} is null and ${limits.perMinute} is null
     and ${limits.weights} = '{}' and not ${limits.paused}`
   await db.delete(limits).where(and(isLimitOf(tenant, agent), isEmpty))

@@ -8,8 +8,11 @@ import { sql } from 'drizzle-orm'
 import { Client } from 'pg'
 import { beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { createTestDatabase } from '../../../../../test/support/engines/database.ts'
+import { forgetAudit, insertAudit } from '../access/audit.ts'
+import { revokeKey } from '../access/keys.ts'
 import { listTasks } from '../reads/list-tasks.ts'
 import {
+  audit,
   fileChunks,
   files,
   idempotencyKeys,
@@ -31,6 +34,7 @@ import { type DatabaseHandle, openDatabase, sqlStateOf } from './database.ts'
 import { migrate } from './migrate.ts'
 
 const ofTenants = {
+  audit,
   tasks,
   turns,
   messages,
@@ -84,6 +88,9 @@ async function addTask(database: DatabaseHandle, tenant: string): Promise<string
     .insert(fileChunks)
     .values({ file: file.id, number: 0, tenant, bytes: Buffer.from('a') })
   await database.databaseFor(tenant).insert(looseFiles).values({ id: randomUUID(), tenant, store: 'postgres', touchedAt: new Date() })
+  await database
+    .databaseFor(tenant)
+    .transaction(tx => insertAudit(tx, tenant, { via: 'open' }, { action: 'task.canceled', target: task.id }))
   return task.id
 }
 
@@ -105,7 +112,7 @@ describe('a tenant that forgets to say whose rows it wants', () => {
     await databaseFor('gone').delete(tasks)
     const left = await db.select({ tenant: tasks.tenant }).from(tasks).orderBy(tasks.tenant)
     expect(left.map(({ tenant }) => tenant)).toEqual(['a', 'b'])
-    for (const table of [keys, idempotencyKeys, looseFiles, fileChunks]) await db.delete(table).where(sql`tenant = 'gone'`)
+    for (const table of [keys, idempotencyKeys, looseFiles, fileChunks, audit]) await db.delete(table).where(sql`tenant = 'gone'`)
   })
 
   test('can neither add a row for another nor give one away', async () => {
@@ -134,12 +141,31 @@ describe('a tenant that forgets to say whose rows it wants', () => {
     expect(rows).toEqual([{ name: 'rivulet_tenant', free: false }])
   })
 
+  test('can neither change nor remove an entry of the audit log', async () => {
+    const { databaseFor } = open()
+    expect(await stateOf(databaseFor('a').update(audit).set({ target: 'b' }))).toBe('42501')
+    expect(await stateOf(databaseFor('a').delete(audit))).toBe('42501')
+  })
+
   test('is held by a condition of ours as well: a connection of the server itself lists only what is asked for', async () => {
     const { db } = open()
     const query = { agent: undefined, status: undefined, name: undefined, cursor: undefined, limit: 10, metadata: {} }
     expect((await listTasks(db, 'a', query, 1024)).data.length).toBe(1)
     expect((await listTasks(db, '*', query, 1024)).data.length).toBe(2)
   })
+})
+
+test('an entry of the audit log and its change are one transaction, and the entry goes after its retention', async () => {
+  const { db } = open()
+  const unwritable = async () => Promise.reject(new Error('no entry'))
+  await expect(revokeKey(db, 'a', 'a', unwritable)).rejects.toThrow('no entry')
+  const [key] = await db.select().from(keys).where(sql`id = 'a'`)
+  expect(key?.revokedAt).toBeNull()
+  await db.transaction(tx => insertAudit(tx, 'old', { via: 'open' }, { action: 'task.deleted', target: 'a' }))
+  await db.update(audit).set({ at: sql`now() - interval '2 days'` }).where(sql`tenant = 'old'`)
+  expect(await forgetAudit(db, { keptMs: 86_400_000, limit: 10 })).toBe(false)
+  const left = await db.select({ tenant: audit.tenant }).from(audit).orderBy(audit.tenant)
+  expect(left.map(({ tenant }) => tenant)).toEqual(['a', 'b'])
 })
 
 test('no task can refer to a file of another tenant, even where row-level security does not look', async () => {
@@ -168,6 +194,7 @@ test('a connection that says nothing of a tenant sees nothing', async () => {
     'schedule_files',
     'loose_files',
     'file_chunks',
+    'audit',
   ])
     expect((await client.query(`select from ${table}`)).rows).toEqual([])
 })

@@ -27,7 +27,7 @@ const maxLookedAt = 10_000
 export const feedRetentionMs = 7 * 24 * 3_600_000
 
 /** The oldest transaction that still runs. Those before it have ended, so no further entry of theirs can appear. */
-const horizon = sql`(pg_snapshot_xmin(pg_current_snapshot())::text)::bigint`
+export const horizon = sql`(pg_snapshot_xmin(pg_current_snapshot())::text)::bigint`
 
 /** @param tenant `everyTenant` reads the entries of all tenants. */
 export async function readFeed(db: Database | Transaction, tenant: Tenant, { after, limit, agent, types }: FeedRequest): Promise<FeedRead> {

@@ -2,7 +2,7 @@
 import type { ChangeWebhook, ListWebhooks } from '@rivulet/protocol'
 import { and, asc, count, eq, gt, sql } from 'drizzle-orm'
 import { v7 as uuidv7 } from 'uuid'
-import type { Database } from '../connection/database.ts'
+import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
 import { webhooks } from '../schema.ts'
@@ -56,7 +56,7 @@ export async function updateWebhook(
   return changed
 }
 
-export async function deleteWebhook(db: Database, tenant: Tenant, id: string): Promise<boolean> {
+export async function deleteWebhook(db: Database | Transaction, tenant: Tenant, id: string): Promise<boolean> {
   const { rowCount } = await db.delete(webhooks).where(isWebhook(tenant, id))
   return rowCount === 1
 }

@@ -5,6 +5,7 @@
 import type { File, FileId, TaskId } from '@rivulet/protocol'
 import { RivuletError } from '@rivulet/protocol'
 import { and, asc, eq, exists, gt, inArray, lt, notExists, or, type SQL, sql } from 'drizzle-orm'
+import type { AuditNote } from '../access/audit.ts'
 import { type Database, sqlStateOf, type Transaction } from '../connection/database.ts'
 import { msAgo } from '../connection/moments.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
@@ -89,11 +90,12 @@ function references(db: Database | Transaction, condition?: SQL) {
 }
 
 /** Removes a file that no task and no schedule refers to. Its bytes are loose then. */
-export async function removeFile(db: Database, tenant: Tenant, id: FileId): Promise<LooseFile> {
+export async function removeFile(db: Database, tenant: Tenant, id: FileId, note: AuditNote): Promise<LooseFile> {
   try {
     return await db.transaction(async tx => {
       const [loose] = await loosen(tx, and(eq(files.id, id), isOf(tenant, files.tenant)))
       if (!loose) throw fileNotFound()
+      await note(tx)
       return loose
     })
   } catch (error) {

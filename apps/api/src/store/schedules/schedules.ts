@@ -56,7 +56,7 @@ export async function setSchedule(
   return changed
 }
 
-export async function deleteSchedule(db: Database, tenant: Tenant, id: string): Promise<boolean> {
+export async function deleteSchedule(db: Database | Transaction, tenant: Tenant, id: string): Promise<boolean> {
   const { rowCount } = await db.delete(schedules).where(isSchedule(tenant, id))
   return rowCount === 1
 }

@@ -1,7 +1,7 @@
-/** Keys, secrets and revoked tokens. */
-import type { Json, Scope, TaskId } from '@rivulet/protocol'
+/** Keys, secrets and revoked tokens, and who has changed what. */
+import type { AuditAction, AuditEntry, Json, JsonObject, Scope, TaskId } from '@rivulet/protocol'
 import { sql } from 'drizzle-orm'
-import { boolean, index, integer, json, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
+import { bigint, bigserial, boolean, index, integer, json, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
 import { tenant, time } from './columns.ts'
 import { tasks } from './tasks.ts'
 
@@ -28,6 +28,30 @@ export const secrets = pgTable('secrets', {
   name: text().primaryKey(),
   value: text().notNull(),
 })
+
+/** Changes of access and removals, each inserted in the transaction of its change. Ordered as the feed, so that a reader misses no late entry. */
+export const audit = pgTable(
+  'audit',
+  {
+    xid: bigint({ mode: 'number' }).notNull().default(sql`(pg_current_xact_id()::text)::bigint`),
+    seq: bigserial({ mode: 'number' }).notNull(),
+    /** `*` for a change of the installation, which no tenant sees. */
+    tenant: text().notNull(),
+    action: text().$type<AuditAction>().notNull(),
+    target: text().notNull(),
+    via: text().$type<AuditEntry['via']>().notNull(),
+    key: text(),
+    subject: text(),
+    address: text(),
+    details: json().$type<JsonObject>().notNull(),
+    at: time().notNull().default(sql`now()`),
+  },
+  table => [
+    primaryKey({ columns: [table.xid, table.seq] }),
+    index('audit_tenant').on(table.tenant, table.xid, table.seq),
+    index('audit_at').on(table.at),
+  ],
+)
 
 /** Tokens of a task that no longer count: those of sessions that began up to then. Kept for as long as such a token could live. */
 export const tokenRevocations = pgTable(

@@ -1,14 +1,14 @@
 /** Removes ended tasks, with their turns and messages: one that a caller deletes, and those past their retention. */
 import { outcomeStatusSchema, RivuletError, type TaskId } from '@rivulet/protocol'
 import { and, asc, eq, gt, inArray, lt, ne, notExists, notInArray, or, type SQL, sql } from 'drizzle-orm'
-import type { Database } from '../connection/database.ts'
+import type { Database, Transaction } from '../connection/database.ts'
 import { firstIdAfter, msAgo } from '../connection/moments.ts'
 import { isOf, type Tenant } from '../connection/tenant.ts'
 import { tasks, turns } from '../schema.ts'
 import { pendingTurns } from '../turns/turn-states.ts'
 import { lockTask } from './held-task.ts'
 
-export async function removeTask(db: Database, tenant: Tenant, id: string): Promise<void> {
+export async function removeTask(db: Database | Transaction, tenant: Tenant, id: string): Promise<void> {
   await db.transaction(async tx => {
     await lockTask(tx, tenant, id)
     if ((await pendingTurns(tx, id)).length > 0) throw new RivuletError('task_busy', 'A turn of this task has not ended')
@@ -17,7 +17,7 @@ export async function removeTask(db: Database, tenant: Tenant, id: string): Prom
 }
 
 /** The same for a task with one turn of its own; those before it were imported or copied. */
-export async function removeOnlyTurn(db: Database, tenant: Tenant, id: TaskId, turnNumber: number): Promise<void> {
+export async function removeOnlyTurn(db: Database | Transaction, tenant: Tenant, id: TaskId, turnNumber: number): Promise<void> {
   await db.transaction(async tx => {
     await lockTask(tx, tenant, id)
     if ((await pendingTurns(tx, id)).length > 0) throw new RivuletError('task_busy', 'A turn of this task has not ended')

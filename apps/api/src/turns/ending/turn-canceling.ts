@@ -11,6 +11,7 @@ import type { SQL } from 'drizzle-orm'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Spilling } from '../../files/spill.ts'
 import { foldFrom } from '../../log/log-fold.ts'
+import type { AuditNote } from '../../store/access/audit.ts'
 import type { Database, DatabaseHandle, Transaction } from '../../store/connection/database.ts'
 import type { Tenant } from '../../store/connection/tenant.ts'
 import type { TurnRow } from '../../store/rows.ts'
@@ -56,21 +57,30 @@ export function createTurnCanceling(deps: TurnEndingDeps) {
   async function cancel(
     tenant: Tenant,
     task: TaskId,
-    { reason, scope = 'all' }: { reason?: string | undefined; scope?: CancelScope } = {},
+    { reason, scope = 'all' }: { reason?: string | undefined; scope?: CancelScope },
+    note: AuditNote,
   ): Promise<void> {
     const outcome = canceled(reason)
     // What is begun has to be completed: with Redis away nothing is changed.
     await announcer.ping()
     const begin = (tx: Transaction) =>
       scope === 'all' ? beginCancel(tx, tenant, task, outcome) : beginTurnCancel(tx, tenant, task, null, outcome)
-    await complete(await databaseFor(tenant).transaction(begin), 'call')
+    await complete(await noted(tenant, begin, note), 'call')
   }
 
   /** Ends one turn, if it has not ended. */
-  async function cancelTurn(tenant: Tenant, task: TaskId, turnNumber: number): Promise<void> {
+  async function cancelTurn(tenant: Tenant, task: TaskId, turnNumber: number, note: AuditNote): Promise<void> {
     await announcer.ping()
-    const begun = databaseFor(tenant).transaction(tx => beginTurnCancel(tx, tenant, task, turnNumber, canceled()))
-    await complete(await begun, 'call')
+    await complete(await noted(tenant, tx => beginTurnCancel(tx, tenant, task, turnNumber, canceled()), note), 'call')
+  }
+
+  /** A cancel that finds nothing to cancel changes nothing, so it has no entry in the audit log. */
+  function noted(tenant: Tenant, begin: (tx: Transaction) => Promise<CancelBegun>, note: AuditNote): Promise<CancelBegun> {
+    return databaseFor(tenant).transaction(async tx => {
+      const begun = await begin(tx)
+      if (begun.seized || begun.ended.length > 0) await note(tx)
+      return begun
+    })
   }
 
   /** The first step of a cancel, in the transaction that also accepts the new turn. `keepsQueued`: the inputs that wait are merged with it. */

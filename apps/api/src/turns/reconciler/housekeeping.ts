@@ -2,6 +2,7 @@
 import type { LogAnnouncer } from '@rivulet/broker'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Files } from '../../files/files.ts'
+import { forgetAudit } from '../../store/access/audit.ts'
 import { forgetOldKeys } from '../../store/access/idempotency.ts'
 import { forgetRevocations } from '../../store/access/token-revocations.ts'
 import { forgetWorkers } from '../../store/agents/agents.ts'
@@ -27,12 +28,13 @@ export type HousekeepingDeps = {
   metrics: Metrics
   /** How long an ended task is kept; null: for ever. */
   taskRetentionMs: number | null
-  /** How long the rows of usage are kept. */
+  /** How long the rows of usage, and those of the audit log, are kept. */
   usageRetentionMs: number
+  auditRetentionMs: number
 }
 
 export function createHousekeeping(deps: HousekeepingDeps, stopping: AbortSignal) {
-  const { db, announcer, files, logger, metrics, taskRetentionMs, usageRetentionMs } = deps
+  const { db, announcer, files, logger, metrics, taskRetentionMs, usageRetentionMs, auditRetentionMs } = deps
   let lastTime = Number.NEGATIVE_INFINITY
   /** The task that was looked at last, of those that may be old. */
   let removedUpTo: string | null = null
@@ -73,6 +75,7 @@ export function createHousekeeping(deps: HousekeepingDeps, stopping: AbortSignal
     await forgetWorkers(db)
     while ((await forgetFeed(db, feedBatch)) && !stopping.aborted);
     while ((await forgetUsage(db, { keptMs: usageRetentionMs, limit: feedBatch })) && !stopping.aborted);
+    while ((await forgetAudit(db, { keptMs: auditRetentionMs, limit: feedBatch })) && !stopping.aborted);
     while ((await forgetDeliveries(db, feedBatch)) && !stopping.aborted);
   }
 }

@@ -25,6 +25,7 @@ const draw = (path: string) => () => (
 )
 
 export const TasksIcon = draw('M3 5h1M3 10h1M3 15h1M8 5h9M8 10h9M8 15h9')
+export const AuditIcon = draw('M5 3h10v14H5zM8 7h4M8 10h4M8 13h2')
 export const AgentsIcon = draw('M4 7h12v9H4zM10 7V4M8 11v1.500M12 11v1.500')
 export const HelpIcon = draw(
   'M7.500 7.500a2.500 2.500 0 1 1 3.500 2.300c-.7.3-1 .8-1 1.700M10 14.500v.01M10 18a8 8 0 1 0 0-16 8 8 0 0 0 0 16',

@@ -27,6 +27,7 @@ import { type A2aTask, a2aTask } from '../../../stream/dialects/a2a/a2a-task.ts'
 import { RpcError } from '../../json-rpc.ts'
 import { createAcceptTurn } from '../../requests/accept-turn.ts'
 import { createAnswerWaits } from '../../requests/answer-waits.ts'
+import { createAudit, turnCancel } from '../../requests/audited.ts'
 import { createTurnResults } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
@@ -53,6 +54,7 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
   const { databaseFor, ending, relay, capacity, reader, config } = services
   const { requireShare, accept } = createAcceptTurn(services, log)
   const answerWaits = createAnswerWaits(services)
+  const { note } = createAudit(services)
   const results = createTurnResults(services)
   return { send, stream, get, list, cancel, subscribe }
 
@@ -130,7 +132,7 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
   async function cancel(request: FastifyRequest, agent: string, id: string): Promise<A2aTask> {
     const turn = await own(request, agent, id)
     if (hasEnded(turn.status)) throw new RpcError('taskNotCancelable', 'The task has ended')
-    await ending.cancelTurn(request.principal.tenant, turn.task, turn.number)
+    await ending.cancelTurn(request.principal.tenant, turn.task, turn.number, note(request, turnCancel(turn)))
     relay.kick()
     return read(request, turn.id)
   }
@@ -151,7 +153,6 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
   }
 
   async function begin(request: FastifyRequest, reply: FastifyReply, agent: string, { message, metadata }: SendParams): Promise<Begun> {
-    const { tenant } = request.principal
     const { messageId, parts, taskId, contextId } = message
     request.headers['idempotency-key'] ??= createHash('sha256')
       .update(JSON.stringify(['a2a', agent, messageId]))
@@ -167,7 +168,7 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
     const open = (running?.waits ?? []).filter(({ kind, status }) => status === 'open' && isAnsweredByRequest(kind))
     if (running && open.length > 0) {
       const responses = responsesOf(parts, open)
-      await answerWaits(tenant, running.task, responses)
+      await answerWaits(request, running.task, responses)
       return { turn: running, answered: new Set(responses.map(({ wait }) => wait)) }
     }
     const contents = contentsOf(parts)

@@ -14,6 +14,7 @@ import { findRun, findThread } from '../../../store/reads/threads.ts'
 import { agUi } from '../../../stream/dialects/ag-ui/ag-ui.ts'
 import type { AgUiRun } from '../../../stream/dialects/ag-ui/ag-ui-stream.ts'
 import { createAcceptTurn } from '../../requests/accept-turn.ts'
+import { createAudit } from '../../requests/audited.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
 import { historyOf, lastInput, paramsOf, type RunInput, runAgentInput } from './run-input.ts'
@@ -32,6 +33,7 @@ type Begun = Pick<AgUiRun, 'task' | 'turnNumber' | 'known' | 'answered' | 'input
 export function agUiRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
   const { databaseFor, ending, relay, config } = services
   const { requireShare, accept } = createAcceptTurn(services, scope.log)
+  const { note } = createAudit(services)
   const answers = createThreadAnswers(services)
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
@@ -72,7 +74,8 @@ export function agUiRoutes(scope: FastifyInstance, services: Services, events: E
       schema: { tags, params: ofThread, body: z.looseObject({}).nullish(), response: { 200: z.object({ threadId: z.string() }) } },
     },
     async request => {
-      await ending.cancel(request.principal.tenant, await requireThread(request), { scope: 'all' })
+      const task = await requireThread(request)
+      await ending.cancel(request.principal.tenant, task, {}, note(request, { action: 'task.canceled', target: task }))
       relay.kick()
       return { threadId: request.params.thread }
     },

@@ -13,12 +13,13 @@ import { type RunInput, toolResults } from './run-input.ts'
 /** `turnNumber` is that of the turn that goes on; null where nothing was answered. */
 export type GivenAnswers = { answered: ReadonlySet<string>; turnNumber: number | null }
 
-export function createThreadAnswers(services: Pick<Services, 'databaseFor' | 'reader' | 'waiting'>) {
+export function createThreadAnswers(services: Pick<Services, 'databaseFor' | 'reader' | 'waiting' | 'metrics'>) {
   const { databaseFor, reader } = services
   const answerWaits = createAnswerWaits(services)
   return { answer }
 
-  async function answer({ principal: { tenant } }: FastifyRequest, task: TaskId, input: RunInput): Promise<GivenAnswers> {
+  async function answer(request: FastifyRequest, task: TaskId, input: RunInput): Promise<GivenAnswers> {
+    const { tenant } = request.principal
     const db = databaseFor(tenant)
     const entries = [...(input.resume ?? []), ...(await toolEntries(tenant, task, input))]
     const waits = await Promise.all(entries.map(({ interruptId }) => getWait(db, tenant, task, idOf(interruptId))))
@@ -26,7 +27,7 @@ export function createThreadAnswers(services: Pick<Services, 'databaseFor' | 're
       const entry = entries[place]
       return entry ? [{ wait: wait.id, answer: answerOf(wait, entry) }] : []
     })
-    await answerWaits(tenant, task, responses)
+    await answerWaits(request, task, responses)
     return { answered: new Set(waits.map(({ id }) => id)), turnNumber: waits.at(-1)?.turn ?? null }
   }
 

@@ -16,6 +16,7 @@ import { type TurnRow, toTurn } from '../../../store/rows.ts'
 import { paramsOf, RpcError, type RpcRequest, resultOf, rpcCodes, rpcRequest, sendRpcErrors } from '../../json-rpc.ts'
 import { createAcceptTurn } from '../../requests/accept-turn.ts'
 import { createAnswerWaits } from '../../requests/answer-waits.ts'
+import { createAudit, turnCancel } from '../../requests/audited.ts'
 import { createTurnResults } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
@@ -44,6 +45,7 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
   const { databaseFor, ending, relay, capacity, config } = services
   const { requireShare, accept } = createAcceptTurn(services, scope.log)
   const answerWaits = createAnswerWaits(services)
+  const { note } = createAudit(services)
   const results = createTurnResults(services)
   const listen = createListening(services)
   sendRpcErrors(scope)
@@ -85,7 +87,7 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
       }
       case 'tasks/cancel': {
         const { turn } = await taskOf(request, rpc, envelope)
-        await ending.cancelTurn(request.principal.tenant, turn.task, turn.number)
+        await ending.cancelTurn(request.principal.tenant, turn.task, turn.number, note(request, turnCancel(turn)))
         relay.kick()
         return {}
       }
@@ -162,16 +164,12 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
   }
 
   /** Responses to waits that are unknown or closed are ignored. */
-  async function respond(
-    { principal: { tenant } }: FastifyRequest,
-    { turn }: FoundTurn,
-    given: z.output<typeof inputResponses>,
-  ): Promise<void> {
+  async function respond(request: FastifyRequest, { turn }: FoundTurn, given: z.output<typeof inputResponses>): Promise<void> {
     const responses = (turn.waits ?? []).flatMap(wait => {
       const response = given[wait.id]
       return response ? [{ wait: wait.id, answer: answerOf(wait, response) }] : []
     })
-    if (responses.length > 0) await answerWaits(tenant, turn.task, responses)
+    if (responses.length > 0) await answerWaits(request, turn.task, responses)
   }
 
   async function taskOf(request: FastifyRequest, rpc: RpcRequest, envelope: Envelope): Promise<FoundTurn> {

@@ -3,7 +3,7 @@
  * The id of a question names its task, so a client needs no `previous_response_id` to answer it.
  */
 import { type Json, RivuletError, type TaskId, type Turn, type Wait } from '@rivulet/protocol'
-import type { Tenant } from '../../../store/connection/tenant.ts'
+import type { FastifyRequest } from 'fastify'
 import { getTurn } from '../../../store/reads/turns.ts'
 import { getWait } from '../../../store/waits/answer-wait.ts'
 import { answerOf } from '../../../stream/dialects/ag-ui/interrupts.ts'
@@ -43,17 +43,18 @@ function jsonOf(output: string): Json {
   }
 }
 
-export function createQuestionAnswers(services: Pick<Services, 'databaseFor' | 'waiting'>) {
+export function createQuestionAnswers(services: Pick<Services, 'databaseFor' | 'waiting' | 'metrics'>) {
   const { databaseFor } = services
   const answerWaits = createAnswerWaits(services)
   return { answer }
 
   /** Returns the segment that follows. A question that was closed meanwhile stays as it is. */
   async function answer(
-    tenant: Tenant,
+    request: FastifyRequest,
     task: TaskId,
     answers: readonly QuestionAnswer[],
   ): Promise<{ turnNumber: number; segment: number }> {
+    const { tenant } = request.principal
     const db = databaseFor(tenant)
     if (answers.some(given => given.task !== task)) throw wrong('input', 'The requests are those of another conversation')
     const waits = await Promise.all(answers.map(({ wait }) => getWait(db, tenant, task, wait)))
@@ -64,7 +65,7 @@ export function createQuestionAnswers(services: Pick<Services, 'databaseFor' | '
     const answered = new Set(waits.map(({ id }) => id))
     if (questionsBefore(turn, segment).some(({ id, status }) => status === 'open' && !answered.has(id)))
       throw wrong('input', 'Answer every request of the response')
-    await answerWaits(tenant, task, responses)
+    await answerWaits(request, task, responses)
     return { turnNumber: turn.number, segment }
   }
 }

@@ -19,6 +19,7 @@ import { maxSequenceNumber, parseResponseId, placeOfNumber, type ResponseId } fr
 import { headOf, type OpenAiResponse, type ResponseHead, storedResponse } from '../../../stream/dialects/openai/response-object.ts'
 import { firstSegment, segmentOf } from '../../../stream/dialects/openai/segment.ts'
 import { createAcceptTurn, type WantedTurn } from '../../requests/accept-turn.ts'
+import { createAudit, turnCancel } from '../../requests/audited.ts'
 import { createTurnResults } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
@@ -49,6 +50,7 @@ type Begun = { id: ResponseId; head: ResponseHead; read: () => Promise<OpenAiRes
 export function responseRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
   const { databaseFor, reader, ending, relay, announcer } = services
   const { requireShare, accept } = createAcceptTurn(services, scope.log)
+  const { note, audited } = createAudit(services)
   const results = createTurnResults(services)
   const questions = createQuestionAnswers(services)
   const app = scope.withTypeProvider<ZodTypeProvider>()
@@ -101,7 +103,8 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
     async request => {
       const id = idOf(request.params.id)
       await readTurn(request, id)
-      await ending.cancelTurn(request.principal.tenant, id.task, id.turnNumber)
+      const change = turnCancel({ task: id.task, number: id.turnNumber })
+      await ending.cancelTurn(request.principal.tenant, id.task, id.turnNumber, note(request, change))
       relay.kick()
       return visible(request, await readResponse(request, id))
     },
@@ -114,7 +117,8 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
       const id = idOf(request.params.id)
       await readTurn(request, id)
       const { tenant } = request.principal
-      await removeOnlyTurn(databaseFor(tenant), tenant, id.task, id.turnNumber)
+      const change = { action: 'task.deleted', target: id.task } as const
+      await audited(databaseFor(tenant), request, change, tx => removeOnlyTurn(tx, tenant, id.task, id.turnNumber))
       await announcer.remove(id.task).catch(() => {})
       return { id: request.params.id, object: 'response', deleted: true as const }
     },
@@ -145,7 +149,7 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
     const { agent } = await getTask(databaseFor(tenant), tenant, task)
     if (agent !== body.model || (conversation && taskIdSchema.safeParse(nameOf(conversation)).success && nameOf(conversation) !== task))
       throw new RivuletError('bad_request', 'The requests are those of another conversation')
-    const id = { task, ...(await questions.answer(tenant, task, answers)) }
+    const id = { task, ...(await questions.answer(request, task, answers)) }
     const { head } = await readTurn(request, id)
     return { id, head, read: () => readResponse(request, id), dispatch: relay.kick }
   }

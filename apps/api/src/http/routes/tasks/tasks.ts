@@ -21,6 +21,7 @@ import { getState } from '../../../store/states/task-state.ts'
 import { forkTask } from '../../../store/tasks/fork-task.ts'
 import { removeTask } from '../../../store/tasks/remove-task.ts'
 import { createAcceptWork } from '../../requests/accept-work.ts'
+import { createAudit } from '../../requests/audited.ts'
 import { earlierResponse, respondOnce, sendResponse } from '../../requests/idempotent.ts'
 import type { Services } from '../../services.ts'
 import { accepted, canceling, creating, pageOf, params, reading, readingOne, writing } from './task-schemas.ts'
@@ -29,6 +30,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services): void {
   const { databaseFor, ending, relay, announcer } = services
   const { limits } = services.config
   const { requireShare, accept, commitTurn } = createAcceptWork(services, scope.log)
+  const { audited, note } = createAudit(services)
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   const listed = z.union([pageOf(taskSchema, z.string()), pageOf(taskSummarySchema, z.string())])
@@ -61,8 +63,10 @@ export function taskRoutes(scope: FastifyInstance, services: Services): void {
   app.delete(
     '/tasks/:id',
     { config: writing, schema: { tags: ['tasks'], params, response: { 204: z.null() } } },
-    async ({ params: { id }, principal: { tenant } }, reply) => {
-      await removeTask(databaseFor(tenant), tenant, id)
+    async (request, reply) => {
+      const { id } = request.params
+      const { tenant } = request.principal
+      await audited(databaseFor(tenant), request, { action: 'task.deleted', target: id }, tx => removeTask(tx, tenant, id))
       // The log of a task that has ended expires by itself, too.
       await announcer.remove(id).catch(() => {})
       return reply.status(204).send(null)
@@ -98,7 +102,9 @@ export function taskRoutes(scope: FastifyInstance, services: Services): void {
       const db = databaseFor(tenant)
       const before = await earlierResponse(db, request)
       if (before) return sendResponse(reply, before)
-      await ending.cancel(tenant, id, request.body ?? {})
+      const { scope: turns = 'all' } = request.body ?? {}
+      const change = { action: 'task.canceled', target: id, details: { scope: turns } } as const
+      await ending.cancel(tenant, id, request.body ?? {}, note(request, change))
       relay.kick()
       return sendResponse(
         reply,

@@ -6,14 +6,19 @@ import { z } from 'zod'
 import { holds } from '../../../access/principal.ts'
 import { beginTokenSession } from '../../../store/access/token-revocations.ts'
 import { getWait } from '../../../store/waits/answer-wait.ts'
+import { createAudit } from '../../requests/audited.ts'
 import type { Services } from '../../services.ts'
 
-export function tokenRoutes(scope: FastifyInstance, { databaseFor, access }: Services): void {
+export function tokenRoutes(scope: FastifyInstance, services: Services): void {
+  const { databaseFor, access } = services
+  const { audited, note } = createAudit(services)
   const app = scope.withTypeProvider<ZodTypeProvider>()
   const params = z.object({ id: taskIdSchema })
   const making = { access: { scope: 'tasks:read' } } as const
   const schema = { tags: ['tasks'], params, body: createTokenBody, response: { 201: tokenResponse } }
-  app.post('/tasks/:id/tokens', { config: making, schema }, async ({ params: { id: task }, body, principal }, reply) => {
+  app.post('/tasks/:id/tokens', { config: making, schema }, async (request, reply) => {
+    const { body, principal } = request
+    const { id: task } = request.params
     const { tenant, key, expiresAt: until } = principal
     const { ttlSeconds, subject = null, wait } = body
     const can = [...new Set(body.can)]
@@ -25,7 +30,9 @@ export function tokenRoutes(scope: FastifyInstance, { databaseFor, access }: Ser
         details: [{ path: '/wait', reason: 'Only with the right answer' }],
       })
     if (wait !== undefined) await getWait(databaseFor(tenant), tenant, task, wait)
-    const startedAt = await beginTokenSession(databaseFor(tenant), tenant, task)
+    const details = { can, ttlSeconds, ...(subject !== null && { subject }), ...(wait !== undefined && { wait }) }
+    const change = { action: 'token.created', target: task, details } as const
+    const startedAt = await audited(databaseFor(tenant), request, change, tx => beginTokenSession(tx, tenant, task))
     const { token, expiresAt } = access.tokens.issue({
       tenant,
       task,
@@ -42,8 +49,11 @@ export function tokenRoutes(scope: FastifyInstance, { databaseFor, access }: Ser
 
   const revoking = { access: { scope: 'tasks:write' } } as const
   const revocation = { tags: ['tasks'], params, querystring: revokeTokensQuery, response: { 204: z.null() } }
-  app.delete('/tasks/:id/tokens', { config: revoking, schema: revocation }, async ({ params: { id: task }, query, principal }, reply) => {
-    await access.revocations.revoke(principal.tenant, { task, subject: query.subject ?? null })
+  app.delete('/tasks/:id/tokens', { config: revoking, schema: revocation }, async (request, reply) => {
+    const { id: task } = request.params
+    const { subject } = request.query
+    const change = { action: 'token.revoked', target: task, details: { ...(subject !== undefined && { subject }) } } as const
+    await access.revocations.revoke(request.principal.tenant, { task, subject: subject ?? null }, note(request, change))
     return reply.status(204).send(null)
   })
 }

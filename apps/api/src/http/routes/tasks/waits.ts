@@ -18,6 +18,8 @@ import type { TurnRow } from '../../../store/rows.ts'
 import { answerWait, getWait } from '../../../store/waits/answer-wait.ts'
 import { listWaits } from '../../../store/waits/list-waits.ts'
 import { sendSignal } from '../../../store/waits/signals.ts'
+import { answered } from '../../requests/answer-waits.ts'
+import { createAudit } from '../../requests/audited.ts'
 import { markReplay, respondOnce, sendResponse } from '../../requests/idempotent.ts'
 import type { Services } from '../../services.ts'
 import { dialectOf, type EventStream } from './events.ts'
@@ -32,7 +34,9 @@ const reading = { access: { scope: 'tasks:read', token: ['read', 'answer'] } } a
 const answering = { access: { scope: 'tasks:write', token: ['answer'] } } as const
 const signaling = { access: { scope: 'tasks:write', token: ['send'] } } as const
 
-export function waitRoutes(scope: FastifyInstance, { databaseFor, waiting, config }: Services, events: EventStream): void {
+export function waitRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
+  const { databaseFor, waiting, config } = services
+  const { note } = createAudit(services)
   const app = scope.withTypeProvider<ZodTypeProvider>()
   const page = z.object({ data: z.array(turnWaitSchema), nextCursor: z.string().nullable() })
 
@@ -56,16 +60,17 @@ export function waitRoutes(scope: FastifyInstance, { databaseFor, waiting, confi
     async (request, reply) => {
       const { id, wait } = request.params
       const { tenant, token } = request.principal
-      const given = { ...request.body, by: token?.subject ?? undefined }
+      const answer = { ...request.body, by: token?.subject ?? undefined }
       const dialect = dialectOf(request.query.format)
       const admission = dialect ? events.reserve(request, id) : null
       let isRepeated = false
       let turn: TurnRow | null = null
       const answering = respondOnce(databaseFor(tenant), request, async tx => {
-        const answered = await answerWait(tx, tenant, id, wait, given)
-        turn = answered.turn
+        const given = await answerWait(tx, tenant, id, wait, answer)
+        turn = given.turn
         isRepeated = turn === null
-        return { status: 200, body: { wait: answered.wait } as Json }
+        if (turn) await note(request, answered(id, wait, answer))(tx)
+        return { status: 200, body: { wait: given.wait } as Json }
       })
       const response = await orGiveBack(admission, answering)
       if (turn) await waiting.changed(turn)

@@ -1,0 +1,40 @@
+/** The audit log's view of a request: its caller, and the entries of the changes that it makes. */
+import type { Turn } from '@rivulet/protocol'
+import type { FastifyRequest } from 'fastify'
+import { type AuditCaller, type AuditedChange, type AuditNote, type Auditor, insertAudit } from '../../store/access/audit.ts'
+import type { Database, Transaction } from '../../store/connection/database.ts'
+import type { Services } from '../services.ts'
+
+export function createAudit({ metrics }: Pick<Services, 'metrics'>) {
+  return { auditor, note, audited }
+
+  function auditor(request: FastifyRequest): Auditor {
+    return async (tx, tenant, change) => {
+      await insertAudit(tx, tenant, callerOf(request), change)
+      metrics.auditEntries.inc({ action: change.action })
+    }
+  }
+
+  function note(request: FastifyRequest, change: AuditedChange): AuditNote {
+    return tx => auditor(request)(tx, request.principal.tenant, change)
+  }
+
+  /** Makes a change and inserts its entry, in one transaction. */
+  function audited<T>(db: Database, request: FastifyRequest, change: AuditedChange, work: (tx: Transaction) => Promise<T>): Promise<T> {
+    return db.transaction(async tx => {
+      const result = await work(tx)
+      await note(request, change)(tx)
+      return result
+    })
+  }
+}
+
+/** For the routes that cancel one turn. */
+export function turnCancel({ task, number }: Pick<Turn, 'task' | 'number'>) {
+  return { action: 'task.canceled', target: task, details: { turn: number } } as const
+}
+
+function callerOf({ principal: { key, token }, ip: address }: FastifyRequest): AuditCaller {
+  const via = token ? 'token' : key === null ? 'open' : 'key'
+  return { via, ...(key !== null && { key }), ...(token?.subject && { subject: token.subject }), address }
+}

@@ -42,12 +42,15 @@ test('a viewer that asks before there is a log may get a gap', () => {
 })
 
 test.each([
-  ['before the end of the last one that its viewers know', '2026-01-01T00:00:04.999Z', 1],
-  ['after their end', atTheEnd, 0],
-])('a turn that was accepted %s is owed to them, or not', (_, queuedAt, expected) => {
-  const history = changed(({ stored: [entry] }) => {
+  ['before the end of the last one that its viewers know', '2026-01-01T00:00:04.999Z', true, 1],
+  ['before that end by its time, but after what was read then', '2026-01-01T00:00:04.999Z', false, 0],
+  ['after it', atTheEnd, true, 0],
+])('a turn that was accepted %s is owed to them, or not', (_, queuedAt, isSeen, expected) => {
+  const history = changed(({ stored: [entry], looks: [look] }) => {
     const [input] = entry?.messages ?? []
-    entry?.detail.turns.push({ ...turnOf('completed'), number: 2, queuedAt })
+    const later = { ...turnOf('completed'), number: 2, queuedAt }
+    entry?.detail.turns.push(later)
+    if (isSeen) look?.detail.turns.push(later)
     if (input) entry?.messages.push({ ...input, index: 2, turn: 2 })
   })
   expect(violationsIn(history).filter(violation => violation.includes('it holds 2 messages, stored are 3'))).toHaveLength(expected)

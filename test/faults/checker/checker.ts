@@ -99,12 +99,13 @@ function faultsOfLook({ task, turnNumber: number, detail, messages }: History['l
   ]
 }
 
-function faultsOfViewer(journal: Journal, stored: Stored | undefined, { logs, hasLost }: History): string[] {
+function faultsOfViewer(journal: Journal, stored: Stored | undefined, history: History): string[] {
+  const { logs, hasLost } = history
   const log = logs.get(journal.task)
   const frames = journal.connections.flatMap(connection => connection.frames)
   const isTold = frames.some(({ data }) => data.type === 'end') || journal.connections.at(-1)?.status === 204
   const announced = frames.flatMap(({ data }) => (data.type === 'turn.finished' ? [data] : []))
-  const evidence = { ...(stored && { rows: owedTo(journal, stored) }), ...(log && { log: log.map(({ cursor }) => cursor) }) }
+  const evidence = { ...(stored && { rows: owedTo(journal, stored, history) }), ...(log && { log: log.map(({ cursor }) => cursor) }) }
   return [
     ...faultsIn(journal, evidence).map(fault => `P4 ${fault}`),
     ...(isTold ? [] : [`P4 a viewer of ${journal.task} was never told that it is over`]),
@@ -117,14 +118,23 @@ function faultsOfViewer(journal: Journal, stored: Stored | undefined, { logs, ha
   ]
 }
 
-/** A turn that was accepted before the last one that a viewer knows had ended is owed to it; one that came later begins after its end. */
-function owedTo({ connections }: Journal, { detail, messages }: Stored): Message[] {
+/**
+ * A turn that was accepted before the last one that a viewer knows had ended is owed to it; one that came later begins after its end. Times are those of
+ * the beginning of transactions, so a turn that is not in the details or in the viewer's snapshot of after that end came later, too.
+ */
+function owedTo({ task, connections }: Journal, { detail, messages }: Stored, { looks }: History): Message[] {
   const frames = connections.flatMap(connection => connection.frames.map(({ data }) => data))
   const known = new Set(
     frames.flatMap(data => ('turns' in data ? data.turns.map(({ number }) => number) : 'turn' in data ? [data.turn] : [])),
   )
   const last = detail.turns.findLast(({ number }) => known.has(number))
-  const isOwed = ({ number, queuedAt }: Turn) => known.has(number) || !last?.finishedAt || queuedAt < last.finishedAt
+  const after = [
+    ...looks.flatMap(look => (look.task === task && look.turnNumber === last?.number ? [look.detail.turns] : [])),
+    ...frames.flatMap(data => ('turns' in data ? [data.turns] : [])),
+  ].filter(turns => turns.some(({ number, status }) => number === last?.number && hasEnded(status)))
+  const cameLater = (turnNumber: number) => after.some(turns => !turns.some(({ number }) => number === turnNumber))
+  const isOwed = ({ number, queuedAt }: Turn) =>
+    known.has(number) || !last?.finishedAt || (queuedAt < last.finishedAt && !cameLater(number))
   const owed = new Set(detail.turns.filter(isOwed).map(({ number }) => number))
   return messages.filter(({ turn: turnNumber }) => owed.has(turnNumber))
 }

@@ -1,11 +1,13 @@
-/** The tables in `schema.ts` and the SQL in `migrations/` say the same. */
-import { readdirSync, readFileSync } from 'node:fs'
+/** The tables in `schema.ts` and the SQL in `migrations/` say the same, and migrations block no table for long. */
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
 import { Client } from 'pg'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { createTestDatabase } from '../../../../../test/support/engines/database.ts'
+import { until } from '../../../../../test/support/until.ts'
 import * as schema from '../schema.ts'
 import { migrate } from './migrate.ts'
 
@@ -44,6 +46,39 @@ test('a database that is up to date stays as it is', async () => {
   expect(rows).toEqual([{ name: 'kept' }])
 })
 
+test('a migration that waits for a table does not block the statements behind it for longer than a second', async () => {
+  const url = await createEmptyDatabase()
+  const open = async () => {
+    const client = new Client({ connectionString: url })
+    await client.connect()
+    onTestFinished(() => client.end())
+    return client
+  }
+  const [holder, other] = [await open(), await open()]
+  const statements = ['create table big (id int)', 'alter table big add column name text']
+  await migrate(url, folderOf(statements.slice(0, 1)))
+  await holder.query('begin')
+  await holder.query('select from big')
+  const migrated = migrate(url, folderOf(statements))
+  await until('the migration waits', async () => (await other.query('select from pg_locks where not granted')).rowCount)
+  await other.query('select from big')
+  await holder.query('commit')
+  await migrated
+  await other.query('select name from big')
+})
+
+test('migrations from 0027 on change messages, turns and tasks only in the catalog, which takes as long for ten rows as for ten million', () => {
+  const slow = [
+    /create (unique )?index .* on "(messages|turns|tasks)"/i,
+    /alter table "(messages|turns|tasks)" (alter column|add constraint)/i,
+    /add column .*(generated|references)/i,
+    /^\s*(update|delete from|insert into) "?(messages|turns|tasks)"?/im,
+  ]
+  const since = files().filter(file => file >= '0027')
+  expect(since.length).toBeGreaterThan(0)
+  expect(since.filter(file => slow.some(pattern => pattern.test(readFileSync(join(folder, file), 'utf8'))))).toEqual([])
+})
+
 test('worker keys from before there were any limits: those of the default tenant work for all, those of another for it alone', async () => {
   const url = await createEmptyDatabase()
   const client = new Client({ connectionString: url })
@@ -65,6 +100,17 @@ test('worker keys from before there were any limits: those of the default tenant
   const { rows } = await client.query('select id, all_tenants, agents from keys order by id')
   expect(rows).toEqual(['a', 'b', 'c', 'd'].map(id => ({ id, all_tenants: id === 'a' || id === 'd', agents: null })))
 })
+
+/** A folder with these migrations. */
+function folderOf(statements: string[]): string {
+  const migrations = mkdtempSync(join(tmpdir(), 'rivulet-migrations-'))
+  onTestFinished(() => rmSync(migrations, { recursive: true }))
+  mkdirSync(join(migrations, 'meta'))
+  const entries = statements.map((_, idx) => ({ idx, version: '7', when: idx + 1, tag: `000${idx}_test`, breakpoints: true }))
+  writeFileSync(join(migrations, 'meta/_journal.json'), JSON.stringify({ version: '7', dialect: 'postgresql', entries }))
+  for (const { idx, tag } of entries) writeFileSync(join(migrations, `${tag}.sql`), statements[idx] ?? '')
+  return migrations
+}
 
 async function createEmptyDatabase(): Promise<string> {
   const name = `empty_${process.pid}_${Date.now()}`

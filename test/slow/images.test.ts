@@ -64,7 +64,7 @@ test('beyond its own machine, the API refuses to start without a key', () => {
   const { REDIS_URL = '' } = addresses
   const env = { ...images.stageOf('api').env, REDIS_URL, DATABASE_URL: inject('postgresUrl') }
   const { status, stderr } = spawnSync(program, args, { encoding: 'utf8', ...placeOf('api'), env })
-  expect([status, stderr]).toEqual([1, expect.stringContaining('other machines could call without a key: set RIVULET_KEY')])
+  expect([status, stderr]).toEqual([78, expect.stringContaining('other machines could call without a key: set RIVULET_KEY')])
 })
 
 test('roles, migrations, API and worker start as docker-compose.yml says, and a task runs through them', async () => {

@@ -75,22 +75,47 @@ test.each([
   ['rivulet build', () => run('npx', ['rivulet', 'build', 'built.ts', '--out', 'own'], folder)],
   ['esbuild, with createWorker in a program of one’s own', () => bundleOwnWorker()],
 ])('runs a worker that was bundled by %s, elsewhere and with plain Node; its spans reach an older SDK', async (_, bundle) => {
-  rmSync(join(folder, 'own'), { recursive: true, force: true })
-  await bundle()
-  const elsewhere = mkdtempSync(join(tmpdir(), 'rivulet-bundle-'))
-  cpSync(join(folder, 'own'), elsewhere, { recursive: true })
-  const { redisUrl } = JSON.parse(readFileSync(join(folder, '.rivulet/running.json'), 'utf8'))
+  const { elsewhere, redisUrl } = await bundleElsewhere(bundle)
   const collector = await startSpanCollector()
   const worker = start(process.execPath, ['main.mjs'], elsewhere, { REDIS_URL: redisUrl, RIVULET_URL: url, ...collector.environment })
   onTestFinished(async () => {
     await worker.interrupt()
     await collector.close()
-    rmSync(elsewhere, { recursive: true, force: true })
   })
   await worker.says('worker is ready')
   expect(await run('npx', ['rivulet', 'run', 'built', 'Ada'], folder)).toBe('Built for Ada\n')
   await until('the span of the turn has reached the collector', () => collector.spans.some(({ name }) => name === 'turn built'))
 })
+
+test('a worker that rivulet build made isolates a turn that killed two workers, and lets a turn end before it stops', async () => {
+  const { elsewhere, redisUrl } = await bundleElsewhere(() => run('npx', ['rivulet', 'build', 'built.ts', '--out', 'own'], folder))
+  const thrice = `${process.execPath} main.mjs; ${process.execPath} main.mjs; exec ${process.execPath} main.mjs`
+  const worker = start('sh', ['-c', thrice], elsewhere, { REDIS_URL: redisUrl, RIVULET_URL: url })
+  onTestFinished(() => worker.interrupt())
+  await worker.says('worker is ready')
+  expect(await run('npx', ['rivulet', 'run', 'fatal', 'Ada'], folder)).toBe('alone\n')
+  expect(worker.output().split('worker is ready')).toHaveLength(4)
+
+  const sign = join(elsewhere, 'go-on')
+  const caller = start('npx', ['rivulet', 'run', 'patient', sign], folder)
+  await caller.says('begun')
+  const stopped = worker.interrupt()
+  await worker.says('worker is stopping')
+  writeFileSync(sign, '')
+  await caller.says('ended')
+  await stopped
+})
+
+/** Bundles a worker, and copies it to a folder that has nothing else. */
+async function bundleElsewhere(bundle: () => Promise<unknown>): Promise<{ elsewhere: string; redisUrl: string }> {
+  rmSync(join(folder, 'own'), { recursive: true, force: true })
+  await bundle()
+  const elsewhere = mkdtempSync(join(tmpdir(), 'rivulet-bundle-'))
+  onTestFinished(() => rmSync(elsewhere, { recursive: true, force: true }))
+  cpSync(join(folder, 'own'), elsewhere, { recursive: true })
+  const { redisUrl } = JSON.parse(readFileSync(join(folder, '.rivulet/running.json'), 'utf8'))
+  return { elsewhere, redisUrl }
+}
 
 async function bundleOwnWorker(): Promise<void> {
   mkdirSync(join(folder, 'own'))

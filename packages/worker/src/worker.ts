@@ -255,6 +255,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   async function windDown(): Promise<void> {
     stopping.abort()
+    log.info({ turns: jobs, drainMs }, 'worker is stopping')
     const grace = setTimeout(held.releaseAll, drainMs)
     const impatience = setTimeout(() => leaving.abort(new RivuletError('draining', 'This worker is stopping')), drainMs + 5_000)
     // An unavailable Redis must not prevent a process from stopping, nor make one wait that has no turn.

@@ -189,11 +189,10 @@ export function createClient(options: ClientOptions): RivuletClient {
     agents: {
       list: own => http.call({ path: '/v1/agents', ...own, read: readList<Agent>('agent') }),
       activity: (minutes = 10, own) =>
-        http.call({ path: '/v1/agents/activity', query: { minutes }, ...own, read: readBody<Activity>('activity') }),
-      workers: own => http.call({ path: '/v1/workers', ...own, read: readList<Worker>('worker') }),
-      versions: own => http.call({ path: '/v1/versions', ...own, read: readList<WorkerVersion>('workerVersion') }),
-      errors: (minutes = 1_440, own) =>
-        http.call({ path: '/v1/errors', query: { minutes }, ...own, read: readList<ErrorGroup>('errorGroup') }),
+        http.call({ path: '/v1/agents/activity', query: { minutes }, ...own, read: readBody<Activity>('report') }),
+      workers: own => http.call({ path: '/v1/workers', ...own, read: readList<Worker>('report') }),
+      versions: own => http.call({ path: '/v1/versions', ...own, read: readList<WorkerVersion>('report') }),
+      errors: (minutes = 1_440, own) => http.call({ path: '/v1/errors', query: { minutes }, ...own, read: readList<ErrorGroup>('report') }),
       pause: (name, own) => changeAgent(name, true, own),
       resume: (name, own) => changeAgent(name, false, own),
       remove: (name, own) => http.call({ method: 'DELETE', path: pathOf('agents', name), ...own, read: readNothing }),
@@ -204,9 +203,9 @@ export function createClient(options: ClientOptions): RivuletClient {
     webhooks: createWebhookCalls(http),
     schedules: createScheduleCalls(http),
     limits: createLimitCalls(http),
-    audit: (query, own) => http.call({ path: '/v1/audit', query, ...own, read: readPage<AuditEntry>('auditEntry') }),
+    audit: (query, own) => http.call({ path: '/v1/audit', query, ...own, read: readPage<AuditEntry>('report') }),
     usage: ({ by, from, to } = {}, own) =>
-      http.call({ path: '/v1/usage', query: { by, from: timeOf(from), to: timeOf(to) }, ...own, read: readBody<UsageReport>('usage') }),
+      http.call({ path: '/v1/usage', query: { by, from: timeOf(from), to: timeOf(to) }, ...own, read: readBody<UsageReport>('report') }),
     feed: createFeedCalls(deps),
     whoami: own => http.call({ path: '/v1/whoami', ...own, read: readField<Caller>('caller') }),
     health: own => http.call({ path: '/healthz', retries: 0, ...own, read: readStatus }),

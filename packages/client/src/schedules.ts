@@ -36,10 +36,9 @@ export function createScheduleCalls({ call }: Http): ScheduleCalls {
         ...once,
         path: `${pathOf('schedules', id)}/trigger`,
         ...own,
-        read: readField<ScheduleRun>('scheduleRun', 'run'),
+        read: readField<ScheduleRun>('report', 'run'),
       }),
-    history: (id, query, own) =>
-      call({ path: `${pathOf('schedules', id)}/history`, query, ...own, read: readPage<ScheduleRun>('scheduleRun') }),
+    history: (id, query, own) => call({ path: `${pathOf('schedules', id)}/history`, query, ...own, read: readPage<ScheduleRun>('report') }),
     remove: (id, own) => call({ method: 'DELETE', path: pathOf('schedules', id), ...own, read: readNothing }),
   }
 }

@@ -32,7 +32,7 @@ export function createWebhookCalls({ call }: Http): WebhookCalls {
     change: (id, body, own) => call({ method: 'PATCH', ...once, path: pathOf('webhooks', id), body, ...own, read: readJson(toChanged) }),
     remove: (id, own) => call({ method: 'DELETE', path: pathOf('webhooks', id), ...own, read: readNothing }),
     deliveries: (id, query, own) =>
-      call({ path: `${pathOf('webhooks', id)}/deliveries`, query, ...own, read: readPage<Delivery>('delivery') }),
+      call({ path: `${pathOf('webhooks', id)}/deliveries`, query, ...own, read: readPage<Delivery>('report') }),
     retry: (id, delivery, own) =>
       call({
         ...{
@@ -41,7 +41,7 @@ export function createWebhookCalls({ call }: Http): WebhookCalls {
           idempotencyKey: null,
           ...own,
         },
-        read: readField<Delivery>('delivery'),
+        read: readField<Delivery>('report', 'delivery'),
       }),
   }
 }

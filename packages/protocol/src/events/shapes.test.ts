@@ -2,29 +2,15 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { agentLimitsSchema } from '../entities/agent-limits.ts'
-import { auditEntrySchema } from '../entities/audit-entry.ts'
 import { contentSchema } from '../entities/content.ts'
-import {
-  activitySchema,
-  agentSchema,
-  attemptSchema,
-  errorGroupSchema,
-  messageSchema,
-  stepSchema,
-  taskSchema,
-  taskSummarySchema,
-  turnSchema,
-  workerSchema,
-  workerVersionSchema,
-} from '../entities/entities.ts'
+import { agentSchema, attemptSchema, messageSchema, stepSchema, taskSchema, taskSummarySchema, turnSchema } from '../entities/entities.ts'
 import { feedEntrySchema } from '../entities/feed-entry.ts'
 import { fileSchema } from '../entities/file.ts'
 import { callerSchema, keySchema } from '../entities/key.ts'
-import { scheduleRunSchema, scheduleSchema } from '../entities/schedule.ts'
+import { scheduleSchema } from '../entities/schedule.ts'
 import { stateSchema } from '../entities/state.ts'
-import { usageReportSchema } from '../entities/usage/usage-report.ts'
 import { turnWaitSchema } from '../entities/wait.ts'
-import { deliverySchema, webhookSchema } from '../entities/webhook.ts'
+import { webhookSchema } from '../entities/webhook.ts'
 import { tokenResponse } from '../requests/requests.ts'
 import { deltaSchema } from './delta.ts'
 import { eventSchema, wireEventSchema } from './event.ts'
@@ -37,26 +23,18 @@ const entities = {
   turn: turnSchema,
   message: messageSchema,
   agent: agentSchema,
-  activity: activitySchema,
   file: fileSchema,
   token: tokenResponse,
   feedEntry: feedEntrySchema,
   webhook: webhookSchema,
   limits: agentLimitsSchema,
   schedule: scheduleSchema,
-  scheduleRun: scheduleRunSchema,
-  delivery: deliverySchema,
   key: keySchema,
   wait: turnWaitSchema,
   state: stateSchema,
   caller: callerSchema,
   attempt: attemptSchema,
   step: stepSchema,
-  worker: workerSchema,
-  workerVersion: workerVersionSchema,
-  errorGroup: errorGroupSchema,
-  auditEntry: auditEntrySchema,
-  usage: usageReportSchema,
 }
 
 describe('the tables are those of the schemas', () => {
@@ -72,7 +50,9 @@ describe('the tables are those of the schemas', () => {
   })
 
   test('of entities', () => {
-    expect(entityShapes).toEqual(Object.fromEntries(Object.entries(entities).map(([name, { shape }]) => [name, shapeOf(shape)])))
+    const { report, ...checked } = entityShapes
+    expect(report).toEqual({})
+    expect(checked).toEqual(Object.fromEntries(Object.entries(entities).map(([name, { shape }]) => [name, shapeOf(shape)])))
   })
 })
 

@@ -18,26 +18,19 @@ export type Entity =
   | 'turn'
   | 'message'
   | 'agent'
-  | 'activity'
   | 'file'
   | 'token'
   | 'key'
   | 'caller'
   | 'attempt'
   | 'step'
-  | 'worker'
-  | 'workerVersion'
-  | 'errorGroup'
   | 'feedEntry'
-  | 'auditEntry'
   | 'webhook'
-  | 'delivery'
   | 'limits'
   | 'schedule'
-  | 'scheduleRun'
-  | 'usage'
   | 'wait'
   | 'state'
+  | 'report'
 export type Shape = Readonly<Record<string, Kind>>
 
 /** Fields as `name`, which is a string, or `name:kind`. A browser gets these tables, so they are short. */
@@ -86,15 +79,12 @@ export const entityShapes: Record<Entity, Shape> = {
   agent: fields(
     'name description workers:number queued:number running:number params?:object maxAttempts?:number timeoutMs?:number pin?:boolean paused?:boolean',
   ),
-  activity: fields('from to bucketMs:number data:object[] queued:number[]'),
   file: fields('id name? mimeType size:number sha256 createdAt'),
   token: fields('token can:string[] expiresAt'),
   feedEntry: fields('seq type at task agent turn?:number attempt?:number status? error?:object'),
   webhook: fields('id url events:string[] agent? status createdAt oldSecretUntil?'),
-  delivery: fields('id type task status attempts:number lastStatus?:number lastError? createdAt nextAt? deliveredAt?'),
   schedule: fields('id agent cron timezone input?:content params?:json name? overlap missed status createdAt nextAt?'),
   limits: fields('agent concurrency?:number perKey?:number perMinute?:number weights?:object'),
-  scheduleRun: fields('at task? turn?:number skipReason? error?:object createdAt'),
   key: fields(
     'id tenant name scopes:string[] createdAt expiresAt? revokedAt? lastUsedAt? replacedBy? allTenants?:boolean agents?:string[]',
   ),
@@ -105,14 +95,9 @@ export const entityShapes: Record<Entity, Shape> = {
   state: fields('version:number value:json'),
   attempt: fields('attempt:number status worker? startedAt? finishedAt? error?:object usage?:object messages?:message[] omitted?:string[]'),
   step: fields('turn:number name startedAt? finishedAt'),
-  worker: fields('id version? slots?:number agents:string[] seenAt silentMs:number isLive:boolean turns:object[]'),
-  workerVersion: fields(
-    'version slots:number agents:string[] workers:number queued:number running:number waiting:number isDrained:boolean',
-  ),
-  errorGroup: fields('fingerprint agent code message count:number tasks:number firstAt lastAt lastTask'),
-  auditEntry: fields('id at tenant? action target via key? subject? address? details:object'),
-  usage: fields('by from to data:object[] total:object'),
   caller: fields('tenant scopes:string[] key? expiresAt?'),
+  // What operators read: a browser gets no table of it, and no program decides by it.
+  report: {},
 }
 
 const common = 'task turn:number attempt:number at:number'

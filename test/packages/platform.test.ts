@@ -97,7 +97,7 @@ test('a worker that rivulet build made isolates a turn that killed two workers, 
   expect(worker.output().split('worker is ready')).toHaveLength(4)
 
   const sign = join(elsewhere, 'go-on')
-  const caller = start('npx', ['rivulet', 'run', 'patient', sign], folder)
+  const caller = start('npx', ['rivulet', 'run', 'lasting', sign], folder)
   await caller.says('begun')
   const stopped = worker.interrupt()
   await worker.says('worker is stopping')

@@ -14,7 +14,7 @@ export const fatal = defineAgent('fatal', async turn => {
 })
 
 /** Ends when there is a file of the name that it got. */
-export const patient = defineAgent('patient', async turn => {
+export const lasting = defineAgent('lasting', async turn => {
   await turn.send('begun')
   while (!existsSync(turn.text)) await sleep(50)
   await turn.send('ended')

@@ -205,7 +205,7 @@ describe.skipIf(!hasNativeRedis)('a Redis that loses the end of its file', () =>
     for (const viewer of later) expect(textsOf(viewer)).toEqual(['go', 'word '.repeat(12), 'more', 'again'])
   })
 
-  test('or restarts with all of it: viewers get no sign of it, a new viewer gets everything, and one that resumes goes on', async () => {
+  test('or restarts with all of it: a new viewer gets everything, and one that resumes goes on', async () => {
     const { task } = await platform.client.createTask(scripted([say(0, 'so far'), rest(60_000)], { input: 'go' }))
     const viewers = platform.urls.map(url => watch(task.id, { urls: [url], query: '?from=start' }))
     await Promise.all(viewers.map(viewer => viewer.until('hears it', ({ text }) => text() === 'so far')))
@@ -218,7 +218,8 @@ describe.skipIf(!hasNativeRedis)('a Redis that loses the end of its file', () =>
     await Promise.all(
       resumed.map(viewer => viewer.until('has caught up', ({ frames }) => frames().some(({ data }) => data.type === 'caught_up'))),
     )
-    for (const viewer of [...viewers, ...resumed]) expect(viewer.frames().filter(({ data }) => data.type === 'snapshot')).toEqual([])
+    // The worker opens the log again, because it cannot know that nothing was lost, and writes its text once more.
+    for (const viewer of [...viewers, ...resumed]) await viewer.until('shows it', ({ text }) => text() === 'so far')
     await until('it is canceled', async () => (await platform.client.post(`/v1/tasks/${task.id}/cancel`, {})).status === 200)
     expect(await judged([...viewers, ...joined, ...resumed])).toEqual([])
   })

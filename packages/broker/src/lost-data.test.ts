@@ -116,7 +116,7 @@ describe.skipIf(!hasNativeRedis)(
       await redis.client.replicaof('127.0.0.1', '1')
       await redis.client.replicaof('NO', 'ONE')
       // Another process has connected since, so that its script has the new life.
-      const late = openLogs({ url: redis.url })
+      const late = openLogs({ url: redis.url, keys: logs.keys })
       expect(await late.writer.append([notes(task, 2, 2, 'b')])).toEqual(['gap'])
       await logs.announcer.announce({ task, epoch: 3, running: true, entries: [started(task, 3)] })
       expect(await late.writer.append([notes(task, 3, 1, 'a')])).toEqual(['ok'])

@@ -7,6 +7,7 @@ import {
   createLogReader,
   createLogWriter,
   encodeEvent,
+  type Keys,
   type Push,
   parsePush,
 } from '@rivulet/broker'
@@ -16,10 +17,15 @@ import { inject, onTestFinished } from 'vitest'
 import { keyPrefix } from '../engines/database.ts'
 import { until } from '../until.ts'
 
-export type LogOptions = { url?: string; maxBytes?: number; retentionMs?: number }
+export type LogOptions = { url?: string; keys?: Keys; maxBytes?: number; retentionMs?: number }
 
-export function openLogs({ url = inject('redisUrl'), maxBytes = 1_000_000, retentionMs = 60_000 }: LogOptions = {}) {
-  const keys = createKeys(keyPrefix().replace(/:$/, ''))
+/** `keys` of another call: the same logs, seen by another process. */
+export function openLogs({
+  url = inject('redisUrl'),
+  keys = createKeys(keyPrefix().replace(/:$/, '')),
+  maxBytes = 1_000_000,
+  retentionMs = 60_000,
+}: LogOptions = {}) {
   const redis = connect()
   return {
     keys,

@@ -1,16 +1,14 @@
 /** AG-UI's client, unmodified, and our agent for it: runs, tools, interrupts, retries, and threads that are connected to and resumed. */
 import { type AgentSubscriber, type BaseEvent, HttpAgent, type Message } from '@ag-ui/client'
-import { call, defineTool, scriptedModel, say as speak } from '@rivulet/agent'
 import { RivuletAgent } from '@rivulet/client/ag-ui'
 import type { Task } from '@rivulet/protocol'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { z } from 'zod'
 import { extend, fail, repeat, rest, say } from '../support/agents/scripts.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
-import { paid, payerOf, registrar } from './asking-agents.ts'
+import { paid, payerOf, registrar, shopper } from './asking-agents.ts'
 import { everyContent } from './every-content.ts'
 
 let platform: Platform
@@ -21,14 +19,6 @@ beforeAll(async () => {
 afterAll(() => platform.close())
 
 const payer = payerOf(1, 2)
-const shopper = defineAgent('shopper', async turn => {
-  const locate = defineTool({ name: 'locate', description: 'Where the user is', input: z.object({}), where: 'client' })
-  const model = scriptedModel(({ messages }) => {
-    const last = messages.at(-1)?.content
-    return last?.type === 'tool_response' ? [speak(`You are in ${JSON.stringify(last.content)}.`)] : [call('locate', {})]
-  })
-  await turn.run({ model, tools: [locate] })
-})
 
 const editor = defineAgent('editor', async turn => {
   const { text } = await turn.spawn('scout', { agent: 'echo', input: 'found' })

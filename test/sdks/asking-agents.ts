@@ -1,4 +1,4 @@
-/** Agents that ask: one before it pays, one with a form. */
+/** Agents that ask: one before it pays, one with a form, one by a tool that its caller runs. */
 import { call, defineTool, say, scriptedModel } from '@rivulet/agent'
 import { defineAgent } from '@rivulet/worker'
 import { z } from 'zod'
@@ -6,7 +6,7 @@ import { z } from 'zod'
 /** What has been paid in this process. */
 export const paid: number[] = []
 
-const pay = defineTool({
+export const pay = defineTool({
   ...{ name: 'pay', description: 'Pays', input: z.object({ amount: z.number() }) },
   run: ({ amount }) => {
     paid.push(amount)
@@ -30,4 +30,14 @@ export function payerOf(...amounts: number[]) {
 export const registrar = defineAgent('registrar', async turn => {
   const { action, content } = await turn.ask('who', { title: 'Who are you?', schema: z.object({ name: z.string() }), hold: 0 })
   await turn.send(`${action} ${JSON.stringify(content ?? null)}`)
+})
+
+/** Asks its caller for the place by a tool. */
+export const shopper = defineAgent('shopper', async turn => {
+  const locate = defineTool({ name: 'locate', description: 'Where the user is', input: z.object({}), where: 'client' })
+  const model = scriptedModel(({ messages }) => {
+    const last = messages.at(-1)?.content
+    return last?.type === 'tool_response' ? [say(`You are in ${JSON.stringify(last.content)}.`)] : [call('locate', {})]
+  })
+  await turn.run({ model, tools: [locate] })
 })

@@ -1,15 +1,15 @@
 /** OpenAI's SDK, unmodified, with Rivulet as its base URL: responses, chat completions and models. */
 import { Agent, OpenAIProvider, Runner } from '@openai/agents'
-import { call, defineTool, scriptedModel, say as speak } from '@rivulet/agent'
+import { call, scriptedModel, say as speak } from '@rivulet/agent'
 import { defineAgent } from '@rivulet/worker'
 import OpenAI, { APIError } from 'openai'
 import type { Response, ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { z } from 'zod'
 import { done, fail, full, repeat, rest, type Step, say } from '../support/agents/scripts.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
+import { paid, pay, registrar, shopper } from './asking-agents.ts'
 import { everyContent } from './every-content.ts'
 
 let platform: Platform
@@ -19,14 +19,6 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-const paid: number[] = []
-const pay = defineTool({
-  ...{ name: 'pay', description: 'Pays', input: z.object({ amount: z.number() }) },
-  run: ({ amount }) => {
-    paid.push(amount)
-    return `paid ${amount}`
-  },
-})
 /** Asks twice: for two payments at once, and for one more. */
 const payer = defineAgent('payer', async turn => {
   const model = scriptedModel(({ messages }) => {
@@ -35,18 +27,6 @@ const payer = defineAgent('payer', async turn => {
     return calls < 3 ? [speak('One more.'), call('pay', { amount: 3 })] : [speak('Done.')]
   })
   await turn.run({ model, tools: [pay], approve: () => ({ ask: { hold: 0 } }) })
-})
-const registrar = defineAgent('registrar', async turn => {
-  const { action, content } = await turn.ask('who', { title: 'Who are you?', schema: z.object({ name: z.string() }), hold: 0 })
-  await turn.send(`${action} ${JSON.stringify(content ?? null)}`)
-})
-const shopper = defineAgent('shopper', async turn => {
-  const locate = defineTool({ name: 'locate', description: 'Where the user is', input: z.object({}), where: 'client' })
-  const model = scriptedModel(({ messages }) => {
-    const last = messages.at(-1)?.content
-    return last?.type === 'tool_response' ? [speak(`You are in ${JSON.stringify(last.content)}.`)] : [call('locate', {})]
-  })
-  await turn.run({ model, tools: [locate] })
 })
 
 const steps = everyContent('c2')

@@ -18,7 +18,7 @@ import {
   type Update,
 } from '@rivulet/protocol'
 import fc from 'fast-check'
-import { type Entry, task } from './ui-reader.ts'
+import { type Entry, task } from './log-entries.ts'
 
 const choice = fc.record({ kind: fc.nat(15), place: fc.nat(5), words: fc.constantFrom('a', 'b', 'ab', 'abc', ' ') })
 const ends = { completed: 'complete', canceled: 'aborted', failed: 'failed' } as const

@@ -1,8 +1,7 @@
 /** What stands at the other end of the AI SDK's stream, in short: its reader, and a client that joins or comes back. The real one is in test/sdks. */
-import { applyEvent, type Cursor, type Event, emptyState, messagesOf, type Snapshot, type TaskState } from '@rivulet/protocol'
+import type { TaskState } from '@rivulet/protocol'
 import type { UiChunk } from '@rivulet/views/ai-sdk'
-
-export const task = '0198c0de-0000-7000-8000-000000000001'
+import { type Entry, stateOf } from './log-entries.ts'
 
 const callStates: Record<string, string> = {
   'tool-input-start': 'input-streaming',
@@ -11,8 +10,6 @@ const callStates: Record<string, string> = {
   'tool-output-available': 'output-available',
   'tool-output-error': 'output-error',
 }
-
-export type Entry = { cursor: Cursor; event: Event }
 
 /** The parts that the chunks add up to. */
 export function readChunks(chunks: UiChunk[]): Record<string, unknown>[] {
@@ -52,19 +49,7 @@ export function readChunks(chunks: UiChunk[]): Record<string, unknown>[] {
   return parts
 }
 
-function stateOf(log: Entry[]): TaskState {
-  return log.reduce((state, { cursor, event }) => applyEvent(state, event, cursor), emptyState)
-}
-
 /** The events that a viewer has when it reconnects with the cursor of the last entry. */
 export function heardOf(log: Entry[]): { state: TaskState; isAtEnd: boolean } {
   return { state: stateOf(log), isAtEnd: log.at(-1)?.event.type === 'turn.finished' }
-}
-
-export function snapshotOf(log: Entry[], reason: Snapshot['reason']): Snapshot {
-  const state = stateOf(log)
-  const at = new Date(1).toISOString()
-  const turns = state.turns.map(({ firstIndex: _, ...turn }) => ({ queuedAt: at, ...turn, id: task, task }))
-  const entity = { id: task, agent: 'a', status: state.status, params: null, metadata: {}, createdAt: at, updatedAt: at }
-  return { type: 'snapshot', reason, task: entity, turns, messages: messagesOf(state), messagesFrom: 0 }
 }

@@ -15,7 +15,7 @@ import {
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { randomLog } from '../../../test/random-log.ts'
-import { type Entry, task } from '../../../test/ui-reader.ts'
+import { type Entry, task } from '../../../test/log-entries.ts'
 import { encodeEntry, encodeWireEvent, heartbeat } from '../sse-frame.ts'
 import { type Shared, type SseResponse, share } from '../sse-response.ts'
 import { respondWithMessage } from './message-response.ts'

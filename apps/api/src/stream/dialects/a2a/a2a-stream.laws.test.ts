@@ -1,9 +1,9 @@
 /** Laws of the dialect of A2A: whatever an agent emits, and wherever a client joins, resumes or misses events, it has what is stored. */
-import { applyEvent, type Cursor, emptyState, messagesOf } from '@rivulet/protocol'
+import { messagesOf } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { cursorOf, type Entry, replay, snapshotOf, stateOf, take, task } from '../../../../test/log-entries.ts'
 import { randomLog } from '../../../../test/random-log.ts'
-import { type Entry, snapshotOf, task } from '../../../../test/ui-reader.ts'
 import { legacyChunk } from './a2a-legacy.ts'
 import { type A2aChunk, openA2aStream } from './a2a-stream.ts'
 import { type Artifact, artifactOf, type Part } from './a2a-task.ts'
@@ -52,18 +52,6 @@ test('resumed at any event, the reader gets the task as it was there, and the re
   })
 })
 
-function take(stream: Awaited<ReturnType<typeof openA2aStream>>, log: Entry[]): A2aChunk[] {
-  return log.flatMap(({ cursor, event }) => stream.take(cursor, event))
-}
-
-async function* replay(log: Entry[]): AsyncGenerator<Entry> {
-  yield* log
-}
-
-function cursorOf(log: Entry[], place: number): Cursor {
-  return log[place - 1]?.cursor ?? '0-0'
-}
-
 /** As A2A defines `append`. What was made empty is gone. */
 function fold(chunks: readonly A2aChunk[]): Record<string, Part[]> {
   const artifacts: Record<string, Part[]> = {}
@@ -77,8 +65,7 @@ function fold(chunks: readonly A2aChunk[]): Record<string, Part[]> {
 }
 
 function stored(log: Entry[]): Record<string, Part[]> {
-  const state = log.reduce((known, { cursor, event }) => applyEvent(known, event, cursor), emptyState)
-  return withoutEmpty(messagesOf(state).flatMap(message => artifactOf(message) ?? []))
+  return withoutEmpty(messagesOf(stateOf(log)).flatMap(message => artifactOf(message) ?? []))
 }
 
 function withoutEmpty(artifacts: Artifact[]): Record<string, Part[]> {

@@ -1,10 +1,10 @@
 /** Laws of the dialect of AG-UI: whatever an agent emits, and wherever a client joins, resumes or misses events. */
-import { applyEvent, type Cursor, emptyState, type Message, messagesOf } from '@rivulet/protocol'
+import { messagesOf } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type ReadMessage, readRun } from '../../../../test/ag-ui-reader.ts'
+import { cursorOf, type Entry, framesOf, replay, snapshotOf, stateOf, take, task } from '../../../../test/log-entries.ts'
 import { randomLog } from '../../../../test/random-log.ts'
-import { type Entry, snapshotOf, task } from '../../../../test/ui-reader.ts'
 import { agUiMessages } from './ag-ui-message.ts'
 import { type AgUiRun, openAgUiStream } from './ag-ui-stream.ts'
 import type { AgUiChunk } from './message-teller.ts'
@@ -78,29 +78,8 @@ function expectOutcome(chunks: AgUiChunk[], log: Entry[]): void {
   expect([last?.type, last?.outcome]).toEqual([end.status === 'failed' ? 'RUN_ERROR' : 'RUN_FINISHED', outcomes[end.status]])
 }
 
-function take(stream: Awaited<ReturnType<typeof openAgUiStream>>, log: Entry[]): AgUiChunk[] {
-  return log.flatMap(({ cursor, event }) => stream.take(cursor, event))
-}
-
-/** As on the wire: the cursor stands at the last chunk of an event. */
-function framesOf(stream: Awaited<ReturnType<typeof openAgUiStream>>, log: Entry[]): { id: Cursor | null; chunk: AgUiChunk }[] {
-  return log.flatMap(({ cursor, event }) => {
-    const chunks = stream.take(cursor, event)
-    return chunks.map((chunk, place) => ({ id: place === chunks.length - 1 ? cursor : null, chunk }))
-  })
-}
-
-async function* replay(log: Entry[]): AsyncGenerator<Entry> {
-  yield* log
-}
-
-function cursorOf(log: Entry[], place: number): Cursor {
-  return log[place - 1]?.cursor ?? '0-0'
-}
-
 function stored(log: Entry[]): ReadMessage[] {
-  const state = log.reduce((known, { cursor, event }) => applyEvent(known, event, cursor), emptyState)
-  return agUiMessages(messagesOf(state) as Message[])
+  return agUiMessages(messagesOf(stateOf(log)))
 }
 
 /** The order is that in which the reader got the messages, which is not always that of their indexes. Progress is not stored. */

@@ -2,7 +2,7 @@
 import { type Event, formatCursor, type Message, text, type Wait } from '@rivulet/protocol'
 import { expect, test } from 'vitest'
 import { type ReadMessage, readRun } from '../../../../test/ag-ui-reader.ts'
-import { type Entry, snapshotOf, task } from '../../../../test/ui-reader.ts'
+import { type Entry, replay, snapshotOf, take, task } from '../../../../test/log-entries.ts'
 import { type AgUiRun, openAgUiStream } from './ag-ui-stream.ts'
 
 const at = new Date(1).toISOString()
@@ -88,7 +88,7 @@ async function follow(rest: readonly Event[], wanted = run) {
   const stream = await openAgUiStream(wanted, undefined)
   const chunks = [
     ...stream.take(past.at(-1)?.cursor ?? '0-0', snapshotOf(past, 'join')),
-    ...log.slice(past.length).flatMap(({ cursor, event }) => stream.take(cursor, event)),
+    ...take(stream, log.slice(past.length)),
   ]
   const had: ReadMessage[] = [
     { id: 'u1', role: 'user', content: 'one' },
@@ -128,12 +128,9 @@ test('children are subagents, once in each run, and those that go on are suspend
   ]
   const own: AgUiRun = { ...run, turnNumber: 1 }
   const fresh = await openAgUiStream(own, undefined)
-  const heard = (async function* () {
-    yield* log.slice(0, 3)
-  })()
-  const back = await openAgUiStream({ ...own, isBack: true }, heard)
+  const back = await openAgUiStream({ ...own, isBack: true }, replay(log.slice(0, 3)))
   for (const [stream, entries] of [[fresh, log] as const, [back, log.slice(3)] as const]) {
-    const chunks = entries.flatMap(({ cursor, event }) => stream.take(cursor, event))
+    const chunks = take(stream, entries)
     expect(chunks.filter(({ type }) => type.startsWith('SUBAGENT'))).toEqual(all)
     expect(chunks.at(-1)?.type).toBe('RUN_FINISHED')
   }

@@ -6,38 +6,25 @@
  * come as a snapshot, too, because nothing else takes something back.
  */
 import {
-  applyOrSkip,
   type Cursor,
   type Event,
-  emptyState,
-  type FoldedTurn,
   hasEnded,
   isAnsweredByRequest,
-  type Message,
-  messageAt,
-  messagesOf,
-  outcomeOf,
-  restoreState,
   type Snapshot,
-  type TaskId,
+  type State,
   type TokenEvent,
-  type Usage,
   type Wait,
   type WireEvent,
 } from '@rivulet/protocol'
 import type { DialectStream, LoggedEvent } from '../dialect.ts'
-import { type AgUiMessage, agUiMessages, callIdOf, clientIdsOf, idOf, storedActivities } from './ag-ui-message.ts'
-import { interruptOf } from './interrupts.ts'
+import { type AgUiMessage, idOf, storedActivities } from './ag-ui-message.ts'
 import { type AgUiChunk, createMessageTeller } from './message-teller.ts'
+import { endOf, errorOf, interruptionOf } from './run-ending.ts'
 import { createSubagents } from './subagents.ts'
+import { createThread, type ThreadOptions } from './thread.ts'
 
-export type AgUiRun = {
-  task: TaskId
+export type AgUiRun = ThreadOptions & {
   threadId: string
-  /** Null for a viewer: it gets the id of the run that it joins. */
-  runId: string | null
-  /** The turn of the run. Null for a viewer: the first that has not ended, else the last. */
-  turnNumber: number | null
   /** Ids of the messages that the client has; null for a client that needs a snapshot. */
   known: ReadonlySet<string> | null
   /** Waits that this request has answered. */
@@ -46,25 +33,20 @@ export type AgUiRun = {
   input: AgUiMessage | null
   /** Whether the client may have messages of an earlier connection. */
   isBack: boolean
-  /** The stored messages before an index, for a client that resumes in a log that does not have them. */
-  earlier: (index: number) => Promise<Message[]>
 }
 
 export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEvent> | undefined): Promise<DialectStream<AgUiChunk>> {
   const { task, threadId } = run
+  const thread = createThread(run)
   const teller = createMessageTeller()
-  const subagents = createSubagents(callOf)
-  let state = emptyState
-  /** Messages before those of the fold. */
-  let history: Message[] = []
+  const subagents = createSubagents(thread.callOf)
   const known = new Set(run.known)
   let phase: 'opened' | 'started' | 'ended' = 'opened'
-  let own = run.turnNumber
   /** Whether the client lacks something of other turns. */
   let isBehind = false
   /** Whether the client may have reasoning, which it keeps where a snapshot has none. */
   let hasReasoning = run.isBack && heard === undefined
-  let shownState = state.agentState
+  let shownState: State | null = null
   /** Whether a client that resumes may have been cut inside the next event that it gets something of. */
   let mayHavePart = heard !== undefined
   if (heard) await resume(heard)
@@ -72,11 +54,10 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
 
   async function resume(events: AsyncIterable<LoggedEvent>): Promise<void> {
     for await (const { cursor, event } of events) {
-      state = applyOrSkip(state, event, cursor)
+      thread.apply(cursor, event)
       if (event.type === 'child.started' || event.type === 'child.finished') subagents.hear(event)
     }
-    if (state.messagesFrom > 0) history = await run.earlier(state.messagesFrom)
-    own ??= unfinished()
+    await thread.completePast()
   }
 
   function take(cursor: Cursor, event: Event | WireEvent | TokenEvent): AgUiChunk[] {
@@ -85,7 +66,7 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
       case 'snapshot':
         return begin(cursor, event)
       case 'deleted':
-        return fail({ code: 'task_not_found', message: 'The task was deleted' })
+        return end(errorOf({ code: 'task_not_found', message: 'The task was deleted' }))
       case 'caught_up':
         return catchUp()
       case 'token':
@@ -98,33 +79,24 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
 
   /** A client that has everything the log has gets the outcome again, if there is one. */
   function catchUp(): AgUiChunk[] {
-    own ??= state.turns.at(-1)?.number ?? null
+    thread.joinLatest()
     const opening = phase === 'opened' ? start() : []
     return [...opening, ...endIfOver()]
   }
 
-  function endIfOver(): AgUiChunk[] {
-    const turn = own === null ? undefined : turnOf(target())
-    return own === null || (turn && hasEnded(turn.status)) ? end(turn) : pauseIfAsking()
-  }
-
-  function begin(cursor: Cursor, { task: { status }, turns, messages, messagesFrom, state: shared }: Snapshot): AgUiChunk[] {
-    history = [...history, ...messagesOf(state)].filter(({ index }) => index < messagesFrom)
-    state = restoreState(cursor, { status, turns, messages, messagesFrom, state: shared })
-    own ??= unfinished() ?? turns.at(-1)?.number ?? null
+  function begin(cursor: Cursor, snapshot: Snapshot): AgUiChunk[] {
+    thread.restore(cursor, snapshot)
     const opening = phase === 'opened' ? start() : [...retold(), ...changedState()]
-    isBehind ||= state.turns.some(({ number, status: other }) => number !== target() && !hasEnded(other))
+    isBehind ||= thread.hasOtherTurns()
     return [...opening, ...endIfOver()]
   }
 
   function follow(cursor: Cursor, event: Event): AgUiChunk[] {
-    if (own === null && (event.type === 'turn.queued' || event.type === 'turn.started')) own = event.turn
+    if (event.type === 'turn.queued' || event.type === 'turn.started') thread.join(event.turn)
     // What the client has, before what follows.
-    const opening = phase === 'opened' && own !== null ? start() : []
-    const before = state
-    state = applyOrSkip(before, event, cursor)
-    if (state === before || state.discarded > before.discarded) return opening
-    const chunks = [...changedState(), ...(event.turn === target() ? tell(event) : note(event))]
+    const opening = phase === 'opened' && thread.hasTurn() ? start() : []
+    if (!thread.apply(cursor, event)) return opening
+    const chunks = [...changedState(), ...(thread.isFollowed(event.turn) ? tell(event) : note(event))]
     if (chunks.length > 0) mayHavePart = false
     return [...opening, ...chunks]
   }
@@ -132,7 +104,7 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
   function tell(event: Event): AgUiChunk[] {
     switch (event.type) {
       case 'turn.started': {
-        const inputs = ownMessages().filter(({ author }) => author === 'user')
+        const inputs = thread.turnMessages().filter(({ author }) => author === 'user')
         return isBehind || !teller.isBlank() || inputs.some(input => !known.has(idOf(input))) ? retold() : []
       }
       case 'message.delta':
@@ -146,7 +118,7 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
       case 'turn.waiting':
         return event.more === true ? [] : pauseIfAsking()
       case 'turn.finished':
-        return end(turnOf(event.turn))
+        return end(endOf(ids(), thread.turn()))
       case 'child.started':
       case 'child.finished':
         return subagents.tell(event)
@@ -163,14 +135,14 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
 
   /** The client gets what another turn says with the next snapshot. From here on it gets a turn that this one has joined. */
   function note(event: Event): AgUiChunk[] {
-    if (event.type === 'turn.joined' && event.turn === own) return retold()
+    if (event.type === 'turn.joined' && thread.isOwn(event.turn)) return retold()
     const isAside = event.type === 'turn.queued' || event.type === 'state.changed' || event.type.startsWith('child.')
     if (!isAside) isBehind = true
     return []
   }
 
   function tellAt(index: number, isReplaced = false): AgUiChunk[] {
-    const message = messageAt(state, index)?.message
+    const message = thread.messageAt(index)
     if (!message) return []
     known.add(idOf(message))
     hasReasoning ||= message.content.type === 'reasoning'
@@ -178,22 +150,22 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
     if (mayHavePart && message.content.type === 'reasoning') return retold()
     // The client gets a message that does not only grow when it is closed, or at once if the agent has replaced it on purpose.
     if (isReplaced && teller.replaces(message)) return retold()
-    return teller.tell(message, ownMessages) ?? retold()
+    return teller.tell(message, thread.turnMessages) ?? retold()
   }
 
   function start(): AgUiChunk[] {
     phase = 'started'
-    const started = [{ type: 'RUN_STARTED', threadId, runId: runId(), protocolVersion: '1.0' }, ...changedState()]
-    const messages = thread()
+    const started = [{ type: 'RUN_STARTED', ...ids(), protocolVersion: '1.0' }, ...changedState()]
+    const messages = thread.messages()
     const needsAll = run.known === null || messages.some(({ role, id }) => role !== 'activity' && !known.has(id))
     hasReasoning ||= messages.some(({ role }) => role === 'reasoning')
-    const shown = needsAll ? retold() : teller.restart(ownMessages())
-    return [...started, ...shown, ...subagents.begin(turnOf(target())?.waits)]
+    const shown = needsAll ? retold() : teller.restart(thread.turnMessages())
+    return [...started, ...shown, ...subagents.begin(thread.turn()?.waits)]
   }
 
   /** The state of the task, if the client does not have it. */
   function changedState(): AgUiChunk[] {
-    const { agentState } = state
+    const agentState = thread.agentState()
     if (phase !== 'started' || agentState === null || agentState === shownState) return []
     shownState = agentState
     return [{ type: 'STATE_SNAPSHOT', snapshot: agentState.value }]
@@ -202,7 +174,7 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
   /** Everything again, for a client that has something else. */
   function retold(): AgUiChunk[] {
     const closing = teller.close()
-    const messages = thread()
+    const messages = thread.messages()
     const withReasoning = messages.some(({ role }) => role === 'reasoning')
     const shown: AgUiMessage[] =
       hasReasoning && !withReasoning ? [...messages, { id: `${task}:none`, role: 'reasoning', content: '' }] : messages
@@ -212,96 +184,31 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
     const metadata = { '@ag-ui/client': { authoritativeActivityTypes: storedActivities } }
     const all = { type: 'MESSAGES_SNAPSHOT', messages: shown, metadata }
     // A snapshot keeps the order of what the client has, so its input comes behind the others by a second one.
-    const waiting = queuedInput().map(input => ({ ...all, messages: [...shown, input] }))
-    return [...closing, all, ...waiting, ...teller.restart(ownMessages())]
+    const waiting = run.input && thread.isQueued() ? [{ ...all, messages: [...shown, run.input] }] : []
+    return [...closing, all, ...waiting, ...teller.restart(thread.turnMessages())]
   }
 
-  /** The client's input while its turn waits behind another one. */
-  function queuedInput(): AgUiMessage[] {
-    const isQueued = own !== null && turnOf(own)?.status === 'queued' && turnOf(own)?.joinedTo === undefined
-    return run.input && isQueued ? [run.input] : []
+  function endIfOver(): AgUiChunk[] {
+    const turn = thread.turn()
+    return !thread.hasTurn() || (turn && hasEnded(turn.status)) ? end(endOf(ids(), turn)) : pauseIfAsking()
   }
 
-  /** The run ends where the turn needs an answer of its client, because the answer is another request. */
   function pauseIfAsking(): AgUiChunk[] {
-    const open = (turnOf(target())?.waits ?? []).filter(isAsked)
-    if (open.length === 0) return []
-    phase = 'ended'
-    const interrupts = open.map(wait => interruptOf(wait, callOf(wait)))
-    const calls = interrupts.flatMap(({ toolCallId = [] }) => toolCallId)
-    const isForTools = open.every(({ kind }) => kind === 'tool') && calls.length === open.length
-    const outcome = isForTools ? { type: 'success', pendingToolCallIds: calls } : { type: 'interrupt', interrupts }
-    return [...closeAll(), { type: 'RUN_FINISHED', threadId, runId: runId(), outcome }]
+    const asked = (thread.turn()?.waits ?? []).filter(isAsked)
+    return asked.length === 0 ? [] : end(interruptionOf(ids(), asked, thread.callOf))
   }
 
   function isAsked({ id, kind, status }: Wait): boolean {
     return status === 'open' && isAnsweredByRequest(kind) && !run.answered.has(id)
   }
 
-  /** The call that a wait is about, under the id that the client knows. */
-  function callOf({ callId }: Pick<Wait, 'callId'>): string | undefined {
-    const request = ownMessages().findLast(({ content }) => content.type === 'tool_request' && content.callId === callId)
-    return callId === undefined || !request ? undefined : callIdOf(request)
-  }
-
-  /** A thread without a turn has succeeded. */
-  function end(turn: Pick<FoldedTurn, 'status' | 'error' | 'usage'> | undefined): AgUiChunk[] {
-    const usage = turn?.usage && { usage: [usageOf(turn.usage)] }
-    const status = turn && hasEnded(turn.status) ? outcomeOf(turn.status) : 'completed'
-    if (status === 'failed') return fail(turn?.error ?? { code: 'agent_error', message: 'The turn failed' }, usage)
+  /** What is open is closed before the last event. */
+  function end(last: AgUiChunk): AgUiChunk[] {
     phase = 'ended'
-    const outcome = { type: status === 'canceled' ? 'cancelled' : 'success' }
-    return [...closeAll(), { type: 'RUN_FINISHED', threadId, runId: runId(), outcome, ...usage }]
+    return [...teller.close(), ...subagents.suspend(), last]
   }
 
-  /** What is open, before the run ends. */
-  function closeAll(): AgUiChunk[] {
-    return [...teller.close(), ...subagents.suspend()]
+  function ids() {
+    return { threadId, runId: thread.runId() }
   }
-
-  function fail({ code, message }: { code: string; message: string }, usage: object = {}): AgUiChunk[] {
-    phase = 'ended'
-    return [...closeAll(), { type: 'RUN_ERROR', message, code, ...usage }]
-  }
-
-  function thread(): AgUiMessage[] {
-    const left = new Set(state.turns.flatMap(({ number, status }) => (status === 'discarded' ? [number] : [])))
-    return agUiMessages([...history, ...messagesOf(state)].filter(({ turn }) => !left.has(turn)))
-  }
-
-  function ownMessages(): Message[] {
-    const number = target()
-    return messagesOf(state).filter(({ turn }) => turn === number)
-  }
-
-  /** The turn that the client gets: the run's own, or the one that it has joined. */
-  function target(): number {
-    return (own === null ? undefined : turnOf(own)?.joinedTo) ?? own ?? 0
-  }
-
-  function turnOf(number: number): FoldedTurn | undefined {
-    return state.turns.find(turn => turn.number === number)
-  }
-
-  function unfinished(): number | null {
-    return state.turns.find(({ status }) => !hasEnded(status))?.number ?? null
-  }
-
-  function runId(): string {
-    if (run.runId !== null) return run.runId
-    const input = ownMessages().find(message => clientIdsOf(message).run !== undefined)
-    return (input && clientIdsOf(input).run) ?? `${task}.${target()}`
-  }
-}
-
-function usageOf({ inputTokens, outputTokens, totalTokens, reasoningTokens, cacheReadTokens, cacheWriteTokens }: Usage): object {
-  const counts = {
-    inputTokens,
-    outputTokens,
-    totalTokens,
-    reasoningTokens,
-    cachedInputTokens: cacheReadTokens,
-    cacheWriteInputTokens: cacheWriteTokens,
-  }
-  return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== undefined))
 }

@@ -1,35 +1,36 @@
 /** Whatever an agent emits, and wherever its reader joins, resumes or misses events: what the SDK has in the end is what is stored. */
-import { applyEvent, emptyState, messagesOf } from '@rivulet/protocol'
+import { messagesOf } from '@rivulet/protocol'
 import { toUiMessages, type UiChunk } from '@rivulet/views/ai-sdk'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { type Entry, framesOf, snapshotOf, stateOf, take, task } from '../../../../test/log-entries.ts'
 import { randomLog } from '../../../../test/random-log.ts'
-import { type Entry, heardOf, readChunks, snapshotOf, task } from '../../../../test/ui-reader.ts'
+import { heardOf, readChunks } from '../../../../test/ui-reader.ts'
 import { createAiSdkStream } from './ai-sdk-stream.ts'
 
 const always = (law: (log: Entry[]) => void) => fc.assert(fc.property(randomLog, law), { numRuns: 60 })
 
 test('from the start on, and from any event on', () => {
   always(log => {
-    expect(partsOf(listen(log))).toEqual(storedParts(log))
+    expect(partsOf(take(createAiSdkStream({ task }), log))).toEqual(storedParts(log))
     for (let place = 1; place < log.length; place += 1) {
       const [past, rest] = [log.slice(0, place), log.slice(place)]
       const stream = createAiSdkStream({ task })
       const joined = stream.take(past.at(-1)?.cursor ?? '0-0', snapshotOf(past, 'join'))
-      expect(partsOf([...joined, ...rest.flatMap(({ cursor, event }) => stream.take(cursor, event))])).toEqual(storedParts(log))
+      expect(partsOf([...joined, ...take(stream, rest)])).toEqual(storedParts(log))
     }
   })
 })
 
 test('resumed after any chunk', () => {
   always(log => {
-    const said = framesOf(log)
+    const said = framesOf(createAiSdkStream({ task }), log)
     for (let cutAt = 1; cutAt < said.length; cutAt += 1) {
       const got = said.slice(0, cutAt)
       const cursor = got.findLast(({ id }) => id)?.id
       const place = log.findIndex(entry => entry.cursor === cursor) + 1
       if (place === 0) continue
-      const rest = framesOf(log.slice(place), createAiSdkStream({ task, heard: heardOf(log.slice(0, place)) }))
+      const rest = framesOf(createAiSdkStream({ task, heard: heardOf(log.slice(0, place)) }), log.slice(place))
       expect(partsOf([...got, ...rest].map(({ chunk }) => chunk))).toEqual(storedParts(log))
     }
   })
@@ -39,25 +40,13 @@ test('with a gap anywhere', () => {
   always(log => {
     for (let place = 1; place < log.length - 2; place += 1) {
       const stream = createAiSdkStream({ task })
-      const head = log.slice(0, place).flatMap(({ cursor, event }) => stream.take(cursor, event))
+      const head = take(stream, log.slice(0, place))
       const gap = stream.take(log[place + 1]?.cursor ?? '0-0', snapshotOf(log.slice(0, place + 2), 'gap'))
-      const rest = log.slice(place + 2).flatMap(({ cursor, event }) => stream.take(cursor, event))
+      const rest = take(stream, log.slice(place + 2))
       expect(partsOf([...head, ...gap, ...rest])).toEqual(storedParts(log))
     }
   })
 })
-
-function listen(log: Entry[]): UiChunk[] {
-  return framesOf(log).map(({ chunk }) => chunk)
-}
-
-/** As on the wire: the cursor stands at the last chunk of an event. */
-function framesOf(log: Entry[], stream = createAiSdkStream({ task })) {
-  return log.flatMap(({ cursor, event }) => {
-    const chunks = stream.take(cursor, event)
-    return chunks.map((chunk, place) => ({ id: place === chunks.length - 1 ? cursor : null, chunk }))
-  })
-}
 
 /** The order of parts is that in which they were heard of, which is not always that of the messages. */
 function partsOf(chunks: UiChunk[]): string[] {
@@ -65,8 +54,7 @@ function partsOf(chunks: UiChunk[]): string[] {
 }
 
 function storedParts(log: Entry[]): string[] {
-  const state = log.reduce((known, { cursor, event }) => applyEvent(known, event, cursor), emptyState)
-  return comparable(toUiMessages(messagesOf(state)).flatMap(({ parts }) => parts))
+  return comparable(toUiMessages(messagesOf(stateOf(log))).flatMap(({ parts }) => parts))
 }
 
 function comparable(parts: Record<string, unknown>[]): string[] {

@@ -20,7 +20,8 @@ import {
 } from '@rivulet/protocol'
 import type { UiChunk } from '@rivulet/views/ai-sdk'
 import { describe, expect, test } from 'vitest'
-import { type Entry, heardOf, readChunks, snapshotOf, task } from '../../../../test/ui-reader.ts'
+import { type Entry, snapshotOf, task } from '../../../../test/log-entries.ts'
+import { heardOf, readChunks } from '../../../../test/ui-reader.ts'
 import { createAiSdkStream, type HeardBefore } from './ai-sdk-stream.ts'
 
 const ids = { task, turn: 1, attempt: 1, at: 1 }

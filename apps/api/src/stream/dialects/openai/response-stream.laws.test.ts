@@ -1,10 +1,10 @@
 /** Laws of the dialect of OpenAI's Responses: whatever an agent emits, and wherever a client joins, resumes or misses events. */
-import { applyEvent, type Cursor, emptyState, type Message, messagesOf, type Turn } from '@rivulet/protocol'
+import { type Message, messagesOf, type Turn } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { cursorOf, type Entry, replay, snapshotOf, stateOf, take, task } from '../../../../test/log-entries.ts'
 import { readResponse } from '../../../../test/openai-reader.ts'
 import { randomLog } from '../../../../test/random-log.ts'
-import { type Entry, snapshotOf, task } from '../../../../test/ui-reader.ts'
 import { outputOf } from './output-item.ts'
 import { placeOfNumber } from './response-id.ts'
 import { headOf, responseOf, storedResponse } from './response-object.ts'
@@ -97,18 +97,6 @@ async function listen(log: Entry[]): Promise<ResponseChunk[]> {
   return take(await openResponseStream({ head, after: null }), log)
 }
 
-function take(stream: Awaited<ReturnType<typeof openResponseStream>>, log: Entry[]): ResponseChunk[] {
-  return log.flatMap(({ cursor, event }) => stream.take(cursor, event))
-}
-
-async function* replay(log: Entry[]): AsyncGenerator<Entry> {
-  yield* log
-}
-
-function cursorOf(log: Entry[], place: number): Cursor {
-  return log[place - 1]?.cursor ?? '0-0'
-}
-
 function stored(log: Entry[]): object {
   const { messages, turn } = foldOf(log)
   return storedResponse(head, { ...turn, id: task, task, queuedAt: now }, messages)
@@ -126,7 +114,7 @@ function bare(log: Entry[]): ResponseChunk[] {
 }
 
 function foldOf(log: Entry[]): { messages: Message[]; turn: Omit<Turn, 'id' | 'task' | 'queuedAt'> } {
-  const state = log.reduce((known, { cursor, event }) => applyEvent(known, event, cursor), emptyState)
+  const state = stateOf(log)
   const [turn] = state.turns
   if (!turn) throw new Error('There is no turn')
   return { messages: messagesOf(state), turn }

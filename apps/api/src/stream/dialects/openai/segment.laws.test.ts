@@ -1,7 +1,6 @@
 /** Laws of the segments of a turn as OpenAI's responses: whatever an agent emits, and wherever it asks for something. */
 import {
   applyEvent,
-  type Cursor,
   type Event,
   emptyState,
   formatCursor,
@@ -12,9 +11,9 @@ import {
 } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { cursorOf, type Entry, replay, snapshotOf, stateOf, take, task } from '../../../../test/log-entries.ts'
 import { readResponse } from '../../../../test/openai-reader.ts'
 import { randomLog } from '../../../../test/random-log.ts'
-import { type Entry, snapshotOf, task } from '../../../../test/ui-reader.ts'
 import { outputOf } from './output-item.ts'
 import { placeOfNumber } from './response-id.ts'
 import { headOf, type OpenAiResponse, storedResponse } from './response-object.ts'
@@ -126,25 +125,13 @@ async function listen(log: Entry[], number: number): Promise<ResponseChunk[]> {
   return take(await openResponseStream({ head: headFor(log, number), after: null }), log)
 }
 
-function take(stream: Awaited<ReturnType<typeof openResponseStream>>, log: Entry[]): ResponseChunk[] {
-  return log.flatMap(({ cursor, event }) => stream.take(cursor, event))
-}
-
-async function* replay(log: Entry[]): AsyncGenerator<Entry> {
-  yield* log
-}
-
-function cursorOf(log: Entry[], place: number): Cursor {
-  return log[place - 1]?.cursor ?? '0-0'
-}
-
 function stored(log: Entry[], number: number): OpenAiResponse {
   const { turn, messages } = foldOf(log)
   return storedResponse(headFor(log, number), turn, messages)
 }
 
 function foldOf(log: Entry[]): { turn: Turn; messages: ReturnType<typeof messagesOf> } {
-  const state = log.reduce((known, { cursor, event }) => applyEvent(known, event, cursor), emptyState)
+  const state = stateOf(log)
   const [turn] = state.turns
   if (!turn) throw new Error('There is no turn')
   return { turn: { ...turn, id: task, task, queuedAt: now }, messages: messagesOf(state) }

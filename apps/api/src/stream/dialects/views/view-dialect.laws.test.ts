@@ -1,10 +1,10 @@
 /** Laws of every view as a dialect: wherever its client joins, resumes or misses events, it ends with what is stored. */
-import { applyEvent, type Cursor, emptyState, type Message, messagesOf, type StreamFormat } from '@rivulet/protocol'
+import { type Cursor, type Message, messagesOf, type StreamFormat } from '@rivulet/protocol'
 import { itemsOf } from '@rivulet/views/agentkit'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { type Entry, replay, snapshotOf, stateOf, task } from '../../../../test/log-entries.ts'
 import { randomLog } from '../../../../test/random-log.ts'
-import { type Entry, snapshotOf, task } from '../../../../test/ui-reader.ts'
 import type { Dialect, DialectStream } from '../dialect.ts'
 import { dialects } from '../dialects.ts'
 
@@ -108,10 +108,6 @@ function open(dialect: Dialect, past: Entry[] = []): Promise<DialectStream> {
   return dialect.open({ task, heard: past.length > 0 ? replay(past) : undefined })
 }
 
-async function* replay(past: Entry[]): AsyncGenerator<Entry> {
-  yield* past
-}
-
 function parse(text: string): Sent {
   const [, id = '', name = null, data = ''] = /^id: ([^\n]+)\n(?:event: (\w+)\n)?data: ([^\n]+)\n\n$/.exec(text) ?? []
   return { id, name, data: JSON.parse(data) }
@@ -122,7 +118,7 @@ function chunkOf({ name, data }: Sent): Record<string, unknown>[] {
 }
 
 function messagesIn(log: Entry[]): Message[] {
-  return messagesOf(log.reduce((state, { cursor, event }) => applyEvent(state, event, cursor), emptyState))
+  return messagesOf(stateOf(log))
 }
 
 /** A replacement is the whole text of its response so far. */

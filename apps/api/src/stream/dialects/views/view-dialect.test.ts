@@ -1,7 +1,7 @@
 import { createTurnComposer, delta, type Event } from '@rivulet/protocol'
 import { createStreamEvents } from '@rivulet/views/mini-claw-code'
 import { expect, test } from 'vitest'
-import { snapshotOf, task } from '../../../../test/ui-reader.ts'
+import { replay, snapshotOf, task } from '../../../../test/log-entries.ts'
 import { viewDialect } from './view-dialect.ts'
 
 const dialect = viewDialect('mini-claw-code', createStreamEvents)
@@ -82,8 +82,4 @@ function closed(index: number): Event[] {
 
 function finished(turnNumber: number): Event {
   return { type: 'turn.finished', task, turn: turnNumber, attempt: 1, at: 1, status: 'completed', stopReason: 'stop' }
-}
-
-async function* replay<T>(log: T[]): AsyncGenerator<T> {
-  yield* log
 }

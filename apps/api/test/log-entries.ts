@@ -24,10 +24,7 @@ export function take<Chunk extends object>(stream: DialectStream<Chunk>, log: re
 }
 
 /** The chunks as on the wire: the last chunk of an event has its cursor. */
-export function framesOf<Chunk extends object>(
-  stream: DialectStream<Chunk>,
-  log: readonly Entry[],
-): { id: Cursor | null; chunk: Chunk }[] {
+export function framesOf<Chunk extends object>(stream: DialectStream<Chunk>, log: readonly Entry[]): { id: Cursor | null; chunk: Chunk }[] {
   return log.flatMap(({ cursor, event }) => {
     const chunks = stream.take(cursor, event)
     return chunks.map((chunk, place) => ({ id: place === chunks.length - 1 ? cursor : null, chunk }))

@@ -86,10 +86,7 @@ async function follow(rest: readonly Event[], wanted = run) {
   const log = [...running, ...rest].map((event, place): Entry => ({ cursor: formatCursor(1, place + 1), event }))
   const past = log.slice(0, running.length)
   const stream = await openAgUiStream(wanted, undefined)
-  const chunks = [
-    ...stream.take(past.at(-1)?.cursor ?? '0-0', snapshotOf(past, 'join')),
-    ...take(stream, log.slice(past.length)),
-  ]
+  const chunks = [...stream.take(past.at(-1)?.cursor ?? '0-0', snapshotOf(past, 'join')), ...take(stream, log.slice(past.length))]
   const had: ReadMessage[] = [
     { id: 'u1', role: 'user', content: 'one' },
     { id: 'u2', role: 'user', content: 'two' },

@@ -11,7 +11,6 @@ import {
   hasEnded,
   isAnsweredByRequest,
   type Snapshot,
-  type State,
   type TokenEvent,
   type Wait,
   type WireEvent,
@@ -20,6 +19,7 @@ import type { DialectStream, LoggedEvent } from '../dialect.ts'
 import { type AgUiMessage, idOf, storedActivities } from './ag-ui-message.ts'
 import { type AgUiChunk, createMessageTeller } from './message-teller.ts'
 import { endOf, errorOf, interruptionOf } from './run-ending.ts'
+import { createSharedState } from './shared-state.ts'
 import { createSubagents } from './subagents.ts'
 import { createThread, type ThreadOptions } from './thread.ts'
 
@@ -40,13 +40,13 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
   const thread = createThread(run)
   const teller = createMessageTeller()
   const subagents = createSubagents(thread.callOf)
+  const sharedState = createSharedState()
   const known = new Set(run.known)
   let phase: 'opened' | 'started' | 'ended' = 'opened'
   /** Whether the client lacks something of other turns. */
   let isBehind = false
   /** Whether the client may have reasoning, which it keeps where a snapshot has none. */
   let hasReasoning = run.isBack && heard === undefined
-  let shownState: State | null = null
   /** Whether a client that resumes may have been cut inside the next event that it gets something of. */
   let mayHavePart = heard !== undefined
   if (heard) await resume(heard)
@@ -165,10 +165,7 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
 
   /** The state of the task, if the client does not have it. */
   function changedState(): AgUiChunk[] {
-    const agentState = thread.agentState()
-    if (phase !== 'started' || agentState === null || agentState === shownState) return []
-    shownState = agentState
-    return [{ type: 'STATE_SNAPSHOT', snapshot: agentState.value }]
+    return phase === 'started' ? sharedState.tell(thread.agentState()) : []
   }
 
   /** Everything again, for a client that has something else. */

@@ -13,6 +13,7 @@ import {
   type Message,
   messageAt,
   messagesOf,
+  noState,
   restoreState,
   type Snapshot,
   type TaskId,
@@ -68,7 +69,7 @@ export function createThread({ task, runId, turnNumber, earlier }: ThreadOptions
     own ??= unfinished()
   }
 
-  function restore(cursor: Cursor, { task: { status }, turns, messages, messagesFrom, state: agentState }: Snapshot): void {
+  function restore(cursor: Cursor, { task: { status }, turns, messages, messagesFrom, state: agentState = noState }: Snapshot): void {
     history = [...history, ...messagesOf(state)].filter(({ index }) => index < messagesFrom)
     state = restoreState(cursor, { status, turns, messages, messagesFrom, state: agentState })
     joinLatest()

@@ -168,6 +168,39 @@ describe.each(bindings)('over %s', binding => {
   })
 })
 
+test('the header decides the revision of a call, and without it the spelling of the method', async () => {
+  const { id } = taskOf(await (await clientOf('echo', 'JSONRPC')).sendMessage(message('hi')))
+  const read = async (method: string, version?: string): Promise<unknown> => {
+    const headers = { 'content-type': 'application/json', ...(version !== undefined && { 'a2a-version': version }) }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { id } })
+    const response = await fetch(`${platform.urls[0]}/a2a/echo`, { method: 'POST', headers, body })
+    const { result, error } = (await response.json()) as { result?: { status: { state: string } }; error?: { code: number } }
+    return result?.status.state ?? error?.code
+  }
+  const [modern, legacy] = ['TASK_STATE_COMPLETED', 'completed']
+  expect([await read('GetTask'), await read('tasks/get')]).toEqual([modern, legacy])
+  expect([await read('GetTask', '1.0'), await read('tasks/get', '1.0')]).toEqual([modern, modern])
+  expect([await read('GetTask', '0.3'), await read('tasks/get', '0.3.0')]).toEqual([legacy, legacy])
+  expect(await read('GetTask', '2.0')).toBe(-32009)
+})
+
+test('what the API does not offer over HTTP+JSON is an error of the protocol', async () => {
+  const ask = async (path: string, init: RequestInit = {}) => {
+    const response = await fetch(`${platform.urls[0]}/a2a/echo/${path}`, init)
+    const { error } = (await response.json()) as { error: { code: number; details: { reason: string }[] } }
+    return [response.status, error.code, error.details[0]?.reason]
+  }
+  const push = [400, 400, 'PUSH_NOTIFICATION_NOT_SUPPORTED']
+  expect(
+    await ask('tasks/1/pushNotificationConfigs', { method: 'POST', headers: { 'content-type': 'application/a2a+json' }, body: '{}' }),
+  ).toEqual(push)
+  expect(await ask('tasks/1/pushNotificationConfigs?pageSize=1')).toEqual(push)
+  expect(await ask('tasks/1/pushNotificationConfigs/2', { method: 'DELETE' })).toEqual(push)
+  expect(await ask('extendedAgentCard')).toEqual([400, 400, 'EXTENDED_AGENT_CARD_NOT_CONFIGURED'])
+  expect(await ask('tasks', { headers: { 'a2a-version': '0.3' } })).toEqual([400, 400, 'VERSION_NOT_SUPPORTED'])
+  expect(await ask('tasks/1/pushNotifications')).toEqual([404, 404, 'METHOD_NOT_FOUND'])
+})
+
 test('a stream is resumed after any event, at another API', async () => {
   const client = await clientOf('scripted', 'JSONRPC')
   const given = { ...message('go', { steps: [...steps, rest(3_000), say(4, 'Bye.')] }), configuration: immediately }

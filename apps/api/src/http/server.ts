@@ -18,7 +18,7 @@ import { checkFileReferences } from './requests/files/file-references.ts'
 import { acceptJsonOnly } from './requests/json-body.ts'
 import { checkHeads, rejectBrokenRequest } from './requests/request-head.ts'
 import { a2aRoutes } from './routes/a2a/a2a.ts'
-import { a2aRestRoutes } from './routes/a2a/a2a-rest.ts'
+import { a2aRestRoutes, rejectUnknownPaths } from './routes/a2a/a2a-rest.ts'
 import { agUiRoutes } from './routes/ag-ui/ag-ui.ts'
 import { auditRoutes } from './routes/audit.ts'
 import { type ConsolePage, consolePages, consoleRoutes, wantsPage } from './routes/console.ts'
@@ -182,6 +182,7 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
         },
         { prefix: '/a2a' },
       )
+    await app.register(async scope => rejectUnknownPaths(scope), { prefix: '/a2a' })
     await app.register(async scope => {
       admitClients(scope)
       mcpRoutes(scope, services, events)

@@ -1,12 +1,12 @@
 /** A2A 1.0 as HTTP+JSON, below `/a2a/:agent`. Errors have the shape of Google's APIs, as A2A has it. */
-import type { FastifyError, FastifyInstance } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { logFailure, sendError, toRivuletError } from '../../errors.ts'
 import { RpcError, type RpcErrorName } from '../../json-rpc.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
-import { ofAgent, rejectVersions } from './a2a.ts'
+import { noExtendedCard, noPush, ofAgent, revisionOf } from './a2a.ts'
 import { listParams } from './a2a-list.ts'
 import { sendParams } from './a2a-message.ts'
 import { type Binding, createA2aOperations } from './a2a-operations.ts'
@@ -27,13 +27,10 @@ export function a2aRestRoutes(scope: FastifyInstance, services: Services, events
   const { send, stream, get, list, cancel, subscribe } = createA2aOperations(services, scope.log, events)
   const app = scope.withTypeProvider<ZodTypeProvider>()
   sendA2aErrors(scope)
-  app.addHook('onRequest', async request => {
-    const { headers } = request
-    if (headers['content-type']?.startsWith(mediaType)) headers['content-type'] = 'application/json'
-    // The SDK names the type of a body that it does not send.
-    if (headers['content-length'] === '0') delete headers['content-type']
+  acceptA2aJson(scope)
+  app.addHook('preHandler', async request => {
+    if (revisionOf(request) === '0.3') throw new RpcError('versionNotSupported', 'HTTP+JSON is of A2A 1.0; 0.3 is served as JSON-RPC')
   })
-  app.addHook('preHandler', async request => rejectVersions(request))
 
   app.post(
     '/:agent/message::send',
@@ -93,6 +90,14 @@ export function a2aRestRoutes(scope: FastifyInstance, services: Services, events
   )
 }
 
+function acceptA2aJson(scope: FastifyInstance): void {
+  scope.addHook('onRequest', async ({ headers }) => {
+    if (headers['content-type']?.startsWith(mediaType)) headers['content-type'] = 'application/json'
+    // The SDK names the type of a body that it does not send.
+    if (headers['content-length'] === '0') delete headers['content-type']
+  })
+}
+
 function partsOf(task: string): [id: string, verb: string | undefined] {
   const [id = '', verb] = task.split(':', 2)
   return [id, verb]
@@ -100,11 +105,7 @@ function partsOf(task: string): [id: string, verb: string | undefined] {
 
 function sendA2aErrors(scope: FastifyInstance): void {
   scope.setErrorHandler((error: FastifyError | RpcError, request, reply) => {
-    if (error instanceof RpcError) {
-      const { code, status, reason } = rows[error.kind] ?? { code: 400, status: 'INVALID_ARGUMENT', reason: 'INVALID_PARAMS' }
-      const body = bodyOf({ code, status, message: error.message }, reason, request.id)
-      return reply.status(code).type('application/json').send(body)
-    }
+    if (error instanceof RpcError) return sendRpcError(error, request, reply)
     const known = toRivuletError(error, request.routeOptions.bodyLimit)
     logFailure(request, known, error)
     const { status = 500 } = known.row
@@ -114,6 +115,27 @@ function sendA2aErrors(scope: FastifyInstance): void {
     const body = bodyOf({ code: status, status: name, message }, known.code.toUpperCase(), request.id)
     return sendError(reply.type('application/json'), known, body)
   })
+}
+
+/** A path below `/a2a` that no route has. Operations that this API does not offer get A2A's error for them. */
+export function rejectUnknownPaths(scope: FastifyInstance): void {
+  sendA2aErrors(scope)
+  acceptA2aJson(scope)
+  scope.setNotFoundHandler((request, reply) => sendRpcError(absent(request.url), request, reply))
+}
+
+function absent(url: string): RpcError {
+  const [, operation] = /^\/a2a\/[^/]+\/(extendedAgentCard|tasks\/[^/]+\/pushNotificationConfigs)(?=[/?]|$)/.exec(url) ?? []
+  if (operation === undefined) return new RpcError('methodNotFound', 'No such operation')
+  return operation === 'extendedAgentCard' ? noExtendedCard() : noPush()
+}
+
+function sendRpcError({ kind, message }: RpcError, { id }: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { code, status, reason } = rows[kind] ?? { code: 400, status: 'INVALID_ARGUMENT', reason: 'INVALID_PARAMS' }
+  return reply
+    .status(code)
+    .type('application/json')
+    .send(bodyOf({ code, status, message }, reason, id))
 }
 
 function bodyOf(error: { code: number; status: string; message: string }, reason: string, requestId: string) {
@@ -126,6 +148,8 @@ const rows: Partial<Record<RpcErrorName, { code: number; status: string; reason:
   methodNotFound: { code: 404, status: 'NOT_FOUND', reason: 'METHOD_NOT_FOUND' },
   taskNotCancelable: { code: 400, status: 'FAILED_PRECONDITION', reason: 'TASK_NOT_CANCELABLE' },
   unsupportedOperation: { code: 400, status: 'FAILED_PRECONDITION', reason: 'UNSUPPORTED_OPERATION' },
+  pushNotificationNotSupported: { code: 400, status: 'FAILED_PRECONDITION', reason: 'PUSH_NOTIFICATION_NOT_SUPPORTED' },
+  extendedAgentCardNotConfigured: { code: 400, status: 'FAILED_PRECONDITION', reason: 'EXTENDED_AGENT_CARD_NOT_CONFIGURED' },
   versionNotSupported: { code: 400, status: 'FAILED_PRECONDITION', reason: 'VERSION_NOT_SUPPORTED' },
 }
 

@@ -1,4 +1,7 @@
-/** A2A as JSON-RPC at `/a2a/:agent`, of 1.0 and of 0.3 by the spelling of the method, and the cards of the agents. */
+/**
+ * A2A as JSON-RPC at `/a2a/:agent`, and the cards of the agents. The header `A2A-Version` decides between 1.0 and 0.3, or else the spelling of the
+ * method.
+ */
 import { agentNameSchema, RivuletError } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
@@ -70,13 +73,12 @@ export function a2aRoutes(scope: FastifyInstance, services: Services, events: Ev
     async (request, reply) => {
       if (!mayRead(request.principal)) throw new RivuletError('forbidden', 'This key or token does not have the required scope')
       if (request.body.id === undefined) return reply.status(202).send(null)
-      rejectVersions(request)
       return respond(request, reply, request.params.agent, request.body)
     },
   )
 
   async function respond(request: FastifyRequest, reply: FastifyReply, agent: string, rpc: RpcRequest): Promise<FastifyReply> {
-    const { method, isLegacy } = methodOf(rpc)
+    const { method, isLegacy } = methodOf(rpc, revisionOf(request))
     const binding = bindingOf(rpc, isLegacy)
     switch (method) {
       case 'SendMessage':
@@ -95,9 +97,9 @@ export function a2aRoutes(scope: FastifyInstance, services: Services, events: Ev
       case 'GetTaskPushNotificationConfig':
       case 'ListTaskPushNotificationConfigs':
       case 'DeleteTaskPushNotificationConfig':
-        throw new RpcError('pushNotificationNotSupported', 'Push notifications are webhooks of the API: POST /v1/webhooks')
+        throw noPush()
       case 'GetExtendedAgentCard':
-        throw new RpcError('extendedAgentCardNotConfigured', 'There is no extended card')
+        throw noExtendedCard()
       case 'ListTasks':
         return reply.send(binding.page(await operations.list(request, agent, paramsOf(listParams, rpc))))
       default:
@@ -106,18 +108,31 @@ export function a2aRoutes(scope: FastifyInstance, services: Services, events: Ev
   }
 }
 
-/** Requests of 0.3 have no version. */
-export function rejectVersions({ headers }: FastifyRequest): void {
-  const version = headers['a2a-version']
-  if (version !== undefined && !(typeof version === 'string' && /^(|1\.\d+|0\.3)(\.\d+)?$/.test(version)))
-    throw new RpcError('versionNotSupported', 'This API speaks A2A 1.0 and 0.3')
+export function noPush(): RpcError {
+  return new RpcError('pushNotificationNotSupported', 'Push notifications are webhooks of the API: POST /v1/webhooks')
 }
 
-function methodOf({ method }: RpcRequest): { method: Method; isLegacy: boolean } {
+export function noExtendedCard(): RpcError {
+  return new RpcError('extendedAgentCardNotConfigured', 'There is no extended card')
+}
+
+type Revision = '1.0' | '0.3'
+
+/** Null where the request does not name its revision, as most clients of 0.3 do not. */
+export function revisionOf({ headers }: FastifyRequest): Revision | null {
+  const version = headers['a2a-version'] || null
+  if (version === null) return null
+  if (typeof version === 'string' && /^1\.\d+(\.\d+)?$/.test(version)) return '1.0'
+  if (typeof version === 'string' && /^0\.3(\.\d+)?$/.test(version)) return '0.3'
+  throw new RpcError('versionNotSupported', 'This API speaks A2A 1.0 and 0.3')
+}
+
+/** Without a revision, the spelling of the method decides. */
+function methodOf({ method }: RpcRequest, revision: Revision | null): { method: Method; isLegacy: boolean } {
   const known = Object.keys(legacyNames) as Method[]
   const found = known.find(name => name === method || legacyNames[name] === method)
   if (!found) throw new RpcError('methodNotFound', 'Method not found')
-  return { method: found, isLegacy: found !== method }
+  return { method: found, isLegacy: revision === null ? found !== method : revision === '0.3' }
 }
 
 function bindingOf(rpc: RpcRequest, isLegacy: boolean): Binding {

@@ -15,6 +15,7 @@ import { respondWithEvents } from '../../event-response.ts'
 import { type RpcRequest, resultOf } from '../../json-rpc.ts'
 import type { Services } from '../../services.ts'
 import { dialectHeaders } from '../tasks/events.ts'
+import { noticeOf } from './mcp-task.ts'
 
 /** What a client listens to. */
 export type Subscription = {
@@ -62,14 +63,13 @@ export function createListening({ hub, metrics }: Pick<Services, 'hub' | 'metric
           // Read after the feed is open: what changes after this read is announced to the feed.
           const found = await read(id)
           if (!found) return
-          const { status, waits } = toTurn(found.turn)
-          const questions = questionsIn(waits)
-          const now = `${hasEnded(status)} ${questions}`
+          const turn = toTurn(found.turn)
+          const now = noticeOf(turn)
           idle = now === told ? idle + 1 : 0
           if (now !== told) await notify('notifications/tasks', found.task)
-          if (hasEnded(status)) return
+          if (hasEnded(turn.status)) return
           told = now
-          const outcome = await hub.untilEnded(feed, number, signal, questions)
+          const outcome = await hub.untilEnded(feed, number, signal, questionsIn(turn.waits))
           if (outcome === 'left' || outcome === 'deleted') return
           // The feed may be behind the rows.
           if (idle > 0) await delay(backoffMs(idle, { firstMs: 20, maxMs: 1_000, jitter: [1, 1] }))

@@ -4,7 +4,7 @@
  *
  * A call gets JSON, never a stream, because closing the stream of a call would mean to cancel it, and a turn goes on when its caller leaves.
  */
-import { createTaskBody, hasEnded, hasOpenQuestion, jsonObjectSchema, RivuletError, turnIdSchema } from '@rivulet/protocol'
+import { createTaskBody, hasOpenQuestion, jsonObjectSchema, RivuletError, turnIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
@@ -13,7 +13,7 @@ import { listAgents } from '../../../store/agents/agents.ts'
 import { turnMessages } from '../../../store/reads/messages.ts'
 import { findOwnTurn, findThread } from '../../../store/reads/threads.ts'
 import { type TurnRow, toTurn } from '../../../store/rows.ts'
-import { paramsOf, RpcError, type RpcRequest, resultOf, rpcCodes, rpcRequest, sendRpcErrors } from '../../json-rpc.ts'
+import { paramsOf, RpcError, type RpcRequest, resultOf, rpcRequest, sendRpcErrors } from '../../json-rpc.ts'
 import { createAcceptTurn } from '../../requests/accept-turn.ts'
 import { createAnswerWaits } from '../../requests/answer-waits.ts'
 import { createAudit, turnCancel } from '../../requests/audited.ts'
@@ -22,6 +22,7 @@ import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
 import { type Envelope, envelopeOf, legacyVersions, modernVersion, tasksExtension } from './mcp-envelope.ts'
 import { createListening } from './mcp-listening.ts'
+import { mcpTask, taskHead } from './mcp-task.ts'
 import { answerOf, inputRequests, toolOf, toolResult } from './mcp-tool.ts'
 
 const callParams = z.object({
@@ -37,7 +38,6 @@ const taskParams = z.object({ taskId: z.string() })
 const listenParams = z.object({ notifications: z.object({ taskIds: z.array(z.string()).max(100).default([]) }) })
 const serverInfo = { name: 'rivulet', version: '0.2.0' }
 const cached = { ttlMs: 30_000, cacheScope: 'private' }
-const pollIntervalMs = 1_000
 
 type FoundTurn = { turn: TurnRow; agent: string }
 
@@ -126,7 +126,7 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
     try {
       const found = requestState === undefined ? await begin(request, reply, rpc) : await own(request, requestState)
       if (requestState !== undefined) await respond(request, found, given)
-      if (!admission) return { ...describeTask(found.turn), resultType: 'task' }
+      if (!admission) return { ...taskHead(toTurn(found.turn)), resultType: 'task' }
       const { task, number: turnNumber } = found.turn
       const orAsks = envelope.era === 'modern' && envelope.elicits
       const read = async () => ({ body: resultOf(rpc, complete(envelope, await outcomeOf(request, found, orAsks))) })
@@ -191,15 +191,8 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
 
   async function describe({ principal: { tenant } }: FastifyRequest, { turn: row }: FoundTurn): Promise<object> {
     const turn = toTurn(row)
-    const task = describeTask(row)
-    if (task.status === 'input_required') return { ...task, inputRequests: inputRequests(turn.waits ?? []) }
-    if (task.status === 'failed')
-      return {
-        ...task,
-        error: { code: rpcCodes.internalError, message: turn.error?.message ?? 'The turn failed', data: { code: turn.error?.code } },
-      }
-    if (task.status !== 'completed') return task
-    return { ...task, result: toolResult(turn, await turnMessages(databaseFor(tenant), tenant, turn.task, turn.joinedTo ?? turn.number)) }
+    if (turn.status !== 'completed') return mcpTask(turn, [])
+    return mcpTask(turn, await turnMessages(databaseFor(tenant), tenant, turn.task, turn.joinedTo ?? turn.number))
   }
 }
 
@@ -226,12 +219,3 @@ function initialized({ params = {} }: RpcRequest): object {
 function complete({ era }: Envelope, result: object): object {
   return era === 'modern' ? { resultType: 'complete', ...result } : result
 }
-
-function describeTask(row: TurnRow) {
-  const { id, status, waits, queuedAt, startedAt, finishedAt } = toTurn(row)
-  const isOver = hasEnded(status)
-  const state = isOver ? outcomes[status] : hasOpenQuestion(waits) ? 'input_required' : 'working'
-  return { taskId: id, status: state, createdAt: queuedAt, lastUpdatedAt: finishedAt ?? startedAt ?? queuedAt, ttlMs: null, pollIntervalMs }
-}
-
-const outcomes = { completed: 'completed', failed: 'failed', canceled: 'cancelled', discarded: 'cancelled' } as const

@@ -1,19 +1,10 @@
 /** Laws of the segments of a turn as OpenAI's responses: whatever an agent emits, and wherever it asks for something. */
-import {
-  applyEvent,
-  type Event,
-  emptyState,
-  formatCursor,
-  messagesOf,
-  nextIndexOf,
-  type Turn,
-  type Wait,
-} from '@rivulet/protocol'
+import { messagesOf, type Turn } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { askingLog } from '../../../../test/asking-log.ts'
 import { cursorOf, type Entry, replay, snapshotOf, stateOf, take, task } from '../../../../test/log-entries.ts'
 import { readResponse } from '../../../../test/openai-reader.ts'
-import { randomLog } from '../../../../test/random-log.ts'
 import { outputOf } from './output-item.ts'
 import { placeOfNumber } from './response-id.ts'
 import { headOf, type OpenAiResponse, storedResponse } from './response-object.ts'
@@ -23,16 +14,7 @@ import { segmentOf } from './segment.ts'
 const now = new Date(1).toISOString()
 const about = { id: task, agent: 'a', status: 'completed' as const, params: null, metadata: {}, createdAt: now, updatedAt: now }
 
-/** At which event of the last attempt something is asked, by how many questions at once, and how many events later it is answered. */
-const asking = fc.array(fc.record({ place: fc.nat(14), together: fc.integer({ min: 1, max: 2 }), later: fc.nat(3) }), {
-  minLength: 1,
-  maxLength: 2,
-})
-const always = (law: (log: Entry[]) => Promise<void>, numRuns: number) =>
-  fc.assert(
-    fc.asyncProperty(randomLog, asking, (log, asked) => law(withQuestions(log, asked))),
-    { numRuns },
-  )
+const always = (law: (log: Entry[]) => Promise<void>, numRuns: number) => fc.assert(fc.asyncProperty(askingLog, law), { numRuns })
 
 test('every segment is what is stored of it, and every item is in one of them', async () => {
   await always(async log => {
@@ -77,37 +59,6 @@ test('resumed after any chunk, exactly the chunks after it come; joined by a sna
     }
   }, 15)
 })
-
-function withQuestions(log: Entry[], asked: { place: number; together: number; later: number }[]): Entry[] {
-  const start = log.findLastIndex(({ event }) => event.type === 'turn.started') + 1
-  const events = log.map(({ event }) => event)
-  const end = events.length - 1
-  const attempt = events[end]?.attempt ?? 1
-  const places = [...new Set(asked.map(({ place }) => Math.min(start + place, end)))].sort((a, b) => a - b)
-  const inserted = new Map<number, Event[]>()
-  const add = (place: number, event: Event) => inserted.set(place, [...(inserted.get(place) ?? []), event])
-  for (const [nth, place] of places.entries()) {
-    const { together, later } = asked[nth] ?? { together: 1, later: 0 }
-    const state = events.slice(0, place).reduce((known, event, at) => applyEvent(known, event, formatCursor(1, at + 1)), emptyState)
-    const common = { task, turn: 1, attempt, at: 1 }
-    const waits = Array.from({ length: together }, (_, i) => waitOf(nth, i, nextIndexOf(state)))
-    for (const wait of waits) add(place, { type: 'turn.waiting', ...common, wait, ...(wait !== waits.at(-1) && { more: true }) })
-    const back = Math.min(place + later, places[nth + 1] ?? end, end)
-    for (const { id } of waits) add(back, { type: 'turn.resumed', ...common, wait: id, status: 'answered' })
-  }
-  return events
-    .flatMap((event, place) => [...(inserted.get(place) ?? []), event])
-    .map((event, place) => ({ cursor: formatCursor(1, place + 1), event }))
-}
-
-function waitOf(nth: number, place: number, index: number): Wait {
-  const at = new Date(1_000 + nth).toISOString()
-  return {
-    id: `0198c0de-0000-7000-8000-0000000001${nth}${place}`,
-    ...{ task, turn: 1, agent: 'a', name: `${nth}-${place}`, kind: 'approval', index, title: 'May I?' },
-    ...{ actions: ['accept', 'decline'], metadata: {}, status: 'open', createdAt: at, expiresAt: at },
-  }
-}
 
 function segmentsOf(log: Entry[]): number[] {
   const { waits = [] } = foldOf(log).turn

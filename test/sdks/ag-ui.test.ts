@@ -8,7 +8,7 @@ import { extend, fail, repeat, rest, say } from '../support/agents/scripts.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
-import { paid, payerOf, registrar, shopper } from './asking-agents.ts'
+import { guide, paid, payerOf, registrar, shopper } from './asking-agents.ts'
 import { everyContent } from './every-content.ts'
 
 let platform: Platform
@@ -23,6 +23,15 @@ const payer = payerOf(1, 2)
 const editor = defineAgent('editor', async turn => {
   const { text } = await turn.spawn('scout', { agent: 'echo', input: 'found' })
   await turn.send(text)
+})
+
+/** Longer than a patch of any other field. */
+const note = 'a note '.repeat(20)
+const planner = defineAgent('planner', async turn => {
+  await turn.state.set({ steps: ['read', 'write'], done: 0, note })
+  await turn.state.patch({ done: 1, 'a/b': 1 })
+  await turn.state.patch({ done: 2 })
+  await turn.send('Planned.')
 })
 
 /** The id of a call comes again, as from a model that counts its calls from 0 in each response. */
@@ -121,6 +130,22 @@ describe('a run', () => {
     expect(started).toMatchObject({ type: 'SUBAGENT_STARTED', name: 'scout' })
     expect(finished).toEqual({ ...finished, type: 'SUBAGENT_FINISHED', outcome: { type: 'success' } })
     expect(agent.messages.at(-1)).toMatchObject({ role: 'assistant', content: 'found' })
+  })
+
+  test('shares the state of its task by a snapshot and patches, and leaves the client its own where the task has none', async () => {
+    await startOwnWorker(platform, [planner])
+    const agent = agentOf('planner')
+    agent.setState({ own: true })
+    const { events } = await run(agent, 'go')
+    expect(events.flatMap(({ type }) => (type.startsWith('STATE') ? [type] : []))).toEqual(['STATE_SNAPSHOT', 'STATE_DELTA', 'STATE_DELTA'])
+    expect(agent.state).toEqual({ steps: ['read', 'write'], done: 2, note, 'a/b': 1 })
+    const viewer = agentOf('planner', agent.threadId, 1)
+    await viewer.connectAgent()
+    expect(viewer.state).toEqual(agent.state)
+    const other = agentOf('echo')
+    other.setState({ own: true })
+    await run(other, 'hi')
+    expect(other.state).toEqual({ own: true })
   })
 
   test('is sent once, even if its request is repeated', async () => {
@@ -237,6 +262,19 @@ describe('a turn that waits', () => {
     await agent.runAgent()
     expect(agent.messages.at(-1)).toMatchObject({ content: 'You are in "Oslo".' })
     expect(agent.messages.filter(({ role }) => role === 'tool')).toHaveLength(1)
+  })
+
+  test('takes the result of a tool that the run has brought', async () => {
+    await startOwnWorker(platform, [guide])
+    const agent = agentOf('guide')
+    const tools = [{ name: 'gps', description: 'Where I am', parameters: { type: 'object', properties: {} } }]
+    agent.addMessage({ id: 'u1', role: 'user', content: 'go' })
+    await agent.runAgent({ tools })
+    const [asked] = agent.messages.flatMap(message => (message.role === 'assistant' ? (message.toolCalls ?? []) : []))
+    expect(asked?.function.name).toBe('gps')
+    agent.addMessage({ id: 'own', role: 'tool', toolCallId: asked?.id ?? '', content: '"Oslo"' })
+    await agent.runAgent({ tools })
+    expect(agent.messages.at(-1)).toMatchObject({ content: 'You are in "Oslo".' })
   })
 })
 

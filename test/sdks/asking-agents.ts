@@ -1,5 +1,5 @@
-/** Agents that ask: one before it pays, one with a form, one by a tool that its caller runs. */
-import { call, defineTool, say, scriptedModel } from '@rivulet/agent'
+/** Agents that ask: one before it pays, one with a form, two by tools that their caller runs. */
+import { call, clientTools, defineTool, say, scriptedModel } from '@rivulet/agent'
 import { defineAgent } from '@rivulet/worker'
 import { z } from 'zod'
 
@@ -32,12 +32,24 @@ export const registrar = defineAgent('registrar', async turn => {
   await turn.send(`${action} ${JSON.stringify(content ?? null)}`)
 })
 
-/** Asks its caller for the place by a tool. */
+/** Asks its caller for the place by a tool of its own. */
 export const shopper = defineAgent('shopper', async turn => {
   const locate = defineTool({ name: 'locate', description: 'Where the user is', input: z.object({}), where: 'client' })
-  const model = scriptedModel(({ messages }) => {
-    const last = messages.at(-1)?.content
-    return last?.type === 'tool_response' ? [say(`You are in ${JSON.stringify(last.content)}.`)] : [call('locate', {})]
-  })
-  await turn.run({ model, tools: [locate] })
+  await turn.run({ model: callerOf('locate'), tools: [locate] })
 })
+
+/** Asks by the first tool that its caller has sent. */
+export const guide = defineAgent({
+  ...{ name: 'guide', params: z.object({ tools: z.array(z.looseObject({ name: z.string() })).default([]) }) },
+  run: async turn => {
+    const { tools } = turn.params
+    await turn.run({ model: callerOf(tools[0]?.name ?? 'none'), tools: clientTools(tools) })
+  },
+})
+
+function callerOf(tool: string) {
+  return scriptedModel(({ messages }) => {
+    const last = messages.at(-1)?.content
+    return last?.type === 'tool_response' ? [say(`You are in ${JSON.stringify(last.content)}.`)] : [call(tool, {})]
+  })
+}

@@ -9,7 +9,7 @@ import { done, fail, full, repeat, rest, type Step, say } from '../support/agent
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
-import { paid, pay, registrar, shopper } from './asking-agents.ts'
+import { guide, paid, pay, registrar, shopper } from './asking-agents.ts'
 import { everyContent } from './every-content.ts'
 
 let platform: Platform
@@ -308,6 +308,23 @@ describe('a turn that asks', () => {
     expect(types).toContain('response.function_call_arguments.done')
     const input = answer(call_?.type === 'function_call' ? call_.call_id : '', 'Oslo')
     expect((await clientOf().responses.create({ model: 'shopper', input })).output_text).toBe('You are in "Oslo".')
+  })
+
+  test('calls a function that the request has brought, for an agent that takes them', async () => {
+    await startOwnWorker(platform, [guide])
+    const tools = [{ type: 'function' as const, name: 'gps', description: 'Where I am', parameters: { type: 'object' }, strict: false }]
+    const asked = await clientOf().responses.create({ model: 'guide', input: 'go', tools })
+    const [called] = asked.output
+    expect(called).toMatchObject({ type: 'function_call', name: 'gps' })
+    const output = {
+      type: 'function_call_output' as const,
+      call_id: called?.type === 'function_call' ? called.call_id : '',
+      output: 'Oslo',
+    }
+    const next = { model: 'guide', previous_response_id: asked.id, tools }
+    expect((await clientOf(1).responses.create({ ...next, input: [output] })).output_text).toBe('You are in "Oslo".')
+    const other = clientOf().responses.create({ ...next, tools: [{ type: 'web_search' }], input: 'go' })
+    await expect(other).rejects.toMatchObject({ status: 400, param: 'tools.0' })
   })
 
   test('goes on without an answer when a new message declines it', async () => {

@@ -41,6 +41,7 @@ export {
 export { type ScriptedModel, type ScriptedModelOptions, scriptedModel } from './scripted/scripted-model.ts'
 export type { Chunking } from './scripted/text-chunks.ts'
 export type { Approve, Verdict } from './tools/approval.ts'
+export { clientTools } from './tools/client-tools.ts'
 export {
   type AgentToolOptions,
   agentTool,

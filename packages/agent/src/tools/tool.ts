@@ -57,7 +57,7 @@ export function defineTool<S extends z.ZodType>(options: ToolOptions<S> | Client
   const isClients = 'where' in options
   const run = isClients ? runsElsewhere : options.run
   const sequential = !isClients && (options.sequential ?? false)
-  if (!/^[a-zA-Z0-9_.-]{1,64}$/.test(name)) reject(name, 'name must be 1 to 64 characters of a-z, A-Z, 0-9, _, - and dots')
+  requireName(name)
   const background = !isClients && (options.background ?? false)
   return { name, description, sequential, background, where: isClients ? 'client' : 'agent', parameters: parametersOf(name, input), check }
 
@@ -95,8 +95,12 @@ function textOf(args: Json): string {
   return typeof own === 'string' ? own : JSON.stringify(args)
 }
 
-function runsElsewhere(): never {
+export function runsElsewhere(): never {
   throw new RivuletError('bad_call', 'The client, or a child of the turn, runs this tool, so it needs a run in a turn')
+}
+
+export function requireName(name: string): void {
+  if (!/^[a-zA-Z0-9_.-]{1,64}$/.test(name)) reject(name, 'name must be 1 to 64 characters of a-z, A-Z, 0-9, _, - and dots')
 }
 
 function parametersOf(name: string, input: z.ZodType): JsonObject {

@@ -3,7 +3,7 @@
  * something that an agent does not do is refused, so that nothing is silently done otherwise. What an agent may do with a request is passed
  * to it as `params`.
  */
-import { type Json, type JsonObject, jsonObjectSchema } from '@rivulet/protocol'
+import { type AgentSettings, isObject, type Json, type JsonObject, jsonObjectSchema } from '@rivulet/protocol'
 import { z } from 'zod'
 import { chatMessageSchema, inputItemSchema, wrong } from './openai-input.ts'
 
@@ -30,7 +30,7 @@ export const createResponseBody = z.object({
   background: z.boolean().nullish(),
   stream: z.boolean().nullish(),
   store: z.boolean().nullish(),
-  tools: z.array(z.unknown()).nullish(),
+  tools: z.array(jsonObjectSchema).max(200).nullish(),
   tool_choice: z.unknown().optional(),
   text: z.object({ format: z.object({ type: z.string() }).nullish() }).nullish(),
   prompt: z.unknown().optional(),
@@ -58,13 +58,24 @@ export type CreateResponse = z.output<typeof createResponseBody>
 export type ChatCompletion = z.output<typeof chatCompletionBody>
 
 export function rejectUnsupported(body: CreateResponse): void {
-  const { store, tools, text, prompt, previous_response_id: previous, conversation } = body
+  const { store, text, prompt, previous_response_id: previous, conversation } = body
   if (store === false) throw wrong('store', 'Every response is stored; delete it when you do not need it any more')
-  if (tools?.length) throw wrong('tools', noTools)
   if ((text?.format?.type ?? 'text') !== 'text') throw wrong('text/format', 'An agent decides the format of its output')
   if (prompt !== undefined && prompt !== null) throw wrong('prompt', 'There are no stored prompts')
   if (previous && conversation) throw wrong('previous_response_id', 'Use either it or conversation')
   rejectToolChoice(body.tool_choice)
+}
+
+/** The functions that the caller runs itself. Undefined for a caller that sends no function, or tells the agent not to use them. */
+export function callerTools({ tools, tool_choice: choice }: CreateResponse): JsonObject[] | undefined {
+  const place = (tools ?? []).findIndex(({ type, name }) => type !== 'function' || typeof name !== 'string')
+  if (place >= 0) throw wrong(`tools/${place}`, noTools)
+  return tools?.length && choice !== 'none' ? tools : undefined
+}
+
+/** An agent that takes tools has announced params with the field `tools`. Any other would ignore them. */
+export function requireToolParams({ params }: AgentSettings): void {
+  if (!isObject(params?.properties) || !Object.hasOwn(params.properties, 'tools')) throw wrong('tools', noTools)
 }
 
 export function rejectUnsupportedChat({
@@ -87,7 +98,7 @@ function rejectToolChoice(choice: unknown): void {
   if (choice !== undefined && choice !== null && choice !== 'auto' && choice !== 'none') throw wrong('tool_choice', noTools)
 }
 
-const noTools = 'An agent uses its own tools'
+const noTools = 'The agent uses its own tools; only functions, and only for an agent whose params have tools, can be those of the caller'
 
 /** Undefined where the request has none, so that those of the task stay. */
 export function paramsOf(given: JsonObject | null | undefined, named: Record<string, Json | null | undefined>): JsonObject | undefined {

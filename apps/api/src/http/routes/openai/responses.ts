@@ -11,6 +11,7 @@ import { z } from 'zod'
 import { orGiveBack } from '../../../access/open-streams.ts'
 import { mayRead } from '../../../access/principal.ts'
 import { turnMessagesNow } from '../../../log/live-messages.ts'
+import { requireAgent } from '../../../store/agents/agents.ts'
 import { getTask } from '../../../store/reads/tasks.ts'
 import { getTurn } from '../../../store/reads/turns.ts'
 import { removeOnlyTurn } from '../../../store/tasks/remove-task.ts'
@@ -24,7 +25,7 @@ import { createTurnResults } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
 import { inputItemsOf } from './input-items.ts'
-import { type CreateResponse, createResponseBody, paramsOf, rejectUnsupported } from './openai-bodies.ts'
+import { type CreateResponse, callerTools, createResponseBody, paramsOf, rejectUnsupported, requireToolParams } from './openai-bodies.ts'
 import { conversationOf, messagesOfItems, wrong } from './openai-input.ts'
 import { answersIn, createQuestionAnswers, type QuestionAnswer } from './question-responses.ts'
 
@@ -62,6 +63,9 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
       const { body } = request
       rejectUnsupported(body)
       const wanted = answersIn(body.input) ?? wantedTurn(body)
+      const { tenant } = request.principal
+      // A turn that is answered has the tools of the request that began it.
+      if ('of' in wanted && callerTools(body)) requireToolParams(await requireAgent(databaseFor(tenant), tenant, body.model))
       await requireShare(request)
       const isWaiting = Boolean(body.stream) || !body.background
       const admission = isWaiting ? events.reserve(request) : null
@@ -182,7 +186,7 @@ function wantedTurn(body: CreateResponse): WantedTurn {
   if (!agentNameSchema.safeParse(model).success) throw new RivuletError('unknown_agent', 'No agent has this name')
   const messages = typeof body.input === 'string' ? [{ role: 'user' as const, content: body.input }] : body.input
   const { history, input } = conversationOf(messagesOfItems(messages), 'input')
-  const named = { instructions, max_output_tokens, max_tool_calls, temperature, top_p, reasoning }
+  const named = { instructions, max_output_tokens, max_tool_calls, temperature, top_p, reasoning, tools: callerTools(body) }
   const previous = body.previous_response_id ? idOf(body.previous_response_id) : null
   const task = previous?.task ?? (conversation ? taskIdSchema.safeParse(nameOf(conversation)).data : undefined)
   if (task === undefined) {

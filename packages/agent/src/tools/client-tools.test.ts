@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest'
+import { clientTools } from './client-tools.ts'
+
+test("the tools of a caller are tools that its client runs, in AG-UI's and in OpenAI's form", async () => {
+  const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+  const tools = clientTools([
+    { name: 'locate', description: 'Where the user is', parameters },
+    { type: 'function', name: 'confirm', strict: true, parameters: null },
+  ])
+  expect(tools).toMatchObject([
+    { name: 'locate', description: 'Where the user is', where: 'client', parameters },
+    { name: 'confirm', description: '', where: 'client', parameters: { type: 'object' } },
+  ])
+  expect(await tools[0]?.check({ city: 1 })).toMatchObject({ isValid: true })
+  expect([clientTools(undefined), clientTools(null)]).toEqual([[], []])
+})
+
+test.each([
+  ['what is not a list', { name: 'f' }, 'must be a list'],
+  ['a tool without a name', [{ description: 'x' }], 'must have a name'],
+  ['a name that providers reject', [{ name: 'a b' }], 'name must be 1 to 64'],
+])('%s is rejected', (_, given, reason) => {
+  expect(() => clientTools(given)).toThrow(reason)
+})

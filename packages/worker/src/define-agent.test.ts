@@ -63,6 +63,7 @@ test('a handler that returns something, or is no async function, is a type error
 
 describe('an agent with params', () => {
   const params = z.object({ city: z.string(), days: z.number().int().default(3) })
+  const skills = [{ id: 'rain', name: 'Rain', description: 'Tells whether it rains' }]
   const turnWith = (given: unknown) => ({ params: given }) as Turn
 
   test('announces their schema and its defaults, and gets them checked and filled in', async () => {
@@ -74,6 +75,8 @@ describe('an agent with params', () => {
       maxAttempts: 5,
       timeoutMs: 1_000,
       concurrency: 2,
+      skills,
+      inputModes: ['text/plain'],
       run: async turn => {
         expectTypeOf(turn.params).toEqualTypeOf<{ city: string; days: number }>()
         seen.push(turn.params)
@@ -81,7 +84,13 @@ describe('an agent with params', () => {
     })
     expect(agent).toMatchObject({
       concurrency: 2,
-      settings: { maxAttempts: 5, timeoutMs: 1_000, params: { type: 'object', required: ['city'], properties: { days: { default: 3 } } } },
+      settings: {
+        maxAttempts: 5,
+        timeoutMs: 1_000,
+        skills,
+        inputModes: ['text/plain'],
+        params: { type: 'object', required: ['city'], properties: { days: { default: 3 } } },
+      },
     })
     await agent.run(turnWith({ city: 'Oslo' }))
     expect(seen).toEqual([{ city: 'Oslo', days: 3 }])
@@ -97,6 +106,8 @@ describe('an agent with params', () => {
 
   test.each([
     ['params', { params: z.object({ at: z.date() }) }],
+    ['skills', { skills: [] }],
+    ['inputModes', { inputModes: ['text'] }],
     [
       'params',
       {

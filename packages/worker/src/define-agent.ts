@@ -9,6 +9,7 @@ import {
   nameRule,
   objectSchemaOf,
   RivuletError,
+  type Skill,
   toStorableText,
   type Update,
 } from '@rivulet/protocol'
@@ -28,6 +29,10 @@ export type AgentOptions = {
   timeoutMs?: number
   /** A turn stays with the version of the worker that began it (`version` of `createWorker`), as long as workers of that version run. */
   pin?: boolean
+  /** What it can do, for its A2A card. Default: one skill, its description. */
+  skills?: Skill[]
+  /** The media types that it takes, for its A2A card. Default: all. */
+  inputModes?: string[]
   /**
    * How deltas reach the log. `merged` (default): at once, and merged while an append is on its way. `each`: every delta is an event. `off`: whole messages
    * only, when they are closed. What is stored is the same.
@@ -57,7 +62,7 @@ export function defineAgent(
   more: { description?: string } = {},
 ): AgentDefinition {
   const options = typeof given === 'object' && given !== null ? given : { ...more, name: given, run: handler as AgentHandler }
-  const { name, description = '', params, concurrency, maxAttempts, timeoutMs, pin, deltas, run } = options
+  const { name, description = '', params, concurrency, maxAttempts, timeoutMs, pin, skills, inputModes, deltas, run } = options
   const refuse = (reason: string) => new RivuletError('validation_failed', reason)
   if (!announced.shape.name.safeParse(name).success) throw refuse(`An agent cannot be named ${JSON.stringify(name)}: ${nameRule}`)
   if (typeof run !== 'function') throw refuse(`Agent ${name} needs a function that handles a turn`)
@@ -69,6 +74,8 @@ export function defineAgent(
     ...(timeoutMs !== undefined && { timeoutMs }),
     ...(maxAttempts !== undefined && { maxAttempts }),
     ...(pin !== undefined && { pin }),
+    ...(skills && { skills }),
+    ...(inputModes && { inputModes }),
   }
   const described = { name, description: toStorableText(description) }
   // Here, and not where the server refuses it: a worker would ask for ever.

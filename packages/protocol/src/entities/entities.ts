@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { maxModelName } from '../limits.ts'
 import { jsonObjectSchema, jsonSchema } from '../values/json-schema.ts'
+import { inputModesSchema, skillsSchema } from './agent-skill.ts'
 import { contentSchema } from './content.ts'
 import { agentNameSchema, taskIdSchema, turnIdSchema } from './ids.ts'
 import { messageStatusSchema, stopReasonSchema, taskStatusSchema, turnStatusSchema } from './status/status-schema.ts'
@@ -160,6 +161,9 @@ export const agentSchema = z.object({
   maxAttempts: z.int().min(1).optional(),
   /** A turn stays with the version of the worker that began it. */
   pin: z.boolean().optional(),
+  /** What it can do and take, if it has announced it. */
+  skills: skillsSchema.optional(),
+  inputModes: inputModesSchema.optional(),
   /** It accepts tasks of this tenant and starts none. Older servers omit it. */
   paused: z.boolean().optional(),
   workers: z.int().min(0),

@@ -1,5 +1,6 @@
 /** The calls of workers to the server, under `/internal`. Events go through Redis; claims, leases and results go through these calls to Postgres. */
 import { z } from 'zod'
+import { inputModesSchema, skillsSchema } from '../entities/agent-skill.ts'
 import { contentSchema } from '../entities/content.ts'
 import { failureSchema, messageSchema, taskSchema, turnSchema, usageRecordSchema, usageSchema } from '../entities/entities.ts'
 import { fileIdSchema } from '../entities/file.ts'
@@ -48,6 +49,8 @@ export const agentSettingsSchema = z.strictObject({
   maxAttempts: maxAttemptsSchema.optional(),
   /** A turn stays with the version of the worker that began it. */
   pin: z.boolean().optional(),
+  skills: skillsSchema.optional(),
+  inputModes: inputModesSchema.optional(),
 })
 
 export const helloBody = z.strictObject({

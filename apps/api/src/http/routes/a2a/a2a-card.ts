@@ -1,10 +1,11 @@
 /** The card of an agent: where and how clients of A2A reach it. Readers of 0.3 find their fields beside those of 1.0. */
 import { createHash } from 'node:crypto'
-import type { Agent } from '@rivulet/protocol'
+import type { Agent, Skill } from '@rivulet/protocol'
 
 /** @param url of the agent, without a slash at its end */
-export function cardOf({ name, description }: Agent, url: string) {
+export function cardOf({ name, description, skills, inputModes = anyMode }: Agent, url: string) {
   const about = description || name
+  const shown: Skill[] = skills ?? [{ id: name, name, description: about, tags: ['agent'] }]
   return {
     name,
     description: about,
@@ -22,14 +23,17 @@ export function cardOf({ name, description }: Agent, url: string) {
         { uri: resumeExtension, description: 'Events have ids; a subscription with Last-Event-ID gets those after it', required: false },
       ],
     },
-    defaultInputModes: ['text/plain', 'application/json', 'application/octet-stream'],
-    defaultOutputModes: ['text/plain', 'application/json', 'application/octet-stream'],
-    skills: [{ id: name, name, description: about, tags: ['agent'] }],
+    defaultInputModes: inputModes,
+    defaultOutputModes: anyMode,
+    // A2A requires tags.
+    skills: shown.map(skill => ({ tags: [], ...skill })),
     securitySchemes: { key: { httpAuthSecurityScheme: { scheme: 'bearer' }, ...{ type: 'http', scheme: 'bearer' } } },
     securityRequirements: [{ schemes: { key: { list: [] } } }],
     ...{ protocolVersion: '0.3.0', url, preferredTransport: 'JSONRPC', security: [{ key: [] }] },
   }
 }
+
+const anyMode = ['text/plain', 'application/json', 'application/octet-stream']
 
 export const resumeExtension = 'urn:rivulet:a2a:last-event-id'
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { readConfig } from './config.ts'
 
 test('what is not set has its default, and what is set empty counts as not set', () => {
-  const config = readConfig({ REDIS_URL: 'redis://here', RIVULET_WORKER_KEY: '', WORKER_CONCURRENCY: '' })
+  const config = readConfig({ REDIS_URL: 'redis://127.0.0.1', RIVULET_WORKER_KEY: '', WORKER_CONCURRENCY: '' })
   expect(config).toMatchObject({
     RIVULET_URL: 'http://127.0.0.1:4000',
     WORKER_CONCURRENCY: 20,
@@ -19,7 +19,7 @@ test('everything that is wrong is said in one list', () => {
 })
 
 test('files with agents are separated by commas', () => {
-  const filesIn = (list: string) => readConfig({ REDIS_URL: 'redis://here', AGENT_FILES: list }).AGENT_FILES
+  const filesIn = (list: string) => readConfig({ REDIS_URL: 'redis://127.0.0.1', AGENT_FILES: list }).AGENT_FILES
   expect(filesIn('')).toEqual([])
   expect(filesIn('a.ts, b/c.ts,')).toEqual(['a.ts', 'b/c.ts'])
 })

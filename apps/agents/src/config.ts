@@ -1,12 +1,12 @@
 /** The environment of a worker process, read once and checked whole. */
-import { type Environment, readEnvironment, sharedVariables, wholeNumber } from '@rivulet/runtime/environment'
+import { type Environment, readEnvironment, rejectPlaintext, sharedVariables, wholeNumber } from '@rivulet/runtime/environment'
 import { z } from 'zod'
 
-const { REDIS_URL, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY, LOG_LEVEL } = sharedVariables
+const { REDIS_URL, ALLOW_PLAINTEXT, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY, LOG_LEVEL } = sharedVariables
 
 /** What a worker process reads. */
 export const variables = z.object({
-  ...{ REDIS_URL, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY },
+  ...{ REDIS_URL, ALLOW_PLAINTEXT, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY },
   WORKER_CONCURRENCY: wholeNumber(20, 1, 10_000).describe('turns that one worker process runs at a time'),
   WORKER_VERSION: z
     .string()
@@ -66,5 +66,5 @@ export const variables = z.object({
 export type Config = ReturnType<typeof readConfig>
 
 export function readConfig(environment: Environment) {
-  return readEnvironment('this worker process', variables, environment)
+  return readEnvironment('this worker process', variables.superRefine(rejectPlaintext), environment)
 }

@@ -16,6 +16,7 @@ import {
   requireFitRedis,
   whyPolicyIsUnfit,
 } from '@rivulet/broker'
+import { isLoopback } from '@rivulet/runtime/environment'
 import { plainTracer, type Tracer } from '@rivulet/runtime/trace'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { createKeyCheck } from './access/key-check.ts'
@@ -24,7 +25,7 @@ import { createTaskTokens } from './access/task-token.ts'
 import { createTokenBuckets } from './access/token-bucket.ts'
 import { createTokenRevocations } from './access/token-revocations.ts'
 import { loadSigningKeys, type SigningKeys } from './access/token-signing.ts'
-import { type Config, isLoopback } from './config.ts'
+import type { Config } from './config.ts'
 import { createFeedFollowers } from './feed/feed-stream.ts'
 import { createFeedTail } from './feed/feed-tail.ts'
 import { startWebhooks, type Webhooks } from './feed/webhooks.ts'
@@ -203,7 +204,10 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
 
   async function begin(): Promise<void> {
     const { databaseUrl, allowNewerSchema: allowNewer } = config
-    await requireFitSchema({ pool, logger, migrateUrl: config.migrate ? databaseUrl : null, allowNewer }, stopping.signal)
+    await requireFitSchema(
+      { pool, tenantPool: database.pools.tenants, logger, migrateUrl: config.migrate ? databaseUrl : null, allowNewer },
+      stopping.signal,
+    )
     if (stopping.signal.aborted) return
     await requireSomeKey()
     signingKeys = await loadSigningKeys({ db, logger, key, pepper }, stopping.signal)

@@ -1,8 +1,8 @@
 import { defaultLimits, type Limits, limitNames } from '@rivulet/protocol'
 import { describe, expect, test } from 'vitest'
-import { readConfig } from './config.ts'
+import { readConfig, readDatabaseUrl } from './config.ts'
 
-const needed = { REDIS_URL: 'redis://here', DATABASE_URL: 'postgres://here/db' }
+const needed = { REDIS_URL: 'redis://127.0.0.1', DATABASE_URL: 'postgres://127.0.0.1/db' }
 
 test('what is not set has its default', () => {
   expect(readConfig(needed)).toMatchObject({
@@ -63,6 +63,35 @@ describe('who may call', () => {
     expect(readConfig({ ...needed, RIVULET_KEY: 'short' })).toMatchObject({ key: 'short' })
     expect(() => readConfig({ ...anywhere, RIVULET_KEY: 'short' })).toThrow(/RIVULET_KEY.*16/)
     expect(() => readConfig({ ...needed, KEY_PEPPER: 'short' })).toThrow(/KEY_PEPPER.*32/)
+  })
+})
+
+describe('an engine on another machine', () => {
+  const remote = { REDIS_URL: 'redis://:secret@cache.example:6379', DATABASE_URL: 'postgres://me:secret@db.example/app' }
+
+  test('is rejected without TLS, by an error that says how to change that and repeats no password', () => {
+    const reading = () => readConfig(remote)
+    expect(reading).toThrow(/REDIS_URL: .*rediss:.*ALLOW_PLAINTEXT=on[\s\S]*DATABASE_URL: .*sslmode=verify-full/)
+    expect(reading).not.toThrow(/secret/)
+    expect(readConfig({ ...remote, ALLOW_PLAINTEXT: 'on' }).redisUrl).toBe(remote.REDIS_URL)
+    expect(() => readDatabaseUrl(remote)).toThrow(/DATABASE_URL: .*without TLS/)
+  })
+
+  test.each([
+    ['redis://10.0.0.1:6379,10.0.0.2:6379', 'postgres://127.0.0.1/app', false],
+    ['redis://127.0.0.1:6379,10.0.0.2:6379', 'postgres://127.0.0.1/app', false],
+    ['redis://127.0.0.1', 'postgres://db/app?sslmode=disable', false],
+    ['redis://127.0.0.1', 'postgres://db/app?sslmode=prefer', false],
+    ['redis://127.0.0.1', 'postgres://127.0.0.1/app?host=db', false],
+    ['rediss://10.0.0.1:6379,10.0.0.2:6379', 'postgres://db/app?sslmode=require', true],
+    ['rediss://cache', 'postgres://db/app?application_name=a&sslmode=verify-full', true],
+    ['redis://localhost:6379', 'postgres:///app?host=/var/run/postgresql', true],
+    ['redis://[::1]:6379', 'postgresql://me:a@localhost/app', true],
+    ['redis://127.0.0.1', 'postgres://%2Fvar%2Frun/app', true],
+  ])('%s and %s', (REDIS_URL, DATABASE_URL, isAllowed) => {
+    const reading = () => readConfig({ REDIS_URL, DATABASE_URL })
+    if (isAllowed) expect(reading).not.toThrow()
+    else expect(reading).toThrow(/without TLS/)
   })
 })
 

@@ -1,11 +1,12 @@
 /** The environment of an API process, read once and checked whole. */
 import { defaultLimits, type Limits } from '@rivulet/protocol'
-import { type Environment, readEnvironment, sharedVariables, wholeNumber } from '@rivulet/runtime/environment'
+import { type Environment, isLoopback, readEnvironment, rejectPlaintext, sharedVariables, wholeNumber } from '@rivulet/runtime/environment'
 import { z } from 'zod'
 import { builtInPrices, readPrices } from './prices/prices.ts'
 
 const KiB = 1024
-const { HOST, PORT, REDIS_URL, DATABASE_URL, REDIS_PREFIX, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER, LOG_LEVEL } = sharedVariables
+const { HOST, PORT, REDIS_URL, DATABASE_URL, REDIS_PREFIX, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER, ALLOW_PLAINTEXT, LOG_LEVEL } =
+  sharedVariables
 
 /** What an API process reads. */
 export const variables = z.object({
@@ -21,7 +22,7 @@ export const variables = z.object({
     .max(65_535)
     .optional()
     .describe('the port of a separate listener for `/internal`; unset: `/internal` uses `PORT`'),
-  ...{ REDIS_URL, DATABASE_URL, REDIS_PREFIX, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER },
+  ...{ REDIS_URL, DATABASE_URL, ALLOW_PLAINTEXT, REDIS_PREFIX, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER },
   CORS_ORIGINS: z
     .string()
     .default('')
@@ -152,12 +153,16 @@ export const variables = z.object({
 export type Config = ReturnType<typeof readConfig>
 
 export function readDatabaseUrl(environment: Environment): string {
-  return parse(variables.pick({ DATABASE_URL: true }), environment).DATABASE_URL
+  return parse(variables.pick({ DATABASE_URL: true, ALLOW_PLAINTEXT: true }).superRefine(rejectPlaintext), environment).DATABASE_URL
 }
 
 export function readConfig(environment: Environment) {
   const env = parse(
-    variables.superRefine(rejectUnguardedHosts).superRefine(rejectFewConnections).superRefine(rejectBucketWithoutKey),
+    variables
+      .superRefine(rejectPlaintext)
+      .superRefine(rejectUnguardedHosts)
+      .superRefine(rejectFewConnections)
+      .superRefine(rejectBucketWithoutKey),
     environment,
   )
   return {
@@ -240,10 +245,6 @@ function isOrigin(text: string): boolean {
 /** In lower case; neither a wildcard nor a URL. */
 function isHostName(text: string): boolean {
   return text.length <= 253 && /^[a-z\d_-]+(\.[a-z\d_-]+)*$/.test(text)
-}
-
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
 /** `localhost` is 127.0.0.1 here, because Fastify opens a second listener for its other address, without our limits and error responses. */

@@ -89,8 +89,48 @@ export const sharedVariables = {
     .min(32, 'must have at least 32 characters')
     .optional()
     .describe('the secret of the keys from `rivulet keys create`, at least 32 characters; must be the same for all APIs and that command'),
+  ALLOW_PLAINTEXT: z
+    .enum(['on', 'off'])
+    .default('off')
+    .describe(
+      'allows connections without TLS to a Redis and a Postgres on other machines, for a network that no other program can read; off: the program does not start',
+    ),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
     .describe('the lowest level of log lines, which are JSON on stdout'),
+}
+
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
+}
+
+type EngineUrls = { REDIS_URL?: string | undefined; DATABASE_URL?: string | undefined; ALLOW_PLAINTEXT: 'on' | 'off' }
+
+const encrypted = {
+  REDIS_URL: { pattern: /^rediss:/, how: 'use rediss://' },
+  DATABASE_URL: { pattern: /[?&]sslmode=(require|verify-ca|verify-full|no-verify)\b/, how: 'add sslmode=verify-full' },
+}
+
+/** Without TLS, passwords and conversations would cross the network in the clear. */
+export function rejectPlaintext(env: EngineUrls, context: z.RefinementCtx): void {
+  if (env.ALLOW_PLAINTEXT === 'on') return
+  for (const name of ['REDIS_URL', 'DATABASE_URL'] as const) {
+    const url = env[name] ?? ''
+    const { pattern, how } = encrypted[name]
+    if (pattern.test(url) || hostsOf(url).every(isLocal)) continue
+    const message = `is on another machine, and without TLS: ${how}, or set ALLOW_PLAINTEXT=on if no other program can read that network`
+    context.addIssue({ code: 'custom', path: [name], message })
+  }
+}
+
+/** A Redis Cluster has several hosts, separated by commas. A parameter replaces the host of a Postgres URL. */
+function hostsOf(url: string): string[] {
+  const [, hosts = ''] = /[?&]host=([^&]*)/.exec(url) ?? /^\w+:\/\/(?:[^@/]*@)?([^/?]*)/.exec(url) ?? []
+  return hosts.split(',').map(host => host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1'))
+}
+
+/** Without a host, or with the path of a socket, a URL leads to this machine. */
+function isLocal(host: string): boolean {
+  return host === '' || /^(\/|%2f)/i.test(host) || isLoopback(host)
 }

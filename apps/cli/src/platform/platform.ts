@@ -5,9 +5,9 @@
 
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isLoopback } from '@rivulet/api/config'
 import { createClient } from '@rivulet/client'
 import { RivuletError } from '@rivulet/protocol'
+import { isLoopback } from '@rivulet/runtime/environment'
 import { openEngines, type RunOptions } from './engines.ts'
 import { listeningUrl } from './listening-url.ts'
 import { environmentFor, requireValidEnvironment } from './program-environment.ts'

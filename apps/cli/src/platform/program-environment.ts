@@ -24,7 +24,10 @@ const readers: Record<Program, (environment: Environment) => unknown> = { api: r
 
 /** Throws what the program would exit with, before anything is started for it. An engine that is not started yet has no URL. */
 export function requireValidEnvironment(program: Program, environment: Environment): void {
-  const engines = { REDIS_URL: environment.REDIS_URL || 'redis://later', DATABASE_URL: environment.DATABASE_URL || 'postgres://later' }
+  const engines = {
+    REDIS_URL: environment.REDIS_URL || 'redis://127.0.0.1',
+    DATABASE_URL: environment.DATABASE_URL || 'postgres://127.0.0.1',
+  }
   readers[program](environmentFor(program, { ...environment, ...engines }))
 }
 

@@ -1,4 +1,7 @@
-/** Checks that the connections to a database are sessions, and that its schema is the one of this program: all our migrations were applied, and no others. */
+/**
+ * Checks that the connections to a database are sessions, that its schema is the one of this program (all our migrations were applied, and no
+ * others), and that row-level security holds for the connections of tenants.
+ */
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
@@ -6,6 +9,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Pool } from 'pg'
 import { sqlStateOf } from './database.ts'
 import { migrate, migrationsFolder } from './migrate.ts'
+import { whyRowsAreOpen } from './row-security.ts'
 import { whySessionsAreUnfit } from './session-fitness.ts'
 
 type Migration = { name: string; at: number; hash: string }
@@ -13,6 +17,8 @@ type Applied = Omit<Migration, 'name'>
 
 export type SchemaDemand = {
   pool: Pool
+  /** Its connections see the rows of one tenant each. */
+  tenantPool: Pool
   logger: FastifyBaseLogger
   /** The database to migrate first; null: another program migrates it. */
   migrateUrl: string | null
@@ -20,14 +26,17 @@ export type SchemaDemand = {
 }
 
 /** Waits until Postgres can be asked. Throws a sentence that says what is wrong and what to do. */
-export async function requireFitSchema({ pool, logger, migrateUrl, allowNewer }: SchemaDemand, signal: AbortSignal): Promise<void> {
+export async function requireFitSchema(
+  { pool, tenantPool, logger, migrateUrl, allowNewer }: SchemaDemand,
+  signal: AbortSignal,
+): Promise<void> {
   let unfit: string | null | undefined
   while (unfit === undefined && !signal.aborted) {
     try {
       unfit = await whySessionsAreUnfit(pool)
       if (unfit) break
       if (migrateUrl) await migrate(migrateUrl)
-      unfit = await whySchemaIsUnfit(pool, allowNewer)
+      unfit = (await whySchemaIsUnfit(pool, allowNewer)) ?? (await whyRowsAreOpen(tenantPool))
     } catch (error) {
       logger.warn({ err: error }, 'could not prepare the schema; retrying')
       await sleep(1_000, undefined, { signal }).catch(() => {})

@@ -32,6 +32,7 @@ import {
 import { createTask } from '../tasks/accept/create-task.ts'
 import { type DatabaseHandle, openDatabase, sqlStateOf } from './database.ts'
 import { migrate } from './migrate.ts'
+import { whyRowsAreOpen } from './row-security.ts'
 
 const ofTenants = {
   audit,
@@ -209,6 +210,30 @@ test('an owner that is not a superuser is restricted as well, and may migrate', 
   expect((await databaseFor('a').select().from(tasks)).length).toBe(1)
 })
 
+describe('an API does not start', () => {
+  const reasonFor = (at: string) => whyRowsAreOpen(open(at).pools.tenants)
+
+  test('as a login that is exempt from row-level security, unless it can take the role of tenants', async () => {
+    const owned = await createDatabaseOwnedBy('exempt_owner')
+    await migrate(owned)
+    expect(await reasonFor(owned)).toBeNull()
+    expect(await reasonFor(url)).toBeNull()
+    await administer('alter role exempt_owner bypassrls')
+    expect(await reasonFor(owned)).toMatch(/user exempt_owner .* is exempt .*rivulet_tenant/)
+    await administer('grant rivulet_tenant to exempt_owner')
+    expect(await reasonFor(owned)).toBeNull()
+  })
+
+  test('with a table of tenants that row-level security does not cover', async () => {
+    const owned = await createDatabaseOwnedBy('careless_owner')
+    await migrate(owned)
+    const { db } = open(owned)
+    await db.execute(sql`alter table messages no force row level security`)
+    await db.execute(sql`alter table tasks disable row level security`)
+    expect(await reasonFor(owned)).toMatch(/is off .*\(messages, tasks\)/)
+  })
+})
+
 test('every table has row-level security, except the shared ones', async () => {
   const { db } = open()
   const { rows } = await db.execute<{ name: string; held: boolean }>(
@@ -266,10 +291,17 @@ async function stateOf(work: PromiseLike<unknown>): Promise<string | undefined> 
   }
 }
 
+async function administer(statement: string): Promise<void> {
+  const admin = new Client({ connectionString: inject('postgresUrl') })
+  await admin.connect()
+  await admin.query(statement)
+  await admin.end()
+}
+
 async function createDatabaseOwnedBy(role: string): Promise<string> {
   const admin = new Client({ connectionString: inject('postgresUrl') })
   await admin.connect()
-  const name = `owned_${process.pid}_${Date.now()}`
+  const name = `owned_${role}_${process.pid}_${Date.now()}`
   await admin.query(`create role ${role} login password 'x' nosuperuser nocreaterole`)
   await admin.query(`create database ${name} owner ${role}`)
   onTestFinished(async () => {

@@ -148,8 +148,8 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   let schedules: Schedules | null = null
   let closed: Promise<void> | null = null
 
-  const { key, workerKey, pepper } = config
-  const keys = createKeyCheck({ db, key, workerKey, pepper })
+  const { key, workerKey, pepper, oldPepper } = config
+  const keys = createKeyCheck({ db, key, workerKey, pepper, oldPepper })
   let signingKeys: SigningKeys | null = null
   const tokens = createTaskTokens(() => signingKeys)
   const revocations = createTokenRevocations({ db, databaseFor })
@@ -210,7 +210,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     )
     if (stopping.signal.aborted) return
     await requireSomeKey()
-    signingKeys = await loadSigningKeys({ db, logger, key, pepper }, stopping.signal)
+    signingKeys = await loadSigningKeys({ db, logger, key, pepper, oldPepper }, stopping.signal)
     if (!signingKeys) return
     const { leaseMs, reconcileMs, taskRetentionMs, usageRetentionMs, auditRetentionMs } = config
     const parts = {

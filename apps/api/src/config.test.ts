@@ -52,6 +52,11 @@ describe('who may call', () => {
     },
   )
 
+  test('an old pepper without a current one is rejected, because such an API would require no key', () => {
+    expect(() => readConfig({ ...needed, KEY_PEPPER_OLD: long })).toThrow(/KEY_PEPPER: is required/)
+    expect(readConfig({ ...needed, KEY_PEPPER: long, KEY_PEPPER_OLD: long }).oldPepper).toBe(long)
+  })
+
   test('a listener of workers that others reach needs a key, too', () => {
     expect(() => readConfig({ ...needed, INTERNAL_HOST: '0.0.0.0', INTERNAL_PORT: '4001' })).toThrow(/INTERNAL_HOST.*RIVULET_WORKER_KEY/)
     expect(readConfig({ ...needed, INTERNAL_HOST: '0.0.0.0', INTERNAL_PORT: '4001', RIVULET_WORKER_KEY: long })).toMatchObject({

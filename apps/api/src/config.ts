@@ -1,6 +1,14 @@
 /** The environment of an API process, read once and checked whole. */
 import { defaultLimits, type Limits } from '@rivulet/protocol'
-import { type Environment, isLoopback, readEnvironment, rejectPlaintext, sharedVariables, wholeNumber } from '@rivulet/runtime/environment'
+import {
+  type Environment,
+  isLoopback,
+  longSecret,
+  readEnvironment,
+  rejectPlaintext,
+  sharedVariables,
+  wholeNumber,
+} from '@rivulet/runtime/environment'
 import { z } from 'zod'
 import { builtInPrices, readPrices } from './prices/prices.ts'
 
@@ -23,6 +31,9 @@ export const variables = z.object({
     .optional()
     .describe('the port of a separate listener for `/internal`; unset: `/internal` uses `PORT`'),
   ...{ REDIS_URL, DATABASE_URL, ALLOW_PLAINTEXT, REDIS_PREFIX, RIVULET_KEY, RIVULET_WORKER_KEY, KEY_PEPPER },
+  KEY_PEPPER_OLD: longSecret.describe(
+    'the `KEY_PEPPER` before the current one: its keys and tokens stay valid, and each key changes to the current one when it is used',
+  ),
   CORS_ORIGINS: z
     .string()
     .default('')
@@ -162,7 +173,8 @@ export function readConfig(environment: Environment) {
       .superRefine(rejectPlaintext)
       .superRefine(rejectUnguardedHosts)
       .superRefine(rejectFewConnections)
-      .superRefine(rejectBucketWithoutKey),
+      .superRefine(rejectBucketWithoutKey)
+      .superRefine(rejectOldWithoutCurrent),
     environment,
   )
   return {
@@ -175,6 +187,7 @@ export function readConfig(environment: Environment) {
     key: env.RIVULET_KEY,
     workerKey: env.RIVULET_WORKER_KEY,
     pepper: env.KEY_PEPPER,
+    oldPepper: env.KEY_PEPPER_OLD,
     /** Whether no key is asked for, of clients and of workers. */
     isOpen: !env.RIVULET_KEY && !env.KEY_PEPPER,
     isInternalOpen: !env.RIVULET_KEY && !env.KEY_PEPPER && !env.RIVULET_WORKER_KEY,
@@ -283,6 +296,11 @@ function rejectBucketWithoutKey(env: z.output<typeof variables>, context: z.Refi
   if (!env.FILES_S3_URL) return
   for (const name of ['FILES_S3_ACCESS_KEY_ID', 'FILES_S3_SECRET_ACCESS_KEY'] as const)
     if (!env[name]) context.addIssue({ code: 'custom', path: [name], message: 'is required, because FILES_S3_URL is set' })
+}
+
+function rejectOldWithoutCurrent(env: z.output<typeof variables>, context: z.RefinementCtx): void {
+  if (env.KEY_PEPPER_OLD && !env.KEY_PEPPER)
+    context.addIssue({ code: 'custom', path: ['KEY_PEPPER'], message: 'is required, because KEY_PEPPER_OLD is set' })
 }
 
 function bucketOf(env: z.output<typeof variables>) {

@@ -41,6 +41,9 @@ const httpUrl = z.url({ protocol: /^https?$/ })
 export const wholeNumber = (byDefault: number, min = 1, max = Number.MAX_SAFE_INTEGER) =>
   z.coerce.number().int().min(min).max(max).default(byDefault)
 
+/** Of an installation: programs send it nowhere, and no person types it. */
+export const longSecret = z.string().min(32, 'must have at least 32 characters').optional()
+
 export const sharedVariables = {
   HOST: z.string().default('127.0.0.1').describe('the address of the API; any address except this machine requires a key'),
   PORT: z.coerce.number().int().min(0).max(65_535).default(4000).describe('the port of the API'),
@@ -84,11 +87,9 @@ export const sharedVariables = {
     .describe(
       'the key of workers: the API accepts it for `/internal`, a worker sends it; at least 16 characters if other machines can call',
     ),
-  KEY_PEPPER: z
-    .string()
-    .min(32, 'must have at least 32 characters')
-    .optional()
-    .describe('the secret of the keys from `rivulet keys create`, at least 32 characters; must be the same for all APIs and that command'),
+  KEY_PEPPER: longSecret.describe(
+    'the secret of the keys from `rivulet keys create`, at least 32 characters; must be the same for all APIs and that command',
+  ),
   ALLOW_PLAINTEXT: z
     .enum(['on', 'off'])
     .default('off')

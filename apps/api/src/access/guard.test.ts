@@ -11,7 +11,7 @@ import { createTokenBuckets } from './token-bucket.ts'
 import type { TokenRevocations } from './token-revocations.ts'
 
 const task = '0198c0de-0000-7000-8000-000000000001'
-const tokens = createTaskTokens(() => ({ root: Buffer.from('root'), stored: Buffer.from('stored') }))
+const tokens = createTaskTokens(() => ({ root: [Buffer.from('root')], stored: [Buffer.from('stored')] }))
 /** Of subjects that are named so. */
 const revocations = { isRevoked: async ({ subject }) => subject === 'revoked' } as Pick<TokenRevocations, 'isRevoked'> as TokenRevocations
 const sign = (request: Partial<TokenRequest> = {}) =>

@@ -150,6 +150,20 @@ test('nothing that is shown of a key of the environment comes from the key', asy
   expect([await ids('one'), await ids('two')]).toEqual(Array(2).fill(['root', 'root-worker']))
 })
 
+test('a key of the pepper before is valid, and belongs to the current one after its first use', async () => {
+  const { keyring, database } = await open()
+  const { id, key } = await keyring.create({ tenant: 'acme', scopes: ['admin'] })
+  const next = 'a pepper that replaces the one of this test'
+  const find = (deps: { pepper: string; oldPepper?: string }) => createKeyCheck({ db: database.db, ...deps }).check(key)
+  expect(await find({ pepper: next })).toBeNull()
+  expect(await find({ pepper: next, oldPepper: pepper })).toMatchObject({ key: id })
+  await expect.poll(() => find({ pepper: next })).toMatchObject({ key: id })
+  expect(await find({ pepper })).toBeNull()
+  expect(await find({ pepper: next, oldPepper: pepper })).toMatchObject({ key: id })
+  const other = await keyring.create({ tenant: 'acme', scopes: ['admin'] }, 'a pepper of another installation, not ours')
+  expect(await createKeyCheck({ db: database.db, pepper: next, oldPepper: pepper }).check(other.key)).toBeNull()
+})
+
 test('without a pepper there are only the keys of the environment', async () => {
   const { keyring, database } = await open()
   const { id, key } = await keyring.create({ tenant: 'acme', scopes: ['admin'] })

@@ -6,7 +6,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { type Scope, scopes } from '@rivulet/protocol'
 import { LRUCache } from 'lru-cache'
-import { type FoundKey, findKeys, liveKeys, noteKeyUse } from '../store/access/keys.ts'
+import { changeDigest, type FoundKey, findKeys, liveKeys, noteKeyUse } from '../store/access/keys.ts'
 import { createBatcher } from '../store/connection/batcher.ts'
 import type { Database } from '../store/connection/database.ts'
 import { defaultTenant } from '../store/connection/tenant.ts'
@@ -41,9 +41,11 @@ export type KeyCheckDeps = {
   workerKey?: string | undefined
   /** Without it there are no keys but those of the environment. */
   pepper?: string | undefined
+  /** The pepper before it: keys of it are valid, and each gets a digest of the current pepper when it is used. */
+  oldPepper?: string | undefined
 }
 
-export function createKeyCheck({ db, key, workerKey, pepper }: KeyCheckDeps): KeyCheck {
+export function createKeyCheck({ db, key, workerKey, pepper, oldPepper }: KeyCheckDeps): KeyCheck {
   const roots = [...(key ? [rootKey(rootKeyId, key, scopes)] : []), ...(workerKey ? [rootKey(workerKeyId, workerKey, ['worker'])] : [])]
   const believed = new LRUCache<string, Principal>({ max: maxBelieved, ttl: believedMs })
   const asking = new Map<string, Promise<Principal | null>>()
@@ -110,9 +112,12 @@ export function createKeyCheck({ db, key, workerKey, pepper }: KeyCheckDeps): Ke
   async function lookUp(text: string, secretPepper: string): Promise<Principal | null> {
     const { id, secret } = parseKeyText(text) ?? { id: 'none', secret: text }
     const digest = digestOfSecret(secretPepper, secret)
+    const oldDigest = digestOfSecret(oldPepper ?? secretPepper, secret)
     const row = await findKey(id)
-    const isSame = timingSafeEqual(digest, row ? Buffer.from(row.digest, 'hex') : Buffer.alloc(digest.length))
-    const found = isSame ? principalOf(row) : null
+    const stored = row ? Buffer.from(row.digest, 'hex') : Buffer.alloc(digest.length)
+    const [isSame, isOld] = [timingSafeEqual(digest, stored), timingSafeEqual(oldDigest, stored)]
+    const found = isSame || isOld ? principalOf(row) : null
+    if (found && !isSame) changeDigest(db, id, { from: oldDigest.toString('hex'), to: digest.toString('hex') }).catch(() => {})
     if (found) noteKeyUse(db, id).catch(() => {})
     return found
   }

@@ -6,13 +6,14 @@ import { createOpenStreams } from './open-streams.ts'
 import { localCaller, type Principal } from './principal.ts'
 import { createTaskTokens, type TokenRequest } from './task-token.ts'
 import type { TokenRevocations } from './token-revocations.ts'
+import type { SigningKeys } from './token-signing.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] }))
 afterEach(() => void vi.useRealTimers())
 
 const passSeconds = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1_000)
 const principalOf = (key: string): Principal => ({ tenant: 'acme', scopes: ['tasks:read'], key, expiresAt: null, isRoot: false })
-const signingKeys = { root: Buffer.from('root'), stored: Buffer.from('stored') }
+const signingKeys: SigningKeys = { root: [Buffer.from('root')], stored: [Buffer.from('stored')] }
 const tokens = createTaskTokens(
   () => signingKeys,
   () => Date.now(),

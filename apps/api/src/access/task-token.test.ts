@@ -1,10 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { createTaskTokens, type TokenRequest } from './task-token.ts'
+import type { SigningKeys } from './token-signing.ts'
 
 const request: TokenRequest = {
   ...{ tenant: 'acme', task: 'one', can: ['read', 'send'], key: 'k', subject: 'anna', startedAt: 99_500, ttlSeconds: 60, until: null },
 }
-const keysOf = (secret: string) => ({ root: Buffer.from(`${secret} of the environment`), stored: Buffer.from(secret) })
+const keysOf = (secret: string, ...before: string[]): SigningKeys => ({
+  root: [Buffer.from(`${secret} of the environment`), ...before.map(old => Buffer.from(`${old} of the environment`))],
+  stored: [Buffer.from(secret), ...before.map(old => Buffer.from(old))],
+})
 const tokensAt = (seconds: number, keys = keysOf('secret')) =>
   createTaskTokens(
     () => keys,
@@ -66,6 +70,15 @@ test('other keys sign other tokens, and before the keys are known no token can b
   const none = createTaskTokens(() => null)
   expect(none.verify(token)).toBeNull()
   expect(() => none.issue(request)).toThrow(expect.objectContaining({ code: 'dependency_unavailable' }))
+})
+
+test('a token that was signed before a rotation is valid as long as the old key is accepted, and its successor is signed by the new one', () => {
+  const { token } = tokensAt(100).issue(request)
+  const rotated = tokensAt(100, keysOf('next', 'secret'))
+  const claims = rotated.verify(token)
+  if (!claims) throw new Error('The token is not valid')
+  const onlyNew = tokensAt(100, keysOf('next'))
+  expect([onlyNew.verify(token), onlyNew.verify(rotated.renew(claims).token)]).toMatchObject([null, { task: 'one' }])
 })
 
 test('tokens of RIVULET_KEY and of stored keys are signed apart: neither can pass for the other', () => {

@@ -53,14 +53,14 @@ export function createTaskTokens(signingKeys: () => SigningKeys | null, now: () 
     const keys = signingKeys()
     if (!keys) throw new RivuletError('dependency_unavailable', 'This process is starting; retry')
     const payload = Buffer.from(JSON.stringify(claims)).toString('base64url')
-    const signature = signatureOf(payload, keys[signerOf(claims)])
+    const signature = signatureOf(payload, keys[signerOf(claims)][0])
     return { token: `${tokenPrefix}${payload}.${signature}`, expiresAt: new Date(claims.expiresAt * 1_000).toISOString(), claims }
   }
 
   function verify(token: string): TokenClaims | null {
     const keys = signingKeys()
     const [, payload = '', signature = ''] = tokenShape.exec(token) ?? []
-    const signer = keys && signers.find(name => isSame(signature, signatureOf(payload, keys[name])))
+    const signer = keys && signers.find(name => keys[name].some(key => isSame(signature, signatureOf(payload, key))))
     if (!signer) return null
     const { data } = claimsSchema.safeParse(JSON.parse(Buffer.from(payload, 'base64url').toString()))
     return data && signerOf(data) === signer && data.expiresAt * 1_000 > now() ? data : null

@@ -147,6 +147,14 @@ export async function noteKeyUse(db: Database, id: string): Promise<void> {
     .where(and(eq(keys.id, id), isOld))
 }
 
+/** For a key that was created with an earlier pepper. Changes nothing if another process has changed the digest. */
+export async function changeDigest(db: Database, id: string, { from, to }: { from: string; to: string }): Promise<void> {
+  await db
+    .update(keys)
+    .set({ digest: to })
+    .where(and(eq(keys.id, id), eq(keys.digest, from)))
+}
+
 /** Neither revoked nor expired. */
 const isLive = and(isNull(keys.revokedAt), or(isNull(keys.expiresAt), gt(keys.expiresAt, sql`now()`)))
 

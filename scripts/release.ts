@@ -1,6 +1,6 @@
 /**
- * `npm run release -- [version] [--dry-run | --publish]`: sets the version everywhere, heads the changelog with it, packs every public package, and
- * shows what would be published.
+ * `npm run release -- [version] [--dry-run | --publish]`: sets the version everywhere, heads the changelog with it, packs every public package, writes
+ * the bill of materials to `dist/sbom.cdx.json`, and shows what would be published.
  *
  * With `--dry-run` the checkout is left as it was. With `--publish` the tarballs go to the registry that npm is set to. Without either, the
  * changes are left for you to commit and tag.
@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { withChangelogHeading, withVersion } from './packages/release-texts.ts'
+import { sbomOf } from './packages/sbom.ts'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 const options = { 'dry-run': { type: 'boolean' }, publish: { type: 'boolean' } } as const
@@ -25,6 +26,7 @@ try {
   for (const file of manifests) write(file, withVersion(read(file), version, current))
   write('docs/changelog.md', withChangelogHeading(read('docs/changelog.md'), version))
   execFileSync('npm', ['run', '--silent', 'tarballs'], { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] })
+  write('dist/sbom.cdx.json', sbomOf(read('package-lock.json'), version))
   const changed = [...before].flatMap(([file, text]) => (read(file) === text ? [] : [file]))
   console.log(changed.length > 0 ? `Changed for ${version}: ${changed.join(', ')}\n` : `Every file has the version ${version} already\n`)
   for (const tarball of readdirSync(join(root, 'dist/tarballs'))) publish(join('dist/tarballs', tarball))

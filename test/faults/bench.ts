@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { failpoints } from '@rivulet/runtime/failpoint'
+import type { FaultyCluster } from '../support/engines/faulty-cluster.ts'
 import { type PrivateRedis, startPrivateRedis } from '../support/engines/private-redis.ts'
 import { freePort } from '../support/free-port.ts'
 import type { LoggedEvent } from '../support/judge/task-laws.ts'
@@ -24,6 +25,8 @@ export type BenchOptions = {
   apis?: number
   /** Default 2. */
   workers?: number
+  /** Instead of one Redis. The bench closes it. */
+  cluster?: FaultyCluster | undefined
   /** Rules that are switched off. Default none. */
   changes?: readonly Change[]
   env?: Record<string, string>
@@ -31,6 +34,7 @@ export type BenchOptions = {
 
 export type Bench = {
   platform: Platform
+  /** The one Redis, and the way to it. A bench on a cluster has neither. */
   server: PrivateRedis
   redis: FaultyProxy
   postgres: FaultyProxy
@@ -65,17 +69,27 @@ function alive<T extends PlatformProcess>(processes: readonly T[]): T[] {
   return processes.filter(({ hasExited }) => !hasExited())
 }
 
+function single<T>(part: T | null): T {
+  if (part === null) throw new Error('This bench runs on a cluster')
+  return part
+}
+
 /** How long a platform that has everything it needs may take to come to rest on a busy machine. */
 const patience = { timeoutMs: 120_000, intervalMs: 100 }
 
-export async function startBench({ apis = 2, workers = 2, changes = [], env = {} }: BenchOptions = {}): Promise<Bench> {
+export async function startBench({ apis = 2, workers = 2, cluster, changes = [], env = {} }: BenchOptions = {}): Promise<Bench> {
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-faults-'))
   const journals = join(folder, 'workers')
   mkdirSync(journals)
   const tree = createArmedTree(changes)
-  const server = await startPrivateRedis()
-  const redis = await startProxy(server.url)
-  const platform = await startPlatform({ apis: 0, workers: 0, tree, env: { LEASE_MS: '2500', REDIS_URL: redis.url, ...env } })
+  const server = cluster ? null : await startPrivateRedis()
+  const redis = server && (await startProxy(server.url))
+  const platform = await startPlatform({
+    apis: 0,
+    workers: 0,
+    tree,
+    env: { LEASE_MS: '2500', REDIS_URL: cluster?.url ?? redis?.url ?? '', ...env },
+  })
   const postgres = await startProxy(platform.databaseUrl)
   const urls = (await Promise.all(Array.from({ length: apis }, freePort))).map(port => `http://127.0.0.1:${port}`)
   let hasLost = false
@@ -85,7 +99,13 @@ export async function startBench({ apis = 2, workers = 2, changes = [], env = {}
   const armed = new Set<PlatformProcess>()
   await Promise.all([...urls.map(url => startApi(url)), ...Array.from({ length: workers }, () => startWorker())])
   const bench: Bench = {
-    ...{ platform, server, redis, postgres, tree, crowd: newCrowd(), urls, begin, startApi, startWorker, arm, revive, rest, tails, close },
+    ...{ platform, postgres, tree, crowd: newCrowd(), urls, begin, startApi, startWorker, arm, revive, rest, tails, close },
+    get server() {
+      return single(server)
+    },
+    get redis() {
+      return single(redis)
+    },
     results: task => readWorkers(journals, new Set([task])).appends.map(({ result }) => result),
     apis: () => alive(platform.apis),
     workers: () => alive(platform.workers),
@@ -167,7 +187,7 @@ export async function startBench({ apis = 2, workers = 2, changes = [], env = {}
   }
 
   async function readWholeLog(task: string): Promise<[string, LoggedEvent[]]> {
-    return [task, await readLog(server.client, platform.keys, task)]
+    return [task, await readLog(cluster?.client ?? single(server).client, platform.keys, task)]
   }
 
   function tails(): string {
@@ -177,10 +197,10 @@ export async function startBench({ apis = 2, workers = 2, changes = [], env = {}
   async function close({ keepJournals = false } = {}): Promise<string> {
     await bench.crowd.leave()
     for (const process of [...platform.apis, ...platform.workers]) process.wake()
-    for (const proxy of [redis, postgres]) proxy.up()
+    for (const proxy of [redis, postgres]) proxy?.up()
     await platform.close().finally(async () => {
-      await Promise.all([redis.close(), postgres.close()])
-      await server.close()
+      await Promise.all([redis?.close(), postgres.close()])
+      await (cluster ?? server)?.close()
       tree.remove()
       if (!keepJournals) rmSync(folder, { recursive: true, force: true })
     })

@@ -84,4 +84,9 @@ export const faults: readonly Fault[] = [
   { name: 'every process dies once under a tree of fifty tasks, Redis and Postgres included', tests: slow('tree') },
   { name: 'the store of files is unavailable', tests: ['apps/api/src/files/files.test.ts', 'test/sdks/s3.test.ts'] },
   { name: 'a pooler in transaction mode is between an API and Postgres', tests: ['apps/api/src/store/connection/session-fitness.test.ts'] },
+  { name: 'a master of a Redis Cluster is killed', tests: demand('cluster') },
+  { name: 'a replica of a Redis Cluster is promoted, and the old master again', tests: demand('cluster') },
+  { name: 'a master of a Redis Cluster is frozen', tests: demand('cluster') },
+  { name: 'a master of a Redis Cluster is parted from the others', tests: demand('cluster') },
+  { name: 'slots of a Redis Cluster move while turns run', tests: demand('cluster') },
 ]

@@ -6,6 +6,7 @@
  *   --only NAME     one fault of the catalog, by its number or a part of its name
  *   --all           every fault of the catalog, and the mixed nemesis
  *   --soak MINUTES  one platform for so long
+ *   --cluster       on a Redis Cluster of six servers; needs a redis-server 7 or newer on PATH
  */
 import { spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -22,21 +23,24 @@ const { values } = parseArgs({
     only: { type: 'string' },
     all: { type: 'boolean', default: false },
     soak: { type: 'string', default: '0' },
+    cluster: { type: 'boolean', default: false },
   },
 })
 const mixed = 'test/faults/demand/mixed.test.ts'
+const onCluster = 'test/faults/demand/cluster.test.ts'
 const seed = Number(values.seed ?? randomInt(1, 1_000_000))
 const files = chosenFiles()
 console.log(`seed ${seed}: ${files.join(', ')}`)
-// The mixed nemesis knows about runs; everything else is simply run again.
-const repeats = files.includes(mixed) ? 1 : Number(values.runs)
+// A nemesis knows about runs; everything else is simply run again.
+const repeats = files.includes(mixed) || files.includes(onCluster) ? 1 : Number(values.runs)
 for (let run = 1; run <= repeats; run += 1) {
   const code = runTests()
   if (code !== 0) process.exit(code)
 }
 
 function chosenFiles(): string[] {
-  const { only, all } = values
+  const { only, all, cluster } = values
+  if (cluster) return [onCluster]
   if (all) return [...new Set([...faults.flatMap(({ tests }) => tests), mixed])]
   if (only === undefined) return [mixed]
   const meant = faults.filter(({ name }, i) => String(i + 1) === only || name.toLowerCase().includes(only.toLowerCase()))

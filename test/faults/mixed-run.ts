@@ -5,14 +5,15 @@ import type { Bench } from './bench.ts'
 import { violationsIn } from './checker/checker.ts'
 import { type Figures, figuresOf } from './checker/figures.ts'
 import type { Crowd } from './crowd.ts'
-import { harass, strikesFor } from './nemesis.ts'
+import { harass, type Strike } from './nemesis.ts'
 
-export type MixedRun = { seed: number; users: number; isOver: (strikes: number) => boolean }
+export type MixedRun = { seed: number; users: number; known: readonly Strike[]; isOver: (strikes: number) => boolean }
 
-export async function runMixed(bench: Bench, { seed, users, isOver }: MixedRun): Promise<{ violations: string[]; figures: Figures }> {
+export async function runMixed(
+  bench: Bench,
+  { seed, users, known, isOver }: MixedRun,
+): Promise<{ violations: string[]; figures: Figures }> {
   const random = seededRandom(seed)
-  // Every other seed leaves the logs whole: those prove more.
-  const known = strikesFor({ mayLose: seed % 2 === 1 })
   const struck: string[] = []
   let isClosing = false
   const working = Promise.all(Array.from({ length: users }, (_, user) => work(bench.crowd, seed, user, () => isClosing)))

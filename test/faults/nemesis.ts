@@ -3,6 +3,7 @@
  * all it needs. The platform must handle the effect of a fault on running work.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { FaultyCluster } from '../support/engines/faulty-cluster.ts'
 import { hasNativeRedis } from '../support/engines/private-redis.ts'
 import type { Bench } from './bench.ts'
 
@@ -40,6 +41,31 @@ export const strikes: Strike[] = [
   { name: 'Postgres connections reset', strike: async ({ postgres }) => postgres.reset() },
   { name: 'Postgres far away', strike: ({ postgres }, random) => during(() => postgres.slow(pace(random)), postgres.up, random) },
 ]
+
+/** What a cluster suffers. Another master opens its logs anew, also if it has lost nothing. */
+export function clusterStrikes(cluster: () => FaultyCluster | null): Strike[] {
+  const own: [string, (faulty: FaultyCluster, nth: number, random: () => number) => Promise<void>][] = [
+    ['kill a master', (faulty, nth) => faulty.killMaster(nth)],
+    ['promote a replica', (faulty, nth) => faulty.promote(nth)],
+    ['promote it, and the master again', promoteTwice],
+    ['freeze a master', (faulty, nth, random) => faulty.freezeMaster(nth, 200 + random() ** 2 * 4_500)],
+    ['part a master from the others', (faulty, nth) => faulty.part(nth)],
+    ['move slots', (faulty, nth, random) => faulty.reshard(nth, 1 + Math.floor(random() * 12))],
+  ]
+  const ofCluster = own.map(([name, act]) => ({
+    ...{ name, isLoss: true },
+    strike: async (_: Bench, random: () => number) => {
+      const faulty = cluster()
+      if (faulty) await act(faulty, Math.floor(random() * 3), random)
+    },
+  }))
+  return [...strikes.filter(({ name }) => !name.includes('Redis')), ...ofCluster]
+}
+
+async function promoteTwice(cluster: FaultyCluster, nth: number): Promise<void> {
+  await cluster.promote(nth)
+  await cluster.promote(nth)
+}
 
 /** Those that can happen here, with or without losses. */
 export function strikesFor({ mayLose }: { mayLose: boolean }): Strike[] {

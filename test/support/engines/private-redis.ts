@@ -11,8 +11,9 @@ import { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
 import { until } from '../until.ts'
 
-/** Whether a server from PATH is used, which keeps an append-only file. */
-export const hasNativeRedis = process.env.RIVULET_TEST_ENGINES !== 'embedded' && ['valkey-server', 'redis-server'].some(canRun)
+/** The server from PATH, if one is used. It keeps an append-only file, and can be part of a cluster. */
+export const nativeRedis = process.env.RIVULET_TEST_ENGINES === 'embedded' ? undefined : ['valkey-server', 'redis-server'].find(canRun)
+export const hasNativeRedis = nativeRedis !== undefined
 
 export type PrivateRedis = {
   url: string

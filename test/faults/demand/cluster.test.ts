@@ -1,0 +1,35 @@
+/**
+ * A Redis Cluster of six servers under a nemesis: `npm run test:faults -- --cluster`. First each of its faults alone, then all of them and those of the
+ * processes and of Postgres at random, from as many seeds as `--runs` says.
+ */
+import { afterAll, describe, test } from 'vitest'
+import { type FaultyCluster, startFaultyCluster } from '../../support/engines/faulty-cluster.ts'
+import { hasNativeRedis } from '../../support/engines/private-redis.ts'
+import { startBench } from '../bench.ts'
+import { createJudge } from '../judge-runs.ts'
+import { clusterStrikes } from '../nemesis.ts'
+import { readSettings } from '../settings.ts'
+
+const { seed, runs } = readSettings(process.env)
+const seeds = Array.from({ length: runs }, (_, i) => seed + i)
+const strikesPerSeed = 8
+let cluster: FaultyCluster | null = null
+const start = async () => {
+  cluster = await startFaultyCluster()
+  return startBench({ cluster })
+}
+const { judge, close } = createJudge(start, current => `npm run test:faults -- --cluster --seed ${current}`)
+
+afterAll(close)
+
+describe.skipIf(!hasNativeRedis)(`a Redis Cluster${hasNativeRedis ? '' : ' (skipped: no redis-server or valkey-server on PATH)'}`, () => {
+  const own = clusterStrikes(() => cluster).filter(({ isLoss }) => isLoss)
+
+  test.each(own.map(strike => [strike.name, strike] as const))('%s', { timeout: 600_000 }, async (_, strike) => {
+    await judge({ seed, users: 4, known: [strike], isOver: strikes => strikes >= 2 })
+  })
+
+  test.each(seeds)('mixed nemesis, seed %i', { timeout: 600_000 }, async current => {
+    await judge({ seed: current, users: 8, known: clusterStrikes(() => cluster), isOver: strikes => strikes >= strikesPerSeed })
+  })
+})

@@ -89,4 +89,8 @@ export const faults: readonly Fault[] = [
   { name: 'a master of a Redis Cluster is frozen', tests: demand('cluster') },
   { name: 'a master of a Redis Cluster is parted from the others', tests: demand('cluster') },
   { name: 'slots of a Redis Cluster move while turns run', tests: demand('cluster') },
+  {
+    name: 'Redis vanishes without closing its connections, and is back at the same address',
+    tests: ['packages/broker/src/connections.test.ts', 'packages/broker/src/turn-queue.slow.test.ts'],
+  },
 ]

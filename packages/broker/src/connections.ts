@@ -39,6 +39,10 @@ function connectCluster(role: RedisRole, url: string): Cluster {
   return new Cluster(nodes, {
     clusterRetryStrategy: reconnectDelay,
     enableOfflineQueue,
+    // If the cluster is down at this check, ioredis never settles the promise of `connect`, and the BullMQ worker that waits for it takes no job again.
+    enableReadyCheck: role !== 'blocking',
+    // A connection that only receives pushes sends no command that would show it that its server was replaced.
+    slotsRefreshInterval: 5_000,
     redisOptions: {
       ...common,
       ...options,
@@ -51,10 +55,17 @@ function connectCluster(role: RedisRole, url: string): Cluster {
 
 const common = { keepAlive: 10_000 }
 
+/**
+ * `socketTimeout` closes a connection whose server returns nothing for so long. Without it, a server that vanished without closing its connections, or is
+ * frozen, keeps them for up to 15 minutes, the time for which Linux sends a packet again, even if another server has taken its place.
+ */
+const fast = { enableOfflineQueue: false, maxRetriesPerRequest: 1, commandTimeout: 2_000, connectTimeout: 2_000, socketTimeout: 3_000 }
+
 const optionsOf: Record<RedisRole, Omit<RedisOptions, 'replyMapping'>> = {
-  command: { enableOfflineQueue: false, maxRetriesPerRequest: 1, commandTimeout: 2_000, connectTimeout: 2_000 },
-  blocking: { maxRetriesPerRequest: null },
-  subscriber: { enableOfflineQueue: false, maxRetriesPerRequest: 1, commandTimeout: 2_000, connectTimeout: 2_000, autoResubscribe: false },
+  command: fast,
+  // BullMQ blocks for up to 10 s.
+  blocking: { maxRetriesPerRequest: null, socketTimeout: 15_000 },
+  subscriber: { ...fast, autoResubscribe: false },
 }
 
 /** Resolves when commands can be sent. It waits without a limit; the caller aborts by the signal. */

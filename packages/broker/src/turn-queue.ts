@@ -129,6 +129,8 @@ export function createTurnConsumer({
     // A worker that dies between taking a job and claiming its turn leaves no lease that could expire, so the lock of the job must expire.
     lockDuration: jobLockMs,
     stalledInterval: jobLockMs / 2,
+    // After a connection error, which a cluster returns while it replaces a master. BullMQ's default is 15 s.
+    runRetryDelay: 1_000,
   })
   worker.on('error', onError)
   return { setConcurrency, pause: () => worker.pause(true), close: () => worker.close() }

@@ -15,6 +15,8 @@ export type FaultyProxy = {
   up(): void
   /** Nothing gets through in either direction, and no connection is closed, until `up`. */
   blackhole(): void
+  /** Nothing gets through the open connections any more, and none is closed; new ones are taken. As if the server had lost its power and come back. */
+  strand(): void
   /** Breaks every connection with a reset; new ones are taken. */
   reset(): void
   /** Both directions are late, in small pieces or narrow, until `up`. */
@@ -42,6 +44,7 @@ type Link = {
   toServer: (chunk: Buffer) => void
   toClient: (chunk: Buffer) => void
   held: Buffer[] | null
+  isStranded: boolean
   isMarked: boolean
   losesReply: boolean
 }
@@ -60,7 +63,7 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
   await once(listener, 'listening')
   const { port } = listener.address() as AddressInfo
   const url = Object.assign(new URL(serverUrl), { host: `127.0.0.1:${port}` }).toString()
-  return { port, url, down, up, blackhole, reset, slow, repoint, mute, hold, dropReply, dropOnReply, close }
+  return { port, url, down, up, blackhole, strand, reset, slow, repoint, mute, hold, dropReply, dropOnReply, close }
 
   function accept(client: Socket): void {
     if (fault === 'down') {
@@ -76,7 +79,7 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
       chunk => client.write(chunk),
       () => pace,
     )
-    const link: Link = { client, server, toServer, toClient, held: null, isMarked: false, losesReply: false }
+    const link: Link = { client, server, toServer, toClient, held: null, isStranded: false, isMarked: false, losesReply: false }
     links.add(link)
     for (const socket of [client, server]) {
       socket.setNoDelay(true)
@@ -88,7 +91,7 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
   }
 
   function passOn(link: Link, chunk: Buffer): void {
-    if (fault === 'blackhole') return
+    if (fault === 'blackhole' || link.isStranded) return
     if (holding && !link.held && chunk.includes(holding.text)) {
       link.held = []
       holding.sprung()
@@ -108,6 +111,7 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
   }
 
   function passBack(link: Link, chunk: Buffer): void {
+    if (link.isStranded) return
     if (replying && link.isMarked && chunk.includes(replying.text)) {
       replying.sprung()
       replying = null
@@ -142,6 +146,10 @@ export async function startProxy(serverUrl: string): Promise<FaultyProxy> {
 
   function blackhole(): void {
     fault = 'blackhole'
+  }
+
+  function strand(): void {
+    for (const link of links) link.isStranded = true
   }
 
   function reset(): void {

@@ -8,7 +8,7 @@ import { migrate } from './store/connection/migrate.ts'
 import { describeError } from './telemetry/log-error.ts'
 
 try {
-  if (process.argv[2] === 'migrate') await migrate(readDatabaseUrl(process.env))
+  if (process.argv[2] === 'migrate') await migrate(readDatabaseUrl(process.env), { onBlocked: reason => console.error(reason) })
   else await run()
 } catch (error) {
   exitWith(error)

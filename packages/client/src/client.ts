@@ -1,20 +1,21 @@
 /** The entry point for callers of agents. It opens no connection by itself. */
-import type {
-  Activity,
-  Agent,
-  AuditAction,
-  AuditEntry,
-  Caller,
-  CreateTaskInput,
-  ErrorGroup,
-  Json,
-  Task,
-  TaskStatus,
-  TaskSummary,
-  UsageGrouping,
-  UsageReport,
-  Worker,
-  WorkerVersion,
+import {
+  type Activity,
+  type Agent,
+  type AuditAction,
+  type AuditEntry,
+  type Caller,
+  type CreateTaskInput,
+  type ErrorGroup,
+  type Json,
+  requireCursor,
+  type Task,
+  type TaskStatus,
+  type TaskSummary,
+  type UsageGrouping,
+  type UsageReport,
+  type Worker,
+  type WorkerVersion,
 } from '@rivulet/protocol'
 import { createFeedCalls, type FeedCalls } from './feed.ts'
 import { createFileCalls, type FileCalls } from './files.ts'
@@ -30,7 +31,7 @@ import { leavable } from './stream/leavable.ts'
 import { type ManyEvent, streamMany } from './stream/many-stream.ts'
 import { nowhere, placeAfter } from './stream/stream-place.ts'
 import { type RunResult, runTask } from './task/run-task.ts'
-import { type CreatedTask, createTaskHandle, readCreated, requireCursor, type TaskHandle, type UnstartedTask } from './task/task-handle.ts'
+import { type CreatedTask, createTaskHandle, readCreated, type TaskHandle, type UnstartedTask } from './task/task-handle.ts'
 import { createTasksViews, type TasksView, type TasksViewOptions } from './task/tasks-view.ts'
 import { createWaitCalls, type WaitCalls } from './waits.ts'
 import { createWebhookCalls, type WebhookCalls } from './webhooks.ts'

@@ -49,6 +49,6 @@ function queryOf({ types, ...query }: FeedListQuery = {}): Query {
 }
 
 const readFeedPage = readJson(({ data, next }): FeedPage => {
-  if (typeof next !== 'string') throw new Error('The response has no next')
+  if (typeof next !== 'string') throw new Error('The response has no next place')
   return { data: toEntities(data, 'feedEntry'), next }
 })

@@ -158,7 +158,7 @@ export { type Delivery, deliverySchema, type OnEnd, type Webhook, webhookSchema 
 
 // events: a task's log, and an agent's updates.
 
-export { type Cursor, compareCursors, epochOf, formatCursor, origin, parseCursor, seqOf } from './events/cursor.ts'
+export { type Cursor, compareCursors, epochOf, formatCursor, origin, parseCursor, requireCursor, seqOf } from './events/cursor.ts'
 export {
   channelOf,
   contentTypeOf,

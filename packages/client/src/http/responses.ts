@@ -19,7 +19,7 @@ export function readJson<T>(parse: (body: Body) => T): Read<T> {
     try {
       return parse((await response.json()) as Body)
     } catch (error) {
-      throw unreachable('Malformed response', error)
+      throw unreachable('Malformed or incomplete response', error)
     }
   }
 }
@@ -55,6 +55,6 @@ export function toEntity<T>(value: unknown, entity: Entity): T {
 }
 
 export function toEntities<T>(values: unknown, entity: Entity): T[] {
-  if (!Array.isArray(values)) throw new Error(`The response has no ${entity}s`)
+  if (!Array.isArray(values)) throw new Error(`The response has no list of ${entity}s`)
   return values.map(value => toEntity<T>(value, entity))
 }

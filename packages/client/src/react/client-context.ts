@@ -12,6 +12,6 @@ export function RivuletProvider({ client, children }: { client: RivuletClient; c
 export function useClient(given?: RivuletClient): RivuletClient {
   const client = useContext(ClientContext)
   const found = given ?? client
-  if (!found) throw new Error('No client: pass one, or use RivuletProvider')
+  if (!found) throw new Error('No client: use <RivuletProvider client={…}>, or pass one')
   return found
 }

@@ -6,8 +6,8 @@ import {
   hasEnded,
   type IfBusy,
   messagesOf,
-  parseCursor,
-  RivuletError,
+  type RivuletError,
+  requireCursor,
   type StreamFormat,
   type Task,
   type TaskState,
@@ -197,12 +197,6 @@ export const readCreated = readJson(({ task, turn }) => ({
   task: toEntity<Task>(task, 'task'),
   ...(turn !== undefined && { turn: toEntity<Turn>(turn, 'turn') }),
 }))
-
-export function requireCursor(given: string): Cursor {
-  const cursor = parseCursor(given)
-  if (cursor === null) throw new RivuletError('bad_cursor', 'A cursor is <epoch>-<seq>')
-  return cursor
-}
 
 /** The turn that a newcomer is interested in: the first that has not ended, else the last. */
 function turnAtHand({ turns }: TaskState): number {

@@ -2,6 +2,8 @@
  * A position in a task's log: `<epoch>-<seq>`. The same text is the Redis stream id, the SSE id, `Last-Event-ID` and `?after=`.
  * Both halves are compared as numbers, so '10-1' is after '9-2'.
  */
+import { RivuletError } from '../errors.ts'
+
 export type Cursor = `${number}-${number}`
 
 /** The position before the first event. */
@@ -21,6 +23,15 @@ export function parseCursor(text: string): Cursor | null {
   const match = pattern.exec(text)
   return match ? formatCursor(Number(match[1]), Number(match[2])) : null
 }
+
+/** Throws `bad_cursor`. `given` may be a header or a query parameter, which may be there twice. */
+export function requireCursor(given: string | readonly string[]): Cursor {
+  const cursor = typeof given === 'string' ? parseCursor(given) : null
+  if (cursor === null) throw new RivuletError('bad_cursor', cursorSyntax)
+  return cursor
+}
+
+export const cursorSyntax = 'A cursor must be <epoch>-<seq>, two whole numbers'
 
 export function epochOf(cursor: Cursor): number {
   return Number(cursor.slice(0, cursor.indexOf('-')))

@@ -115,7 +115,7 @@ export class DeltaAccumulator {
   }
 }
 
-export const brokenJson = { code: 'invalid_json', message: 'This message has invalid JSON' }
+export const brokenJson = { code: 'invalid_json', message: 'The JSON text of this message is invalid' }
 
 /** The content with its JSON text parsed into the value, or null when that text is invalid or nested too deep. */
 export function closeJson(content: Content): Content | null {

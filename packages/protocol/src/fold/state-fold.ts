@@ -12,6 +12,6 @@ export function foldState(before: State | null, { version, value, patch }: Event
   if (value !== undefined) return { version, value }
   if (!before || !patch) return before
   if (version !== before.version + 1)
-    throw new RivuletError('offset_mismatch', `The state has version ${before.version}, but its patch makes ${version}`)
+    throw new RivuletError('offset_mismatch', `The state has version ${before.version}, but its patch makes version ${version}`)
   return { version, value: mergePatch(before.value, patch) }
 }

@@ -9,7 +9,7 @@ import { pageLimit } from './requests.ts'
 export const place = z.string().transform((text, context) => {
   const parsed = parseCursor(text)
   if (parsed) return parsed
-  context.addIssue({ code: 'custom', message: 'A place is <number>-<number>, as the API returns it' })
+  context.addIssue({ code: 'custom', message: 'A place must be <number>-<number>, as the API returns it' })
   return z.NEVER
 })
 

@@ -1,12 +1,12 @@
 /** The request for the events of several tasks on one stream. */
 import { z } from 'zod'
 import { idSchema, type TaskId } from '../entities/ids.ts'
-import { type Cursor, parseCursor } from '../events/cursor.ts'
+import { type Cursor, cursorSyntax, parseCursor } from '../events/cursor.ts'
 
 const cursor = z.string().transform((text, context) => {
   const parsed = parseCursor(text)
   if (parsed) return parsed
-  context.addIssue({ code: 'custom', message: 'A cursor must be <epoch>-<seq>, two whole numbers' })
+  context.addIssue({ code: 'custom', message: cursorSyntax })
   return z.NEVER
 })
 

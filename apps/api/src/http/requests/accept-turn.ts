@@ -35,7 +35,7 @@ export type WantedTurn =
       params?: Json | undefined
       /** Default: the turn waits for those before it. */
       ifBusy?: IfBusy
-      /** Whether the input closes what the task asks people for. */
+      /** The input closes what the task asks people for, and is a turn of its own; with `ifBusy: 'decline'` it would join the turn that asked. */
       declines?: boolean
     }
 

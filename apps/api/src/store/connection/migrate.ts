@@ -15,7 +15,13 @@ const advisoryLock = 7_233_485_001
 const lockTimeoutMs = 1_000
 const lockNotAvailable = '55P03'
 
-export async function migrate(url: string, folder = migrationsFolder): Promise<void> {
+export type MigrateOptions = {
+  folder?: string
+  /** Another session holds a lock on a table, so the migration starts again. */
+  onBlocked?: (reason: string) => void
+}
+
+export async function migrate(url: string, { folder = migrationsFolder, onBlocked = () => {} }: MigrateOptions = {}): Promise<void> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
   await client.connect()
   try {
@@ -24,18 +30,19 @@ export async function migrate(url: string, folder = migrationsFolder): Promise<v
     await client.query("select set_config('rivulet.tenant', '*', false)")
     // After the advisory lock, which may take as long as the migrations of another process.
     await client.query(`set lock_timeout = ${lockTimeoutMs}`)
-    await apply(client, folder)
+    await apply(client, folder, onBlocked)
   } finally {
     await client.end()
   }
 }
 
-async function apply(client: Client, folder: string): Promise<void> {
+async function apply(client: Client, folder: string, onBlocked: (reason: string) => void): Promise<void> {
   for (;;) {
     try {
       return await applyMigrations(drizzle(client), { migrationsFolder: folder })
     } catch (error) {
       if (sqlStateOf(error) !== lockNotAvailable) throw error
+      onBlocked('a migration waits for a table that another session has locked (see pg_stat_activity); retrying')
       await sleep(lockTimeoutMs)
     }
   }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
 import { Client } from 'pg'
-import { expect, inject, onTestFinished, test } from 'vitest'
+import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { createTestDatabase } from '../../../../../test/support/engines/database.ts'
 import { until } from '../../../../../test/support/until.ts'
 import * as schema from '../schema.ts'
@@ -46,7 +46,7 @@ test('a database that is up to date stays as it is', async () => {
   expect(rows).toEqual([{ name: 'kept' }])
 })
 
-test('a migration that waits for a table does not block the statements behind it for longer than a second', async () => {
+test('a migration that waits for a table reports it, and does not block the statements behind it for longer than a second', async () => {
   const url = await createEmptyDatabase()
   const open = async () => {
     const client = new Client({ connectionString: url })
@@ -56,12 +56,14 @@ test('a migration that waits for a table does not block the statements behind it
   }
   const [holder, other] = [await open(), await open()]
   const statements = ['create table big (id int)', 'alter table big add column name text']
-  await migrate(url, folderOf(statements.slice(0, 1)))
+  await migrate(url, { folder: folderOf(statements.slice(0, 1)) })
   await holder.query('begin')
   await holder.query('select from big')
-  const migrated = migrate(url, folderOf(statements))
+  const onBlocked = vi.fn()
+  const migrated = migrate(url, { folder: folderOf(statements), onBlocked })
   await until('the migration waits', async () => (await other.query('select from pg_locks where not granted')).rowCount)
   await other.query('select from big')
+  await until('the migration reports it', () => onBlocked.mock.calls.length > 0)
   await holder.query('commit')
   await migrated
   await other.query('select name from big')

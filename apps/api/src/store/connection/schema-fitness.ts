@@ -35,7 +35,7 @@ export async function requireFitSchema(
     try {
       unfit = await whySessionsAreUnfit(pool)
       if (unfit) break
-      if (migrateUrl) await migrate(migrateUrl)
+      if (migrateUrl) await migrate(migrateUrl, { onBlocked: reason => logger.warn(reason) })
       unfit = (await whySchemaIsUnfit(pool, allowNewer)) ?? (await whyRowsAreOpen(tenantPool))
     } catch (error) {
       logger.warn({ err: error }, 'could not prepare the schema; retrying')

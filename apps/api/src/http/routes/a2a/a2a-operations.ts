@@ -10,8 +10,7 @@ import {
   createTaskBody,
   hasEnded,
   isAnsweredByRequest,
-  parseCursor,
-  RivuletError,
+  requireCursor,
   taskIdSchema,
   turnIdSchema,
 } from '@rivulet/protocol'
@@ -147,7 +146,8 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
   ): Promise<FastifyReply> {
     const turn = await own(request, agent, id)
     if (hasEnded(turn.status)) throw new RpcError('unsupportedOperation', 'The task has ended; read it')
-    const cursor = cursorOf(request.headers['last-event-id'])
+    const lastHeard = request.headers['last-event-id']
+    const cursor = lastHeard === undefined ? null : requireCursor(lastHeard)
     const dialect = dialectOf(request, turn, new Set(), binding)
     return events.stream(turn.task, reply, { cursor, isFollowing: true, dialect, turnNumber: turn.number })
   }
@@ -224,11 +224,4 @@ function contextOf(contextId: string) {
   const { data } = taskIdSchema.safeParse(contextId)
   if (data === undefined) throw new RpcError('invalidParams', 'No such context: leave it out, and use the one of the response')
   return data
-}
-
-function cursorOf(given: string | string[] | undefined): Cursor | null {
-  if (given === undefined) return null
-  const cursor = typeof given === 'string' ? parseCursor(given) : null
-  if (cursor === null) throw new RivuletError('bad_cursor', 'A cursor must be <epoch>-<seq>, two whole numbers')
-  return cursor
 }

@@ -3,7 +3,7 @@
  * task connects to it, and resumes after the last event it has.
  */
 import { createHash } from 'node:crypto'
-import { agentNameSchema, createTaskBody, parseCursor, RivuletError, type TaskId } from '@rivulet/protocol'
+import { agentNameSchema, createTaskBody, requireCursor, type TaskId } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
@@ -60,7 +60,8 @@ export function agUiRoutes(scope: FastifyInstance, services: Services, events: E
     async (request, reply) => {
       const { thread: threadId } = request.params
       const task = await requireThread(request)
-      const cursor = cursorOf(request.headers['last-event-id'])
+      const lastHeard = request.headers['last-event-id']
+      const cursor = lastHeard === undefined ? null : requireCursor(lastHeard)
       const viewer = { runId: null, turnNumber: null, known: null, answered: new Set<string>(), input: null }
       const dialect = agUi({ ...viewer, task, threadId, isBack: cursor !== null, earlier: earlierOf(request, task) })
       return events.stream(task, reply, { cursor, isFollowing: true, dialect })
@@ -148,11 +149,4 @@ export function agUiRoutes(scope: FastifyInstance, services: Services, events: E
       return data.filter(message => message.index < index)
     }
   }
-}
-
-function cursorOf(given: string | string[] | undefined) {
-  if (given === undefined) return null
-  const cursor = typeof given === 'string' ? parseCursor(given) : null
-  if (cursor === null) throw new RivuletError('bad_cursor', 'A cursor must be <epoch>-<seq>, two whole numbers')
-  return cursor
 }

@@ -2,8 +2,8 @@
 import {
   type Cursor,
   origin,
-  parseCursor,
   RivuletError,
+  requireCursor,
   type StreamFormat,
   streamFormatSchema,
   type TaskId,
@@ -202,7 +202,5 @@ const isCrowded: ReadonlySet<string> = new Set(['too_many_streams', 'overloaded'
 export function placeOf(given: string | string[] | undefined, hasFormat: boolean): { cursor: Cursor | null; isInside: boolean } {
   if (given === undefined) return { cursor: null, isInside: false }
   const isInside = hasFormat && typeof given === 'string' && given.endsWith('+')
-  const cursor = typeof given === 'string' ? parseCursor(isInside ? given.slice(0, -1) : given) : null
-  if (cursor === null) throw new RivuletError('bad_cursor', 'A cursor must be <epoch>-<seq>, two whole numbers')
-  return { cursor, isInside }
+  return { cursor: requireCursor(isInside ? given.slice(0, -1) : given), isInside }
 }

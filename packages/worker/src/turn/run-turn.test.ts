@@ -113,6 +113,18 @@ describe('a handler', () => {
     expect(await ended).toMatchObject({ outcome: { status: 'completed' }, appended: 2, released: false })
   })
 
+  test('that has completed is not aborted when a heartbeat finds its turn ended before the response to its finish is there', async () => {
+    let running: RunningTurn | undefined
+    const ended = await run(async turn => void (await turn.send('all')), {
+      hold: turn => {
+        running = turn
+        return noLease
+      },
+      onFinish: () => running?.lose(),
+    })
+    expect(ended).toMatchObject({ outcome: { status: 'completed' }, appended: 1, aborted: false })
+  })
+
   test('is held to the limits that its claim tells, and hears the name of the one that it met', async () => {
     const limits = { ...defaultLimits, deltaBytes: 4, turnBytes: 10 }
     const { outcome, events } = await run(
@@ -195,7 +207,7 @@ type Run = {
 }
 
 type Around = Partial<
-  Pick<RunTurnDeps['server'], 'step'> & Pick<RunTurnDeps, 'hold'> & Pick<Claim, 'limits'> & { beforeAppend: () => Promise<void> }
+  Pick<RunTurnDeps['server'], 'step'> & Pick<RunTurnDeps, 'hold'> & Pick<Claim, 'limits'> & { beforeAppend: () => Promise<void>; onFinish: () => void }
 >
 
 async function run(
@@ -204,6 +216,7 @@ async function run(
     step = async () => ({ result: 'remembered', isOverBudget: false }),
     hold = () => noLease,
     beforeAppend = async () => {},
+    onFinish = () => {},
     limits = defaultLimits,
   }: Around = {},
 ): Promise<Run> {
@@ -235,6 +248,7 @@ async function run(
     finish: async body => {
       seen.outcome = body.outcome
       seen.appended = body.n
+      onFinish()
       return 'committed'
     },
   }

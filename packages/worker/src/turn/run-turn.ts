@@ -96,7 +96,8 @@ export async function runTurn(agent: AgentDefinition, id: TurnId, deps: RunTurnD
       // Before the handler hears of it: what it says about its signal comes too late.
       silence(ending)
       resolve(ending)
-      abort.abort(abortReason(overBy(ending)))
+      // A heartbeat may find the turn ended while the response to its finish is on its way: its handler was not stopped.
+      if (!isEnding) abort.abort(abortReason(overBy(ending)))
     }
   })
   const { attempt, firstIndex, kept, state, keptState } = claim

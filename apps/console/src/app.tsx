@@ -1,44 +1,32 @@
 /** Which page is shown, inside the frame that all of them share. Each page is loaded when it is opened. */
-import { type ComponentType, lazy, Suspense, useEffect, useRef } from 'react'
+import { type ComponentType, lazy, Suspense, useEffect, useRef, useState } from 'react'
 import { ErrorBoundary } from './shell/elements/error-boundary.tsx'
 import { MissingPage } from './shell/missing-page.tsx'
 import { type Route, routeOf, useRoute } from './shell/route.ts'
 import { Session } from './shell/session.tsx'
 import { Shell } from './shell/shell.tsx'
 
-const loadTasks = () => import('./tasks/tasks-page.tsx')
-const loadTask = () => import('./task/task-page.tsx')
-const TasksPage = lazy(async () => ({ default: (await loadTasks()).TasksPage }))
-const TaskPage = lazy(async () => ({ default: (await loadTask()).TaskPage }))
-const AgentsPage = lazy(async () => ({ default: (await import('./agents/agents-page.tsx')).AgentsPage }))
-
-const DashboardPage = lazy(async () => ({ default: (await import('./operations/dashboard-page.tsx')).DashboardPage }))
-const WorkersPage = lazy(async () => ({ default: (await import('./operations/workers-page.tsx')).WorkersPage }))
-const ErrorsPage = lazy(async () => ({ default: (await import('./operations/errors-page.tsx')).ErrorsPage }))
-const UsagePage = lazy(async () => ({ default: (await import('./operations/usage-page.tsx')).UsagePage }))
-const WaitsPage = lazy(async () => ({ default: (await import('./waits/waits-page.tsx')).WaitsPage }))
-const AutomationPage = lazy(async () => ({ default: (await import('./automation/automation-page.tsx')).AutomationPage }))
-const AuditPage = lazy(async () => ({ default: (await import('./operations/audit-page.tsx')).AuditPage }))
-const KeysPage = lazy(async () => ({ default: (await import('./operations/keys-page.tsx')).KeysPage }))
+const tasksPage = pageOf(async () => (await import('./tasks/tasks-page.tsx')).TasksPage)
+const taskPage = pageOf(async () => (await import('./task/task-page.tsx')).TaskPage)
 
 const plainPages: Record<Exclude<Route['page'], 'task'>, ComponentType> = {
-  tasks: TasksPage,
-  agents: AgentsPage,
-  dashboard: DashboardPage,
-  workers: WorkersPage,
-  errors: ErrorsPage,
-  usage: UsagePage,
-  schedules: AutomationPage,
-  keys: KeysPage,
-  audit: AuditPage,
-  waits: WaitsPage,
+  tasks: tasksPage.Shown,
+  agents: pageOf(async () => (await import('./agents/agents-page.tsx')).AgentsPage).Shown,
+  dashboard: pageOf(async () => (await import('./operations/dashboard-page.tsx')).DashboardPage).Shown,
+  workers: pageOf(async () => (await import('./operations/workers-page.tsx')).WorkersPage).Shown,
+  errors: pageOf(async () => (await import('./operations/errors-page.tsx')).ErrorsPage).Shown,
+  usage: pageOf(async () => (await import('./operations/usage-page.tsx')).UsagePage).Shown,
+  schedules: pageOf(async () => (await import('./automation/automation-page.tsx')).AutomationPage).Shown,
+  keys: pageOf(async () => (await import('./operations/keys-page.tsx')).KeysPage).Shown,
+  audit: pageOf(async () => (await import('./operations/audit-page.tsx')).AuditPage).Shown,
+  waits: pageOf(async () => (await import('./waits/waits-page.tsx')).WaitsPage).Shown,
   missing: MissingPage,
 }
 
 // The most frequent ones are loaded while the API is asked whose key this is, not after.
 const opened = routeOf(location.pathname).page
-if (opened === 'tasks') loadTasks().catch(() => {})
-if (opened === 'task') loadTask().catch(() => {})
+if (opened === 'tasks') tasksPage.load()
+if (opened === 'task') taskPage.load()
 
 export function App() {
   return (
@@ -59,7 +47,7 @@ function Page() {
   }, [place])
   useEffect(() => {
     const look = ({ target }: Event) => {
-      if (target instanceof Element && target.closest('a[href^="/tasks/"]')) loadTask().catch(() => {})
+      if (target instanceof Element && target.closest('a[href^="/tasks/"]')) taskPage.load()
     }
     for (const type of ['pointerover', 'focusin']) document.addEventListener(type, look)
     return () => {
@@ -69,7 +57,7 @@ function Page() {
   return (
     <ErrorBoundary place={place}>
       <Suspense fallback={<p className="p-6 text-soft">Loading …</p>}>
-        {route.page === 'task' ? <TaskPage key={route.id} id={route.id} /> : <PlainPage page={route.page} />}
+        {route.page === 'task' ? <taskPage.Shown key={route.id} id={route.id} /> : <PlainPage page={route.page} />}
       </Suspense>
     </ErrorBoundary>
   )
@@ -78,4 +66,23 @@ function Page() {
 function PlainPage({ page }: { page: Exclude<Route['page'], 'task'> }) {
   const Shown = plainPages[page]
   return <Shown />
+}
+
+/**
+ * A page whose code is loaded when it is opened, or before. If the code is there, the page is drawn at once; a lazy component would show the fallback
+ * first, which React keeps for 300 ms.
+ */
+function pageOf<Props extends object>(importPage: () => Promise<ComponentType<Props>>) {
+  let loaded: ComponentType<Props> | null = null
+  const loading = async () => {
+    loaded = await importPage()
+    return { default: loaded }
+  }
+  const Lazy = lazy(loading)
+  // Chosen once, because another component in its place would lose the state of the page.
+  function Shown(props: Props) {
+    const [Chosen] = useState<ComponentType<Props>>(() => loaded ?? Lazy)
+    return <Chosen {...props} />
+  }
+  return { Shown, load: () => void loading().catch(() => {}) }
 }

@@ -15,6 +15,8 @@ export type Received = {
   /** On the clock of `now`. */
   openingAt: number
   firstAt: number
+  /** When the last viewer had its first delta. */
+  joinedAt: number
   lastAt: number
   /** From the sending of a delta to its receipt. */
   p50Ms: number

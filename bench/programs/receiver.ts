@@ -8,6 +8,8 @@ export type Tally = {
   bytes: number
   faults: string[]
   firstAt: number
+  /** When the last viewer had its first delta. */
+  joinedAt: number
   lastAt: number
   /** Microseconds from the sending of a delta to its receipt. */
   latencies: Uint32Array
@@ -24,7 +26,7 @@ export type Receiver = {
 const maxFaults = 5
 
 export function createTally(deliveries: number): Tally {
-  return { deliveries: 0, frames: 0, bytes: 0, faults: [], firstAt: 0, lastAt: 0, latencies: new Uint32Array(deliveries) }
+  return { deliveries: 0, frames: 0, bytes: 0, faults: [], firstAt: 0, joinedAt: 0, lastAt: 0, latencies: new Uint32Array(deliveries) }
 }
 
 /** Of a stream of several tasks. `last` is the number of the latest delta that all of them have. */
@@ -58,11 +60,13 @@ export function createReceiver(tally: Tally): Receiver {
     tally.lastAt = at
     tally.bytes += text.length
     for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n', end + 2)) tally.frames += 1
+    const isNew = last === 0
     readMarks(text, 0, text.length, (number, sentAt) => {
       if (number !== last + 1 && tally.faults.length < maxFaults) tally.faults.push(`received ${number}, expected ${last + 1}`)
       last = number
       tally.latencies[tally.deliveries] = at - sentAt
       tally.deliveries += 1
     })
+    if (isNew && last > 0) tally.joinedAt = at
   }
 }

@@ -20,7 +20,7 @@ export const enqueue: Workload = {
     { key: 'firstDeltaP99Ms', title: 'p99 ms', digits: 1 },
   ],
   goals: [
-    { text: 'POSTs/s, of bare BullMQ add and one pg commit', atLeast: 0.5, value: results => ratio(results, 'perSecond', 'Rivulet', both) },
+    { text: 'POSTs/s, of bare BullMQ add and one pg commit', atLeast: 0.7, value: results => ratio(results, 'perSecond', 'Rivulet', both) },
   ],
   run,
 }

@@ -1,12 +1,13 @@
 /** Turns that end at the same time: how many per second are folded, committed and announced. And whole turns, from POST to commit, with their CPU. */
 import { until } from '../../test/support/until.ts'
-import { type Bench, cpuOf, difference, type Figures, interleave, type Results, scaled, type Workload } from '../bench.ts'
+import { type Bench, cpuOf, difference, type Figures, interleave, type Results, ratio, scaled, type Workload } from '../bench.ts'
 import { startChild } from '../child.ts'
 import type { World } from '../contestant.ts'
 import { contestantOf, prepareTasks, unfinished } from '../contestants/rivulet.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 
 const plan = { deltas: 20, perSecond: null }
+const bareQueue = 'bare BullMQ, add and process'
 const patience = { timeoutMs: 300_000, intervalMs: 10 }
 
 export const finish: Workload = {
@@ -21,7 +22,13 @@ export const finish: Workload = {
     { key: 'postgresMillis', title: 'Postgres', digits: 2 },
     { key: 'beginP50Ms', title: 'add to start of a job, p50 ms', digits: 1 },
   ],
-  goals: [],
+  goals: [
+    {
+      text: 'whole turns/s, of bare BullMQ add and process',
+      atLeast: 0.12,
+      value: results => ratio(results, 'wholePerSecond', 'Rivulet', bareQueue),
+    },
+  ],
   run,
 }
 
@@ -33,7 +40,7 @@ async function run(bench: Bench): Promise<Results> {
   try {
     const rows: { name: string; measure: () => Promise<Figures> }[] = [
       { name: 'bare pg insert and commit', measure: async () => ({ perSecond: await bare.ask<number>('commit', load) }) },
-      { name: 'bare BullMQ, add and process', measure: () => processed() },
+      { name: bareQueue, measure: () => processed() },
       { name: 'Rivulet', measure: () => measure(platform, bench.world, scaled(bench, 1_000)) },
     ]
     return await interleave(bench, rows, row => row.measure())

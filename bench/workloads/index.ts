@@ -3,16 +3,19 @@ import { accumulator } from './accumulator.ts'
 import { append } from './append.ts'
 import { enqueue } from './enqueue.ts'
 import { fairness } from './fairness.ts'
-import { fanOut } from './fan-out.ts'
+import { files } from './files.ts'
 import { finish } from './finish.ts'
-import { fullSpeed } from './full-speed.ts'
-import { growth } from './growth.ts'
-import { lateJoin } from './late-join.ts'
-import { latency } from './latency.ts'
-import { many } from './many.ts'
 import { memory } from './memory.ts'
-import { paced } from './paced.ts'
-import { twoOfEach } from './two-of-each.ts'
+import { capacity } from './streams/capacity.ts'
+import { fanOut } from './streams/fan-out.ts'
+import { fullSpeed } from './streams/full-speed.ts'
+import { growth } from './streams/growth.ts'
+import { joins } from './streams/joins.ts'
+import { lateJoin } from './streams/late-join.ts'
+import { latency } from './streams/latency.ts'
+import { many } from './streams/many.ts'
+import { paced } from './streams/paced.ts'
+import { twoOfEach } from './streams/two-of-each.ts'
 
 export const workloads: Workload[] = [
   fanOut,
@@ -20,6 +23,7 @@ export const workloads: Workload[] = [
   paced,
   latency,
   lateJoin,
+  joins,
   enqueue,
   append,
   finish,
@@ -28,5 +32,7 @@ export const workloads: Workload[] = [
   twoOfEach,
   many,
   fairness,
+  files,
+  capacity,
   accumulator,
 ]

@@ -207,7 +207,9 @@ type Run = {
 }
 
 type Around = Partial<
-  Pick<RunTurnDeps['server'], 'step'> & Pick<RunTurnDeps, 'hold'> & Pick<Claim, 'limits'> & { beforeAppend: () => Promise<void>; onFinish: () => void }
+  Pick<RunTurnDeps['server'], 'step'> &
+    Pick<RunTurnDeps, 'hold'> &
+    Pick<Claim, 'limits'> & { beforeAppend: () => Promise<void>; onFinish: () => void }
 >
 
 async function run(

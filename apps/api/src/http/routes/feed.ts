@@ -45,6 +45,7 @@ export function feedRoutes(scope: FastifyInstance, services: Services): void {
 function resumedAt({ headers: { 'last-event-id': given } }: FastifyRequest): Cursor | null {
   if (given === undefined) return null
   const place = typeof given === 'string' ? parseCursor(given) : null
-  if (!place) throw new RivuletError('bad_cursor', 'A place in the feed must be <number>-<number>, as the API returns it in `seq` and `next`')
+  if (!place)
+    throw new RivuletError('bad_cursor', 'A place in the feed must be <number>-<number>, as the API returns it in `seq` and `next`')
   return place
 }

@@ -5,15 +5,7 @@
  * request, so that a message that is sent again is the same turn.
  */
 import { createHash } from 'node:crypto'
-import {
-  type Cursor,
-  createTaskBody,
-  hasEnded,
-  isAnsweredByRequest,
-  requireCursor,
-  taskIdSchema,
-  turnIdSchema,
-} from '@rivulet/protocol'
+import { createTaskBody, hasEnded, isAnsweredByRequest, requireCursor, taskIdSchema, turnIdSchema } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { orGiveBack } from '../../../access/open-streams.ts'
 import { turnMessagesNow } from '../../../log/live-messages.ts'

@@ -1,9 +1,9 @@
 /** A constant rate of events from more and more tasks, and a constant rate of deliveries to more and more viewers: the cost of each must not grow. */
-import { type Bench, type Figures, type Results, ratio, scaled, streamOnce, type Workload } from '../bench.ts'
-import type { Contestant } from '../contestant.ts'
-import { contestantOf } from '../contestants/rivulet.ts'
-import type { Plan } from '../measure/speech.ts'
-import { startPlatform } from '../platform.ts'
+import { type Bench, type Figures, type Results, ratio, scaled, streamOnce, type Workload } from '../../bench.ts'
+import type { Contestant } from '../../contestant.ts'
+import { contestantOf } from '../../contestants/rivulet.ts'
+import type { Plan } from '../../measure/speech.ts'
+import { startPlatform } from '../../platform.ts'
 
 /** All tasks together. */
 const eventsPerSecond = 5_000

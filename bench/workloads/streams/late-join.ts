@@ -1,6 +1,6 @@
 /** Two hundred viewers join after two thousand deltas: how long until the last viewer has received all of them. */
-import { type Bench, type Figures, interleave, type Results, ratio, scaled, type Workload } from '../bench.ts'
-import type { Contestant } from '../contestant.ts'
+import { type Bench, type Figures, interleave, type Results, ratio, scaled, type Workload } from '../../bench.ts'
+import type { Contestant } from '../../contestant.ts'
 
 export const lateJoin: Workload = {
   name: 'late-join',

@@ -2,9 +2,9 @@
  * Two API and two worker processes compared with one of each, on the same Redis and Postgres: the cost of a delivery in total, and for each
  * process. With enough cores, the capacity grows as the work of each process falls.
  */
-import { type Bench, type Figures, interleave, type Results, ratio, scaled, streamOnce, type Workload } from '../bench.ts'
-import { contestantOf } from '../contestants/rivulet.ts'
-import { type Platform, startPlatform } from '../platform.ts'
+import { type Bench, type Figures, interleave, type Results, ratio, scaled, streamOnce, type Workload } from '../../bench.ts'
+import { contestantOf } from '../../contestants/rivulet.ts'
+import { type Platform, startPlatform } from '../../platform.ts'
 
 const one = 'one API, one worker'
 const two = 'two APIs, two workers'

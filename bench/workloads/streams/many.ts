@@ -1,9 +1,9 @@
 /** Two hundred tasks at a model's rate: each on a connection of its own, and all on one. */
-import { type Bench, type Figures, interleave, type Results, ratio, scaled, streamOnce, type Workload } from '../bench.ts'
-import type { Contestant } from '../contestant.ts'
-import { contestantOf, prepareTasks } from '../contestants/rivulet.ts'
-import { requestForMany } from '../crowd.ts'
-import { authorization, type Platform, startPlatform } from '../platform.ts'
+import { type Bench, type Figures, interleave, type Results, ratio, scaled, streamOnce, type Workload } from '../../bench.ts'
+import type { Contestant } from '../../contestant.ts'
+import { contestantOf, prepareTasks } from '../../contestants/rivulet.ts'
+import { requestForMany } from '../../crowd.ts'
+import { authorization, type Platform, startPlatform } from '../../platform.ts'
 
 const each = '200 connections'
 const together = 'one connection'

@@ -1,5 +1,5 @@
 /** Two hundred tasks at full speed, each with a viewer: deltas delivered per second. */
-import { type Bench, interleave, type Results, ratio, scaled, streamOnce, type Workload } from '../bench.ts'
+import { type Bench, interleave, type Results, ratio, scaled, streamOnce, type Workload } from '../../bench.ts'
 
 export const fullSpeed: Workload = {
   name: 'full-speed',

@@ -1,9 +1,9 @@
 /** The latency of workload 3 by stage: when a delta is published, when it is received, and the pauses of each process. */
-import { type Bench, type Figures, medians, type Results, scaled, streamOnce, type Workload } from '../bench.ts'
-import { startChild } from '../child.ts'
-import { contestantOf } from '../contestants/rivulet.ts'
-import { startPlatform } from '../platform.ts'
-import type { Pauses } from '../programs/probe.ts'
+import { type Bench, type Figures, medians, type Results, scaled, streamOnce, type Workload } from '../../bench.ts'
+import { startChild } from '../../child.ts'
+import { contestantOf } from '../../contestants/rivulet.ts'
+import { startPlatform } from '../../platform.ts'
+import type { Pauses } from '../../programs/probe.ts'
 
 export const latency: Workload = {
   name: 'latency',

@@ -26,7 +26,7 @@ export async function startModelServer(replies: Reply[] | ((request: Record<stri
     const reply = typeof replies === 'function' ? replies(body) : (replies[requests.length - 1] ?? {})
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     const isChat = request.url?.endsWith('/chat/completions')
-    for (const line of isChat ? chatLines(reply) : responsesLines(reply)) {
+    for (const line of isChat ? chatLines(reply, `chat-${requests.length}`) : responsesLines(reply)) {
       response.write(line)
       // One at a time, as a model does.
       await new Promise(resolve => setImmediate(resolve))
@@ -48,9 +48,10 @@ async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>
   return JSON.parse(text)
 }
 
-function chatLines({ think = [], say = [], call, breaksOff }: Reply): string[] {
+/** @param id of the response. LangGraph takes a message with the id of an earlier one for a change of that one. */
+function chatLines({ think = [], say = [], call, breaksOff }: Reply, id: string): string[] {
   const chunk = (delta: object, finish_reason: string | null = null) =>
-    lineOf({ id: 'chat-1', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })
+    lineOf({ id, object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })
   const fragments = call?.arguments.map((text, place) => ({
     index: 0,
     ...(place === 0 && { id: call.id, type: 'function' }),
@@ -66,7 +67,7 @@ function chatLines({ think = [], say = [], call, breaksOff }: Reply): string[] {
   return [
     ...said,
     chunk({}, call ? 'tool_calls' : 'stop'),
-    lineOf({ id: 'chat-1', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [], usage }),
+    lineOf({ id, object: 'chat.completion.chunk', created: 1, model: 'm', choices: [], usage }),
     'data: [DONE]\n\n',
   ]
 }

@@ -9,6 +9,7 @@ import { asyncLocalStorage, type Context, type Info } from '@temporalio/activity
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
+import { until } from '../support/until.ts'
 import { createActivities } from './temporal/activities.ts'
 
 let platform: Platform
@@ -21,6 +22,7 @@ afterAll(() => platform.close())
 const counter = defineAgent('counter', async function* () {
   for (const word of ['one ', 'two ', 'three ', 'four']) yield { type: 'delta', index: 0, delta: { type: 'text', text: word } }
 })
+const sleeper = defineAgent('sleeper', turn => turn.sleep('long', { for: '1h' }))
 
 test('a try after one that failed finds the same task, goes on behind the last heartbeat, and returns the whole text', async () => {
   await startOwnWorker(platform, [counter])
@@ -40,11 +42,27 @@ test('a try after one that failed finds the same task, goes on behind the last h
   expect(body.data).toHaveLength(1)
 })
 
-type Attempt = { heartbeat: (cursor: string) => void; details?: string | undefined; signal?: AbortSignal }
+test('a cancel of the activity cancels the task', async () => {
+  await startOwnWorker(platform, [sleeper])
+  const { runTask } = createActivities({ url: platform.url })
+  const canceling = new AbortController()
+  const running = inContext({ heartbeat: () => {}, signal: canceling.signal, activityId: '2' }, () => runTask('sleeper', 'go'))
+  running.catch(() => {})
+  const find = async () => (await platform.client.get<{ data: Task[] }>('/v1/tasks?agent=sleeper')).body.data[0]
+  await until('it waits', async () => (await find())?.status === 'waiting')
+  canceling.abort(new Error('canceled'))
+  await expect(running).rejects.toThrow()
+  expect((await find())?.status).toBe('canceled')
+})
+
+type Attempt = { heartbeat: (cursor: string) => void; details?: string | undefined; signal?: AbortSignal; activityId?: string }
 
 /** What an activity uses of its context. */
-function inContext<T>({ heartbeat, details, signal = new AbortController().signal }: Attempt, work: () => Promise<T>): Promise<T> {
+function inContext<T>(
+  { heartbeat, details, signal = new AbortController().signal, activityId = '1' }: Attempt,
+  work: () => Promise<T>,
+): Promise<T> {
   const workflowExecution = { workflowId: 'case-1', runId: 'run-1' }
-  const info: Partial<Info> = { workflowExecution, activityId: '1', heartbeatDetails: details }
+  const info: Partial<Info> = { workflowExecution, activityId, heartbeatDetails: details }
   return asyncLocalStorage.run({ info, heartbeat, cancellationSignal: signal } as Context, work)
 }

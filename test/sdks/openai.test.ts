@@ -1,10 +1,11 @@
 /** OpenAI's SDK, unmodified, with Rivulet as its base URL: responses, chat completions and models. */
-import { Agent, OpenAIProvider, Runner } from '@openai/agents'
+import { Agent, OpenAIProvider, Runner, tool } from '@openai/agents'
 import { call, scriptedModel, say as speak } from '@rivulet/agent'
 import { defineAgent } from '@rivulet/worker'
 import OpenAI, { APIError } from 'openai'
 import type { Response, ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
 import { done, fail, full, repeat, rest, type Step, say } from '../support/agents/scripts.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
@@ -434,6 +435,18 @@ test.each([
   if (!useResponses) return
   const [task = ''] = second.lastResponseId?.split('.') ?? []
   expect(await platform.client.messages(task)).toHaveLength(4)
+})
+
+test('the OpenAI Agents SDK runs its own tools for an agent that takes them', async () => {
+  await startOwnWorker(platform, [guide])
+  const gps = tool({ name: 'gps', description: 'Where I am', parameters: z.object({}), execute: () => 'Oslo' })
+  const modelProvider = new OpenAIProvider({ openAIClient: clientOf(), useResponses: true })
+  const runner = new Runner({ modelProvider, tracingDisabled: true })
+  const agent = new Agent({ name: 'Guide', instructions: 'Be brief.', model: 'guide', tools: [gps] })
+  const { finalOutput, lastResponseId } = await runner.run(agent, 'Where am I?')
+  expect(finalOutput).toBe('You are in "Oslo".')
+  const [task = ''] = lastResponseId?.split('.') ?? []
+  expect((await platform.client.detail(task)).turns).toHaveLength(1)
 })
 
 test('models are the agents', async () => {

@@ -4,14 +4,16 @@
  * here fails.
  */
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { connectRedis, createTurnConsumer, type JobEnd } from '@rivulet/broker'
 import type { ClaimResult, CreateKey } from '@rivulet/protocol'
-import { createWorker, defineAgent, type Logger } from '@rivulet/worker'
+import { type AgentDefinition, createWorker, defineAgent, delta, type Logger, type WorkerOptions } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { openTestKeyring, pepper, type TestKeyring } from '../support/platform/keyring.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { type Accepted, createClient, type ErrorReply, type Reply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
+import { startProxy } from '../support/viewers/proxy.ts'
 
 const env = { RIVULET_KEY: 'the-root-key-of-this-test', RIVULET_WORKER_KEY: 'the-worker-key-of-this-test', KEY_PEPPER: pepper }
 
@@ -30,6 +32,15 @@ type Row = {
 const holding = ({ turnId, epoch, claimId }: Held) => ({ turnId, epoch, claimId })
 const finish = { outcome: { status: 'completed' }, n: 0, digest: '' }
 
+const stamp = ({ task }: Held) => ({ task, turn: 1, attempt: 1, at: 1 })
+const content = { type: 'text', text: 'words', format: 'plain' }
+const spoken = (held: Held) => ({ type: 'message.started', ...stamp(held), index: 1, author: 'agent', content })
+const appendOf = (held: Held, ...events: unknown[]) => ({
+  ...holding(held),
+  first: 1,
+  entries: events.map(event => JSON.stringify(event)).join('\n'),
+})
+
 const wanted = { name: 'go', kind: 'approval', title: 'May I?', actions: ['accept'], metadata: {}, expires: { inMs: 60_000 } }
 
 const rows: Record<string, Row> = {
@@ -39,6 +50,7 @@ const rows: Record<string, Row> = {
     isBeforeClaim: true,
   },
   heartbeat: { ask: held => ({ worker: 'w', turns: [holding(held)] }), holder: () => ({ lost: [] }) },
+  append: { ask: held => ({ appends: [appendOf(held, spoken(held))] }), holder: () => ({ results: ['ok'] }) },
   reopen: { ask: holding, holder: ({ epoch }) => ({ result: 'reopened', epoch: epoch + 2 }) },
   step: { ask: ({ turnId, claimId }) => ({ turnId, claimId, name: 'one', memory: '{}' }), holder: () => ({ result: 'remembered' }) },
   usage: {
@@ -128,24 +140,24 @@ async function claimed(): Promise<Held> {
 }
 
 /** Other turns may be before it in the agent's queue: then the relay sends it with its next round. */
-function claim(held: Held): Promise<Held> {
+function claim(held: Held, worker = 'w'): Promise<Held> {
   return until('the turn is claimed', async () => {
-    const { body } = await ask<ClaimResult>('claim', rows.claim?.ask(held), keys.everywhere)
+    const { body } = await ask<ClaimResult>('claim', { ...rows.claim?.ask(held), worker }, keys.everywhere)
     return body.result === 'claimed' && { ...held, epoch: body.epoch }
   })
 }
 
-async function stored({ turnId }: Held): Promise<unknown> {
+async function stored({ task, turnId }: Held): Promise<unknown> {
   const { rows: found } = await platform.pg.query('select * from turns where id = $1', [turnId])
   const { rows: steps } = await platform.pg.query('select * from steps where turn = $1', [turnId])
   const { rows: usage } = await platform.pg.query('select * from usage where turn = $1', [turnId])
-  return [found, steps, usage]
+  return [found, steps, usage, await platform.log(task)]
 }
 
 test('every route for workers is in the table, and no other', async () => {
   const { body } = await createClient(() => platform.url).get<{ paths: Record<string, object> }>('/openapi.json')
   const offered = Object.keys(body.paths).flatMap(path => path.split('/internal/')[1] ?? [])
-  expect(offered.sort()).toEqual([...Object.keys(rows), 'hello', 'file', 'files'].sort())
+  expect(offered.sort()).toEqual([...Object.keys(rows), 'hello', 'next', 'hints', 'file', 'files'].sort())
 })
 
 describe.each(Object.entries(rows))('POST /internal/%s', (call, row) => {
@@ -186,6 +198,101 @@ describe.each(Object.entries(rows))('POST /internal/%s', (call, row) => {
     const { status, body } = await ask(call, row.ask(held), keys[name])
     expect([status, body]).toEqual([200, expect.objectContaining({})])
     expect(body).toMatchObject(row.holder(held))
+  })
+})
+
+describe('POST /internal/append', () => {
+  const append = async (...appends: object[]) => (await ask<{ results: string[] }>('append', { appends }, keys.played)).body.results
+  const textsOf = async ({ task }: Held) =>
+    (await platform.log(task)).flatMap(({ event }) => (event.type === 'message.delta' ? [event.delta] : []))
+  const delta = (held: Held, text: string, offset: number) => ({
+    ...{ type: 'message.delta', ...stamp(held), index: 1, delta: { type: 'text', text }, offset },
+  })
+
+  test('writes a batch that is sent again once, and of a longer one only what is new', async () => {
+    const held = await claimed()
+    const [first, second, third] = [spoken(held), delta(held, ' are', 5), delta(held, ' cheap', 9)]
+    expect(await append(appendOf(held, first, second))).toEqual(['ok'])
+    expect(await append(appendOf(held, first, second))).toEqual(['duplicate'])
+    expect(await append(appendOf(held, first, second, third))).toEqual(['ok'])
+    expect(await textsOf(held)).toEqual([second.delta, third.delta])
+    expect(await append(appendOf(held))).toEqual(['duplicate'])
+    expect(await append({ ...appendOf(held, third), first: 9 })).toEqual(['gap'])
+  })
+
+  test('writes the turns of a batch that the worker holds, whatever the others are', async () => {
+    const [held, lost] = [await claimed(), await claimed()]
+    const before = await stored(lost)
+    const foreign = { ...lost, claimId: randomUUID() }
+    expect(await append(appendOf(foreign, spoken(lost)), appendOf(held, spoken(held)))).toEqual(['fenced', 'ok'])
+    expect(await stored(lost)).toEqual(before)
+  })
+
+  test('rejects a worker that has lost the turn, also if it guesses the epoch of the next one', async () => {
+    const held = await claimed()
+    expect(await append(appendOf(held, spoken(held)))).toEqual(['ok'])
+    await ask('release', holding(held), keys.everywhere)
+    const next = await claim({ ...held, claimId: randomUUID() })
+    const before = await stored(next)
+    expect(await append(appendOf(held, spoken(held)), appendOf({ ...held, epoch: next.epoch }, spoken(held)))).toEqual(['fenced', 'fenced'])
+    expect(await stored(next)).toEqual(before)
+    expect(await append(appendOf(next, spoken(next)))).toEqual(['ok'])
+  })
+
+  test.each<[string, (held: Held, other: Held) => unknown]>([
+    ['an event of another task', (_, other) => spoken(other)],
+    [
+      'the end of the turn, which is for the server to say',
+      held => ({ type: 'turn.finished', ...stamp(held), status: 'completed', stopReason: 'stop' }),
+    ],
+    ['something else', () => 'words'],
+  ])('refuses %s, and writes nothing of the batch', async (_, entry) => {
+    const [held, other] = [await claimed(), await newTurn()]
+    const before = await stored(held)
+    const { status, body } = await ask<ErrorReply>('append', { appends: [appendOf(held, spoken(held), entry(held, other))] }, keys.played)
+    expect([status, body.error.code]).toEqual([400, 'validation_failed'])
+    expect(await stored(held)).toEqual(before)
+  })
+})
+
+describe('POST /internal/next and /internal/hints', () => {
+  const next = (key: string, ...agents: string[]) =>
+    ask<{ turn: { agent: string; turnId: string } | null } & ErrorReply>('next', { agents, waitMs: 10_000 }, key)
+
+  test('hand out the turns of agents that the key may serve, and refuse the others', async () => {
+    const own = `own-${randomUUID()}`
+    const ofOwn = await makeKey({ tenant: 'acme', agents: [own] })
+    expect((await next(ofOwn, own)).status).toBe(422)
+    await ask('hello', { worker: 'w', agents: [{ name: own, description: '' }] }, ofOwn)
+    const taken = next(ofOwn, own)
+    const { turnId } = await newTurn(own)
+    expect((await taken).body).toEqual({ turn: { agent: own, turnId } })
+    for (const [key, agent] of [
+      [ofOwn, 'played'],
+      [keys.ofRival, own],
+      [keys.ofAcme, 'played'],
+    ] as const)
+      expect([key, (await next(key, agent)).status]).toEqual([key, 403])
+    for (const call of ['next', 'hints'])
+      for (const [key, status] of [
+        [undefined, 401],
+        [keys.acmeTasks, 403],
+      ] as const)
+        expect((await ask(call, call === 'next' ? { agents: [own], waitMs: 0 } : { worker: 'w', waitMs: 0 }, key)).status).toBe(status)
+  })
+
+  test('tell a worker that its turn is over, and to a key of another tenant nothing', async () => {
+    const worker = randomUUID()
+    const held = await claim(await newTurn(), worker)
+    const hear = (key: string) => ask<{ over: string[] }>('hints', { worker, waitMs: 10_000 }, key)
+    const heard = [keys.ofAcme, keys.ofRival].map(hear)
+    await until('both are heard', async () => (await platform.redis.pubsub('NUMSUB', platform.keys.workerChannel(worker)))[1] === 1)
+    await post(`/v1/tasks/${held.task}/cancel`, {}, keys.acmeTasks)
+    const [ofAcme, ofRival] = await Promise.all(heard)
+    expect([ofAcme?.body, ofRival?.body]).toEqual([
+      { over: [held.turnId], answered: [] },
+      { over: [], answered: [] },
+    ])
   })
 })
 
@@ -313,43 +420,88 @@ test('a turn whose job went to a worker that may not run it is sent again, and r
   await until('it runs elsewhere', () => taken.some(([key, result]) => key === keys.ofAcme && result === 'claimed'))
 })
 
-describe('a worker process', () => {
+describe.each(['redis', 'http'] as const)('a worker process over %s', transport => {
   const silent: Logger = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent }
-  const start = (key: string, name: string) => {
-    const agent = defineAgent(name, async turn => {
+  const withRedis = () => ({ redisUrl: inject('redisUrl'), redisPrefix: platform.keys.queuePrefix.slice(1, -':queue}'.length) })
+  const serve = (key: string, agent: AgentDefinition, options: Partial<WorkerOptions> = {}) => {
+    const where = transport === 'http' ? { transport } : withRedis()
+    const worker = createWorker({
+      agents: [agent],
+      url: platform.url,
+      ...where,
+      key,
+      log: silent,
+      heartbeatMs: 200,
+      drainMs: 0,
+      ...options,
+    })
+    onTestFinished(() => worker.stop())
+    return worker
+  }
+  const counting = (name: string) =>
+    defineAgent(name, async turn => {
       const history = await turn.history()
       await turn.step('count', () => history.length)
       await turn.send(`heard ${history.length}`)
     })
-    const redisPrefix = platform.keys.queuePrefix.slice(1, -':queue}'.length)
-    const worker = createWorker({
-      agents: [agent],
-      url: platform.url,
-      redisUrl: inject('redisUrl'),
-      redisPrefix,
-      key,
-      log: silent,
-      heartbeatMs: 200,
+  const start = (key: string, name: string) => serve(key, counting(name))
+  const firstTask = (agent: string) =>
+    until('the agent is there', async () => {
+      const { status, body } = await post<Accepted>('/v1/tasks', { agent, input: 'hello' }, keys.acmeTasks)
+      return status === 201 && body
     })
-    onTestFinished(() => worker.stop())
-    return worker
+  const untilStatus = (turnId: string, wanted: string) =>
+    until(`its turn is ${wanted}`, async () => {
+      const { rows: turns } = await platform.pg.query('select status from turns where id = $1', [turnId])
+      return turns[0].status === wanted
+    })
+  const textsOf = async (task: string) => {
+    const { rows: found } = await platform.pg.query("select content->>'text' as text from messages where task = $1 order by index", [task])
+    return found.map(({ text }) => text)
   }
 
   test('with the key of a tenant and an agent of its own does that tenant’s work', async () => {
     const own = `own-${randomUUID()}`
     start(await makeKey({ tenant: 'acme', agents: [own] }), own)
-    const accepted = await until('the agent is there', async () => {
-      const { status, body } = await post<Accepted>('/v1/tasks', { agent: own, input: 'hello' }, keys.acmeTasks)
-      return status === 201 && body
+    const { task, turn } = await firstTask(own)
+    await untilStatus(turn.id, 'completed')
+    expect(await textsOf(task.id)).toEqual(['hello', 'heard 1'])
+  })
+
+  test('writes every word once, though the reply to an append is lost', async () => {
+    const own = `own-${randomUUID()}`
+    const proxy = await startProxy(platform.url)
+    onTestFinished(() => proxy.close())
+    const talking = defineAgent(own, async function* () {
+      for (let i = 0; i < 50; i += 1) yield delta(0, `${i} `)
     })
-    await until('its turn has ended', async () => {
-      const { rows: turns } = await platform.pg.query('select status from turns where id = $1', [accepted.turn.id])
-      return turns[0].status === 'completed'
+    serve(await makeKey({ tenant: 'acme', agents: [own] }), talking, { url: proxy.url })
+    const dropped = transport === 'http' ? proxy.dropReply('/internal/append') : Promise.resolve()
+    const { task, turn } = await firstTask(own)
+    await dropped
+    await untilStatus(turn.id, 'completed')
+    expect(await textsOf(task.id)).toEqual(['hello', Array.from({ length: 50 }, (_, i) => `${i} `).join('')])
+  })
+
+  test('hears of an answer and of a cancel at once, without a heartbeat', async () => {
+    const own = `own-${randomUUID()}`
+    let hasStopped = false
+    const asking = defineAgent(own, async turn => {
+      const { action } = await turn.ask('go', { title: 'May I?', hold: '60s' })
+      await turn.send(action)
+      await once(turn.signal, 'abort')
+      hasStopped = true
     })
-    const { rows: found } = await platform.pg.query("select content->>'text' as text from messages where task = $1 order by index", [
-      accepted.task.id,
-    ])
-    expect(found.map(({ text }) => text)).toEqual(['hello', 'heard 1'])
+    serve(await makeKey({ tenant: 'acme', agents: [own] }), asking, { heartbeatMs: 600_000 })
+    const { task, turn } = await firstTask(own)
+    const wait = await until('the turn waits', async () => {
+      const { rows: found } = await platform.pg.query('select id from waits where turn = $1', [turn.id])
+      return found[0]?.id
+    })
+    await post(`/v1/tasks/${task.id}/waits/${wait}/answer`, { action: 'accept' }, keys.acmeTasks)
+    await until('the agent has the answer', async () => JSON.stringify(await platform.log(task.id)).includes('"text":"accept"'))
+    await post(`/v1/tasks/${task.id}/cancel`, {}, keys.acmeTasks)
+    await until('the signal of the handler has fired', () => hasStopped)
   })
 
   test('with the key of a tenant does not start for an agent of all tenants, and says what to do', async () => {

@@ -15,7 +15,12 @@ test('what is not set has its default, and what is set empty counts as not set',
 test('everything that is wrong is said in one list', () => {
   const wrong = () => readConfig({ REDIS_URL: 'http://here', WORKER_CONCURRENCY: 'many', HEARTBEAT_MS: '0', LOG_LEVEL: 'loud' })
   expect(wrong).toThrow(/REDIS_URL: must be a redis:\/\/ URL\n.*WORKER_CONCURRENCY.*\n.*HEARTBEAT_MS.*\n.*LOG_LEVEL/)
-  expect(() => readConfig({})).toThrow(/REDIS_URL/)
+  expect(() => readConfig({ HEARTBEAT_MS: '0' })).toThrow(/HEARTBEAT_MS.*\n.*REDIS_URL: is required, unless RIVULET_TRANSPORT is http/)
+})
+
+test('a worker over HTTP needs no Redis, and a transport that does not exist is refused', () => {
+  expect(readConfig({ RIVULET_TRANSPORT: 'http' })).not.toHaveProperty('REDIS_URL')
+  expect(() => readConfig({ REDIS_URL: 'redis://here', RIVULET_TRANSPORT: 'https' })).toThrow(/RIVULET_TRANSPORT: .*"redis"\|"http"/)
 })
 
 test('files with agents are separated by commas', () => {

@@ -6,7 +6,13 @@ const { REDIS_URL, ALLOW_PLAINTEXT, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KE
 
 /** What a worker process reads. */
 export const variables = z.object({
-  ...{ REDIS_URL, ALLOW_PLAINTEXT, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY },
+  ...{ REDIS_URL: REDIS_URL.optional(), ALLOW_PLAINTEXT, REDIS_PREFIX, RIVULET_URL, RIVULET_WORKER_KEY },
+  RIVULET_TRANSPORT: z
+    .enum(['redis', 'http'])
+    .default('redis')
+    .describe(
+      'how a worker gets its turns and writes their output: `redis`, or `http` by the API alone, for a worker that must not reach Redis and does not need `REDIS_URL`',
+    ),
   WORKER_CONCURRENCY: wholeNumber(20, 1, 10_000).describe('turns that one worker process runs at a time'),
   WORKER_VERSION: z
     .string()
@@ -63,8 +69,15 @@ export const variables = z.object({
     .meta({ description: 'set by a worker for an isolated process; never set it yourself', isInternal: true }),
 })
 
+const checked = variables.refine(({ RIVULET_TRANSPORT: transport, REDIS_URL: url }) => transport === 'http' || url !== undefined, {
+  path: ['REDIS_URL'],
+  message: 'is required, unless RIVULET_TRANSPORT is http',
+  // Also where another variable is invalid: one error lists all of them.
+  when: () => true,
+})
+
 export type Config = ReturnType<typeof readConfig>
 
 export function readConfig(environment: Environment) {
-  return readEnvironment('this worker process', variables.superRefine(rejectPlaintext), environment)
+  return readEnvironment('this worker process', checked.superRefine(rejectPlaintext), environment)
 }

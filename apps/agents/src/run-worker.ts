@@ -24,6 +24,7 @@ export async function runWorker(environment: NodeJS.ProcessEnv, agentsFor: (conf
     const log = pino({ level: config.LOG_LEVEL })
     const worker = createWorker({
       agents: await agentsFor(config),
+      transport: config.RIVULET_TRANSPORT,
       redisUrl: config.REDIS_URL,
       redisPrefix: config.REDIS_PREFIX,
       url: config.RIVULET_URL,

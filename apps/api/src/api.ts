@@ -11,7 +11,10 @@ import {
   createLogAnnouncer,
   createLogReader,
   createLogSubscriber,
+  createLogWriter,
+  createTurnConsumer,
   createTurnQueue,
+  type RedisConnection,
   readRedisMemory,
   requireFitRedis,
   whyPolicyIsUnfit,
@@ -56,8 +59,10 @@ import { createRelay } from './turns/relay.ts'
 import { type Schedules, startSchedules } from './turns/schedules.ts'
 import { createTurnAnnouncing } from './turns/turn-announcing.ts'
 import { createTurnDeaths } from './turns/turn-deaths.ts'
+import { createTurnPolls } from './turns/turn-polls.ts'
 import { createTurnUsage } from './turns/turn-usage.ts'
 import { createTurnWaiting } from './turns/turn-waiting.ts'
+import { createWorkerHints } from './turns/worker-hints.ts'
 
 /** Over how long open streams are ended when this process stops. */
 const drainMs = 1_000
@@ -115,6 +120,13 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const deaths = createTurnDeaths({ db, reader, ending, usage, metrics, logger })
   const waiting = createTurnWaiting({ db, reader, announcer, announcing, relay, usage, logger, metrics })
   const pushed = connectRedis('subscriber', { url: config.redisUrl, onError })
+  const hints = createWorkerHints({ redis: pushed, keys: redisKeys })
+  let blocking: RedisConnection | null = null
+  const polls = createTurnPolls((agent, run) => {
+    // Only for workers without Redis.
+    blocking ??= connectRedis('blocking', { url: config.redisUrl, onError })
+    return createTurnConsumer({ agent, redis: blocking, keys: redisKeys, concurrency: 1, run, onError })
+  })
   const onFeedError = (error: unknown) => logger.warn({ err: error }, 'could not read a feed')
   const subscribe = (handlers: Pick<Parameters<typeof createLogSubscriber>[0], 'onPush' | 'onRemoved' | 'onReset'>) =>
     createLogSubscriber({ redis: pushed, keys: redisKeys, ...handlers })
@@ -170,6 +182,9 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     acceptance: createTaskAcceptance(databaseFor),
     reader,
     announcer,
+    writer: createLogWriter({ redis, keys: redisKeys }),
+    polls,
+    hints,
     files,
     spilling,
     transfers,
@@ -269,6 +284,8 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     streams.close()
     feedFollowers.close()
     transfers.close(transferGraceMs)
+    hints.close()
+    await polls.close()
     await hub.close(drainMs)
     await app.close()
     await internalApp?.close()
@@ -280,6 +297,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     await queue.close()
     redis.disconnect()
     pushed.disconnect()
+    blocking?.disconnect()
     await database.close()
   }
 }

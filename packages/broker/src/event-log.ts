@@ -5,13 +5,13 @@
  * with the cursor before it, and read older entries from the stream. The scripts reject a writer with an older epoch, and never continue a log
  * that may have lost entries under the same epoch.
  */
-import { type Cursor, type Event, origin, parseCursor, type TaskId, type TurnId } from '@rivulet/protocol'
+import { type AppendResult, type Cursor, defaultLimits, type Event, origin, parseCursor, type TaskId, type TurnId } from '@rivulet/protocol'
 import type { RedisConnection } from './connections.ts'
 import type { Keys } from './keys.ts'
 import { createScript } from './script.ts'
 import { tellAnswered, tellWorker } from './worker-channel.ts'
 
-export type AppendResult = 'ok' | 'duplicate' | 'gap' | 'missing' | 'fenced' | 'closed' | 'full'
+export type { AppendResult }
 export type AnnounceResult = 'ok' | 'missing' | 'fenced' | 'gap'
 
 /** One worker's entries for one log; `first` is the number of the first of them, counted from 1 in each epoch. */
@@ -67,8 +67,11 @@ export function encodeEvent(event: Event): EncodedEvent {
   return { index: 'index' in event ? (event.index ?? null) : null, json: JSON.stringify(event) }
 }
 
-/** For workers. `maxBytes` is a second limit behind the worker's own limit of a turn's output. */
-export function createLogWriter({ redis, keys, maxBytes }: { redis: RedisConnection; keys: Keys; maxBytes: number }) {
+/** A second limit, behind the worker's own limit of a turn's output. A log may be larger, because every entry repeats its task, turn and time. */
+const maxLogBytes = 8 * defaultLimits.turnBytes
+
+/** For workers, and for the API on behalf of workers without Redis. */
+export function createLogWriter({ redis, keys, maxBytes = maxLogBytes }: { redis: RedisConnection; keys: Keys; maxBytes?: number }) {
   const script = createScript(redis, 'append', { MAX_BYTES: String(maxBytes) })
   return { append }
 

@@ -7,6 +7,7 @@ export {
   createLogReader,
   createLogSubscriber,
   createLogWriter,
+  type EncodedEvent,
   encodeEvent,
   type LogAnnouncer,
   type LogEntry,
@@ -28,4 +29,4 @@ export {
   type TurnConsumer,
   type TurnQueue,
 } from './turn-queue.ts'
-export { hearServer } from './worker-channel.ts'
+export { createHintSubscriber, type HintSubscriber } from './worker-channel.ts'

@@ -15,17 +15,21 @@ export type Keys = {
   taskOfChannel(channel: string): string
   /** The channel on which a worker process receives the ids of turns that it has lost. */
   workerChannel(worker: string): string
+  /** Null for any other channel. */
+  workerOfChannel(channel: string): string | null
   queuePrefix: string
 }
 
 export function createKeys(prefix = 'rivulet'): Keys {
+  const workers = `${prefix}:worker:`
   return {
     shardOf,
     stream: task => `${prefix}:{${shardOf(task)}}:log:${task}`,
     state: task => `${prefix}:{${shardOf(task)}}:state:${task}`,
     channel: task => `${prefix}:{${shardOf(task)}}:events:${task}`,
     taskOfChannel: channel => channel.slice(channel.lastIndexOf(':') + 1),
-    workerChannel: worker => `${prefix}:worker:${worker}`,
+    workerChannel: worker => workers + worker,
+    workerOfChannel: channel => (channel.startsWith(workers) ? channel.slice(workers.length) : null),
     queuePrefix: `{${prefix}:queue}`,
   }
 }

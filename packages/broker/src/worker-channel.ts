@@ -14,13 +14,32 @@ export async function tellAnswered(redis: RedisConnection, keys: Keys, worker: s
 /** Before the id of a turn of which a wait was closed. A message without it means that the turn is over. */
 const answered = 'answered '
 
-export type ServerHints = { onOver: (turnId: TurnId) => void; onAnswered: (turnId: TurnId) => void }
+export type HintHandlers = { onOver: (worker: string, turnId: TurnId) => void; onAnswered: (worker: string, turnId: TurnId) => void }
+export type HintSubscriber = ReturnType<typeof createHintSubscriber>
 
-/** `redis` is a `subscriber` connection. The caller closes it. */
-export function hearServer(redis: RedisConnection, keys: Keys, worker: string, { onOver, onAnswered }: ServerHints): void {
-  redis.on('message', (_, message: string) => {
-    if (message.startsWith(answered)) onAnswered(message.slice(answered.length))
-    else onOver(message)
+/** Receives the hints for the followed workers. `redis` is a `subscriber` connection, which may have other channels too. The caller closes it. */
+export function createHintSubscriber({ redis, keys, onOver, onAnswered }: { redis: RedisConnection; keys: Keys } & HintHandlers) {
+  const followed = new Set<string>()
+  redis.on('message', (channel: string, message: string) => {
+    const worker = keys.workerOfChannel(channel)
+    if (worker === null) return
+    if (message.startsWith(answered)) onAnswered(worker, message.slice(answered.length))
+    else onOver(worker, message)
   })
-  redis.on('ready', () => void redis.subscribe(keys.workerChannel(worker)).catch(() => {}))
+  redis.on('ready', () => followed.size > 0 && subscribe([...followed]))
+  return { follow, unfollow }
+
+  function follow(worker: string): void {
+    followed.add(worker)
+    if (redis.status === 'ready') subscribe([worker])
+  }
+
+  function unfollow(worker: string): void {
+    followed.delete(worker)
+    redis.unsubscribe(keys.workerChannel(worker)).catch(() => {})
+  }
+
+  function subscribe(workers: readonly string[]): void {
+    redis.subscribe(...workers.map(worker => keys.workerChannel(worker))).catch(() => {})
+  }
 }

@@ -6,8 +6,11 @@ import type * as http from 'node:http'
 import { json } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
+  type AppendBody,
+  type AppendResult,
   type AskBody,
   type AskResult,
+  appendResult,
   askResult,
   backoffMs,
   type ClaimResult,
@@ -16,11 +19,16 @@ import {
   type FinishResult,
   finishResult,
   type Hello,
+  type Hints,
   type Holding,
+  hintsResult,
   historyResult,
   isErrorCode,
   type JoinedInput,
   type Message,
+  type NextBody,
+  type NextTurn,
+  nextResult,
   type ParkBody,
   type ParkResult,
   parkResult,
@@ -55,6 +63,8 @@ type Claimed = Pick<Holding, 'turnId' | 'claimId'>
 type SpawnInput = Claimed & { children: WantedChildInput[] }
 
 export type ServerCalls = ReturnType<typeof createServerCalls>
+/** Those about a turn that runs. */
+export type TurnCalls = Omit<ServerCalls, 'append' | 'next' | 'hints'>
 
 export function createServerCalls({ url, key }: { url: string; key?: string | undefined }) {
   const inTurn = pLimit(callsAtOnce)
@@ -62,6 +72,9 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
   const requests = createServerRequests(url)
   return {
     hello,
+    append,
+    next,
+    hints,
     claim,
     reopen,
     step,
@@ -80,6 +93,19 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
 
   async function hello(body: Hello): Promise<void> {
     await ask('hello', body, z.object({}))
+  }
+
+  /** Sent once: the caller decides how long it retries. */
+  async function append(appends: AppendBody['appends']): Promise<AppendResult[]> {
+    return (await ask('append', { appends }, appendResult)).results
+  }
+
+  async function next(body: NextBody, signal: AbortSignal): Promise<NextTurn> {
+    return (await ask('next', body, nextResult, signal)).turn
+  }
+
+  async function hints(body: { worker: string; waitMs: number }, signal: AbortSignal): Promise<Hints> {
+    return ask('hints', body, hintsResult, signal)
   }
 
   async function claim(body: { worker: string; turnId: TurnId; claimId: string }, signal: AbortSignal): Promise<ClaimResult> {
@@ -178,8 +204,8 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     }
   }
 
-  async function ask<S extends z.ZodType>(call: string, body: object, schema: S): Promise<z.output<S>> {
-    const response = await post(call, JSON.stringify(body))
+  async function ask<S extends z.ZodType>(call: string, body: object, schema: S, signal?: AbortSignal): Promise<z.output<S>> {
+    const response = await post(call, JSON.stringify(body), signal)
     if (response.statusCode === 200) return schema.parse(await json(response))
     const rejection = errorShape.safeParse(await json(response).catch(() => null))
     // A proxy may have responded instead of the server.
@@ -188,9 +214,11 @@ export function createServerCalls({ url, key }: { url: string; key?: string | un
     throw new RivuletError(isErrorCode(code) ? code : 'internal', message)
   }
 
-  function post(call: string, body: string): Promise<http.IncomingMessage> {
+  function post(call: string, body: string, stopping?: AbortSignal): Promise<http.IncomingMessage> {
+    const timeout = AbortSignal.timeout(callTimeoutMs)
+    const signal = stopping ? AbortSignal.any([timeout, stopping]) : timeout
     const headers = { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) }
-    return requests.send(call, { headers, signal: AbortSignal.timeout(callTimeoutMs) }, request => request.end(body))
+    return requests.send(call, { headers, signal }, request => request.end(body))
   }
 }
 

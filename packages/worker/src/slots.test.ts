@@ -21,20 +21,20 @@ test('no more turns run at a time than there are slots, whichever agents they ar
   expect(await Promise.all([second, third])).toEqual([true, true])
 })
 
-test('a turn that throws releases its slot, and the listener gets how many are free and in use', async () => {
+test('a turn that throws releases its slot, and the listener sees how many turns run and may run', async () => {
   const seen: [number, number][] = []
   const slots = createSlots(
-    1,
-    () => 1,
-    (free, usedBy) => seen.push([free, usedBy('a')]),
+    2,
+    () => 2,
+    () => seen.push([slots.roomOf('a').used, slots.roomOf('b').most]),
   )
   await expect(slots.use('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no')
   expect(await slots.use('a', async () => {})).toBe(true)
   expect(seen).toEqual([
-    [0, 1],
-    [1, 0],
-    [0, 1],
-    [1, 0],
+    [1, 1],
+    [0, 2],
+    [1, 1],
+    [0, 2],
   ])
 })
 
@@ -44,6 +44,7 @@ test('an agent uses no more slots than it may, while others have the rest', asyn
     agent => (agent === 'a' ? 1 : 3),
     () => {},
   )
+  expect(slots.roomOf('a')).toEqual({ used: 0, most: 1 })
   const ends: (() => void)[] = []
   const work = () => new Promise<void>(resolve => ends.push(resolve))
   const first = slots.use('a', work)

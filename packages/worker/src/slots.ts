@@ -3,17 +3,14 @@ export type Slots = {
   /** Runs the work if there is a free slot; returns whether there was one. */
   use(agent: string, work: () => Promise<void>): Promise<boolean>
   free(): number
+  /** How many turns of an agent run, and how many may. */
+  roomOf(agent: string): { used: number; most: number }
 }
 
-/** `onChange` hears how many slots are free, and how many an agent uses. */
-export function createSlots(
-  count: number,
-  limitOf: (agent: string) => number,
-  onChange: (free: number, usedBy: (agent: string) => number) => void,
-): Slots {
+export function createSlots(count: number, limitOf: (agent: string) => number, onChange: () => void): Slots {
   const used = new Map<string, number>()
   let free = count
-  return { use, free: () => free }
+  return { use, free: () => free, roomOf }
 
   async function use(agent: string, work: () => Promise<void>): Promise<boolean> {
     if (free === 0 || usedBy(agent) >= limitOf(agent)) return false
@@ -29,7 +26,12 @@ export function createSlots(
   function change(agent: string, taken: number): void {
     free -= taken
     used.set(agent, usedBy(agent) + taken)
-    onChange(free, usedBy)
+    onChange()
+  }
+
+  function roomOf(agent: string): { used: number; most: number } {
+    const used = usedBy(agent)
+    return { used, most: Math.min(used + free, limitOf(agent)) }
   }
 
   function usedBy(agent: string): number {

@@ -1,24 +1,14 @@
 /**
  * A worker process: takes turns of its agents from the queue, up to `concurrency` at a time over all agents, and keeps their leases alive.
  *
- * It has no database credentials. It uses Redis for the queue and the log, and HTTP for everything in Postgres.
+ * It has no database credentials. Its transport is Redis or HTTP, for the queue and the log; everything in Postgres is HTTP.
  */
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  connectRedis,
-  createKeys,
-  createLogWriter,
-  createTurnConsumer,
-  hearServer,
-  type JobEnd,
-  requireFitRedis,
-  type TurnConsumer,
-  whenReady,
-} from '@rivulet/broker'
-import { defaultLimits, RivuletError, type TurnId } from '@rivulet/protocol'
+import type { JobEnd } from '@rivulet/broker'
+import { RivuletError, type TurnId } from '@rivulet/protocol'
 import type { Tracer } from '@rivulet/runtime/trace'
 import manifest from '../package.json' with { type: 'json' }
 import type { AgentDefinition } from './define-agent.ts'
@@ -30,6 +20,9 @@ import { startLeaseThread } from './lease-thread.ts'
 import { createLineLogger, type Logger } from './logger.ts'
 import { createServerCalls } from './server-calls.ts'
 import { createSlots } from './slots.ts'
+import { createHttpTransport } from './transport/http-transport.ts'
+import { createRedisTransport } from './transport/redis-transport.ts'
+import type { Intake, Transport, TransportEvents } from './transport/transport.ts'
 import { type RunTurnDeps, runTurn } from './turn/run-turn.ts'
 import { surviveLateWords } from './turn/turn-over.ts'
 import type { WorkerObserver } from './worker-observer.ts'
@@ -37,7 +30,10 @@ import { createAppender } from './writer/appender.ts'
 
 export type WorkerOptions = {
   agents: readonly AgentDefinition[]
-  redisUrl: string
+  /** Required with Redis as transport. */
+  redisUrl?: string | undefined
+  /** How this process gets its turns and writes their output. With `http` it needs the API alone, and opens no connection to Redis. Default `redis`. */
+  transport?: 'redis' | 'http' | undefined
   /** The API, as this process reaches it; several, separated by commas, so that it keeps its turns when one of them is gone. */
   url: string
   key?: string | undefined
@@ -81,13 +77,11 @@ const logCheckMs = 15_000
 /** How long consumers without a turn may take to close. */
 const closingMs = 3_000
 
-/** A log may be larger than the output of its turn, because every entry repeats its task, turn and time. */
-const maxLogBytes = 8 * defaultLimits.turnBytes
-
 export function createWorker(options: WorkerOptions): Worker {
   const {
     agents,
     redisUrl,
+    transport: kind = 'redis',
     url,
     key,
     log = createLineLogger(),
@@ -106,28 +100,24 @@ export function createWorker(options: WorkerOptions): Worker {
   if (duplicate) throw new RivuletError('validation_failed', `Two agents are named ${duplicate.name}`)
 
   const id = `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`
-  const onError = (error: Error) => log.debug({ err: error }, 'Redis closed the connection; reconnecting')
-  const keys = createKeys(redisPrefix)
   const server = createServerCalls({ url, key })
-  const redis = connectRedis('command', { url: redisUrl, onError })
-  const blocking = connectRedis('blocking', { url: redisUrl, onError })
-  const pushed = connectRedis('subscriber', { url: redisUrl, onError })
-  const appender = createAppender(createLogWriter({ redis, keys, maxBytes: maxLogBytes }))
-  const stopping = new AbortController()
-  const leaving = new AbortController()
-  // All turns of the process may wait with these at once, and each takes its listener off again: more than ten of them are no leak.
-  setMaxListeners(0, stopping.signal, leaving.signal)
-  const limitOf = (agent: string) => agents.find(({ name }) => name === agent)?.concurrency ?? concurrency
-  const slots = createSlots(concurrency, limitOf, shareSlots)
-  hearServer(pushed, keys, id, {
+  const transport = openTransport({
     onOver: turnId => {
       for (const turn of held.runsOf(turnId)) turn.lose()
     },
     onAnswered: turnId => {
       for (const turn of held.runsOf(turnId)) turn.wake()
     },
+    onReconnect: () => held.checkLogs(),
   })
-  let consumers: { agent: string; consumer: TurnConsumer }[] = []
+  const appender = createAppender(transport)
+  const stopping = new AbortController()
+  const leaving = new AbortController()
+  // All turns of the process may wait with these at once, and each takes its listener off again: more than ten of them are no leak.
+  setMaxListeners(0, stopping.signal, leaving.signal)
+  const limitOf = (agent: string) => agents.find(({ name }) => name === agent)?.concurrency ?? concurrency
+  const slots = createSlots(concurrency, limitOf, () => intake?.resize())
+  let intake: Intake | null = null
   let stopped: Promise<void> | null = null
   /** Turns that are taken: claimed, running, or running in a process of their own. */
   let jobs = 0
@@ -140,8 +130,6 @@ export function createWorker(options: WorkerOptions): Worker {
   })
   const held = createHeldTurns(leases)
   const logChecks = setInterval(held.checkLogs, logCheckMs)
-  // A Redis to which the connection was lost may have lost the logs.
-  redis.on('ready', held.checkLogs)
   const runApart = isolation && createIsolatedRuns(isolation, stopping.signal)
   const started = isolated ? runAlone(isolated) : start()
   let reject: (error: unknown) => void = () => {}
@@ -158,39 +146,37 @@ export function createWorker(options: WorkerOptions): Worker {
     // Register first: callers cannot create tasks for an unknown agent, and a turn that is taken before could not be claimed.
     await greetServer(hello, { server, log, stopping: stopping.signal })
     if (stopping.signal.aborted) return
-    const remark = await requireFitRedis(redis, stopping.signal)
-    if (remark) log.warn({}, remark)
-    consumers = agents.map(agent => ({ agent: agent.name, consumer: consume(agent) }))
-    log.info({ worker: id, agents: agents.map(({ name }) => name), concurrency }, 'worker is ready')
+    const warning = await transport.ready(stopping.signal)
+    if (warning) log.warn({}, warning)
+    const names = agents.map(({ name }) => name)
+    intake = transport.take(names, slots.roomOf, run)
+    log.info({ worker: id, agents: names, concurrency }, 'worker is ready')
   }
 
-  function consume(agent: AgentDefinition): TurnConsumer {
+  function openTransport(events: TransportEvents): Transport {
+    if (kind === 'http') return createHttpTransport({ worker: id, server, log }, events)
+    if (!redisUrl) throw new RivuletError('validation_failed', 'A worker needs redisUrl, or the transport http')
+    return createRedisTransport({ worker: id, redisUrl, redisPrefix, log }, events)
+  }
+
+  async function run(name: string, turnId: TurnId): Promise<JobEnd> {
+    const agent = agents.find(known => known.name === name)
+    let end: JobEnd = { backInMs: 1 }
     // A stopping worker has no capacity either, so its jobs go to other workers.
-    const run = async (turnId: TurnId): Promise<JobEnd> => {
-      let end: JobEnd = { backInMs: 1 }
-      const work = async () => {
-        jobs += 1
-        end = await take(agent, turnId, { runApart }).finally(() => {
-          jobs -= 1
-        })
-      }
-      if (!stopping.signal.aborted) await slots.use(agent.name, work)
-      return end
-    }
-    return createTurnConsumer({
-      agent: agent.name,
-      redis: blocking,
-      keys,
-      concurrency: Math.min(concurrency, limitOf(agent.name)),
-      run,
-      onError,
+    if (!agent || stopping.signal.aborted) return end
+    await slots.use(name, async () => {
+      jobs += 1
+      end = await take(agent, turnId, { runApart }).finally(() => {
+        jobs -= 1
+      })
     })
+    return end
   }
 
   /** This process is there for one turn only. */
   async function runAlone({ agent: name, turnId, claimId }: IsolatedTurn): Promise<void> {
     const agent = agents.find(known => known.name === name)
-    await whenReady(redis, stopping.signal)
+    await transport.ready(stopping.signal)
     if (agent) await take(agent, turnId, {}, claimId)
     void stop()
   }
@@ -227,11 +213,6 @@ export function createWorker(options: WorkerOptions): Worker {
     }
   }
 
-  /** A queue fetches no more than this process has room for; a fetch that was under way before may still bring a turn, which goes back. */
-  function shareSlots(free: number, usedBy: (agent: string) => number): void {
-    for (const { agent, consumer } of consumers) consumer.setConcurrency(Math.min(usedBy(agent) + free, limitOf(agent)))
-  }
-
   function refuse(error: unknown): void {
     if (stopping.signal.aborted) return
     log.error({ reason: fullTextOf(error) }, 'this worker cannot run here')
@@ -243,10 +224,10 @@ export function createWorker(options: WorkerOptions): Worker {
     return stopped
   }
 
-  async function closeConsumers(): Promise<void> {
+  async function closeIntake(): Promise<void> {
     // A process that stops before it has a connection has nothing to close.
     await started.catch(error => log.info({ reason: fullTextOf(error) }, 'stopped before the start was complete'))
-    await Promise.all(consumers.map(({ consumer }) => consumer.close()))
+    await intake?.close()
   }
 
   async function untilIdleFor(ms: number): Promise<void> {
@@ -259,12 +240,12 @@ export function createWorker(options: WorkerOptions): Worker {
     const grace = setTimeout(held.releaseAll, drainMs)
     const impatience = setTimeout(() => leaving.abort(new RivuletError('draining', 'This worker is stopping')), drainMs + 5_000)
     // An unavailable Redis must not prevent a process from stopping, nor make one wait that has no turn.
-    await Promise.race([closeConsumers(), untilIdleFor(closingMs), sleep(drainMs + 8_000, undefined, { ref: false })])
+    await Promise.race([closeIntake(), untilIdleFor(closingMs), sleep(drainMs + 8_000, undefined, { ref: false })])
     clearTimeout(grace)
     clearTimeout(impatience)
     clearInterval(logChecks)
     await leases.stop()
     stopSurviving()
-    for (const connection of [redis, blocking, pushed]) connection.disconnect()
+    transport.close()
   }
 }

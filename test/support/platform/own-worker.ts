@@ -4,7 +4,7 @@ import { inject, onTestFinished } from 'vitest'
 import { until } from '../until.ts'
 import type { Platform } from './platform.ts'
 
-export type OwnWorkerOptions = Partial<Pick<WorkerOptions, 'redisUrl' | 'url' | 'heartbeatMs' | 'concurrency'>>
+export type OwnWorkerOptions = Partial<Pick<WorkerOptions, 'redisUrl' | 'transport' | 'url' | 'heartbeatMs' | 'concurrency'>>
 
 /** Ready when this resolves; stopped when the test is over. Without a watchdog: it would end the tests. */
 export async function startOwnWorker(
@@ -15,6 +15,8 @@ export async function startOwnWorker(
   const redisPrefix = keys.queuePrefix.slice(1, -':queue}'.length)
   const worker = createWorker({
     ...{ agents, url, redisPrefix, redisUrl: inject('redisUrl'), heartbeatMs: 500, watchdogMs: null, drainMs: 0, log: silent },
+    // As the worker processes of the platform.
+    transport: process.env.RIVULET_TRANSPORT === 'http' ? 'http' : 'redis',
     ...options,
   })
   onTestFinished(() => worker.stop())

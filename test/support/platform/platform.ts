@@ -122,7 +122,11 @@ export async function startPlatform({
   }
 
   async function startWorker(own: Record<string, string> = {}): Promise<PlatformProcess> {
-    const worker = startProcess('worker', `worker ${processes.length + 1}`, { RIVULET_URL: apis[0]?.url ?? '', ...shared, ...own }, tree)
+    const settings = { RIVULET_URL: apis[0]?.url ?? '', ...shared, ...own }
+    // All worker processes of a run work over HTTP with `RIVULET_TRANSPORT=http npx vitest run …`, and then cannot find Redis.
+    const { RIVULET_TRANSPORT: transport = process.env.RIVULET_TRANSPORT } = settings as Record<string, string>
+    const withoutRedis = transport === 'http' && { REDIS_URL: '' }
+    const worker = startProcess('worker', `worker ${processes.length + 1}`, { ...settings, ...withoutRedis }, tree)
     processes.push(worker)
     workers.push(worker)
     await worker.said('worker is ready')

@@ -1,5 +1,5 @@
 /** The parts of an API process that routes use. `api.ts` creates each once; routes also call the operations of `store` with the databases here. */
-import type { LogAnnouncer, LogReader } from '@rivulet/broker'
+import type { LogAnnouncer, LogReader, LogWriter } from '@rivulet/broker'
 import type { Tracer } from '@rivulet/runtime/trace'
 import type { Access } from '../access/guard.ts'
 import type { OpenStreams } from '../access/open-streams.ts'
@@ -19,8 +19,10 @@ import type { TurnEnding } from '../turns/ending/turn-ending.ts'
 import type { Relay } from '../turns/relay.ts'
 import type { TurnAnnouncing } from '../turns/turn-announcing.ts'
 import type { TurnDeaths } from '../turns/turn-deaths.ts'
+import type { TurnPolls } from '../turns/turn-polls.ts'
 import type { TurnUsage } from '../turns/turn-usage.ts'
 import type { TurnWaiting } from '../turns/turn-waiting.ts'
+import type { WorkerHints } from '../turns/worker-hints.ts'
 
 export type Services = {
   config: Config
@@ -38,6 +40,10 @@ export type Services = {
   acceptance: TaskAcceptance
   reader: LogReader
   announcer: LogAnnouncer
+  /** For workers without Redis, like the next two. */
+  writer: LogWriter
+  polls: TurnPolls
+  hints: WorkerHints
   files: Files
   spilling: Spilling
   transfers: Transfers

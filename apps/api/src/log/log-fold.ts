@@ -94,7 +94,7 @@ function isLoss(error: unknown): boolean {
 }
 
 /** The event of an entry, or null if the entry is not an event of this task. */
-export function decodeEntry(task: TaskId, { json }: LogEntry): Event | null {
+export function decodeEntry(task: TaskId, { json }: Pick<LogEntry, 'json'>): Event | null {
   try {
     const event = parseEvent(JSON.parse(json))
     return event?.task === task ? event : null

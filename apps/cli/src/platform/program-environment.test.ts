@@ -19,6 +19,7 @@ test('a worker gets no secret of the platform, and an API none of the agents', (
   for (const name of ['KEY_PEPPER', 'RIVULET_KEY', 'DATABASE_URL', 'PORT', 'DATA_DIR'])
     expect(environmentFor('worker', everything)).not.toHaveProperty(name)
   expect(environmentFor('api', everything)).not.toHaveProperty('OPENAI_API_KEY')
+  expect(environmentFor('worker', { ...everything, RIVULET_TRANSPORT: 'http' })).not.toHaveProperty('REDIS_URL')
 })
 
 test("the user's own variables reach both, and what Postgres' clients log in by the API alone", () => {

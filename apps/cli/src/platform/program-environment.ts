@@ -17,7 +17,10 @@ const ours = new Set([...declared.api, ...declared.worker, ...namesIn(ofCommandL
 const databaseLogin = /^PG[A-Z]+$/
 
 export function environmentFor(program: Program, environment: Environment): Environment {
-  return Object.fromEntries(Object.entries(environment).filter(([name]) => isFor(program, name)))
+  // A worker that must not reach Redis does not get its password either.
+  const isWithoutRedis = program === 'worker' && environment.RIVULET_TRANSPORT === 'http'
+  const isWanted = (name: string) => isFor(program, name) && !(isWithoutRedis && name === 'REDIS_URL')
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => isWanted(name)))
 }
 
 const readers: Record<Program, (environment: Environment) => unknown> = { api: readApiConfig, worker: readWorkerConfig }

@@ -115,6 +115,30 @@ export const heartbeatBody = z.strictObject({
 /** Turns that this worker no longer holds: canceled, ended or given to another. And those of which a wait was closed. */
 export const heartbeatResult = z.object({ lost: z.array(turnIdSchema), answered: z.array(turnIdSchema).default([]) })
 
+/**
+ * What the turns of a worker without Redis have said, in one batch. `entries` is one event as JSON in each line, numbered from `first` in its epoch, so
+ * that a batch which is sent again is written once.
+ */
+export const appendBody = z.strictObject({
+  appends: z
+    .array(z.strictObject({ ...holding.shape, first: z.int().min(1), entries: z.string() }))
+    .min(1)
+    .max(1_000),
+})
+/** Of each append. `fenced` also for a turn that the worker does not hold. */
+export const appendResult = z.object({
+  results: z.array(z.enum(['ok', 'duplicate', 'gap', 'missing', 'fenced', 'closed', 'full'])),
+})
+
+const pollMs = z.int().min(0).max(10_000)
+/** The next turn of one of these agents, for a worker without Redis. Null if none came in time. */
+export const nextBody = z.strictObject({ agents: z.array(agentNameSchema).min(1).max(1_000), waitMs: pollMs })
+export const nextResult = z.object({ turn: z.object({ agent: agentNameSchema, turnId: turnIdSchema }).nullable() })
+
+/** What a worker with Redis hears on its channel: turns that are over, and turns of which a wait was closed. Hints: the heartbeat tells the same. */
+export const hintsBody = z.strictObject({ worker: id, waitMs: pollMs })
+export const hintsResult = z.object({ over: z.array(turnIdSchema), answered: z.array(turnIdSchema) })
+
 export const reopenBody = holding
 export const reopenResult = z.discriminatedUnion('result', [
   z.object({ result: z.literal('reopened'), epoch: z.int() }),
@@ -280,5 +304,10 @@ export type ParkBody = z.output<typeof parkBody>
 export type ParkResult = z.output<typeof parkResult>['result']
 export type TakeBody = z.output<typeof takeBody>
 export type JoinedInput = z.output<typeof joinedInput>
+export type AppendBody = z.output<typeof appendBody>
+export type AppendResult = z.output<typeof appendResult>['results'][number]
+export type NextBody = z.output<typeof nextBody>
+export type NextTurn = z.output<typeof nextResult>['turn']
+export type Hints = z.output<typeof hintsResult>
 export type FinishBody = z.output<typeof finishBody>
 export type FinishResult = z.output<typeof finishResult>['result']

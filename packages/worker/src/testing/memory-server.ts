@@ -34,7 +34,7 @@ import {
   type WantedChildInput,
   type WantedWait,
 } from '@rivulet/protocol'
-import type { ServerCalls } from '../server-calls.ts'
+import type { TurnCalls } from '../server-calls.ts'
 import type { FileBytes } from '../turn/file-calls.ts'
 import type { Appender } from '../writer/appender.ts'
 
@@ -55,7 +55,7 @@ export type MemoryServerOptions = {
 }
 
 export type MemoryServer = {
-  calls: ServerCalls
+  calls: TurnCalls
   appender: Appender
   events(): Event[]
   /** Those of the turn, as they would be stored. */
@@ -95,7 +95,7 @@ export function createMemoryServer({
   let attempt = 0
   let outcome: FinishBody['outcome'] | null = null
 
-  const calls: ServerCalls = {
+  const calls: TurnCalls = {
     hello: async () => {},
     claim: async () => claim(),
     reopen: async () => null,

@@ -26,7 +26,8 @@ import type { Tracer } from '@rivulet/runtime/trace'
 import type { AgentDefinition } from '../define-agent.ts'
 import type { RunIsolated } from '../isolation.ts'
 import type { Logger } from '../logger.ts'
-import type { ServerCalls } from '../server-calls.ts'
+import type { TurnCalls } from '../server-calls.ts'
+import type { TurnAppend } from '../transport/transport.ts'
 import type { WorkerObserver } from '../worker-observer.ts'
 import type { Appender } from '../writer/appender.ts'
 import { endOf } from '../writer/auto-send.ts'
@@ -49,8 +50,8 @@ import { createWaits } from './waits/waits.ts'
 
 export type RunTurnDeps = {
   worker: string
-  server: ServerCalls
-  appender: Appender
+  server: TurnCalls
+  appender: Appender<TurnAppend>
   log: Logger
   hold: HoldTurn
   /** Whether this worker could take another turn: one that is full does not hold a turn that waits. */
@@ -105,7 +106,7 @@ export async function runTurn(agent: AgentDefinition, id: TurnId, deps: RunTurnD
   const writer = createTurnWriter({
     turn: composed,
     epoch: claim.epoch,
-    appender,
+    appender: { append: (append, said) => appender.append({ ...append, turnId: id, claimId }, said) },
     askReopen,
     onFenced,
     onFirstWords: account.spoke,

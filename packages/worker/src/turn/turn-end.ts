@@ -7,7 +7,7 @@
 import { digestOf, type FinishBody, type RivuletError, type TurnId, usageRecordsOf } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import { fullFailureOf, fullTextOf } from '../failure.ts'
-import type { ServerCalls } from '../server-calls.ts'
+import type { TurnCalls } from '../server-calls.ts'
 import type { TurnWriter } from '../writer/turn-writer.ts'
 import type { TurnAccount } from './turn-account.ts'
 import { turnOver } from './turn-over.ts'
@@ -18,7 +18,7 @@ export type Ending = { how: 'finished'; outcome: FinishBody['outcome'] } | { how
 export type TurnEndDeps = {
   turnId: TurnId
   claimId: string
-  server: ServerCalls
+  server: TurnCalls
   writer: TurnWriter
   account: TurnAccount
   used: UsageNotes

@@ -1,31 +1,30 @@
 /**
- * The one way of a worker process to the logs. Appends of all its turns that arrive together are sent together: one script call for each shard of a
- * cluster, or a single call. While a call is in flight the next appends are collected, so batches grow with the load and a lone append does not
+ * The one way of a worker process to the logs. Appends of all its turns that arrive together are sent together: in one call of the transport. While a call is in flight the next appends are collected, so batches grow with the load and a lone append does not
  * wait. When many turns append faster than Redis takes it, the next call is delayed for a moment so that each turn merges more into one entry,
  * because an entry costs Redis and every API the same, whether it holds one word or ten.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Append, AppendResult, LogWriter } from '@rivulet/broker'
+import type { Append, AppendResult } from '@rivulet/broker'
 import { failpoint } from '@rivulet/runtime/failpoint'
 
 const maxEntriesPerCall = 1_000
 const crowdTurns = 64
 const gatherMs = 10
 
-export type Appender = {
+export type Appender<A extends Append = Append> = {
   /** `said` is how many events were merged into its entries. */
-  append(append: Append, said: number): Promise<AppendResult>
+  append(append: A, said: number): Promise<AppendResult>
 }
 
-type Waiting = { append: Append; said: number; resolve: (result: AppendResult) => void; reject: (error: unknown) => void }
+type Waiting<A> = { append: A; said: number; resolve: (result: AppendResult) => void; reject: (error: unknown) => void }
 
-export function createAppender(log: LogWriter): Appender {
-  let waiting: Waiting[] = []
+export function createAppender<A extends Append>(log: { append(appends: readonly A[]): Promise<AppendResult[]> }): Appender<A> {
+  let waiting: Waiting<A>[] = []
   let isSending = false
   let repliedAt = Number.NEGATIVE_INFINITY
   return { append }
 
-  function append(wanted: Append, said: number): Promise<AppendResult> {
+  function append(wanted: A, said: number): Promise<AppendResult> {
     return new Promise((resolve, reject) => {
       waiting.push({ append: wanted, said, resolve, reject })
       if (!isSending) void send()
@@ -60,7 +59,7 @@ export function createAppender(log: LogWriter): Appender {
     return entries < maxEntriesPerCall && said >= entries * 2
   }
 
-  function takeBatch(): Waiting[] {
+  function takeBatch(): Waiting<A>[] {
     let entries = 0
     const count = waiting.findIndex(({ append }, i) => {
       entries += Math.max(1, append.entries.length)

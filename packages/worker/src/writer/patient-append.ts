@@ -14,7 +14,7 @@ export type PatientAppend = {
   isStopped: () => boolean
 }
 
-/** @returns the log's outcome, `stopped`, or the error of a Redis that stayed out of memory */
+/** @returns the log's outcome, `stopped`, or the error of a Redis that stayed out of memory or of a server that refuses the append */
 export async function appendPatiently(
   append: Append,
   said: number,
@@ -25,7 +25,8 @@ export async function appendPatiently(
     try {
       return await appender.append(append, said)
     } catch (error) {
-      const isOutOfMemory = error instanceof Error && error.message.includes('OOM')
+      if (error instanceof RivuletError && !error.row.retry) return error
+      const isOutOfMemory = error instanceof RivuletError ? error.code === 'overloaded' : String(error).includes('OOM')
       outOfMemorySince = isOutOfMemory ? (outOfMemorySince ?? performance.now()) : null
       if (outOfMemorySince !== null && performance.now() - outOfMemorySince > backpressureMs)
         return new RivuletError('stream_backpressure', 'Redis is out of memory', { cause: error })

@@ -14,11 +14,7 @@ import { agents, limits, turns, workers } from '../schema.ts'
 export async function registerWorker(db: Database, { tenant, agents: served }: Reach, hello: Hello): Promise<void> {
   const { worker, agents: declared, version, slots } = hello
   const names = declared.map(({ name }) => name)
-  if (served && names.some(name => !served.includes(name)))
-    throw new RivuletError(
-      'forbidden',
-      `This key allows only the agents ${served.join(', ')}; create a key for others with \`rivulet keys create --agent\``,
-    )
+  requireAllowed(served, names)
   const owner = tenant === everyTenant ? null : tenant
   await db.transaction(async tx => {
     if (declared.length > 0) {
@@ -43,13 +39,27 @@ export async function registerWorker(db: Database, { tenant, agents: served }: R
   })
 }
 
+/** Throws unless a worker with this reach may take the turns of these agents. */
+export async function requireServed(db: Database, { tenant, agents: served }: Reach, names: string[]): Promise<void> {
+  requireAllowed(served, names)
+  const known = await db.select({ name: agents.name }).from(agents).where(inArray(agents.name, names))
+  if (known.length < new Set(names).size) throw unknownAgent()
+  if (tenant !== everyTenant) await requireOwned(db, tenant, names)
+}
+
+function requireAllowed(served: Reach['agents'], names: readonly string[]): void {
+  if (!served || names.every(name => served.includes(name))) return
+  const reason = `This key allows only the agents ${served.join(', ')}`
+  throw new RivuletError('forbidden', `${reason}; create a key for others with \`rivulet keys create --agent\``)
+}
+
 function rowOf({ name, description, ...settings }: Hello['agents'][number]) {
   return { name, description, settings: Object.keys(settings).length > 0 ? JSON.stringify(settings) : null }
 }
 
-async function requireOwned(tx: Transaction, owner: Tenant, names: string[]): Promise<void> {
+async function requireOwned(db: Database | Transaction, owner: Tenant, names: string[]): Promise<void> {
   const foreign = and(inArray(agents.name, names), or(isNull(agents.tenant), ne(agents.tenant, owner)))
-  const [found] = await tx.select({ name: agents.name }).from(agents).where(foreign).limit(1)
+  const [found] = await db.select({ name: agents.name }).from(agents).where(foreign).limit(1)
   if (!found) return
   const reason = `The agent ${found.name} does not belong to this key's tenant alone`
   throw new RivuletError('forbidden', `${reason}: give the agent another name, or create a key with \`rivulet keys create --all-tenants\``)
@@ -71,8 +81,12 @@ export async function requireAgent(db: Database | Transaction, tenant: Tenant, n
     .select({ settings: agents.settings })
     .from(agents)
     .where(and(eq(agents.name, name), isAgentOf(tenant)))
-  if (!known) throw new RivuletError('unknown_agent', 'No worker has ever registered this agent')
+  if (!known) throw unknownAgent()
   return settingsOf(known.settings)
+}
+
+function unknownAgent(): RivuletError {
+  return new RivuletError('unknown_agent', 'No worker has ever registered this agent')
 }
 
 /** The agents that this tenant may use, with the tenant's own work; workers are counted for all tenants. */

@@ -20,6 +20,12 @@ export async function findHeldTask(db: Database, id: string, claim: string): Pro
   return row
 }
 
+/** Those of these turns that a worker may hold now, each with the claim of its holder. */
+export async function findHeldTurns(db: Database, ids: readonly string[]): Promise<Pick<TurnRow, 'id' | 'task' | 'claim' | 'epoch'>[]> {
+  const held = and(inArray(turns.id, [...ids]), eq(turns.status, 'running'), eq(turns.canceling, false))
+  return db.select({ id: turns.id, task: turns.task, claim: turns.claim, epoch: turns.epoch }).from(turns).where(held)
+}
+
 /** In the order of their ids. */
 export async function findTurns(db: Database, ids: readonly string[]): Promise<(TurnRow | undefined)[]> {
   const rows = await db

@@ -60,8 +60,9 @@ async function run(context: Context, files: string[], options: WorkerOptions): P
 function whereToWork(environment: Context['environment'], options: WorkerOptions): Record<string, string | undefined> {
   const running = findRunning(readConfig(environment).dataDir)
   const redisUrl = environment.REDIS_URL || running?.redisUrl
-  if (!redisUrl) throw new Error('No platform runs in this folder: start one with npm start, or set REDIS_URL and RIVULET_URL')
   const said = options.url ?? (environment.RIVULET_URL || running?.url)
+  if (environment.RIVULET_TRANSPORT === 'http' ? !said : !redisUrl)
+    throw new Error('No platform runs in this folder: start one with npm start, or set REDIS_URL and RIVULET_URL')
   const { url } = connectionOf(said ? { url: said } : {}, environment)
   // The key in the note is for the platform of the note, and is sent to no other.
   const noted = running?.url === url ? running : null

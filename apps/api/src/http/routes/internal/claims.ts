@@ -1,7 +1,7 @@
 /** How a worker registers, claims a turn, and reopens the log of a turn that lost entries. */
 import { claimBody, claimResult, helloBody, type RememberedStep, reopenBody, reopenResult } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { reachOf } from '../../../access/principal.ts'
@@ -21,7 +21,7 @@ import { config, type HeldTurns, tags } from './held-turns.ts'
 const overBudget = { code: 'budget_exceeded', message: 'The task has used its budget' }
 
 export function claimRoutes(scope: FastifyInstance, services: Services, { reaches }: HeldTurns): void {
-  const { db, ending, announcer, announcing, relay, backlog, metrics } = services
+  const { db, ending, announcer, announcing, relay, backlog, polls, metrics } = services
   const { leaseMs, pinGraceMs, limits } = services.config
   const { deltaBytes, turnBytes, stepsBytes } = limits
   const app = scope.withTypeProvider<ZodTypeProvider>()
@@ -32,9 +32,15 @@ export function claimRoutes(scope: FastifyInstance, services: Services, { reache
   })
 
   app.post('/claim', { config, schema: { tags, body: claimBody, response: { 200: claimResult } } }, async request => {
-    const { body, log } = request
-    const { turnId, claimId, worker } = body
+    const { turnId } = request.body
     if (!(await reaches(request, turnId))) return { result: 'settled' as const }
+    const reply = await claimFor(request)
+    polls.settle(turnId, reply.result === 'early' ? { backInMs: reply.waitMs } : 'done')
+    return reply
+  })
+
+  async function claimFor({ body, log }: Pick<FastifyRequest, 'log'> & { body: z.output<typeof claimBody> }) {
+    const { turnId, claimId, worker } = body
     // Nothing is claimed that cannot be begun: its lease would run out, and count as a death.
     await announcer.ping()
     const claim = await claimTurn(db, { turnId, claim: claimId, worker, leaseMs, pinGraceMs })
@@ -64,7 +70,7 @@ export function claimRoutes(scope: FastifyInstance, services: Services, { reache
       limits: { deltaBytes, turnBytes, stepsBytes },
       isOverBudget: isSpent,
     }
-  })
+  }
 
   app.post('/reopen', { config, schema: { tags, body: reopenBody, response: { 200: reopenResult } } }, async request => {
     const { body, log } = request

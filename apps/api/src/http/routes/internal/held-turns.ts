@@ -1,12 +1,12 @@
 /** Which turns a worker may ask for: those within the reach of its key, and for most calls only those that it holds. */
-import type { TaskId, TurnId } from '@rivulet/protocol'
+import type { Holding, TaskId, TurnId } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
 import { reachOf } from '../../../access/principal.ts'
 import { turnsWithin } from '../../../store/access/reach.ts'
 import { createBatcher } from '../../../store/connection/batcher.ts'
 import type { Database } from '../../../store/connection/database.ts'
 import { type Tenant, taskNotFound } from '../../../store/connection/tenant.ts'
-import { findHeldTask, findTurns } from '../../../store/reads/turns.ts'
+import { findHeldTask, findHeldTurns, findTurns } from '../../../store/reads/turns.ts'
 import type { TurnRow } from '../../../store/rows.ts'
 
 /** The scope and the tags of every route of workers. */
@@ -16,17 +16,28 @@ export const tags = ['internal']
 /** Turns that are looked for in one question. */
 const maxFound = 100
 
+/** Holdings that a process remembers. */
+const maxKnown = 50_000
+
+type Caller = Pick<FastifyRequest, 'principal' | 'log'>
+
 export type HeldTurns = ReturnType<typeof createHeldTurns>
 
 export function createHeldTurns(db: Database) {
   const find = createBatcher(maxFound, (ids: readonly string[]) => findTurns(db, ids))
-  return { reaches, findReached, requireHeldTask }
+  const known = new Map<string, { task: TaskId; epoch: number }>()
+  return { reaches, reachedOf, findReached, requireHeldTask, heldTasks }
 
   /** Whether the caller's key is for this turn. If it is not, the route returns what it returns for a turn that does not exist. */
-  async function reaches({ principal, log }: Pick<FastifyRequest, 'principal' | 'log'>, turnId: TurnId): Promise<boolean> {
-    const isWithin = (await turnsWithin(db, reachOf(principal), [turnId])).has(turnId)
-    if (!isWithin) log.warn({ key: principal.key, turnId }, 'a worker requested a turn that its key does not allow')
-    return isWithin
+  async function reaches({ principal, log }: Caller, turnId: TurnId): Promise<boolean> {
+    return (await reachedOf({ principal, log }, [turnId])).has(turnId)
+  }
+
+  async function reachedOf({ principal, log }: Caller, ids: readonly TurnId[]): Promise<ReadonlySet<string>> {
+    const within = await turnsWithin(db, reachOf(principal), ids)
+    for (const turnId of ids)
+      if (!within.has(turnId)) log.warn({ key: principal.key, turnId }, 'a worker requested a turn that its key does not allow')
+    return within
   }
 
   async function findReached(request: FastifyRequest, turnId: TurnId): Promise<TurnRow | null> {
@@ -38,4 +49,31 @@ export function createHeldTurns(db: Database) {
     if (!held) throw taskNotFound()
     return held
   }
+
+  /**
+   * The task of each of these turns, or null if the caller does not hold it. Postgres is asked once for a claim and an epoch: from then on the epoch
+   * of the log rejects a worker that has lost the turn, as it does a worker with Redis.
+   */
+  async function heldTasks(request: Caller, holdings: readonly Holding[]): Promise<(TaskId | null)[]> {
+    const unknown = holdings.filter(holding => knownTask(request, holding) === null).map(({ turnId }) => turnId)
+    const reached = unknown.length > 0 ? [...(await reachedOf(request, unknown))] : []
+    const found = reached.length > 0 ? await findHeldTurns(db, reached) : []
+    for (const { id, claim, task, epoch } of found)
+      if (claim !== null && epoch !== null) known.set(nameOf(request, { turnId: id, claimId: claim }), { task, epoch })
+    const tasks = holdings.map(holding => knownTask(request, holding))
+    for (const name of known.keys()) {
+      if (known.size <= maxKnown) break
+      known.delete(name)
+    }
+    return tasks
+  }
+
+  function knownTask(request: Caller, holding: Holding): TaskId | null {
+    const held = known.get(nameOf(request, holding))
+    return held && holding.epoch <= held.epoch ? held.task : null
+  }
+}
+
+function nameOf({ principal }: Caller, { turnId, claimId }: Pick<Holding, 'turnId' | 'claimId'>): string {
+  return `${principal.key} ${turnId} ${claimId}`
 }

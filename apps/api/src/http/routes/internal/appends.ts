@@ -1,0 +1,57 @@
+/**
+ * Appends to the logs of turns for workers that must not reach Redis. The worker must hold each turn; the script in Redis is the one that workers with
+ * Redis call, so it fences and recognises a batch that is sent again in the same way. An entry is written only if it is an event of its task that a
+ * worker may say.
+ */
+import { type EncodedEvent, encodeEvent } from '@rivulet/broker'
+import { appendBody, appendResult, type Event, RivuletError, type TaskId } from '@rivulet/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { decodeEntry } from '../../../log/log-fold.ts'
+import { createPlainDeltas } from '../../../log/plain-delta.ts'
+import type { Services } from '../../services.ts'
+import { config, type HeldTurns, tags } from './held-turns.ts'
+
+/** The server alone says that a turn begins, waits or ends. */
+const ofWorkers = new Set<Event['type']>([
+  ...(['message.started', 'message.delta', 'message.replaced', 'message.finished'] as const),
+  ...(['state.changed', 'turn.joined', 'custom'] as const),
+])
+
+export function appendRoutes(scope: FastifyInstance, { writer, config: { limits } }: Services, { heldTasks }: HeldTurns): void {
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+  // Its entries are JSON within JSON: every quote in them takes a second byte.
+  const bodyLimit = 2 * limits.turnBytes + limits.bodyBytes
+  app.post('/append', { bodyLimit, config, schema: { tags, body: appendBody, response: { 200: appendResult } } }, async request => {
+    const { appends } = request.body
+    const tasks = await heldTasks(request, appends)
+    const held = appends.flatMap(({ epoch, first, entries }, i) => {
+      const task = tasks[i]
+      return task ? [{ task, epoch, first, entries: entriesOf(task, entries) }] : []
+    })
+    const written = held.length > 0 ? await writer.append(held).catch(throwIfFull) : []
+    return { results: tasks.map(task => (task === null ? 'fenced' : (written.shift() ?? 'gap'))) }
+  })
+}
+
+function entriesOf(task: TaskId, lines: string): EncodedEvent[] {
+  const deltas = createPlainDeltas(task)
+  return (lines === '' ? [] : lines.split('\n')).map(json => {
+    const index = deltas.indexOf(json)
+    if (index !== null) return { index, json }
+    const event = decodeEntry(task, { json })
+    if (!event || !ofWorkers.has(event.type)) throw notOfWorker()
+    return encodeEvent(event)
+  })
+}
+
+function notOfWorker(): RivuletError {
+  const reason = 'Must be events of the turn, one in each line, that a worker may append'
+  return new RivuletError('validation_failed', 'Request validation failed', { details: [{ path: '/appends/entries', reason }] })
+}
+
+/** The worker waits for such a Redis for a while, and then fails the attempt. */
+function throwIfFull(error: unknown): never {
+  const isFull = error instanceof Error && error.message.includes('OOM')
+  throw isFull ? new RivuletError('overloaded', 'Redis is out of memory', { cause: error }) : error
+}

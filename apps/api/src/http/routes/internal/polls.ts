@@ -1,0 +1,36 @@
+/** What workers without Redis wait for: their next turn, and hints about the turns that they run. Both calls reply when something came, or in time. */
+import { hintsBody, hintsResult, nextBody, nextResult, RivuletError, type TurnId } from '@rivulet/protocol'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { reachOf } from '../../../access/principal.ts'
+import { turnsWithin } from '../../../store/access/reach.ts'
+import { requireServed } from '../../../store/agents/agents.ts'
+import type { Services } from '../../services.ts'
+import { config, tags } from './held-turns.ts'
+
+export function pollRoutes(scope: FastifyInstance, services: Services): void {
+  const { db, polls, hints } = services
+  const app = scope.withTypeProvider<ZodTypeProvider>()
+
+  app.post('/next', { config, schema: { tags, body: nextBody, response: { 200: nextResult } } }, async ({ body, principal }, reply) => {
+    const reach = reachOf(principal)
+    await requireServed(db, reach, body.agents)
+    const reaches = async (turnId: TurnId) => (await turnsWithin(db, reach, [turnId])).has(turnId)
+    return { turn: await polls.next({ agents: body.agents, reaches }, patience(reply, body.waitMs)) }
+  })
+
+  app.post('/hints', { config, schema: { tags, body: hintsBody, response: { 200: hintsResult } } }, async ({ body, principal }, reply) => {
+    const { over, answered } = await hints.next(principal.key, body.worker, patience(reply, body.waitMs))
+    const within = await turnsWithin(db, reachOf(principal), [...over, ...answered])
+    return { over: over.filter(turnId => within.has(turnId)), answered: answered.filter(turnId => within.has(turnId)) }
+  })
+
+  /** Fires when the time is up, or the worker is gone. */
+  function patience(reply: FastifyReply, waitMs: number): AbortSignal {
+    if (services.isDraining()) throw new RivuletError('draining', 'This process is stopping')
+    reply.hasWaited = true
+    const gone = new AbortController()
+    reply.raw.once('close', () => gone.abort())
+    return AbortSignal.any([gone.signal, AbortSignal.timeout(waitMs)])
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * Takes jobs from the queue for workers without Redis, which poll: one turn for each poll, and no more jobs than polls are open.
+ *
+ * A job that was handed out stays locked in the queue until its turn is claimed by this process. If no claim comes, because the reply was lost or another
+ * process got the claim, the job returns to the queue: the claim in Postgres decides which worker runs a turn, as for every job.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { JobEnd, TurnConsumer } from '@rivulet/broker'
+import type { NextTurn, TurnId } from '@rivulet/protocol'
+
+/** How long a job waits for its claim. */
+const claimMs = 5_000
+/** Between a turn that is handed out and the next poll of its worker. A consumer is not resized for that. */
+const settleMs = 20
+/** How long the consumer of an agent is kept without a poll. */
+const idleMs = 30_000
+/** How long consumers may take to close: Redis may be unavailable. */
+const closingMs = 3_000
+/** For a job whose turn no open poll may run. */
+const unreachedMs = 1_000
+
+export type Poll = { agents: readonly string[]; reaches: (turnId: TurnId) => Promise<boolean> }
+
+type OpenPoll = Poll & { settle: (turn: NextTurn) => void }
+type Line = { consumer: TurnConsumer; polls: Set<OpenPoll>; handed: number; limit: number; idleSince: number }
+
+export type TurnPolls = ReturnType<typeof createTurnPolls>
+
+/** `consume` begins to take jobs of an agent, one at a time. */
+export function createTurnPolls(consume: (agent: string, run: (turnId: TurnId) => Promise<JobEnd>) => TurnConsumer) {
+  const lines = new Map<string, Line>()
+  const claims = new Map<TurnId, (end: JobEnd) => void>()
+  const closing = new AbortController()
+  let resizing: NodeJS.Timeout | undefined
+  const sweep = setInterval(closeIdle, idleMs / 2).unref()
+  return { next, settle, close }
+
+  /** The next turn of one of the agents, or null when the signal fires first. */
+  function next(poll: Poll, signal: AbortSignal): Promise<NextTurn> {
+    const over = AbortSignal.any([signal, closing.signal])
+    if (over.aborted) return Promise.resolve(null)
+    return new Promise(resolve => {
+      const own = poll.agents.map(lineOf)
+      const open: OpenPoll = { ...poll, settle: end }
+      const giveUp = () => end(null)
+      over.addEventListener('abort', giveUp)
+      for (const line of own) {
+        line.polls.add(open)
+        if (line.limit === 0) resize(line)
+      }
+      resizeSoon()
+
+      function end(turn: NextTurn): void {
+        over.removeEventListener('abort', giveUp)
+        for (const line of own) line.polls.delete(open)
+        resizeSoon()
+        resolve(turn)
+      }
+    })
+  }
+
+  /** The turn was claimed, or its claim was rejected: what becomes of its job. */
+  function settle(turnId: TurnId, end: JobEnd): void {
+    claims.get(turnId)?.(end)
+  }
+
+  function lineOf(agent: string): Line {
+    const known = lines.get(agent)
+    if (known) return known
+    const line: Line = {
+      ...{ polls: new Set<OpenPoll>(), handed: 0, limit: 1, idleSince: performance.now() },
+      consumer: consume(agent, turnId => offer(agent, line, turnId)),
+    }
+    lines.set(agent, line)
+    return line
+  }
+
+  async function offer(agent: string, line: Line, turnId: TurnId): Promise<JobEnd> {
+    for (const poll of [...line.polls]) {
+      // A database that is unavailable must not cost the job.
+      if (!(await poll.reaches(turnId).catch(() => false)) || !line.polls.has(poll)) continue
+      line.handed += 1
+      const claimed = untilClaimed(turnId)
+      poll.settle({ agent, turnId })
+      const end = await claimed
+      line.handed -= 1
+      resizeSoon()
+      return end
+    }
+    return { backInMs: line.polls.size > 0 ? unreachedMs : settleMs }
+  }
+
+  function untilClaimed(turnId: TurnId): Promise<JobEnd> {
+    // Two jobs of one turn, because it was dispatched again: the later one waits for the claim.
+    settle(turnId, 'done')
+    return new Promise(resolve => {
+      const late = setTimeout(() => end({ backInMs: 1 }), claimMs)
+      claims.set(turnId, end)
+
+      function end(how: JobEnd): void {
+        clearTimeout(late)
+        claims.delete(turnId)
+        resolve(how)
+      }
+    })
+  }
+
+  function resizeSoon(): void {
+    resizing ??= setTimeout(() => {
+      resizing = undefined
+      for (const line of lines.values()) resize(line)
+    }, settleMs)
+  }
+
+  function resize(line: Line): void {
+    const wanted = line.polls.size + line.handed
+    if (wanted > 0) line.idleSince = performance.now()
+    if (wanted === line.limit) return
+    line.limit = wanted
+    line.consumer.setConcurrency(wanted)
+  }
+
+  function closeIdle(): void {
+    for (const [agent, line] of lines) {
+      if (line.limit > 0 || line.polls.size > 0 || performance.now() - line.idleSince < idleMs) continue
+      lines.delete(agent)
+      void line.consumer.close()
+    }
+  }
+
+  /** Ends every poll, and gives back the jobs that were not claimed yet. */
+  async function close(): Promise<void> {
+    clearInterval(sweep)
+    closing.abort()
+    for (const end of claims.values()) end({ backInMs: 1 })
+    const closed = Promise.all(Array.from(lines.values(), ({ consumer }) => consumer.close()))
+    await Promise.race([closed, sleep(closingMs, undefined, { ref: false })])
+    clearTimeout(resizing)
+  }
+}

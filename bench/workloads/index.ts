@@ -15,6 +15,7 @@ import { lateJoin } from './streams/late-join.ts'
 import { latency } from './streams/latency.ts'
 import { many } from './streams/many.ts'
 import { paced } from './streams/paced.ts'
+import { transport } from './streams/transport.ts'
 import { twoOfEach } from './streams/two-of-each.ts'
 
 export const workloads: Workload[] = [
@@ -34,5 +35,6 @@ export const workloads: Workload[] = [
   fairness,
   files,
   capacity,
+  transport,
   accumulator,
 ]

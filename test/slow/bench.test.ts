@@ -15,12 +15,18 @@ test('a quick pass of the bench measures every contestant', { timeout: 900_000 }
     '3',
     '3b',
     '4',
+    '4b',
     '5',
     '5b',
     '6',
     '7',
     '8',
     '9',
+    '10',
+    '11',
+    '12',
+    '13',
+    '14',
     'folding',
   ])
   for (const table of tables.slice(0, 3)) {

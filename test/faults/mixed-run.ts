@@ -24,7 +24,8 @@ export async function runMixed(
   }
   isClosing = true
   await bench.revive({ disarm: true })
-  await working
+  // A process that was stopped may have its grace until now: it counts as alive, and another takes its place only when it has ended.
+  while (!(await Promise.race([working.then(() => true), sleep(500)]))) await bench.revive()
   const history = await bench.rest()
   const violations = violationsIn(history)
   return { violations, figures: figuresOf(history, struck, violations) }

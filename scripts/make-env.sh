@@ -11,7 +11,7 @@ chmod 600 "$file"
 # A last line without its end would swallow the next one.
 [ -z "$(tail -c 1 "$file")" ] || echo >>"$file"
 
-for name in RIVULET_KEY RIVULET_WORKER_KEY KEY_PEPPER REDIS_PASSWORD POSTGRES_PASSWORD POSTGRES_API_PASSWORD; do
+for name in RIVULET_KEY RIVULET_WORKER_KEY KEY_PEPPER SECRETS_KEY REDIS_PASSWORD POSTGRES_PASSWORD POSTGRES_API_PASSWORD; do
   if grep -q "^$name=." "$file"; then continue; fi
   # Hex, because some of them become part of a URL.
   secret=$(od -An -N 32 -t x1 /dev/urandom | tr -d ' \n')

@@ -86,7 +86,7 @@ describe('docker-compose.yml', () => {
       postgres: ['POSTGRES_PASSWORD'],
       roles: ['POSTGRES_PASSWORD', 'POSTGRES_API_PASSWORD'],
       migrate: ['POSTGRES_PASSWORD'],
-      api: ['RIVULET_KEY', 'RIVULET_WORKER_KEY', 'KEY_PEPPER', 'REDIS_PASSWORD', 'POSTGRES_API_PASSWORD'],
+      api: ['RIVULET_KEY', 'RIVULET_WORKER_KEY', 'KEY_PEPPER', 'SECRETS_KEY', 'REDIS_PASSWORD', 'POSTGRES_API_PASSWORD'],
       worker: ['RIVULET_WORKER_KEY', 'REDIS_PASSWORD'],
     })
   })

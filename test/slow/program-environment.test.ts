@@ -18,6 +18,7 @@ const patience = { timeoutMs: 110_000 }
 const secrets = {
   RIVULET_KEY: 'canary-of-the-root-key',
   KEY_PEPPER: 'canary-of-the-pepper-with-32-characters',
+  SECRETS_KEY: 'canary-of-the-key-of-secrets-with-32',
   PGPASSWORD: 'canary-of-the-database',
 }
 const ofAgents = { OPENAI_API_KEY: 'for-the-model', STRIPE_KEY: 'for-the-agent', AGENT_DATABASE_URL: 'postgres://an-agent' }

@@ -40,6 +40,7 @@ import { createTransfers } from './files/transfers.ts'
 import { createServer } from './http/server.ts'
 import type { Services } from './http/services.ts'
 import { hasLiveKey } from './store/access/keys.ts'
+import { createVault } from './store/access/vault.ts'
 import { openDatabase } from './store/connection/database.ts'
 import { requireFitSchema } from './store/connection/schema-fitness.ts'
 import { everyTenant } from './store/connection/tenant.ts'
@@ -161,6 +162,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   let closed: Promise<void> | null = null
 
   const { key, workerKey, pepper, oldPepper } = config
+  const vault = createVault(config.secretsKeys)
   const keys = createKeyCheck({ db, key, workerKey, pepper, oldPepper })
   let signingKeys: SigningKeys | null = null
   const tokens = createTaskTokens(() => signingKeys)
@@ -195,6 +197,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     waiting,
     usage,
     childTasks,
+    vault,
     hub,
     feedFollowers,
     metrics,
@@ -246,7 +249,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     }
     webhooks = startWebhooks({ db, logger, metrics, allowPrivate: config.webhooks.allowPrivate })
     schedules = startSchedules({ db, ending, relay, logger, maxQueuedTurns: limits.queuedTurns })
-    reconciler = startReconciler({ ...parts, leaseMs, reconcileMs, taskRetentionMs, usageRetentionMs, auditRetentionMs })
+    reconciler = startReconciler({ ...parts, vault, leaseMs, reconcileMs, taskRetentionMs, usageRetentionMs, auditRetentionMs })
   }
 
   /** An API that other machines can reach needs at least one key that is good. */

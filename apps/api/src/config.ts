@@ -34,6 +34,12 @@ export const variables = z.object({
   KEY_PEPPER_OLD: longSecret.describe(
     'the `KEY_PEPPER` before the current one: its keys and tokens stay valid, and each key changes to the current one when it is used',
   ),
+  SECRETS_KEY: longSecret.describe(
+    'encrypts the `secrets` of tasks in Postgres, at least 32 characters; must be the same for all APIs; unset: requests with secrets get 400',
+  ),
+  SECRETS_KEY_OLD: longSecret.describe(
+    'the `SECRETS_KEY` before the current one: it decrypts until all secrets are encrypted with the current one',
+  ),
   CORS_ORIGINS: z
     .string()
     .default('')
@@ -188,6 +194,7 @@ export function readConfig(environment: Environment) {
     workerKey: env.RIVULET_WORKER_KEY,
     pepper: env.KEY_PEPPER,
     oldPepper: env.KEY_PEPPER_OLD,
+    secretsKeys: { key: env.SECRETS_KEY, oldKey: env.SECRETS_KEY_OLD },
     /** Whether no key is asked for, of clients and of workers. */
     isOpen: !env.RIVULET_KEY && !env.KEY_PEPPER,
     isInternalOpen: !env.RIVULET_KEY && !env.KEY_PEPPER && !env.RIVULET_WORKER_KEY,
@@ -299,8 +306,9 @@ function rejectBucketWithoutKey(env: z.output<typeof variables>, context: z.Refi
 }
 
 function rejectOldWithoutCurrent(env: z.output<typeof variables>, context: z.RefinementCtx): void {
-  if (env.KEY_PEPPER_OLD && !env.KEY_PEPPER)
-    context.addIssue({ code: 'custom', path: ['KEY_PEPPER'], message: 'is required, because KEY_PEPPER_OLD is set' })
+  for (const name of ['KEY_PEPPER', 'SECRETS_KEY'] as const)
+    if (env[`${name}_OLD`] && !env[name])
+      context.addIssue({ code: 'custom', path: [name], message: `is required, because ${name}_OLD is set` })
 }
 
 function bucketOf(env: z.output<typeof variables>) {

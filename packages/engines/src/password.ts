@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { makePrivateFolder } from './private-folder.ts'
 
 /** Hex: it needs no quotes, neither in a URL nor in a file of settings. */
 const form = /^[0-9a-f]{36}$/
@@ -26,6 +27,13 @@ export function readPassword(folder: string): string {
 export function keepPassword(folder: string): string {
   const kept = existsSync(passwordFile(folder)) ? readPassword(folder) : ''
   return form.test(kept) ? kept : drawPassword(folder)
+}
+
+/** The key that encrypts the secrets of tasks in the database of this folder. It stays beside that database. */
+export function keepSecretsKey(dataDir: string): string {
+  const folder = join(dataDir, 'secrets')
+  makePrivateFolder(folder)
+  return keepPassword(folder)
 }
 
 export function passwordFile(folder: string): string {

@@ -62,6 +62,7 @@ export const errorTable = {
   worker_lost: { retry: true },
   stream_backpressure: { retry: true },
   deadline_exceeded: { retry: false },
+  secrets_unreadable: { retry: false },
   budget_exceeded: { retry: false },
   output_too_large: { retry: false },
   index_out_of_order: { retry: false },

@@ -69,6 +69,10 @@ export const maxJoinedBytes = 2 * MiB
 /** Messages of an imported history. */
 export const maxHistoryMessages = 1_000
 
+/** Secrets of one task or turn, and the characters of each. */
+export const maxSecrets = 32
+export const maxSecretLength = 8_192
+
 /** Tasks on one event stream (`POST /v1/events`). */
 export const maxStreamTasks = 1_000
 

@@ -44,3 +44,10 @@ test('its cause, and a message that is not for viewers, are in the full failure 
   expect(failureOf(both)).toEqual({ code: 'agent_error', message: 'The model failed' })
   expect(fullFailureOf(both)).toEqual({ code: 'agent_error', message: 'The model failed', detail: 'The model failed: key sk-1 is bad' })
 })
+
+test('the secrets of a turn are in neither text, also where one is within another or would be cut', () => {
+  const secrets = { A: 'abc', B: 'abcdef' }
+  const error = new RivuletError('agent_error', 'abc and abcdef', { publicMessage: 'key abc refused' })
+  expect(fullFailureOf(error, secrets)).toEqual({ code: 'agent_error', message: 'key [secret] refused', detail: '[secret] and [secret]' })
+  expect(fullFailureOf(new Error(`${'x'.repeat(1_998)}abcdef`), secrets).detail).not.toContain('ab')
+})

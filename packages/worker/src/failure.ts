@@ -6,26 +6,29 @@
  */
 import { agentFailed, type Failure, RivuletError, type TurnFailure, toStorableText } from '@rivulet/protocol'
 
+/** Of the turn, by name. */
+type Secrets = Readonly<Record<string, string>>
+
 const maxLength = 2_000
 
 /** For viewers. */
-export function failureOf(error: unknown): Failure {
-  if (error instanceof RivuletError) return { code: error.code, message: clip(error.publicMessage) }
+export function failureOf(error: unknown, secrets: Secrets = {}): Failure {
+  if (error instanceof RivuletError) return { code: error.code, message: clip(error.publicMessage, secrets) }
   return { code: 'agent_error', message: agentFailed }
 }
 
-/** With `detail`, where there is more to know than viewers get. */
-export function fullFailureOf(error: unknown): TurnFailure {
-  const failure = failureOf(error)
-  const detail = fullTextOf(error)
+/** With `detail`, where there is more to know than viewers get, and without the secrets: clients of other services repeat their key in errors. */
+export function fullFailureOf(error: unknown, secrets: Secrets = {}): TurnFailure {
+  const failure = failureOf(error, secrets)
+  const detail = fullTextOf(error, secrets)
   return detail === failure.message ? failure : { ...failure, detail }
 }
 
 /** Its own text and that of its cause: what `fetch` throws says in its cause alone what happened. */
-export function fullTextOf(error: unknown): string {
+export function fullTextOf(error: unknown, secrets: Secrets = {}): string {
   const cause = error instanceof Error && error.cause instanceof Error ? textOf(error.cause) : ''
   const own = textOf(error)
-  return clip(cause === '' || own.includes(cause) ? own : `${own}: ${cause}`)
+  return clip(cause === '' || own.includes(cause) ? own : `${own}: ${cause}`, secrets)
 }
 
 /** Anything can be thrown, also what has no text: an ending that cannot be told would be none. */
@@ -37,6 +40,9 @@ function textOf(error: unknown): string {
   }
 }
 
-function clip(text: string): string {
-  return toStorableText(text.slice(0, maxLength))
+/** Replaces secrets first, because a part of one would not be found, and the longest of them first, because one may be a part of another. */
+function clip(text: string, secrets: Secrets): string {
+  const values = Object.values(secrets).sort((a, b) => b.length - a.length)
+  const shown = values.reduce((rest, value) => rest.replaceAll(value, '[secret]'), text)
+  return toStorableText(shown.slice(0, maxLength))
 }

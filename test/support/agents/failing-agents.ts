@@ -1,11 +1,20 @@
 /** Agents that fail in the ways in which an agent's own text could reach its viewers. */
+import { createHash } from 'node:crypto'
 import { AgentError, openaiModel, runAgent, user } from '@rivulet/agent'
 import { defineAgent, delta, RivuletError } from '@rivulet/worker'
 
 /** What an exception may hold: where a database is, and how to get in. */
 export const secret = 'connect ECONNREFUSED postgres://app:hunter2@db-7.internal:5432'
 
+/** Uses its secret, and repeats it in an error, as clients of other services do. */
+const keeper = defineAgent('keeper', async turn => {
+  const { API_KEY = 'none' } = turn.secrets
+  if (turn.number === 1 && turn.attempt === 1) throw new Error(`401 for the key ${API_KEY}`)
+  await turn.send(createHash('sha256').update(API_KEY).digest('hex'))
+})
+
 export default [
+  keeper,
   defineAgent('throws', async function* () {
     yield delta(0, 'half')
     throw new Error(secret)

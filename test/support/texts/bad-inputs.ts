@@ -283,6 +283,10 @@ export const badInputs: readonly BadInput[] = [
     'from=2020-01-01&to=2026-01-01',
     'since=2026-01-01',
   ].map(query => refused(65, `a report of ${query}`, `GET /v1/usage?${query}`, 400, 'validation_failed')),
+  ...['{"1A":"b"}', '{"A":1}', '{"A":""}', `{"A":"${'b'.repeat(8_193)}"}`, '["A"]'].map(secrets =>
+    posted(70, `the secrets ${secrets.slice(0, 20)}`, `{"agent":"idle","secrets":${secrets}}`, 400, 'validation_failed'),
+  ),
+  posted(70, 'a secret for an API without a key for them', '{"agent":"idle","secrets":{"A":"b"}}', 400, 'bad_request'),
   ...['action=task.read', 'cursor=last', 'limit=101', 'since=2026-01-01'].map(query =>
     refused(69, `an audit log with ${query}`, `GET /v1/audit?${query}`, 400, 'validation_failed'),
   ),

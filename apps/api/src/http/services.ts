@@ -8,6 +8,7 @@ import type { FeedFollowers } from '../feed/feed-stream.ts'
 import type { Files } from '../files/files.ts'
 import type { Spilling } from '../files/spill.ts'
 import type { Transfers } from '../files/transfers.ts'
+import type { Vault } from '../store/access/vault.ts'
 import type { Database, DatabaseHandle } from '../store/connection/database.ts'
 import type { TaskAcceptance } from '../store/tasks/accept/accept-tasks.ts'
 import type { Hub } from '../stream/hub.ts'
@@ -55,6 +56,7 @@ export type Services = {
   waiting: TurnWaiting
   usage: TurnUsage
   childTasks: ChildTasks
+  vault: Vault
   hub: Hub
   feedFollowers: FeedFollowers
   metrics: Metrics

@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@rivulet/client'
+import { keepSecretsKey } from '@rivulet/engines'
 import { RivuletError } from '@rivulet/protocol'
 import { isLoopback } from '@rivulet/runtime/environment'
 import { openEngines, type RunOptions } from './engines.ts'
@@ -78,7 +79,9 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
   }
   for (const program of ['api', 'worker'] as const) requireValidEnvironment(program, settings)
   const [redis, postgres] = await openEngines(options)
-  const shared = { ...settings, REDIS_URL: redis.url, DATABASE_URL: postgres.url }
+  // Our own database has its own key, so that secrets work without a setting.
+  const secretsKey = environment.SECRETS_KEY || (options.databaseUrl ? undefined : keepSecretsKey(dataDir))
+  const shared = { ...settings, REDIS_URL: redis.url, DATABASE_URL: postgres.url, SECRETS_KEY: secretsKey }
   let fail: (error: Error) => void = () => {}
   const failed = new Promise<never>((_, reject) => {
     fail = reject

@@ -1,7 +1,7 @@
 /** Gives an agent something to do, and goes to watch it. */
 import type { Agent } from '@rivulet/client'
 import { useClient } from '@rivulet/client/react'
-import { type KeyboardEvent, useMemo } from 'react'
+import { type KeyboardEvent, useMemo, useState } from 'react'
 import { AttachButton } from '../files/attach-button.tsx'
 import { UploadList } from '../files/upload-list.tsx'
 import { useDroppedFiles } from '../files/use-dropped-files.ts'
@@ -26,6 +26,8 @@ export function NewTaskDialog({ agents, given, onClose }: NewTaskProps) {
   const preferred = agents.find(({ name }) => name === 'assistant') ?? agents.find(({ workers }) => workers > 0) ?? agents[0]
   const [stored, store] = useStored('draft.new')
   const draft = useMemo(() => ({ ...emptyDraft, ...given, ...draftIn(stored) }), [stored, given])
+  /** Not a part of the draft, which the browser stores. */
+  const [secrets, setSecrets] = useState('')
   const uploads = useUploads()
   const { isOver, handlers } = useDroppedFiles(uploads.add)
   const agentName = draft.agent || preferred?.name || ''
@@ -76,7 +78,7 @@ export function NewTaskDialog({ agents, given, onClose }: NewTaskProps) {
         <UploadList uploads={uploads} />
       </div>
       <details className="text-[13px]" open={agentName === 'scripted' || undefined}>
-        <summary className="text-soft">Parameters and name</summary>
+        <summary className="text-soft">Parameters, secrets and name</summary>
         <div className="mt-3 space-y-4">
           <Field label="Parameters, as JSON">
             <textarea
@@ -84,6 +86,16 @@ export function NewTaskDialog({ agents, given, onClose }: NewTaskProps) {
               value={draft.params}
               onChange={event => change({ params: event.target.value })}
               className={`${fieldLook} font-mono text-[13px]`}
+            />
+          </Field>
+          <Field label="Secrets" note="NAME=value, one a line. The platform encrypts them, and gives them to the agent alone.">
+            <textarea
+              rows={2}
+              value={secrets}
+              autoComplete="off"
+              spellCheck={false}
+              onChange={event => setSecrets(event.target.value)}
+              className={`${fieldLook} font-mono text-[13px] [-webkit-text-security:disc]`}
             />
           </Field>
           <Field label="Name" note="A task of this agent with this name is continued, not created anew.">
@@ -101,7 +113,7 @@ export function NewTaskDialog({ agents, given, onClose }: NewTaskProps) {
   async function start(): Promise<void> {
     const files = uploads.take()
     try {
-      const body = bodyOf({ ...draft, agent: agentName })
+      const body = bodyOf({ ...draft, agent: agentName }, secrets)
       const inputs = [...files, ...(body.input === undefined ? [] : [body.input].flat())]
       const { task } = await client.tasks.create({ ...body, start: true, ...(files.length > 0 && { input: inputs }) })
       store('')

@@ -3,14 +3,22 @@ import type { CreateTaskInput, Json } from '@rivulet/client'
 
 export type TaskDraft = { agent: string; input: string; isJson: boolean; params: string; name: string }
 
-/** Throws a sentence for malformed JSON. */
-export function bodyOf({ agent, input, isJson, params, name }: TaskDraft): CreateTaskInput {
+/** Throws a sentence for malformed JSON. @param secrets lines of `NAME=value` */
+export function bodyOf({ agent, input, isJson, params, name }: TaskDraft, secrets = ''): CreateTaskInput {
+  const pairs = secrets.split('\n').filter(line => line.trim() !== '')
   return {
     agent,
     ...(input.trim() !== '' && { input: isJson ? { type: 'data', data: parsed('The input', input) } : input }),
     ...(params.trim() !== '' && { params: parsed('The parameters', params) }),
     ...(name.trim() !== '' && { name: name.trim() }),
+    ...(pairs.length > 0 && { secrets: Object.fromEntries(pairs.map(pairOf)) }),
   } as CreateTaskInput
+
+  function pairOf(line: string): [name: string, value: string] {
+    const [, own, value] = /^\s*(\w+)=(.+)$/.exec(line) ?? []
+    if (own === undefined || value === undefined) throw new Error('The secrets: each line is NAME=value')
+    return [own, value]
+  }
 
   function parsed(what: string, text: string): Json {
     try {

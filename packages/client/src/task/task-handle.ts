@@ -54,6 +54,8 @@ export type TaskInput = NonNullable<CreateTurnInput['input']>
 
 export type SendOptions = CallOptions & {
   params?: CreateTurnInput['params']
+  /** For the agent alone, encrypted until then. Default: those of the task. */
+  secrets?: CreateTurnInput['secrets']
   /** When a turn is running or queued. Default `queue`. */
   ifBusy?: IfBusy
   /** Discards the turns after this one, 0 for all of them, before the new one: to edit an input, or to generate a response again. */

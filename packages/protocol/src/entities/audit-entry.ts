@@ -14,6 +14,8 @@ export const auditActions = [
   'file.deleted',
   'schedule.deleted',
   'webhook.deleted',
+  'secrets.set',
+  'secrets.removed',
   'wait.answered',
   'limits.set',
   'limits.removed',

@@ -14,6 +14,8 @@ import {
   maxInputs,
   maxMetadataFilters,
   maxPageSize,
+  maxSecretLength,
+  maxSecrets,
   maxTokenSeconds,
   maxWaitMs,
   maxWaitName,
@@ -44,6 +46,15 @@ const historyMessageSchema = z.strictObject({ author: authorSchema, content: inp
 
 const taskName = z.string().min(1).max(200)
 
+/** Values that the platform encrypts, and gives to the worker of a turn alone. Named like variables of an environment. */
+export const secretsSchema = z
+  .record(
+    z.string().regex(/^[A-Za-z_]\w{0,63}$/, 'Name a secret with 1 to 64 letters, digits and _'),
+    z.string().min(1).max(maxSecretLength),
+  )
+  .refine(given => Object.keys(given).length <= maxSecrets, `Use at most ${maxSecrets} secrets`)
+  .meta({ writeOnly: true })
+
 export const timeoutMsSchema = z
   .int()
   .min(1)
@@ -61,6 +72,7 @@ export const taskFields = z.strictObject({
   /** False: the task has no turn until one is sent to it. */
   start: z.boolean().default(true),
   params: jsonSchema.optional(),
+  secrets: secretsSchema.optional(),
   metadata: jsonObjectSchema.optional(),
   name: taskName.optional(),
   /** Higher runs first among the queued turns of an agent and a concurrency key. */
@@ -90,6 +102,7 @@ export const createTurnBody = z
   .strictObject({
     input: inputsSchema.optional(),
     params: jsonSchema.optional(),
+    secrets: secretsSchema.optional(),
     ifBusy: ifBusySchema.default('queue'),
     /** The conversation goes on behind this turn, 0 for its beginning: those after it are discarded. */
     after: wholeUpTo(999_999_999).optional(),
@@ -118,8 +131,12 @@ export const forkTaskBody = z.strictObject({
   params: jsonSchema.optional(),
 })
 
-/** `metadata` is a merge patch (RFC 7396). A name of null removes the name. */
-export const changeTaskBody = z.strictObject({ name: taskName.nullable().optional(), metadata: jsonObjectSchema.optional() })
+/** `metadata` is a merge patch (RFC 7396). A name of null removes the name, and secrets of null remove those of the task. */
+export const changeTaskBody = z.strictObject({
+  name: taskName.nullable().optional(),
+  metadata: jsonObjectSchema.optional(),
+  secrets: secretsSchema.nullable().optional(),
+})
 
 /** The value that takes the place of the task's state. */
 export const putStateBody = z.strictObject({ value: jsonSchema })
@@ -263,6 +280,7 @@ export type ChangeTask = z.output<typeof changeTaskBody>
 export type ChangeTaskInput = z.input<typeof changeTaskBody>
 export type IfBusy = z.output<typeof ifBusySchema>
 export type CancelScope = z.output<typeof cancelScopeSchema>
+export type Secrets = z.output<typeof secretsSchema>
 export type CreateTurn = z.output<typeof createTurnBody>
 export type TaskToken = z.output<typeof tokenResponse>
 export type StreamFormat = z.output<typeof streamFormatSchema>

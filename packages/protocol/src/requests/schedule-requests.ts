@@ -4,7 +4,7 @@ import { idSchema } from '../entities/ids.ts'
 import { missedSchema, overlapSchema, scheduleRunSchema, scheduleSchema } from '../entities/schedule.ts'
 import { inputSchema, pageLimit, taskFields } from './requests.ts'
 
-const scheduleFields = taskFields.omit({ history: true, start: true, delayMs: true }).extend({
+const scheduleFields = taskFields.omit({ history: true, start: true, delayMs: true, secrets: true }).extend({
   input: inputSchema.optional(),
   /** Five fields: minute, hour, day of the month, month, day of the week. */
   cron: z.string().min(1).max(200),

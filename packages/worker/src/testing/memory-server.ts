@@ -52,6 +52,7 @@ export type MemoryServerOptions = {
   files: Readonly<Record<string, TestFile>>
   state: Json | undefined
   child: ((child: WantedChildInput) => TestChild | Promise<TestChild>) | undefined
+  secrets: Readonly<Record<string, string>> | undefined
 }
 
 export type MemoryServer = {
@@ -80,6 +81,7 @@ export function createMemoryServer({
   files,
   state: value,
   child,
+  secrets,
 }: MemoryServerOptions): MemoryServer {
   const turn = history.length > 0 ? 2 : 1
   const earlier = history.map((message, index) => messageOf(message, index, 1))
@@ -156,6 +158,7 @@ export function createMemoryServer({
         isOverBudget: false,
       },
       ...(before && { state: before }),
+      ...(secrets && { secrets }),
       ...{ deadline: new Date(Date.now() + leaseMs).toISOString(), timeLeftMs: leaseMs },
       turn: {
         ...{ id: randomUUID(), task: task.id, number: turn, status: 'running', attempt, queuedAt: task.createdAt },

@@ -29,6 +29,7 @@ export type TestTurnOptions = {
   /** The messages before the input. */
   history?: readonly HistoryMessage[]
   params?: Json
+  secrets?: Readonly<Record<string, string>>
   /** The state of the task before the turn. */
   state?: Json
   metadata?: JsonObject
@@ -71,6 +72,7 @@ export async function testTurn(agent: AgentDefinition, options: TestTurnOptions 
     input,
     history = [],
     params = null,
+    secrets,
     metadata = {},
     model,
     attempts = 1,
@@ -85,7 +87,7 @@ export async function testTurn(agent: AgentDefinition, options: TestTurnOptions 
   const server = createMemoryServer({
     task: { id: randomUUID(), agent: agent.name, status: 'running', params, metadata, createdAt: now, updatedAt: now },
     input: typeof input === 'string' ? text(input) : (input ?? null),
-    ...{ history, maxAttempts: attempts, answer, files, state, child },
+    ...{ history, maxAttempts: attempts, answer, files, state, child, secrets },
   })
   let running: RunningTurn | undefined
   const cancel = () => running?.lose()

@@ -184,7 +184,7 @@ export async function runTurn(agent: AgentDefinition, id: TurnId, deps: RunTurnD
         replay.writer.end('complete')
         return completed()
       },
-      error => failed(error),
+      error => failed(error, claim.secrets),
     )
     const ending = await Promise.race([handled, interrupted])
     isEnding = true

@@ -65,8 +65,8 @@ async function finish(outcome: FinishBody['outcome'], deps: TurnEndDeps): Promis
   }
 }
 
-export function failed(error: unknown): Ending {
-  const { detail, ...failure } = fullFailureOf(error)
+export function failed(error: unknown, secrets?: Readonly<Record<string, string>>): Ending {
+  const { detail, ...failure } = fullFailureOf(error, secrets)
   return { how: 'finished', outcome: { status: 'failed', stopReason: 'error', error: failure, ...(detail !== undefined && { detail }) } }
 }
 

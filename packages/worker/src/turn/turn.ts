@@ -43,6 +43,8 @@ export type Turn<Params = Json> = {
   readonly text: string
   /** The turn's parameters, else the task's; checked, and with defaults, where the agent has a schema for them. */
   readonly params: Params
+  /** Values that no other program gets: those of the turn, else the task's. Neither send nor log them. */
+  readonly secrets: Readonly<Record<string, string>>
   /** Fires when the turn is canceled, lost, out of time or given back. Hand it to everything that waits. */
   readonly signal: AbortSignal
   readonly log: Logger
@@ -179,6 +181,7 @@ export function createTurn(deps: TurnDeps): { turn: Turn; unawaited: () => strin
     inputs,
     text: inputs.flatMap(input => (input.type === 'text' ? [input.text] : [])).join('\n\n'),
     params: turn.params ?? task.params,
+    secrets: Object.freeze({ ...claim.secrets }),
     run: options => track('turn.run', run(options)),
     autoSend: updates => track('turn.autoSend', autoSend(writer, updates)),
     send,

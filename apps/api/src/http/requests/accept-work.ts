@@ -9,6 +9,7 @@ import type { OnceResponse, StoredResponse } from '../../store/access/idempotenc
 import type { Transaction } from '../../store/connection/database.ts'
 import { toTask, toTurn } from '../../store/rows.ts'
 import { type Accepted, type AcceptedTurn, createTask } from '../../store/tasks/accept/create-task.ts'
+import { storeSecrets } from '../../store/tasks/task-secrets.ts'
 import { aboutTurn } from '../../turns/about-turn.ts'
 import type { Services } from '../services.ts'
 import { earlierResponse, keyOf, respondOnce } from './idempotent.ts'
@@ -25,7 +26,7 @@ export type AcceptedWork = {
 export type AcceptWork = ReturnType<typeof createAcceptWork>
 
 export function createAcceptWork(
-  { databaseFor, acceptance, backlog, capacity, relay, announcing, waiting, metrics, tracer, config: { limits } }: Services,
+  { databaseFor, acceptance, backlog, capacity, relay, announcing, waiting, metrics, tracer, vault, config: { limits } }: Services,
   log: FastifyBaseLogger,
 ) {
   return { requireShare, accept, commitTask, commitTurn }
@@ -68,9 +69,16 @@ export function createAcceptWork(
       const { accepted: work, intent } = fresh
       return { response: { ...fresh.response, replayed: false }, work, dispatch: intent ? () => relay.send(intent) : relay.kick }
     }
+    const sealed = body.secrets && vault.seal(tenant, body.secrets)
     return commitTurn(
       request,
-      tx => createTask(tx, tenant, body, limits.queuedTurns, traceparent, inputMetadata),
+      async tx => {
+        const work = await createTask(tx, tenant, body, limits.queuedTurns, traceparent, inputMetadata)
+        const { task, turn, isNew, isQueued } = work
+        // With a task that exists already, they are those of its next turn, like params.
+        if (sealed && (isNew || isQueued)) await storeSecrets(tx, task, isNew ? null : turn, sealed)
+        return work
+      },
       ({ task, turn, isNew }) => ({ status: isNew ? 201 : 200, body: { task: toTask(task), ...(turn && { turn: toTurn(turn) }) } as Json }),
     )
   }

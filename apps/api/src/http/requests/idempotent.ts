@@ -44,10 +44,16 @@ export function keyOf(request: FastifyRequest, body: unknown = request.body): Id
   }
   const { method, routeOptions, params, query, principal } = request
   // The route and its parameters, not the URL: an id by capitals is the same id.
-  const said = JSON.stringify([method, routeOptions.url, params, query, withoutRpcId(body ?? null) as Json])
+  const said = JSON.stringify([method, routeOptions.url, params, query, withoutRpcId(withoutSecrets(body ?? null)) as Json])
   const fingerprint = createHash('sha256').update(said).digest('hex')
   // A key has no spaces, so no two callers can come to the same text.
   return { tenant: principal.tenant, key: `${namespaceOf(principal)} ${key}`, fingerprint }
+}
+
+/** With their names alone, because the stored fingerprint of a value would help to guess it. */
+function withoutSecrets(body: unknown): unknown {
+  if (typeof body !== 'object' || body === null || !('secrets' in body)) return body
+  return { ...body, secrets: Object.keys(body.secrets ?? {}) }
 }
 
 /** The id of a JSON-RPC request is another one when the request is repeated. */

@@ -10,6 +10,7 @@ import { beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'v
 import { createTestDatabase } from '../../../../../test/support/engines/database.ts'
 import { forgetAudit, insertAudit } from '../access/audit.ts'
 import { revokeKey } from '../access/keys.ts'
+import { createVault } from '../access/vault.ts'
 import { listTasks } from '../reads/list-tasks.ts'
 import {
   audit,
@@ -25,11 +26,13 @@ import {
   secrets,
   steps,
   taskFiles,
+  taskSecrets,
   tasks,
   tokenRevocations,
   turns,
 } from '../schema.ts'
 import { createTask } from '../tasks/accept/create-task.ts'
+import { rewrapSecrets, storeSecrets } from '../tasks/task-secrets.ts'
 import { type DatabaseHandle, openDatabase, sqlStateOf } from './database.ts'
 import { migrate } from './migrate.ts'
 import { whyRowsAreOpen } from './row-security.ts'
@@ -48,7 +51,10 @@ const ofTenants = {
   scheduleFiles,
   looseFiles,
   fileChunks,
+  taskSecrets,
 }
+
+const vault = createVault({ key: 'a'.repeat(32) })
 
 let url: string
 beforeAll(async () => {
@@ -72,6 +78,7 @@ async function addTask(database: DatabaseHandle, tenant: string): Promise<string
   const message = { task: task.id, tenant, index: 0, turn: 1, attempt: 1, author: 'user' as const, metadata: {}, createdAt: new Date() }
   await database.db.insert(messages).values({ ...message, content: { type: 'text', text: tenant, format: 'plain' }, status: 'complete' })
   await database.db.insert(steps).values({ turn: turn?.id ?? '', name: 'one', memory: '{}' })
+  await database.databaseFor(tenant).transaction(tx => storeSecrets(tx, task, turn, vault.seal(tenant, { KEY: tenant })))
   await database.db.insert(keys).values({ id: tenant, tenant, name: '', scopes: ['admin'], digest: '' })
   await database.databaseFor(tenant).insert(idempotencyKeys).values({ tenant, key: 'same', fingerprint: tenant })
   await database.databaseFor(tenant).insert(tokenRevocations).values({ tenant, task: task.id, subject: '', revokedAt: new Date() })
@@ -169,6 +176,19 @@ test('an entry of the audit log and its change are one transaction, and the entr
   expect(left.map(({ tenant }) => tenant)).toEqual(['a', 'b'])
 })
 
+test('a rotation of SECRETS_KEY moves every row to the new key, which alone opens it then', async () => {
+  const { db } = open()
+  const { oldKeyName, rewrap } = createVault({ key: 'b'.repeat(32), oldKey: 'a'.repeat(32) })
+  const move = (limit: number) => rewrapSecrets(db, oldKeyName ?? '', rewrap, limit)
+  expect([await move(1), await move(10), await move(10)]).toEqual([1, 1, 0])
+  const after = createVault({ key: 'b'.repeat(32) })
+  const rows = await db.select().from(taskSecrets).orderBy(taskSecrets.tenant)
+  expect(rows.map(row => [after.open(row.tenant, row), vault.open(row.tenant, row)])).toEqual([
+    [{ KEY: 'a' }, null],
+    [{ KEY: 'b' }, null],
+  ])
+})
+
 test('no task can refer to a file of another tenant, even where row-level security does not look', async () => {
   const { db } = open()
   const [task] = await db.select().from(tasks).where(sql`tenant = 'a'`)
@@ -196,6 +216,7 @@ test('a connection that says nothing of a tenant sees nothing', async () => {
     'loose_files',
     'file_chunks',
     'audit',
+    'task_secrets',
   ])
     expect((await client.query(`select from ${table}`)).rows).toEqual([])
 })

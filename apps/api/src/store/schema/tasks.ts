@@ -221,6 +221,23 @@ export const states = pgTable(
   table => [primaryKey({ columns: [table.task, table.turn] }), index('states_owed').on(table.task).where(sql`${table.owed}`)],
 )
 
+/** Encrypted values for the worker of a turn, of one turn or, as turn 0, of the whole task. In a table of their own, so that no read of a task has them. */
+export const taskSecrets = pgTable(
+  'task_secrets',
+  {
+    task: uuid()
+      .$type<TaskId>()
+      .notNull()
+      .references(() => tasks.id, { onDelete: 'cascade' }),
+    turn: integer().notNull(),
+    tenant: tenant(),
+    /** Which SECRETS_KEY opens it. */
+    key: text().notNull(),
+    sealed: text().notNull(),
+  },
+  table => [primaryKey({ columns: [table.task, table.turn] }), index('task_secrets_key').on(table.key)],
+)
+
 /** The steps that a turn has taken: when, and what they came to, so that its next attempt need not take them again. */
 export const steps = pgTable(
   'steps',

@@ -17,6 +17,7 @@ import { checkTurnParams } from './accept/check-params.ts'
 import type { AcceptedTurn } from './accept/create-task.ts'
 import { queueTurn } from './accept/queue-turn.ts'
 import { lockTask } from './held-task.ts'
+import { copySecrets } from './task-secrets.ts'
 
 /** Without an input the copy has no turn to run, and `turn` is the last one that was copied. */
 export async function forkTask(
@@ -72,6 +73,7 @@ async function insertCopy(tx: Transaction, source: TaskRow, last: TurnRow, name:
     select ${id}, ${messageColumns} from ${messages} where ${and(eq(messages.task, source.id), lte(messages.turn, last.number))}`)
   await copyStates(tx, source, copy, last.number)
   await copyReferences(tx, source, copy)
+  await copySecrets(tx, source, copy, last.number)
   return copy
 }
 

@@ -11,6 +11,7 @@ import type { AcceptedTurn } from './accept/create-task.ts'
 import { queueTurn } from './accept/queue-turn.ts'
 import { lockTask } from './held-task.ts'
 import { rewindTask } from './rewind-task.ts'
+import { repeatSecrets } from './task-secrets.ts'
 
 export async function retryTurn(
   tx: Transaction,
@@ -42,5 +43,7 @@ export async function retryTurn(
     .from(turns)
     .where(and(kept, lt(turns.number, last.number)))
   const discardsFrom = await rewindTask(tx, task, before?.number ?? 0, false)
-  return { task, turn: await queueTurn(tx, task, { ...said, discardsFrom, maxQueued, traceparent }), isNew: false, isQueued: true }
+  const turn = await queueTurn(tx, task, { ...said, discardsFrom, maxQueued, traceparent })
+  await repeatSecrets(tx, last, turn)
+  return { task, turn, isNew: false, isQueued: true }
 }

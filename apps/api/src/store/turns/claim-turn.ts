@@ -6,6 +6,7 @@
  */
 import type { RememberedStep, TurnId } from '@rivulet/protocol'
 import { and, arrayContains, eq, sql } from 'drizzle-orm'
+import type { Sealed } from '../access/vault.ts'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
@@ -13,6 +14,7 @@ import { outbox, turns } from '../schema.ts'
 import { holdTaskOf, lockTask, raisedEpoch } from '../tasks/held-task.ts'
 import { dispatch } from '../tasks/outbox.ts'
 import { rememberedSteps } from '../tasks/steps.ts'
+import { sealedOf } from '../tasks/task-secrets.ts'
 import { type Claimed, type ClaimedJson, claimedColumns, selectClaimed, toClaimed } from './claimed.ts'
 import { mergedParts } from './join-turns.ts'
 import { hasPinnedVersion, inputArray, inputCount, isNext, notQueuedList } from './turn-states.ts'
@@ -33,8 +35,8 @@ const versionWaitMs = 1_000
 /** How far a turn is from its times when it is claimed, by the clock of Postgres. */
 export type ClaimClock = { timeLeftMs: number; sinceQueuedMs: number; sinceDueMs: number }
 
-/** A turn and its clock, with the results of its steps. */
-type Claiming = { claimed: Claimed; steps: RememberedStep[]; clock: ClaimClock }
+/** A turn and its clock, with the results of its steps and its secrets. */
+type Claiming = { claimed: Claimed; steps: RememberedStep[]; sealed: Sealed | null; clock: ClaimClock }
 
 export type ClaimResult =
   /** `isAgain`: the same claim was made before. */
@@ -100,10 +102,11 @@ type ClaimingJson = ClaimedJson & Omit<Claiming, 'claimed'>
 /** Columns of a statement about a claimed turn, as `claimedColumns`. */
 const claimingColumns = `${claimedColumns},
   ${rememberedSteps('claimed')} as steps,
+  ${sealedOf('claimed')} as sealed,
   ${claimClock('claimed')} as clock`
 
 function toClaiming(found: ClaimingJson): Claiming {
-  return { claimed: toClaimed(found), steps: found.steps, clock: found.clock }
+  return { claimed: toClaimed(found), steps: found.steps, sealed: found.sealed, clock: found.clock }
 }
 
 /** What a turn has to be to be claimed, now or when it is due, in SQL about turns. */

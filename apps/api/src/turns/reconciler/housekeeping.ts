@@ -5,12 +5,14 @@ import type { Files } from '../../files/files.ts'
 import { forgetAudit } from '../../store/access/audit.ts'
 import { forgetOldKeys } from '../../store/access/idempotency.ts'
 import { forgetRevocations } from '../../store/access/token-revocations.ts'
+import type { Vault } from '../../store/access/vault.ts'
 import { forgetWorkers } from '../../store/agents/agents.ts'
 import type { Database } from '../../store/connection/database.ts'
 import { forgetDeliveries } from '../../store/feed/deliveries.ts'
 import { forgetFeed } from '../../store/feed/read-feed.ts'
 import { removeOldTasks } from '../../store/tasks/remove-task.ts'
 import { forgetSteps } from '../../store/tasks/steps.ts'
+import { rewrapSecrets } from '../../store/tasks/task-secrets.ts'
 import { forgetUsage } from '../../store/usage/read-usage.ts'
 import { forgetSignals } from '../../store/waits/signals.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -24,6 +26,7 @@ export type HousekeepingDeps = {
   db: Database
   announcer: LogAnnouncer
   files: Files
+  vault: Vault
   logger: FastifyBaseLogger
   metrics: Metrics
   /** How long an ended task is kept; null: for ever. */
@@ -34,7 +37,7 @@ export type HousekeepingDeps = {
 }
 
 export function createHousekeeping(deps: HousekeepingDeps, stopping: AbortSignal) {
-  const { db, announcer, files, logger, metrics, taskRetentionMs, usageRetentionMs, auditRetentionMs } = deps
+  const { db, announcer, files, vault, logger, metrics, taskRetentionMs, usageRetentionMs, auditRetentionMs } = deps
   let lastTime = Number.NEGATIVE_INFINITY
   /** The task that was looked at last, of those that may be old. */
   let removedUpTo: string | null = null
@@ -64,6 +67,16 @@ export function createHousekeeping(deps: HousekeepingDeps, stopping: AbortSignal
     logger.info({ files: removed }, 'removed the bytes of files that are gone or were never complete')
   }
 
+  /** After a rotation of SECRETS_KEY. */
+  async function moveSecrets(): Promise<void> {
+    const { oldKeyName, rewrap } = vault
+    if (oldKeyName === null) return
+    let moved = 0
+    for (let last = feedBatch; last === feedBatch && !stopping.aborted; moved += last)
+      last = await rewrapSecrets(db, oldKeyName, rewrap, feedBatch)
+    if (moved > 0) logger.info({ moved }, 'encrypted secrets with the new SECRETS_KEY')
+  }
+
   /** Once a minute. */
   async function forgetRows(): Promise<void> {
     if (performance.now() - lastTime < everyMs) return
@@ -77,5 +90,6 @@ export function createHousekeeping(deps: HousekeepingDeps, stopping: AbortSignal
     while ((await forgetUsage(db, { keptMs: usageRetentionMs, limit: feedBatch })) && !stopping.aborted);
     while ((await forgetAudit(db, { keptMs: auditRetentionMs, limit: feedBatch })) && !stopping.aborted);
     while ((await forgetDeliveries(db, feedBatch)) && !stopping.aborted);
+    await moveSecrets()
   }
 }

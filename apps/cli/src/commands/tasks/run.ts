@@ -6,6 +6,7 @@ import type { Context } from '../../context.ts'
 import { exitCodeOf, exitCodes } from '../../exit-code.ts'
 import { parseJson } from '../../json-argument.ts'
 import { createPerson } from '../../tasks/ask-person.ts'
+import { collect, secretOption, secretsOf } from '../../tasks/secret-option.ts'
 import { sendFiles } from '../../tasks/send-files.ts'
 import { createSteering } from '../../tasks/steering.ts'
 import { closingLine, outcomeStyles, printEvents, watchTask } from '../../tasks/watch-task.ts'
@@ -16,7 +17,16 @@ import type { Pen } from '../../terminal/pen.ts'
 /** Ctrl-C arrives twice if npm forwards the signal that the terminal has sent to all processes. */
 const sameKeyMs = 200
 
-type RunOptions = { url?: string; key?: string; params?: Json; name?: string; file?: string[]; detach?: boolean; json?: boolean }
+type RunOptions = {
+  url?: string
+  key?: string
+  params?: Json
+  name?: string
+  secret?: string[]
+  file?: string[]
+  detach?: boolean
+  json?: boolean
+}
 
 export function addRunCommand(program: Command, context: Context): void {
   const command = program
@@ -25,11 +35,9 @@ export function addRunCommand(program: Command, context: Context): void {
     .argument('<agent>', 'the name of the agent, as rivulet agents lists it')
     .argument('[text]', 'the input; - reads it from stdin')
     .option('--params <json>', 'parameters of the task', parseJson)
+    .option('--secret <variable>', secretOption, collect)
     .option('--name <name>', 'continue the task of this name, or create it')
-    .option('--file <path>', 'send a file with the input; may be given several times', (path: string, before: string[] = []) => [
-      ...before,
-      path,
-    ])
+    .option('--file <path>', 'send a file with the input; may be given several times', collect)
     .option('--detach', 'print the id of the task and exit')
     .option('--json', 'print every event as a line of JSON')
   addConnectionOptions(command).action((agent: string, text: string | undefined, options: RunOptions) => run(context, agent, text, options))
@@ -46,6 +54,7 @@ async function run(context: Context, agent: string, text: string | undefined, op
     ...(input.length > 0 && { input }),
     ...(options.params !== undefined && { params: options.params }),
     ...(options.name !== undefined && { name: options.name }),
+    ...secretsOf(options.secret, context.environment),
   })
   if (options.detach) return context.out.write(options.json ? toJsonLine({ task: task.task, turn: task.turn }) : `${task.id}\n`)
   return showTask(context, task, { url, isJson: options.json === true, fromTurn: task.turn.number })

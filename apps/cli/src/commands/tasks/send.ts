@@ -3,11 +3,12 @@ import { hasEnded, type IfBusy, type TaskHandle } from '@rivulet/client'
 import { type Command, Option } from 'commander'
 import { addConnectionOptions, connect, connectionOf } from '../../connection.ts'
 import type { Context } from '../../context.ts'
+import { collect, secretOption, secretsOf } from '../../tasks/secret-option.ts'
 import { parseTaskId, parseTurnNumber } from '../../tasks/task-argument.ts'
 import { toJsonLine } from '../../terminal/json-line.ts'
 import { showTask } from './run.ts'
 
-type SendOptions = { url?: string; key?: string; ifBusy: IfBusy; after?: number; detach?: boolean; json?: boolean }
+type SendOptions = { url?: string; key?: string; ifBusy: IfBusy; after?: number; secret?: string[]; detach?: boolean; json?: boolean }
 
 const choices = ['queue', 'reject', 'interrupt', 'decline', 'inject', 'merge'] satisfies IfBusy[]
 
@@ -19,15 +20,25 @@ export function addSendCommand(program: Command, context: Context): void {
     .argument('<text>', 'the input; - reads it from stdin')
     .addOption(new Option('--if-busy <how>', 'while a turn runs; inject hands it to that turn').choices(choices).default('queue'))
     .option('--after <turn>', 'discard the turns after this one first; 0 discards all', parseTurnNumber)
+    .option('--secret <variable>', secretOption, collect)
     .option('--detach', 'do not stream it')
     .option('--json', 'print every event as a line of JSON')
   addConnectionOptions(command).action((id: string, text: string, options: SendOptions) => send(context, id, text, options))
 }
 
-async function send(context: Context, id: string, text: string, { detach, json, ifBusy, after, ...options }: SendOptions): Promise<void> {
+async function send(
+  context: Context,
+  id: string,
+  text: string,
+  { detach, json, ifBusy, after, secret, ...options }: SendOptions,
+): Promise<void> {
   const { url, ...connection } = connectionOf(options, context.environment)
   const task = connect({ url, ...connection }).tasks.get(id)
-  const turn = await task.send(text === '-' ? await context.readInput() : text, { ifBusy, ...(after !== undefined && { after }) })
+  const turn = await task.send(text === '-' ? await context.readInput() : text, {
+    ifBusy,
+    ...(after !== undefined && { after }),
+    ...secretsOf(secret, context.environment),
+  })
   if (detach) return context.out.write(json ? toJsonLine({ turn }) : `turn ${turn.number}\n`)
   const fromTurn = ifBusy === 'queue' ? turn.number : await firstUnfinished(task, turn.number)
   return showTask(context, task, { url, isJson: json === true, fromTurn })

@@ -1,4 +1,4 @@
-/** How a worker registers, claims a turn, and reopens the log of a turn that lost entries. */
+/** How a worker registers, claims a turn with its secrets, and reopens the log of a turn that lost entries. */
 import { claimBody, claimResult, helloBody, type RememberedStep, reopenBody, reopenResult } from '@rivulet/protocol'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -18,10 +18,11 @@ import { needsOwnProcess } from '../../../turns/turn-deaths.ts'
 import type { Services } from '../../services.ts'
 import { config, type HeldTurns, tags } from './held-turns.ts'
 
+const unreadable = { code: 'secrets_unreadable', message: 'The secrets of this task cannot be decrypted; set them again' }
 const overBudget = { code: 'budget_exceeded', message: 'The task has used its budget' }
 
 export function claimRoutes(scope: FastifyInstance, services: Services, { reaches }: HeldTurns): void {
-  const { db, ending, announcer, announcing, relay, backlog, polls, metrics } = services
+  const { db, ending, announcer, announcing, relay, backlog, polls, metrics, vault } = services
   const { leaseMs, pinGraceMs, limits } = services.config
   const { deltaBytes, turnBytes, stepsBytes } = limits
   const app = scope.withTypeProvider<ZodTypeProvider>()
@@ -51,10 +52,19 @@ export function claimRoutes(scope: FastifyInstance, services: Services, { reache
     if (claim.result !== 'claimed') return claim
     backlog.noteClaim(claim.claimed.task)
     if (failpoint) await failpoint('claimed')
-    const { claimed, steps, clock, isAgain } = claim
+    const { claimed, steps, sealed, clock, isAgain } = claim
     const waitedMs = clock.sinceDueMs
     if (!isAgain) metrics.turnWait.observe({ agent: metrics.agentLabel(claimed.task.agent) }, waitedMs / 1_000)
     log.debug({ ...aboutTurn(claimed.turn), agent: claimed.task.agent, worker, waitedMs, isAgain }, 'turn claimed')
+    const secrets = sealed && vault.open(claimed.task.tenant, sealed)
+    if (sealed && !secrets) {
+      log.error(
+        { ...aboutTurn(claimed.turn), key: sealed.key },
+        'no SECRETS_KEY of this API decrypts the secrets of a task, or they were changed',
+      )
+      await ending.end(claimed.turn, { status: 'failed', stopReason: 'error', error: unreadable })
+      return { result: 'settled' as const }
+    }
     const isSpent = !isAgain && (await isOverBudget(db, claimed.task))
     // A turn that goes on has paid for what it waited for: it ends before its next call of a model.
     if (isSpent && claimed.turn.resumed === null) {
@@ -69,6 +79,7 @@ export function claimRoutes(scope: FastifyInstance, services: Services, { reache
       kept: await keptMessages(db, started.turn),
       limits: { deltaBytes, turnBytes, stepsBytes },
       isOverBudget: isSpent,
+      ...(secrets && { secrets }),
     }
   }
 

@@ -9,7 +9,9 @@ import { requireTask } from '../../../store/reads/tasks.ts'
 import { toFullTurn, toTask, toTurn } from '../../../store/rows.ts'
 import { changeTask } from '../../../store/tasks/change-task.ts'
 import { retryTurn } from '../../../store/tasks/retry-turn.ts'
+import { removeSecrets, storeSecrets } from '../../../store/tasks/task-secrets.ts'
 import { createAcceptWork } from '../../requests/accept-work.ts'
+import { createAudit } from '../../requests/audited.ts'
 import { sendResponse } from '../../requests/idempotent.ts'
 import type { Services } from '../../services.ts'
 import { params, readingOne, sending, turnAccepted, writing } from './task-schemas.ts'
@@ -17,7 +19,8 @@ import { params, readingOne, sending, turnAccepted, writing } from './task-schem
 const exported = { description: 'Lines of JSON', content: { 'application/x-ndjson': { schema: z.string() } } }
 
 export function taskChangeRoutes(scope: FastifyInstance, services: Services): void {
-  const { databaseFor } = services
+  const { databaseFor, vault } = services
+  const { note } = createAudit(services)
   const { limits } = services.config
   const { requireShare, accept, commitTurn } = createAcceptWork(services, scope.log)
   const app = scope.withTypeProvider<ZodTypeProvider>()
@@ -28,8 +31,18 @@ export function taskChangeRoutes(scope: FastifyInstance, services: Services): vo
       config: writing,
       schema: { tags: ['tasks'], params, body: changeTaskBody, response: { 200: z.object({ task: taskSchema }) } },
     },
-    async ({ params: { id }, body, principal: { tenant } }, reply) => {
-      const task = await databaseFor(tenant).transaction(tx => changeTask(tx, tenant, id, body, limits.bodyBytes))
+    async (request, reply) => {
+      const { id } = request.params
+      const { secrets, ...changes } = request.body
+      const { tenant } = request.principal
+      const sealed = secrets && vault.seal(tenant, secrets)
+      const task = await databaseFor(tenant).transaction(async tx => {
+        const changed = await changeTask(tx, tenant, id, changes, limits.bodyBytes)
+        if (sealed) await storeSecrets(tx, changed, null, sealed)
+        else if (secrets === null) await removeSecrets(tx, changed)
+        if (secrets !== undefined) await note(request, { action: sealed ? 'secrets.set' : 'secrets.removed', target: id })(tx)
+        return changed
+      })
       return sendResponse(reply, { status: 200, body: { task: toTask(task) } as Json, replayed: false })
     },
   )

@@ -7,6 +7,7 @@ import { getTurn } from '../../../store/reads/turns.ts'
 import { toFullTurn, toTurn } from '../../../store/rows.ts'
 import { createTurn } from '../../../store/tasks/accept/create-turn.ts'
 import type { CancelBegun } from '../../../store/tasks/cancel-task.ts'
+import { storeSecrets } from '../../../store/tasks/task-secrets.ts'
 import { type AcceptedWork, createAcceptWork } from '../../requests/accept-work.ts'
 import { markReplay, sendResponse } from '../../requests/idempotent.ts'
 import { createTurnWaits } from '../../requests/turn-waits.ts'
@@ -17,7 +18,7 @@ import { accepted, finished, params, readingOne, sending, turnAccepted, underWay
 type TurnRequest = FastifyRequest & { body: CreateTurn }
 
 export function turnRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
-  const { databaseFor, ending } = services
+  const { databaseFor, ending, vault } = services
   const { limits } = services.config
   const { requireShare, accept, commitTurn } = createAcceptWork(services, scope.log)
   const waits = createTurnWaits(services)
@@ -35,7 +36,7 @@ export function turnRoutes(scope: FastifyInstance, services: Services, events: E
     async (request, reply) => {
       const { wait } = request.query
       const { id } = request.params
-      requireRightToInterrupt(request)
+      requireRights(request)
       if (request.body.ifBusy !== 'interrupt') await requireShare(request)
       const admission = wait === undefined ? null : events.reserve(request, id)
       const { response } = await orGiveBack(
@@ -72,12 +73,15 @@ export function turnRoutes(scope: FastifyInstance, services: Services, events: E
   async function commit(request: TurnRequest, id: TaskId, traceparent: string): Promise<AcceptedWork> {
     const { tenant } = request.principal
     const { body } = request
+    const sealed = body.secrets && vault.seal(tenant, body.secrets)
     let begun: CancelBegun | undefined
     const committed = await commitTurn(
       request,
       async tx => {
         if (body.ifBusy === 'interrupt') begun = await ending.beginInterrupt(tx, tenant, id, body.after === undefined)
-        return createTurn(tx, tenant, id, body, limits.queuedTurns, traceparent)
+        const work = await createTurn(tx, tenant, id, body, limits.queuedTurns, traceparent)
+        if (sealed) await storeSecrets(tx, work.task, work.turn, sealed)
+        return work
       },
       ({ turn }) => ({ status: 202, body: { turn: toTurn(turn) } as Json }),
     )
@@ -86,8 +90,10 @@ export function turnRoutes(scope: FastifyInstance, services: Services, events: E
   }
 }
 
-/** To interrupt is to cancel, too. */
-function requireRightToInterrupt({ body, principal: { token } }: TurnRequest): void {
-  if (body.ifBusy === 'interrupt' && token && !token.can.includes('cancel'))
+/** To interrupt is to cancel, too. With a secret, a page could point the agent at a service of its own. */
+function requireRights({ body, principal: { token } }: TurnRequest): void {
+  if (!token) return
+  if (body.ifBusy === 'interrupt' && !token.can.includes('cancel'))
     throw new RivuletError('forbidden', 'This token does not have the right to cancel')
+  if (body.secrets) throw new RivuletError('forbidden', 'A token cannot set secrets; use a key')
 }

@@ -1,7 +1,7 @@
 /**
- * Accepts a task in one statement, if it starts at once and has no name, history or files: without a name, it cannot exist yet. Tasks of one tenant that
- * arrive together share the statement, and the response under an Idempotency-Key is committed with its task. For every other task, `accept` returns null,
- * and its caller uses `createTask`.
+ * Accepts a task in one statement, if it starts at once and has no name, history, secrets or files: without a name, it cannot exist yet. Tasks of one tenant
+ * that arrive together share the statement, and the response under an Idempotency-Key is committed with its task. For every other task, `accept` returns
+ * null, and its caller uses `createTask`.
  */
 import { randomUUID } from 'node:crypto'
 import type { CreateTask, Json } from '@rivulet/protocol'
@@ -41,7 +41,8 @@ export function createTaskAcceptance(databaseFor: DatabaseHandle['databaseFor'])
     key: IdempotencyKey | null,
     { traceparent, rank }: AcceptOptions = { rank: 1 },
   ): Promise<AcceptedTask | null> {
-    if (request.name !== undefined || request.history !== undefined || !request.start) return null
+    const { name, history, secrets, start } = request
+    if (name !== undefined || history !== undefined || secrets !== undefined || !start) return null
     if (filesIn([request.input].flat()).length > 0) return null
     const accepting = () => acceptOnce(tenant, request, key, { traceparent, rank })
     // Under a key it is safe to ask twice: each try has ids of its own, so the second cannot take the rows of the first for its own.

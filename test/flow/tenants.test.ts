@@ -524,18 +524,22 @@ test('[input 69] the audit log has one entry for each change, with its caller, a
     secrets.push(/"secret":"([^"]+)"/.exec(reply.body)?.[1] ?? admin.key)
   }
   await ask('POST /v1/tasks/{id}/cancel', { id: task, body: {}, key: await tokenFor(task, ['cancel'], 60, admin.key) })
+  const interrupted = await waitingTask()
+  const interrupt = { input: 'now', ifBusy: 'interrupt', after: 0 }
+  await ask('POST /v1/tasks/{id}/turns', { id: interrupted, body: interrupt, key: admin.key })
   // Neither a change that is refused nor one that changes nothing has an entry.
   await ask('DELETE /v1/tasks/{id}', { id: randomUUID(), key: admin.key })
   await ask('POST /v1/tasks/{id}/cancel', { id: task, body: {}, key: admin.key })
-  const expected = [...Object.values(recorded), 'token.created', 'task.canceled']
+  const expected = [...Object.values(recorded), 'token.created', 'task.canceled', 'task.canceled']
   const entries = await until('all entries can be read', async () => {
     const found = await read(admin.key, '')
     return found.length >= expected.length && found
   })
   expect(entries.map(({ action }) => action)).toEqual(expected.toReversed())
   for (const { tenant, key, address } of entries) expect([tenant, key, address]).toEqual(['acme', admin.id, '127.0.0.1'])
-  expect(entries[0]).toMatchObject({ via: 'token', target: task, details: { scope: 'all' } })
-  expect(entries[2]).toMatchObject({ via: 'key', target: idle })
+  expect(entries[0]).toMatchObject({ via: 'key', target: interrupted, details: { scope: 'interrupt' } })
+  expect(entries[1]).toMatchObject({ via: 'token', target: task, details: { scope: 'all' } })
+  expect(entries[3]).toMatchObject({ via: 'key', target: idle })
   for (const secret of secrets) expect(JSON.stringify(entries)).not.toContain(secret)
   expect(await read(admin.key, `&limit=3&cursor=${entries[0]?.id}`)).toEqual(entries.slice(1, 4))
   expect(await read(admin.key, '&action=key.revoked')).toHaveLength(1)

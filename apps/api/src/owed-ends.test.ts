@@ -188,7 +188,7 @@ async function openScene() {
     const ending = endingOf('noted')
     if (how === 'cancel') return ending.cancel(tenant, task.id, {}, unaudited)
     const { begun, third } = await db.transaction(async tx => ({
-      begun: await ending.beginInterrupt(tx, tenant, task.id),
+      begun: await ending.beginInterrupt(tx, tenant, task.id, unaudited),
       third: (await createTurn(tx, tenant, task.id, createTurnBody.parse({ input: 'three' }), 10)).turn,
     }))
     await ending.completeInterrupt(begun)

@@ -1,5 +1,5 @@
 /** The audit log's view of a request: its caller, and the entries of the changes that it makes. */
-import type { Turn } from '@rivulet/protocol'
+import type { TaskId, Turn } from '@rivulet/protocol'
 import type { FastifyRequest } from 'fastify'
 import { type AuditCaller, type AuditedChange, type AuditNote, type Auditor, insertAudit } from '../../store/access/audit.ts'
 import type { Database, Transaction } from '../../store/connection/database.ts'
@@ -32,6 +32,11 @@ export function createAudit({ metrics }: Pick<Services, 'metrics'>) {
 /** For the routes that cancel one turn. */
 export function turnCancel({ task, number }: Pick<Turn, 'task' | 'number'>) {
   return { action: 'task.canceled', target: task, details: { turn: number } } as const
+}
+
+/** For the routes that cancel what a task does, and give it something else to do. */
+export function interruption(task: TaskId) {
+  return { action: 'task.canceled', target: task, details: { scope: 'interrupt' } } as const
 }
 
 function callerOf({ principal: { key, token }, ip: address }: FastifyRequest): AuditCaller {

@@ -18,7 +18,7 @@ import { requireAgent } from '../../store/agents/agents.ts'
 import { readNowMs } from '../../store/connection/moments.ts'
 import type { Tenant } from '../../store/connection/tenant.ts'
 import { nextTime, requireCronLine } from '../../store/schedules/cron-times.ts'
-import { createRun } from '../../store/schedules/run-schedule.ts'
+import { createRun, type ScheduleDeps } from '../../store/schedules/run-schedule.ts'
 import {
   deleteSchedule,
   findSchedule,
@@ -31,7 +31,7 @@ import {
   toSchedule,
   toScheduleRun,
 } from '../../store/schedules/schedules.ts'
-import { createAudit } from '../requests/audited.ts'
+import { createAudit, interruption } from '../requests/audited.ts'
 import type { Services } from '../services.ts'
 
 const reading = { access: { scope: 'tasks:read' } } as const
@@ -42,7 +42,7 @@ const changed = { tags, params, response: { 200: scheduleResponse } }
 
 export function scheduleRoutes(scope: FastifyInstance, services: Services): void {
   const { databaseFor, ending, relay, config } = services
-  const { audited } = createAudit(services)
+  const { audited, note } = createAudit(services)
   const { limits, webhooks, maxSchedules } = config
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
@@ -98,8 +98,9 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
     const { tenant } = request.principal
     const created = await databaseFor(tenant).transaction(async tx => {
       const schedule = found(await lockSchedule(tx, tenant, request.params.id))
-      const deps = { maxQueuedTurns: limits.queuedTurns, interrupt: ending.beginInterrupt }
-      return createRun(tx, schedule, new Date(), deps)
+      const interrupt: ScheduleDeps['interrupt'] = (inner, owner, task) =>
+        ending.beginInterrupt(inner, owner, task, note(request, interruption(task)))
+      return createRun(tx, schedule, new Date(), { maxQueuedTurns: limits.queuedTurns, interrupt })
     })
     if (!created) throw new RivuletError('in_flight', 'The schedule was triggered in the same millisecond')
     if (created.interrupted) await ending.completeInterrupt(created.interrupted)

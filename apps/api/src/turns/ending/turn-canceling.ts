@@ -65,29 +65,27 @@ export function createTurnCanceling(deps: TurnEndingDeps) {
     await announcer.ping()
     const begin = (tx: Transaction) =>
       scope === 'all' ? beginCancel(tx, tenant, task, outcome) : beginTurnCancel(tx, tenant, task, null, outcome)
-    await complete(await noted(tenant, begin, note), 'call')
+    await complete(await databaseFor(tenant).transaction(async tx => noted(tx, await begin(tx), note)), 'call')
   }
 
   /** Ends one turn, if it has not ended. */
   async function cancelTurn(tenant: Tenant, task: TaskId, turnNumber: number, note: AuditNote): Promise<void> {
     await announcer.ping()
-    await complete(await noted(tenant, tx => beginTurnCancel(tx, tenant, task, turnNumber, canceled()), note), 'call')
+    const begin = (tx: Transaction) => beginTurnCancel(tx, tenant, task, turnNumber, canceled())
+    await complete(await databaseFor(tenant).transaction(async tx => noted(tx, await begin(tx), note)), 'call')
   }
 
   /** A cancel that finds nothing to cancel changes nothing, so it has no entry in the audit log. */
-  function noted(tenant: Tenant, begin: (tx: Transaction) => Promise<CancelBegun>, note: AuditNote): Promise<CancelBegun> {
-    return databaseFor(tenant).transaction(async tx => {
-      const begun = await begin(tx)
-      if (begun.seized || begun.ended.length > 0) await note(tx)
-      return begun
-    })
+  async function noted(tx: Transaction, begun: CancelBegun, note: AuditNote): Promise<CancelBegun> {
+    if (begun.seized || begun.ended.length > 0) await note(tx)
+    return begun
   }
 
   /** The first step of a cancel, in the transaction that also accepts the new turn. `keepsQueued`: the inputs that wait are merged with it. */
-  async function interrupt(tx: Transaction, tenant: Tenant, task: TaskId, keepsQueued = false): Promise<CancelBegun> {
+  async function interrupt(tx: Transaction, tenant: Tenant, task: TaskId, note: AuditNote, keepsQueued = false): Promise<CancelBegun> {
     await announcer.ping()
     const begin = keepsQueued ? beginInterrupt : beginCancel
-    return begin(tx, tenant, task, canceled('interrupted'))
+    return noted(tx, await begin(tx, tenant, task, canceled('interrupted')), note)
   }
 
   /** The new turn is accepted already: what cannot be completed now is left to the reconciler. */

@@ -9,6 +9,7 @@ import { createTurn } from '../../../store/tasks/accept/create-turn.ts'
 import type { CancelBegun } from '../../../store/tasks/cancel-task.ts'
 import { storeSecrets } from '../../../store/tasks/task-secrets.ts'
 import { type AcceptedWork, createAcceptWork } from '../../requests/accept-work.ts'
+import { createAudit, interruption } from '../../requests/audited.ts'
 import { markReplay, sendResponse } from '../../requests/idempotent.ts'
 import { createTurnWaits } from '../../requests/turn-waits.ts'
 import type { Services } from '../../services.ts'
@@ -22,6 +23,7 @@ export function turnRoutes(scope: FastifyInstance, services: Services, events: E
   const { limits } = services.config
   const { requireShare, accept, commitTurn } = createAcceptWork(services, scope.log)
   const waits = createTurnWaits(services)
+  const { note } = createAudit(services)
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   app.post(
@@ -78,7 +80,8 @@ export function turnRoutes(scope: FastifyInstance, services: Services, events: E
     const committed = await commitTurn(
       request,
       async tx => {
-        if (body.ifBusy === 'interrupt') begun = await ending.beginInterrupt(tx, tenant, id, body.after === undefined)
+        if (body.ifBusy === 'interrupt')
+          begun = await ending.beginInterrupt(tx, tenant, id, note(request, interruption(id)), body.after === undefined)
         const work = await createTurn(tx, tenant, id, body, limits.queuedTurns, traceparent)
         if (sealed) await storeSecrets(tx, work.task, work.turn, sealed)
         return work

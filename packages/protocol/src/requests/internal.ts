@@ -90,7 +90,7 @@ export const claimResult = z.discriminatedUnion('result', [
     /** The state of the task before the turn, and as the turn had made it when it parked. Absent if it was never set. */
     state: stateSchema.optional(),
     keptState: stateSchema.optional(),
-    /** In the clear, because the agent needs them. Absent if there are none. */
+    /** In the clear, because the agent needs them. Absent without secrets. */
     secrets: z.record(z.string(), z.string()).optional(),
     /** The limits of the turn's output and steps. */
     limits: turnLimits.default(defaultLimits),

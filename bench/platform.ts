@@ -117,7 +117,8 @@ export async function startPlatform(
         if ((response.statusCode ?? 500) < 300) resolve(JSON.parse(received))
         else reject(new Error(`POST ${path} returned ${response.statusCode} ${received}`))
       })
-      sent.on('error', reject)
+      // The API closes a connection that was idle for 5 s, perhaps while this request is on its way.
+      sent.on('error', error => (sent.reusedSocket ? resolve(post<Body>(path, body)) : reject(error)))
       sent.end(text)
     })
   }

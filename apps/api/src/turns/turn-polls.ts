@@ -124,7 +124,8 @@ export function createTurnPolls(consume: (agent: string, run: (turnId: TurnId) =
     for (const [agent, line] of lines) {
       if (line.limit > 0 || line.polls.size > 0 || performance.now() - line.idleSince < idleMs) continue
       lines.delete(agent)
-      void line.consumer.close()
+      // It takes no job any more, even if Redis is unavailable and cannot be told.
+      line.consumer.close().catch(() => {})
     }
   }
 

@@ -71,8 +71,14 @@ export function createHttpTransport({ worker, server, log }: HttpTransportOption
 
     function untilRoom(): Promise<void> {
       return new Promise(resolve => {
-        hasRoom = resolve
-        stopping.signal.addEventListener('abort', () => resolve(), { once: true })
+        hasRoom = end
+        stopping.signal.addEventListener('abort', end)
+
+        // A worker is full many times in its life: each listener is taken off again.
+        function end(): void {
+          stopping.signal.removeEventListener('abort', end)
+          resolve()
+        }
       })
     }
 

@@ -23,6 +23,7 @@ type Figures = {
   heapMb: number[]
 }
 
+const seconds = Number(process.argv[2] ?? 60)
 const chromium = findChromium(process.env)
 if (!chromium) throw new Error('No chromium on the PATH, and CHROMIUM does not name one')
 await buildConsole()
@@ -32,7 +33,6 @@ try {
   const page = await (await browser.newContext({ viewport: { width: 1280, height: 800 } })).newPage()
   // What runs this file names functions by a helper that the page does not have.
   await page.addInitScript('globalThis.__name = value => value')
-  const seconds = Number(process.argv[2] ?? 60)
   for (let place = 0; place < 100; place += 1) await start({ steps: [] })
   await firstOpened('the first list', '/', '[aria-label=Tasks] a')
   const short = await start({ steps: [{ full: { index: 0, content: { type: 'text', text: 'A **short** answer', format: 'markdown' } } }] })
@@ -103,7 +103,7 @@ async function streamed(page: Page, params: object, query = ''): Promise<Figures
 /** Looks at one element only: to search a megabyte of text for a word would be what is measured. */
 async function untilConnection(page: Page, words: string): Promise<void> {
   const mark = page.locator('header [role=status]')
-  await until(`it is ${words}`, async () => (await mark.textContent()) === words, { timeoutMs: 600_000, intervalMs: 250 })
+  await until(`it is ${words}`, async () => (await mark.textContent()) === words, { timeoutMs: (seconds + 600) * 1_000, intervalMs: 250 })
 }
 
 /** The heap is the least of each ten seconds, because a collection that this file forced in between would count as a long task of the page. */
@@ -142,14 +142,14 @@ async function measured(page: Page, work: () => Promise<void>): Promise<Figures>
   })
   const startedAt = performance.now()
   await work()
-  const seconds = (performance.now() - startedAt) / 1_000
+  const took = (performance.now() - startedAt) / 1_000
   const figures = await page.evaluate(() => {
     const scope = globalThis as unknown as { figures: Omit<Figures, 'seconds' | 'elements'> & { isOver?: boolean } }
     scope.figures.isOver = true
     return scope.figures
   })
   const heapMb = [before, ...figures.heapMb, await heapOf(page)]
-  return { ...figures, heapMb, seconds, elements: await page.locator('*').count() }
+  return { ...figures, heapMb, seconds: took, elements: await page.locator('*').count() }
 }
 
 /** After a collection. */

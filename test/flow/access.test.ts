@@ -225,8 +225,17 @@ describe('rivulet keys', () => {
     const usage = { code: 2, stdout: '' }
     expect(await run('create', '--all-tenants', '--tenant', 'cli', '--scope', 'worker')).toMatchObject(usage)
     expect(await run('create', '--all-tenants')).toMatchObject({ ...usage, stderr: expect.stringContaining('scope worker') })
-    expect(await run('create', '--agent', 'echo')).toMatchObject({ ...usage, stderr: expect.stringContaining('scope worker') })
+    expect(await run('create', '--agents', 'a', '--scope', 'admin')).toMatchObject({
+      ...usage,
+      stderr: expect.stringContaining('scope admin'),
+    })
     expect(await run('create', '--scope', 'worker', '--agent', 'No Name')).toMatchObject(usage)
+  })
+
+  test('creates keys for callers of some agents', async () => {
+    const { stdout } = await run('create', '--agents', 'echo, scripted', '--agent', 'played', '--json')
+    expect(JSON.parse(stdout)).toMatchObject({ scopes: ['tasks:read', 'tasks:write'], agents: ['played', 'echo', 'scripted'] })
+    expect((await run('list')).stdout).toMatch(/tasks:write +\(played echo scripted\) +good/)
   })
 
   test('rotates a key; both are valid for the overlap', async () => {
@@ -354,7 +363,7 @@ describe('keys over HTTP', () => {
     ['a long name', '', { name: 'a'.repeat(201) }, 'validation_failed'],
     ['a time that is over', '', { expiresInSeconds: 0 }, 'validation_failed'],
     ['all tenants without the scope worker', '', { allTenants: true }, 'validation_failed'],
-    ['agents without the scope worker', '', { agents: ['echo'] }, 'validation_failed'],
+    ['agents with the scope admin', '', { agents: ['echo'], scopes: ['admin'] }, 'validation_failed'],
     ['a tenant and all tenants', '', { scopes: ['worker'], tenant: 'acme', allTenants: true }, 'validation_failed'],
     ['a long overlap', `/${'0'.repeat(16)}/rotate`, { overlapSeconds: 31 * 86_400 }, 'validation_failed'],
     ['an invalid id', '/nonsense/rotate', {}, 'validation_failed'],

@@ -1,6 +1,6 @@
 /**
  * Every route of the running API, called by every caller that may not: another tenant, no key, every kind of wrong key, every missing scope, the token
- * of another task, the token without the right. The routes are those that the API says it has; one without a row here fails.
+ * of another task, the token without the right, the key that is limited to another agent. The routes are those that the API says it has; one without a row here fails.
  */
 import { randomUUID } from 'node:crypto'
 import type { AuditAction, AuditEntry, Scope, TokenRight } from '@rivulet/protocol'
@@ -111,7 +111,11 @@ const rows: Record<string, Row> = {
   'POST /v1/files': { scope: 'tasks:write', token: 'send', body: 'bytes', status: 201 },
   'GET /v1/files/{id}': { scope: 'tasks:read', token: 'read', status: 200 },
   'DELETE /v1/files/{id}': { scope: 'tasks:write', status: 204 },
-  'POST /v1/webhooks': { scope: 'tasks:write', body: { url: 'https://example.com/hook', events: ['turn.finished'] }, status: 201 },
+  'POST /v1/webhooks': {
+    scope: 'tasks:write',
+    body: { url: 'https://example.com/hook', events: ['turn.finished'], agent: 'echo' },
+    status: 201,
+  },
   'GET /v1/webhooks': { scope: 'tasks:read', status: 200 },
   'GET /v1/webhooks/{id}': { scope: 'tasks:read', status: 200 },
   'PATCH /v1/webhooks/{id}': { scope: 'tasks:write', body: { status: 'disabled' }, status: 200 },
@@ -158,6 +162,10 @@ let own: TestKey
 let other: TestKey
 /** One for each scope, of the same tenant as `own`. */
 const narrow = new Map<Scope, TestKey>()
+/** Of the same tenant, and limited: to the agents that the routes here are called about, to another one, and with rights that such a key cannot get. */
+let kept: TestKey
+let strange: TestKey
+let strangeAdmin: TestKey
 /** Texts that are no key, each in its own way. */
 let wrongKeys: [what: string, text: string][]
 
@@ -167,6 +175,10 @@ beforeAll(async () => {
   own = await makeKey('acme', ['tasks:read', 'tasks:write'])
   other = await makeKey('rival', ['tasks:read', 'tasks:write', 'admin', 'worker'])
   for (const scope of allScopes) narrow.set(scope, await makeKey('acme', [scope]))
+  const taskScopes: Scope[] = ['tasks:read', 'tasks:write']
+  kept = await keyring.create({ tenant: 'acme', scopes: taskScopes, agents: ['echo', idle] })
+  strange = await keyring.create({ tenant: 'acme', scopes: taskScopes, agents: ['scripted'] })
+  strangeAdmin = await keyring.create({ tenant: 'acme', scopes: ['admin'], agents: ['scripted'] })
   const revoked = await makeKey('acme', allScopes)
   await keyring.revoke(revoked.id)
   const expired = await makeKey('acme', allScopes, -1)
@@ -191,7 +203,7 @@ function makeKey(tenant: string, scopes: Scope[], expiresInSeconds?: number): Pr
 type Reply = { status: number; headers: Record<string, string>; body: string }
 
 /** `{id}` in a path or a body is the id. Random values are removed, so that two equal responses compare equal. */
-async function ask(route: string, { id = '', key, body, query = '', url = platform.url }: AskOptions = {}): Promise<Reply> {
+async function ask(route: string, { id = '', key, body, query = '', url = platform.url, agent = 'echo' }: AskOptions = {}): Promise<Reply> {
   const [method = '', path = ''] = route.split(' ')
   const leaving = new AbortController()
   const places = {
@@ -204,7 +216,7 @@ async function ask(route: string, { id = '', key, body, query = '', url = platfo
     '{thread}': id,
     '{task}': method === 'POST' ? `${id}:cancel` : id,
     '{name}': idle,
-    '{agent}': 'echo',
+    '{agent}': agent,
   }
   const filled = Object.entries(places).reduce((text, [place, value]) => text.replace(place, value), path)
   const response = await fetch(`${url}${filled}${query}`, {
@@ -224,7 +236,7 @@ async function ask(route: string, { id = '', key, body, query = '', url = platfo
   return { status: response.status, headers, body: text.replace(/"requestId":"[^"]+"/, '"requestId":""') }
 }
 
-type AskOptions = { id?: string; key?: string | undefined; body?: unknown; query?: string; url?: string }
+type AskOptions = { id?: string; key?: string | undefined; body?: unknown; query?: string; url?: string; agent?: string }
 
 async function newTask(key = own.key): Promise<string> {
   const { body } = await ask('POST /v1/tasks', { key, body: { agent: 'echo', input: 'hello' } })
@@ -248,7 +260,7 @@ async function newSchedule(key = own.key): Promise<string> {
 }
 
 async function newWebhook(key = own.key): Promise<string> {
-  const body = { url: 'https://example.com/hook', events: ['task.created'] }
+  const body = { url: 'https://example.com/hook', events: ['task.created'], agent: 'echo' }
   const { id } = JSON.parse((await ask('POST /v1/webhooks', { key, body })).body).webhook
   const tenant = key === root ? 'default' : 'acme'
   // A delivery under the same id, so that each route finds what it is about.
@@ -294,6 +306,14 @@ async function newFile(key = own.key): Promise<string> {
   const { status, body } = await ask('POST /v1/files', { key, body: 'bytes' })
   expect([status, body]).toEqual([201, expect.stringContaining('"sha256"')])
   return JSON.parse(body).file.id
+}
+
+/** A file that a task of `echo` refers to. */
+async function usedFile(): Promise<string> {
+  const file = await newFile()
+  const body = { agent: 'echo', input: { type: 'media', mimeType: 'text/plain', file } }
+  expect((await ask('POST /v1/tasks', { key: own.key, body })).status).toBe(201)
+  return file
 }
 
 async function tokenFor(id: string, can: TokenRight[], ttlSeconds = 60, key = own.key): Promise<string> {
@@ -368,6 +388,26 @@ describe.each(guarded)('%s', (route, { scope, token, orToken, body, reads, statu
     }
     expect((await ask(route, { id: await idFor(route, root), body, key: root })).status).toBe(status)
   })
+
+  test.skipIf(scope === 'worker')('[input 32] shows a key that is limited to another agent nothing of this one', async () => {
+    const id = isOfFiles(route) && !route.startsWith('POST') ? await usedFile() : await idFor(route)
+    await addAgents('acme')
+    if (scope === 'admin') {
+      expect(codeOf(await ask(route, { id, body, key: strangeAdmin.key }))).toEqual([403, 'forbidden'])
+      return
+    }
+    const reply = await ask(route, { id, body, key: strange.key })
+    const isRejected = (reply.status >= 400 && reply.status < 500) || reply.body.startsWith('{"jsonrpc":"2.0","id":1,"error":')
+    const isList = reply.status === status && !route.includes('{') && (scope === 'tasks:read' || /files|mcp/.test(route))
+    expect([reply.status, isRejected || isList]).toEqual([reply.status, true])
+    // A rejection may repeat the id that the caller sent.
+    expect(reply.body).not.toMatch(isRejected ? /echo|idle/ : RegExp(`echo|idle|${id}`))
+    expect(reply.headers['content-type']).toContain('json')
+  })
+
+  test.skipIf(scope === 'worker' || scope === 'admin')('serves a key that is limited to this agent', async () => {
+    expect((await ask(route, { id: await idFor(route), body, key: kept.key })).status).toBe(status)
+  })
 })
 
 describe.each(ofOneTask)('%s', (route, { body, token, status }) => {
@@ -386,7 +426,93 @@ describe.each(ofOneTask)('%s', (route, { body, token, status }) => {
     const unknown = await ask(route, { id: randomUUID(), body, key: other.key })
     expect(codeOf(unknown)).toEqual([404, 'task_not_found'])
     expect(await ask(route, { id, body, key: other.key })).toEqual(unknown)
+    expect(await ask(route, { id, body, key: strange.key })).toEqual(await ask(route, { id: randomUUID(), body, key: strange.key }))
     expect((await ask('GET /v1/tasks/{id}', { id, key: own.key })).status).toBe(200)
+  })
+})
+
+describe('a key that is limited to an agent', () => {
+  test('lists, follows and counts what this agent has, and nothing else', async () => {
+    const { body: made } = await ask('POST /v1/tasks', { key: strange.key, body: { agent: 'scripted', params: { steps: [] } } })
+    const mine = JSON.parse(made).task.id
+    const [theirs, turn] = [await newTask(), randomUUID()]
+    const used = `insert into usage (turn, id, tenant, task, root, agent, attempt, usage, tokens) values ($1, $2, 'acme', $1, $1, $2, 1, '{}', 7)`
+    for (const agent of ['echo', 'scripted']) await platform.pg.query(used, [turn, agent])
+    for (const [route, query] of [
+      ['GET /v1/tasks', ''],
+      ['GET /v1/tasks', '?view=summary'],
+      ['GET /v1/feed', ''],
+    ] as const)
+      await until(`${route}${query} has the task`, async () => {
+        const { body: page } = await ask(route, { key: strange.key, query })
+        expect(page).not.toContain(theirs)
+        return page.includes(mine)
+      })
+    const read = async (route: string, key: string, query = '') => JSON.parse((await ask(route, { key, query })).body)
+    expect((await read('GET /v1/agents', strange.key)).data.map(({ name }: { name: string }) => name)).toEqual(['scripted'])
+    expect((await read('GET /openai/v1/models', strange.key)).data.map(({ id }: { id: string }) => id)).toEqual(['scripted'])
+    expect((await read('GET /v1/whoami', strange.key)).caller.agents).toEqual(['scripted'])
+    for (const by of ['agent', 'model', 'day']) expect((await read('GET /v1/usage', strange.key, `?by=${by}`)).total.tokens).toBe(7)
+    await platform.pg.query('delete from usage where turn = $1', [turn])
+    const [limited, whole] = [await read('GET /v1/agents/activity', kept.key), await read('GET /v1/agents/activity', own.key)]
+    const completed = ({ data }: { data: { agent: string | null; completed: number }[] }) =>
+      data.reduce((sum, row) => sum + (row.agent === null ? row.completed : 0), 0)
+    expect([completed(limited) > 0, completed(limited) < completed(whole)]).toEqual([true, true])
+  })
+
+  test('follows the feed of this agent alone, also where it goes on', async () => {
+    const leaving = new AbortController()
+    const headers = { authorization: `Bearer ${strange.key}`, accept: 'text/event-stream' }
+    const response = await fetch(`${platform.url}/v1/feed`, { headers, signal: leaving.signal })
+    const theirs = await newTask()
+    const { body: made } = await ask('POST /v1/tasks', { key: own.key, body: { agent: 'scripted', params: { steps: [] } } })
+    let heard = ''
+    for await (const bytes of response.body ?? []) {
+      heard += Buffer.from(bytes).toString()
+      if (heard.includes(JSON.parse(made).task.id)) break
+    }
+    leaving.abort()
+    expect(heard).not.toContain(theirs)
+  })
+
+  test('cannot reach a task of another agent by a dialect, a file, a webhook, or a token', async () => {
+    const [task, file] = [await newTask(), await usedFile()]
+    const [context, next] = [{ contextId: task }, { previous_response_id: `${task}.1.1` }]
+    const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hi' }] }
+    const sent = await ask('POST /a2a/{agent}/message:send', {
+      agent: 'scripted',
+      key: strange.key,
+      body: { message: { ...message, ...context } },
+    })
+    expect(codeOf(sent)).toEqual([404, 'task_not_found'])
+    const continued = { model: 'scripted', input: 'more', background: true, ...next }
+    expect(codeOf(await ask('POST /openai/v1/responses', { key: strange.key, body: continued }))).toEqual([404, 'task_not_found'])
+    const input = { type: 'media', mimeType: 'text/plain', file }
+    expect((await ask('POST /v1/tasks', { key: strange.key, body: { agent: 'scripted', input } })).status).toBe(400)
+    const hook = { url: 'https://example.com/hook', events: ['turn.finished'] }
+    expect(codeOf(await ask('POST /v1/webhooks', { key: strange.key, body: hook }))).toEqual([403, 'forbidden'])
+    const { body: made } = await ask('POST /v1/webhooks', { key: strange.key, body: { ...hook, agent: 'scripted' } })
+    const { id } = JSON.parse(made).webhook
+    for (const agent of ['echo', null])
+      expect(codeOf(await ask('PATCH /v1/webhooks/{id}', { id, key: strange.key, body: { agent } }))).toEqual([403, 'forbidden'])
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo', arguments: { message: 'hi' } } }
+    expect((await ask('POST /mcp', { key: strange.key, body: call })).body).toContain('unknown_agent')
+    // A token is as limited as its key is: of a task that its key may not know of, there is none.
+    expect(codeOf(await ask('POST /v1/tasks/{id}/tokens', { id: task, key: strange.key, body: { can: 'read' } }))).toEqual([
+      404,
+      'task_not_found',
+    ])
+  })
+
+  test('cannot have the scope admin, and its limit is kept by a rotation', async () => {
+    const admin = narrow.get('admin')?.key
+    const wanted = { name: 'limited', agents: ['echo'] }
+    expect((await ask('POST /v1/keys', { key: admin, body: { ...wanted, scopes: ['admin'] } })).status).toBe(400)
+    const { key, secret } = JSON.parse((await ask('POST /v1/keys', { key: admin, body: wanted })).body)
+    expect([key.agents, key.scopes]).toEqual([['echo'], ['tasks:read', 'tasks:write']])
+    const rotated = JSON.parse((await ask('POST /v1/keys/{id}/rotate', { id: key.id, key: admin, body: {} })).body)
+    for (const text of [secret, rotated.secret])
+      expect(codeOf(await ask('POST /v1/tasks', { key: text, body: { agent: 'scripted' } }))).toEqual([422, 'unknown_agent'])
   })
 })
 

@@ -40,6 +40,7 @@ import { createTransfers } from './files/transfers.ts'
 import { createServer } from './http/server.ts'
 import type { Services } from './http/services.ts'
 import { hasLiveKey } from './store/access/keys.ts'
+import { createReachCheck } from './store/access/reach.ts'
 import { createVault } from './store/access/vault.ts'
 import { openDatabase } from './store/connection/database.ts'
 import { requireFitSchema } from './store/connection/schema-fitness.ts'
@@ -145,7 +146,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   })
   const onFeedReadError = (error: unknown) => logger.warn({ err: error }, 'could not read the feed')
   const feedFollowers = createFeedFollowers({
-    readFor: tenant => (request: FeedRequest) => readFeed(databaseFor(tenant), tenant, request),
+    readFor: whose => (request: FeedRequest) => readFeed(databaseFor(whose), whose.tenant, request),
     tail: createFeedTail({
       read: after => readFeed(db, everyTenant, { after, limit: 1_000 }),
       pollMs: feedPollMs,
@@ -174,7 +175,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   })
   const services: Services = {
     config,
-    access: { keys, tokens, revocations, rates: createTokenBuckets(config.rateLimit) },
+    access: { keys, tokens, revocations, rates: createTokenBuckets(config.rateLimit), isWithin: createReachCheck(databaseFor) },
     streams,
     capacity,
     backlog,

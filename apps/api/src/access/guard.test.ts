@@ -27,6 +27,8 @@ const sign = (request: Partial<TokenRequest> = {}) =>
     ...request,
   }).token
 
+const isWithin = async () => true
+
 /** Its keys are the names of their scopes. */
 function serve(route: Partial<RouteOptions>, { burst = 100, isOpen = false } = {}) {
   const app = fastify()
@@ -40,7 +42,7 @@ function serve(route: Partial<RouteOptions>, { burst = 100, isOpen = false } = {
     forget: () => {},
   }
   app.register(async scope => {
-    guardRoutes(scope, { keys, tokens, revocations, rates: createTokenBuckets({ perSecond: 0.01, burst }) }, isOpen)
+    guardRoutes(scope, { keys, tokens, revocations, rates: createTokenBuckets({ perSecond: 0.01, burst }), isWithin }, isOpen)
     scope.route({ method: 'GET', url: '/:id', handler: async ({ principal }) => principal.tenant, ...route })
   })
   return app
@@ -64,7 +66,7 @@ test('a scope knows whether it is guarded, and so do those inside it', async () 
   const app = fastify()
   await app.register(async scope => {
     expect(isGuarded(scope)).toBe(false)
-    guardRoutes(scope, { keys: {} as KeyCheck, tokens, revocations, rates: createTokenBuckets({ perSecond: 1, burst: 1 }) }, true)
+    guardRoutes(scope, { keys: {} as KeyCheck, tokens, revocations, rates: createTokenBuckets({ perSecond: 1, burst: 1 }), isWithin }, true)
     await scope.register(async inner => expect(isGuarded(inner)).toBe(true))
   })
   expect(isGuarded(app)).toBe(false)

@@ -2,13 +2,15 @@
  * Decides whether a caller may call a route. Every route of a guarded scope must declare its access; a route without it cannot be registered.
  *
  * A missing key and every kind of invalid key get the same 401. A valid key without the scope gets 403, which does not reveal whether the task
- * exists.
+ * exists. A key that is limited to agents gets 404 for a path that names a task or an agent of others, whatever the route does.
  */
 import { RivuletError, taskIdSchema, waitIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { OwnedKind } from '../store/access/reach.ts'
+import { taskNotFound } from '../store/connection/tenant.ts'
 import { hostNameOf, isOfThisMachine } from './allowed-hosts.ts'
 import type { KeyCheck } from './key-check.ts'
-import { holds, isLimited, localCaller, type Principal, type RouteAccess } from './principal.ts'
+import { holds, isLimited, localCaller, mayUse, type Principal, type RouteAccess } from './principal.ts'
 import { type TaskTokens, tokenPrefix } from './task-token.ts'
 import type { TokenBuckets } from './token-bucket.ts'
 import type { TokenRevocations } from './token-revocations.ts'
@@ -29,10 +31,12 @@ export type Access = {
   revocations: TokenRevocations
   /** Of each key, and of each token's task. */
   rates: TokenBuckets
+  /** Whether a key that is limited to agents may know of this row. */
+  isWithin(principal: Principal, kind: OwnedKind, id: string): Promise<boolean>
 }
 
 /** @param isOpen no key is asked for: local development. */
-export function guardRoutes(scope: FastifyInstance, { keys, tokens, revocations, rates }: Access, isOpen: boolean): void {
+export function guardRoutes(scope: FastifyInstance, { keys, tokens, revocations, rates, isWithin }: Access, isOpen: boolean): void {
   scope.decorate(mark, true)
   scope.decorateRequest('principal')
   scope.addHook('onRoute', ({ method, url, config, schema }) => {
@@ -55,6 +59,26 @@ export function guardRoutes(scope: FastifyInstance, { keys, tokens, revocations,
       throw new RivuletError('forbidden', 'This key or token does not have the required scope')
     request.principal = principal
   })
+  // After validation, which has normalised the ids.
+  scope.addHook('preHandler', async ({ principal, routeOptions: { url = '', config }, params }) => {
+    if (principal.agents && config.access?.scope !== 'worker') await keepToAgents(principal, url, params as PathParams, config.access)
+  })
+
+  async function keepToAgents(
+    principal: Principal,
+    url: string,
+    { id = '', agent, model }: PathParams,
+    access?: RouteAccess,
+  ): Promise<void> {
+    const [, kind] = /\/v1\/(tasks|schedules|webhooks|files)\/:id/.exec(url) ?? []
+    const named = agent ?? model
+    if (access?.scope === 'admin') throw new RivuletError('forbidden', 'A key that is limited to agents cannot administer its tenant')
+    if (kind && !(await isWithin(principal, kind as OwnedKind, id)))
+      throw kind === 'tasks' ? taskNotFound() : new RivuletError('not_found', `No such ${kind.slice(0, -1)}`)
+    if (named !== undefined && !mayUse(principal, named)) throw new RivuletError('not_found', 'No such agent')
+    if (!kind && named === undefined && !access?.ofAgents)
+      throw new RivuletError('forbidden', 'This key is limited to agents, and this call is not about one')
+  }
 
   async function identify({ headers, query }: FastifyRequest, access: RouteAccess | undefined): Promise<Principal | null> {
     if (headers.authorization === undefined && access?.tokenInQuery) return holderOf(String((query as { token?: unknown }).token ?? ''))
@@ -70,6 +94,8 @@ export function guardRoutes(scope: FastifyInstance, { keys, tokens, revocations,
     return isRevoked || holder?.tenant !== claims.tenant ? null : { ...holder, token: claims }
   }
 }
+
+type PathParams = { id?: string; agent?: string; model?: string }
 
 /** Whether the routes of a scope require a key or a token. */
 export function isGuarded(scope: FastifyInstance): boolean {

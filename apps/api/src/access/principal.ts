@@ -15,8 +15,9 @@ export type Principal = {
   liveUntil?: number
   /** The installation's own, from the environment: the limits of a key do not hold for it. */
   isRoot: boolean
-  /** For the scope `worker`: whether the key works for all tenants, or for its own; and for which agents. Without them, for all. */
+  /** For the scope `worker`: whether the key works for all tenants, or for its own. */
   allTenants?: boolean
+  /** The agents that the key is limited to, for its caller and for a worker; null or absent: none. */
   agents?: readonly string[] | null
   /** For the holder of a token: what it says. */
   token?: TokenClaims
@@ -30,6 +31,11 @@ export type RouteAccess = {
   checksTask?: boolean
   /** The token may also come as `?token=`: an EventSource cannot send headers. */
   tokenInQuery?: boolean
+  /**
+   * The route itself keeps to the agents of a key that is limited to some: it reads by `databaseFor(principal)`, and checks the agents that its body
+   * names. The guard checks what a path names. Such a key gets 403 from a route with neither.
+   */
+  ofAgents?: true
 }
 
 /** The ids of the keys of the environment. They stand in tokens and logs, so they say nothing about the keys themselves. */
@@ -38,6 +44,11 @@ export const workerKeyId = 'root-worker'
 
 /** The caller where the API asks for no key. */
 export const localCaller: Principal = { tenant: defaultTenant, scopes, key: null, expiresAt: null, isRoot: true, allTenants: true }
+
+/** Whether a key may use an agent. For one that it may not use, callers return the same as for an agent that does not exist. */
+export function mayUse({ agents = null }: Pick<Principal, 'agents'>, agent: string | null): boolean {
+  return agents === null || (agent !== null && agents.includes(agent))
+}
 
 /** A token is limited even if the root key signed it, because a browser holds it. */
 export function isLimited({ isRoot, token }: Principal): boolean {

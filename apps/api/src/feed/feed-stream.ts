@@ -3,6 +3,7 @@
  * A client that takes nothing for too long is cut.
  */
 import type { Cursor } from '@rivulet/protocol'
+import type { Readable } from '../store/connection/tenant.ts'
 import { encodeRetry, frameEnd } from '../stream/sse-frame.ts'
 import { type SseResponse, share } from '../stream/sse-response.ts'
 import type { TailPage } from './feed-tail.ts'
@@ -22,7 +23,7 @@ export type FeedFollowers = {
 }
 
 export type FeedFollowersDeps = Omit<Parameters<typeof followFeed>[0], 'read'> & {
-  readFor(tenant: string): Parameters<typeof followFeed>[0]['read']
+  readFor(whose: Readable): Parameters<typeof followFeed>[0]['read']
   stallMs: number
   onError: (error: unknown) => void
 }
@@ -64,7 +65,7 @@ export function createFeedFollowers({ readFor, tail, stallMs, onError }: FeedFol
 
     async function run(): Promise<void> {
       write(`${encodeRetry()}${openFrame(place)}`)
-      const pages = followFeed({ read: readFor(request.tenant), tail }, { ...request, signal: leaving.signal })
+      const pages = followFeed({ read: readFor(request), tail }, { ...request, signal: leaving.signal })
       for await (const page of pages) {
         if (leaving.signal.aborted) return
         if (page.entries.length > 0) write(framesOf(page))

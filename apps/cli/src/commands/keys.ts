@@ -23,6 +23,7 @@ type CreateOptions = CommonOptions & {
   scope?: string[]
   allTenants?: boolean
   agent?: string[]
+  agents?: string[]
   name?: string
   expires?: number
 }
@@ -37,7 +38,8 @@ export function addKeysCommands(program: Command, context: Context): void {
       .option('--tenant <tenant>', 'the tenant of the key (default: that of the calling key, or default)')
       .option('--scope <scope>', 'tasks:read, tasks:write, admin or worker (repeatable; default: tasks:read and tasks:write)', append)
       .option('--all-tenants', 'with the scope worker: allow the turns of all tenants')
-      .option('--agent <agent>', 'with the scope worker: allow only this agent (repeatable; default: all)', append)
+      .option('--agent <agent>', 'allow only this agent and its tasks (repeatable; default: all)', append)
+      .option('--agents <agents>', 'the same for several, separated by commas', appendAll)
       .option('--name <name>', 'a description of the key')
       .option('--expires <time>', 'how long the key is valid: 90d, 12h, 30m (default: forever)', parseLifetime),
   ).action((options: CreateOptions) => withKeys(context, options, calls => create(context, calls, options)))
@@ -59,7 +61,8 @@ export function addKeysCommands(program: Command, context: Context): void {
 }
 
 async function create(context: Context, calls: KeyCalls, options: CreateOptions): Promise<void> {
-  const { tenant, scope: scopes, name, expires: expiresInSeconds, allTenants, agent: agents } = options
+  const { tenant, scope: scopes, name, expires: expiresInSeconds, allTenants, agent, agents: several } = options
+  const agents = agent || several ? [...(agent ?? []), ...(several ?? [])] : undefined
   const body = checked(createKeyBody, { tenant, scopes, name, expiresInSeconds, allTenants, agents })
   showNew(context, await calls.create(body), options)
 }
@@ -136,10 +139,11 @@ function checked<T>(schema: z.ZodType<T>, request: object): T {
   )
 }
 
-/** What a worker with this key may run. */
+/** What a worker with this key may run, and a caller use. */
 function workOf({ tenant, scopes, allTenants, agents }: Key): string {
-  if (!scopes.includes('worker')) return '-'
-  return [allTenants ? 'all tenants' : tenant, ...(agents ? [`(${agents.join(' ')})`] : [])].join(' ')
+  const names = agents ? [`(${agents.join(' ')})`] : []
+  if (!scopes.includes('worker')) return names[0] ?? '-'
+  return [allTenants ? 'all tenants' : tenant, ...names].join(' ')
 }
 
 function stateOf({ revokedAt, expiresAt, replacedBy }: Key, now: number): string {
@@ -151,6 +155,10 @@ function stateOf({ revokedAt, expiresAt, replacedBy }: Key, now: number): string
 
 function append(value: string, earlier: string[] = []): string[] {
   return [...earlier, value]
+}
+
+function appendAll(value: string, earlier: string[] = []): string[] {
+  return [...earlier, ...value.split(',').map(name => name.trim())]
 }
 
 function parseSeconds(text: string): number {

@@ -49,7 +49,10 @@ export function KeysPage() {
                 <span className="block font-mono text-xs text-faint">{key.id}</span>
               </td>
               <td>{key.allTenants ? 'all' : key.tenant}</td>
-              <td className="text-soft">{key.scopes.join(', ')}</td>
+              <td className="text-soft">
+                {key.scopes.join(', ')}
+                {key.agents && <span className="block text-xs">only {key.agents.join(', ')}</span>}
+              </td>
               <td className="whitespace-nowrap">
                 {endOf(key, now) ?? (key.expiresAt ? `until ${new Date(key.expiresAt).toLocaleDateString('en-GB')}` : 'valid')}
               </td>
@@ -129,12 +132,19 @@ function NewKeyDialog({ onClose }: { onClose: () => void }) {
           </label>
         ))}
       </fieldset>
+      <Field label="Agents (all, unless you name some, separated by commas)">
+        <input name="agents" className={fieldLook} />
+      </Field>
     </FormDialog>
   )
 
   async function create(text: (name: string) => string, fields: FormData): Promise<void> {
     const granted = scopes.filter(scope => fields.getAll('scopes').includes(scope))
     if (granted.length === 0) throw new Error('Choose at least one scope')
-    setMade(await client.keys.create({ name: text('name'), scopes: granted }))
+    const agents = text('agents')
+      .split(',')
+      .map(name => name.trim())
+      .filter(name => name !== '')
+    setMade(await client.keys.create({ name: text('name'), scopes: granted, ...(agents.length > 0 && { agents }) }))
   }
 }

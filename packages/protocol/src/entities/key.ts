@@ -21,8 +21,9 @@ export const keySchema = z.object({
   lastUsedAt: time.optional(),
   /** The key that a rotation created in place of this one. */
   replacedBy: keyIdSchema.optional(),
-  /** Only with the scope `worker`: the key is valid for all tenants; and only for these agents. */
+  /** Only with the scope `worker`: the key is valid for all tenants. */
   allTenants: z.boolean().optional(),
+  /** The key is valid only for these agents and their tasks. */
   agents: z.array(agentNameSchema).optional(),
 })
 
@@ -32,6 +33,8 @@ export const callerSchema = z.object({
   scopes: z.array(scopeSchema),
   key: z.string().optional(),
   expiresAt: time.optional(),
+  /** The key is limited to these agents. */
+  agents: z.array(agentNameSchema).optional(),
 })
 
 export type Scope = z.output<typeof scopeSchema>

@@ -23,7 +23,8 @@ export const createKeyBody = z
     const reject = (path: string, message: string) => context.addIssue({ code: 'custom', path: [path], message })
     const isForWorkers = scopes.includes('worker')
     if (allTenants && !isForWorkers) reject('allTenants', 'Only a key with the scope worker can be valid for all tenants')
-    if (agents && !isForWorkers) reject('agents', 'Only a key with the scope worker can be limited to agents')
+    if (agents && scopes.includes('admin'))
+      reject('agents', 'A key with the scope admin cannot be limited to agents, because it manages all keys')
     if (allTenants && tenant !== undefined) reject('allTenants', 'Use either tenant or allTenants')
   })
 

@@ -11,7 +11,9 @@ import {
   type Turn,
 } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
+import { mayUse, type Principal } from '../../access/principal.ts'
 import type { Transaction } from '../../store/connection/database.ts'
+import { taskNotFound } from '../../store/connection/tenant.ts'
 import { lastTurnNumber } from '../../store/reads/turns.ts'
 import { toTask, toTurn } from '../../store/rows.ts'
 import type { AcceptedTurn as CommittedTurn } from '../../store/tasks/accept/create-task.ts'
@@ -61,18 +63,20 @@ export function createAcceptTurn(services: Services, log: FastifyBaseLogger) {
     if (wanted.of === 'new task') return commitTask(request, wanted.body, traceparent, wanted.inputMetadata)
     return commitTurn(
       request,
-      tx => continueTask(tx, request.principal.tenant, wanted, traceparent),
+      tx => continueTask(tx, request.principal, wanted, traceparent),
       ({ task, turn }) => ({ status: 200, body: { task: toTask(task), turn: toTurn(turn) } as Json }),
     )
   }
 
   async function continueTask(
     tx: Transaction,
-    tenant: string,
+    principal: Principal,
     { task, agent, after, input, inputMetadata, params, ifBusy = 'queue', declines = false }: Extract<WantedTurn, { of: 'task' }>,
     traceparent: string,
   ): Promise<CommittedTurn> {
+    const { tenant } = principal
     const held = await lockTask(tx, tenant, task)
+    if (!mayUse(principal, held.agent)) throw taskNotFound()
     if (held.agent !== agent) throw new RivuletError('bad_request', 'The conversation is with another agent')
     const last = await lastTurnNumber(tx, task)
     if (after !== undefined && after > last) throw new RivuletError('not_found', 'No such turn in this task')

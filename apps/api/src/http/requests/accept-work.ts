@@ -5,7 +5,9 @@
  */
 import type { CreateTask, Json, JsonObject } from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
+import { mayUse } from '../../access/principal.ts'
 import type { OnceResponse, StoredResponse } from '../../store/access/idempotency.ts'
+import { unknownAgent } from '../../store/agents/agents.ts'
 import type { Transaction } from '../../store/connection/database.ts'
 import { toTask, toTurn } from '../../store/rows.ts'
 import { type Accepted, type AcceptedTurn, createTask } from '../../store/tasks/accept/create-task.ts'
@@ -63,6 +65,7 @@ export function createAcceptWork(
   ): Promise<AcceptedWork> {
     const { tenant } = request.principal
     const { agent, concurrencyKey = null, delayMs } = body
+    if (!mayUse(request.principal, agent)) throw unknownAgent()
     const rank = delayMs === 0 ? backlog.takeDirect({ tenant, agent, concurrencyKey }) : null
     const fresh = await acceptance.accept(tenant, body, keyOf(request), { traceparent, rank })
     if (fresh) {

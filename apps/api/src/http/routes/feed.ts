@@ -10,7 +10,7 @@ export function feedRoutes(scope: FastifyInstance, services: Services): void {
   const { db, databaseFor, feedFollowers, streams, metrics, isDraining } = services
   const app = scope.withTypeProvider<ZodTypeProvider>()
   // A HEAD would get a body: the stream is written past Node's response object.
-  const config = { access: { scope: 'tasks:read' } } as const
+  const config = { access: { scope: 'tasks:read', ofAgents: true } } as const
   const response = { 200: feedPage.describe('A page; with `Accept: text/event-stream` the entries as they are written') }
   const schema = { tags: ['feed'], querystring: feedQuery, response }
   app.get('/feed', { exposeHeadRoute: false, config, schema }, async (request, reply) => {
@@ -18,9 +18,9 @@ export function feedRoutes(scope: FastifyInstance, services: Services): void {
     const isStream = (request.headers.accept ?? '').includes('text/event-stream')
     const place = (isStream ? resumedAt(request) : null) ?? after
     if (place !== undefined) await requireKept(db, place)
-    const { tenant } = request.principal
-    if (isStream) return follow(request, reply, place ?? (await endOf(tenant)), filter)
-    const { entries, next } = await readFeed(databaseFor(tenant), tenant, { after: place ?? origin, limit, ...filter })
+    const { principal } = request
+    if (isStream) return follow(request, reply, place ?? (await endOf(principal.tenant)), filter)
+    const { entries, next } = await readFeed(databaseFor(principal), principal.tenant, { after: place ?? origin, limit, ...filter })
     return { data: entries.map(({ tenant: _, ...entry }) => entry), next }
   })
 
@@ -33,9 +33,10 @@ export function feedRoutes(scope: FastifyInstance, services: Services): void {
   async function follow(request: FastifyRequest, reply: FastifyReply, after: Cursor, filter: FeedFilter): Promise<FastifyReply> {
     if (isDraining()) throw new RivuletError('draining', 'This process is stopping')
     const { principal } = request
+    const { tenant, agents = null } = principal
     const admission = streams.admit(principal, [])
     return respondWithEvents(reply, { admission, metrics }, response => ({
-      ...feedFollowers.follow(response, { tenant: principal.tenant, after, ...filter }),
+      ...feedFollowers.follow(response, { tenant, agents, after, ...filter }),
       tell: () => false,
     }))
   }

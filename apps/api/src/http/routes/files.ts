@@ -15,9 +15,9 @@ import type { Services } from '../services.ts'
 
 const params = z.object({ id: fileIdSchema })
 const tags = ['files']
-const uploading = { access: { scope: 'tasks:write', token: 'send', checksTask: true } } as const
+const uploading = { access: { scope: 'tasks:write', token: 'send', checksTask: true, ofAgents: true } } as const
 const reading = { access: { scope: 'tasks:read', token: 'read', checksTask: true } } as const
-const removing = { access: { scope: 'tasks:write' } } as const
+const removing = { access: { scope: 'tasks:write', ofAgents: true } } as const
 
 /** In a scope of its own, because bodies are passed on as they are. */
 export async function fileRoutes(scope: FastifyInstance, services: Services): Promise<void> {
@@ -57,7 +57,7 @@ export async function fileRoutes(scope: FastifyInstance, services: Services): Pr
     { config: reading, exposeHeadRoute: false, schema: { tags, params, response: { 200: z.any(), 206: z.any() } } },
     async (request, reply) => {
       const { tenant, token } = request.principal
-      const file = await getFile(databaseFor(tenant), tenant, request.params.id, token?.task ?? null)
+      const file = await getFile(databaseFor(request.principal), tenant, request.params.id, token?.task ?? null)
       return download(request, reply, file, namespaceOf(request.principal))
     },
   )

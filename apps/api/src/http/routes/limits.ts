@@ -16,7 +16,7 @@ import { listAgents } from '../../store/agents/agents.ts'
 import { createAudit } from '../requests/audited.ts'
 import type { Services } from '../services.ts'
 
-const reading = { access: { scope: 'tasks:read' } } as const
+const reading = { access: { scope: 'tasks:read', ofAgents: true } } as const
 const administering = { access: { scope: 'admin' } } as const
 const limitsResponse = z.object({ limits: agentLimitsSchema })
 
@@ -29,8 +29,8 @@ export function limitRoutes(scope: FastifyInstance, services: Services): void {
   const tags = ['limits']
 
   const listing = { tags, response: { 200: z.object({ data: z.array(agentLimitsSchema) }) } }
-  app.get('/limits', { config: reading, schema: listing }, async ({ principal: { tenant } }) => ({
-    data: await listLimits(databaseFor(tenant), tenant),
+  app.get('/limits', { config: reading, schema: listing }, async ({ principal }) => ({
+    data: await listLimits(databaseFor(principal), principal.tenant),
   }))
 
   const one = { tags, params, response: { 200: limitsResponse } }

@@ -13,16 +13,17 @@ import { type EventStream, requireEvents } from './tasks/events.ts'
 export function manyEventRoutes(scope: FastifyInstance, { databaseFor, hub, reader, metrics }: Services, events: EventStream): void {
   const app = scope.withTypeProvider<ZodTypeProvider>()
   const body = { description: 'The events of all of them, as they come', content: { 'text/event-stream': { schema: z.string() } } }
-  const config = { access: { scope: 'tasks:read' } } as const
+  const config = { access: { scope: 'tasks:read', ofAgents: true } } as const
   app.post('/events', { config, schema: { tags: ['tasks'], body: manyEventsBody, response: { 200: body } } }, async (request, reply) => {
     requireEvents(request)
-    const { tenant } = request.principal
+    const { principal } = request
+    const { tenant } = principal
     const { tasks, children, follow } = request.body
     if (tasks.size > maxStreamTasks)
       throw new RivuletError('too_many_tasks', `A stream may have at most ${maxStreamTasks} tasks; open another for the rest`)
-    await requireTasks(databaseFor(tenant), tenant, [...tasks.keys()])
+    await requireTasks(databaseFor(principal), tenant, [...tasks.keys()])
     const admission = events.reserve(request, ...tasks.keys())
-    const openChildren = children ? (task: TaskId) => openChildrenOf(databaseFor(tenant), tenant, task) : null
+    const openChildren = children ? (task: TaskId) => openChildrenOf(databaseFor(principal), tenant, task) : null
     const onError = (error: unknown) => reply.log.warn({ err: error }, 'a stream of several tasks was cut')
     return respondWithEvents(reply, { admission, metrics }, response => ({
       ...watchMany({ hub, log: reader, onError }, response, { tenant, tasks, isFollowing: follow, openChildren }),

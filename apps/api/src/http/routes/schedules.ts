@@ -34,8 +34,8 @@ import {
 import { createAudit, interruption } from '../requests/audited.ts'
 import type { Services } from '../services.ts'
 
-const reading = { access: { scope: 'tasks:read' } } as const
-const writing = { access: { scope: 'tasks:write' } } as const
+const reading = { access: { scope: 'tasks:read', ofAgents: true } } as const
+const writing = { access: { scope: 'tasks:write', ofAgents: true } } as const
 const params = z.object({ id: idSchema })
 const tags = ['schedules']
 const changed = { tags, params, response: { 200: scheduleResponse } }
@@ -47,11 +47,12 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
   const app = scope.withTypeProvider<ZodTypeProvider>()
 
   const creation = { tags, body: createScheduleBody, response: { 201: scheduleResponse } }
-  app.post('/schedules', { config: writing, schema: creation }, async ({ body, principal: { tenant } }, reply) => {
+  app.post('/schedules', { config: writing, schema: creation }, async ({ body, principal }, reply) => {
+    const { tenant } = principal
     requireCronLine(body)
     if (body.onEnd && !webhooks.allowPrivate) requirePublicHost(body.onEnd.url, '/onEnd')
     const db = databaseFor(tenant)
-    await requireAgent(db, tenant, body.agent)
+    await requireAgent(databaseFor(principal), tenant, body.agent)
     const nextAt = nextTime(body, new Date(await readNowMs(db)))
     const row = await insertSchedule(db, tenant, { request: body, nextAt, most: maxSchedules })
     if (!row) throw new RivuletError('quota_exceeded', `A tenant may have at most ${maxSchedules} schedules (MAX_SCHEDULES_PER_TENANT)`)
@@ -60,8 +61,8 @@ export function scheduleRoutes(scope: FastifyInstance, services: Services): void
 
   const page = z.object({ data: z.array(scheduleSchema), nextCursor: z.string().nullable() })
   const listing = { tags, querystring: listSchedulesQuery, response: { 200: page } }
-  app.get('/schedules', { config: reading, schema: listing }, async ({ query, principal: { tenant } }) => {
-    const rows = await listSchedules(databaseFor(tenant), tenant, { ...query, limit: query.limit + 1 })
+  app.get('/schedules', { config: reading, schema: listing }, async ({ query, principal }) => {
+    const rows = await listSchedules(databaseFor(principal), principal.tenant, { ...query, limit: query.limit + 1 })
     const shown = rows.slice(0, query.limit)
     return { data: shown.map(toSchedule), nextCursor: rows.length > shown.length ? (shown.at(-1)?.id ?? null) : null }
   })

@@ -17,6 +17,7 @@ import {
 import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
+import { mayUse, type Principal } from '../../access/principal.ts'
 import { requirePublicHost } from '../../feed/private-addresses.ts'
 import { createWebhookSecret } from '../../feed/webhook-signature.ts'
 import { listDeliveries, retryDelivery, toDelivery } from '../../store/feed/deliveries.ts'
@@ -25,8 +26,8 @@ import { createAudit } from '../requests/audited.ts'
 import { rejectIdempotencyKey } from '../requests/idempotent.ts'
 import type { Services } from '../services.ts'
 
-const reading = { access: { scope: 'tasks:read' } } as const
-const writing = { access: { scope: 'tasks:write' } } as const
+const reading = { access: { scope: 'tasks:read', ofAgents: true } } as const
+const writing = { access: { scope: 'tasks:write', ofAgents: true } } as const
 const params = z.object({ id: idSchema })
 const deliveryParams = params.extend({ delivery: idSchema })
 const tags = ['webhooks']
@@ -40,6 +41,7 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
   const creation = { tags, body: createWebhookBody, response: { 201: newWebhookResponse } }
   app.post('/webhooks', { config: writing, schema: creation }, async (request, reply) => {
     const { tenant } = request.principal
+    requireOwnAgent(request.principal, request.body.agent ?? null)
     const { url, events, agent = null, secret = createWebhookSecret() } = request.body
     rejectIdempotencyKey(request)
     if (!allowPrivate) requirePublicHost(url, '/url')
@@ -53,8 +55,8 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
 
   const page = z.object({ data: z.array(webhookSchema), nextCursor: z.string().nullable() })
   const listing = { tags, querystring: listWebhooksQuery, response: { 200: page } }
-  app.get('/webhooks', { config: reading, schema: listing }, async ({ query, principal: { tenant } }) => {
-    const rows = await listWebhooks(databaseFor(tenant), tenant, { ...query, limit: query.limit + 1 })
+  app.get('/webhooks', { config: reading, schema: listing }, async ({ query, principal }) => {
+    const rows = await listWebhooks(databaseFor(principal), principal.tenant, { ...query, limit: query.limit + 1 })
     return pageOf(rows, query.limit, toWebhook)
   })
 
@@ -64,7 +66,9 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
   }))
 
   const change = { tags, params, body: changeWebhookBody, response: { 200: changedWebhookResponse } }
-  app.patch('/webhooks/:id', { config: writing, schema: change }, async ({ params: { id }, body, principal: { tenant } }, reply) => {
+  app.patch('/webhooks/:id', { config: writing, schema: change }, async ({ params: { id }, body, principal }, reply) => {
+    const { tenant } = principal
+    if (body.agent !== undefined) requireOwnAgent(principal, body.agent)
     if (body.url !== undefined && !allowPrivate) requirePublicHost(body.url, '/url')
     const secret = body.secret === true ? createWebhookSecret() : body.secret
     const row = await updateWebhook(databaseFor(tenant), tenant, id, { ...body, secret })
@@ -105,6 +109,12 @@ export function webhookRoutes(scope: FastifyInstance, services: Services): void 
     if (!row) throw noWebhook()
     return row
   }
+}
+
+/** A webhook of all agents would tell a key that is limited to some about the others. */
+function requireOwnAgent(principal: Principal, agent: string | null): void {
+  if (!mayUse(principal, agent))
+    throw new RivuletError('forbidden', `This key is limited to agents: agent must be one of ${principal.agents?.join(', ')}`)
 }
 
 function noWebhook(): RivuletError {

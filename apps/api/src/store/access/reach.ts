@@ -1,11 +1,12 @@
 /**
- * The turns that a worker may access: those of the tenant and the agents of its key. Neither changes for a turn, so one check before the access
- * is enough. For a turn out of reach, callers return the same as for a turn that does not exist.
+ * What a key may access: the turns of a worker, and the rows of a caller whose key is limited to agents. Neither the tenant nor the agent of a row
+ * changes, so one check before the access is enough. For a row out of reach, callers return the same as for one that does not exist.
  */
 import { and, eq, inArray, sql } from 'drizzle-orm'
-import type { Database } from '../connection/database.ts'
-import { everyTenant, isOf, type Tenant } from '../connection/tenant.ts'
-import { tasks, turns } from '../schema.ts'
+import { LRUCache } from 'lru-cache'
+import type { Database, DatabaseHandle } from '../connection/database.ts'
+import { everyTenant, isOf, type Readable, type Tenant } from '../connection/tenant.ts'
+import { files, schedules, tasks, turns, webhooks } from '../schema.ts'
 
 /** `agents` is null for all of them. */
 export type Reach = { tenant: Tenant; agents: readonly string[] | null }
@@ -20,4 +21,25 @@ export async function turnsWithin(db: Database, { tenant, agents }: Reach, ids: 
     .innerJoin(tasks, eq(tasks.id, turns.task))
     .where(and(wanted, isOf(tenant, turns.tenant), agents ? inArray(tasks.agent, [...agents]) : undefined))
   return new Set(rows.map(({ id }) => id))
+}
+
+const owned = { tasks, schedules, webhooks, files } as const
+export type OwnedKind = keyof typeof owned
+
+const maxKnownTasks = 50_000
+
+/** Whether a reader that is limited to agents sees this row. Tasks that it sees are remembered, because thousands of viewers may come back to one. */
+export function createReachCheck(databaseFor: DatabaseHandle['databaseFor']) {
+  const known = new LRUCache<string, true>({ max: maxKnownTasks })
+  return async ({ tenant, agents = null }: Readable, kind: OwnedKind, id: string): Promise<boolean> => {
+    const name = `${tenant} ${agents?.join(' ')} ${id}`
+    if (kind === 'tasks' && known.has(name)) return true
+    const table = owned[kind]
+    const [row] = await databaseFor({ tenant, agents })
+      .select({ id: table.id })
+      .from(table)
+      .where(and(eq(table.id, id), isOf(tenant, table.tenant)))
+    if (row && kind === 'tasks') known.set(name, true)
+    return row !== undefined
+  }
 }

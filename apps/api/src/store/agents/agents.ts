@@ -85,7 +85,7 @@ export async function requireAgent(db: Database | Transaction, tenant: Tenant, n
   return settingsOf(known.settings)
 }
 
-function unknownAgent(): RivuletError {
+export function unknownAgent(): RivuletError {
   return new RivuletError('unknown_agent', 'No worker has ever registered this agent')
 }
 

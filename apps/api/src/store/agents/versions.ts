@@ -26,9 +26,9 @@ export async function listVersions(db: Database, tenant: Tenant, workerTimeoutMs
     ), served as (
       select version, array_agg(distinct own.name order by own.name) as agents from seen join own on own.name = any(seen.agents) group by version
     ), begun as (
-      select version, count(*) filter (where status = 'queued') as queued, count(*) filter (where status = 'running') as running,
-        count(*) filter (where status = 'waiting') as waiting
-      from turns where status in (${sql.raw(unfinishedList)}) and version is not null and ${isOf(tenant, turns.tenant) ?? sql`true`}
+      select version, count(*) filter (where turns.status = 'queued') as queued, count(*) filter (where turns.status = 'running') as running,
+        count(*) filter (where turns.status = 'waiting') as waiting
+      from turns join tasks on tasks.id = turns.task where turns.status in (${sql.raw(unfinishedList)}) and version is not null and ${isOf(tenant, turns.tenant) ?? sql`true`}
       group by version
     )
     select version, coalesce(served.agents, '{}') as agents, coalesce(workers, 0) as workers, coalesce(slots, 0) as slots,

@@ -11,7 +11,10 @@ const maxTurns = 50
 
 export async function listWorkers(db: Database, tenant: Tenant, leaseMs: number): Promise<Worker[]> {
   const { rows } = await db.execute<Row>(sql`
-    select workers.id, workers.version, workers.slots, workers.agents, workers.seen_at, extract(epoch from now() - workers.seen_at) * 1000 as silent_ms,
+    with own as (select ${agents.name} from ${agents} where ${isAgentOf(tenant)})
+    select workers.id, workers.version, workers.slots, workers.seen_at,
+      array(select served.name from unnest(workers.agents) with ordinality as served (name, place) join own using (name) order by place) as agents,
+      extract(epoch from now() - workers.seen_at) * 1000 as silent_ms,
       coalesce((
         select json_agg(json_build_object('task', task, 'turn', number, 'agent', agent, 'startedAt', started_at)) from (
           select turns.task, turns.number, tasks.agent, coalesce(turns.attempt_at, turns.started_at) as started_at
@@ -21,7 +24,7 @@ export async function listWorkers(db: Database, tenant: Tenant, leaseMs: number)
         ) as held
       ), '[]') as turns
     from workers
-    where workers.agents && array(select ${agents.name} from ${agents} where ${isAgentOf(tenant)})
+    where workers.agents && array(select own.name from own)
     order by workers.seen_at desc, workers.id limit ${maxWorkers}`)
   return rows.map(({ id, version, slots, agents: served, seen_at: seenAt, silent_ms: silent, turns: held }) => {
     const silentMs = Math.max(0, Math.round(Number(silent)))

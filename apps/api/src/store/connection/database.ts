@@ -2,7 +2,7 @@
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres'
 import { type ClientBase, Pool } from 'pg'
 import * as schema from '../schema.ts'
-import { everyTenant, type Tenant } from './tenant.ts'
+import { everyTenant, type Readable, type Tenant } from './tenant.ts'
 import { TenantPool } from './tenant-pool.ts'
 
 export { isDatabaseAway, sqlStateOf } from './database-errors.ts'
@@ -15,8 +15,8 @@ export type DatabaseHandle = {
   db: Database
   /** For heartbeats only, so that no lease expires because the other pools are busy. */
   leases: Database
-  /** As one tenant sees it. */
-  databaseFor(tenant: Tenant): Database
+  /** As one tenant sees it, or, for reads, as a key that is limited to agents does. */
+  databaseFor(whose: Tenant | Readable): Database
   /** The same for the bytes of files, on connections of their own: they are large, and no other query waits for them. */
   filesFor(tenant: Tenant): Database
   /** Connections that belong to no tenant. */
@@ -35,8 +35,8 @@ export function openDatabase(options: DatabaseOptions): DatabaseHandle {
   const leasePool = createPool(options, 2)
   const filePool = createPool(options, 4, takeTenantRole)
   return {
-    db: open(new TenantPool(pool, everyTenant)),
-    leases: open(new TenantPool(leasePool, everyTenant)),
+    db: open(new TenantPool(pool, { tenant: everyTenant })),
+    leases: open(new TenantPool(leasePool, { tenant: everyTenant })),
     databaseFor: openFor(tenantPool),
     filesFor: openFor(filePool),
     pool,
@@ -45,12 +45,14 @@ export function openDatabase(options: DatabaseOptions): DatabaseHandle {
   }
 }
 
-/** There are as many tenants as operators created keys for. */
-function openFor(pool: Pool): (tenant: Tenant) => Database {
-  const known = new Map<Tenant, Database>()
-  return tenant => {
-    const db = known.get(tenant) ?? open(new TenantPool(pool, tenant))
-    known.set(tenant, db)
+/** There are as many tenants, and lists of agents, as operators created keys for. */
+function openFor(pool: Pool): (whose: Tenant | Readable) => Database {
+  const known = new Map<string, Database>()
+  return whose => {
+    const { tenant, agents = null } = typeof whose === 'string' ? { tenant: whose } : whose
+    const name = agents === null ? tenant : `${tenant} ${agents.join(' ')}`
+    const db = known.get(name) ?? open(new TenantPool(pool, { tenant, agents }))
+    known.set(name, db)
     return db
   }
 }

@@ -79,7 +79,7 @@ function open(at: string, options: { query_timeout?: number; statement_timeout?:
   const connections = new Pool({ connectionString: at, max: 1, pipeline: true, ...options })
   connections.on('error', () => {}).on('connect', client => client.on('error', () => {}))
   onTestFinished(() => connections.end())
-  const pool = new TenantPool(connections, everyTenant)
+  const pool = new TenantPool(connections, { tenant: everyTenant })
   return { pool, processId: async () => (await pool.query({ text: 'select pg_backend_pid() as id' })).rows[0].id as number }
 }
 

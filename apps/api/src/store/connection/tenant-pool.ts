@@ -1,30 +1,34 @@
 /**
- * A connection pool for one tenant: every connection that it returns has the tenant set, so that row-level security applies.
+ * A connection pool for one tenant, or for some of its agents: every connection that it returns has both set, so that row-level security applies.
  *
- * The pool sets the tenant of a connection only when it changes, so requests of one tenant need no extra round trip.
+ * The pool sets them only when they change, so requests of one tenant need no extra round trip.
  */
 import type { Pool, PoolClient, QueryConfig, QueryResult } from 'pg'
 import { askTwice } from './database-errors.ts'
-import type { Tenant } from './tenant.ts'
+import type { Readable, Tenant } from './tenant.ts'
 
-const told = new WeakMap<PoolClient, Tenant>()
+const told = new WeakMap<PoolClient, string>()
 
 /** A class, and a "Pool" by name: that is how drizzle knows what it can have a transaction's connection of. */
 export class TenantPool {
   readonly #pool: Pool
   readonly #tenant: Tenant
+  readonly #agents: string
 
-  constructor(pool: Pool, tenant: Tenant) {
+  constructor(pool: Pool, { tenant, agents = null }: Readable) {
     this.#pool = pool
     this.#tenant = tenant
+    this.#agents = agents === null ? '' : arrayText(agents)
   }
 
   async connect(): Promise<PoolClient> {
     const client = releasedAtItsEnd(await this.#pool.connect())
-    if (told.get(client) === this.#tenant) return client
+    const wanted = `${this.#tenant} ${this.#agents}`
+    if (told.get(client) === wanted) return client
     try {
-      await client.query("select set_config('rivulet.tenant', $1, false)", [this.#tenant])
-      told.set(client, this.#tenant)
+      const settings = [this.#tenant, this.#agents]
+      await client.query("select set_config('rivulet.tenant', $1, false), set_config('rivulet.agents', $2, false)", settings)
+      told.set(client, wanted)
       return client
     } catch (error) {
       client.release(true)
@@ -67,6 +71,11 @@ export class TenantPool {
     if (last?.status !== 'fulfilled') throw new Error('A transaction has at least one statement')
     return last.value
   }
+}
+
+/** Quoted, because Postgres takes a bare `null` for no value. An empty list is no empty text, which would mean all agents. */
+function arrayText(names: readonly string[]): string {
+  return `{${names.map(name => JSON.stringify(name)).join(',')}}`
 }
 
 /** Named, so that Postgres plans it once for each connection. */

@@ -8,6 +8,9 @@ import type { PgColumn } from 'drizzle-orm/pg-core'
 
 export type Tenant = string
 
+/** Whose rows a connection reads: those of a tenant, or of some of its agents. Such a connection is for reads alone, because a change may touch others. */
+export type Readable = { tenant: Tenant; agents?: readonly string[] | null }
+
 /** The tenant of a platform without keys, and of the keys of the environment. */
 export const defaultTenant: Tenant = 'default'
 

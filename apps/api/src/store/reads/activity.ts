@@ -57,7 +57,8 @@ async function queueDepths(
   const place = sql`greatest(-1, floor((extract(epoch from changes.at) * 1000 - ${from}::bigint) / ${bucketMs}::int))::int`
   const { rows } = await db.execute<{ place: number; change: string }>(sql`
     select ${place} as place, sum(changes.change) as change
-    from turns, lateral (values (turns.queued_at, 1), (coalesce(turns.started_at, turns.finished_at), -1)) as changes (at, change)
+    from turns join tasks on tasks.id = turns.task,
+      lateral (values (turns.queued_at, 1), (coalesce(turns.started_at, turns.finished_at), -1)) as changes (at, change)
     where ${isOf(tenant, turns.tenant) ?? sql`true`} and turns.id >= ${firstIdAt(from - longestTurnMs)} and changes.at is not null
     group by 1`)
   const changes = new Map(rows.map(({ place, change }) => [place, Number(change)]))

@@ -18,8 +18,9 @@ export const keys = pgTable('keys', {
   lastUsedAt: time(),
   /** The key that a rotation created in place of this one. */
   replacedBy: text(),
-  /** For the scope `worker`: for all tenants, or for the key's own; and for these agents, or for all. */
+  /** For the scope `worker`: for all tenants, or for the key's own. */
   allTenants: boolean().notNull().default(false),
+  /** Limited to these agents; null: to none. */
   agents: text().array(),
 })
 

@@ -11,11 +11,12 @@ type MediaFile = Extract<Content, { type: 'media' }> & { file: string }
 type Reference = { path: string; content: MediaFile }
 
 export function checkFileReferences(scope: FastifyInstance, databaseFor: DatabaseHandle['databaseFor']): void {
-  scope.addHook('preHandler', async ({ body, principal: { tenant, token } }) => {
+  scope.addHook('preHandler', async ({ body, principal }) => {
+    const { tenant, token } = principal
     const references = referencesIn(body)
     if (references.length === 0) return
     const ids = references.map(({ content }) => content.file)
-    const known = new Map((await findFiles(databaseFor(tenant), tenant, ids, token?.task ?? null)).map(file => [file.id, file]))
+    const known = new Map((await findFiles(databaseFor(principal), tenant, ids, token?.task ?? null)).map(file => [file.id, file]))
     const details: ErrorDetail[] = []
     for (const { path, content } of references) {
       const file = known.get(content.file)

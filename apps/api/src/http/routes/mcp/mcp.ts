@@ -55,7 +55,7 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
     .withTypeProvider<ZodTypeProvider>()
     .post(
       '/mcp',
-      { config: { access: { scope: 'tasks:write' } }, schema: { tags: ['mcp'], body: rpcRequest, response } },
+      { config: { access: { scope: 'tasks:write', ofAgents: true } }, schema: { tags: ['mcp'], body: rpcRequest, response } },
       async (request, reply) => {
         if (!mayRead(request.principal)) throw new RivuletError('forbidden', 'This key or token does not have the required scope')
         if (request.body.id === undefined) return reply.status(202).send(null)
@@ -113,8 +113,8 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
     return null
   }
 
-  async function listTools({ principal: { tenant } }: FastifyRequest, { era }: Envelope): Promise<object> {
-    const agents = await listAgents(databaseFor(tenant), tenant, config.leaseMs)
+  async function listTools({ principal }: FastifyRequest, { era }: Envelope): Promise<object> {
+    const agents = await listAgents(databaseFor(principal), principal.tenant, config.leaseMs)
     return { tools: agents.map(toolOf), ...(era === 'modern' && cached) }
   }
 
@@ -144,7 +144,7 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
     const rejection = capacity.rejection()
     if (rejection) throw rejection
     await requireShare(request)
-    const task = given.task === undefined ? null : await findThread(databaseFor(tenant), tenant, agent, given.task)
+    const task = given.task === undefined ? null : await findThread(databaseFor(request.principal), tenant, agent, given.task)
     const { message, params, task: name } = given
     const input = { type: 'text', text: message, format: 'plain' } as const
     const body = { ...createTaskBody.parse({ agent, ...(name !== undefined && { name }) }), input, ...(params && { params }) }
@@ -184,9 +184,9 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
     return found
   }
 
-  async function find({ principal: { tenant } }: FastifyRequest, id: string): Promise<FoundTurn | undefined> {
+  async function find({ principal }: FastifyRequest, id: string): Promise<FoundTurn | undefined> {
     const known = turnIdSchema.safeParse(id).data
-    return known === undefined ? undefined : findOwnTurn(databaseFor(tenant), tenant, known)
+    return known === undefined ? undefined : findOwnTurn(databaseFor(principal), principal.tenant, known)
   }
 
   async function describe({ principal: { tenant } }: FastifyRequest, { turn: row }: FoundTurn): Promise<object> {

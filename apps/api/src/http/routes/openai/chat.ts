@@ -26,7 +26,7 @@ export function chatRoutes(scope: FastifyInstance, services: Services, events: E
   const { requireShare, accept } = createAcceptTurn(services, scope.log)
   const results = createTurnResults(services)
   const app = scope.withTypeProvider<ZodTypeProvider>()
-  const config = { access: { scope: 'tasks:write' }, addsWork: true } as const
+  const config = { access: { scope: 'tasks:write', ofAgents: true }, addsWork: true } as const
 
   app.post(
     '/chat/completions',
@@ -65,23 +65,23 @@ export function chatRoutes(scope: FastifyInstance, services: Services, events: E
 
 export function modelRoutes(scope: FastifyInstance, { databaseFor, config: { leaseMs } }: Services): void {
   const app = scope.withTypeProvider<ZodTypeProvider>()
-  const config = { access: { scope: 'tasks:read' } } as const
+  const config = { access: { scope: 'tasks:read', ofAgents: true } } as const
   const model = z.object({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() })
 
   app.get(
     '/models',
     { config, schema: { tags, response: { 200: z.object({ object: z.literal('list'), data: z.array(model) }) } } },
-    async ({ principal: { tenant } }) => ({
+    async ({ principal }) => ({
       object: 'list' as const,
-      data: (await listAgents(databaseFor(tenant), tenant, leaseMs)).map(modelOf),
+      data: (await listAgents(databaseFor(principal), principal.tenant, leaseMs)).map(modelOf),
     }),
   )
 
   app.get(
     '/models/:model',
     { config, schema: { tags, params: z.object({ model: z.string() }), response: { 200: model } } },
-    async ({ params, principal: { tenant } }) => {
-      const agent = (await listAgents(databaseFor(tenant), tenant, leaseMs)).find(({ name }) => name === params.model)
+    async ({ params, principal }) => {
+      const agent = (await listAgents(databaseFor(principal), principal.tenant, leaseMs)).find(({ name }) => name === params.model)
       if (!agent) throw new RivuletError('not_found', 'No such model')
       return modelOf(agent)
     },

@@ -30,8 +30,8 @@ import { conversationOf, messagesOfItems, wrong } from './openai-input.ts'
 import { answersIn, createQuestionAnswers, type QuestionAnswer } from './question-responses.ts'
 
 const params = z.object({ id: z.string().max(100) })
-const reading = { access: { scope: 'tasks:read' } } as const
-const writing = { access: { scope: 'tasks:write' } } as const
+const reading = { access: { scope: 'tasks:read', ofAgents: true } } as const
+const writing = { access: { scope: 'tasks:write', ofAgents: true } } as const
 const creating = { ...writing, addsWork: true } as const
 const tags = ['openai']
 const anyObject = z.looseObject({ id: z.string(), object: z.string() })
@@ -65,7 +65,7 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
       const wanted = answersIn(body.input) ?? wantedTurn(body)
       const { tenant } = request.principal
       // A turn that is answered has the tools of the request that began it.
-      if ('of' in wanted && callerTools(body)) requireToolParams(await requireAgent(databaseFor(tenant), tenant, body.model))
+      if ('of' in wanted && callerTools(body)) requireToolParams(await requireAgent(databaseFor(request.principal), tenant, body.model))
       await requireShare(request)
       const isWaiting = Boolean(body.stream) || !body.background
       const admission = isWaiting ? events.reserve(request) : null
@@ -150,7 +150,7 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
     const { tenant } = request.principal
     const { previous_response_id: previous, conversation } = body
     const task = previous ? idOf(previous).task : (answers[0]?.task ?? '')
-    const { agent } = await getTask(databaseFor(tenant), tenant, task)
+    const { agent } = await getTask(databaseFor(request.principal), tenant, task)
     if (agent !== body.model || (conversation && taskIdSchema.safeParse(nameOf(conversation)).success && nameOf(conversation) !== task))
       throw new RivuletError('bad_request', 'The requests are those of another conversation')
     const id = { task, ...(await questions.answer(request, task, answers)) }
@@ -158,8 +158,9 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
     return { id, head, read: () => readResponse(request, id), dispatch: relay.kick }
   }
 
-  async function readTurn({ principal: { tenant } }: FastifyRequest, { task, turnNumber, segment }: ResponseId) {
-    const db = databaseFor(tenant)
+  async function readTurn({ principal }: FastifyRequest, { task, turnNumber, segment }: ResponseId) {
+    const { tenant } = principal
+    const db = databaseFor(principal)
     const [about, turn] = [await getTask(db, tenant, task), await getTurn(db, tenant, task, turnNumber)]
     const known = segmentOf(turn.waits, segment)
     if (!known) throw noResponse()

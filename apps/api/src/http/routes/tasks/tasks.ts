@@ -43,7 +43,7 @@ export function taskRoutes(scope: FastifyInstance, services: Services): void {
       const given = Object.entries(query).filter(([key]) => key.startsWith('metadata.'))
       const filter = { ...query, metadata: Object.fromEntries(given.map(([key, value]) => [key.slice('metadata.'.length), String(value)])) }
       const list = view === 'summary' ? summarizeTasks : listTasks
-      return list(databaseFor(tenant), tenant, filter, limits.pageBytes)
+      return list(databaseFor(request.principal), tenant, filter, limits.pageBytes)
     },
   )
 

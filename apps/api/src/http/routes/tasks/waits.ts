@@ -29,7 +29,7 @@ const tags = ['waits']
 const inFormat = z.strictObject({ format: streamFormatSchema.optional() })
 const ofTask = z.object({ id: taskIdSchema })
 const params = ofTask.extend({ wait: waitIdSchema })
-const listing = { access: { scope: 'tasks:read' } } as const
+const listing = { access: { scope: 'tasks:read', ofAgents: true } } as const
 const reading = { access: { scope: 'tasks:read', token: ['read', 'answer'] } } as const
 const answering = { access: { scope: 'tasks:write', token: ['answer'] } } as const
 const signaling = { access: { scope: 'tasks:write', token: ['send'] } } as const
@@ -45,7 +45,7 @@ export function waitRoutes(scope: FastifyInstance, services: Services, events: E
     const { status, kind, agent, assignee, task, limit, cursor, ...rest } = request.query
     const metadata = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key.slice('metadata.'.length), String(value)]))
     const filter = { status, kind, agent, assignee, task, limit, cursor, metadata }
-    return listWaits(databaseFor(tenant), tenant, filter, config.limits.pageBytes)
+    return listWaits(databaseFor(request.principal), tenant, filter, config.limits.pageBytes)
   })
 
   app.get(

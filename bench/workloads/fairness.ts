@@ -23,7 +23,12 @@ export const fairness: Workload = {
   ],
   goals: [
     { text: 'POST to end beside a flood, of that alone', atMost: 1.5, value: results => ratio(results, 'endP50Ms', beside, alone) },
-    { text: 'slots that the flood gets', atLeast: 15, value: results => results.get(beside)?.floodPerSecond ?? null },
+    { text: 'POST to start beside a flood, of that alone', atMost: 1.5, value: results => ratio(results, 'startP50Ms', beside, alone) },
+    {
+      text: 'flood turns a second, of the 13 slots that it may hold',
+      atLeast: 12,
+      value: results => results.get(beside)?.floodPerSecond ?? null,
+    },
   ],
   run,
 }

@@ -76,6 +76,32 @@ test('of a flood of 160 and one task of another key, the one is next, at whichev
   })
 })
 
+test('once a second key has used an agent, a flood leaves slots free, and the next turn of that key starts before any other ends', async () => {
+  const gate = gatedAgent('spared')
+  await startOwnWorker(platform, [gate.agent], { concurrency: 20 })
+  const flood = Array.from({ length: 160 }, (_, i) => (i % 2 ? client : otherApi))
+  await Promise.all(flood.map(api => api.tasks.create({ agent: 'spared', input: 'flood', concurrencyKey: 'flood' })))
+  await until('every slot is taken by the flood', () => gate.running.length === 20)
+  await otherApi.tasks.create({ agent: 'spared', input: 'first', concurrencyKey: 'other' })
+  await until('the flood has emptied its queue, and leaves four slots', async () => {
+    const { rows } = await platform.pg.query(
+      `select count(*) filter (where turns.status = 'queued')::int as queued, count(*) filter (where turns.status = 'running')::int as running
+       from turns join tasks on tasks.id = turns.task where agent = 'spared' and sent is not null`,
+    )
+    if (rows[0].queued === 0 && rows[0].running === 16) return true
+    gate.finishOneOf(17)
+    return false
+  })
+  const ended = gate.started.length - gate.running.length
+  for (const api of [client, otherApi]) await api.tasks.create({ agent: 'spared', input: 'next', concurrencyKey: 'other' })
+  await until('both have begun', () => gate.started.filter(key => key === 'next').length === 2)
+  expect(gate.started.length - gate.running.length).toBe(ended)
+  await until('all have ended', () => {
+    gate.finishAll()
+    return gate.started.length === 163 && gate.running.length === 0
+  })
+})
+
 test('a limit of 3 for each key is never 4, also while workers die and turns are tried again', async () => {
   const gate = gatedAgent('limited')
   const first = await startOwnWorker(platform, [gate.agent], { concurrency: 20 })

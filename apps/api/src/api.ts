@@ -106,8 +106,8 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   const files = createFiles({ db, databaseFor, stores, store: bucket ? 's3' : 'postgres', logger })
   const spilling = createSpilling(files, logger)
   const transfers = createTransfers(config.maxFileTransfers, count => metrics.fileTransfers.set(count))
-  const backlog = watchBacklog({ db, onRoom: () => relay.kick() })
-  const relay = createRelay({ db, queue, backlog, logger, metrics, tracer })
+  const backlog = watchBacklog({ db, onRoom: agent => relay.refill(agent) })
+  const relay = createRelay({ db, queue, backlog, workerTimeoutMs: config.leaseMs, logger, metrics, tracer })
   const announcing = createTurnAnnouncing({ db, reader, announcer, logger })
   const childTasks = createChildTasks({
     db,

@@ -2,53 +2,86 @@
  * What this process knows of the turns that wait for a share of their agent's workers. It is read once a second and kept up to date by this process's
  * own sends, picks and claims in between.
  *
- * While no turn of an agent waits and its queue is short, a new turn needs no rank: it is sent directly. A process that knows too little only sends a few
- * turns too early; a limit holds all the same, because no turn of a limited agent is claimed without being picked.
+ * While no turn of an agent waits and its queue is short, a new turn needs no rank: it is sent directly. So is a turn of a key that has no waiting turn, while
+ * a slot is free. A process that knows too little only sends a few turns too early; a limit holds all the same, because no turn of a limited agent is claimed
+ * without being picked.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../store/connection/database.ts'
-import { limitedAgents, queuedByAgent, waitingAgents } from '../store/turns/pick-turns.ts'
+import { limitedAgents, type Picking, queuedByAgent, type Share, waitingAgents } from '../store/turns/pick-turns.ts'
 
 /** How many turns of an agent may be in the queue, beside those that run: enough that no worker waits for the next pick. */
 export const queueAhead = 64
 
 const sampleMs = 1_000
 
-/** Whose turns share the workers of an agent as one. */
-export type Share = { agent: string; tenant: string; concurrencyKey: string | null }
+/** How long slots are kept free for other keys after a second key has used the agent. */
+const sharedMs = 60_000
+
+/** With more claims in a second than these, the next slot is free soon enough, and a slot that waits for a pick would cost more than it gains. */
+const maxSpareClaims = 50
 
 export type Backlog = {
-  /** Gives a new turn its share, if no turn of the agent waits for one: returns its rank in the queue. Null: it has to be picked. */
+  /** Gives a new turn its share, if no turn of the agent waits for one, or a slot is kept free for it: returns its rank. Null: it has to be picked. */
   takeDirect(share: Share): number | null
-  /** Whether turns of any agent wait, as far as is known. */
-  isWaiting(): boolean
+  /** A turn has ended: there may be room for the next one. */
+  noteEnd(): void
+  /** Whether the next pick keeps slots of the agent free for other keys. */
+  keepsSpare(agent: string): boolean
   /** A turn that was picked was sent to the queue. */
   noteSent(agent: string): void
   /** A worker has taken a turn from the queue: there may be room for the next ones. */
   noteClaim(share: Share): void
-  /** After a pick: whether turns are left that have no share. */
-  notePick(agent: string, isWaiting: boolean): void
+  /** What a pick has left. */
+  notePick(agent: string, left: Omit<Picking, 'picked'>): void
   close(): Promise<void>
 }
 
-export function watchBacklog({ db, onRoom }: { db: Database; onRoom: () => void }): Backlog {
+/** The turns of an agent that wait: `shares` are theirs, and no others may take the spare slots. */
+type Line = { spare: number; shares: ReadonlySet<string> }
+
+/** `onRoom`: there may be room for waiting turns of the agent. */
+export function watchBacklog({ db, onRoom }: { db: Database; onRoom: (agent: string) => void }): Backlog {
   const stopping = new AbortController()
   const queued = new Map<string, number>()
   /** By share: the turns that this process has sent directly and that no worker of this process's claims has taken yet. */
   const direct = new Map<string, number>()
-  const waiting = new Set<string>()
+  const lines = new Map<string, Line>()
+  /** When turns of more than one key were last seen. */
+  const sharedAt = new Map<string, number>()
+  /** Claims since the last sample, and in the second before it. */
+  let claims = new Map<string, number>()
+  let lastClaims = claims
   let limited: ReadonlySet<string> = new Set()
   const watching = watch()
-  return { takeDirect, isWaiting: () => waiting.size > 0, noteSent, noteClaim, notePick, close }
+  return { takeDirect, keepsSpare, noteSent, noteClaim, noteEnd, notePick, close }
 
   /** Counted at once: of many requests that come together, only the first may be sent directly. */
   function takeDirect(share: Share): number | null {
     const { agent, tenant } = share
-    if (waiting.has(agent) || limited.has(limitName(tenant, agent)) || (queued.get(agent) ?? 0) >= queueAhead) return null
+    if (limited.has(limitName(tenant, agent)) || (queued.get(agent) ?? 0) >= queueAhead) return null
+    const line = lines.get(agent)
+    if (line && !takeSpare(line, share)) return null
     noteSent(agent)
     const rank = (direct.get(shareName(share)) ?? 0) + 1
     direct.set(shareName(share), rank)
     return rank
+  }
+
+  function takeSpare(line: Line, share: Share): boolean {
+    if (line.spare < 1 || line.shares.has(shareName(share))) return false
+    line.spare -= 1
+    sharedAt.set(share.agent, performance.now())
+    return true
+  }
+
+  function keepsSpare(agent: string): boolean {
+    const at = sharedAt.get(agent)
+    return at !== undefined && performance.now() - at < sharedMs && Math.max(countOf(claims), countOf(lastClaims)) <= maxSpareClaims
+
+    function countOf(counts: ReadonlyMap<string, number>): number {
+      return counts.get(agent) ?? 0
+    }
   }
 
   function noteSent(agent: string): void {
@@ -59,17 +92,23 @@ export function watchBacklog({ db, onRoom }: { db: Database; onRoom: () => void 
     const { agent } = share
     const left = Math.max(0, (queued.get(agent) ?? 0) - 1)
     queued.set(agent, left)
+    claims.set(agent, (claims.get(agent) ?? 0) + 1)
     const name = shareName(share)
     const own = (direct.get(name) ?? 0) - 1
     if (own > 0) direct.set(name, own)
     else direct.delete(name)
-    // Not for every claim, because a pick costs the same for one turn as for many.
-    if (waiting.has(agent) && left <= queueAhead / 2) onRoom()
+    // Not for every claim, because a pick costs the same for one turn as for many. Where slots are kept free, only the end of a turn makes room.
+    if (lines.has(agent) && left <= queueAhead / 2 && !keepsSpare(agent)) onRoom(agent)
   }
 
-  function notePick(agent: string, isWaiting: boolean): void {
-    if (isWaiting) waiting.add(agent)
-    else waiting.delete(agent)
+  function noteEnd(): void {
+    for (const agent of lines.keys()) onRoom(agent)
+  }
+
+  function notePick(agent: string, { isWaiting, isShared, spare, waiting }: Omit<Picking, 'picked'>): void {
+    if (isShared) sharedAt.set(agent, performance.now())
+    if (isWaiting) lines.set(agent, { spare, shares: new Set(waiting.map(share => shareName({ agent, ...share }))) })
+    else lines.delete(agent)
   }
 
   async function watch(): Promise<void> {
@@ -84,11 +123,14 @@ export function watchBacklog({ db, onRoom }: { db: Database; onRoom: () => void 
     queued.clear()
     for (const { agent, count } of counts) queued.set(agent, count)
     if (queued.size === 0) direct.clear()
-    waiting.clear()
-    for (const agent of agents) waiting.add(agent)
+    for (const agent of lines.keys()) if (!agents.includes(agent)) lines.delete(agent)
+    for (const agent of agents) if (!lines.has(agent)) lines.set(agent, { spare: 0, shares: new Set() })
+    for (const [agent, at] of sharedAt) if (performance.now() - at >= sharedMs) sharedAt.delete(agent)
+    lastClaims = claims
+    claims = new Map()
     limited = new Set(pairs.map(({ tenant, agent }) => limitName(tenant, agent)))
     // Room may have come by what no process notices: a worker that died, a minute that passed, an agent that goes on.
-    if (waiting.size > 0) onRoom()
+    noteEnd()
   }
 
   async function close(): Promise<void> {

@@ -77,7 +77,8 @@ function open(enqueue: () => void): { relay: Relay; sent: string[][] } {
       queue,
       logger: pino({ level: 'silent' }),
       metrics: createMetrics(),
-      backlog: { noteSent() {}, notePick() {} },
+      backlog: { keepsSpare: () => false, noteSent() {}, notePick() {} },
+      workerTimeoutMs: 15_000,
     }),
     sent,
   }

@@ -9,7 +9,7 @@ import { plainTracer, type Tracer } from '@rivulet/runtime/trace'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Database } from '../store/connection/database.ts'
 import { drainOutbox, type Intent, removeIntents, type SentTurn } from '../store/tasks/outbox.ts'
-import { type Picked, pickTurns, waitingAgents } from '../store/turns/pick-turns.ts'
+import { type Picked, type PickOptions, pickTurns, waitingAgents } from '../store/turns/pick-turns.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { aboutTurn } from './about-turn.ts'
 import { type Backlog, queueAhead } from './backlog.ts'
@@ -24,6 +24,8 @@ export type Relay = {
   send(intent: Intent): void
   /** There may be something in the outbox. Does not wait. */
   kick(): void
+  /** Turns of this agent wait, and there may be room for them. Does not wait. */
+  refill(agent: string): void
   /** Sends every intent that is at least this old, and returns them. */
   drain(olderThanMs: number): Promise<SentTurn[]>
   /** Resolves when nothing is under way. */
@@ -33,63 +35,62 @@ export type Relay = {
 export type RelayDeps = {
   db: Database
   queue: TurnQueue
-  backlog: Pick<Backlog, 'noteSent' | 'notePick'>
+  backlog: Pick<Backlog, 'keepsSpare' | 'noteSent' | 'notePick'>
+  workerTimeoutMs: PickOptions['workerTimeoutMs']
   logger: FastifyBaseLogger
   metrics: Metrics
   tracer?: Tracer
 }
 
-export function createRelay({ db, queue, backlog, logger, metrics, tracer = plainTracer }: RelayDeps): Relay {
+export function createRelay({ db, queue, backlog, workerTimeoutMs, logger, metrics, tracer = plainTracer }: RelayDeps): Relay {
   const fresh: { intent: Intent; at: number }[] = []
-  let running: Promise<void> | null = null
+  /** The ids of intents that are being sent. */
+  const underway = new Set<number>()
+  /** Agents that may have room for waiting turns. */
+  const refilled = new Set<string>()
   let isKicked = false
   let hasFailed = false
-  return { send, kick, drain, idle }
+  // Side by side: a turn that has its share does not wait for the pick of others.
+  const sending = createLoop(
+    () => fresh.length > 0,
+    () => attempt(sendFresh),
+  )
+  const draining = createLoop(
+    () => isKicked || refilled.size > 0,
+    () => attempt(isKicked ? drainKicked : pickRefilled),
+  )
+  return { send, kick, refill, drain, idle }
 
   async function idle(): Promise<void> {
-    while (running) await running
+    while (sending.isRunning() || draining.isRunning()) await Promise.all([sending.idle(), draining.idle()])
   }
 
   function send(intent: Intent): void {
     fresh.push({ intent, at: performance.now() })
-    run()
+    underway.add(intent.id)
+    sending.run()
   }
 
   function kick(): void {
     isKicked = true
-    run()
+    draining.run()
   }
 
-  function run(): void {
-    running ??= work().finally(() => {
-      running = null
-      // Something came after the last look and before this.
-      if (hasWork()) run()
-    })
-  }
-
-  function hasWork(): boolean {
-    return isKicked || fresh.length > 0
-  }
-
-  async function work(): Promise<void> {
-    // Those of the same tick come along.
-    await null
-    while (hasWork()) {
-      if (fresh.length > 0) await attempt(sendFresh)
-      if (isKicked) await attempt(drainKicked)
-    }
+  function refill(agent: string): void {
+    refilled.add(agent)
+    draining.run()
   }
 
   async function attempt(step: () => Promise<void>): Promise<void> {
     try {
       await step()
       // What could not be sent before lies in the outbox.
-      if (hasFailed) isKicked = true
+      if (hasFailed) kick()
       hasFailed = false
     } catch (error) {
       hasFailed = true
       fresh.length = 0
+      underway.clear()
       logger.warn({ err: error }, 'dispatch failed; the reconciler will retry')
     }
   }
@@ -97,22 +98,31 @@ export function createRelay({ db, queue, backlog, logger, metrics, tracer = plai
   async function sendFresh(): Promise<void> {
     const batch = fresh.splice(0, batchSize)
     const intents = batch.filter(({ at }) => performance.now() - at < freshMs).map(({ intent }) => intent)
-    if (intents.length < batch.length) isKicked = true
-    if (intents.length === 0) return
-    await enqueue(intents)
-    await removeIntents(db, intents)
-    metrics.dispatched.inc(intents.length)
+    if (intents.length > 0) {
+      await enqueue(intents)
+      await removeIntents(db, intents)
+      metrics.dispatched.inc(intents.length)
+    }
+    for (const { intent } of batch) underway.delete(intent.id)
+    if (intents.length < batch.length) kick()
   }
 
   async function drainKicked(): Promise<void> {
     isKicked = false
+    refilled.clear()
     await drain(0)
+  }
+
+  async function pickRefilled(): Promise<void> {
+    const agents = [...refilled]
+    refilled.clear()
+    for (const agent of agents) await pick(agent)
   }
 
   async function drain(olderThanMs: number): Promise<SentTurn[]> {
     const sent: SentTurn[] = []
     for (;;) {
-      const batch = await drainOutbox(db, { limit: batchSize, olderThanMs }, enqueue)
+      const batch = await drainOutbox(db, { limit: batchSize, olderThanMs, except: [...underway] }, enqueue)
       sent.push(...batch)
       metrics.dispatched.inc(batch.length)
       if (batch.length < batchSize) break
@@ -125,13 +135,14 @@ export function createRelay({ db, queue, backlog, logger, metrics, tracer = plai
   async function pick(agent: string): Promise<SentTurn[]> {
     const sent: Picked[] = []
     for (;;) {
-      const { picked, isWaiting } = await pickTurns(db, agent, queueAhead)
+      const picking = await pickTurns(db, agent, { ahead: queueAhead, keepsSpare: backlog.keepsSpare(agent), workerTimeoutMs })
+      const { picked } = picking
+      backlog.notePick(agent, picking)
       const intents = picked.filter(({ isGone }) => !isGone)
       if (intents.length > 0) await enqueue(intents)
       for (const _ of intents) backlog.noteSent(agent)
       if (picked.length > 0) await removeIntents(db, picked)
       metrics.dispatched.inc(intents.length)
-      backlog.notePick(agent, isWaiting)
       sent.push(...intents)
       // Turns that have ended meanwhile took the places of others.
       if (picked.length === intents.length) return sent
@@ -157,5 +168,25 @@ export function createRelay({ db, queue, backlog, logger, metrics, tracer = plai
     for (const span of spans) span.end()
     if (failpoint) await failpoint('enqueued')
     for (const turn of intents) logger.debug({ ...aboutTurn(turn), agent: turn.agent, dispatch: turn.dispatch }, 'turn sent to the queue')
+  }
+}
+
+/** Repeats the step while there is work, one at a time. */
+function createLoop(hasWork: () => boolean, step: () => Promise<void>) {
+  let running: Promise<void> | null = null
+  return { run, isRunning: () => running !== null, idle: async () => running }
+
+  function run(): void {
+    running ??= work().finally(() => {
+      running = null
+      // Something came after the last look and before this.
+      if (hasWork()) run()
+    })
+  }
+
+  async function work(): Promise<void> {
+    // Those of the same tick come along.
+    await null
+    while (hasWork()) await step()
   }
 }

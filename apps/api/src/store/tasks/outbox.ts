@@ -5,7 +5,7 @@
 
 import type { Dispatch } from '@rivulet/broker'
 import type { TaskId, TurnId } from '@rivulet/protocol'
-import { and, asc, eq, inArray, isNull, lt, lte, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNull, lt, lte, notInArray, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo, msUntil } from '../connection/moments.ts'
 import { outbox, tasks, turns } from '../schema.ts'
@@ -21,6 +21,8 @@ export type Draining = {
   limit: number
   /** Younger ones are left to the process that wrote them. 0: all, whatever the clock says. */
   olderThanMs: number
+  /** The ids of those that this process is sending. */
+  except?: readonly number[]
 }
 
 /**
@@ -42,7 +44,7 @@ export async function dispatch(tx: Transaction, turnId: TurnId, { keepsShare = f
  */
 export async function drainOutbox(
   db: Database,
-  { limit, olderThanMs }: Draining,
+  { limit, olderThanMs, except = [] }: Draining,
   send: (intents: readonly Intent[]) => Promise<void>,
 ): Promise<Intent[]> {
   return db.transaction(async tx => {
@@ -55,7 +57,7 @@ export async function drainOutbox(
       .from(outbox)
       .innerJoin(turns, eq(turns.id, outbox.turn))
       .innerJoin(tasks, eq(tasks.id, turns.task))
-      .where(and(eq(outbox.waits, false), olderThanMs > 0 ? lte(outbox.createdAt, msAgo(olderThanMs)) : undefined))
+      .where(and(eq(outbox.waits, false), olderThanMs > 0 ? lte(outbox.createdAt, msAgo(olderThanMs)) : undefined, isOther(except)))
       .orderBy(asc(outbox.id))
       .limit(limit)
       .for('update', { of: outbox, skipLocked: true })
@@ -64,6 +66,10 @@ export async function drainOutbox(
     await removeIntents(tx, rows)
     return rows
   })
+}
+
+function isOther(ids: readonly number[]) {
+  return ids.length > 0 ? notInArray(outbox.id, [...ids]) : undefined
 }
 
 /** They were sent. A process that holds one of them is about to remove it, too. */

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createTestDatabase } from '../../../../../test/support/engines/database.ts'
 import { pauseAgent, setLimits } from '../agents/agent-limits.ts'
 import { type DatabaseHandle, openDatabase } from '../connection/database.ts'
-import { limits, outbox, tasks, turns } from '../schema.ts'
+import { limits, outbox, tasks, turns, workers } from '../schema.ts'
 import { createTask } from '../tasks/accept/create-task.ts'
 import { type Picked, pickTurns, waitingAgents } from './pick-turns.ts'
 
@@ -80,6 +80,72 @@ describe('the next turn', () => {
   })
 })
 
+describe('where slots are kept free', () => {
+  beforeEach(async () => {
+    await database.db.delete(workers)
+  })
+
+  test.each([
+    { slots: 9, flood: 8 },
+    { slots: 20, flood: 16 },
+    { slots: 100, flood: 80 },
+  ])('a flood of one key gets $flood of $slots slots, and a turn of another key the next', async ({ slots, flood }) => {
+    await addWorker('one', slots)
+    await add('flood', 100)
+    const first = await pick(200, { keepsSpare: true })
+    expect(first).toMatchObject({ spare: slots - flood, waiting: [{ tenant: 'default', concurrencyKey: 'flood' }], isShared: false })
+    expect(first.picked).toHaveLength(flood)
+    expect(await pickOf(200, { keepsSpare: true })).toEqual([])
+    await add('late', 1)
+    expect(await pickOf(200, { keepsSpare: true })).toEqual(['late'])
+  })
+
+  test('a flood gets all of 8 slots, and its queue', async () => {
+    await addWorker('one', 8)
+    await add('flood', 20)
+    expect((await pick(64, { keepsSpare: true })).picked).toHaveLength(20)
+  })
+
+  test('the turns of a key that holds few are sent while slots are free, and those of the flood when its own have ended', async () => {
+    await addWorker('one', 20)
+    await add('flood', 40)
+    await pick(64, { keepsSpare: true })
+    await run('one')
+    await add('late', 9)
+    const { picked, isShared, spare } = await pick(64, { keepsSpare: true })
+    // A fifth would be more than four for the slot that is left.
+    expect([picked.length, isShared, spare]).toEqual([4, true, 0])
+    await run('one')
+    await end('flood', 4)
+    expect(await pickOf(64, { keepsSpare: true })).toEqual(['late', 'late', 'late'])
+    await run('one')
+    expect(await pickOf(64, { keepsSpare: true })).toEqual([])
+    await end('flood', 12)
+    const last = await pick(64, { keepsSpare: true })
+    // Of the 13 slots, because the flood holds nothing any more.
+    expect([last.picked.length, last.spare]).toEqual([11, 2])
+  })
+
+  test('turns of another agent on the same workers take slots, and absent or unknown workers keep none', async () => {
+    await addWorker('one', 10)
+    await add('flood', 30)
+    await add('other', 4, { agent: 'other' })
+    await pickTurns(database.db, 'other', { ahead: 64, keepsSpare: false, workerTimeoutMs: 15_000 })
+    await run('one')
+    // Six slots are left for the flood and others.
+    expect((await pick(64, { keepsSpare: true })).picked).toHaveLength(5)
+    await database.db.update(workers).set({ seenAt: sql`now() - interval '16 seconds'` })
+    expect((await pick(64, { keepsSpare: true })).picked).toHaveLength(25)
+  })
+
+  test('without another key, every slot and the queue ahead of it are for the flood', async () => {
+    await addWorker('one', 20)
+    await add('flood', 100)
+    const { picked, spare, isShared } = await pick(64)
+    expect([picked.length, spare, isShared]).toEqual([64, 0, false])
+  })
+})
+
 describe('a limit', () => {
   test.each([
     ['of an agent', { concurrency: 3 }, 3],
@@ -139,19 +205,36 @@ describe('a limit', () => {
   })
 })
 
-function pick(ahead: number) {
-  return pickTurns(database.db, 'echo', ahead)
+function pick(ahead: number, { keepsSpare = false } = {}) {
+  return pickTurns(database.db, 'echo', { ahead, keepsSpare, workerTimeoutMs: 15_000 })
 }
 
 /** The keys of the picked turns, with their priority where they differ in it. */
-async function pickOf(ahead: number): Promise<string[]> {
-  const { picked } = await pick(ahead)
+async function pickOf(ahead: number, options: { keepsSpare?: boolean } = {}): Promise<string[]> {
+  const { picked } = await pick(ahead, options)
   const rows = await database.db.select().from(tasks)
   await remove(picked)
   return picked.map(({ task, priority }) => {
     const key = rows.find(({ id }) => id === task)?.concurrencyKey ?? ''
     return rows.some(other => other.priority > 0) ? `${key} ${priority}` : key
   })
+}
+
+async function addWorker(id: string, slots: number): Promise<void> {
+  await database.db.insert(workers).values({ id, slots, agents: ['echo', 'other'], seenAt: sql`now()` })
+}
+
+/** A worker claims all turns that were sent. */
+async function run(worker: string): Promise<void> {
+  await database.db.update(turns).set({ status: 'running', worker }).where(sql`sent is not null and status = 'queued'`)
+}
+
+async function end(key: string, count: number): Promise<void> {
+  await database.db
+    .update(turns)
+    .set({ status: 'completed' })
+    .where(sql`id in (
+    select turns.id from turns join tasks on tasks.id = turns.task where turns.status = 'running' and concurrency_key = ${key} limit ${count})`)
 }
 
 async function remove(picked: readonly Picked[]): Promise<void> {

@@ -4,7 +4,7 @@
  * A turn holds a share from when it is sent to the queue until it ends, waits for a person, or is queued again. The rank of a waiting turn is the
  * number of shares that its concurrency key holds plus its place among the key's own waiting turns, divided by the key's weight; tenants are ranked the
  * same way among each other. The lowest rank goes first, then the oldest. Rows alone decide, so no counter can leak, and one process picks at a time for
- * an agent, so `rank <= limit` is exact.
+ * an agent, so `rank <= limit` is exact. Where several keys use an agent, a few slots stay free for the next turn of another key (`perFreeSlot`).
  */
 import type { Database } from '../connection/database.ts'
 import { limits } from '../schema.ts'
@@ -13,21 +13,44 @@ import type { Intent } from '../tasks/outbox.ts'
 /** A turn that was picked, and its rank among those of its key. `isGone`: it has ended meanwhile, so its intent is only removed. */
 export type Picked = Intent & { rank: number; isGone: boolean }
 
-/** `isWaiting`: turns of the agent are left that have no share yet. */
-export type Picking = { picked: Picked[]; isWaiting: boolean }
+/** Whose turns share the workers of an agent as one. The key is null for tasks without one. */
+export type Share = { agent: string; tenant: string; concurrencyKey: string | null }
+
+export type Picking = {
+  picked: Picked[]
+  /** Turns of the agent are left that have no share yet. */
+  isWaiting: boolean
+  /** Turns of more than one key run or wait. */
+  isShared: boolean
+  /** Slots that were kept free, for turns of keys that are not among `waiting`. */
+  spare: number
+  /** The keys that have waiting turns, where slots are spare. */
+  waiting: Omit<Share, 'agent'>[]
+}
+
+export type PickOptions = {
+  /** How many turns of the agent may be in the queue, beside those that run. A key that holds no share may always have one more there. */
+  ahead: number
+  /** Whether slots are kept free for other keys. */
+  keepsSpare: boolean
+  /** How long a worker that sends no heartbeat counts as present. */
+  workerTimeoutMs: number
+}
 
 /** Distinguishes this lock from those of other purposes. */
 const lockClass = 7_233
 
-/** `ahead`: how many turns of the agent may be in the queue, beside those that run. A key that holds no share may always have one more there. */
-export async function pickTurns(db: Database, agent: string, ahead: number): Promise<Picking> {
+export async function pickTurns(db: Database, agent: string, { ahead, keepsSpare, workerTimeoutMs }: PickOptions): Promise<Picking> {
   const { rows } = await db.$client.transact([
     { name: 'pick_alone', text: 'select pg_advisory_xact_lock($1, hashtext($2))', values: [lockClass, agent] },
-    { name: 'pick_turns', text: pickText, values: [agent, ahead] },
+    { name: 'pick_turns', text: pickText, values: [agent, ahead, keepsSpare, workerTimeoutMs] },
   ])
-  const [{ picked, waiting } = { picked: [], waiting: 0 }] = rows as { picked: Picked[]; waiting: string | number }[]
-  return { picked, isWaiting: Number(waiting) > picked.length }
+  const [{ spare, waiting, ...row }] = rows as [PickRow]
+  return { ...row, spare: waiting ? Math.max(0, Number(spare)) : 0, waiting: waiting ?? [] }
 }
+
+/** `waiting` is null where no turn waits, or too many keys wait to name them. */
+type PickRow = Omit<Picking, 'spare' | 'waiting'> & { spare: string | null; waiting: Picking['waiting'] | null }
 
 /** The agents that have waiting turns. */
 export async function waitingAgents(db: Database): Promise<string[]> {
@@ -47,7 +70,22 @@ select agent from agents`
 /** How many candidates are ranked at most, of all keys together: enough to fill the queue, and few enough for many thousands of waiting turns. */
 const candidates = 256
 
-/** $1 agent, $2 how many turns may be in the queue. Ranks only the first turns of each key, found by one probe of the index for each key. */
+/**
+ * How many turns a key may hold for each slot that is free: the fewer are free, the less one key gets, as by the dynamic thresholds of switches that share a
+ * buffer (Choudhury & Hahne). So one key that floods 20 slots leaves 4 of them free, and 3 while others use 4; a second flood leaves 2 of the 20.
+ */
+const perFreeSlot = 4
+
+/** With fewer slots, none is kept free, because one would be too large a part of them. */
+const minSlots = 9
+
+/** Beyond this number of waiting keys, no slot is given without a pick. */
+const maxNamedShares = 50
+
+/**
+ * $1 agent, $2 how many turns may be in the queue, $3 whether slots are kept free, $4 after how many ms a silent worker is absent. Ranks only the first turns
+ * of each key, found by one probe of the index for each key.
+ */
 export const pickText = `
 with recursive shares as (
   (select tenant, share from outbox where waits and agent = $1 order by tenant, share limit 1)
@@ -57,13 +95,22 @@ with recursive shares as (
     order by tenant, share limit 1
   ) as next
 ), held as materialized (
-  select turns.tenant, coalesce(tasks.concurrency_key, '') as share, turns.status = 'queued' as is_queued
-  from turns join tasks on tasks.id = turns.task
-  where turns.sent is not null and turns.status in ('queued', 'running') and tasks.agent = $1
+  select turns.tenant, coalesce(task.concurrency_key, '') as share, turns.status = 'queued' as is_queued
+  -- By the key of each task, because a plan of before the flood would read all tasks of the agent.
+  from turns cross join lateral (select agent, concurrency_key from tasks where tasks.id = turns.task offset 0) as task
+  where turns.sent is not null and turns.status in ('queued', 'running') and task.agent = $1
 ), held_by_share as (
   select tenant, share, count(*) as count from held group by tenant, share
 ), held_by_tenant as (
   select tenant, count(*) as count from held group by tenant
+), present as (
+  select id, slots from workers where $1 = any(agents) and seen_at > now() - $4::float8 * interval '1 millisecond'
+), free as materialized (
+  select case when $3 and (select sum(slots) from present) >= ${minSlots} then
+    (select sum(slots) from present)
+      - (select count(*) from turns where sent is not null and status = 'running' and worker in (select id from present))
+      - (select count(*) from held where is_queued)
+  end as count
 ), room as materialized (
   select greatest(0, $2::int - (select count(*) from held where is_queued)) as count,
     greatest(1, ${candidates} / greatest(1, (select count(*) from shares))) as depth
@@ -92,11 +139,12 @@ with recursive shares as (
     coalesce(held_by_tenant.count, 0) + row_number() over (partition by candidates.tenant order by rank, id) as tenant_rank
   from candidates left join held_by_tenant using (tenant)
 ), chosen as (
-  select * from (
-    select ranked.*, row_number() over (order by tenant_rank, ranked.rank, ranked.id) as position
-    from ranked where concurrency is null or tenant_rank <= concurrency
+  select allowed.* from (
+    select ranked.*, free.count as free, row_number() over (order by tenant_rank, ranked.rank, ranked.id) as position
+    from ranked cross join free
+    where (concurrency is null or tenant_rank <= concurrency) and (free.count is null or is_first or rank <= ${perFreeSlot} * free.count)
   ) as allowed
-  where position <= (select count from room) or is_first
+  where is_first or position <= (select count from room) and (free is null or rank <= ${perFreeSlot} * (free - position + 1))
   order by position limit $2::int
 ), marked as (
   update turns set sent = 'picked' from chosen where turns.id = chosen.turn and turns.sent is null and turns.status = 'queued'
@@ -109,7 +157,12 @@ with recursive shares as (
 ), forgotten as (
   delete from starts where agent = $1 and at <= now() - interval '1 minute'
 )
-select (select count(*) from (select from outbox where waits and agent = $1 limit $2::int + 1) as first) as waiting, coalesce(json_agg(json_build_object(
+select exists (select from outbox where waits and agent = $1 and id <> all (array(select id from chosen))) as "isWaiting",
+  (select count(*) > 1 from (select tenant, share from shares union select tenant, share from held_by_share) as keys) as "isShared",
+  (select count from free) - count(chosen.id) as spare,
+  case when (select count(*) from shares) <= ${maxNamedShares} then
+    (select json_agg(json_build_object('tenant', tenant, 'concurrencyKey', nullif(share, ''))) from shares)
+  end as waiting, coalesce(json_agg(json_build_object(
   'id', chosen.id, 'turnId', chosen.turn, 'task', turns.task, 'number', turns.number, 'agent', $1::text, 'attempt', turns.attempt,
   'dispatch', turns.dispatch, 'delayMs', 0, 'priority', tasks.priority, 'traceparent', turns.traceparent,
   'rank', ceil(chosen.rank), 'isGone', marked.id is null

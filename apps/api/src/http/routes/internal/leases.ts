@@ -56,7 +56,8 @@ export function leaseRoutes(scope: FastifyInstance, services: Services, { reache
     if (!turn) return { result: 'superseded' as const }
     const { result, leavesWork } = await ending.finish({ turn, epoch, claim, outcome, appended: n, digest })
     if (failpoint) await failpoint('answering')
-    if (leavesWork || backlog.isWaiting()) relay.kick()
+    if (leavesWork) relay.kick()
+    else backlog.noteEnd()
     return { result }
   })
 

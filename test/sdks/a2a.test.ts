@@ -165,6 +165,9 @@ describe.each(bindings)('over %s', binding => {
     await expect(client.sendMessage(message('x', {}, { contextId: 'mine' }))).rejects.toThrow('No such context')
     await expect(client.sendMessage(message('x', {}, { contextId: crypto.randomUUID() }))).rejects.toThrow('No such task')
     await expect(client.sendMessage(message('x', {}, { taskId: crypto.randomUUID() }))).rejects.toThrow('No such task')
+    const push = { tenant: '', id: 'mine', taskId: '', url: 'https://example.com/hook', token: '', authentication: undefined }
+    const pushed = { ...message('x'), configuration: { ...immediately, taskPushNotificationConfig: push } }
+    await expect(client.sendMessage(pushed)).rejects.toThrow('Push notifications are webhooks')
   })
 })
 

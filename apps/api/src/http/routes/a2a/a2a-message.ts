@@ -50,11 +50,23 @@ export const sendParams = z.object({
       /** Of 0.3. */
       blocking: z.boolean().nullish(),
       historyLength: z.int().min(0).nullish(),
+      /** Of 1.0, and of 0.3. */
+      taskPushNotificationConfig: z.unknown().optional(),
+      pushNotificationConfig: z.unknown().optional(),
     })
     .nullish(),
   /** `params` is ours: the params of the agent. */
   metadata: z.looseObject({ params: jsonObjectSchema.nullish() }).nullish(),
 })
+
+/** A client that asks for push notifications would wait for them in vain. */
+export function rejectPush({ configuration }: SendParams): void {
+  if (configuration?.taskPushNotificationConfig || configuration?.pushNotificationConfig) throw noPush()
+}
+
+export function noPush(): RpcError {
+  return new RpcError('pushNotificationNotSupported', 'Push notifications are webhooks of the API: POST /v1/webhooks')
+}
 
 export type SendParams = z.output<typeof sendParams>
 type Part = z.output<typeof part>

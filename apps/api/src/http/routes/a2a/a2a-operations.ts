@@ -5,7 +5,15 @@
  * request, so that a message that is sent again is the same turn.
  */
 import { createHash } from 'node:crypto'
-import { createTaskBody, hasEnded, isAnsweredByRequest, requireCursor, taskIdSchema, turnIdSchema } from '@rivulet/protocol'
+import {
+  createTaskBody,
+  hasEnded,
+  hasOpenQuestion,
+  isAnsweredByRequest,
+  requireCursor,
+  taskIdSchema,
+  turnIdSchema,
+} from '@rivulet/protocol'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { orGiveBack } from '../../../access/open-streams.ts'
 import { turnMessagesNow } from '../../../log/live-messages.ts'
@@ -23,7 +31,7 @@ import { createTurnResults } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
 import { formatPageToken, type ListParams, stageOf } from './a2a-list.ts'
-import { contentsOf, responsesOf, type SendParams } from './a2a-message.ts'
+import { contentsOf, rejectPush, responsesOf, type SendParams } from './a2a-message.ts'
 
 /** How a client gets a task that it has sent a message to, a task that it reads, a page of tasks, and a chunk of a stream. */
 export type Binding = {
@@ -144,7 +152,9 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
     return events.stream(turn.task, reply, { cursor, isFollowing: true, dialect, turnNumber: turn.number })
   }
 
-  async function begin(request: FastifyRequest, reply: FastifyReply, agent: string, { message, metadata }: SendParams): Promise<Begun> {
+  async function begin(request: FastifyRequest, reply: FastifyReply, agent: string, given: SendParams): Promise<Begun> {
+    rejectPush(given)
+    const { message, metadata } = given
     const { messageId, parts, taskId, contextId } = message
     request.headers['idempotency-key'] ??= createHash('sha256')
       .update(JSON.stringify(['a2a', agent, messageId]))

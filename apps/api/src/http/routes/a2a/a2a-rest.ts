@@ -6,9 +6,9 @@ import { logFailure, sendError, toRivuletError } from '../../errors.ts'
 import { RpcError, type RpcErrorName } from '../../json-rpc.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
-import { noExtendedCard, noPush, ofAgent, revisionOf } from './a2a.ts'
+import { noExtendedCard, ofAgent, revisionOf } from './a2a.ts'
 import { listParams } from './a2a-list.ts'
-import { sendParams } from './a2a-message.ts'
+import { noPush, sendParams } from './a2a-message.ts'
 import { type Binding, createA2aOperations } from './a2a-operations.ts'
 
 const tags = ['a2a']

@@ -14,7 +14,7 @@ import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
 import { cardOf, etagOf } from './a2a-card.ts'
 import { listParams } from './a2a-list.ts'
-import { sendParams } from './a2a-message.ts'
+import { noPush, sendParams } from './a2a-message.ts'
 import { type Binding, createA2aOperations } from './a2a-operations.ts'
 
 const tags = ['a2a']
@@ -106,10 +106,6 @@ export function a2aRoutes(scope: FastifyInstance, services: Services, events: Ev
         return method satisfies never
     }
   }
-}
-
-export function noPush(): RpcError {
-  return new RpcError('pushNotificationNotSupported', 'Push notifications are webhooks of the API: POST /v1/webhooks')
 }
 
 export function noExtendedCard(): RpcError {

@@ -35,7 +35,9 @@ export function createItemTeller() {
   const told = new Map<string, Told>()
   /** The item of each message. */
   const byIndex = new Map<number, Told>()
-  return { tell, grow, abandon, ask }
+  /** Texts of an earlier attempt, which the client has. */
+  const skipped = new Map<number, string>()
+  return { tell, grow, freeze, skip, hasTold: () => told.size > 0, abandon, ask }
 
   /** All that the client lacks of an item. `isOver`: the turn has ended, so the item is closed whatever it lacks. */
   function tell(source: ItemSource, isOver = false): ItemChunk[] {
@@ -47,7 +49,7 @@ export function createItemTeller() {
     // Replaced by content of another type: for the client that is another item.
     const dropped = before && before.item.id !== item.id ? cut(before) : []
     const known = told.get(item.id)
-    const own = known ?? open(item)
+    const own = known ?? open(item, index)
     byIndex.set(index, own)
     if (own.state === 'done') return dropped
     const opening = known ? [] : [chunkOf(own, 'response.output_item.added', { item: emptyOf(item) }, false)]
@@ -76,6 +78,17 @@ export function createItemTeller() {
     return [reasoningDelta(own, kind, delta.index, delta.text)]
   }
 
+  /** The text of the item was replaced: its last chunk has the new one, because deltas can only append to the old one. */
+  function freeze(index: number): void {
+    const own = byIndex.get(index)
+    if (own) own.length = Number.POSITIVE_INFINITY
+  }
+
+  /** The deltas of the next item of this message begin behind the text, if the client has it and the item begins with it. */
+  function skip(index: number, text: string): void {
+    if (byIndex.get(index)?.length === text.length) skipped.set(index, text)
+  }
+
   /** Closes, as incomplete, the open items that are not in the final output. */
   function abandon(kept: ReadonlySet<string> = new Set()): ItemChunk[] {
     byIndex.clear()
@@ -98,8 +111,10 @@ export function createItemTeller() {
     })
   }
 
-  function open(item: Item): Told {
-    const own: Told = { item, outputIndex: told.size, length: 0, summary: [], content: [], state: 'open' }
+  function open(item: Item, index: number): Told {
+    const earlier = skipped.get(index) ?? ''
+    const length = item.type === 'message' && textIn(item).startsWith(earlier) ? earlier.length : 0
+    const own: Told = { item, outputIndex: told.size, length, summary: [], content: [], state: 'open' }
     told.set(item.id, own)
     return own
   }

@@ -7,16 +7,17 @@ import { openResponseStream, type ResponseChunk } from './response-stream.ts'
 export type OpenAiResponsesOptions = {
   head: ResponseHead
   after: number | null
+  hidesRetries?: boolean
   /** The object from the rows, for a client that the log cannot serve; null while the turn has not ended. */
   read: () => Promise<OpenAiResponse | null>
 }
 
-export function openAiResponses({ head, after, read }: OpenAiResponsesOptions): Dialect<ResponseChunk> {
+export function openAiResponses({ head, after, read, hidesRetries }: OpenAiResponsesOptions): Dialect<ResponseChunk> {
   return {
     name: 'openai-responses',
     scope: 'turn',
     headers: {},
-    open: ({ heard }) => openResponseStream({ head, after, heard }),
+    open: ({ heard }) => openResponseStream({ head, after, heard, hidesRetries }),
     encode: (chunk, cursor, isLast) => `event: ${chunk.type}\n${isLast ? `id: ${cursor}\n` : ''}data: ${JSON.stringify(chunk)}\n\n`,
     ending: '',
     async stored() {

@@ -1,5 +1,5 @@
 /** Laws of the dialect of OpenAI's Responses: whatever an agent emits, and wherever a client joins, resumes or misses events. */
-import { type Message, messagesOf, type Turn } from '@rivulet/protocol'
+import { compareCursors, type Event, formatCursor, type Message, messagesOf, origin, type Turn } from '@rivulet/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { cursorOf, type Entry, replay, snapshotOf, stateOf, take, task } from '../../../../test/log-entries.ts'
@@ -17,28 +17,60 @@ const head = headOf(about, { id: task, task, number: 1, status: 'queued', attemp
 
 const always = (law: (log: Entry[]) => Promise<void>, numRuns = 60) => fc.assert(fc.asyncProperty(randomLog, law), { numRuns })
 
-test('from the start on, the reader has what is stored, and its numbers only grow', async () => {
+test.each([false, true])(
+  'from the start on, the reader has what is stored, and its numbers only grow (hidesRetries: %s)',
+  async hidesRetries => {
+    await always(async log => {
+      const chunks = await listen(log, hidesRetries)
+      expectGrowth(chunks)
+      expect(chunks[0]?.type).toBe('response.created')
+      expect(readResponse(chunks)).toEqual(readResponse(bare(log)))
+      expect(chunks.at(-1)?.response).toEqual(stored(log))
+      expectSameItems(chunks, log, hidesRetries)
+    }, 300)
+  },
+)
+
+test('without retries, the deltas of each item are its text, up to where a message was replaced', async () => {
   await always(async log => {
     const chunks = await listen(log)
-    expectGrowth(chunks)
-    expect(chunks[0]?.type).toBe('response.created')
-    expect(readResponse(chunks)).toEqual(readResponse(bare(log)))
-    expect(chunks.at(-1)?.response).toEqual(stored(log))
-    expectSameItems(chunks, log)
-  }, 300)
+    for (const item of closedItems(chunks).filter(({ type, status }) => type === 'message' && status === 'completed')) {
+      const heard = deltasOf(chunks, item.id)
+      const wasReplaced = log.some(({ event }) => event.type === 'message.replaced' && item.id.includes(`.${event.index}.`))
+      if (!wasReplaced) expect(heard).toBe(item.content?.[0]?.text)
+    }
+  }, 100)
 })
 
-test('joined at any event by a snapshot, and with a gap anywhere', async () => {
+test('with hidesRetries, nothing of a later attempt comes before the end, and texts that it repeats come once', async () => {
+  await always(async log => {
+    const whole = repeated(log)
+    const chunks = await listen(whole, true)
+    const { messages } = foldOf(whole)
+    const said = messages.flatMap(({ content }) => (content.type === 'text' ? [content.text] : []))
+    const texts = chunks.filter(({ item_id: id }) => String(id).startsWith('msg_') && isText(messages, String(id)))
+    const joined = texts.flatMap(({ type, delta }) => (type === 'response.output_text.delta' ? [delta] : []))
+    expect(joined.join('')).toHaveLength(said.join('').length)
+    expect([...joined.join('')].sort()).toEqual([...said.join('')].sort())
+    const retry = whole.findLast(({ event }) => event.type === 'turn.started')?.cursor ?? origin
+    const place = ({ sequence_number: number }: ResponseChunk) => compareCursors(placeOfNumber(number).cursor, retry)
+    // The first attempt that says something is live.
+    if (!chunks.some(chunk => place(chunk) < 0 && chunk.type === 'response.output_item.added')) return
+    expect(new Set(chunks.filter(chunk => place(chunk) > 0).map(chunk => placeOfNumber(chunk.sequence_number).cursor)).size).toBe(1)
+  }, 100)
+})
+
+test.each([false, true])('joined at any event by a snapshot, and with a gap anywhere (hidesRetries: %s)', async hidesRetries => {
   await always(async log => {
     for (let place = 1; place < log.length; place += 1) {
-      const joined = await openResponseStream({ head, after: null })
+      const joined = await openResponseStream({ head, after: null, hidesRetries })
       const first = joined.take(cursorOf(log, place), snapshotOf(log.slice(0, place), 'join'))
       const chunks = [...first, ...take(joined, log.slice(place))]
       expectGrowth(chunks)
       expect(readResponse(chunks)).toEqual(readResponse(bare(log)))
     }
     for (let place = 1; place < log.length - 2; place += 1) {
-      const stream = await openResponseStream({ head, after: null })
+      const stream = await openResponseStream({ head, after: null, hidesRetries })
       const before = take(stream, log.slice(0, place))
       const gap = stream.take(cursorOf(log, place + 2), snapshotOf(log.slice(0, place + 2), 'gap'))
       const chunks = [...before, ...gap, ...take(stream, log.slice(place + 2))]
@@ -48,15 +80,15 @@ test('joined at any event by a snapshot, and with a gap anywhere', async () => {
   }, 40)
 })
 
-test('resumed after any chunk, exactly the chunks after it come', async () => {
+test.each([false, true])('resumed after any chunk, exactly the chunks after it come (hidesRetries: %s)', async hidesRetries => {
   await always(async log => {
-    const whole = await listen(log)
+    const whole = await listen(log, hidesRetries)
     for (let cut = 1; cut < whole.length; cut += 1) {
       const after = whole[cut - 1]?.sequence_number ?? 0
       const { cursor, isAfterGap } = placeOfNumber(after)
       expect(isAfterGap).toBe(false)
       const place = log.findIndex(entry => entry.cursor === cursor) + 1
-      const stream = await openResponseStream({ head, after, heard: replay(log.slice(0, place)) })
+      const stream = await openResponseStream({ head, after, hidesRetries, heard: replay(log.slice(0, place)) })
       const rest = [...stream.take(cursor, { type: 'caught_up', task }), ...take(stream, log.slice(place))]
       expect(rest).toEqual(whole.slice(cut))
       expect(stream.hasEnded()).toBe(true)
@@ -93,8 +125,35 @@ function isFree(got: ResponseChunk[], rest: ResponseChunk[]): boolean {
   return [...open].every(id => output.some(item => item.id === id))
 }
 
-async function listen(log: Entry[]): Promise<ResponseChunk[]> {
-  return take(await openResponseStream({ head, after: null }), log)
+async function listen(log: Entry[], hidesRetries = false): Promise<ResponseChunk[]> {
+  return take(await openResponseStream({ head, after: null, hidesRetries }), log)
+}
+
+/** The last attempt of a log without replaced messages, cut somewhere, and again as a further attempt. */
+function repeated(log: Entry[]): Entry[] {
+  const events = log.map(({ event }) => event)
+  const begun = events.findLastIndex(({ type }) => type === 'turn.started')
+  const attempt = events.slice(begun).filter(({ type }) => type !== 'message.replaced' && type !== 'turn.finished')
+  const [queued, end] = [events[0], events.at(-1)]
+  if (!queued || !end) throw new Error('There is no turn')
+  const again = [...attempt, end].map(event => ({ ...event, attempt: 2 }) as Event)
+  const first = attempt.slice(0, 1 + Math.floor(attempt.length / 2)).map(event => ({ ...event, attempt: 1 }) as Event)
+  return [queued, ...first, ...again].map((event, place) => ({ cursor: formatCursor(1, place + 1), event }))
+}
+
+type AnyItem = { id: string; type: string; status: string; content?: { text: string }[] }
+
+function closedItems(chunks: ResponseChunk[]): AnyItem[] {
+  return chunks.flatMap(({ type, item }) => (type === 'response.output_item.done' ? [item as AnyItem] : []))
+}
+
+function deltasOf(chunks: ResponseChunk[], id: string): string {
+  return chunks.flatMap(({ type, item_id, delta }) => (item_id === id && type === 'response.output_text.delta' ? [delta] : [])).join('')
+}
+
+/** Data and media are messages of JSON, which come whole. */
+function isText(messages: readonly Message[], id: string): boolean {
+  return messages.some(({ index, content }) => content.type === 'text' && id.includes(`.${index}.`))
 }
 
 function stored(log: Entry[]): object {
@@ -121,7 +180,7 @@ function foldOf(log: Entry[]): { messages: Message[]; turn: Omit<Turn, 'id' | 't
 }
 
 /** Each item is closed as it is stored, and its deltas are its text, but where the agent replaced a message. */
-function expectSameItems(chunks: ResponseChunk[], log: Entry[]): void {
+function expectSameItems(chunks: ResponseChunk[], log: Entry[], hidesRetries: boolean): void {
   if (log.some(({ event }) => event.type === 'message.replaced')) return
   const { output = [] } = (chunks.at(-1)?.response ?? {}) as { output?: { id: string; content?: { text: string }[] }[] }
   for (const item of output) {
@@ -129,7 +188,9 @@ function expectSameItems(chunks: ResponseChunk[], log: Entry[]): void {
     expect(done.map(chunk => chunk.item)).toEqual([item])
     const deltas = chunks.filter(chunk => chunk.item_id === item.id && /text\.delta$/.test(chunk.type) && !/summary/.test(chunk.type))
     const texts = item.content?.map((_, place) => deltas.flatMap(chunk => (chunk.content_index === place ? [chunk.delta] : [])).join(''))
-    expect(texts).toEqual(item.content?.map(({ text }) => text))
+    // What a failed attempt has told is not repeated.
+    if (hidesRetries) expect(item.content?.every(({ text }, place) => text.endsWith(texts?.[place] ?? ''))).not.toBe(false)
+    else expect(texts).toEqual(item.content?.map(({ text }) => text))
   }
 }
 

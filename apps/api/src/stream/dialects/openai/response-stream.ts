@@ -3,7 +3,8 @@
  *
  * A new attempt closes what the one before it left open and goes on at the next output indexes; the final output has the committed attempt alone.
  * A client that resumes gets the chunks after its number, made again from the log. Where the log does not have the client's place, the client
- * gets the final object only, because the output indexes that it knows are not known here.
+ * gets the final object only, because the output indexes that it knows are not known here. With `hidesRetries`, what follows a failed attempt comes
+ * at the end, when it is certain.
  */
 import {
   applyOrSkip,
@@ -39,9 +40,16 @@ export type ResponseStreamOptions = {
   /** The number of the last chunk that the client has; null for a client that has nothing. */
   after: number | null
   heard?: AsyncIterable<LoggedEvent> | undefined
+  /** For a client that joins the deltas of all items. */
+  hidesRetries?: boolean | undefined
 }
 
-export async function openResponseStream({ head, after, heard }: ResponseStreamOptions): Promise<DialectStream<ResponseChunk>> {
+export async function openResponseStream({
+  head,
+  after,
+  heard,
+  hidesRetries = false,
+}: ResponseStreamOptions): Promise<DialectStream<ResponseChunk>> {
   const items = createItemTeller()
   const { segment } = head
   let state = emptyState
@@ -53,6 +61,8 @@ export async function openResponseStream({ head, after, heard }: ResponseStreamO
   let isAfterGap = false
   /** Whether it is unknown here what the client has, so that the end alone can be told. */
   let isQuiet = false
+  /** Whether the items of this attempt wait for the end, because those of an earlier one were told and do not count. */
+  let isHeld = false
   /** Chunks of the last event that the client has a part of. */
   let pending: ResponseChunk[] = []
   const isKnown = after === null || heard !== undefined
@@ -101,11 +111,26 @@ export async function openResponseStream({ head, after, heard }: ResponseStreamO
     if (!turn || (hasFinished(turn) && !isWhole)) throw new Error('The snapshot does not have the whole turn')
     isAfterGap = true
     isQuiet ||= !isKnown
+    if (turn.attempt > attempt) hold()
     state = restoreState(cursor, { status, turns, messages: own, messagesFrom: own[0]?.index ?? messagesFrom + messages.length })
     const asked = askIfReady()
     if (asked) return asked
     if (hasEnded(turn.status)) return end(turn, own)
-    return hasBegun(turn.waits, segment.number) ? [...start(turn), ...allItems(own)] : []
+    if (!hasBegun(turn.waits, segment.number)) return []
+    const cut = start(turn)
+    return isHeld ? cut : [...cut, ...allItems(own)]
+  }
+
+  /** Before a further attempt drops the messages. Its texts are not repeated where it begins with those that the client has. */
+  function hold(): void {
+    if (!hidesRetries || isHeld || !items.hasTold()) return
+    isHeld = true
+    for (const { index, content } of ownMessages()) if (content.type === 'text') items.skip(index, content.text)
+  }
+
+  function isGrowth(before: TaskState, index: number): boolean {
+    const [was, is] = [messageAt(before, index)?.message.content, messageAt(state, index)?.message.content]
+    return was?.type === 'text' && is?.type === 'text' && is.text.startsWith(was.text)
   }
 
   function hasFinished({ status, waits }: Pick<FoldedTurn, 'status' | 'waits'>): boolean {
@@ -115,8 +140,10 @@ export async function openResponseStream({ head, after, heard }: ResponseStreamO
   function follow(cursor: Cursor, event: Event): Chunk[] {
     if (told === 'ended' || (event.turn !== head.number && isMessageEvent(event))) return []
     const before = state
+    if (event.type === 'turn.started' && event.turn === head.number && event.attempt > attempt) hold()
     state = applyOrSkip(before, event, cursor)
     if (event.turn !== head.number || state === before || state.discarded > before.discarded) return []
+    if (event.type === 'message.replaced' && !isGrowth(before, event.index)) items.freeze(event.index)
     if (event.type === 'turn.finished') return end(turnIn(state), ownMessages())
     const turn = turnIn(state)
     if (!hasBegun(turn.waits, segment.number)) return []
@@ -132,11 +159,11 @@ export async function openResponseStream({ head, after, heard }: ResponseStreamO
       case 'turn.started':
         return start(turnIn(state))
       case 'message.delta':
-        return isQuiet ? [] : (items.grow(event.index, event.delta, event.offset) ?? itemAt(event.index))
+        return isQuiet || isHeld ? [] : (items.grow(event.index, event.delta, event.offset) ?? itemAt(event.index))
       case 'message.started':
       case 'message.replaced':
       case 'message.finished':
-        return isQuiet ? [] : itemAt(event.index)
+        return isQuiet || isHeld ? [] : itemAt(event.index)
       case 'turn.discarded':
       case 'state.changed':
       case 'child.started':

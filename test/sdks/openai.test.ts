@@ -132,6 +132,21 @@ describe('a response', () => {
     expect(types.filter(type => type === 'response.output_item.added')).toHaveLength(3)
   })
 
+  test('has deltas that can be joined, for a client that hides retries', async () => {
+    const again = [say(0, 'Second try.'), done(0), say(1, ' All of it.')]
+    const attempts = { 1: [say(0, 'Second '), rest(20), fail('no')], 2: [say(0, 'Third'), rest(20), fail('no')], 3: again }
+    const body = { ...bodyOf([]), params: { attempts } } as never
+    const client = new OpenAI({ apiKey: 'none', baseURL: `${platform.urls[0]}/openai/v1`, defaultQuery: { retries: 'hide' } })
+    const final = await client.responses.stream(body).finalResponse()
+    expect(final.output_text).toBe('Second try. All of it.')
+    const whole = await all(await client.responses.retrieve(final.id, { stream: true }))
+    const joined = whole.flatMap(event => (event.type === 'response.output_text.delta' ? [event.delta] : []))
+    expect(joined.join('')).toBe('Second try. All of it.')
+    for (const [place, { sequence_number: after }] of whole.entries())
+      expect(await all(await client.responses.retrieve(final.id, { stream: true, starting_after: after }))).toEqual(whole.slice(place + 1))
+    await expect(clientOf().responses.retrieve(final.id, {}, { query: { retries: 'maybe' } })).rejects.toMatchObject({ status: 400 })
+  })
+
   test('that fails, is canceled, or is cut by its length says so', async () => {
     const failed = await clientOf()
       .responses.stream(bodyOf([say(0, 'Half'), fail('no luck')]))
@@ -413,7 +428,41 @@ describe('chat completions', () => {
       await expect(clientOf().chat.completions.stream(ask(params)).finalChatCompletion()).rejects.toBeInstanceOf(APIError)
     const held = await clientOf().chat.completions.create(ask({ attempts }))
     expect(held.choices[0]?.message.content).toBe('Second')
+    const hidden = await clientOf()
+      .chat.completions.stream(ask({ attempts }), { query: { retries: 'hide' } })
+      .finalChatCompletion()
+    expect(hidden.choices[0]?.message.content).toBe('Second')
     await expect(clientOf().chat.completions.create(ask({ steps: [fail('no luck')] }))).rejects.toMatchObject({ status: 500 })
+  })
+
+  test('a function of the caller is called, whole and streamed, and its result continues the turn', async () => {
+    await startOwnWorker(platform, [guide])
+    const gps = { type: 'function' as const, function: { name: 'gps', description: 'Where I am', parameters: { type: 'object' } } }
+    const body = { model: 'guide', messages: [{ role: 'user' as const, content: 'Where?' }], tools: [gps] }
+    const asked = await clientOf().chat.completions.create(body)
+    const streamed = await clientOf(1).chat.completions.stream(body).finalChatCompletion()
+    for (const { id, choices } of [asked, streamed]) {
+      const [choice] = choices
+      expect(choice).toMatchObject({
+        finish_reason: 'tool_calls',
+        message: { tool_calls: [{ type: 'function', function: { name: 'gps' } }] },
+      })
+      const result = { role: 'tool' as const, tool_call_id: choice?.message.tool_calls?.[0]?.id ?? '', content: 'Oslo' }
+      const next = {
+        ...body,
+        messages: [...body.messages, { role: 'assistant' as const, tool_calls: choice?.message.tool_calls ?? [] }, result],
+      }
+      const whole = await clientOf(1).chat.completions.create(next)
+      expect(whole.choices).toMatchObject([{ finish_reason: 'stop', message: { content: 'You are in "Oslo".' } }])
+      // A request that is repeated gets the same completion.
+      const again = await clientOf().chat.completions.stream(next).finalChatCompletion()
+      expect([again.id, again.choices[0]?.message.content]).toEqual([whole.id, 'You are in "Oslo".'])
+      expect(whole.id.split('.')[0]).toBe(id.split('.')[0])
+    }
+    const refused = clientOf().chat.completions.create({ ...body, model: 'echo' })
+    await expect(refused).rejects.toMatchObject({ status: 400, param: 'tools' })
+    const custom = { type: 'custom' as const, custom: { name: 'gps' } }
+    await expect(clientOf().chat.completions.create({ ...body, tools: [custom] })).rejects.toMatchObject({ status: 400, param: 'tools.0' })
   })
 })
 
@@ -437,14 +486,18 @@ test.each([
   expect(await platform.client.messages(task)).toHaveLength(4)
 })
 
-test('the OpenAI Agents SDK runs its own tools for an agent that takes them', async () => {
+test.each([
+  ['responses', true],
+  ['chat completions', false],
+])('the OpenAI Agents SDK runs its own tools for an agent that takes them, by %s', async (_, useResponses) => {
   await startOwnWorker(platform, [guide])
   const gps = tool({ name: 'gps', description: 'Where I am', parameters: z.object({}), execute: () => 'Oslo' })
-  const modelProvider = new OpenAIProvider({ openAIClient: clientOf(), useResponses: true })
+  const modelProvider = new OpenAIProvider({ openAIClient: clientOf(), useResponses })
   const runner = new Runner({ modelProvider, tracingDisabled: true })
   const agent = new Agent({ name: 'Guide', instructions: 'Be brief.', model: 'guide', tools: [gps] })
   const { finalOutput, lastResponseId } = await runner.run(agent, 'Where am I?')
   expect(finalOutput).toBe('You are in "Oslo".')
+  if (!useResponses) return
   const [task = ''] = lastResponseId?.split('.') ?? []
   expect((await platform.client.detail(task)).turns).toHaveLength(1)
 })

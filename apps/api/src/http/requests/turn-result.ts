@@ -5,20 +5,27 @@
  * the connection for dead; from then on the status is 200. A caller that leaves ends its wait, and not the turn.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { hasEnded, hasOpenQuestion, RivuletError, type TaskId, untilAborted } from '@rivulet/protocol'
+import { hasEnded, RivuletError, type TaskId, untilAborted, type Wait } from '@rivulet/protocol'
 import type { FastifyReply } from 'fastify'
 import type { Admission } from '../../access/open-streams.ts'
 import { type Tenant, taskNotFound } from '../../store/connection/tenant.ts'
 import { getTurn } from '../../store/reads/turns.ts'
 import type { WaitOutcome } from '../../stream/channel.ts'
+import { questionsIn } from '../../stream/task-view.ts'
 import { countRequest } from '../http-metrics.ts'
 import type { Services } from '../services.ts'
 
 /** What the caller gets. */
 export type Result = { status?: number; body: object }
 
-/** `orAsks`: the caller also gets the result when the turn asks for a response. */
-type WantedResult = { task: TaskId; turnNumber: number; admission: Admission; orAsks?: boolean; read: () => Promise<Result> }
+type WantedResult = {
+  task: TaskId
+  turnNumber: number
+  admission: Admission
+  /** Whether the caller gets the result before the turn has ended, because the turn asks it for something. */
+  asks?: ((waits: readonly Wait[] | undefined) => boolean) | undefined
+  read: () => Promise<Result>
+}
 
 const keepAliveMs = 15_000
 
@@ -28,7 +35,7 @@ export function createTurnResults({ databaseFor, hub, metrics }: Pick<Services, 
   return { send }
 
   /** `admission` is over when this resolves. */
-  async function send(reply: FastifyReply, { task, turnNumber, admission, orAsks = false, read }: WantedResult): Promise<FastifyReply> {
+  async function send(reply: FastifyReply, { task, turnNumber, admission, asks, read }: WantedResult): Promise<FastifyReply> {
     const leaving = new AbortController()
     const leave = () => leaving.abort(new Error('The wait is over'))
     const alive = setInterval(() => keepAlive(reply), keepAliveMs)
@@ -38,7 +45,7 @@ export function createTurnResults({ databaseFor, hub, metrics }: Pick<Services, 
     admission.opened({ leave, tell: () => true })
     metrics.waits.inc()
     try {
-      const outcome = await wait(reply.request.principal.tenant, { task, turnNumber, orAsks }, leaving.signal)
+      const outcome = await wait(reply.request.principal.tenant, { task, turnNumber, asks }, leaving.signal)
       if (reply.raw.destroyed) return reply.hijack()
       if (outcome === 'deleted') throw taskNotFound()
       if (outcome === 'left') {
@@ -63,7 +70,7 @@ export function createTurnResults({ databaseFor, hub, metrics }: Pick<Services, 
 
   async function wait(
     tenant: Tenant,
-    { task, turnNumber, orAsks }: Required<Pick<WantedResult, 'task' | 'turnNumber' | 'orAsks'>>,
+    { task, turnNumber, asks }: Pick<WantedResult, 'task' | 'turnNumber' | 'asks'>,
     signal: AbortSignal,
   ): Promise<WaitOutcome> {
     for (;;) {
@@ -71,8 +78,8 @@ export function createTurnResults({ databaseFor, hub, metrics }: Pick<Services, 
       // Read after the feed is open: a turn that ends after this read is announced to the feed.
       const { status, waits } = await getTurn(databaseFor(tenant), tenant, task, turnNumber)
       if (hasEnded(status)) return 'ended'
-      if (orAsks && hasOpenQuestion(waits)) return 'questions'
-      const outcome = await hub.untilEnded(feed, turnNumber, signal, orAsks ? '' : null)
+      if (asks?.(waits)) return 'questions'
+      const outcome = await hub.untilEnded(feed, turnNumber, signal, asks ? questionsIn(waits) : null)
       if (outcome !== 'questions') return outcome
       // The feed may not have the response yet that this caller has just given.
       await delay(20)

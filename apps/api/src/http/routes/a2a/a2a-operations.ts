@@ -78,7 +78,7 @@ export function createA2aOperations(services: Services, log: FastifyBaseLogger, 
       dispatch?.()
       const { task, number: turnNumber } = turn
       const readTask = async () => ({ body: binding.sent(await read(request, turn.id, length)) })
-      return await results.send(reply, { task, turnNumber, admission, orAsks: true, read: readTask })
+      return await results.send(reply, { task, turnNumber, admission, asks: hasOpenQuestion, read: readTask })
     } catch (error) {
       admission.over()
       throw error

@@ -130,7 +130,7 @@ export function mcpRoutes(scope: FastifyInstance, services: Services, events: Ev
       const { task, number: turnNumber } = found.turn
       const orAsks = envelope.era === 'modern' && envelope.elicits
       const read = async () => ({ body: resultOf(rpc, complete(envelope, await outcomeOf(request, found, orAsks))) })
-      await results.send(reply, { task, turnNumber, admission, orAsks, read })
+      await results.send(reply, { task, turnNumber, admission, asks: orAsks ? hasOpenQuestion : undefined, read })
       return null
     } catch (error) {
       admission?.over()

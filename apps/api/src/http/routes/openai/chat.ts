@@ -1,66 +1,99 @@
 /** OpenAI's older API, below `/openai/v1`: chat completions, and the agents as models. */
 import { agentNameSchema, createTaskBody, RivuletError } from '@rivulet/protocol'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { orGiveBack } from '../../../access/open-streams.ts'
-import { listAgents } from '../../../store/agents/agents.ts'
-import { turnMessages } from '../../../store/reads/messages.ts'
+import { turnMessagesNow } from '../../../log/live-messages.ts'
+import { listAgents, requireAgent } from '../../../store/agents/agents.ts'
+import { getTask } from '../../../store/reads/tasks.ts'
 import { getTurn } from '../../../store/reads/turns.ts'
-import { chatCompletion, openAiChat } from '../../../stream/dialects/openai/chat-completion.ts'
-import { headOf } from '../../../stream/dialects/openai/response-object.ts'
-import { firstSegment } from '../../../stream/dialects/openai/segment.ts'
+import { chatCompletion, isCalling, openAiChat } from '../../../stream/dialects/openai/chat-completion.ts'
+import { headOf, type ResponseHead } from '../../../stream/dialects/openai/response-object.ts'
+import { firstSegment, segmentOf } from '../../../stream/dialects/openai/segment.ts'
 import { createAcceptTurn, type WantedTurn } from '../../requests/accept-turn.ts'
 import { createTurnResults, type Result } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
-import { type ChatCompletion, chatCompletionBody, paramsOf, rejectUnsupportedChat } from './openai-bodies.ts'
+import {
+  type ChatCompletion,
+  callerTools,
+  chatCompletionBody,
+  paramsOf,
+  rejectUnsupportedChat,
+  requireToolParams,
+  retriesQuery,
+} from './openai-bodies.ts'
 import { conversationOf, messagesOfChat } from './openai-input.ts'
+import { answersInChat, createQuestionAnswers, type QuestionAnswer } from './question-responses.ts'
 
 const tags = ['openai']
 const anyObject = z.looseObject({ id: z.string(), object: z.string() })
 const objectOrStream = { description: 'The object, or its chunks', content: { 'application/json': { schema: anyObject } } }
 
+/** What a request has begun. `dispatch` sends the turn to the workers. */
+type Begun = { head: ResponseHead; dispatch: () => void }
+
 export function chatRoutes(scope: FastifyInstance, services: Services, events: EventStream): void {
-  const { databaseFor } = services
+  const { databaseFor, reader, relay } = services
   const { requireShare, accept } = createAcceptTurn(services, scope.log)
   const results = createTurnResults(services)
+  const questions = createQuestionAnswers(services)
   const app = scope.withTypeProvider<ZodTypeProvider>()
   const config = { access: { scope: 'tasks:write', ofAgents: true }, addsWork: true } as const
 
   app.post(
     '/chat/completions',
-    { config, schema: { tags, body: chatCompletionBody, response: { 200: objectOrStream } } },
+    { config, schema: { tags, body: chatCompletionBody, querystring: retriesQuery, response: { 200: objectOrStream } } },
     async (request, reply) => {
       const { body } = request
       const { tenant } = request.principal
       rejectUnsupportedChat(body)
-      const wanted = wantedTurn(body)
+      const wanted = answersInChat(body.messages) ?? wantedTurn(body)
+      // A turn that is answered has the tools of the request that began it.
+      if ('of' in wanted && callerTools(body)) requireToolParams(await requireAgent(databaseFor(tenant), tenant, body.model))
       await requireShare(request)
       const admission = events.reserve(request)
-      const { task, turn, dispatch } = await orGiveBack(admission, accept(request, reply, wanted))
-      const head = headOf(task, turn, firstSegment)
+      const begun = 'of' in wanted ? create(request, reply, wanted) : answer(request, body, wanted)
+      const { head, dispatch } = await orGiveBack(admission, begun)
+      const { task, number: turnNumber } = head
       if (body.stream) {
-        const dialect = openAiChat(head, { includesUsage: body.stream_options?.include_usage === true })
-        return events
-          .stream(task.id, reply, { cursor: 'log', isFollowing: true, dialect, turnNumber: turn.number }, admission)
-          .finally(dispatch)
+        const includesUsage = body.stream_options?.include_usage === true
+        const dialect = openAiChat(head, { includesUsage, hidesRetries: request.query.retries === 'hide' })
+        return events.stream(task, reply, { cursor: 'log', isFollowing: true, dialect, turnNumber }, admission).finally(dispatch)
       }
       dispatch()
-      return results.send(reply, { task: task.id, turnNumber: turn.number, admission, read })
+      return results.send(reply, { task, turnNumber, admission, asks: waits => isCalling(waits, head.segment), read })
 
       async function read(): Promise<Result> {
         const db = databaseFor(tenant)
-        const ended = await getTurn(db, tenant, task.id, turn.number)
-        const completion = chatCompletion(head, ended, await turnMessages(db, tenant, task.id, turn.number))
+        const turn = await getTurn(db, tenant, task, turnNumber)
+        const completion = chatCompletion(head, turn, await turnMessagesNow(db, reader, tenant, task, turnNumber))
         if (completion) return { body: completion }
         // Another try of the same request would be another turn.
         reply.header('x-should-retry', 'false')
-        const { code, message } = ended.error ?? { code: ended.status, message: `The turn has ${ended.status}` }
+        const { code, message } = turn.error ?? { code: turn.status, message: `The turn has ${turn.status}` }
         return { status: 500, body: { error: { code, message, type: 'server_error', param: null, requestId: request.id } } }
       }
     },
   )
+
+  async function create(request: FastifyRequest, reply: FastifyReply, wanted: WantedTurn): Promise<Begun> {
+    const { task, turn, dispatch } = await accept(request, reply, wanted)
+    return { head: headOf(task, turn, firstSegment), dispatch }
+  }
+
+  async function answer(request: FastifyRequest, { model }: ChatCompletion, answers: readonly QuestionAnswer[]): Promise<Begun> {
+    const { tenant } = request.principal
+    const db = databaseFor(tenant)
+    const about = await getTask(db, tenant, answers[0]?.task ?? '')
+    if (about.agent !== model) throw new RivuletError('bad_request', 'The calls are those of another model')
+    const { turnNumber, segment } = await questions.answer(request, about.id, answers, ({ kind }) => kind === 'tool')
+    const turn = await getTurn(db, tenant, about.id, turnNumber)
+    const known = segmentOf(turn.waits, segment)
+    if (!known) throw new RivuletError('not_found', 'No such call')
+    return { head: headOf(about, turn, known), dispatch: relay.kick }
+  }
 }
 
 export function modelRoutes(scope: FastifyInstance, { databaseFor, config: { leaseMs } }: Services): void {
@@ -96,7 +129,14 @@ function wantedTurn(body: ChatCompletion): WantedTurn {
   const { model, metadata, temperature, top_p, reasoning, max_tokens, max_completion_tokens, reasoning_effort } = body
   if (!agentNameSchema.safeParse(model).success) throw new RivuletError('unknown_agent', 'No agent has this name')
   const { history, input } = conversationOf(messagesOfChat(body.messages), 'messages')
-  const named = { temperature, top_p, reasoning, reasoning_effort, max_output_tokens: max_completion_tokens ?? max_tokens }
+  const named = {
+    temperature,
+    top_p,
+    reasoning,
+    reasoning_effort,
+    max_output_tokens: max_completion_tokens ?? max_tokens,
+    tools: callerTools(body),
+  }
   const { task: name, ...own } = metadata ?? {}
   const given = { ...(history.length > 0 && { history }), metadata: own, params: paramsOf(body.params, named) ?? null }
   return { of: 'new task', body: { ...createTaskBody.parse({ agent: model, ...(name && { name }) }), input, ...given } }

@@ -47,12 +47,15 @@ export const chatCompletionBody = z.object({
   stream: z.boolean().nullish(),
   stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
   n: z.int().nullish(),
-  tools: z.array(z.unknown()).nullish(),
+  tools: z.array(jsonObjectSchema).max(200).nullish(),
   functions: z.array(z.unknown()).nullish(),
   tool_choice: z.unknown().optional(),
   modalities: z.array(z.string()).nullish(),
   response_format: z.object({ type: z.string() }).nullish(),
 })
+
+/** `hide`: the caller joins all deltas, so what follows a failed attempt comes when it is certain. */
+export const retriesQuery = z.object({ retries: z.enum(['show', 'hide']).optional() })
 
 export type CreateResponse = z.output<typeof createResponseBody>
 export type ChatCompletion = z.output<typeof chatCompletionBody>
@@ -66,11 +69,17 @@ export function rejectUnsupported(body: CreateResponse): void {
   rejectToolChoice(body.tool_choice)
 }
 
-/** The functions that the caller runs itself. Undefined for a caller that sends no function, or tells the agent not to use them. */
-export function callerTools({ tools, tool_choice: choice }: CreateResponse): JsonObject[] | undefined {
-  const place = (tools ?? []).findIndex(({ type, name }) => type !== 'function' || typeof name !== 'string')
+/**
+ * The functions that the caller runs itself. Undefined for a caller that sends no function, or tells the agent not to use them. In chat completions
+ * the fields of a function are one level deeper; the agent gets them as those of responses.
+ */
+export function callerTools({ tools, tool_choice: choice }: Pick<CreateResponse, 'tools' | 'tool_choice'>): JsonObject[] | undefined {
+  const functions = (tools ?? []).map(
+    (tool): JsonObject => (isObject(tool.function) ? { type: tool.type ?? null, ...tool.function } : tool),
+  )
+  const place = functions.findIndex(({ type, name }) => type !== 'function' || typeof name !== 'string')
   if (place >= 0) throw wrong(`tools/${place}`, noTools)
-  return tools?.length && choice !== 'none' ? tools : undefined
+  return functions.length > 0 && choice !== 'none' ? functions : undefined
 }
 
 /** An agent that takes tools has announced params with the field `tools`. Any other would ignore them. */
@@ -78,16 +87,8 @@ export function requireToolParams({ params }: AgentSettings): void {
   if (!isObject(params?.properties) || !Object.hasOwn(params.properties, 'tools')) throw wrong('tools', noTools)
 }
 
-export function rejectUnsupportedChat({
-  n,
-  tools,
-  functions,
-  modalities,
-  response_format: format,
-  tool_choice: choice,
-}: ChatCompletion): void {
+export function rejectUnsupportedChat({ n, functions, modalities, response_format: format, tool_choice: choice }: ChatCompletion): void {
   if ((n ?? 1) !== 1) throw wrong('n', 'An agent has one output')
-  if (tools?.length) throw wrong('tools', noTools)
   if (functions?.length) throw wrong('functions', noTools)
   if (modalities?.some(modality => modality !== 'text')) throw wrong('modalities', 'Only text is supported')
   if ((format?.type ?? 'text') !== 'text') throw wrong('response_format', 'An agent decides the format of its output')

@@ -100,14 +100,19 @@ export function messagesOfChat(messages: readonly ChatMessage[]): HistoryMessage
   return messages.flatMap((message, place): HistoryMessage[] => {
     const path = `messages/${place}`
     if (message.role === 'tool') {
-      const texts = contentsOf(message.content, path).map(content => (content.type === 'text' ? content.text : ''))
-      return [{ author: 'agent', content: toolResponse(message.tool_call_id, names.get(message.tool_call_id) ?? '', texts.join('')) }]
+      const name = names.get(message.tool_call_id) ?? ''
+      return [{ author: 'agent', content: toolResponse(message.tool_call_id, name, toolText(message.content)) }]
     }
     const requests = (message.tool_calls ?? []).map(({ id, function: { name, arguments: given } }): HistoryMessage => {
       return { author: 'agent', content: toolRequest(id, name, argumentsOf(given, path)) }
     })
     return [...(message.content ? said(roles[message.role], message.content, path) : []), ...requests]
   })
+}
+
+/** The result of a tool. Chat completions have texts only there. */
+export function toolText(content: z.output<typeof contentSchema>): string {
+  return typeof content === 'string' ? content : content.map(part => ('text' in part ? part.text : '')).join('\n\n')
 }
 
 function said(author: HistoryMessage['author'], content: z.output<typeof contentSchema>, path: string): HistoryMessage[] {

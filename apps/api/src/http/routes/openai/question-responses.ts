@@ -11,7 +11,7 @@ import { parseQuestionId, type QuestionId } from '../../../stream/dialects/opena
 import { closingQuestions, segmentAfter, segmentOf } from '../../../stream/dialects/openai/segment.ts'
 import { createAnswerWaits, type WaitResponse } from '../../requests/answer-waits.ts'
 import type { Services } from '../../services.ts'
-import { type InputItem, wrong } from './openai-input.ts'
+import { type ChatMessage, type InputItem, toolText, wrong } from './openai-input.ts'
 
 export type QuestionAnswer = QuestionId & { of: 'approval' | 'call'; payload: Json }
 
@@ -34,6 +34,16 @@ function answerIn(item: InputItem): QuestionAnswer | null {
   return asked && { ...asked, of: 'call', payload: jsonOf(item.output) }
 }
 
+/** Of a chat whose last messages are results of our calls. The id of a call names its task, so the messages before do not matter. */
+export function answersInChat(messages: readonly ChatMessage[]): QuestionAnswer[] | null {
+  const first = messages.findLastIndex(message => message.role !== 'tool') + 1
+  const answers = messages.slice(first).flatMap((message): QuestionAnswer[] => {
+    const asked = message.role === 'tool' ? parseQuestionId(message.tool_call_id) : null
+    return asked && message.role === 'tool' ? [{ ...asked, of: 'call', payload: jsonOf(toolText(message.content)) }] : []
+  })
+  return answers.length > 0 ? answers : null
+}
+
 /** Clients send outputs as text. */
 function jsonOf(output: string): Json {
   try {
@@ -48,11 +58,12 @@ export function createQuestionAnswers(services: Pick<Services, 'databaseFor' | '
   const answerWaits = createAnswerWaits(services)
   return { answer }
 
-  /** Returns the segment that follows. A question that was closed meanwhile stays as it is. */
+  /** Returns the segment that follows. A question that was closed meanwhile stays as it is. `isNeeded`: the caller has to answer it. */
   async function answer(
     request: FastifyRequest,
     task: TaskId,
     answers: readonly QuestionAnswer[],
+    isNeeded: (wait: Wait) => boolean = () => true,
   ): Promise<{ turnNumber: number; segment: number }> {
     const { tenant } = request.principal
     const db = databaseFor(tenant)
@@ -63,7 +74,7 @@ export function createQuestionAnswers(services: Pick<Services, 'databaseFor' | '
     const turn = await getTurn(db, tenant, task, first?.turn ?? 0)
     const segment = segmentAfter(turn.waits, first ?? { createdAt: '' })
     const answered = new Set(waits.map(({ id }) => id))
-    if (questionsBefore(turn, segment).some(({ id, status }) => status === 'open' && !answered.has(id)))
+    if (questionsBefore(turn, segment).some(wait => wait.status === 'open' && !answered.has(wait.id) && isNeeded(wait)))
       throw wrong('input', 'Answer every request of the response')
     await answerWaits(request, task, responses)
     return { turnNumber: turn.number, segment }

@@ -4,7 +4,7 @@
  * A response goes on when its caller leaves. It can be streamed from its beginning or after a sequence number, read, and canceled, by any caller
  * that may read the task.
  */
-import { agentNameSchema, createTaskBody, type Message, RivuletError, taskIdSchema } from '@rivulet/protocol'
+import { agentNameSchema, createTaskBody, hasOpenQuestion, type Message, RivuletError, taskIdSchema } from '@rivulet/protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
@@ -25,7 +25,15 @@ import { createTurnResults } from '../../requests/turn-result.ts'
 import type { Services } from '../../services.ts'
 import type { EventStream } from '../tasks/events.ts'
 import { inputItemsOf } from './input-items.ts'
-import { type CreateResponse, callerTools, createResponseBody, paramsOf, rejectUnsupported, requireToolParams } from './openai-bodies.ts'
+import {
+  type CreateResponse,
+  callerTools,
+  createResponseBody,
+  paramsOf,
+  rejectUnsupported,
+  requireToolParams,
+  retriesQuery,
+} from './openai-bodies.ts'
 import { conversationOf, messagesOfItems, wrong } from './openai-input.ts'
 import { answersIn, createQuestionAnswers, type QuestionAnswer } from './question-responses.ts'
 
@@ -37,7 +45,7 @@ const tags = ['openai']
 const anyObject = z.looseObject({ id: z.string(), object: z.string() })
 const objectOrStream = { description: 'The object, or its events', content: { 'application/json': { schema: anyObject } } }
 const truth = z.enum(['true', 'false']).optional()
-const streamQuery = z.object({
+const streamQuery = retriesQuery.extend({
   stream: truth,
   starting_after: z
     .string()
@@ -58,7 +66,7 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
 
   app.post(
     '/responses',
-    { config: creating, schema: { tags, body: createResponseBody, response: { 200: objectOrStream } } },
+    { config: creating, schema: { tags, body: createResponseBody, querystring: retriesQuery, response: { 200: objectOrStream } } },
     async (request, reply) => {
       const { body } = request
       rejectUnsupported(body)
@@ -77,9 +85,19 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
       }
       if (!body.stream) {
         dispatch()
-        return results.send(reply, { ...id, admission, orAsks: true, read: async () => ({ body: await readResponse(request, id) }) })
+        return results.send(reply, {
+          ...id,
+          admission,
+          asks: hasOpenQuestion,
+          read: async () => ({ body: await readResponse(request, id) }),
+        })
       }
-      const dialect = openAiResponses({ head, after: null, read: () => readEnded(request, id) })
+      const dialect = openAiResponses({
+        head,
+        after: null,
+        read: () => readEnded(request, id),
+        hidesRetries: request.query.retries === 'hide',
+      })
       return events
         .stream(id.task, reply, { cursor: 'log', isFollowing: true, dialect, turnNumber: id.turnNumber }, admission)
         .finally(dispatch)
@@ -95,7 +113,7 @@ export function responseRoutes(scope: FastifyInstance, services: Services, event
       const after = numberOf(request.query.starting_after)
       const { head } = await readTurn(request, id)
       const place = after === null ? null : placeOfNumber(after)
-      const dialect = openAiResponses({ head, after, read: () => readEnded(request, id) })
+      const dialect = openAiResponses({ head, after, read: () => readEnded(request, id), hidesRetries: request.query.retries === 'hide' })
       const cursor = place === null ? 'log' : place.isAfterGap ? null : place.cursor
       return events.stream(id.task, reply, { cursor, isFollowing: true, dialect, turnNumber: id.turnNumber })
     },

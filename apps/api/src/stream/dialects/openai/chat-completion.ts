@@ -1,8 +1,9 @@
 /**
- * A turn as a chat completion of OpenAI's older API, whole or streamed.
+ * A turn as a chat completion of OpenAI's older API, whole or streamed: up to its end, or to a call of the client's functions.
  *
  * Chunks only append text, and cannot take anything back. So the stream has the texts of one attempt, one after the other; if a new attempt, a
- * replaced message or a gap makes them untrue, it ends with an error. It cannot be resumed.
+ * replaced message or a gap makes them untrue, it ends with an error. With `hidesRetries`, the texts come at the end instead, when they are certain.
+ * It cannot be resumed.
  */
 import {
   applyOrSkip,
@@ -10,53 +11,72 @@ import {
   type Cursor,
   type Event,
   emptyState,
+  type FoldedTurn,
   hasEnded,
   type Message,
   messageAt,
   messagesOf,
+  nextIndexOf,
+  restoreState,
+  type Snapshot,
   type StopReason,
+  type TaskState,
   type TokenEvent,
   type Turn,
+  type Wait,
   type WireEvent,
 } from '@rivulet/protocol'
 import type { Dialect, DialectStream, LoggedEvent } from '../dialect.ts'
+import { questionItem } from './output-item.ts'
+import { formatResponseId } from './response-id.ts'
 import { type ResponseHead, secondsOf } from './response-object.ts'
+import { endOf, type Question, questionsOf, type Range, type Segment } from './segment.ts'
 
 export type ChatChunk = Record<string, unknown>
+
+export type ChatOptions = { includesUsage: boolean; hidesRetries: boolean }
 
 type ChatOutcome = Pick<Turn, 'status' | 'stopReason' | 'usage' | 'error'>
 
 /** Null for a turn that did not complete, which is an error in this API. */
-export function chatCompletion(head: ResponseHead, turn: ChatOutcome, messages: readonly Message[]): object | null {
-  if (turn.status !== 'completed') return null
-  const thought = reasoningOf(messages)
-  const message = { role: 'assistant', content: textOf(messages), refusal: null, ...(thought !== '' && { reasoning_content: thought }) }
-  const choice = { index: 0, message, logprobs: null, finish_reason: reasons[turn.stopReason ?? 'stop'] }
-  return { ...commonOf(head, 'chat.completion'), choices: [choice], ...(turn.usage && { usage: chatUsage(turn.usage) }) }
+export function chatCompletion(head: ResponseHead, turn: ChatOutcome & Pick<Turn, 'waits'>, messages: readonly Message[]): object | null {
+  const calls = callsOf(turn.waits, head.segment)
+  if (turn.status !== 'completed' && calls.length === 0) return null
+  const own = within(messages, { from: head.segment.from, to: calls.length > 0 ? endOf(calls) : null })
+  const [text, thought] = [textOf(own), reasoningOf(own)]
+  const asked = calls.length > 0 && { tool_calls: calls.map(toolCall) }
+  const content = asked && text === '' ? null : text
+  const message = { role: 'assistant', content, refusal: null, ...(thought !== '' && { reasoning_content: thought }), ...asked }
+  const finish_reason = asked ? 'tool_calls' : reasons[turn.stopReason ?? 'stop']
+  const choice = { index: 0, message, logprobs: null, finish_reason }
+  return { ...commonOf(head, 'chat.completion'), choices: [choice], ...(!asked && turn.usage && { usage: chatUsage(turn.usage) }) }
 }
 
-export function openAiChat(head: ResponseHead, { includesUsage }: { includesUsage: boolean }): Dialect<ChatChunk> {
+export function openAiChat(head: ResponseHead, options: ChatOptions): Dialect<ChatChunk> {
   return {
     name: 'openai-chat',
     scope: 'turn',
     headers: {},
-    open: ({ heard }) => openChatStream(head, includesUsage, heard),
+    open: ({ heard }) => openChatStream(head, options, heard),
     encode: (chunk, cursor, isLast) => `${isLast ? `id: ${cursor}\n` : ''}data: ${JSON.stringify(chunk)}\n\n`,
     ending: 'data: [DONE]\n\n',
   }
 }
 
-async function openChatStream(
+export async function openChatStream(
   head: ResponseHead,
-  includesUsage: boolean,
-  heard: AsyncIterable<LoggedEvent> | undefined,
+  { includesUsage, hidesRetries }: ChatOptions,
+  heard?: AsyncIterable<LoggedEvent>,
 ): Promise<DialectStream<ChatChunk>> {
+  const { segment } = head
   let state = emptyState
   let attempt = 0
   /** The message that is being told, and how much of it. Those behind it wait until it is closed. */
-  let index: number | null = null
+  let index = segment.from
   let length = 0
   let told = ''
+  /** Whether another call follows that was asked for together with the last one. */
+  let isAskingMore = false
   let isOver = false
   const common = commonOf(head, 'chat.completion.chunk')
   let pending: ChatChunk[] = [chunkOf({ role: 'assistant', content: '' })]
@@ -69,10 +89,7 @@ async function openChatStream(
     if (isOver) return before
     switch (event.type) {
       case 'snapshot':
-        // A snapshot is the beginning where there is no log yet; later it is a gap.
-        return told === '' && event.turns.every(({ number, status }) => number !== head.number || !hasEnded(status)) && state === emptyState
-          ? before
-          : [...before, ...fail('Events were lost; retrieve the conversation')]
+        return [...before, ...restore(cursor, event)]
       case 'deleted':
         return [...before, ...fail('The task was deleted')]
       case 'caught_up':
@@ -84,8 +101,20 @@ async function openChatStream(
     }
   }
 
+  /** A snapshot is the beginning, or a gap; after a gap, text that was told may not be what the turn has. */
+  function restore(cursor: Cursor, { task: { status }, turns, messages, messagesFrom }: Snapshot): ChatChunk[] {
+    const own = messages.filter(({ turn }) => turn === head.number)
+    const isWhole = messagesFrom === 0 || messages.some(({ turn }) => turn < head.number)
+    if (told !== '' || !isWhole) return fail('Events were lost; retrieve the conversation')
+    state = restoreState(cursor, { status, turns, messages: own, messagesFrom: own[0]?.index ?? messagesFrom + messages.length })
+    const turn = turnIn(state)
+    attempt = turn.attempt
+    begin(state.messagesFrom)
+    return hasEnded(turn.status) ? end(turn) : proceed()
+  }
+
   function follow(cursor: Cursor, event: Event): ChatChunk[] {
-    if (event.turn !== head.number) return []
+    if (event.turn !== head.number || isOver) return []
     state = applyOrSkip(state, event, cursor)
     switch (event.type) {
       case 'turn.started':
@@ -94,9 +123,13 @@ async function openChatStream(
       case 'message.delta':
       case 'message.replaced':
       case 'message.finished':
-        return more()
+      case 'turn.resumed':
+        return proceed()
+      case 'turn.waiting':
+        isAskingMore = event.more === true
+        return proceed()
       case 'turn.finished':
-        return end(event)
+        return end(turnIn(state))
       default:
         return []
     }
@@ -104,16 +137,35 @@ async function openChatStream(
 
   function start(number: number, firstIndex: number): ChatChunk[] {
     if (number > attempt && told !== '') return fail('The agent begins again; its text so far does not count')
+    if (number > attempt) begin(firstIndex)
     attempt = number
-    index ??= firstIndex
     return []
   }
 
-  function more(): ChatChunk[] {
+  function begin(firstIndex: number): void {
+    index = Math.max(segment.from, firstIndex)
+    length = 0
+  }
+
+  function proceed(): ChatChunk[] {
+    return ask() ?? (hidesRetries ? [] : more())
+  }
+
+  /** Null while no function of the client is called, or while a message that came before the call is not there. */
+  function ask(): ChatChunk[] | null {
+    const calls = callsOf(turnIn(state).waits, segment)
+    const to = endOf(calls)
+    if (calls.length === 0 || isAskingMore || nextIndexOf(state) < to) return null
+    if (ownMessages({ from: segment.from, to }).some(({ status }) => status === 'streaming')) return null
+    const asked = chunkOf({ tool_calls: calls.map((call, place) => ({ index: place, ...toolCall(call) })) })
+    return close({ from: segment.from, to }, [asked, chunkOf({}, 'tool_calls')], {})
+  }
+
+  function more(to: number | null = null): ChatChunk[] {
     const chunks: ChatChunk[] = []
-    for (let message = current(); message; message = current()) {
-      const { content, status } = message
-      const added = content.type === 'text' ? content.text.slice(length) : ''
+    for (let message = messageAt(state, index)?.message; message && index < (to ?? Infinity); message = messageAt(state, index)?.message) {
+      const { author, content, status } = message
+      const added = author !== 'user' && content.type === 'text' ? content.text.slice(length) : ''
       // Between two texts stands an empty line.
       const text = added !== '' && length === 0 && told !== '' ? `\n\n${added}` : added
       length += added.length
@@ -130,17 +182,19 @@ async function openChatStream(
     return chunks
   }
 
-  function current(): Message | undefined {
-    return index === null ? undefined : messageAt(state, index)?.message
+  function end(turn: ChatOutcome): ChatChunk[] {
+    const asked = ask()
+    if (asked) return asked
+    const range = { from: segment.from, to: null }
+    if (turn.status !== 'completed') return [...more(), ...fail(turn.error?.message ?? `The turn ${turn.status}`)]
+    return close(range, [chunkOf({}, reasons[turn.stopReason ?? 'stop'])], turn.usage ?? {})
   }
 
-  function end(outcome: ChatOutcome): ChatChunk[] {
-    const rest = more()
-    if (outcome.status !== 'completed') return [...rest, ...fail(outcome.error?.message ?? `The turn ${outcome.status}`)]
-    if (textOf(messagesOf(state).filter(({ turn }) => turn === head.number)) !== told) return fail('The agent replaced its text')
+  function close(range: Range, last: ChatChunk[], usage: NonNullable<Turn['usage']>): ChatChunk[] {
+    const rest = more(range.to)
+    if (textOf(ownMessages(range)) !== told) return fail('The agent replaced its text')
     isOver = true
-    const usage = includesUsage ? [{ ...common, choices: [], usage: chatUsage(outcome.usage ?? {}) }] : []
-    return [...rest, chunkOf({}, reasons[outcome.stopReason ?? 'stop']), ...usage]
+    return [...rest, ...last, ...(includesUsage ? [{ ...common, choices: [], usage: chatUsage(usage) }] : [])]
   }
 
   function fail(message: string): ChatChunk[] {
@@ -151,6 +205,35 @@ async function openChatStream(
   function chunkOf(delta: object, finish_reason: string | null = null): ChatChunk {
     return { ...common, choices: [{ index: 0, delta, logprobs: null, finish_reason }] }
   }
+
+  function ownMessages(range: Range): Message[] {
+    return within(messagesOf(state), range).filter(({ turn }) => turn === head.number)
+  }
+
+  function turnIn({ turns }: TaskState): FoldedTurn {
+    return turns.find(({ number }) => number === head.number) ?? { number: head.number, status: 'queued', attempt: 0 }
+  }
+}
+
+/** The functions of the client that end a completion. Approvals and forms do not: this API has no words for them, so they are answered elsewhere. */
+function callsOf(waits: readonly Wait[] | undefined, { number }: Segment): Question[] {
+  const later = questionsOf(waits).slice(number - 1)
+  const first = later.find(({ kind }) => kind === 'tool')
+  return first ? later.filter(({ kind, createdAt }) => kind === 'tool' && createdAt === first.createdAt) : []
+}
+
+export function isCalling(waits: readonly Wait[] | undefined, segment: Segment): boolean {
+  return callsOf(waits, segment).length > 0
+}
+
+function toolCall(wait: Wait): object {
+  const item = questionItem(wait)
+  const id = item.type === 'function_call' ? item.call_id : item.id
+  return { id, type: 'function', function: { name: item.name, arguments: item.arguments } }
+}
+
+function within(messages: readonly Message[], { from, to }: Range): Message[] {
+  return messages.filter(({ index }) => index >= from && (to === null || index < to))
 }
 
 /** A completion has only these contents; the stream waits until a message with one of them is closed. */
@@ -172,8 +255,8 @@ function reasoningOf(messages: readonly Message[]): string {
   return messages.flatMap(({ content }) => (content.type === 'reasoning' ? [...content.summary, ...content.content] : [])).join('\n\n')
 }
 
-function commonOf({ task, number, agent, queuedAt }: ResponseHead, object: string) {
-  return { id: `${task}.${number}.1`, object, created: secondsOf(queuedAt), model: agent }
+function commonOf({ task, number, agent, queuedAt, segment }: ResponseHead, object: string) {
+  return { id: formatResponseId({ task, turnNumber: number, segment: segment.number }), object, created: secondsOf(queuedAt), model: agent }
 }
 
 function chatUsage({ inputTokens = 0, outputTokens = 0, totalTokens }: NonNullable<Turn['usage']>) {

@@ -160,9 +160,13 @@ let other: TestKey
 /** One for each scope, of the same tenant as `own`. */
 const narrow = new Map<Scope, TestKey>()
 /** Of the same tenant, and limited: to the agents that the routes here are called about, to another one, and with rights that such a key cannot get. */
-let kept: TestKey
+let within: TestKey
 let strange: TestKey
 let strangeAdmin: TestKey
+/** Tasks that no test changes: for calls that read, and for calls that are refused. */
+let kept: string
+let alsoKept: string
+let keptOfRoot: string
 /** Texts that are no key, each in its own way. */
 let wrongKeys: [what: string, text: string][]
 
@@ -173,7 +177,7 @@ beforeAll(async () => {
   other = await makeKey('rival', ['tasks:read', 'tasks:write', 'admin', 'worker'])
   for (const scope of allScopes) narrow.set(scope, await makeKey('acme', [scope]))
   const taskScopes: Scope[] = ['tasks:read', 'tasks:write']
-  kept = await keyring.create({ tenant: 'acme', scopes: taskScopes, agents: ['echo', idle] })
+  within = await keyring.create({ tenant: 'acme', scopes: taskScopes, agents: ['echo', idle] })
   strange = await keyring.create({ tenant: 'acme', scopes: taskScopes, agents: ['scripted'] })
   strangeAdmin = await keyring.create({ tenant: 'acme', scopes: ['admin'], agents: ['scripted'] })
   const revoked = await makeKey('acme', allScopes)
@@ -187,6 +191,7 @@ beforeAll(async () => {
     ['an expired key', expired.key],
     ['a forged token', `rvt_${Buffer.from('{}').toString('base64url')}.${'A'.repeat(43)}`],
   ]
+  ;[kept, alsoKept, keptOfRoot] = await Promise.all([newTask(), newTask(), newTask(root)])
 })
 afterAll(async () => {
   await keyring.close()
@@ -236,13 +241,11 @@ async function ask(route: string, { id = '', key, body, query = '', url = platfo
 type AskOptions = { id?: string; key?: string | undefined; body?: unknown; query?: string; url?: string; agent?: string }
 
 async function newTask(key = own.key): Promise<string> {
-  const { body } = await ask('POST /v1/tasks', { key, body: { agent: 'echo', input: 'hello' } })
-  const { id } = JSON.parse(body).task
-  await until('the task has ended', async () =>
-    (await ask('GET /v1/tasks/{id}', { id, key })).body.includes('"status":"completed","params"'),
-  )
-  await addWait(id)
-  return id
+  const { body } = await ask('POST /v1/tasks', { key, body: { agent: 'echo', input: 'hello' }, query: '?wait=60s' })
+  const { task, turn } = JSON.parse(body)
+  expect(turn.status).toBe('completed')
+  await addWait(task.id)
+  return task.id
 }
 
 /** A task whose turn can be canceled. */
@@ -275,16 +278,32 @@ async function addWait(id: string): Promise<void> {
   )
 }
 
+/** A token of a task that no test changes: one for all tests. */
+function keptToken(id: string, can: TokenRight[]): Promise<string> {
+  const name = [id, ...can].join(' ')
+  const token = keptTokens.get(name) ?? tokenFor(id, can, 3_600)
+  keptTokens.set(name, token)
+  return token
+}
+
+const keptTokens = new Map<string, Promise<string>>()
+
+/** A task that the route may be called for. A new one is a whole turn, so a route that only reads, or is about no task, shares one. */
+async function taskFor(route: string, key?: string): Promise<string> {
+  if (/^(?!GET ).*\{(id|thread)\}/.test(route)) return newTask(key)
+  return key === root ? keptOfRoot : kept
+}
+
 /** Of what the route is about, which the holder of the key may change. */
 async function idFor(route: string, key?: string): Promise<string> {
   if (route.includes('/agents/{name}') || route.includes('/limits/{agent}')) await addAgents(key === root ? 'default' : 'acme')
-  if (route.includes('/responses/')) return `${await newTask(key)}.1.1`
-  if (route.includes('{thread}')) return newTask(key)
-  if (route.includes('{task}')) return turnOf(await (route.startsWith('POST') ? waitingTask(key) : newTask(key)))
+  if (route.includes('/responses/')) return `${await taskFor(route, key)}.1.1`
+  if (route.includes('{thread}')) return taskFor(route, key)
+  if (route.includes('{task}')) return turnOf(await (route.startsWith('POST') ? waitingTask(key) : taskFor(route, key)))
   if (route.includes('/keys/')) return (await makeKey('acme', ['tasks:read'])).id
   if (route.includes('/schedules/')) return newSchedule(key)
   if (route.includes('/files/')) return newFile(key)
-  return route.includes('/webhooks/') ? newWebhook(key) : newTask(key)
+  return route.includes('/webhooks/') ? newWebhook(key) : taskFor(route, key)
 }
 
 async function turnOf(task: string): Promise<string> {
@@ -345,7 +364,7 @@ describe.each(guarded)('%s', (route, { scope, token, orToken, body, reads, statu
   const holders = allScopes.filter(held => held === scope || (held === 'admin' && scope !== 'worker'))
 
   test('[input 29] rejects a missing key and every kind of wrong key with the same response', async () => {
-    const id = await newTask()
+    const id = kept
     const missing = await ask(route, { id, body })
     expect([...codeOf(missing), missing.headers['www-authenticate']]).toEqual([401, 'unauthorized', 'Bearer'])
     for (const [what, key] of wrongKeys) expect([what, await ask(route, { id, body, key })]).toEqual([what, missing])
@@ -355,22 +374,25 @@ describe.each(guarded)('%s', (route, { scope, token, orToken, body, reads, statu
   })
 
   test('[input 31] refuses a key that lacks the scope', async () => {
-    const id = await newTask()
     for (const held of allScopes.filter(one => !holders.includes(one))) {
-      expect([held, codeOf(await ask(route, { id, body, key: narrow.get(held)?.key }))]).toEqual([held, [403, 'forbidden']])
+      expect([held, codeOf(await ask(route, { id: kept, body, key: narrow.get(held)?.key }))]).toEqual([held, [403, 'forbidden']])
     }
   })
 
   test.skipIf(isOfFiles(route) && token)(
     token ? `takes a token of its task that may ${token}, and no other` : 'takes no token',
     async () => {
-      const [id, another] = [await newTask(), await newTask()]
       for (const right of rights.filter(one => one !== token && one !== orToken)) {
-        expect([right, codeOf(await ask(route, { id, body, key: await tokenFor(id, [right]) }))]).toEqual([right, [403, 'forbidden']])
+        expect([right, codeOf(await ask(route, { id: kept, body, key: await keptToken(kept, [right]) }))]).toEqual([
+          right,
+          [403, 'forbidden'],
+        ])
       }
-      const elsewhere = await ask(route, { id, body, key: await tokenFor(another, rights) })
+      const foreign = await keptToken(alsoKept, rights)
+      const elsewhere = await ask(route, { id: kept, body, key: foreign })
       expect(codeOf(elsewhere)).toEqual([403, 'forbidden'])
-      expect(await ask(route, { id: randomUUID(), body, key: await tokenFor(another, rights) })).toEqual(elsewhere)
+      expect(await ask(route, { id: randomUUID(), body, key: foreign })).toEqual(elsewhere)
+      const id = token ? await taskFor(route) : kept
       const itself = await ask(route, { id, body, key: await tokenFor(id, token ? [token] : rights) })
       expect(itself.status).toBe(token ? status : 403)
     },
@@ -403,14 +425,14 @@ describe.each(guarded)('%s', (route, { scope, token, orToken, body, reads, statu
   })
 
   test.skipIf(scope === 'worker' || scope === 'admin')('serves a key that is limited to this agent', async () => {
-    expect((await ask(route, { id: await idFor(route), body, key: kept.key })).status).toBe(status)
+    expect((await ask(route, { id: await idFor(route), body, key: within.key })).status).toBe(status)
   })
 })
 
 describe.each(ofOneTask)('%s', (route, { body, token, status }) => {
   test('[input 7] means the same task by capitals, for a key and for a token, and takes no other spelling', async () => {
     for (const key of token ? [own.key, null] : [own.key]) {
-      const id = await newTask()
+      const id = await taskFor(route)
       const held = key ?? (await tokenFor(id, [token ?? 'read']))
       for (const spelling of [`{${id}}`, id.replaceAll('-', '')])
         expect([spelling, (await ask(route, { id: spelling, body, key: held })).status]).toEqual([spelling, key ? 400 : 403])
@@ -419,7 +441,7 @@ describe.each(ofOneTask)('%s', (route, { body, token, status }) => {
   })
 
   test('[input 32] responds to another tenant as if the task did not exist', async () => {
-    const id = await newTask()
+    const id = kept
     const unknown = await ask(route, { id: randomUUID(), body, key: other.key })
     expect(codeOf(unknown)).toEqual([404, 'task_not_found'])
     expect(await ask(route, { id, body, key: other.key })).toEqual(unknown)
@@ -451,7 +473,7 @@ describe('a key that is limited to an agent', () => {
     expect((await read('GET /v1/whoami', strange.key)).caller.agents).toEqual(['scripted'])
     for (const by of ['agent', 'model', 'day']) expect((await read('GET /v1/usage', strange.key, `?by=${by}`)).total.tokens).toBe(7)
     await platform.pg.query('delete from usage where turn = $1', [turn])
-    const [limited, whole] = [await read('GET /v1/agents/activity', kept.key), await read('GET /v1/agents/activity', own.key)]
+    const [limited, whole] = [await read('GET /v1/agents/activity', within.key), await read('GET /v1/agents/activity', own.key)]
     const completed = ({ data }: { data: { agent: string | null; completed: number }[] }) =>
       data.reduce((sum, row) => sum + (row.agent === null ? row.completed : 0), 0)
     expect([completed(limited) > 0, completed(limited) < completed(whole)]).toEqual([true, true])
@@ -590,7 +612,7 @@ describe.each(guarded.filter(([route]) => route.includes('{thread}')))('%s', (ro
 
 describe.each(guarded.filter(([route]) => route.includes('/responses/{id}')))('%s', (route, { body }) => {
   test('[input 32] responds to another tenant as if the response did not exist', async () => {
-    const id = `${await newTask()}.1.1`
+    const id = `${kept}.1.1`
     const unknown = await ask(route, { id: `${randomUUID()}.1.1`, body, key: other.key })
     expect(codeOf(unknown)).toEqual([404, 'task_not_found'])
     expect(await ask(route, { id, body, key: other.key })).toEqual(unknown)

@@ -37,11 +37,11 @@ export default defineConfig({
           maxWorkers: 4,
         },
       },
-      // With other people's SDKs, which it installs first: `npm run test:sdks`.
+      // With other people's SDKs, which it installs first: `npm run test:sdks`. It can be part of a run of the others, which then shares the engines.
       {
         // Our packages import it, and only this folder has it.
         resolve: { alias: { '@ag-ui/client': fileURLToPath(new URL('test/sdks/node_modules/@ag-ui/client', import.meta.url)) } },
-        test: { ...withEngines, name: 'sdks', include: ['test/sdks/**/*.test.ts'], maxWorkers: 1, sequence: { groupOrder: 2 } },
+        test: { ...withEngines, name: 'sdks', include: ['test/sdks/**/*.test.ts'], maxWorkers: 4 },
       },
       // The packages as npm would publish them, installed into an empty folder: `npm run test:packages`.
       {

@@ -1,5 +1,6 @@
 /**
- * One Redis and one Postgres for a run of the tests (vitest's globalSetup), and the platform's programs, in a folder that goes with it.
+ * One Redis and one Postgres for a run of the tests (vitest's globalSetup), and the platform's programs, in a folder that goes with it. All projects of
+ * the run share them.
  *
  * A run that leaves something behind fails: a client of either server, or a process that a test started. Processes are known by a variable
  * in their environment, which reaches whatever a test starts, also when its parent is gone.
@@ -14,6 +15,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Engine, startPostgres, startRedis } from '@rivulet/engines'
 import pg from 'pg'
+import type { ProvidedContext } from 'vitest'
 import type { TestProject } from 'vitest/node'
 import { bundlePrograms } from '../../../scripts/bundle.ts'
 import { leftoverPostgresClients, leftoverProcesses, leftoverRedisClients, runVariable } from '../process/leftovers.ts'
@@ -31,7 +33,28 @@ declare module 'vitest' {
 /** How long what a test has closed may take to be gone. */
 const patienceMs = 30_000
 
+type RunEngines = { redisUrl: string; postgresUrl: string; programs: ProvidedContext['programs']; close(): Promise<void> }
+
+/** Global, because each project loads this module for itself. */
+const run = globalThis as { rivuletEngines?: { opening: Promise<RunEngines>; projects: number } }
+
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  run.rivuletEngines ??= { opening: openEngines(), projects: 0 }
+  const engines = run.rivuletEngines
+  engines.projects += 1
+  const { close, ...provided } = await engines.opening
+  project.provide('redisUrl', provided.redisUrl)
+  project.provide('postgresUrl', provided.postgresUrl)
+  project.provide('programs', provided.programs)
+  return async () => {
+    engines.projects -= 1
+    if (engines.projects > 0) return
+    delete run.rivuletEngines
+    await close()
+  }
+}
+
+async function openEngines(): Promise<RunEngines> {
   const folder = mkdtempSync(join(tmpdir(), 'rivulet-test-'))
   // Postgres runs as another user when this is root.
   chmodSync(folder, 0o755)
@@ -52,15 +75,13 @@ export default async function setup(project: TestProject): Promise<() => Promise
   await stopSyncing(postgres)
   console.log(`Tests use ${redis.description}\n      and ${postgres.description}`)
   for (const { lost, description } of [redis, postgres]) void lost.then(how => console.error(`Lost ${description}: ${how}`))
-  project.provide('redisUrl', redis.url)
-  project.provide('postgresUrl', postgres.url)
-  project.provide('programs', { folder: programs, whyNot })
-  const run = randomUUID()
-  process.env[runVariable] = run
+  const runId = randomUUID()
+  process.env[runVariable] = runId
+  return { redisUrl: redis.url, postgresUrl: postgres.url, programs: { folder: programs, whyNot }, close }
 
-  return async () => {
+  async function close(): Promise<void> {
     const redisUrls = 'urls' in redis ? redis.urls : [redis.url]
-    const leftovers = await waitForNone(() => findLeftovers(run, redisUrls, postgres))
+    const leftovers = await waitForNone(() => findLeftovers(runId, redisUrls, postgres))
     await Promise.all([redis.stop(), postgres.stop()])
     if (process.env.RIVULET_TEST_KEEP === '1') console.log(`Kept ${folder}`)
     else rmSync(folder, { recursive: true, force: true })
@@ -84,8 +105,8 @@ async function stopSyncing({ url }: Engine): Promise<void> {
   await client.end()
 }
 
-async function findLeftovers(run: string, redisUrls: readonly string[], postgres: Engine): Promise<string[]> {
-  const found = await Promise.all([leftoverProcesses(run), ...redisUrls.map(leftoverRedisClients), leftoverPostgresClients(postgres.url)])
+async function findLeftovers(runId: string, redisUrls: readonly string[], postgres: Engine): Promise<string[]> {
+  const found = await Promise.all([leftoverProcesses(runId), ...redisUrls.map(leftoverRedisClients), leftoverPostgresClients(postgres.url)])
   return found.flat()
 }
 

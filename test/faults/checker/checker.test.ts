@@ -42,11 +42,13 @@ test('a viewer that asks before there is a log may get a gap', () => {
 })
 
 test.each([
-  ['before the end of the last one that its viewers know', '2026-01-01T00:00:04.999Z', true, 1],
-  ['before that end by its time, but after what was read then', '2026-01-01T00:00:04.999Z', false, 0],
-  ['after it', atTheEnd, true, 0],
-])('a turn that was accepted %s is owed to them, or not', (_, queuedAt, isSeen, expected) => {
-  const history = changed(({ stored: [entry], looks: [look] }) => {
+  ['before the end of the last one that its viewers know', '2026-01-01T00:00:04.999Z', true, [], 1],
+  ['before that end by its time, but after what was read then', '2026-01-01T00:00:04.999Z', false, [], 0],
+  ['before that end by its time, but its client learned it when the viewer had left', '2026-01-01T00:00:04.999Z', true, [2], 0],
+  ['after it', atTheEnd, true, [], 0],
+])('a turn that was accepted %s is owed to them, or not', (_, queuedAt, isSeen, laterTurns, expected) => {
+  const history = changed(({ stored: [entry], looks: [look], viewers: [viewer] }) => {
+    if (viewer) viewer.laterTurns = laterTurns
     const [input] = entry?.messages ?? []
     const later = { ...turnOf('completed'), number: 2, queuedAt }
     entry?.detail.turns.push(later)

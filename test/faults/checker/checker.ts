@@ -120,9 +120,10 @@ function faultsOfViewer(journal: Journal, stored: Stored | undefined, history: H
 
 /**
  * A turn that was accepted before the last one that a viewer knows had ended is owed to it; one that came later begins after its end. Times are those of
- * the beginning of transactions, so a turn that is not in the details or in the viewer's snapshot of after that end came later, too.
+ * the beginning of transactions, so a turn that is not in the details or in the viewer's snapshot of after that end came later, too, and so may one whose
+ * acceptance was not known when the viewer left.
  */
-function owedTo({ task, connections }: Journal, { detail, messages }: Stored, { looks }: History): Message[] {
+function owedTo({ task, connections, laterTurns = [] }: Journal, { detail, messages }: Stored, { looks }: History): Message[] {
   const frames = connections.flatMap(connection => connection.frames.map(({ data }) => data))
   const known = new Set(
     frames.flatMap(data => ('turns' in data ? data.turns.map(({ number }) => number) : 'turn' in data ? [data.turn] : [])),
@@ -132,7 +133,8 @@ function owedTo({ task, connections }: Journal, { detail, messages }: Stored, { 
     ...looks.flatMap(look => (look.task === task && look.turnNumber === last?.number ? [look.detail.turns] : [])),
     ...frames.flatMap(data => ('turns' in data ? [data.turns] : [])),
   ].filter(turns => turns.some(({ number, status }) => number === last?.number && hasEnded(status)))
-  const cameLater = (turnNumber: number) => after.some(turns => !turns.some(({ number }) => number === turnNumber))
+  const cameLater = (turnNumber: number) =>
+    laterTurns.includes(turnNumber) || after.some(turns => !turns.some(({ number }) => number === turnNumber))
   const isOwed = ({ number, queuedAt }: Turn) =>
     known.has(number) || !last?.finishedAt || (queuedAt < last.finishedAt && !cameLater(number))
   const owed = new Set(detail.turns.filter(isOwed).map(({ number }) => number))

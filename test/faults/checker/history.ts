@@ -50,8 +50,21 @@ export function readClients(file: string): Pick<History, 'promised' | 'viewers' 
     promised: lines.flatMap(line => ('promised' in line ? [line.promised] : [])),
     looks: lines.flatMap(line => ('look' in line ? [line.look] : [])),
     answered: lines.flatMap(line => ('answered' in line ? [line.answered] : [])),
-    viewers: journalsOf(lines.filter(line => 'viewer' in line)),
+    viewers: viewersIn(lines),
   }
+}
+
+/** All clients write to one file, so the order of its lines is the order in which they learned something. */
+function viewersIn(lines: readonly ClientLine[]): Journal[] {
+  const names = [...new Set(lines.flatMap(line => ('viewer' in line ? [line.viewer] : [])))]
+  return names.flatMap(name => {
+    const own = lines.filter(line => 'viewer' in line && line.viewer === name) as JournalLine[]
+    const later = lines.slice(lines.indexOf(own.at(-1) as ClientLine)).flatMap(line => ('promised' in line ? [line.promised] : []))
+    return journalsOf(own).map(journal => ({
+      ...journal,
+      laterTurns: later.filter(({ task }) => task === journal.task).map(({ story }) => story.turnNumber),
+    }))
+  })
 }
 
 /** What the journals of all workers, one for each process, say of these tasks. */

@@ -8,7 +8,12 @@ export type JournalLine = { viewer: string; task: string; connection: number } &
   | { closed: Pick<Connection, 'status' | 'retries' | 'oddities' | 'comments' | 'isCut'> }
 )
 
-export type Journal = { task: string; connections: Connection[] }
+export type Journal = {
+  task: string
+  connections: Connection[]
+  /** Turns whose acceptance their client learned only after this viewer had left. */
+  laterTurns?: number[]
+}
 
 export function journalsOf(lines: readonly JournalLine[]): Journal[] {
   const journals = new Map<string, Journal>()

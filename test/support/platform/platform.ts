@@ -18,10 +18,11 @@ import { until } from '../until.ts'
 import { type Client, createClient } from './platform-client.ts'
 import { bundleTree, type PlatformProcess, startProcess, type Tree, tail } from './platform-process.ts'
 
-export const knobs = { LEASE_MS: '20000', HEARTBEAT_MS: '500', RECONCILE_MS: '500', WORKER_DRAIN_MS: '10000' }
+/** An API without work uses 0.09 of a core with two rounds of the reconciler a second, and 0.02 without: most platforms of a run wait for something. */
+export const knobs = { LEASE_MS: '20000', HEARTBEAT_MS: '500', RECONCILE_MS: '1000', WORKER_DRAIN_MS: '10000' }
 
 /** For tests in which workers die or freeze, because their turns go on elsewhere only when this is over. */
-export const shortLease = { LEASE_MS: '4000' }
+export const shortLease = { LEASE_MS: '4000', RECONCILE_MS: '500' }
 
 export type PlatformOptions = {
   /** Default 1. */

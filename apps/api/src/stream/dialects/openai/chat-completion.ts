@@ -101,7 +101,7 @@ export async function openChatStream(
     }
   }
 
-  /** A snapshot is the beginning, or a gap; after a gap, text that was told may not be what the turn has. */
+  /** A snapshot is the beginning, or a gap; after a gap, text that was sent may not be what the turn has. */
   function restore(cursor: Cursor, { task: { status }, turns, messages, messagesFrom }: Snapshot): ChatChunk[] {
     const own = messages.filter(({ turn }) => turn === head.number)
     const isWhole = messagesFrom === 0 || messages.some(({ turn }) => turn < head.number)

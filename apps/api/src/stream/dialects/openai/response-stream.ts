@@ -61,7 +61,7 @@ export async function openResponseStream({
   let isAfterGap = false
   /** Whether it is unknown here what the client has, so that the end alone can be told. */
   let isQuiet = false
-  /** Whether the items of this attempt wait for the end, because those of an earlier one were told and do not count. */
+  /** Whether the items of this attempt wait for the end, because those of an earlier one were sent and do not count. */
   let isHeld = false
   /** Chunks of the last event that the client has a part of. */
   let pending: ResponseChunk[] = []

@@ -48,7 +48,7 @@ describe('a program of docs/dialects.md', () => {
     await startOwnWorker(platform, [assistant, { ...payerOf(12), name: 'support' }])
     const written = vi.spyOn(process.stdout, 'write').mockImplementation(() => true)
     const logged = vi.spyOn(console, 'log').mockImplementation(() => {})
-    onTestFinished(() => vi.restoreAllMocks())
+    onTestFinished(() => void vi.restoreAllMocks())
     await load(mark)
     const texts = [...written.mock.calls, ...logged.mock.calls].flatMap(values => values.map(value => textOf(value)))
     expect(texts.join('')).toContain(said)

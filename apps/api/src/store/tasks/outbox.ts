@@ -98,7 +98,7 @@ export async function dispatchedTurns(
     .limit(limit)
 }
 
-/** Sends turns again whose job was lost. */
+/** Sends turns again whose job was lost. They keep their share: a silent worker may take its turn back, which must not exceed a limit. */
 export async function redispatch(db: Database, ids: readonly string[]): Promise<void> {
   await db.transaction(async tx => {
     // Always in one order, because locking rows in two orders is a deadlock.
@@ -112,5 +112,5 @@ async function redispatchOne(tx: Transaction, id: string): Promise<void> {
     .from(turns)
     .where(and(eq(turns.id, id), eq(turns.status, 'queued')))
     .for('update')
-  if (queued) await dispatch(tx, id)
+  if (queued) await dispatch(tx, id, { keepsShare: true })
 }

@@ -20,7 +20,10 @@ afterAll(() => database.close())
 test('100,000 waiting turns of 1,000 keys are not read for a pick', { timeout: 240_000 }, async () => {
   await flood(100_000, 1_000)
   await database.db.execute(sql`analyze`)
-  const { rows } = await database.db.$client.query({ text: `explain (analyze, format json) ${pickText}`, values: ['echo', 64, true, 15_000] })
+  const { rows } = await database.db.$client.query({
+    text: `explain (analyze, format json) ${pickText}`,
+    values: ['echo', 64, true, 15_000],
+  })
   const [{ Plan, 'Execution Time': ms }] = rows[0]['QUERY PLAN']
   console.log(`A pick among 100,000 waiting turns of 1,000 keys takes ${Math.round(ms)} ms`)
   const scans = nodesOf(Plan).filter(node => node['Relation Name'] === 'outbox' || node['Relation Name'] === 'turns')

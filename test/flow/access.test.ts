@@ -158,11 +158,43 @@ describe('limits', () => {
     leaving.abort()
   })
 
+  test('the requests and the streams of a key count for all API processes together', async () => {
+    const narrow = { RATE_LIMIT_PER_SECOND: '0.1', RATE_LIMIT_BURST: '200', MAX_STREAMS_PER_KEY: '4' }
+    const [first, second] = await Promise.all([platform.startApi({ env: narrow }), platform.startApi({ env: narrow })])
+    const leaving = new AbortController()
+    const [busy, watching] = [await makeKey(['tasks:read']), await makeKey(['tasks:read'], 'default')]
+    const ask = async ({ url }: ApiProcess) => {
+      const response = await fetch(`${url}/v1/agents`, { headers: { authorization: `Bearer ${busy.key}` } })
+      await response.text()
+      return response.status
+    }
+    const watch = (api: ApiProcess, signal: AbortSignal) =>
+      fetch(`${api.url}/v1/tasks/${task}/events?follow=true`, { headers: { authorization: `Bearer ${watching.key}` }, signal })
+    const accepted = await Promise.all(Array.from({ length: 200 }, () => ask(first)))
+    expect(new Set(accepted)).toEqual(new Set([200]))
+    // By itself, the second process would accept two hundred.
+    let asked = 0
+    await until('the second process rejects the key', async () => {
+      asked += 1
+      return (await ask(second)) === 429
+    })
+    expect(asked).toBeLessThan(150)
+    for (let i = 0; i < 4; i += 1) expect((await watch(first, leaving.signal)).status).toBe(200)
+    await until('the second process opens no stream of the key', async () => {
+      const closing = new AbortController()
+      const { status } = await watch(second, closing.signal)
+      closing.abort()
+      return status === 429
+    })
+    leaving.abort()
+    await Promise.all([first.kill('SIGTERM'), second.kill('SIGTERM')])
+  })
+
   test('a page of an origin on the list may call, also the stream', async () => {
     const headers = { ...root, origin: 'https://app.example' }
     const leaving = new AbortController()
     for (const path of ['/v1/agents', `/v1/tasks/${task}/events`, '/v1/nowhere']) {
-      const response = await fetch(`${platform.apis.at(-1)?.url}${path}`, { headers, signal: leaving.signal })
+      const response = await fetch(`${api.url}${path}`, { headers, signal: leaving.signal })
       expect([path, response.headers.get('access-control-allow-origin')]).toEqual([path, 'https://app.example'])
     }
     leaving.abort()

@@ -5,6 +5,7 @@
  * restart. It stops if they are unsuitable: a Redis that may evict keys or is too old, a schema of another version
  * (`ALLOW_NEWER_SCHEMA` permits a newer one).
  */
+import { randomUUID } from 'node:crypto'
 import {
   connectRedis,
   createKeys,
@@ -12,6 +13,7 @@ import {
   createLogReader,
   createLogSubscriber,
   createLogWriter,
+  createProcessChannel,
   createTurnConsumer,
   createTurnQueue,
   type RedisConnection,
@@ -23,6 +25,7 @@ import { isLoopback } from '@rivulet/runtime/environment'
 import { plainTracer, type Tracer } from '@rivulet/runtime/trace'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { createKeyCheck } from './access/key-check.ts'
+import { shareLimits } from './access/limit-sharing.ts'
 import { createOpenStreams } from './access/open-streams.ts'
 import { createTaskTokens } from './access/task-token.ts'
 import { createTokenBuckets } from './access/token-bucket.ts'
@@ -168,14 +171,18 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   let signingKeys: SigningKeys | null = null
   const tokens = createTaskTokens(() => signingKeys)
   const revocations = createTokenRevocations({ db, databaseFor })
+  const rates = createTokenBuckets(config.rateLimit)
+  const publish = (message: string) => processes.publish(message)
+  const sharing = shareLimits({ id: randomUUID(), rates, streams: () => streams, publish })
+  const processes = createProcessChannel({ redis, pushed, keys: redisKeys, onMessage: sharing.heard })
   const streams = createOpenStreams({
-    ...{ keys, tokens, revocations, limits: config.streamLimits },
+    ...{ keys, tokens, revocations, limits: config.streamLimits, elsewhere: sharing.elsewhere },
     onCut: (whose, count) => logger.info({ ...whose, streams: count }, 'closed streams of revoked or expired keys or tokens'),
     onError: error => logger.warn({ err: error }, 'could not check the keys of open streams'),
   })
   const services: Services = {
     config,
-    access: { keys, tokens, revocations, rates: createTokenBuckets(config.rateLimit), isWithin: createReachCheck(databaseFor) },
+    access: { keys, tokens, revocations, rates, isWithin: createReachCheck(databaseFor) },
     streams,
     capacity,
     backlog,
@@ -286,6 +293,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     logger.info('api is stopping')
     stopping.abort()
     streams.close()
+    sharing.close()
     feedFollowers.close()
     transfers.close(transferGraceMs)
     hints.close()

@@ -56,22 +56,15 @@ export const variables = z.object({
     ),
   RATE_LIMIT_PER_SECOND: z.coerce.number().min(0.1).default(100).describe('requests per second of one key'),
   RATE_LIMIT_BURST: wholeNumber(500).describe('requests that one idle key may send at once'),
-  MAX_STREAMS_PER_TOKEN: wholeNumber(20).describe(
-    'open event streams of one token and its successors, or of one subject of a task, in one API process',
-  ),
-  MAX_STREAMS_PER_TASK: wholeNumber(10_000).describe('open event streams of one task, in one API process'),
-  MAX_STREAMS_PER_KEY: wholeNumber(2_000).describe('open event streams of one key and of all its tokens, in one API process'),
+  MAX_STREAMS_PER_TOKEN: wholeNumber(20).describe('open event streams of one token and its successors, or of one subject of a task'),
+  MAX_STREAMS_PER_TASK: wholeNumber(10_000).describe('open event streams of one task'),
+  MAX_STREAMS_PER_KEY: wholeNumber(2_000).describe('open event streams of one key and of all its tokens'),
   MAX_STREAMS: wholeNumber(20_000).describe('open event streams of one API process'),
   MAX_CONNECTIONS: wholeNumber(25_000).describe(
     'open connections of one listener of an API process, including streams; further ones are closed at once; must be more than `MAX_STREAMS`',
   ),
   MAX_QUEUED_TURNS: wholeNumber(100_000).describe('due and waiting turns of all tasks; above it the API rejects new work'),
-  MAX_TURNS_PER_TENANT: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .optional()
-    .describe('unfinished turns of one tenant; above it the API rejects new work of the tenant; unset: no limit'),
+  MAX_TURNS_PER_TENANT: wholeNumber(50_000).describe('unfinished turns of one tenant; above it the API rejects new work of the tenant'),
   MAX_KEYS_PER_TENANT: wholeNumber(1_000).describe(
     'valid keys of one tenant; above it the API creates and rotates none; a command line on the database has no limit',
   ),
@@ -230,7 +223,7 @@ export function readConfig(environment: Environment) {
     /** Beyond these, new work is refused. */
     capacityLimits: {
       queuedTurns: env.MAX_QUEUED_TURNS,
-      turnsPerTenant: env.MAX_TURNS_PER_TENANT ?? null,
+      turnsPerTenant: env.MAX_TURNS_PER_TENANT,
       redisMemory: env.MAX_REDIS_MEMORY_PERCENT / 100,
     },
     migrate: env.MIGRATE === 'on',

@@ -19,6 +19,7 @@ export {
   parsePush,
 } from './event-log.ts'
 export { createKeys, type Keys } from './keys.ts'
+export { createProcessChannel, type ProcessChannel } from './process-channel.ts'
 export { type RedisMemory, readRedisMemory, requireFitRedis, whyPolicyIsUnfit } from './redis-fitness.ts'
 export {
   createTurnConsumer,

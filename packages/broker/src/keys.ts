@@ -13,6 +13,8 @@ export type Keys = {
   state(task: TaskId): string
   channel(task: TaskId): string
   taskOfChannel(channel: string): string
+  /** Of all API processes. */
+  processChannel: string
   /** The channel on which a worker process receives the ids of turns that it has lost. */
   workerChannel(worker: string): string
   /** Null for any other channel. */
@@ -28,6 +30,7 @@ export function createKeys(prefix = 'rivulet'): Keys {
     state: task => `${prefix}:{${shardOf(task)}}:state:${task}`,
     channel: task => `${prefix}:{${shardOf(task)}}:events:${task}`,
     taskOfChannel: channel => channel.slice(channel.lastIndexOf(':') + 1),
+    processChannel: `${prefix}:processes`,
     workerChannel: worker => workers + worker,
     workerOfChannel: channel => (channel.startsWith(workers) ? channel.slice(workers.length) : null),
     queuePrefix: `{${prefix}:queue}`,

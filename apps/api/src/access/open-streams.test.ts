@@ -85,7 +85,7 @@ describe('how many', () => {
   const refusedBy = (setting: string) =>
     expect.objectContaining({
       code: 'too_many_streams',
-      message: expect.stringMatching(`^A .* open streams in a process \\(${setting}\\)$`),
+      message: expect.stringMatching(`^A .* open streams \\(${setting}\\)$`),
     })
 
   test('a token may have so many, those that follow it included; other tokens of its key are not locked out', () => {

@@ -1,6 +1,6 @@
 /**
- * The open streams of this process: their limits by token, task, key and process, their maximum duration, and the next token that each holder of
- * a token receives before the current one expires.
+ * The open streams of this process: their limits, their maximum duration, and the next token that each holder of a token receives before the current one
+ * expires. The limits of a token, a task and a key include the streams of other processes.
  *
  * Every few seconds one query checks all open streams. Streams of revoked or expired keys, and of revoked tokens, are closed. While Postgres is
  * unavailable they stay open, because nothing can be revoked then. A stream with a token ends with the token's session.
@@ -42,6 +42,8 @@ export async function orGiveBack<T>(admission: Admission | null, work: Promise<T
 export type OpenStreams = {
   /** @param tasks none where the task is still to be created: then it counts from `watches` on. */
   admit(principal: Principal, tasks: readonly TaskId[]): Admission
+  /** Counts that are at least this part of their limit, 0 to 1. */
+  held(part: number): Record<string, number>
   close(): void
 }
 
@@ -53,19 +55,29 @@ export type OpenStreamsDeps = {
   tokens: TaskTokens
   revocations: TokenRevocations
   limits: StreamLimits
+  /** Open streams of other processes, by what they have in common. */
+  elsewhere?: (name: string) => number
   onCut: (whose: { key: string } | { task: TaskId }, streams: number) => void
   onError: (error: unknown) => void
 }
 
 type Stream = { principal: Principal; tasks: Set<TaskId>; end: StreamEnd | null; token: TokenClaims | null }
 
-export function createOpenStreams({ keys, tokens, revocations, limits, onCut, onError }: OpenStreamsDeps): OpenStreams {
+export function createOpenStreams({
+  keys,
+  tokens,
+  revocations,
+  limits,
+  elsewhere = () => 0,
+  onCut,
+  onError,
+}: OpenStreamsDeps): OpenStreams {
   const streams = new Set<Stream>()
   const counts = createTally()
   let second = 0
   const clock = setInterval(tick, 1_000)
   clock.unref()
-  return { admit, close: () => clearInterval(clock) }
+  return { admit, held, close: () => clearInterval(clock) }
 
   function admit(principal: Principal, tasks: readonly TaskId[]): Admission {
     if (streams.size >= limits.perProcess) {
@@ -97,8 +109,19 @@ export function createOpenStreams({ keys, tokens, revocations, limits, onCut, on
   }
 
   function rejectBeyond(name: string | null | undefined, limit: number, what: string, setting: string): void {
-    if (name && counts.countOf(name) >= limit)
-      throw new RivuletError('too_many_streams', `${what} may have at most ${limit} open streams in a process (${setting})`)
+    if (name && counts.countOf(name) + elsewhere(name) >= limit)
+      throw new RivuletError('too_many_streams', `${what} may have at most ${limit} open streams (${setting})`)
+  }
+
+  function held(part: number): Record<string, number> {
+    const found: Record<string, number> = {}
+    for (const [name, count] of counts.entries()) if (count >= limitOf(name) * part) found[name] = count
+    return found
+  }
+
+  function limitOf(name: string): number {
+    if (name.startsWith(keyName(''))) return limits.perKey
+    return name.startsWith(taskName('')) ? limits.perTask : limits.perToken
   }
 
   function tick(): void {

@@ -16,8 +16,8 @@ const sampleMs = 1_000
 export type CapacityLimits = {
   /** Turns that are due and wait. */
   queuedTurns: number
-  /** Turns of one tenant that have not ended; null: as many as it likes. */
-  turnsPerTenant: number | null
+  /** Turns of one tenant that have not ended. */
+  turnsPerTenant: number
   /** The part of Redis' `maxmemory` that may be used, 0 to 1. */
   redisMemory: number
 }
@@ -86,7 +86,7 @@ export function watchCapacity({ readMemory, db, limits }: CapacityDeps): Capacit
   }
 
   async function lookAtTenants(): Promise<void> {
-    if (limits.turnsPerTenant !== null) full = await fullTenants(db, limits.turnsPerTenant).catch(() => full)
+    full = await fullTenants(db, limits.turnsPerTenant).catch(() => full)
   }
 
   async function close(): Promise<void> {

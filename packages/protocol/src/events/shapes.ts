@@ -96,7 +96,7 @@ export const entityShapes: Record<Entity, Shape> = {
   state: fields('version:number value:json'),
   attempt: fields('attempt:number status worker? startedAt? finishedAt? error?:object usage?:object messages?:message[] omitted?:string[]'),
   step: fields('turn:number name startedAt? finishedAt'),
-  caller: fields('tenant scopes:string[] key? expiresAt?'),
+  caller: fields('tenant scopes:string[] agents?:string[] key? expiresAt?'),
   // What operators read: a browser gets no table of it, and no program decides by it.
   report: {},
 }

@@ -7,6 +7,7 @@
  *   --all           every fault of the catalog, and the mixed nemesis
  *   --soak MINUTES  one platform for so long
  *   --cluster       on a Redis Cluster of six servers; needs a redis-server 7 or newer on PATH
+ *   --transport T   how the workers get their turns and write: redis, or http, with workers that cannot reach Redis; default redis
  */
 import { spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -24,8 +25,13 @@ const { values } = parseArgs({
     all: { type: 'boolean', default: false },
     soak: { type: 'string', default: '0' },
     cluster: { type: 'boolean', default: false },
+    transport: { type: 'string', default: 'redis' },
   },
 })
+if (!['redis', 'http'].includes(values.transport)) {
+  console.error(`--transport takes redis or http, not ${values.transport}`)
+  process.exit(1)
+}
 const mixed = 'test/faults/demand/mixed.test.ts'
 const limits = 'test/faults/demand/limits.test.ts'
 const onCluster = 'test/faults/demand/cluster.test.ts'
@@ -58,7 +64,7 @@ function runTests(): number {
     process.execPath,
     [vitest, 'run', '--project', 'platform', '--project', 'faults', '--project', 'slow', '--maxWorkers=1', ...files],
     {
-      env: { ...process.env, ...toEnvironment(settings) },
+      env: { ...process.env, ...toEnvironment(settings), RIVULET_TRANSPORT: values.transport },
       stdio: 'inherit',
     },
   )

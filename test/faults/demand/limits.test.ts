@@ -45,9 +45,10 @@ test.each(seeds)('seed %i: a limit of 3 is never 4', { timeout: 600_000 }, async
   const history = await bench.rest()
   over.abort()
   expect(violationsIn(history)).toEqual([])
-  expect(history.stored.flatMap(({ detail }) => detail.turns).map(({ status }) => status)).toEqual(
-    Array.from({ length: tasks }, () => 'completed'),
-  )
+  const turns = history.stored.flatMap(({ detail }) => detail.turns)
+  expect(turns).toHaveLength(tasks)
+  // A turn may have had the bad luck of three workers that were killed.
+  expect(turns.filter(({ status, error }) => status !== 'completed' && error?.code !== 'worker_lost')).toEqual([])
   expect(await most).toBe(limit)
 })
 

@@ -1,5 +1,6 @@
 /** A lease that ends: whose death that is, and what a worker that was only late gets back. */
 import { createTaskBody } from '@rivulet/protocol'
+import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openStore } from '../../../test/open-store.ts'
 import { registerWorker } from '../agents/agents.ts'
@@ -8,6 +9,7 @@ import { everyTenant } from '../connection/tenant.ts'
 import { getTask } from '../reads/tasks.ts'
 import { findTurn } from '../reads/turns.ts'
 import type { TurnRow } from '../rows.ts'
+import { turns } from '../schema.ts'
 import { createTaskAcceptance } from '../tasks/accept/accept-tasks.ts'
 import { listAttempts } from './attempts.ts'
 import { claimTurn } from './claim-turn.ts'
@@ -50,6 +52,14 @@ describe('a worker whose lease has ended', () => {
     await claimTurn(database.db, { turnId: turn.id, claim: 'other', worker: 'w2', leaseMs })
     expect(await beat(turn)).toEqual({ lost: [turn.id], takenBack: [] })
     expect(await found(turn)).toMatchObject({ status: 'running', worker: 'w2', deaths: 1 })
+  })
+
+  test('has lost it where the turn has lost its share of the workers, which another turn may have', async () => {
+    const turn = await claimed(ended)
+    await countDeath(database.db, turn, 'silent', isExpired, lost)
+    await database.db.update(turns).set({ sent: null }).where(eq(turns.id, turn.id))
+    expect(await beat(turn)).toEqual({ lost: [turn.id], takenBack: [] })
+    expect((await found(turn)).status).toBe('queued')
   })
 
   test.each([

@@ -5,7 +5,7 @@
  * back: the turn keeps the epoch of its claim, and the log follows only the next claim.
  */
 import type { Holding, TurnId } from '@rivulet/protocol'
-import { and, eq, getTableColumns, isNull, lt, type SQL, sql } from 'drizzle-orm'
+import { and, eq, getTableColumns, isNotNull, isNull, lt, type SQL, sql } from 'drizzle-orm'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msFromNow } from '../connection/moments.ts'
 import { everyTenant } from '../connection/tenant.ts'
@@ -58,7 +58,8 @@ async function takeBack(db: Database, worker: string, { turnId, epoch, claimId }
     const task = await taskOf(tx, turnId)
     if (!task) return null
     await lockTask(tx, everyTenant, task)
-    const isFree = and(eq(turns.status, 'queued'), eq(turns.canceling, false), isNull(turns.leaseUntil))
+    // Without its share of the workers, another turn may have got it: both would run, above the limit of their key.
+    const isFree = and(eq(turns.status, 'queued'), eq(turns.canceling, false), isNull(turns.leaseUntil), isNotNull(turns.sent))
     const [taken] = await tx
       .update(turns)
       .set({ status: 'running', leaseUntil: msFromNow(leaseMs), deaths: sql`${turns.deaths} - 1` })

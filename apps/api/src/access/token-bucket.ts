@@ -26,21 +26,25 @@ export function createTokenBuckets({ perSecond, burst }: { perSecond: number; bu
     const left = leftAt(name, now)
     const isAllowed = left >= 1
     if (isAllowed) spent.set(name, (spent.get(name) ?? 0) + 1)
-    buckets.set(name, { left: isAllowed ? left - 1 : left, at: now })
-    if (buckets.size > maxBuckets) forgetFull(now)
+    put(name, isAllowed ? left - 1 : left, now)
     return isAllowed ? 0 : Math.ceil((1 - left) / perSecond)
   }
 
   /** The debt is at most one burst, so that a caller never waits longer than a burst takes to fill twice. */
   function spend(name: string, count: number): void {
     const now = performance.now()
-    buckets.set(name, { left: Math.max(-burst, leftAt(name, now) - count), at: now })
+    put(name, Math.max(-burst, leftAt(name, now) - count), now)
   }
 
   function takeSpent(): Record<string, number> {
     const taken = Object.fromEntries(spent)
     spent = new Map()
     return taken
+  }
+
+  function put(name: string, left: number, now: number): void {
+    buckets.set(name, { left, at: now })
+    if (buckets.size > maxBuckets) forgetFull(now)
   }
 
   function leftAt(name: string, now: number): number {

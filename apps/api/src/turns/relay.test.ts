@@ -21,14 +21,16 @@ afterAll(() => database.close())
 
 test('what lies in the outbox is sent also while new work never ends', async () => {
   const [forgotten, ...fresh] = await accept(30)
+  const isForgotten = () => !sent.flat().includes(forgotten?.turnId ?? '')
+  let next = 0
+  // The queue gets new work with each batch until the forgotten turn is in it, so a relay that starves the outbox never comes to rest.
   const { relay, sent } = open(() => {
-    const next = fresh.shift()
-    if (next) relay.send(next)
+    if (next < fresh.length || isForgotten()) relay.send(fresh[next++ % fresh.length] as Intent)
   })
-  relay.send(fresh.shift() as Intent)
+  relay.send(fresh[next++] as Intent)
   relay.kick()
   await relay.idle()
-  expect(sent.findIndex(batch => batch.includes(forgotten?.turnId ?? ''))).toBe(1)
+  expect(isForgotten()).toBe(false)
   expect(await left()).toEqual([])
 })
 

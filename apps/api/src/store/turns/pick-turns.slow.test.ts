@@ -7,6 +7,8 @@ import { type DatabaseHandle, openDatabase } from '../connection/database.ts'
 import { createTask } from '../tasks/accept/create-task.ts'
 import { pickText } from './pick-turns.ts'
 
+const values = ['echo', 64, true, 15_000]
+
 let database: DatabaseHandle
 let url: string
 
@@ -20,16 +22,28 @@ afterAll(() => database.close())
 test('100,000 waiting turns of 1,000 keys are not read for a pick', { timeout: 240_000 }, async () => {
   await flood(100_000, 1_000)
   await database.db.execute(sql`analyze`)
-  const { rows } = await database.db.$client.query({
-    text: `explain (analyze, format json) ${pickText}`,
-    values: ['echo', 64, true, 15_000],
-  })
-  const [{ Plan, 'Execution Time': ms }] = rows[0]['QUERY PLAN']
-  console.log(`A pick among 100,000 waiting turns of 1,000 keys takes ${Math.round(ms)} ms`)
+  const { rows } = await database.db.$client.query({ text: `explain (analyze, format json) ${pickText}`, values })
+  const [{ Plan }] = rows[0]['QUERY PLAN']
+  console.log(`A pick among 100,000 waiting turns of 1,000 keys takes ${Math.round(await medianMs())} ms`)
   const scans = nodesOf(Plan).filter(node => node['Relation Name'] === 'outbox' || node['Relation Name'] === 'turns')
   expect(scans.length).toBeGreaterThan(0)
   for (const node of scans) expect((node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops']).toBeLessThan(5_000)
 })
+
+/** Of picks that are taken back, on one connection of the pool, because Postgres plans the first five of a connection anew. */
+async function medianMs(): Promise<number> {
+  const client = await database.db.$client.connect()
+  const times: number[] = []
+  for (let count = 0; count < 25; count += 1) {
+    await client.query('begin')
+    const began = performance.now()
+    await client.query({ name: 'pick_turns', text: pickText, values })
+    times.push(performance.now() - began)
+    await client.query('rollback')
+  }
+  client.release()
+  return times.slice(6).toSorted((a, b) => a - b)[9] ?? Number.NaN
+}
 
 type PlanNode = {
   'Node Type': string

@@ -84,15 +84,15 @@ const maxNamedShares = 50
 
 /**
  * $1 agent, $2 how many turns may be in the queue, $3 whether slots are kept free, $4 after how many ms a silent worker is absent. Ranks only the first turns
- * of each key, found by one probe of the index for each key.
+ * of each key. One probe of the index finds a key and its first turn; a second one finds the key's next turns, where few keys wait.
  */
 export const pickText = `
 with recursive shares as (
-  (select tenant, share from outbox where waits and agent = $1 order by tenant, share limit 1)
+  (select tenant, share, id, turn from outbox where waits and agent = $1 order by tenant, share, priority desc nulls last, id limit 1)
   union all
-  select next.tenant, next.share from shares cross join lateral (
-    select tenant, share from outbox where waits and agent = $1 and (outbox.tenant, outbox.share) > (shares.tenant, shares.share)
-    order by tenant, share limit 1
+  select next.* from shares cross join lateral (
+    select tenant, share, id, turn from outbox where waits and agent = $1 and (outbox.tenant, outbox.share) > (shares.tenant, shares.share)
+    order by tenant, share, priority desc nulls last, id limit 1
   ) as next
 ), held as materialized (
   select turns.tenant, coalesce(task.concurrency_key, '') as share, turns.status = 'queued' as is_queued
@@ -125,10 +125,12 @@ with recursive shares as (
   left join held_by_share on held_by_share.tenant = shares.tenant and held_by_share.share = shares.share
   left join started on started.tenant = shares.tenant and started.share = shares.share
   cross join lateral (
-    select own.id, own.turn, row_number() over (order by own.priority desc, own.id) as place
+    select shares.id, shares.turn, 1 as place
+    union all
+    select own.id, own.turn, 1 + row_number() over (order by own.priority desc nulls last, own.id)
     from (
       select id, turn, priority from outbox where waits and agent = $1 and outbox.tenant = shares.tenant and outbox.share = shares.share
-      order by priority desc nulls last, id limit greatest(1, least(room.count, room.depth))
+      order by priority desc nulls last, id offset 1 limit greatest(0, least(room.count, room.depth) - 1)
     ) as own
   ) as first
   where not coalesce(limits.paused, false)

@@ -69,7 +69,7 @@ export const EventList = memo(({ log, chosen, onChoose }: EventListProps) => {
         <span className="grow">what</span>
         <span>size</span>
       </div>
-      <div ref={scroller} className="min-h-0 grow overflow-y-auto overscroll-contain">
+      <div ref={scroller} className="min-h-0 grow overflow-y-auto overscroll-contain contain-strict">
         <ol aria-label="Events" className="relative" style={{ height: totalPx }}>
           {rows.slice(from, to).map((row, place) => (
             <li key={row.number} className="absolute inset-x-0" style={{ top: (from + place) * rowPx, height: rowPx }}>

@@ -2,6 +2,7 @@
 import { createClient, type RivuletClient } from '@rivulet/client'
 import { defineAgent } from '@rivulet/worker'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { metric } from '../support/platform/metrics.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import { until } from '../support/until.ts'
@@ -91,6 +92,10 @@ test('once a second key has used an agent, a flood leaves slots free, and the ne
     if (rows[0].queued === 0 && rows[0].running === 16) return true
     gate.finishOneOf(17)
     return false
+  })
+  await until('both APIs report the four', async () => {
+    const spare = await Promise.all(platform.urls.map(url => metric(url, 'rivulet_slots_kept_free', { agent: 'spared' })))
+    return spare.every(slots => slots === 4)
   })
   const ended = gate.started.length - gate.running.length
   for (const api of [client, otherApi]) await api.tasks.create({ agent: 'spared', input: 'next', concurrencyKey: 'other' })

@@ -209,7 +209,7 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
     hub,
     feedFollowers,
     metrics,
-    sampleMetrics: createMetricSamples({ metrics, db, pools: database.pools, hub, capacity, leaseMs: config.leaseMs }),
+    sampleMetrics: createMetricSamples({ metrics, db, pools: database.pools, hub, capacity, backlog, leaseMs: config.leaseMs }),
     tracer,
     hasStarted,
     isDraining,

@@ -23,11 +23,12 @@ export type MetricSources = {
   pools: Record<string, Pool>
   hub: { pressure(): { blocked: number; unsentBytes: number } }
   capacity: { redisMemory(): number | null }
+  backlog: { spareSlots(): ReadonlyMap<string, number> }
   leaseMs: number
 }
 
 /** Returns the function that brings the gauges up to date. */
-export function createMetricSamples({ metrics, db, pools, hub, capacity, leaseMs }: MetricSources): () => Promise<void> {
+export function createMetricSamples({ metrics, db, pools, hub, capacity, backlog, leaseMs }: MetricSources): () => Promise<void> {
   let askedAt = Number.NEGATIVE_INFINITY
   let asked: Promise<void> = Promise.resolve()
   return sample
@@ -44,6 +45,8 @@ export function createMetricSamples({ metrics, db, pools, hub, capacity, leaseMs
     const { blocked, unsentBytes } = hub.pressure()
     metrics.blockedViewers.set(blocked)
     metrics.unsentBytes.set(unsentBytes)
+    metrics.spareSlots.reset()
+    for (const [agent, spare] of backlog.spareSlots()) metrics.spareSlots.inc({ agent: metrics.agentLabel(agent) }, spare)
     sampleQueues()
     await Promise.race([asked, sleep(patienceMs, undefined, { ref: false })])
   }

@@ -67,6 +67,11 @@ export function createMetrics() {
     openWaits: gauge('waits_open', 'Open waits, in all processes', ['agent', 'kind']),
     oldestWait: gauge('oldest_open_wait_seconds', 'Age of the oldest open wait', ['agent', 'kind']),
     running: gauge('turns_running', 'Claimed turns, in all processes', ['agent']),
+    spareSlots: gauge(
+      'slots_kept_free',
+      'Free slots that turns of other keys may take, while turns of the agent wait, as this process knows',
+      ['agent'],
+    ),
     workers: gauge('workers', 'Worker processes with a heartbeat within a lease', ['agent']),
     versionWorkers: gauge('version_workers', 'Worker processes with a heartbeat within a lease, by their version', ['version']),
     versionTurns: gauge('version_turns', 'Turns that have not ended, by the version of the worker that began them', ['version']),

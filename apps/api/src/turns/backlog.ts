@@ -34,6 +34,8 @@ export type Backlog = {
   noteClaim(share: Share): void
   /** What a pick has left. */
   notePick(agent: string, left: Omit<Picking, 'picked'>): void
+  /** By agent with waiting turns: the slots that are free for turns of other keys. */
+  spareSlots(): ReadonlyMap<string, number>
   close(): Promise<void>
 }
 
@@ -54,7 +56,7 @@ export function watchBacklog({ db, onRoom }: { db: Database; onRoom: (agent: str
   let lastClaims = claims
   let limited: ReadonlySet<string> = new Set()
   const watching = watch()
-  return { takeDirect, keepsSpare, noteSent, noteClaim, noteEnd, notePick, close }
+  return { takeDirect, keepsSpare, noteSent, noteClaim, noteEnd, notePick, spareSlots, close }
 
   /** Counted at once: of many requests that come together, only the first may be sent directly. */
   function takeDirect(share: Share): number | null {
@@ -109,6 +111,10 @@ export function watchBacklog({ db, onRoom }: { db: Database; onRoom: (agent: str
     if (isShared) sharedAt.set(agent, performance.now())
     if (isWaiting) lines.set(agent, { spare, shares: new Set(waiting.map(share => shareName({ agent, ...share }))) })
     else lines.delete(agent)
+  }
+
+  function spareSlots(): ReadonlyMap<string, number> {
+    return new Map(Array.from(lines, ([agent, { spare }]) => [agent, spare]))
   }
 
   async function watch(): Promise<void> {

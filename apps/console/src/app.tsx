@@ -1,16 +1,16 @@
-/** Which page is shown, inside the frame that all of them share. Each page is loaded when it is opened. */
+/** Which page is shown, inside the frame that all of them share. The list of tasks comes with it; every other page is loaded when it is opened. */
 import { type ComponentType, lazy, Suspense, useEffect, useRef, useState } from 'react'
 import { ErrorBoundary } from './shell/elements/error-boundary.tsx'
 import { MissingPage } from './shell/missing-page.tsx'
 import { type Route, routeOf, useRoute } from './shell/route.ts'
 import { Session } from './shell/session.tsx'
 import { Shell } from './shell/shell.tsx'
+import { TasksPage } from './tasks/tasks-page.tsx'
 
-const tasksPage = pageOf(async () => (await import('./tasks/tasks-page.tsx')).TasksPage)
 const taskPage = pageOf(async () => (await import('./task/task-page.tsx')).TaskPage)
 
 const plainPages: Record<Exclude<Route['page'], 'task'>, ComponentType> = {
-  tasks: tasksPage.Shown,
+  tasks: TasksPage,
   agents: pageOf(async () => (await import('./agents/agents-page.tsx')).AgentsPage).Shown,
   dashboard: pageOf(async () => (await import('./operations/dashboard-page.tsx')).DashboardPage).Shown,
   workers: pageOf(async () => (await import('./operations/workers-page.tsx')).WorkersPage).Shown,
@@ -23,10 +23,8 @@ const plainPages: Record<Exclude<Route['page'], 'task'>, ComponentType> = {
   missing: MissingPage,
 }
 
-// The most frequent ones are loaded while the API is asked whose key this is, not after.
-const opened = routeOf(location.pathname).page
-if (opened === 'tasks') tasksPage.load()
-if (opened === 'task') taskPage.load()
+// Before the first rendering, not after.
+if (routeOf(location.pathname).page === 'task') taskPage.load()
 
 export function App() {
   return (

@@ -96,7 +96,7 @@ export function Session({ children, frame }: { children: ReactNode; frame: (cont
   return (
     <QueryClientProvider client={queries}>
       <SessionContext value={value}>
-        <RivuletProvider client={client}>{frame(gate === 'asking' && key === undefined ? <Connecting /> : children)}</RivuletProvider>
+        <RivuletProvider client={client}>{frame(children)}</RivuletProvider>
       </SessionContext>
     </QueryClientProvider>
   )
@@ -107,14 +107,6 @@ export function Session({ children, frame }: { children: ReactNode; frame: (cont
     if (given === key) setGate('refused')
     keys.set(given)
   }
-}
-
-function Connecting() {
-  return (
-    <p role="status" className="p-6 text-soft">
-      Connecting to the server …
-    </p>
-  )
 }
 
 function clientFor(key: string | undefined, shared: SharedLink | null, onRefused: () => void): RivuletClient {

@@ -19,6 +19,7 @@ export const authorization = { authorization: `Bearer ${key}` }
 /** The limits must not reject any client of the load. */
 const limits = {
   ...{ RATE_LIMIT_PER_SECOND: '1000000', RATE_LIMIT_BURST: '1000000', MAX_STREAMS_PER_TASK: '100000' },
+  ...{ RATE_LIMIT_TENANT_PER_SECOND: '1000000', RATE_LIMIT_TENANT_BURST: '1000000', MAX_STREAMS_PER_TENANT: '100000' },
   ...{ MAX_STREAMS_PER_KEY: '100000', MAX_STREAMS: '100000', MAX_CONNECTIONS: '110000' },
 }
 

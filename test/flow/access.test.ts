@@ -158,34 +158,54 @@ describe('limits', () => {
     leaving.abort()
   })
 
-  test('the requests and the streams of a key count for all API processes together', async () => {
-    const narrow = { RATE_LIMIT_PER_SECOND: '0.1', RATE_LIMIT_BURST: '200', MAX_STREAMS_PER_KEY: '4' }
+  test.each([
+    ['a key', 1, { RATE_LIMIT_PER_SECOND: '0.1', RATE_LIMIT_BURST: '200', MAX_STREAMS_PER_KEY: '4' }],
+    ['a tenant', 2, { RATE_LIMIT_TENANT_PER_SECOND: '0.1', RATE_LIMIT_TENANT_BURST: '200', MAX_STREAMS_PER_TENANT: '4' }],
+  ])('the requests and the streams of %s count for all API processes together, and limit no other', async (whose, keys, narrow) => {
     const [first, second] = await Promise.all([platform.startApi({ env: narrow }), platform.startApi({ env: narrow })])
     const leaving = new AbortController()
-    const [busy, watching] = [await makeKey(['tasks:read']), await makeKey(['tasks:read'], 'default')]
-    const ask = async ({ url }: ApiProcess) => {
-      const response = await fetch(`${url}/v1/agents`, { headers: { authorization: `Bearer ${busy.key}` } })
-      await response.text()
+    // The first process is asked with one key, the second with another if the limit is that of the tenant.
+    const keysOf = async (tenant: string) => {
+      const made = await Promise.all(Array.from({ length: keys }, () => makeKey(['tasks:read', 'tasks:write'], `${tenant} of ${whose}`)))
+      return [made[0]?.key ?? '', made.at(-1)?.key ?? ''] as const
+    }
+    const [busy, watching, calm] = await Promise.all([keysOf('busy'), keysOf('watching'), keysOf('calm')])
+    const newTask = async ([key]: readonly [string, string]) =>
+      (await connect({ url: platform.url, key }).tasks.create({ agent: 'echo', input: 'hello' })).id
+    const [watched, calmTask] = await Promise.all([newTask(watching), newTask(calm)])
+    const [rate, streams] = [Object.keys(narrow)[0], Object.keys(narrow)[2]]
+    const ask = async ({ url }: ApiProcess, key: string) => {
+      const response = await fetch(`${url}/v1/agents`, { headers: { authorization: `Bearer ${key}` } })
+      const text = await response.text()
+      if (response.status === 429) expect(text).toMatch(new RegExp(`"rate_limited".*per second \\(${rate}\\)`))
       return response.status
     }
-    const watch = (api: ApiProcess, signal: AbortSignal) =>
-      fetch(`${api.url}/v1/tasks/${task}/events?follow=true`, { headers: { authorization: `Bearer ${watching.key}` }, signal })
-    const accepted = await Promise.all(Array.from({ length: 200 }, () => ask(first)))
+    const watch = async ({ url }: ApiProcess, key: string, id: string, signal: AbortSignal) => {
+      const response = await fetch(`${url}/v1/tasks/${id}/events?follow=true`, { headers: { authorization: `Bearer ${key}` }, signal })
+      if (response.status === 429) expect(await response.text()).toMatch(new RegExp(`"too_many_streams".*\\(${streams}\\)`))
+      return response.status
+    }
+    const accepted = await Promise.all(Array.from({ length: 200 }, () => ask(first, busy[0])))
     expect(new Set(accepted)).toEqual(new Set([200]))
     // By itself, the second process would accept two hundred.
     let asked = 0
-    await until('the second process rejects the key', async () => {
+    await until('the second process rejects the caller', async () => {
       asked += 1
-      return (await ask(second)) === 429
+      return (await ask(second, busy[1])) === 429
     })
     expect(asked).toBeLessThan(150)
-    for (let i = 0; i < 4; i += 1) expect((await watch(first, leaving.signal)).status).toBe(200)
-    await until('the second process opens no stream of the key', async () => {
+    for (let i = 0; i < 4; i += 1) expect(await watch(first, watching[0], watched, leaving.signal)).toBe(200)
+    await until('the second process opens no stream of the caller', async () => {
       const closing = new AbortController()
-      const { status } = await watch(second, closing.signal)
+      const status = await watch(second, watching[1], watched, closing.signal)
       closing.abort()
       return status === 429
     })
+    for (const api of [first, second])
+      expect([await ask(api, calm[1]), await watch(api, calm[1], calmTask, leaving.signal)]).toEqual([200, 200])
+    const counted = await (await fetch(`${second.url}/metrics`, { headers: root })).text()
+    for (const setting of [rate, streams])
+      expect(counted).toMatch(new RegExp(`^rivulet_limit_rejections_total\\{setting="${setting}"\\} [1-9]`, 'm'))
     leaving.abort()
     await Promise.all([first.kill('SIGTERM'), second.kill('SIGTERM')])
   })

@@ -129,6 +129,7 @@ describe('metrics', () => {
       'rivulet_turns_joined_total',
     ],
     'rivulet_viewers_cut_total',
+    'rivulet_limit_rejections_total',
   ]
 
   test('every counter and every histogram moves when what it counts happens', async () => {

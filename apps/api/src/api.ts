@@ -171,18 +171,19 @@ export async function startApi(config: Config, logger: FastifyBaseLogger, { trac
   let signingKeys: SigningKeys | null = null
   const tokens = createTaskTokens(() => signingKeys)
   const revocations = createTokenRevocations({ db, databaseFor })
-  const rates = createTokenBuckets(config.rateLimit)
+  const rates = createTokenBuckets(config.rateLimits)
+  const onLimit = (setting: string) => metrics.limitRejections.inc({ setting })
   const publish = (message: string) => processes.publish(message)
   const sharing = shareLimits({ id: randomUUID(), rates, streams: () => streams, publish })
   const processes = createProcessChannel({ redis, pushed, keys: redisKeys, onMessage: sharing.heard })
   const streams = createOpenStreams({
-    ...{ keys, tokens, revocations, limits: config.streamLimits, elsewhere: sharing.elsewhere },
+    ...{ keys, tokens, revocations, limits: config.streamLimits, elsewhere: sharing.elsewhere, onLimit },
     onCut: (whose, count) => logger.info({ ...whose, streams: count }, 'closed streams of revoked or expired keys or tokens'),
     onError: error => logger.warn({ err: error }, 'could not check the keys of open streams'),
   })
   const services: Services = {
     config,
-    access: { keys, tokens, revocations, rates, isWithin: createReachCheck(databaseFor) },
+    access: { keys, tokens, revocations, rates, onLimit, isWithin: createReachCheck(databaseFor) },
     streams,
     capacity,
     backlog,

@@ -108,12 +108,13 @@ test('origins are a list without a wildcard, and each limit has its name', () =>
     expect(() => readConfig({ ...needed, CORS_ORIGINS: wrong })).toThrow(/CORS_ORIGINS/)
   const limits = {
     ...{ RATE_LIMIT_PER_SECOND: '5', RATE_LIMIT_BURST: '6', MAX_STREAMS_PER_KEY: '7', MAX_STREAMS: '8' },
-    ...{ MAX_STREAMS_PER_TOKEN: '11', MAX_STREAMS_PER_TASK: '12' },
+    ...{ MAX_STREAMS_PER_TOKEN: '11', MAX_STREAMS_PER_TASK: '12', MAX_STREAMS_PER_TENANT: '16' },
+    ...{ RATE_LIMIT_TENANT_PER_SECOND: '14', RATE_LIMIT_TENANT_BURST: '15' },
     ...{ MAX_QUEUED_TURNS: '9', MAX_TURNS_PER_TENANT: '10', MAX_KEYS_PER_TENANT: '13', MAX_REDIS_MEMORY_PERCENT: '50' },
   }
   expect(readConfig({ ...needed, ...limits })).toMatchObject({
-    rateLimit: { perSecond: 5, burst: 6 },
-    streamLimits: { perToken: 11, perTask: 12, perKey: 7, perProcess: 8 },
+    rateLimits: { key: { perSecond: 5, burst: 6 }, tenant: { perSecond: 14, burst: 15 } },
+    streamLimits: { perToken: 11, perTask: 12, perKey: 7, perTenant: 16, perProcess: 8 },
     maxKeysPerTenant: 13,
     capacityLimits: { queuedTurns: 9, turnsPerTenant: 10, redisMemory: 0.5 },
   })

@@ -56,9 +56,16 @@ export const variables = z.object({
     ),
   RATE_LIMIT_PER_SECOND: z.coerce.number().min(0.1).default(100).describe('requests per second of one key'),
   RATE_LIMIT_BURST: wholeNumber(500).describe('requests that one idle key may send at once'),
+  RATE_LIMIT_TENANT_PER_SECOND: z.coerce
+    .number()
+    .min(0.1)
+    .default(1_000)
+    .describe('requests per second of all keys and tokens of one tenant'),
+  RATE_LIMIT_TENANT_BURST: wholeNumber(5_000).describe('requests that one idle tenant may send at once'),
   MAX_STREAMS_PER_TOKEN: wholeNumber(20).describe('open event streams of one token and its successors, or of one subject of a task'),
   MAX_STREAMS_PER_TASK: wholeNumber(10_000).describe('open event streams of one task'),
   MAX_STREAMS_PER_KEY: wholeNumber(2_000).describe('open event streams of one key and of all its tokens'),
+  MAX_STREAMS_PER_TENANT: wholeNumber(10_000).describe('open event streams of all keys and tokens of one tenant'),
   MAX_STREAMS: wholeNumber(20_000).describe('open event streams of one API process'),
   MAX_CONNECTIONS: wholeNumber(25_000).describe(
     'open connections of one listener of an API process, including streams; further ones are closed at once; must be more than `MAX_STREAMS`',
@@ -195,11 +202,15 @@ export function readConfig(environment: Environment) {
     /** Empty: any. */
     allowedHosts: new Set(env.ALLOWED_HOSTS),
     maxKeysPerTenant: env.MAX_KEYS_PER_TENANT,
-    rateLimit: { perSecond: env.RATE_LIMIT_PER_SECOND, burst: env.RATE_LIMIT_BURST },
+    rateLimits: {
+      key: { perSecond: env.RATE_LIMIT_PER_SECOND, burst: env.RATE_LIMIT_BURST },
+      tenant: { perSecond: env.RATE_LIMIT_TENANT_PER_SECOND, burst: env.RATE_LIMIT_TENANT_BURST },
+    },
     streamLimits: {
       perToken: env.MAX_STREAMS_PER_TOKEN,
       perTask: env.MAX_STREAMS_PER_TASK,
       perKey: env.MAX_STREAMS_PER_KEY,
+      perTenant: env.MAX_STREAMS_PER_TENANT,
       perProcess: env.MAX_STREAMS,
     },
     /** Null: the bytes of files are in Postgres. */

@@ -39,7 +39,11 @@ const counter = defineAgent('counter', async function* () {
     await new Promise(resolve => setTimeout(resolve, 2_000))
   }
 })
-const roomy = { LEASE_MS: '20000', MAX_STREAMS_PER_KEY: '20000', RATE_LIMIT_PER_SECOND: '100000', RATE_LIMIT_BURST: '100000' }
+const roomy = {
+  LEASE_MS: '20000',
+  ...{ MAX_STREAMS_PER_KEY: '20000', RATE_LIMIT_PER_SECOND: '100000', RATE_LIMIT_BURST: '100000' },
+  ...{ MAX_STREAMS_PER_TENANT: '20000', RATE_LIMIT_TENANT_PER_SECOND: '100000', RATE_LIMIT_TENANT_BURST: '100000' },
+}
 const patience = { timeoutMs: 180_000, intervalMs: 100 }
 
 test.skipIf(isTooLow)('ten thousand viewers come back at once', { timeout: 600_000 }, () =>

@@ -28,9 +28,11 @@ const sign = (request: Partial<TokenRequest> = {}) =>
   }).token
 
 const isWithin = async () => true
+const ratesOf = (burst: number, tenantBurst: number) =>
+  createTokenBuckets({ key: { perSecond: 0.01, burst }, tenant: { perSecond: 0.02, burst: tenantBurst } })
 
 /** Its keys are the names of their scopes. */
-function serve(route: Partial<RouteOptions>, { burst = 100, isOpen = false } = {}) {
+function serve(route: Partial<RouteOptions>, { burst = 100, tenantBurst = 100, isOpen = false, onLimit = (_: string) => {} } = {}) {
   const app = fastify()
   handleErrors(app)
   const principalOf = (text: string): Principal | null =>
@@ -42,7 +44,7 @@ function serve(route: Partial<RouteOptions>, { burst = 100, isOpen = false } = {
     forget: () => {},
   }
   app.register(async scope => {
-    guardRoutes(scope, { keys, tokens, revocations, rates: createTokenBuckets({ perSecond: 0.01, burst }), isWithin }, isOpen)
+    guardRoutes(scope, { keys, tokens, revocations, rates: ratesOf(burst, tenantBurst), onLimit, isWithin }, isOpen)
     scope.route({ method: 'GET', url: '/:id', handler: async ({ principal }) => principal.tenant, ...route })
   })
   return app
@@ -66,7 +68,7 @@ test('a scope knows whether it is guarded, and so do those inside it', async () 
   const app = fastify()
   await app.register(async scope => {
     expect(isGuarded(scope)).toBe(false)
-    guardRoutes(scope, { keys: {} as KeyCheck, tokens, revocations, rates: createTokenBuckets({ perSecond: 1, burst: 1 }), isWithin }, true)
+    guardRoutes(scope, { keys: {} as KeyCheck, tokens, revocations, rates: ratesOf(1, 1), onLimit: () => {}, isWithin }, true)
     await scope.register(async inner => expect(isGuarded(inner)).toBe(true))
   })
   expect(isGuarded(app)).toBe(false)
@@ -90,6 +92,22 @@ test('each key, and each task of a key’s tokens, has a rate of its own; worker
   expect(replies).toEqual([200, 200, 429, 200, 200, 429, 403])
   const internal = serve({ config: { access: { scope: 'worker' } } }, { burst: 1 })
   for (let i = 0; i < 5; i += 1) expect(await ask(internal, 'worker')).toBe(200)
+})
+
+test('a tenant has a rate for all its keys and tokens, and the error names it', async () => {
+  const rejections: string[] = []
+  const app = serve(
+    { config: { access: { scope: 'tasks:read', token: 'read' } } },
+    { tenantBurst: 2, onLimit: setting => rejections.push(setting) },
+  )
+  expect([await ask(app, 'tasks:read'), await ask(app, sign()), await ask(app, 'tasks:write')]).toEqual([200, 200, 429])
+  const refused = await app.inject({ url: `/${task}`, headers: { authorization: `Bearer ${sign()}` } })
+  expect([refused.statusCode, refused.headers['retry-after'], refused.json<{ error: RivuletError }>().error]).toMatchObject([
+    429,
+    '50',
+    { code: 'rate_limited', message: 'A tenant may send at most 0.02 requests per second (RATE_LIMIT_TENANT_PER_SECOND)' },
+  ])
+  expect(rejections).toEqual(['RATE_LIMIT_TENANT_PER_SECOND', 'RATE_LIMIT_TENANT_PER_SECOND'])
 })
 
 test.each([

@@ -12,7 +12,7 @@ import { hostNameOf, isOfThisMachine } from './allowed-hosts.ts'
 import type { KeyCheck } from './key-check.ts'
 import { holds, isLimited, localCaller, mayUse, type Principal, type RouteAccess } from './principal.ts'
 import { type TaskTokens, tokenPrefix } from './task-token.ts'
-import type { TokenBuckets } from './token-bucket.ts'
+import type { BucketName, RateKind, TokenBuckets } from './token-bucket.ts'
 import type { TokenRevocations } from './token-revocations.ts'
 
 declare module 'fastify' {
@@ -29,14 +29,20 @@ export type Access = {
   keys: KeyCheck
   tokens: TaskTokens
   revocations: TokenRevocations
-  /** Of each key, and of each token's task. */
+  /** Of each key, each token's task, and each tenant. */
   rates: TokenBuckets
+  /** A limit rejected a request: the setting's name. */
+  onLimit(setting: string): void
   /** Whether a key that is limited to agents may know of this row. */
   isWithin(principal: Principal, kind: OwnedKind, id: string): Promise<boolean>
 }
 
 /** @param isOpen no key is asked for: local development. */
-export function guardRoutes(scope: FastifyInstance, { keys, tokens, revocations, rates, isWithin }: Access, isOpen: boolean): void {
+export function guardRoutes(
+  scope: FastifyInstance,
+  { keys, tokens, revocations, rates, onLimit, isWithin }: Access,
+  isOpen: boolean,
+): void {
   scope.decorate(mark, true)
   scope.decorateRequest('principal')
   scope.addHook('onRoute', ({ method, url, config, schema }) => {
@@ -50,10 +56,12 @@ export function guardRoutes(scope: FastifyInstance, { keys, tokens, revocations,
       reply.header('www-authenticate', 'Bearer')
       throw new RivuletError('unauthorized', 'A valid key is required: Authorization: Bearer <key>')
     }
-    const waitSeconds = !isLimited(principal) || access?.scope === 'worker' ? 0 : rates.take(nameOf(principal))
-    if (waitSeconds > 0) {
-      reply.header('retry-after', String(waitSeconds))
-      throw new RivuletError('rate_limited', `A key may send at most ${rates.perSecond} requests per second (RATE_LIMIT_PER_SECOND)`)
+    const empty = !isLimited(principal) || access?.scope === 'worker' ? null : rates.take(bucketsOf(principal))
+    if (empty) {
+      const [who, setting] = limitedBy[empty.kind]
+      onLimit(setting)
+      reply.header('retry-after', String(empty.waitSeconds))
+      throw new RivuletError('rate_limited', `${who} may send at most ${empty.perSecond} requests per second (${setting})`)
     }
     if (!access || !isAllowed(principal, access, request))
       throw new RivuletError('forbidden', 'This key or token does not have the required scope')
@@ -125,6 +133,11 @@ function isAllowed(principal: Principal, { scope, token: right, checksTask }: Ro
   return held.length > 0 && !isOther && taskIdSchema.safeParse(id).data === task
 }
 
-function nameOf({ key, token }: Principal): string {
-  return token ? `${key} ${token.task}` : String(key)
+const limitedBy = {
+  key: ['A key', 'RATE_LIMIT_PER_SECOND'],
+  tenant: ['A tenant', 'RATE_LIMIT_TENANT_PER_SECOND'],
+} as const satisfies Record<RateKind, unknown>
+
+function bucketsOf({ tenant, key, token }: Principal): BucketName[] {
+  return [token ? `key ${key} ${token.task}` : `key ${key}`, `tenant ${tenant}`]
 }

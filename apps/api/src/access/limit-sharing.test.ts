@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { type LimitSharing, shareLimits } from './limit-sharing.ts'
-import { createTokenBuckets } from './token-bucket.ts'
+import { type BucketName, createTokenBuckets } from './token-bucket.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -9,7 +9,10 @@ afterEach(() => void vi.useRealTimers())
 function start(count: number, isThere = () => true) {
   const sharings: LimitSharing[] = []
   return Array.from({ length: count }, (_, i) => {
-    const rates = createTokenBuckets({ perSecond: 1, burst: 4 })
+    const limit = { perSecond: 1, burst: 4 }
+    const buckets = createTokenBuckets({ key: limit, tenant: limit })
+    /** The seconds to wait. */
+    const rates = { ...buckets, take: (name: BucketName) => buckets.take([name])?.waitSeconds ?? 0 }
     const held: Record<string, number> = {}
     const asked: number[] = []
     const count = (part: number) => {
@@ -20,7 +23,7 @@ function start(count: number, isThere = () => true) {
     const publish = (message: string) => {
       if (isThere()) for (const { heard } of sharings) heard(message)
     }
-    const sharing = shareLimits({ id: String(i), rates, streams, publish })
+    const sharing = shareLimits({ id: String(i), rates: buckets, streams, publish })
     sharings.push(sharing)
     return { rates, held, asked, ...sharing }
   })
@@ -28,26 +31,29 @@ function start(count: number, isThere = () => true) {
 
 test('requests that one process accepts count in the others, and are owed where each accepted a burst', () => {
   const [a, b] = start(2)
-  for (let i = 0; i < 4; i++) expect(a?.rates.take('key')).toBe(0)
+  for (let i = 0; i < 4; i++) expect(a?.rates.take('key k')).toBe(0)
   vi.advanceTimersByTime(250)
-  expect(b?.rates.take('key')).toBeGreaterThan(0)
-  expect(b?.rates.take('another')).toBe(0)
+  expect(b?.rates.take('key k')).toBeGreaterThan(0)
+  expect(b?.rates.take('key other')).toBe(0)
+  for (let i = 0; i < 4; i++) b?.rates.take('tenant t')
+  vi.advanceTimersByTime(250)
+  expect([a?.rates.take('tenant t'), a?.rates.take('tenant other')]).toEqual([1, 0])
   const [c, d] = start(2)
-  for (let i = 0; i < 4; i++) expect([c?.rates.take('key'), d?.rates.take('key')]).toEqual([0, 0])
+  for (let i = 0; i < 4; i++) expect([c?.rates.take('key k'), d?.rates.take('key k')]).toEqual([0, 0])
   vi.advanceTimersByTime(1_250)
-  expect(c?.rates.take('key')).toBeGreaterThan(1)
+  expect(c?.rates.take('key k')).toBeGreaterThan(1)
 })
 
 test('without Redis each process counts by itself, and goes on together afterwards', () => {
   let isThere = false
   const [a, b] = start(2, () => isThere)
-  for (let i = 0; i < 4; i++) a?.rates.take('key')
+  for (let i = 0; i < 4; i++) a?.rates.take('key k')
   vi.advanceTimersByTime(1_000)
-  expect(b?.rates.take('key')).toBe(0)
+  expect(b?.rates.take('key k')).toBe(0)
   isThere = true
-  a?.rates.take('key')
+  a?.rates.take('key k')
   vi.advanceTimersByTime(250)
-  expect([b?.rates.take('key'), b?.rates.take('key'), (b?.rates.take('key') ?? 0) > 0]).toEqual([0, 0, true])
+  expect([b?.rates.take('key k'), b?.rates.take('key k'), (b?.rates.take('key k') ?? 0) > 0]).toEqual([0, 0, true])
 })
 
 test('streams of another process count while it publishes; the more processes there are, the smaller counts they publish', () => {
@@ -64,6 +70,7 @@ test('streams of another process count while it publishes; the more processes th
 
 test('a message that is not one of a process changes nothing', () => {
   const [a] = start(1)
-  for (const text of ['', '{', 'null', '{"from":1}', '{"from":"x","spent":{"key":-4,"other":"4"},"held":[null]}']) a?.heard(text)
-  expect([a?.rates.take('key'), a?.elsewhere('key')]).toEqual([0, 0])
+  for (const text of ['', '{', 'null', '{"from":1}', '{"from":"x","spent":{"key k":-4,"key other":"4","unknown":4},"held":[null]}'])
+    a?.heard(text)
+  expect([a?.rates.take('key k'), a?.elsewhere('key k')]).toEqual([0, 0])
 })

@@ -26,7 +26,7 @@ const holder = (request: Partial<TokenRequest> = {}): Principal => ({
   }).claims,
 })
 
-function open({ perToken = 9, perTask = 9, perKey = 2, perProcess = 9 } = {}) {
+function open({ perToken = 9, perTask = 9, perKey = 2, perTenant = 9, perProcess = 9 } = {}) {
   /** Ids of keys, and subjects of tokens. */
   const revoked = new Set<string>()
   const stillLive = vi.fn(async (ids: readonly string[]) => new Set(ids.filter(id => !revoked.has(id))))
@@ -35,14 +35,16 @@ function open({ perToken = 9, perTask = 9, perKey = 2, perProcess = 9 } = {}) {
     new Set(claims.filter(({ subject }) => subject && revoked.has(subject)))
   const revocations = { revokedAmong } as Pick<TokenRevocations, 'revokedAmong'> as TokenRevocations
   const errors: unknown[] = []
+  const rejections: string[] = []
   const cuts: unknown[] = []
   const streams = createOpenStreams({
-    ...{ keys, tokens, revocations, limits: { perToken, perTask, perKey, perProcess } },
+    ...{ keys, tokens, revocations, limits: { perToken, perTask, perKey, perTenant, perProcess } },
+    onLimit: setting => rejections.push(setting),
     onCut: (whose, count) => cuts.push([whose, count]),
     onError: error => errors.push(error),
   })
   onTestFinished(streams.close)
-  return { streams, revoked, stillLive, errors, cuts, watch }
+  return { streams, revoked, stillLive, errors, rejections, cuts, watch }
 
   function watch(principal: Principal, { isFull = () => false, task = 'one' }: { isFull?: () => boolean; task?: string } = {}) {
     const admission = streams.admit(principal, [task])
@@ -54,6 +56,12 @@ function open({ perToken = 9, perTask = 9, perKey = 2, perProcess = 9 } = {}) {
 }
 
 describe('how many', () => {
+  const refusedBy = (setting: string) =>
+    expect.objectContaining({
+      code: 'too_many_streams',
+      message: expect.stringMatching(`^A .* open streams \\(${setting}\\)$`),
+    })
+
   test('a key may have so many, and another key as many; a stream that closes makes room, once', () => {
     const { watch } = open()
     const first = watch(principalOf('a'))
@@ -66,6 +74,20 @@ describe('how many', () => {
     first.over()
     watch(principalOf('a'))
     expect(() => watch(principalOf('a'))).toThrow()
+  })
+
+  test('a tenant may have so many, by all its keys and tokens together, and another tenant is not affected', () => {
+    const { watch, streams, rejections } = open({ perTenant: 3, perKey: 9 })
+    watch(principalOf('a'))
+    watch(principalOf('b'))
+    const third = watch(holder())
+    for (const principal of [principalOf('c'), holder()]) expect(() => watch(principal)).toThrow(refusedBy('MAX_STREAMS_PER_TENANT'))
+    expect(rejections).toEqual(['MAX_STREAMS_PER_TENANT', 'MAX_STREAMS_PER_TENANT'])
+    watch({ ...principalOf('d'), tenant: 'other' })
+    expect(streams.held(0.5)).toMatchObject({ 'tenant acme': 3 })
+    expect(streams.held(0.5)).not.toHaveProperty('tenant other')
+    third.over()
+    watch(principalOf('c'))
   })
 
   test('the process may have so many, whosever they are', () => {
@@ -81,12 +103,6 @@ describe('how many', () => {
     for (let i = 0; i < 3; i += 1) watch(localCaller)
     expect(() => watch(localCaller)).toThrow(expect.objectContaining({ code: 'overloaded' }))
   })
-
-  const refusedBy = (setting: string) =>
-    expect.objectContaining({
-      code: 'too_many_streams',
-      message: expect.stringMatching(`^A .* open streams \\(${setting}\\)$`),
-    })
 
   test('a token may have so many, those that follow it included; other tokens of its key are not locked out', () => {
     const { watch } = open({ perToken: 2, perKey: 9 })

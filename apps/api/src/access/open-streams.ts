@@ -1,6 +1,6 @@
 /**
  * The open streams of this process: their limits, their maximum duration, and the next token that each holder of a token receives before the current one
- * expires. The limits of a token, a task and a key include the streams of other processes.
+ * expires. The limits of a token, a task, a key and a tenant include the streams of other processes.
  *
  * Every few seconds one query checks all open streams. Streams of revoked or expired keys, and of revoked tokens, are closed. While Postgres is
  * unavailable they stay open, because nothing can be revoked then. A stream with a token ends with the token's session.
@@ -48,7 +48,7 @@ export type OpenStreams = {
 }
 
 /** How many streams are open at most, by what they have in common. */
-export type StreamLimits = { perToken: number; perTask: number; perKey: number; perProcess: number }
+export type StreamLimits = { perToken: number; perTask: number; perKey: number; perTenant: number; perProcess: number }
 
 export type OpenStreamsDeps = {
   keys: KeyCheck
@@ -57,6 +57,8 @@ export type OpenStreamsDeps = {
   limits: StreamLimits
   /** Open streams of other processes, by what they have in common. */
   elsewhere?: (name: string) => number
+  /** A limit rejected a stream: the setting's name. */
+  onLimit: (setting: string) => void
   onCut: (whose: { key: string } | { task: TaskId }, streams: number) => void
   onError: (error: unknown) => void
 }
@@ -69,6 +71,7 @@ export function createOpenStreams({
   revocations,
   limits,
   elsewhere = () => 0,
+  onLimit,
   onCut,
   onError,
 }: OpenStreamsDeps): OpenStreams {
@@ -81,6 +84,7 @@ export function createOpenStreams({
 
   function admit(principal: Principal, tasks: readonly TaskId[]): Admission {
     if (streams.size >= limits.perProcess) {
+      onLimit('MAX_STREAMS')
       throw new RivuletError('overloaded', `This process has ${limits.perProcess} open streams, the maximum (MAX_STREAMS)`)
     }
     if (isLimited(principal)) requireRoom(principal, tasks)
@@ -102,15 +106,17 @@ export function createOpenStreams({
     }
   }
 
-  function requireRoom({ key, token }: Principal, tasks: readonly TaskId[]): void {
+  function requireRoom({ tenant, key, token }: Principal, tasks: readonly TaskId[]): void {
     rejectBeyond(token && tokenName(token), limits.perToken, 'A token', 'MAX_STREAMS_PER_TOKEN')
     for (const task of tasks) rejectBeyond(taskName(task), limits.perTask, 'A task', 'MAX_STREAMS_PER_TASK')
     rejectBeyond(keyName(key), limits.perKey, 'A key', 'MAX_STREAMS_PER_KEY')
+    rejectBeyond(tenantName(tenant), limits.perTenant, 'A tenant', 'MAX_STREAMS_PER_TENANT')
   }
 
   function rejectBeyond(name: string | null | undefined, limit: number, what: string, setting: string): void {
-    if (name && counts.countOf(name) + elsewhere(name) >= limit)
-      throw new RivuletError('too_many_streams', `${what} may have at most ${limit} open streams (${setting})`)
+    if (!name || counts.countOf(name) + elsewhere(name) < limit) return
+    onLimit(setting)
+    throw new RivuletError('too_many_streams', `${what} may have at most ${limit} open streams (${setting})`)
   }
 
   function held(part: number): Record<string, number> {
@@ -120,6 +126,7 @@ export function createOpenStreams({
   }
 
   function limitOf(name: string): number {
+    if (name.startsWith(tenantName(''))) return limits.perTenant
     if (name.startsWith(keyName(''))) return limits.perKey
     return name.startsWith(taskName('')) ? limits.perTask : limits.perToken
   }
@@ -172,8 +179,12 @@ function renewAt({ issuedAt, expiresAt, endsAt }: TokenClaims): number {
 }
 
 /** What a stream counts for. */
-function namesOf({ principal: { key, token }, tasks }: Stream): string[] {
-  return [keyName(key), ...(token ? [tokenName(token)] : []), ...Array.from(tasks, taskName)]
+function namesOf({ principal: { tenant, key, token }, tasks }: Stream): string[] {
+  return [tenantName(tenant), keyName(key), ...(token ? [tokenName(token)] : []), ...Array.from(tasks, taskName)]
+}
+
+function tenantName(tenant: string): string {
+  return `tenant ${tenant}`
 }
 
 function keyName(key: string | null): string {

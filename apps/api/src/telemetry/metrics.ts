@@ -93,6 +93,7 @@ export function createMetrics() {
     requests: counter('http_requests', 'Responses, by route and status; a stream counts when it opens', ['method', 'route', 'status']),
     requestSeconds: histogram('http_request_seconds', 'Duration of requests, without streams and waits', short, ['method', 'route']),
     errors: counter('http_errors', 'Rejected and failed requests, by error code', ['code']),
+    limitRejections: counter('limit_rejections', 'Requests and streams above a limit of callers, by the setting of the limit', ['setting']),
 
     cutConnections: counter(
       'connections_cut',

@@ -28,11 +28,13 @@ const env = {
 
 let platform: Platform
 
-beforeAll(async () => {
-  platform = await startPlatform({ workers: 0, env })
-  await platform.startWorker({ AGENT_FILES: fileURLToPath(new URL('../support/agents/failing-agents.ts', import.meta.url)) })
-})
+beforeAll(() => start())
 afterAll(() => platform.close())
+
+async function start(workerEnv: Record<string, string> = {}): Promise<void> {
+  platform = await startPlatform({ workers: 0, env })
+  await platform.startWorker({ AGENT_FILES: fileURLToPath(new URL('../support/agents/failing-agents.ts', import.meta.url)), ...workerEnv })
+}
 
 describe.each([
   ['an exception', 'throws', 'The agent failed', secret],
@@ -86,14 +88,18 @@ describe.each([
   })
 })
 
-describe('a secret', () => {
+describe.each(['redis', 'http'])('a secret, with a worker over %s', transport => {
   const [canary, ofTurn] = [`canary-${randomUUID()}`, `canary-${randomUUID()}`]
   const received: string[] = []
   const client = () => createClient({ url: platform.url, key })
   let webhook: string
   let task: string
+  let leaky: string
+  const leaks = ['in a message', 'in a step', 'in a stream', 'in a tool', 'in a response by hand']
 
   beforeAll(async () => {
+    await platform.close()
+    await start({ RIVULET_TRANSPORT: transport })
     const receiver = createServer(async (request, response) => {
       received.push(await text(request))
       response.end()
@@ -117,6 +123,12 @@ describe('a secret', () => {
       expect([path, shown]).toEqual([path, expect.stringContaining(hashOf(canary))])
       expect([path, shown]).toEqual([path, expect.not.stringContaining('canary-')])
     }
+    const leaking = await client().tasks.create({ agent: 'leaker', start: false, secrets: { API_KEY: canary }, maxAttempts: 1 })
+    leaky = leaking.id
+    for (const way of leaks) {
+      await leaking.send(way)
+      await leaking.result().catch(error => expect([way, error]).toEqual([way, expect.objectContaining({ code: 'agent_error' })]))
+    }
     await first.change({ secrets: { API_KEY: ofTurn } })
     await first.change({ secrets: null })
     const last = await first.send('three')
@@ -132,6 +144,7 @@ describe('a secret', () => {
     const others = ['tasks', 'tasks?view=summary', 'feed', 'errors', 'workers', 'audit', `webhooks/${webhook}/deliveries`]
     const paths = [
       ...looks.flatMap(look => [key, token].map(bearer => [`/v1/tasks/${task}${look}`, bearer] as const)),
+      ...[...looks, ...ofKey].map(look => [`/v1/tasks/${leaky}${look}`, key] as const),
       ...ofKey.map(look => [`/v1/tasks/${task}${look}`, key] as const),
       ...others.map(other => [`/v1/${other}`, key] as const),
       ['/metrics', key] as const,
@@ -139,6 +152,12 @@ describe('a secret', () => {
     for (const [path, bearer] of paths) expect([path, await read(path, bearer)]).toEqual([path, expect.not.stringContaining('canary-')])
     expect(received.join()).not.toContain('canary-')
     expect(await read(`/v1/tasks/${task}/turns/1/attempts`, key)).toContain('401 for the key [secret]')
+    const { data } = JSON.parse(await read(`/v1/tasks/${leaky}/messages`, key)) as { data: Message[] }
+    const errors = data.flatMap(({ turn, error, content }) =>
+      error ? [[turn, error.message]] : content.type === 'tool_response' ? [[turn, content.content]] : [],
+    )
+    const refusal = '401 for the key [secret]'
+    expect(errors).toEqual(leaks.map((_, i) => [i + 1, i < 4 ? refusal : { status: 401, why: [refusal] }]))
     expect(await read('/v1/audit', key)).toMatch(/secrets\.removed[\s\S]*secrets\.set/)
   })
 

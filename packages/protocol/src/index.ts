@@ -51,6 +51,7 @@ export { formFaults, formSchemaFault } from './values/form-schema.ts'
 export { findJsonFault, type Json, type JsonObject, toStorableJson, toStorableText } from './values/json.ts'
 export { jsonObjectSchema, jsonSchema } from './values/json-schema.ts'
 export { isObject, mergePatch } from './values/merge-patch.ts'
+export { type SecretValues, withoutSecrets } from './values/secret-text.ts'
 export { untilAborted } from './values/until-aborted.ts'
 
 // entities: the objects that the API stores and returns.

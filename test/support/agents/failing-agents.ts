@@ -1,7 +1,8 @@
 /** Agents that fail in the ways in which an agent's own text could reach its viewers. */
 import { createHash } from 'node:crypto'
-import { AgentError, openaiModel, runAgent, user } from '@rivulet/agent'
-import { defineAgent, delta, RivuletError } from '@rivulet/worker'
+import { AgentError, call, defineTool, openaiModel, runAgent, scriptedModel, user } from '@rivulet/agent'
+import { defineAgent, delta, RivuletError, text, toolResponse } from '@rivulet/worker'
+import { z } from 'zod'
 
 /** What an exception may hold: where a database is, and how to get in. */
 export const secret = 'connect ECONNREFUSED postgres://app:hunter2@db-7.internal:5432'
@@ -13,8 +14,35 @@ const keeper = defineAgent('keeper', async turn => {
   await turn.send(createHash('sha256').update(API_KEY).digest('hex'))
 })
 
+/** Repeats its secret in errors of each kind. */
+const leaker = defineAgent('leaker', async turn => {
+  const refusal = `401 for the key ${turn.secrets.API_KEY}`
+  const refuse = () => Promise.reject(new RivuletError('agent_error', refusal))
+  const open = text('half')
+  const look = defineTool({ name: 'look', description: 'Looks', input: z.object({}), run: refuse })
+  const ways: Record<string, () => Promise<unknown>> = {
+    'in a message': () => turn.message(open, refuse),
+    'in a step': () =>
+      turn.step('look', () => {
+        turn.message(open)
+        return refuse()
+      }),
+    'in a stream': () =>
+      turn.autoSend(
+        (async function* () {
+          yield delta(0, 'half')
+          await refuse()
+        })(),
+      ),
+    'in a tool': () => turn.run({ model: scriptedModel([{ parts: [call('look')], stopReason: 'tool_use' }, 'done']), tools: [look] }),
+    'in a response by hand': () => turn.send(toolResponse('c1', 'look', { status: 401, why: [refusal] }, true)),
+  }
+  await ways[turn.text]?.()
+})
+
 export default [
   keeper,
+  leaker,
   defineAgent('throws', async function* () {
     yield delta(0, 'half')
     throw new Error(secret)

@@ -2,7 +2,7 @@
  * The durable loop: takes each response of the model and each result of a tool as a step of a turn, so that the next attempt after a crash gets
  * them from memory. Steps are named by their numbers, because an attempt must find them again: a model's call ids are new in every response.
  */
-import type { Duration, Json, JsonObject, UsageRecord, WaitAction } from '@rivulet/protocol'
+import type { Duration, Json, JsonObject, SecretValues, UsageRecord, WaitAction } from '@rivulet/protocol'
 import type { Span } from '@rivulet/runtime/trace'
 import type { HistoryMessage } from '../model/model.ts'
 
@@ -10,6 +10,8 @@ import type { HistoryMessage } from '../model/model.ts'
 export type AgentTurn = {
   readonly signal: AbortSignal
   readonly span: Span
+  /** Values that the errors of tools must not have. */
+  readonly secrets?: SecretValues
   history(): Promise<readonly HistoryMessage[]>
   /** Numbers what has the same kind: `run 1`, `run 2` … */
   nameFor(kind: string): string

@@ -13,6 +13,7 @@ import {
   toStorableJson,
   type Update,
   untilAborted,
+  withoutSecrets,
 } from '@rivulet/protocol'
 import { messageOf } from '../agent-error.ts'
 import { RoundOver } from './round.ts'
@@ -80,7 +81,7 @@ export async function executeCall(
       return await work()
     } catch (error) {
       if (error instanceof RoundOver) throw error
-      return { content: signal.aborted ? abortedCall : messageOf(error), isError: true }
+      return { content: signal.aborted ? abortedCall : withoutSecrets(messageOf(error), given.turn?.secrets ?? {}), isError: true }
     }
   }
 }

@@ -31,6 +31,7 @@ import type { TurnAppend } from '../transport/transport.ts'
 import type { WorkerObserver } from '../worker-observer.ts'
 import type { Appender } from '../writer/appender.ts'
 import { endOf } from '../writer/auto-send.ts'
+import { withoutSecretErrors } from '../writer/secret-errors.ts'
 import { createTurnWriter } from '../writer/turn-writer.ts'
 import { runHandler } from './handler.ts'
 import { createTakeInputs } from './inputs.ts'
@@ -153,7 +154,7 @@ export async function runTurn(agent: AgentDefinition, id: TurnId, deps: RunTurnD
   })
   used.learn(claim.isOverBudget)
   const steps = createSteps({
-    writer: replay.writer,
+    writer: withoutSecretErrors(replay.writer, claim.secrets),
     remembered: claim.steps,
     remember,
     sendUsage: used.send,

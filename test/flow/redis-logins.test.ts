@@ -1,0 +1,132 @@
+/** The logins of Redis in docs/security.md: with them, turns run and nothing is refused that they need; everything else is refused. */
+import { readFileSync } from 'node:fs'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { type ApiProcess, type Platform, startPlatform } from '../support/platform/platform.ts'
+import { blocksOf } from '../support/texts/fenced-blocks.ts'
+import { until } from '../support/until.ts'
+
+const page = readFileSync(new URL('../../docs/security.md', import.meta.url), 'utf8')
+const lines = blocksOf(page).flatMap(({ text }) => text.split('\n').filter(line => line.startsWith('user rivulet-')))
+const suffix = `of-test-${process.pid}`
+const admin = new Redis(inject('redisUrl'))
+/** Selectors, which separate what a worker may do with a queue and with a log, came with Redis 7. Every Valkey has them. */
+const hasSelectors = /valkey_version:|redis_version:([7-9]|\d\d)/.test(await admin.info('server'))
+
+let platform: Platform
+let api: ApiProcess
+let prefix: string
+
+afterAll(async () => {
+  await platform?.close()
+  for (const { name } of logins()) await admin.call('ACL', 'DELUSER', name)
+  admin.disconnect()
+})
+
+describe.skipIf(!hasSelectors)('with the logins of the document (needs Redis 7 or Valkey)', () => {
+  beforeAll(async () => {
+    platform = await startPlatform({ apis: 0, workers: 0 })
+    prefix = platform.keys.processChannel.replace(/:processes$/, '')
+    expect(lines.length).toBe(2)
+    for (const { name, rules } of logins()) await admin.call('ACL', 'SETUSER', name, 'reset', ...rules)
+    api = await platform.startApi({ env: { REDIS_URL: urlOf('api') } })
+    await platform.startWorker({ REDIS_URL: urlOf('worker'), RIVULET_TRANSPORT: 'redis' })
+  })
+
+  test('turns run at once, later and again, are watched, canceled and removed, and Redis refuses nothing of that', async () => {
+    const client = platform.clientOf(api)
+    const run = async (body: object) => (await client.finishedTask(body)).turns.map(({ status }) => status)
+    const ended = await Promise.all([
+      ...Array.from({ length: 30 }, () => run({ agent: 'echo', input: 'hello' })),
+      run({ agent: 'echo', input: 'later', delayMs: 300 }),
+      run({ agent: 'scripted', params: { attempts: { 1: [{ throw: 'no' }], 2: [] } } }),
+    ])
+    expect(new Set(ended.flat())).toEqual(new Set(['completed']))
+    const { task } = await client.createTask({ agent: 'scripted', params: { steps: [{ sleep: 600_000 }] } })
+    await client.waitForTask(task.id, ({ task: { status } }) => status === 'running')
+    const watching = fetch(`${api.url}/v1/tasks/${task.id}/events`).then(response => response.text())
+    await client.cancel(task.id)
+    expect(await watching).toContain('"canceled"')
+    expect((await client.remove(task.id)).status).toBe(204)
+    await until('its log is gone', async () => (await admin.exists(platform.keys.stream(task.id))) === 0)
+    const refused = ((await admin.call('ACL', 'LOG', '128')) as unknown[][]).map(entry => JSON.stringify(entry))
+    // Clients introduce themselves with SETINFO, which Redis 7.0 does not know, and do without.
+    expect(refused.filter(entry => entry.includes(suffix) && !entry.includes('client|setinfo'))).toEqual([])
+  })
+
+  test('Redis refuses a worker what it does not need, and both logins what is not theirs', async () => {
+    const { id } = (await platform.clientOf(api).finishedTask({ agent: 'echo', input: 'words' })).task
+    const [log, state, channel] = [platform.keys.stream(id), platform.keys.state(id), platform.keys.channel(id)]
+    const ofBoth = [
+      ...[
+        ['KEYS', '*'],
+        ['SCAN', '0'],
+        ['CONFIG', 'GET', '*'],
+        ['ACL', 'LIST'],
+        ['CLIENT', 'LIST'],
+        ['MONITOR'],
+        ['GET', 'key-of-another-program'],
+      ],
+      ...[
+        ['SUBSCRIBE', 'channel-of-another-program'],
+        ['EVAL', 'return redis.call("KEYS", "*")', '0'],
+      ],
+    ]
+    const ofWorker = [
+      ...[
+        ['XRANGE', log, '-', '+'],
+        ['XREAD', 'STREAMS', log, '0'],
+        ['XREVRANGE', log, '+', '-'],
+        ['DUMP', log],
+        ['DEL', log],
+        ['HGETALL', state],
+      ],
+      ...[
+        ['SUBSCRIBE', channel],
+        ['PSUBSCRIBE', '*'],
+        ['SSUBSCRIBE', channel],
+        ['PUBLISH', platform.keys.processChannel, '{}'],
+      ],
+      ['EVAL', 'return redis.call("XRANGE", KEYS[1], "-", "+")', '1', log],
+    ]
+    for (const [login, commands] of [
+      ['api', ofBoth],
+      ['worker', [...ofBoth, ...ofWorker]],
+    ] as const) {
+      const redis = new Redis(urlOf(login))
+      const refusals = await Promise.all(
+        commands.map(async ([name = '', ...args]) => [name, await redis.call(name, ...args).catch(String)]),
+      )
+      redis.disconnect()
+      expect([login, refusals]).toEqual([
+        login,
+        commands.map(([name]) => [name, expect.stringMatching(/NOPERM|can't run this command|No permissions|can't access/i)]),
+      ])
+      // Only asked about, because the server is shared with other tests.
+      for (const command of [['FLUSHALL'], ['FLUSHDB'], ['SHUTDOWN'], ['DEBUG', 'SLEEP', '0'], ['REPLICAOF', 'NO', 'ONE']])
+        expect(await admin.call('ACL', 'DRYRUN', nameOf(login), ...command)).toMatch(/no permissions/i)
+    }
+    expect(await admin.exists(log)).toBe(1)
+  })
+})
+
+/** The lines as of this test: with its prefix, and with names that no other test has. */
+function logins(): { name: string; rules: string[] }[] {
+  return lines.map(line => {
+    const [, name = '', rules = ''] = /^user (\S+) (.*)$/.exec(line) ?? []
+    return {
+      name: `${name}-${suffix}`,
+      rules: Array.from(rules.replace(/rivulet(?=:)/g, prefix).matchAll(/\([^)]*\)|\S+/g), ([rule]) => rule),
+    }
+  })
+}
+
+function nameOf(login: 'api' | 'worker'): string {
+  return `rivulet-${login}-${suffix}`
+}
+
+function urlOf(login: 'api' | 'worker'): string {
+  const own = logins().find(({ name }) => name === nameOf(login))
+  const password = own?.rules.find(rule => rule.startsWith('>'))?.slice(1)
+  return Object.assign(new URL(inject('redisUrl')), { username: nameOf(login), password }).href
+}

@@ -13,7 +13,7 @@ export type TurnPlace = { at: Date; id: TurnId }
 
 export type TurnFilter = { agent: string; task?: TaskId | undefined; stage?: TurnStage | undefined; since?: Date | undefined }
 
-/** `total` counts all turns of the filter. Its cost grows with the turns of the agent, or of the task. */
+/** `total` counts all turns of the filter. Its cost grows with the turns of the agent, or of the task; that of a page does not. */
 export async function listTurns(
   db: Database,
   tenant: Tenant,
@@ -23,12 +23,14 @@ export async function listTurns(
   const ofTask = task === undefined ? undefined : eq(turns.task, task)
   const ofAgent = and(isOf(tenant, turns.tenant), isOf(tenant, tasks.tenant), eq(tasks.agent, agent), ofTask)
   const condition = and(ofAgent, stage && stages[stage], since && sql`${statusAt} >= ${since.toISOString()}::timestamptz`)
-  const isAfter = page.after ? sql`(at, id) < (${page.after.at.toISOString()}::timestamptz, ${page.after.id}::uuid)` : sql`true`
+  const isAfter = page.after && sql`(${statusAt}, turns.id) < (${page.after.at.toISOString()}::timestamptz, ${page.after.id}::uuid)`
+  const those = (where: SQL | undefined) => sql`from turns join tasks on tasks.id = turns.task where ${where}`
+  // Not one common table: Postgres would read and sort all of it for a page, which it takes from turns_status_at.
   const { rows } = await db.execute<{ total: number; id: TurnId | null; ms: string | null }>(sql`
-    with listed as (select turns.id, ${statusAt} as at from turns join tasks on tasks.id = turns.task where ${condition}),
-    page as (select id, at from listed where ${isAfter} order by at desc, id desc limit ${page.limit})
+    with page as (
+      select turns.id, ${statusAt} as at ${those(and(condition, isAfter ?? undefined))} order by ${statusAt} desc, turns.id desc limit ${page.limit})
     select total, id, (extract(epoch from at) * 1000)::bigint::text as ms
-    from (select count(*)::int as total from listed) as counted left join page on true order by at desc, id desc`)
+    from (select count(*)::int as total ${those(condition)}) as counted left join page on true order by at desc, id desc`)
   const places = rows.flatMap(({ id, ms }) => (id === null ? [] : [{ id, at: new Date(Number(ms)) }]))
   return { places, total: rows[0]?.total ?? 0 }
 }

@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
+import { is } from 'drizzle-orm'
+import { getTableConfig, PgTable } from 'drizzle-orm/pg-core'
 import { Client } from 'pg'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { createTestDatabase } from '../../../../../test/support/engines/database.ts'
@@ -67,6 +69,49 @@ test('a migration that waits for a table reports it, and does not block the stat
   await holder.query('commit')
   await migrated
   await other.query('select name from big')
+})
+
+test('every index of the schema is in the database and valid, also one that a process began to build and left', async () => {
+  const url = await createEmptyDatabase()
+  await migrate(url)
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  onTestFinished(() => client.end())
+  const validIndexes = async () => {
+    const { rows } = await client.query<{ name: string }>('select indexrelid::regclass::text as name from pg_index where indisvalid')
+    return new Set(rows.map(({ name }) => name))
+  }
+  const wanted = Object.values(schema).flatMap(table =>
+    is(table, PgTable) ? getTableConfig(table).indexes.map(({ config }) => config.name) : [],
+  )
+  expect(wanted).toContain('turns_status_at')
+  const missing = async () => validIndexes().then(valid => wanted.filter(name => name === undefined || !valid.has(name)))
+  expect(await missing()).toEqual([])
+  await client.query("update pg_index set indisvalid = false where indexrelid = 'turns_status_at'::regclass")
+  expect(await missing()).toEqual(['turns_status_at'])
+  await migrate(url)
+  expect(await missing()).toEqual([])
+})
+
+test('an index of a large table is built while turns are written, and processes that wait for the migration do not wait for each other', async () => {
+  const url = await createEmptyDatabase()
+  await migrate(url)
+  const clients = [new Client({ connectionString: url }), new Client({ connectionString: url })]
+  const [writer, other] = clients
+  for (const client of clients) await client.connect()
+  onTestFinished(async () => void (await Promise.all(clients.map(client => client.end()))))
+  await other?.query('drop index turns_status_at')
+  await writer?.query('begin')
+  await writer?.query("update turns set status = 'queued'")
+  const migrated = Promise.all([migrate(url), migrate(url), migrate(url)])
+  await until(
+    'the index waits',
+    async () =>
+      (await other?.query("select from pg_stat_activity where query ilike 'create index%' and wait_event_type = 'Lock'"))?.rowCount,
+  )
+  await other?.query("update turns set status = 'queued'")
+  await writer?.query('commit')
+  await migrated
 })
 
 test('migrations from 0027 on change messages, turns and tasks only in the catalog, which takes as long for ten rows as for ten million', () => {

@@ -165,6 +165,8 @@ export const turns = pgTable(
     index('turns_sent').on(table.sent).where(sql`${table.sent} is not null and ${table.status} in ('queued', 'running')`),
     index('turns_running').on(table.leaseUntil).where(sql`${table.status} = 'running'`),
     index('turns_deadline').on(table.deadline).where(sql`${table.status} in ('queued', 'running', 'waiting')`),
+    // For lists by the time of the status. Built by migrations/concurrent.
+    index('turns_status_at').on(table.tenant, sql`coalesce(${table.finishedAt}, ${table.startedAt}, ${table.queuedAt})`, table.id),
     index('turns_owed').on(table.finishedAt).where(sql`${table.status} in ('completed', 'failed', 'canceled') and not ${table.announced}`),
   ],
 )

@@ -46,6 +46,30 @@ describe('an API that others could reach', () => {
   })
 })
 
+test('a key of some agents has nothing of a child of another agent, on a stream of a tree or as a subagent', async () => {
+  const { key } = await keyring.create({ tenant: 'acme', scopes: ['tasks:read', 'tasks:write'], agents: ['scripted'] })
+  const all = await makeKey(['tasks:read', 'tasks:write'])
+  const ask = async (whose: string, path: string, body: object) => {
+    const headers = { authorization: `Bearer ${whose}`, 'content-type': 'application/json' }
+    return (await fetch(`${platform.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })).text()
+  }
+  const params = { steps: [{ spawn: { name: 'child', agent: 'echo', input: 'secretofecho' } }] }
+  const run = { runId: 'r', messages: [{ id: 'u', role: 'user', content: 'go' }], forwardedProps: params }
+  const [task] = await Promise.all(
+    [all.key, key].map(async (whose, place) => {
+      const told = await ask(whose, '/ag-ui/scripted', { ...run, threadId: `tree ${place}` })
+      expect(told).toContain('SUBAGENT_STARTED')
+      expect(told).toMatch(/SUBAGENT_FINISHED.*success[\s\S]*RUN_FINISHED/)
+      expect([place, told.includes('secretofecho')]).toEqual([place, place === 0])
+      const { rows } = await platform.pg.query('select id from tasks where name = $1', [`tree ${place}`])
+      return String(rows[0]?.id)
+    }),
+  )
+  const tree = { tasks: { [task ?? '']: '0-0' }, children: true }
+  expect(await ask(all.key, '/v1/events', tree)).toContain('secretofecho')
+  expect(await ask(key, '/v1/events', tree)).not.toContain('secretofecho')
+})
+
 test('without keys it logs that, and accepts only the names of this machine', async () => {
   const api = await platform.startApi({ env: { RIVULET_KEY: '', RIVULET_WORKER_KEY: '', KEY_PEPPER: '' } })
   await api.said('no key is required; only this machine can call')

@@ -20,9 +20,15 @@ afterAll(() => platform.close())
 
 const payer = payerOf(1, 2)
 
+/** Its child emits every type of content; `clerk` is one level below that. */
 const editor = defineAgent('editor', async turn => {
-  const { text } = await turn.spawn('scout', { agent: 'echo', input: 'found' })
+  const { text } = await turn.spawn('scout', { agent: 'finder', input: 'look' })
   await turn.send(text)
+})
+const finder = defineAgent('finder', async turn => {
+  const { text } = await turn.spawn('clerk', { agent: 'scripted', params: { steps } })
+  await turn.custom('found', { length: text.length })
+  await turn.send(`Found: ${text}`)
 })
 
 /** Longer than a patch of any other field. */
@@ -122,14 +128,33 @@ describe('a run', () => {
     expect(watched.events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'cancelled' } })
   })
 
-  test('has the children of its turn as subagents', async () => {
-    await startOwnWorker(platform, [editor])
+  test('has the children of its turn as subagents, with what they say, also for a client that connects or resumes anywhere', async () => {
+    await startOwnWorker(platform, [editor, finder])
     const agent = agentOf('editor')
     const { events } = await run(agent, 'go')
-    const [started, finished] = events.filter(({ type }) => type.startsWith('SUBAGENT'))
-    expect(started).toMatchObject({ type: 'SUBAGENT_STARTED', name: 'scout' })
-    expect(finished).toEqual({ ...finished, type: 'SUBAGENT_FINISHED', outcome: { type: 'success' } })
-    expect(agent.messages.at(-1)).toMatchObject({ role: 'assistant', content: 'found' })
+    const [first, second, ...ends] = events.filter(({ type }) => type.startsWith('SUBAGENT'))
+    expect(first).toMatchObject({ type: 'SUBAGENT_STARTED', name: 'scout' })
+    expect(second).toMatchObject({ type: 'SUBAGENT_STARTED', name: 'clerk', parentSubagentRunId: first?.subagentRunId })
+    expect(ends).toMatchObject(
+      [second, first].map(child => ({ type: 'SUBAGENT_FINISHED', subagentRunId: child?.subagentRunId, outcome: { type: 'success' } })),
+    )
+    expect(events).toContainEqual(expect.objectContaining({ type: 'CUSTOM', name: 'found', subagentRunId: first?.subagentRunId }))
+    const ofClerk = agent.messages.filter(message => 'subagentRunId' in message && message.subagentRunId === second?.subagentRunId)
+    expect(ofClerk).toMatchObject(answer)
+    expect(agent.messages.filter(message => !('subagentRunId' in message)).map(({ role }) => role)).toEqual(['user', 'assistant'])
+    const [task] = await tasksOf(agent)
+    for (const cursor of [undefined, ...(await cursorsOf(task?.id ?? ''))]) {
+      const again = agentOf('editor', agent.threadId, 1, cursor === undefined ? {} : { 'last-event-id': cursor })
+      await again.connectAgent()
+      expect([cursor, sorted(again.messages)]).toEqual([cursor, sorted(agent.messages)])
+    }
+    // The next run has the thread of the task alone as its history, and does not import what subagents have said.
+    const copy = agentOf('echo')
+    copy.setMessages(agent.messages)
+    await run(copy, 'next', {}, 'u2')
+    const viewer = agentOf('echo', copy.threadId, 1)
+    await viewer.connectAgent()
+    expect(viewer.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant'])
   })
 
   test('shares the state of its task by a snapshot and patches, and leaves the client its own where the task has none', async () => {
@@ -305,7 +330,10 @@ function collect(): { events: BaseEvent[]; subscriber: AgentSubscriber } {
 
 /** Without the progress of calls, which is not stored. */
 function sorted(messages: readonly Message[]): Message[] {
-  const kept = messages.filter(message => message.role !== 'activity' || message.activityType !== 'tool-progress')
+  const kept = messages.filter(
+    message =>
+      (message.role !== 'activity' || message.activityType !== 'tool-progress') && (message.role !== 'reasoning' || message.content !== ''),
+  )
   return kept.toSorted((a, b) => (a.id < b.id ? -1 : 1))
 }
 

@@ -10,12 +10,15 @@ export type ReadMessage = {
   activityType?: string
 } & Extra
 type ReadCall = { id: string; type: 'function'; function: { name: string; arguments: string } } & Extra
-type Extra = { metadata?: Record<string, unknown> }
+type Extra = { metadata?: Record<string, unknown>; subagentRunId?: string }
 
 /** The messages after the run. Throws where the client would. `isCut`: the connection broke, so the run may be unfinished. */
 export function readRun(chunks: readonly AgUiChunk[], before: readonly ReadMessage[] = [], isCut = false): ReadMessage[] {
   let messages = structuredClone([...before])
   const open = new Set<string>()
+  /** The owner of what is open, and whether each subagent is active or has ended. */
+  const owners = new Map<string, unknown>()
+  const subagents = new Map<unknown, 'active' | 'ended'>()
   let state: 'none' | 'running' | 'over' = 'none'
   for (const chunk of chunks) {
     const { type } = chunk
@@ -25,6 +28,7 @@ export function readRun(chunks: readonly AgUiChunk[], before: readonly ReadMessa
     else if (type === 'RUN_ERROR') state = 'over'
     else if (type === 'RUN_FINISHED') {
       if (open.size > 0) throw new Error(`The run ends while ${[...open].join()} is open`)
+      if ([...subagents.values()].includes('active')) throw new Error('The run ends while a subagent is active')
       state = 'over'
     } else apply(chunk)
   }
@@ -34,11 +38,12 @@ export function readRun(chunks: readonly AgUiChunk[], before: readonly ReadMessa
   function apply(chunk: AgUiChunk): void {
     const { type, delta } = chunk
     const [, kind = '', step = ''] = /^(TEXT_MESSAGE|REASONING_MESSAGE|REASONING|TOOL_CALL)_(START|CONTENT|ARGS|END)$/.exec(type) ?? []
-    if (step !== '') follow(`${kind} ${String(chunk.messageId ?? chunk.toolCallId)}`, step)
+    if (step !== '') follow(`${kind} ${String(chunk.messageId ?? chunk.toolCallId)}`, step, chunk.subagentRunId)
+    if (type.startsWith('SUBAGENT_')) followSubagent(chunk)
     if (type === 'MESSAGES_SNAPSHOT') replaceAll(chunk)
     const id = String(chunk.messageId ?? '')
     if ((kind === 'TEXT_MESSAGE' || kind === 'REASONING_MESSAGE') && step === 'START' && !find(id))
-      messages.push({ id, role: String(chunk.role), content: '' })
+      messages.push({ id, role: String(chunk.role), content: '', ...ownerOf(chunk) })
     if (step === 'CONTENT') {
       if (typeof delta !== 'string' || delta === '') throw new Error(`${type} without a delta`)
       const own = find(id)
@@ -51,7 +56,20 @@ export function readRun(chunks: readonly AgUiChunk[], before: readonly ReadMessa
     if (type === 'ACTIVITY_SNAPSHOT') applyActivity(chunk)
   }
 
-  function follow(name: string, step: string): void {
+  function followSubagent({ type, subagentRunId: id, parentSubagentRunId: parent }: AgUiChunk): void {
+    const isStart = type === 'SUBAGENT_STARTED'
+    if (subagents.get(id) !== (isStart ? undefined : 'active')) throw new Error(`${type} of ${String(id)}`)
+    if (parent !== undefined && !subagents.has(parent)) throw new Error('A subagent of one that has not started')
+    subagents.set(id, isStart ? 'active' : 'ended')
+  }
+
+  function ownerOf({ subagentRunId }: AgUiChunk): Extra {
+    return subagentRunId === undefined ? {} : { subagentRunId: String(subagentRunId) }
+  }
+
+  function follow(name: string, step: string, owner: unknown): void {
+    if (owners.has(name) && owners.get(name) !== owner) throw new Error(`${name} is of another agent`)
+    owners.set(name, owner)
     if (step === 'START') {
       if (open.has(name)) throw new Error(`${name} is opened twice`)
       open.add(name)
@@ -59,12 +77,13 @@ export function readRun(chunks: readonly AgUiChunk[], before: readonly ReadMessa
     if (step === 'END') open.delete(name)
   }
 
-  function applyCall({ toolCallId, toolCallName, parentMessageId, delta, metadata }: AgUiChunk, step: string): void {
+  function applyCall(chunk: AgUiChunk, step: string): void {
+    const { toolCallId, toolCallName, parentMessageId, delta, metadata } = chunk
     const known = messages.flatMap(({ toolCalls = [] }) => toolCalls).find(({ id }) => id === toolCallId)
     if (step === 'START' && !known) {
       const parent = find(String(parentMessageId))
       if (parent && parent.role !== 'assistant') throw new Error('A call belongs to a message of the assistant')
-      const own = parent ?? { id: String(parentMessageId), role: 'assistant' }
+      const own = parent ?? { id: String(parentMessageId), role: 'assistant', ...ownerOf(chunk) }
       if (!parent) messages.push(own)
       own.toolCalls = [
         ...(own.toolCalls ?? []),
@@ -76,8 +95,9 @@ export function readRun(chunks: readonly AgUiChunk[], before: readonly ReadMessa
     if (step === 'END' && known) merge(known, { metadata })
   }
 
-  function insertResult({ messageId, toolCallId, role, content, metadata }: AgUiChunk): void {
-    const own: ReadMessage = { id: String(messageId), role: String(role), toolCallId: String(toolCallId), content }
+  function insertResult(chunk: AgUiChunk): void {
+    const { messageId, toolCallId, role, content, metadata } = chunk
+    const own: ReadMessage = { id: String(messageId), role: String(role), toolCallId: String(toolCallId), content, ...ownerOf(chunk) }
     merge(own, { metadata })
     let place = messages.findIndex(({ toolCalls }) => toolCalls?.some(({ id }) => id === toolCallId))
     if (place < 0) throw new Error('A result of no call')
@@ -85,8 +105,9 @@ export function readRun(chunks: readonly AgUiChunk[], before: readonly ReadMessa
     messages.splice(place, 0, own)
   }
 
-  function applyActivity({ messageId, activityType, content, metadata }: AgUiChunk): void {
-    const own = find(String(messageId)) ?? { id: String(messageId), role: 'activity' }
+  function applyActivity(chunk: AgUiChunk): void {
+    const { messageId, activityType, content, metadata } = chunk
+    const own = find(String(messageId)) ?? { id: String(messageId), role: 'activity', ...ownerOf(chunk) }
     if (own.role !== 'activity') throw new Error('Not an activity')
     if (!messages.includes(own)) messages.push(own)
     Object.assign(own, { activityType, content })

@@ -134,7 +134,7 @@ function createFakeApi(world: TaskWorld, metrics: Metrics) {
     if (!place) return null
     const write: FakeResponse['write'] = ({ plain }) =>
       response.write(share([{ bytes: Buffer.from(plain.toString().replaceAll(`id: ${id}/`, 'id: ')) }]))
-    const many = respondToMany({ ...response, write }, 1)
+    const many = respondToMany({ ...response, write }, 1, { isTagged: true, children: null })
     many.add(id, part => hub.watch(place.feed, part, { begin: place.begin, isFollowing: false }))
     return { ...many, tell: () => false }
   }

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { openChildrenOf } from '../../store/children/child-ends.ts'
-import { requireTasks } from '../../store/reads/tasks.ts'
+import { requireTask, requireTasks } from '../../store/reads/tasks.ts'
 import { watchMany } from '../../stream/many/watch-many.ts'
 import { respondWithEvents } from '../event-response.ts'
 import type { Services } from '../services.ts'
@@ -23,10 +23,17 @@ export function manyEventRoutes(scope: FastifyInstance, { databaseFor, hub, read
       throw new RivuletError('too_many_tasks', `A stream may have at most ${maxStreamTasks} tasks; open another for the rest`)
     await requireTasks(databaseFor(principal), tenant, [...tasks.keys()])
     const admission = events.reserve(request, ...tasks.keys())
-    const openChildren = children ? (task: TaskId) => openChildrenOf(databaseFor(principal), tenant, task) : null
+    const db = databaseFor(principal)
+    const openOf = (task: TaskId) => openChildrenOf(db, tenant, task)
+    const check = (child: TaskId) => requireTask(db, tenant, child)
     const onError = (error: unknown) => reply.log.warn({ err: error }, 'a stream of several tasks was cut')
     return respondWithEvents(reply, { admission, metrics }, response => ({
-      ...watchMany({ hub, log: reader, onError }, response, { tenant, tasks, isFollowing: follow, openChildren }),
+      ...watchMany({ hub, log: reader, onError }, response, {
+        tenant,
+        tasks,
+        isFollowing: follow,
+        children: children ? { openOf, check } : null,
+      }),
       tell: () => false,
     }))
   })

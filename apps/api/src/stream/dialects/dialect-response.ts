@@ -76,7 +76,8 @@ export function respondIn(
     if (!piece || !('event' in piece)) return piece?.plain.toString() ?? ''
     const { cursor, event } = piece
     const chunks = stream.take(cursor, event)
-    return chunks.map((chunk, at) => dialect.encode(chunk, cursor, at === chunks.length - 1)).join('')
+    const last = stream.isPlace?.(event) === false ? -1 : chunks.length - 1
+    return chunks.map((chunk, at) => dialect.encode(chunk, cursor, at === last)).join('')
   }
 
   /** Counts what waits here, so that a client which reads slowly has not stalled. */

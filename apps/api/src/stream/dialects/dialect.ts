@@ -9,6 +9,8 @@ import type { Cursor, Event, TaskId, TokenEvent, WireEvent } from '@rivulet/prot
 export type Dialect<Chunk extends object = object> = {
   /** For logs. */
   readonly name: string
+  /** Whether a stream takes the events of children. */
+  readonly hasChildren?: true
   /** What one response covers. `turn`: the response ends with its turn, by `ending`. `task`: it ends with the task, and may follow the task beyond. */
   readonly scope: 'turn' | 'task'
   /** Headers of the response, beside those of every event stream. */
@@ -30,6 +32,11 @@ export type StreamOptions = {
   heard?: AsyncIterable<LoggedEvent> | undefined
   /** The client has the turn up to what it waited for, and has just responded to that. */
   isContinued?: boolean | undefined
+  /**
+   * For a dialect that has children: lets the stream take the events of a child, too, from the start of its log (`log`) or from a snapshot on. A child that
+   * cannot be followed is `deleted`.
+   */
+  follow?: ((child: TaskId, from: 'log' | null) => void) | undefined
 }
 
 export type LoggedEvent = { cursor: Cursor; event: Event }
@@ -39,4 +46,6 @@ export type DialectStream<Chunk extends object = object> = {
   take(cursor: Cursor, event: Event | WireEvent | TokenEvent): Chunk[]
   /** Whether the response is complete: no chunk follows. */
   hasEnded(): boolean
+  /** Whether a client can resume at the cursor of this event. Default: at each. */
+  isPlace?(event: Event | WireEvent | TokenEvent): boolean
 }

@@ -8,7 +8,7 @@ import type { Dialect, DialectStream, LoggedEvent, StreamOptions } from './diale
 export function openStream(
   log: LogReader,
   dialect: Dialect,
-  { begin, ...wanted }: Pick<StreamOptions, 'task' | 'turnNumber' | 'isContinued'> & { begin: ViewerStart },
+  { begin, ...wanted }: Pick<StreamOptions, 'task' | 'turnNumber' | 'isContinued' | 'follow'> & { begin: ViewerStart },
 ): Promise<DialectStream> {
   const isBack = begin.kind === 'after' && begin.cursor !== origin
   return dialect.open({ ...wanted, heard: isBack ? eventsUpTo(log, wanted.task, begin.cursor) : undefined })

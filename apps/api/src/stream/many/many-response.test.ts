@@ -128,7 +128,7 @@ function open(count: number) {
     destroy: () => {},
   }
   return {
-    many: respondToMany(response, count),
+    many: respondToMany(response, count, { isTagged: true, children: null }),
     written: () => chunks.map(({ plain }) => plain.toString()),
     isEnded: () => isEnded,
     fill: (is: boolean) => {

@@ -1,7 +1,7 @@
 /**
  * One response for the viewers of several tasks. Each viewer writes to its own part, as to a socket of its own, and knows nothing of the others.
  *
- * The id of a frame gets its task in front. What the viewers write in one tick leaves in one write. A part that ends without `end` or `deleted` ends the
+ * For a client of our own events, the id of a frame gets its task in front; a dialect gets the frames as they are, each with its task in its event. What the viewers write in one tick leaves in one write. A part that ends without `end` or `deleted` ends the
  * whole response, because its client would wait for that task in vain: it comes back with all its cursors.
  */
 import type { TaskId } from '@rivulet/protocol'
@@ -30,8 +30,10 @@ export type ChildListener = { started(child: TaskId): void; snapshot(task: TaskI
 
 type Part = { task: TaskId; prefix: Buffer; watching: Watching | null; last: FrameType | null }
 
+export type ManyOptions = { isTagged: boolean; children: ChildListener | null }
+
 /** @param count how many tasks there are: the response ends when so many have ended. */
-export function respondToMany(response: SseResponse, count: number, children: ChildListener | null = null): ManyResponse {
+export function respondToMany(response: SseResponse, count: number, { isTagged, children }: ManyOptions): ManyResponse {
   const parts = new Set<Part>()
   /** The parts whose viewers wait for the socket. */
   const blocked = new Set<Part>()
@@ -70,14 +72,23 @@ export function respondToMany(response: SseResponse, count: number, children: Ch
     if (frames.length === 0) writeBare(shared)
     for (const frame of frames) {
       part.last = frame.type
-      put(part.prefix)
-      put(frame.bytes.subarray(idField.length))
+      if (isTagged) {
+        put(part.prefix)
+        put(frame.bytes.subarray(idField.length))
+      }
       if (children) tellChildren(children, part, frame)
     }
+    if (!isTagged && frames.length > 0) pass(shared)
     if (bytes >= writeBytes) flush()
     if (!isFull()) return true
     blocked.add(part)
     return false
+  }
+
+  function pass(shared: Shared): void {
+    flush()
+    wroteAt = performance.now()
+    if (!response.write(shared)) socket = 'full'
   }
 
   function tellChildren({ started, snapshot }: ChildListener, { task }: Part, frame: SharedFrame): void {

@@ -13,71 +13,100 @@ import { type ManyResponse, respondToMany } from './many-response.ts'
 
 const openedTogether = 8
 
+/** `onError` gets what keeps a task from being watched. The connection is cut then, so that the client asks again and gets the reason. */
+export type ManyDeps = { hub: Hub; log: LogReader; onError: (error: unknown) => void }
+
 export type ManyRequest = {
   tenant: Tenant
   tasks: ReadonlyMap<TaskId, Cursor | null>
   isFollowing: boolean
-  /** The children of a task that have not ended; null: without children. */
-  openChildren: ((task: TaskId) => Promise<TaskId[]>) | null
+  children: Children | null
 }
 
-/** @param onError gets what keeps a task from being watched. The connection is cut then, so that the client asks again and gets the reason. */
-export function watchMany(
-  { hub, log, onError }: { hub: Hub; log: LogReader; onError: (error: unknown) => void },
-  response: SseResponse,
-  { tenant, tasks, isFollowing, openChildren }: ManyRequest,
-): ManyResponse {
+export type Children = {
+  /** The children of a task that have not ended. */
+  openOf(task: TaskId): Promise<TaskId[]>
+  /** Throws `task_not_found` for a child that the caller may not read: it may be of another agent. */
+  check(child: TaskId): Promise<void>
+}
+
+export function watchMany(deps: ManyDeps, response: SseResponse, { tenant, tasks, isFollowing, children }: ManyRequest): ManyResponse {
   const known = new Set(tasks.keys())
-  const queue = [...tasks]
-  let openers = 0
-  const many = respondToMany(response, tasks.size, openChildren && { started: addChild, snapshot: addOpenChildren })
-  openMore()
+  const many = respondToMany(response, tasks.size, {
+    isTagged: true,
+    children: children && { started: addChild, snapshot: addOpenChildren },
+  })
+  const opener = createOpener(deps, many, response, { tenant, isFollowing, check: async () => {}, onMissing: null })
+  const childOpener = children && createOpener(deps, many, response, { tenant, isFollowing, check: children.check, onMissing: many.skip })
+  for (const [task, cursor] of tasks) opener.open(task, cursor)
   return many
-
-  function openMore(): void {
-    while (openers < openedTogether && queue.length > 0) {
-      openers += 1
-      open()
-        .catch(fail)
-        .finally(() => {
-          openers -= 1
-        })
-    }
-  }
-
-  async function open(): Promise<void> {
-    for (let next = queue.shift(); next; next = queue.shift()) {
-      const [task, cursor] = next
-      if (!(await many.room())) return
-      // A place even for a client that has everything: it is sent `end` again.
-      const place = await findPlace(hub, log, { tenant, task }, { cursor, isFollowing: true }).catch(unlessDeletedChild(task))
-      if (place) many.add(task, part => hub.watch(place.feed, part, { begin: place.begin, isFollowing }))
-    }
-  }
 
   function addChild(child: TaskId): void {
     if (known.has(child) || known.size >= maxStreamTasks) return
     known.add(child)
     many.await()
-    queue.push([child, null])
-    openMore()
+    childOpener?.open(child, null)
   }
 
   function addOpenChildren(task: TaskId): void {
     // The response must not end with the task before its children are known.
     many.await()
-    openChildren?.(task)
-      .then(children => {
-        for (const child of children) addChild(child)
+    children
+      ?.openOf(task)
+      .then(open => {
+        for (const child of open) addChild(child)
         many.skip()
       })
+      .catch(opener.fail)
+  }
+}
+
+type OpenerOptions = {
+  tenant: Tenant
+  isFollowing: boolean
+  check(task: TaskId): Promise<void>
+  /** For a task that does not exist, or no longer; null: the connection is cut. */
+  onMissing: ((task: TaskId) => void) | null
+}
+
+/** Opens viewers when the socket has room, a few at a time. */
+export function createOpener(
+  { hub, log, onError }: ManyDeps,
+  many: ManyResponse,
+  response: Pick<SseResponse, 'destroy'>,
+  { tenant, isFollowing, check, onMissing }: OpenerOptions,
+) {
+  const queue: [TaskId, Cursor | null][] = []
+  let openers = 0
+  return { open, fail }
+
+  function open(task: TaskId, cursor: Cursor | null): void {
+    queue.push([task, cursor])
+    if (openers >= openedTogether) return
+    openers += 1
+    openQueued()
       .catch(fail)
+      .finally(() => {
+        openers -= 1
+      })
   }
 
-  function unlessDeletedChild(task: TaskId): (error: unknown) => null {
+  async function openQueued(): Promise<void> {
+    for (let next = queue.shift(); next; next = queue.shift()) {
+      const [task, cursor] = next
+      if (!(await many.room())) return
+      // A place even for a client that has everything: it is sent `end` again.
+      const place = await check(task)
+        .then(() => findPlace(hub, log, { tenant, task }, { cursor, isFollowing: true }))
+        .catch(unlessMissing(task))
+      if (place) many.add(task, part => hub.watch(place.feed, part, { begin: place.begin, isFollowing }))
+    }
+  }
+
+  function unlessMissing(task: TaskId): (error: unknown) => null {
     return error => {
-      if (tasks.has(task) || !(error instanceof RivuletError) || error.code !== 'task_not_found') throw error
-      many.skip()
+      if (!onMissing || !(error instanceof RivuletError) || error.code !== 'task_not_found') throw error
+      onMissing(task)
       return null
     }
   }

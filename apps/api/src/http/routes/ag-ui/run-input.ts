@@ -30,12 +30,14 @@ const part = z.discriminatedUnion('type', [
 const content = z.union([z.string(), z.array(part)])
 const toolCall = z.object({ id: z.string(), function: z.object({ name: z.string(), arguments: z.string() }) })
 const id = z.string().max(200)
+/** Of a message of a subagent: it is in the task of that. */
+const subagentRunId = z.string().nullish()
 
 const message = z.discriminatedUnion('role', [
   z.object({ role: z.literal('user'), id, content }),
-  z.object({ role: z.literal('assistant'), id, content: z.string().nullish(), toolCalls: z.array(toolCall).nullish() }),
-  z.object({ role: z.literal('tool'), id, toolCallId: z.string(), content: z.union([z.string(), z.array(z.unknown())]) }),
-  z.object({ role: z.enum(['system', 'developer', 'reasoning']), id, content: z.string() }),
+  z.object({ role: z.literal('assistant'), id, subagentRunId, content: z.string().nullish(), toolCalls: z.array(toolCall).nullish() }),
+  z.object({ role: z.literal('tool'), id, subagentRunId, toolCallId: z.string(), content: z.union([z.string(), z.array(z.unknown())]) }),
+  z.object({ role: z.enum(['system', 'developer', 'reasoning']), id, subagentRunId, content: z.string() }),
   z.object({ role: z.literal('activity'), id }),
 ])
 
@@ -80,7 +82,7 @@ export function toolResults({ messages }: RunInput): Map<string, string> {
 
 /** The messages of a thread that took place elsewhere, with the ids that their client knows them by. */
 export function historyOf({ messages }: RunInput, hasInput: boolean): HistoryMessage[] {
-  const before = hasInput ? messages.slice(0, -1) : messages
+  const before = (hasInput ? messages.slice(0, -1) : messages).filter(one => !('subagentRunId' in one && one.subagentRunId))
   const names = new Map(
     before.flatMap(one => ('toolCalls' in one ? (one.toolCalls ?? []).map(call => [call.id, call.function.name] as const) : [])),
   )

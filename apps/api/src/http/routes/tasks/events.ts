@@ -21,6 +21,8 @@ import type { Dialect } from '../../../stream/dialects/dialect.ts'
 import { respondIn } from '../../../stream/dialects/dialect-response.ts'
 import { dialects } from '../../../stream/dialects/dialects.ts'
 import { openStream } from '../../../stream/dialects/open-stream.ts'
+import { createTree, type Tree } from '../../../stream/many/watch-tree.ts'
+import type { SseResponse } from '../../../stream/sse-response.ts'
 import { findPlace, type StreamRequest } from '../../../stream/viewer/viewer-place.ts'
 import { respondWithEvents } from '../../event-response.ts'
 import type { Services } from '../../services.ts'
@@ -142,15 +144,23 @@ export function createEventStream({ databaseFor, hub, reader, streams, metrics, 
     const wanted = { task, turnNumber, isContinued: request.isContinued, begin: place.begin }
     const start = { begin: place.begin, isFollowing: request.isFollowing }
     if (!dialect) return respondWithEvents(reply, { admission, metrics }, response => hub.watch(place.feed, response, start))
-    const stream = await openStream(reader, dialect, wanted)
+    const tree = dialect.hasChildren ? treeFor(reply) : null
+    const stream = await openStream(reader, dialect, { ...wanted, follow: tree?.follow })
     const headers = { ...dialectHeaders, ...dialect.headers }
     return respondWithEvents(reply, { admission, metrics, headers }, response => {
       const translated = respondIn(dialect, stream, response, error =>
         reply.log.error({ err: error, task, format: dialect.name }, 'could not convert an event to the format of the caller'),
       )
-      const watching = hub.watch(place.feed, translated, start)
+      const watch = (target: SseResponse) => hub.watch(place.feed, target, start)
+      const watching = tree ? tree.watch(task, translated, watch) : watch(translated)
       return { ...watching, drained: () => translated.drained() && watching.drained() }
     })
+  }
+
+  function treeFor({ request: { principal }, log }: FastifyReply): Tree {
+    const check = (child: TaskId) => requireTask(databaseFor(principal), principal.tenant, child)
+    const onError = (error: unknown) => log.warn({ err: error }, 'a stream of a task and its children was cut')
+    return createTree({ hub, log: reader, onError }, { tenant: principal.tenant, check })
   }
 }
 

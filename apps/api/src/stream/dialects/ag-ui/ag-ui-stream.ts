@@ -4,10 +4,13 @@
  * Every response is a run of its own for the client: it begins with RUN_STARTED. A client that has posted an input has the thread already. Any other
  * gets a snapshot of the messages first, with what is open as far as it is, and the rest as it comes. A new attempt, a replaced message and a gap
  * come as a snapshot, too, because nothing else takes something back.
+ *
+ * The cursor of a run is a place in the log of its own task. The logs of its children need none: a client that resumes gets what they say as it is now.
  */
 import {
   type Cursor,
   type Event,
+  type EventOf,
   hasEnded,
   isAnsweredByRequest,
   type Snapshot,
@@ -15,12 +18,12 @@ import {
   type Wait,
   type WireEvent,
 } from '@rivulet/protocol'
-import type { DialectStream, LoggedEvent } from '../dialect.ts'
+import type { DialectStream, LoggedEvent, StreamOptions } from '../dialect.ts'
 import { type AgUiMessage, idOf, storedActivities } from './ag-ui-message.ts'
 import { type AgUiChunk, createMessageTeller } from './message-teller.ts'
 import { endOf, errorOf, interruptionOf } from './run-ending.ts'
 import { createSharedState } from './shared-state.ts'
-import { createSubagents } from './subagents.ts'
+import { createSubagents, taskIdOf } from './subagents.ts'
 import { createThread, type ThreadOptions } from './thread.ts'
 
 export type AgUiRun = ThreadOptions & {
@@ -35,14 +38,22 @@ export type AgUiRun = ThreadOptions & {
   isBack: boolean
 }
 
-export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEvent> | undefined): Promise<DialectStream<AgUiChunk>> {
+export async function openAgUiStream(
+  run: AgUiRun,
+  heard: AsyncIterable<LoggedEvent> | undefined,
+  followChild?: StreamOptions['follow'],
+): Promise<DialectStream<AgUiChunk>> {
   const { task, threadId } = run
   const thread = createThread(run)
   const teller = createMessageTeller()
-  const subagents = createSubagents(thread.callOf)
+  const subagents = createSubagents({ callOf: thread.callOf, follow: followChild, retold })
   const sharedState = createSharedState()
   const known = new Set(run.known)
+  /** Events of children that a client which resumes has. */
+  const heardChildren: EventOf<'child.started' | 'child.finished'>[] = []
   let phase: 'opened' | 'started' | 'ended' = 'opened'
+  /** The last event, while the end of a child is on its way. */
+  let ending: AgUiChunk | null = null
   /** Whether the client lacks something of other turns. */
   let isBehind = false
   /** Whether the client may have reasoning, which it keeps where a snapshot has none. */
@@ -50,23 +61,25 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
   /** Whether a client that resumes may have been cut inside the next event that it gets something of. */
   let mayHavePart = heard !== undefined
   if (heard) await resume(heard)
-  return { take, hasEnded: () => phase === 'ended' }
+  return { take, hasEnded: () => phase === 'ended', isPlace: event => taskIdOf(event) === task }
 
   async function resume(events: AsyncIterable<LoggedEvent>): Promise<void> {
     for await (const { cursor, event } of events) {
       thread.apply(cursor, event)
-      if (event.type === 'child.started' || event.type === 'child.finished') subagents.hear(event)
+      if (event.type === 'child.started' || event.type === 'child.finished') heardChildren.push(event)
     }
     await thread.completePast()
   }
 
   function take(cursor: Cursor, event: Event | WireEvent | TokenEvent): AgUiChunk[] {
     if (phase === 'ended') return []
+    if (taskIdOf(event) !== task) return [...subagents.take(cursor, event), ...endIfReady()]
+    if (ending && event.type !== 'deleted') return []
     switch (event.type) {
       case 'snapshot':
         return begin(cursor, event)
       case 'deleted':
-        return end(errorOf({ code: 'task_not_found', message: 'The task was deleted' }))
+        return finish(errorOf({ code: 'task_not_found', message: 'The task was deleted' }))
       case 'caught_up':
         return catchUp()
       case 'token':
@@ -86,7 +99,7 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
 
   function begin(cursor: Cursor, snapshot: Snapshot): AgUiChunk[] {
     thread.restore(cursor, snapshot)
-    const opening = phase === 'opened' ? start() : [...retold(), ...changedState()]
+    const opening = phase === 'opened' ? start() : [...retold(), ...changedState(), ...subagents.begin(thread.turn()?.waits)]
     isBehind ||= thread.hasOtherTurns()
     return [...opening, ...endIfOver()]
   }
@@ -116,7 +129,7 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
       case 'custom':
         return [{ type: 'CUSTOM', name: event.name, value: event.data }]
       case 'turn.waiting':
-        return event.more === true ? [] : pauseIfAsking()
+        return [...subagents.begin([event.wait], null, 'log'), ...(event.more === true ? [] : pauseIfAsking())]
       case 'turn.finished':
         return end(endOf(ids(), thread.turn()))
       case 'child.started':
@@ -135,7 +148,7 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
 
   /** The client gets what another turn says with the next snapshot. From here on it gets a turn that this one has joined. */
   function note(event: Event): AgUiChunk[] {
-    if (event.type === 'turn.joined' && thread.isOwn(event.turn)) return retold()
+    if (event.type === 'turn.joined' && thread.isOwn(event.turn)) return [...retold(), ...subagents.begin(thread.turn()?.waits)]
     const isAside = event.type === 'turn.queued' || event.type === 'state.changed' || event.type.startsWith('child.')
     if (!isAside) isBehind = true
     return []
@@ -156,11 +169,15 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
   function start(): AgUiChunk[] {
     phase = 'started'
     const started = [{ type: 'RUN_STARTED', ...ids(), protocolVersion: '1.0' }, ...changedState()]
+    for (const event of heardChildren) if (thread.isFollowed(event.turn)) subagents.hear(event)
+    subagents.note(thread.turn()?.waits)
+    // The client may have something of children, of an earlier run of this turn. It gets that again behind a snapshot that has none of it.
+    hasReasoning ||= subagents.hasAny()
     const messages = thread.messages()
-    const needsAll = run.known === null || messages.some(({ role, id }) => role !== 'activity' && !known.has(id))
+    const needsAll = run.known === null || subagents.hasAny() || messages.some(({ role, id }) => role !== 'activity' && !known.has(id))
     hasReasoning ||= messages.some(({ role }) => role === 'reasoning')
     const shown = needsAll ? retold() : teller.restart(thread.turnMessages())
-    return [...started, ...shown, ...subagents.begin(thread.turn()?.waits)]
+    return [...started, ...shown, ...subagents.begin()]
   }
 
   /** The state of the task, if the client does not have it. */
@@ -170,8 +187,9 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
 
   /** Everything again, for a client that has something else. */
   function retold(): AgUiChunk[] {
-    const closing = teller.close()
-    const messages = thread.messages()
+    const closing = [...teller.close(), ...subagents.close()]
+    const messages = [...thread.messages(), ...subagents.messages()]
+    hasReasoning ||= subagents.hasReasoning()
     const withReasoning = messages.some(({ role }) => role === 'reasoning')
     const shown: AgUiMessage[] =
       hasReasoning && !withReasoning ? [...messages, { id: `${task}:none`, role: 'reasoning', content: '' }] : messages
@@ -182,7 +200,7 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
     const all = { type: 'MESSAGES_SNAPSHOT', messages: shown, metadata }
     // A snapshot keeps the order of what the client has, so its input comes behind the others by a second one.
     const waiting = run.input && thread.isQueued() ? [{ ...all, messages: [...shown, run.input] }] : []
-    return [...closing, all, ...waiting, ...teller.restart(thread.turnMessages())]
+    return [...closing, all, ...waiting, ...teller.restart(thread.turnMessages()), ...subagents.restart()]
   }
 
   function endIfOver(): AgUiChunk[] {
@@ -199,10 +217,20 @@ export async function openAgUiStream(run: AgUiRun, heard: AsyncIterable<LoggedEv
     return status === 'open' && isAnsweredByRequest(kind) && !run.answered.has(id)
   }
 
-  /** What is open is closed before the last event. */
+  /** The run ends once everything is here that its children have said. */
   function end(last: AgUiChunk): AgUiChunk[] {
+    ending = last
+    return endIfReady()
+  }
+
+  function endIfReady(): AgUiChunk[] {
+    return ending && !subagents.isAwaited() ? finish(ending) : []
+  }
+
+  /** What is open is closed before the last event. */
+  function finish(last: AgUiChunk): AgUiChunk[] {
     phase = 'ended'
-    return [...teller.close(), ...subagents.suspend(), last]
+    return [...teller.close(), ...subagents.close(), ...subagents.suspend(), last]
   }
 
   function ids() {

@@ -7,8 +7,9 @@ export function agUi(run: AgUiRun): Dialect<AgUiChunk> {
   return {
     name: 'ag-ui',
     scope: 'turn',
+    hasChildren: true,
     headers: {},
-    open: ({ heard }) => openAgUiStream(run, heard),
+    open: ({ heard, follow }) => openAgUiStream(run, heard, follow),
     encode: (chunk, cursor, isLast) => `${isLast ? `id: ${cursor}\n` : ''}data: ${JSON.stringify(chunk)}\n\n`,
     ending: '',
   }

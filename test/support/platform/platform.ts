@@ -18,11 +18,11 @@ import { until } from '../until.ts'
 import { type Client, createClient } from './platform-client.ts'
 import { bundleTree, type PlatformProcess, startProcess, type Tree, tail } from './platform-process.ts'
 
-/** An API without work uses 0.09 of a core with two rounds of the reconciler a second, and 0.02 without: most platforms of a run wait for something. */
-export const knobs = { LEASE_MS: '20000', HEARTBEAT_MS: '500', RECONCILE_MS: '1000', WORKER_DRAIN_MS: '10000' }
+/** Rounds are most of what an idle platform costs (0.09 of a core with two rounds of the reconciler a second), and most platforms of a run wait. */
+export const knobs = { LEASE_MS: '20000', HEARTBEAT_MS: '1000', RECONCILE_MS: '2000', WORKER_DRAIN_MS: '10000' }
 
 /** For tests in which workers die or freeze, because their turns go on elsewhere only when this is over. */
-export const shortLease = { LEASE_MS: '4000', RECONCILE_MS: '500' }
+export const shortLease = { LEASE_MS: '4000', HEARTBEAT_MS: '500', RECONCILE_MS: '500' }
 
 export type PlatformOptions = {
   /** Default 1. */

@@ -25,12 +25,16 @@ export type BundleOptions = {
   without?: string[]
   /** The file that handles failpoints. Default none: then the bundle has no failpoint. */
   failpoints?: string
+  /** `cjs`: a script `main.cjs`, whose compiled code V8 can store, which it cannot for a module. Default `esm`. */
+  format?: BundleFormat
 }
 
-export async function bundlePrograms({ root, out, also = {}, without = [], failpoints }: BundleOptions): Promise<void> {
+type BundleFormat = 'esm' | 'cjs'
+
+export async function bundlePrograms({ root, out, also = {}, without = [], failpoints, format }: BundleOptions): Promise<void> {
   const base = JSON.stringify(pathToFileURL(join(root, '/')).href)
   const named = Object.entries({ ...entries, ...also }).map(([name, path]) => [`${name}/main`, path])
-  await bundleFiles({ root, out, entries: Object.fromEntries(named), base, external: without, failpoints })
+  await bundleFiles({ root, out, entries: Object.fromEntries(named), base, external: without, failpoints, format })
 }
 
 /**
@@ -44,19 +48,18 @@ export async function bundleFiles(options: {
   base: string
   external: string[]
   failpoints?: string | undefined
+  format?: BundleFormat | undefined
 }): Promise<void> {
-  const { root, out, entries, base, external, failpoints } = options
+  const { root, out, entries, base, external, failpoints, format = 'esm' } = options
   await build({
     absWorkingDir: root,
     entryPoints: Object.entries(entries).map(([name, path]) => ({ in: path, out: name })),
     outdir: out,
-    outExtension: { '.js': '.mjs' },
     bundle: true,
     external,
     platform: 'node',
     target: 'node20',
-    format: 'esm',
-    banner: { js: commonJsBanner },
+    ...(format === 'esm' ? asModule : asScript),
     sourcemap: 'linked',
     sourcesContent: false,
     logLevel: 'silent',
@@ -68,12 +71,16 @@ export async function bundleFiles(options: {
 /** With simpler syntax, because only then esbuild passes a constant on to other modules and removes what depends on it. */
 const withoutFailpoints = { define: { 'globalThis.rivuletFailpoint': 'undefined' }, minifySyntax: true }
 
+const asScript = { format: 'cjs', outExtension: { '.js': '.cjs' } } as const
+
 /** What packages that are written as CommonJS miss in a module. */
 export const commonJsBanner = [
   "import { createRequire as createBundleRequire } from 'node:module'",
   'const bundleUrl = import.meta.url',
   'const require = createBundleRequire(bundleUrl)',
 ].join(';')
+
+const asModule = { format: 'esm', outExtension: { '.js': '.mjs' }, banner: { js: commonJsBanner } } as const
 
 function inlineModules(root: string): Plugin {
   return {

@@ -4,7 +4,8 @@ import { loadAgents } from './agent-file.ts'
 import type { Config } from './config.ts'
 import { runWorker } from './run-worker.ts'
 
-await runWorker(process.env, agentsFor)
+// Not awaited, because then this file could only be a module.
+void runWorker(process.env, agentsFor)
 
 async function agentsFor(config: Config): Promise<AgentDefinition[]> {
   const files = process.argv.length > 2 ? process.argv.slice(2) : config.AGENT_FILES

@@ -7,11 +7,12 @@ import { readConfig, readDatabaseUrl } from './config.ts'
 import { migrate } from './store/connection/migrate.ts'
 import { describeError } from './telemetry/log-error.ts'
 
-try {
+// Not awaited here, because then this file could only be a module.
+start().catch(exitWith)
+
+async function start(): Promise<void> {
   if (process.argv[2] === 'migrate') await migrate(readDatabaseUrl(process.env), { onBlocked: reason => console.error(reason) })
   else await run()
-} catch (error) {
-  exitWith(error)
 }
 
 async function run(): Promise<void> {

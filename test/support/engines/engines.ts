@@ -12,12 +12,12 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type Engine, startPostgres, startRedis } from '@rivulet/engines'
 import pg from 'pg'
 import type { ProvidedContext } from 'vitest'
 import type { TestProject } from 'vitest/node'
-import { bundlePrograms } from '../../../scripts/bundle.ts'
+import { bundleFiles, bundlePrograms } from '../../../scripts/bundle.ts'
 import { leftoverPostgresClients, leftoverProcesses, leftoverRedisClients, runVariable } from '../process/leftovers.ts'
 import { type RedisCluster, startRedisCluster } from './redis-cluster.ts'
 
@@ -65,12 +65,14 @@ async function openEngines(): Promise<RunEngines> {
   }
   const programs = join(folder, 'programs')
   // Hundreds are started in a run, and from its sources each would take 1 to 2 s of CPU to load.
-  const bundling = bundlePrograms({
-    root: fileURLToPath(new URL('../../../', import.meta.url)),
-    out: programs,
-    also: { cli: 'apps/cli/src/main.ts' },
-    without: ['vite', './vite-config.ts'],
-  })
+  const root = fileURLToPath(new URL('../../../', import.meta.url))
+  const bundling = Promise.all([
+    bundlePrograms({ root, out: programs, format: 'cjs' }),
+    bundleFiles({
+      ...{ root, out: programs, entries: { 'cli/main': 'apps/cli/src/main.ts' } },
+      ...{ base: JSON.stringify(pathToFileURL(root).href), external: ['vite', './vite-config.ts'] },
+    }),
+  ])
   const [redis, postgres, whyNot] = await Promise.all([openRedis(), startPostgres(options), bundling.then(() => null, String)])
   await relax(postgres)
   console.log(`Tests use ${redis.description}\n      and ${postgres.description}`)

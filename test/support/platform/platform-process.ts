@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { inject } from 'vitest'
 import { bundlePrograms, entries, type Program } from '../../../scripts/bundle.ts'
+import { toSources } from '../process/source-places.ts'
 import { until } from '../until.ts'
 
 export type LogLine = { level: number; msg: string; [field: string]: unknown }
@@ -27,6 +28,7 @@ export type PlatformProcess = {
 }
 
 const checkout = fileURLToPath(new URL('../../..', import.meta.url))
+const cachedProgram = fileURLToPath(new URL('../process/cached-program.cjs', import.meta.url))
 
 /** Tests that run beside each other share two cores. */
 const startPatience = { timeoutMs: 120_000 }
@@ -96,12 +98,12 @@ function argumentsFor(program: Program, { AGENT_FILES: agentFiles }: Record<stri
   if (agentFiles?.endsWith('.ts')) return [...imports, join(tree?.root ?? checkout, entries[program])]
   const { folder, whyNot } = tree ? { folder: bundleFolder(tree), whyNot: null } : inject('programs')
   if (whyNot) throw new Error(whyNot)
-  return ['--enable-source-maps', join(folder, program, 'main.mjs')]
+  return [cachedProgram, join(folder, program, 'main.cjs')]
 }
 
 /** Once, before the first process of the tree is started. */
 export async function bundleTree(tree: Tree): Promise<void> {
-  await bundlePrograms({ ...tree, out: bundleFolder(tree) })
+  await bundlePrograms({ ...tree, out: bundleFolder(tree), format: 'cjs' })
 }
 
 function bundleFolder({ root }: Tree): string {
@@ -114,7 +116,7 @@ export function tail(lines: readonly LogLine[], count = 60): string {
     .slice(-count)
     .map(({ time, level, pid: _, hostname: __, msg, ...fields }) => {
       const at = typeof time === 'number' ? new Date(time).toISOString().slice(11, 23) : ''
-      return `  ${at} ${level} ${msg} ${Object.keys(fields).length > 0 ? JSON.stringify(fields) : ''}`.slice(0, 1_500)
+      return toSources(`  ${at} ${level} ${msg} ${Object.keys(fields).length > 0 ? JSON.stringify(fields) : ''}`).slice(0, 1_500)
     })
     .join('\n')
 }

@@ -6,7 +6,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { failpoint } from '@rivulet/runtime/failpoint'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Database } from '../store/connection/database.ts'
-import { type AttemptResult, claimDeliveries, createDeliveries, type DueDelivery, settleDelivery } from '../store/feed/deliveries.ts'
+import {
+  type AttemptResult,
+  claimDeliveries,
+  createDeliveries,
+  type DueDelivery,
+  hasDeliveryWork,
+  settleDelivery,
+} from '../store/feed/deliveries.ts'
 import type { TenantEntry } from '../store/feed/read-feed.ts'
 import { disableWebhook } from '../store/feed/webhooks.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -45,8 +52,10 @@ export function startWebhooks({ db, logger, metrics, allowPrivate }: WebhooksDep
   async function loop(): Promise<void> {
     while (!stopping.signal.aborted) {
       try {
-        while ((await createDeliveries(db, entriesAtOnce, payloadOf)) && !stopping.signal.aborted);
-        await begin()
+        if (await hasDeliveryWork(db)) {
+          while ((await createDeliveries(db, entriesAtOnce, payloadOf)) && !stopping.signal.aborted);
+          await begin()
+        }
       } catch (error) {
         logger.warn({ err: error }, 'could not prepare webhook deliveries; retrying')
       }

@@ -11,8 +11,8 @@ import { v7 as uuidv7 } from 'uuid'
 import type { Database, Transaction } from '../connection/database.ts'
 import { msAgo, msFromNow } from '../connection/moments.ts'
 import { everyTenant, isOf, type Tenant } from '../connection/tenant.ts'
-import { deliveries, feedReaders, tasks, webhooks } from '../schema.ts'
-import { readFeed, type TenantEntry } from './read-feed.ts'
+import { deliveries, feed, feedReaders, tasks, webhooks } from '../schema.ts'
+import { horizon, readFeed, type TenantEntry } from './read-feed.ts'
 
 export type DeliveryRow = typeof deliveries.$inferSelect
 /** With the address and the secrets to sign with, as they are now. */
@@ -23,6 +23,17 @@ const reader = 'webhooks'
 const attemptMs = 60_000
 /** How long deliveries can be read after their creation. */
 const keptMs = 7 * 24 * 3_600_000
+
+/** Whether the feed has entries to deliver, or a delivery is due: one statement, because every process asks this twice a second. */
+export async function hasDeliveryWork(db: Database): Promise<boolean> {
+  const [xid, seq] = [1, 2].map(part => sql`split_part(${feedReaders.place}, '-', ${part})::bigint`)
+  const { rows } = await db.execute<{ hasWork: boolean }>(sql`
+    select exists (select from ${feed} where (${feed.xid}, ${feed.seq}) > (${xid}, ${seq}) and ${feed.xid} < ${horizon})
+      or exists (select from ${deliveries} where ${deliveries.status} = 'pending' and ${deliveries.nextAt} < now()) as "hasWork"
+    from ${feedReaders} where ${feedReaders.name} = ${reader}
+  `)
+  return rows[0]?.hasWork ?? false
+}
 
 /** Turns the next entries of the feed into deliveries. False when there is nothing more to do, or another process does it. */
 export async function createDeliveries(db: Database, limit: number, payloadOf: (entry: TenantEntry) => string): Promise<boolean> {

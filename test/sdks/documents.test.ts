@@ -45,6 +45,7 @@ describe('a program of docs/dialects.md', () => {
     ['of A2A', 'ClientFactory', 'Much is new.'],
     ['of MCP', 'StreamableHTTPClientTransport', 'Much is new.'],
   ])('%s runs', async (_, mark, said) => {
+    await loadPackages(mark)
     await startOwnWorker(platform, [assistant, { ...payerOf(12), name: 'support' }])
     const written = vi.spyOn(process.stdout, 'write').mockImplementation(() => true)
     const logged = vi.spyOn(console, 'log').mockImplementation(() => {})
@@ -61,8 +62,17 @@ describe('a program of docs/dialects.md', () => {
     expect([response.status, await response.json()]).toMatchObject([200, { agents: { assistant: {} } }])
   })
 
+  /** Before any request, because to load an SDK can block this process for longer than the API keeps an idle connection. */
+  async function loadPackages(mark: string): Promise<void> {
+    for (const [, name] of programWith(mark)?.text.matchAll(/^import .* from '([^']+)'/gm) ?? []) await import(name ?? '')
+  }
+
+  function programWith(mark: string) {
+    return programs.find(({ text }) => text.includes(mark))
+  }
+
   async function load(mark: string): Promise<object> {
-    const program = programs.find(({ text }) => text.includes(mark))
+    const program = programWith(mark)
     expect(program?.text).toContain('http://127.0.0.1:4000')
     const file = join(folder, `${mark.replace(/\W/g, '')}.ts`)
     writeFileSync(file, program?.text.replaceAll('http://127.0.0.1:4000', platform.urls[0] ?? '') ?? '')

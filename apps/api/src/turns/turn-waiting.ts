@@ -77,6 +77,7 @@ export function createTurnWaiting({ db, reader, announcer, announcing, relay, us
     await usage.fold(turn.id, messages)
     const keptTo = messages.length > 0 ? nextIndexOf(state) : (turn.keptTo ?? turn.firstIndex ?? 0)
     const parked = await parkTurn(db, turn, { epoch, claimId, messages, joins: joinsIn(state, turn), state: state.agentState, keptTo })
+    if (parked.result === 'answered' && parked.turn) await announcing.announceWaits(parked.turn)
     if (parked.result !== 'parked') return parked.result === 'already' ? 'parked' : parked.result
     if (failpoint) await failpoint('parked')
     logger.info({ ...aboutTurn(turn), epoch }, 'turn parked')

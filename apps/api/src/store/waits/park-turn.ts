@@ -16,8 +16,11 @@ import { confirmJoins, type Joins } from '../turns/join-turns.ts'
 import { isHeldUnder } from '../turns/leases.ts'
 import { hasOpenWait, noteChange } from './wait-rows.ts'
 
-/** `answered`: no wait of the turn is open any more, so it goes on where it is. */
-export type Parked = { result: 'parked'; turn: TurnRow; epoch: number } | { result: 'already' | 'answered' | 'superseded' }
+/** `answered`: no wait of the turn is open any more, so it goes on where it is. `turn` is given where this call has found that. */
+export type Parked =
+  | { result: 'parked'; turn: TurnRow; epoch: number }
+  | { result: 'answered'; turn: TurnRow | null }
+  | { result: 'already' | 'superseded' }
 
 export type Parking = { epoch: number; claimId: string; messages: readonly Message[]; joins: Joins; state: State | null; keptTo: number }
 
@@ -29,7 +32,13 @@ export async function parkTurn(db: Database, turn: TurnRow, parking: Parking): P
     if (current?.claim !== claimId || current.epoch !== epoch) return { result: 'superseded' }
     if (current.status === 'waiting' || current.resumed === 'queued') return { result: 'already' }
     if (current.status !== 'running' || current.canceling) return { result: 'superseded' }
-    if (!hasOpenWait(current)) return { result: 'answered' }
+    if (!hasOpenWait(current)) return { result: 'answered', turn: null }
+    // The end of a child may have answered a wait, and not have woken the turn yet. One that ends after this finds an open wait in the turn's row.
+    const noted = await noteChange(tx, turn.id)
+    if (!hasOpenWait(noted)) {
+      await raiseEpoch(tx, turn.task, 'running')
+      return { result: 'answered', turn: noted }
+    }
     if (said.length > 0) await tx.insert(messages).values(said.map(message => toMessageRow(message, turn.tenant)))
     await storeState(tx, current, state)
     await confirmJoins(tx, turn, joins)
@@ -40,12 +49,12 @@ export async function parkTurn(db: Database, turn: TurnRow, parking: Parking): P
       { id: turn.task, tenant: turn.tenant },
       known.map(({ id }) => id),
     )
-    await tx
+    const [parked] = await tx
       .update(turns)
       .set({ status: 'waiting', keptTo, worker: null, leaseUntil: null, parkedAt: sql`now()` })
       .where(and(eq(turns.id, turn.id), isHeldUnder({ turnId: turn.id, epoch, claimId })))
-    const parked = await noteChange(tx, turn.id)
+      .returning()
     const task = await raiseEpoch(tx, turn.task, 'waiting')
-    return { result: 'parked', turn: parked, epoch: task.epoch }
+    return { result: 'parked', turn: parked ?? noted, epoch: task.epoch }
   })
 }

@@ -1,8 +1,9 @@
 /**
  * One response for the viewers of several tasks. Each viewer writes to its own part, as to a socket of its own, and knows nothing of the others.
  *
- * For a client of our own events, the id of a frame gets its task in front; a dialect gets the frames as they are, each with its task in its event. What the viewers write in one tick leaves in one write. A part that ends without `end` or `deleted` ends the
- * whole response, because its client would wait for that task in vain: it comes back with all its cursors.
+ * For a client of our own events, the id of a frame gets its task in front, and what the viewers write in one tick leaves in one write. A dialect gets the
+ * frames as they are, each with its task in its event. A part that ends without `end` or `deleted` ends the whole response, because its client would wait for
+ * that task in vain: it comes back with all its cursors.
  */
 import type { TaskId } from '@rivulet/protocol'
 import type { Watching } from '../hub.ts'

@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-test('a turn does not park once its last child has ended, though nobody has woken it yet', async () => {
+test('a turn does not park once its last child has ended, also before that end has woken it', async () => {
   const parent = await spawning(['one'])
   await end(parent, 'one')
   expect(await park(parent)).toMatchObject({ result: 'answered', turn: { status: 'running', waits: [{ status: 'answered' }] } })

@@ -26,8 +26,8 @@ export type InspectorProps = { log: EventLog; stored: Stored; id: string; onClos
 export function Inspector({ log, stored, id, onClose }: InspectorProps) {
   const { hasKey } = useSession()
   const [at, setAt] = useQuery('at')
-  const paced = usePaced(log, 500)
-  const pacedStored = usePaced(stored, 500)
+  const paced = usePaced(log, 300)
+  const pacedStored = usePaced(stored, 300)
   const steps = useSteps(id)
   const timeline = useMemo(() => timelineOf(paced.entries, { ...pacedStored, steps }), [paced.entries, pacedStored, steps])
   const position = at === null ? -1 : positionOf(log, at)

@@ -1,9 +1,9 @@
-/** A task's log while the inspector is open. It is updated four times a second, because a list of events is not read faster, and each frame belongs to the words. */
+/** A task's log while the inspector is open. It is updated ten times a second, because a list of events is not read faster, and each frame belongs to the words. */
 import type { TaskEvent, TaskHandle } from '@rivulet/client'
 import { useEffect, useState } from 'react'
 import { appendEvents, type EventLog, emptyLog } from './event-log.ts'
 
-const everyMs = 250
+const everyMs = 100
 
 export function useEventLog(task: TaskHandle | null): EventLog {
   const [log, setLog] = useState(emptyLog)

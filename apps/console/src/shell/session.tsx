@@ -42,36 +42,36 @@ export function useSession(): SessionValue {
   return useContext(SessionContext)
 }
 
-type Gate = 'asking' | 'open' | 'refused'
-
 export function Session({ children, frame }: { children: ReactNode; frame: (content: ReactNode) => ReactNode }) {
   const key = useSyncExternalStore(keys.subscribe, keys.current)
   const [shared] = useState(sharedLink)
-  const [gate, setGate] = useState<Gate>('asking')
+  const [isRefused, setRefused] = useState(false)
   const [caller, setCaller] = useState<Caller | null>(null)
   const wasWrong = useRef(false)
   const client = useMemo(() => {
     // A response to a key that has been replaced says nothing about the one that is used now.
-    const refuse = () => key === keys.current() && setGate('refused')
+    const refuse = () => key === keys.current() && setRefused(true)
     return clientFor(key, shared, refuse)
   }, [key, shared])
 
   useEffect(() => {
-    if (shared) return setGate('open')
+    setRefused(false)
+    if (shared) return
     const leaving = new AbortController()
-    setGate('asking')
     setCaller(null)
-    // What another tab's user may not see is not this one's to show.
-    queries.clear()
     client.whoami({ signal: leaving.signal }).then(
       found => {
         setCaller(found)
-        setGate('open')
+        setRefused(false)
       },
       // Whatever else may be wrong with the server is for the pages to show.
-      () => leaving.signal.aborted || setGate(gate => (gate === 'refused' ? gate : 'open')),
+      () => {},
     )
-    return () => leaving.abort()
+    return () => {
+      leaving.abort()
+      // What another tab's user may not see is not this one's to show. Here, because the pages of the next client ask right after it.
+      queries.clear()
+    }
   }, [client, shared])
 
   const value = useMemo<SessionValue>(() => {
@@ -92,7 +92,7 @@ export function Session({ children, frame }: { children: ReactNode; frame: (cont
     }
   }, [client, key, caller, shared])
 
-  if (gate === 'refused') return <KeyForm wasWrong={wasWrong.current} onKey={use} />
+  if (isRefused) return <KeyForm wasWrong={wasWrong.current} onKey={use} />
   return (
     <QueryClientProvider client={queries}>
       <SessionContext value={value}>
@@ -103,8 +103,7 @@ export function Session({ children, frame }: { children: ReactNode; frame: (cont
 
   function use(given: string): void {
     wasWrong.current = true
-    setGate('asking')
-    if (given === key) setGate('refused')
+    setRefused(given === key)
     keys.set(given)
   }
 }

@@ -95,7 +95,7 @@ describe.each(['redis', 'http'])('a secret, with a worker over %s', transport =>
   let webhook: string
   let task: string
   let leaky: string
-  const leaks = ['in a message', 'in a step', 'in a stream', 'in a tool', 'in a response by hand']
+  const leaks = ['in a message', 'in a step', 'in a stream', 'in a tool', 'across the cut of a long error', 'in a response by hand']
 
   beforeAll(async () => {
     await platform.close()
@@ -157,7 +157,9 @@ describe.each(['redis', 'http'])('a secret, with a worker over %s', transport =>
       error ? [[turn, error.message]] : content.type === 'tool_response' ? [[turn, content.content]] : [],
     )
     const refusal = '401 for the key [secret]'
-    expect(errors).toEqual(leaks.map((_, i) => [i + 1, i < 4 ? refusal : { status: 401, why: [refusal] }]))
+    const cut = `${'long '.repeat(398)}[secret]`
+    const expected = [refusal, refusal, refusal, refusal, cut, { status: 401, why: [refusal] }]
+    expect(errors).toEqual(expected.map((error, i) => [i + 1, error]))
     expect(await read('/v1/audit', key)).toMatch(/secrets\.removed[\s\S]*secrets\.set/)
   })
 

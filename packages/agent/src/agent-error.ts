@@ -2,8 +2,6 @@
 import { agentFailed, type ErrorCode, type Failure, RivuletError, toStorableText } from '@rivulet/protocol'
 import type { ModelResult } from './model/model.ts'
 
-const maxMessageLength = 2_000
-
 export type AgentErrorOptions = {
   /** The platform retries `agent_error`; docs/writing-agents.md lists the others. Default `agent_error`. */
   code?: ErrorCode
@@ -30,7 +28,8 @@ export class AgentError extends RivuletError {
     message: string,
     { code = 'agent_error', cause, publicMessage, status, isRetryable = false, retryAfterMs, partial }: AgentErrorOptions = {},
   ) {
-    super(code, toStorableText(message.slice(0, maxMessageLength)), { publicMessage, ...(cause !== undefined && { cause }) })
+    // Whole, because the worker removes secrets from it before it cuts it.
+    super(code, toStorableText(message), { publicMessage, ...(cause !== undefined && { cause }) })
     this.name = 'AgentError'
     this.status = status
     this.isRetryable = isRetryable

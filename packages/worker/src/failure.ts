@@ -16,15 +16,16 @@ import {
 
 const maxLength = 2_000
 
-/** For viewers. */
-export function failureOf(error: unknown, secrets: SecretValues = {}): Failure {
-  if (error instanceof RivuletError) return { code: error.code, message: clip(error.publicMessage, secrets) }
+/** For viewers. The text is whole: who writes it removes the secrets and cuts it (`reportedText`). */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof RivuletError) return { code: error.code, message: error.publicMessage }
   return { code: 'agent_error', message: agentFailed }
 }
 
 /** With `detail`, where there is more to know than viewers get, and without the secrets: clients of other services repeat their key in errors. */
 export function fullFailureOf(error: unknown, secrets: SecretValues = {}): TurnFailure {
-  const failure = failureOf(error, secrets)
+  const { code, message } = failureOf(error)
+  const failure = { code, message: reportedText(message, secrets) }
   const detail = fullTextOf(error, secrets)
   return detail === failure.message ? failure : { ...failure, detail }
 }
@@ -33,7 +34,7 @@ export function fullFailureOf(error: unknown, secrets: SecretValues = {}): TurnF
 export function fullTextOf(error: unknown, secrets: SecretValues = {}): string {
   const cause = error instanceof Error && error.cause instanceof Error ? textOf(error.cause) : ''
   const own = textOf(error)
-  return clip(cause === '' || own.includes(cause) ? own : `${own}: ${cause}`, secrets)
+  return reportedText(cause === '' || own.includes(cause) ? own : `${own}: ${cause}`, secrets)
 }
 
 /** Anything can be thrown, also what has no text: an ending that cannot be told would be none. */
@@ -45,7 +46,7 @@ function textOf(error: unknown): string {
   }
 }
 
-/** Replaces secrets first, because a part of one would not be found. */
-function clip(text: string, secrets: SecretValues): string {
+/** What an error says, as it is stored: 2,000 characters at most. Replaces secrets first, because a part of one would not be found. */
+export function reportedText(text: string, secrets: SecretValues): string {
   return toStorableText(withoutSecrets(text, secrets).slice(0, maxLength))
 }

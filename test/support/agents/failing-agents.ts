@@ -35,6 +35,8 @@ const leaker = defineAgent('leaker', async turn => {
         })(),
       ),
     'in a tool': () => turn.run({ model: scriptedModel([{ parts: [call('look')], stopReason: 'tool_use' }, 'done']), tools: [look] }),
+    'across the cut of a long error': () =>
+      turn.message(open, () => Promise.reject(new AgentError(`${'long '.repeat(398)}${turn.secrets.API_KEY}`))),
     'in a response by hand': () => turn.send(toolResponse('c1', 'look', { status: 401, why: [refusal] }, true)),
   }
   await ways[turn.text]?.()

@@ -130,7 +130,7 @@ function resultOf({ response, message: { result, error } }: Reply): JsonObject {
   if (isObject(result)) return result
   if (error === undefined) throw response.ok ? new AgentError('The MCP server sent no response') : statusError(response)
   const { code, message } = fieldsOf(error)
-  throw new AgentError(`The MCP server returned an error: ${String(message ?? 'no reason given').slice(0, 500)} (${String(code)})`)
+  throw new AgentError(`The MCP server returned an error: ${String(message ?? 'no reason given')} (${String(code)})`)
 }
 
 function statusError({ status }: Response): AgentError {

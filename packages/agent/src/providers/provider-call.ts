@@ -133,10 +133,10 @@ function mayBeEvents(response: Response): boolean {
 /** The message of an error in any provider's shape, as JSON text or as a value. */
 function errorTextOf(error: unknown): string {
   const value = typeof error === 'string' ? (parseJson(error) ?? error) : error
-  if (typeof value === 'string') return value.trim().slice(0, 500) || 'no reason given'
+  if (typeof value === 'string') return value.trim() || 'no reason given'
   const fields = fieldsOf(value)
   const inner = fields.error ?? fields.message ?? fields.detail
-  return inner === undefined || inner === null ? JSON.stringify(value).slice(0, 500) : errorTextOf(inner)
+  return inner === undefined || inner === null ? JSON.stringify(value) : errorTextOf(inner)
 }
 
 export function parseJson(text: string): unknown {

@@ -12,7 +12,7 @@ const metrics = createMetrics()
 afterAll(() => metrics.registry.clear())
 
 /** RIVULET_LAW_RUNS=10000 looks longer. */
-const runs = Number(process.env.RIVULET_LAW_RUNS ?? 150)
+const runs = Number(process.env.RIVULET_LAW_RUNS ?? 75)
 
 test.each<[string, Disturbance]>([
   ['pushes are lost, doubled, delayed and swapped', { isLossy: false }],

@@ -22,7 +22,7 @@ test('digests are equal exactly when index, status, content and metadata are equ
         if (isLast) expect(digestOf(stored.slice(firstIndex, firstIndex + own.length))).toBe(digestOf(own))
       }
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   )
 })
 

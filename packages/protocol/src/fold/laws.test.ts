@@ -12,7 +12,7 @@ import { taskStatusSchema } from '../entities/status/status-schema.ts'
 import { mergeDeltas } from '../events/delta.ts'
 import { applyEvent, emptyState, messageAt, nextIndexOf, startedInputs, type TaskState } from './task-fold.ts'
 
-const runs = { numRuns: 300 }
+const runs = { numRuns: 100 }
 const coins = fc.array(fc.boolean(), { minLength: 20, maxLength: 20 })
 const places = fc.array(fc.nat(200), { minLength: 4, maxLength: 4 })
 
@@ -86,7 +86,7 @@ test('applyEvent is pure: it changes neither earlier states nor events', () => {
       for (const past of kept) expect(seenOf(past.state)).toBe(past.seen)
       expect(JSON.stringify(log)).toBe(events)
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   )
 })
 

@@ -38,7 +38,7 @@ test('the next delta of its channel reveals a lost delta; without one, the messa
         expect(contentAt(fold([entry], state), lost.index)).not.toEqual(contentAt(states[end + 1], lost.index))
       }
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   )
 })
 
@@ -58,7 +58,7 @@ test('after a lost start, events at its index and above are ignored and counted'
       fc.pre(!above.some(({ event }) => event.type === 'message.replaced'))
       expect(fold([...log.slice(0, position), ...until]).discarded).toBe(above.length)
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   )
 })
 

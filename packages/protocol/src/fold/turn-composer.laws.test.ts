@@ -12,7 +12,7 @@ import { findJsonFault } from '../values/json.ts'
 import { messagesOf } from './task-fold.ts'
 import { createTurnComposer, type TurnComposer } from './turn-composer.ts'
 
-const runs = { numRuns: 300 }
+const runs = { numRuns: 100 }
 const cuts = fc.array(fc.nat(40), { minLength: 1, maxLength: 8 })
 const turn = { task, turn: 2, attempt: 1, firstIndex: 5 }
 const started: Event = { type: 'turn.started', task, turn: 2, attempt: 1, firstIndex: 5, at: 1 }

@@ -9,7 +9,12 @@ import { until } from '../support/until.ts'
 const page = readFileSync(new URL('../../docs/security.md', import.meta.url), 'utf8')
 const lines = blocksOf(page).flatMap(({ text }) => text.split('\n').filter(line => line.startsWith('user rivulet-')))
 const suffix = `of-test-${process.pid}`
-const admin = new Redis(inject('redisUrl'))
+/** One, or those of a cluster. */
+const servers = inject('redisUrl')
+  .replace('redis://', '')
+  .split(',')
+  .map(address => new Redis(`redis://${address}`))
+const [admin] = servers as [Redis]
 /** Selectors, which separate what a worker may do with a queue and with a log, came with Redis 7. Every Valkey has them. */
 const hasSelectors = /valkey_version:|redis_version:([7-9]|\d\d)/.test(await admin.info('server'))
 
@@ -19,8 +24,8 @@ let prefix: string
 
 afterAll(async () => {
   await platform?.close()
-  for (const { name } of logins()) await admin.call('ACL', 'DELUSER', name)
-  admin.disconnect()
+  for (const { name } of logins()) await onEach('ACL', 'DELUSER', name)
+  for (const server of servers) server.disconnect()
 })
 
 describe.skipIf(!hasSelectors)('with the logins of the document (needs Redis 7 or Valkey)', () => {
@@ -28,7 +33,7 @@ describe.skipIf(!hasSelectors)('with the logins of the document (needs Redis 7 o
     platform = await startPlatform({ apis: 0, workers: 0 })
     prefix = platform.keys.processChannel.replace(/:processes$/, '')
     expect(lines.length).toBe(2)
-    for (const { name, rules } of logins()) await admin.call('ACL', 'SETUSER', name, 'reset', ...rules)
+    for (const { name, rules } of logins()) await onEach('ACL', 'SETUSER', name, 'reset', ...rules)
     api = await platform.startApi({ env: { REDIS_URL: urlOf('api') } })
     await platform.startWorker({ REDIS_URL: urlOf('worker'), RIVULET_TRANSPORT: 'redis' })
   })
@@ -48,8 +53,8 @@ describe.skipIf(!hasSelectors)('with the logins of the document (needs Redis 7 o
     await client.cancel(task.id)
     expect(await watching).toContain('"canceled"')
     expect((await client.remove(task.id)).status).toBe(204)
-    await until('its log is gone', async () => (await admin.exists(platform.keys.stream(task.id))) === 0)
-    const refused = ((await admin.call('ACL', 'LOG', '128')) as unknown[][]).map(entry => JSON.stringify(entry))
+    await until('its log is gone', async () => (await platform.redis.exists(platform.keys.stream(task.id))) === 0)
+    const refused = ((await onEach('ACL', 'LOG', '128')) as unknown[][]).flat().map(entry => JSON.stringify(entry))
     // Clients introduce themselves with SETINFO, which Redis 7.0 does not know, and do without.
     expect(refused.filter(entry => entry.includes(suffix) && !entry.includes('client|setinfo'))).toEqual([])
   })
@@ -57,6 +62,9 @@ describe.skipIf(!hasSelectors)('with the logins of the document (needs Redis 7 o
   test('Redis refuses a worker what it does not need, and both logins what is not theirs', async () => {
     const { id } = (await platform.clientOf(api).finishedTask({ agent: 'echo', input: 'words' })).task
     const [log, state, channel] = [platform.keys.stream(id), platform.keys.state(id), platform.keys.channel(id)]
+    // The others of a cluster would only name the one that has the log.
+    const owners = await Promise.all(servers.map(server => server.exists(log).catch(() => 0)))
+    const portOfLog = servers[owners.indexOf(1)]?.options.port
     const ofBoth = [
       ...[
         ['KEYS', '*'],
@@ -93,7 +101,7 @@ describe.skipIf(!hasSelectors)('with the logins of the document (needs Redis 7 o
       ['api', ofBoth],
       ['worker', [...ofBoth, ...ofWorker]],
     ] as const) {
-      const redis = new Redis(urlOf(login))
+      const redis = new Redis({ port: Number(portOfLog), ...credentialsOf(login) })
       const refusals = await Promise.all(
         commands.map(async ([name = '', ...args]) => [name, await redis.call(name, ...args).catch(String)]),
       )
@@ -106,9 +114,13 @@ describe.skipIf(!hasSelectors)('with the logins of the document (needs Redis 7 o
       for (const command of [['FLUSHALL'], ['FLUSHDB'], ['SHUTDOWN'], ['DEBUG', 'SLEEP', '0'], ['REPLICAOF', 'NO', 'ONE']])
         expect(await admin.call('ACL', 'DRYRUN', nameOf(login), ...command)).toMatch(/no permissions/i)
     }
-    expect(await admin.exists(log)).toBe(1)
+    expect(await platform.redis.exists(log)).toBe(1)
   })
 })
+
+function onEach(command: string, ...args: string[]): Promise<unknown[]> {
+  return Promise.all(servers.map(server => server.call(command, ...args)))
+}
 
 /** The lines as of this test: with its prefix, and with names that no other test has. */
 function logins(): { name: string; rules: string[] }[] {
@@ -125,8 +137,13 @@ function nameOf(login: 'api' | 'worker'): string {
   return `rivulet-${login}-${suffix}`
 }
 
+function credentialsOf(login: 'api' | 'worker'): { username: string; password: string } {
+  const username = nameOf(login)
+  const own = logins().find(({ name }) => name === username)
+  return { username, password: own?.rules.find(rule => rule.startsWith('>'))?.slice(1) ?? '' }
+}
+
 function urlOf(login: 'api' | 'worker'): string {
-  const own = logins().find(({ name }) => name === nameOf(login))
-  const password = own?.rules.find(rule => rule.startsWith('>'))?.slice(1)
-  return Object.assign(new URL(inject('redisUrl')), { username: nameOf(login), password }).href
+  const { username, password } = credentialsOf(login)
+  return inject('redisUrl').replace(/^redis:\/\/([^@]*@)?/, `redis://${username}:${password}@`)
 }

@@ -41,6 +41,7 @@ function connectCluster(role: RedisRole, url: string): Cluster {
     enableOfflineQueue,
     // If the cluster is down at this check, ioredis never settles the promise of `connect`, and the BullMQ worker that waits for it takes no job again.
     enableReadyCheck: role !== 'blocking',
+    shardedSubscribers: role === 'subscriber',
     // A connection that only receives pushes sends no command that would show it that its server was replaced.
     slotsRefreshInterval: 5_000,
     redisOptions: {

@@ -8,6 +8,7 @@
 import { type AppendResult, type Cursor, defaultLimits, type Event, origin, parseCursor, type TaskId, type TurnId } from '@rivulet/protocol'
 import type { RedisConnection } from './connections.ts'
 import type { Keys } from './keys.ts'
+import { onConnected, onMessage, publish, subscribe, unsubscribe } from './log-channels.ts'
 import { createScript } from './script.ts'
 import { tellAnswered, tellWorker } from './worker-channel.ts'
 
@@ -133,7 +134,7 @@ export function createLogAnnouncer({ redis, keys, retentionMs }: { redis: RedisC
   /** Only for a task that was removed, because a removed log no longer has its fence. Subscribers learn that the task is gone. */
   async function remove(task: TaskId): Promise<void> {
     await redis.del(keys.stream(task), keys.state(task))
-    await redis.publish(keys.channel(task), removedMessage)
+    await publish(redis, keys.channel(task), removedMessage)
   }
 }
 
@@ -179,13 +180,13 @@ export function createLogSubscriber({
 }) {
   const followed = new Set<string>()
   let hasConnected = redis.status === 'ready'
-  redis.on('message', (channel: string, message: string) => {
+  onMessage(redis, (channel, message) => {
     const task = keys.taskOfChannel(channel)
     if (message === removedMessage) return onRemoved(task)
     const push = parsePush(task, message)
     if (push) onPush(push)
   })
-  redis.on('ready', () => {
+  onConnected(redis, () => {
     if (hasConnected) void resubscribe()
     hasConnected = true
   })
@@ -194,17 +195,17 @@ export function createLogSubscriber({
   /** Resolves when every later write will be pushed. */
   async function follow(task: TaskId): Promise<void> {
     followed.add(task)
-    await redis.subscribe(keys.channel(task))
+    await subscribe(redis, [keys.channel(task)])
   }
 
   async function unfollow(task: TaskId): Promise<void> {
     followed.delete(task)
-    await redis.unsubscribe(keys.channel(task))
+    await unsubscribe(redis, keys.channel(task))
   }
 
   async function resubscribe(): Promise<void> {
     try {
-      if (followed.size > 0) await redis.subscribe(...Array.from(followed, task => keys.channel(task)))
+      if (followed.size > 0) await subscribe(redis, Array.from(followed, keys.channel))
       onReset()
     } catch {
       // The connection broke again: the next one resubscribes.

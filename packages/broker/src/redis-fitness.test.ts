@@ -27,6 +27,11 @@ test.each(['6.0.16', '5.0.7', '3.2'])('Redis %s is too old, and the message name
   expect(() => judge(info(`redis_version:${version}`))).toThrow(`Redis ${version} is too old: use Redis 6.2 or newer, or Valkey`)
 })
 
+test('a cluster needs a Redis that can shard its channels', () => {
+  expect(() => judge(info('redis_version:6.2.14\r\nredis_mode:cluster'))).toThrow(/6\.2\.14 is too old for a cluster: use Redis 7\.0/)
+  expect(judge(info('redis_version:7.0.0\r\nredis_mode:cluster'))).toBeNull()
+})
+
 test.each(['allkeys-lru', 'volatile-ttl'])('a policy of %s is rejected, and the message names the setting', policy => {
   expect(() => judge(info('redis_version:7.0.15', policy))).toThrow(/maxmemory-policy to noeviction/)
 })

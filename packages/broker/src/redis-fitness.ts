@@ -8,7 +8,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisConnection, whenReady } from './connections.ts'
 
 /** The first version with XTRIM MINID, which trims the logs. BullMQ needs less. */
-const oldestVersion = [6, 2]
+const oldestVersion = [6, 2] as const
+/** The first version with SPUBLISH, which pushes to the viewers of a cluster. */
+const oldestCluster = [7, 0] as const
 const retryMs = 500
 
 export type RedisMemory = {
@@ -52,9 +54,10 @@ function whyVersionIsUnfit(info: string): string | null {
   const version = fieldOf(info, 'redis_version')
   if (version === null || fieldOf(info, 'valkey_version') !== null) return null
   const [major = 0, minor = 0] = version.split('.').map(Number)
-  const [oldestMajor = 0, oldestMinor = 0] = oldestVersion
-  if (major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) return null
-  return `Redis ${version} is too old: use Redis ${oldestVersion.join('.')} or newer, or Valkey`
+  const isCluster = fieldOf(info, 'redis_mode') === 'cluster'
+  const oldest = isCluster ? oldestCluster : oldestVersion
+  if (major > oldest[0] || (major === oldest[0] && minor >= oldest[1])) return null
+  return `Redis ${version} is too old${isCluster ? ' for a cluster' : ''}: use Redis ${oldest.join('.')} or newer, or Valkey`
 }
 
 /** Throws when the user may not use INFO, because a retry would not help. For other errors the caller retries. */

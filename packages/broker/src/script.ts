@@ -9,6 +9,7 @@ import { createHash } from 'node:crypto'
 import { Cluster } from 'ioredis'
 import type { RedisConnection } from './connections.ts'
 import { tagOf } from './keys.ts'
+import { publishCommand } from './log-channels.ts'
 import { readLua } from './lua-source.ts'
 
 /** All keys of a call must belong to one shard. */
@@ -16,7 +17,7 @@ export type Script = { run(keys: readonly string[], args: readonly (string | num
 
 export function createScript(redis: RedisConnection, name: string, constants: Record<string, string> = {}): Script {
   const life = readLua('life')
-  const source = ['life', 'position', name].map(readLua).join('')
+  const source = ['life', 'position', name].map(readLua).join('').replaceAll('@PUBLISH@', publishCommand(redis))
   const loaded = new Map<string, Promise<string>>()
   let masters = ''
   for (const event of ['ready', '+node']) redis.on(event, () => loaded.clear())

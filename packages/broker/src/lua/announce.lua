@@ -147,5 +147,5 @@ elseif closed == '0' then
   redis.call('PERSIST', stream)
   redis.call('PERSIST', state)
 end
-if #published > 1 then redis.call('PUBLISH', channel, table.concat(published, '\n')) end
+if #published > 1 then redis.call('@PUBLISH@', channel, table.concat(published, '\n')) end
 return { 'ok', published[#published - 1] or last }

@@ -55,7 +55,7 @@ for log = 1, #KEYS / 2 do
     end
     if result == 'ok' then
       writePosition(state, epoch, seq, last, bytes, '0', run)
-      redis.call('PUBLISH', channel, table.concat(published, '\n'))
+      redis.call('@PUBLISH@', channel, table.concat(published, '\n'))
     end
   end
   results[log] = result

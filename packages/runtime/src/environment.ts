@@ -52,7 +52,7 @@ export const sharedVariables = {
     .regex(/^rediss?:\/\//, 'must be a redis:// URL')
     .meta({
       description:
-        'Redis 6.2 or newer, or Valkey, with `maxmemory-policy noeviction`; if unset, `npm start` starts its own: the installed one, otherwise an embedded one',
+        'Redis 6.2 or newer (a cluster: 7.0), or Valkey, with `maxmemory-policy noeviction`; if unset, `npm start` starts its own: the installed one, otherwise an embedded one',
       examples: ['redis://:change-me@127.0.0.1:6379'],
     }),
   DATABASE_URL: z

@@ -284,6 +284,16 @@ describe('limits', () => {
     leaving.abort()
   })
 
+  test('[input 43] MCP rejects a page of another origin also with a key, and serves one of an origin on the list', async () => {
+    const ask = async (from: Record<string, string>) => {
+      const headers = { ...root, ...from, 'content-type': 'application/json' }
+      const response = await fetch(`${api.url}/mcp`, { method: 'POST', headers, body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' })
+      return [response.status, ((await response.json()) as { error?: { data: { code: string } } }).error?.data.code]
+    }
+    for (const origin of ['https://evil.example', 'null']) expect([origin, ...(await ask({ origin }))]).toEqual([origin, 403, 'forbidden'])
+    for (const from of [{}, { origin: 'https://app.example' }, { origin: api.url }]) expect(await ask(from)).toEqual([200, undefined])
+  })
+
   test('[input 41] a token and a task have so many streams each, so the holder of one token does not lock others out', async () => {
     const narrow = await platform.startApi({ env: { MAX_STREAMS_PER_TOKEN: '2', MAX_STREAMS_PER_TASK: '5' } })
     const leaving = new AbortController()

@@ -1,6 +1,6 @@
 /**
- * Rejects changes from pages of other origins on an API without keys, unless `CORS_ORIGINS` lists the origin. A browser sends their requests and
- * only hides the response, and a POST without a body needs no preflight.
+ * Rejects changes from pages of other origins, unless `CORS_ORIGINS` lists the origin, on an API without keys and for MCP, which requires it. A
+ * browser sends their requests and only hides the response, and a POST without a body needs no preflight.
  *
  * Programs send neither `Sec-Fetch-Site` nor `Origin`, so this does not affect them. On an API with keys a foreign page has no key to send.
  */
@@ -12,10 +12,7 @@ const changesNothing: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 export function rejectForeignPages(scope: FastifyInstance, origins: ReadonlySet<string>): void {
   scope.addHook('onRequest', async ({ method, headers }) => {
     if (changesNothing.has(method) || !isForeign(headers) || origins.has(headers.origin ?? '')) return
-    throw new RivuletError(
-      'forbidden',
-      'An API without keys rejects changes from pages of other origins; CORS_ORIGINS lists the allowed ones',
-    )
+    throw new RivuletError('forbidden', 'The API rejects changes from pages of other origins; CORS_ORIGINS lists the allowed ones')
   })
 }
 

@@ -184,15 +184,15 @@ export async function createServer(services: Services, logger: FastifyBaseLogger
       )
     await app.register(async scope => rejectUnknownPaths(scope), { prefix: '/a2a' })
     await app.register(async scope => {
-      admitClients(scope)
+      admitClients(scope, true)
       mcpRoutes(scope, services, events)
     })
   }
 
-  function admitClients(scope: FastifyInstance): void {
+  function admitClients(scope: FastifyInstance, checksOrigin = config.isOpen): void {
     rejectUntilStarted(scope)
     guardRoutes(scope, services.access, config.isOpen)
-    if (config.isOpen) rejectForeignPages(scope, config.origins)
+    if (checksOrigin) rejectForeignPages(scope, config.origins)
     rejectBeyondCapacity(scope)
   }
 

@@ -25,6 +25,8 @@ test('the preflight lists what its browser may send', async () => {
     'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
     'access-control-allow-headers': expect.stringContaining('last-event-id'),
   })
+  // Those of OpenAI's SDK and of MCP's, too. The asterisk does not stand for the key.
+  expect(String(headers['access-control-allow-headers']).split(', ')).toEqual(expect.arrayContaining(['*', 'authorization']))
 })
 
 test.each([undefined, 'null', 'https://app.example.com.evil.org', 'http://app.example.com', 'https://APP.example.com'])(

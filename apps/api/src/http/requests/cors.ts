@@ -1,9 +1,10 @@
 /** Decides which pages of other origins may call. Keys are sent in a header and never in a cookie, so no response allows credentials. */
 import type { FastifyInstance } from 'fastify'
 
+/** The asterisk stands for the headers of other protocols' clients, of which OpenAI's SDK alone has a dozen. It does not stand for `authorization`. */
 const allowedHeaders =
-  'authorization, content-digest, content-type, idempotency-key, if-match, if-none-match, if-range, last-event-id, range, traceparent, x-filename'
-const exposedHeaders = 'content-disposition, content-range, etag, retry-after, idempotent-replayed'
+  '*, authorization, content-digest, content-type, idempotency-key, if-match, if-none-match, if-range, last-event-id, range, traceparent, x-filename'
+const exposedHeaders = 'content-disposition, content-range, etag, retry-after, idempotent-replayed, x-should-retry'
 
 export function allowOrigins(app: FastifyInstance, origins: ReadonlySet<string>): void {
   if (origins.size === 0) return

@@ -5,12 +5,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Task } from '@rivulet/protocol'
-import { defineAgent, delta } from '@rivulet/worker'
+import { delta } from '@rivulet/worker'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { halting } from '../support/agents/halting-agent.ts'
 import { done, repeat, rest, say, scripted } from '../support/agents/scripts.ts'
 import { freePort } from '../support/free-port.ts'
-import { createGate } from '../support/gate.ts'
-import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
 import type { ErrorReply } from '../support/platform/platform-client.ts'
 import { until } from '../support/until.ts'
@@ -55,7 +54,7 @@ test('the caller that creates a task can stream its turn at once, also the next 
 })
 
 test('a turn that waits behind another is resumed by its number, and tells nothing of the other', async () => {
-  const { agent, open } = await halting('one ', 'two')
+  const { agent, open } = await halting(platform, [delta(0, 'one ')], [delta(0, 'two')])
   const body = { agent, name: crypto.randomUUID(), input: 'go' }
   const { task } = await platform.client.createTask(body)
   const leaving = new AbortController()
@@ -91,7 +90,7 @@ test('a turn that was added by its own call is the streamed one', async () => {
 
 test('an API that stops breaks the connection off, and the cursor goes on at another', async () => {
   const api = await platform.startApi()
-  const { agent, open } = await halting('half ', 'whole')
+  const { agent, open } = await halting(platform, [delta(0, 'half ')], [delta(0, 'whole')])
   const { task } = await platform.client.createTask({ agent })
   const cut = listen(`${api.url}/v1/tasks/${task.id}/events?format=ai-sdk`)
   await cut.until(() => cut.text() === 'half ')
@@ -150,19 +149,6 @@ test('the description of the API names the format', async () => {
     expect(body.paths[path]?.[method]?.parameters).toContainEqual(expect.objectContaining({ name: 'format', in: 'query' }))
   }
 })
-
-/** An agent that says two words, and the second one only when it is let. */
-async function halting(one: string, two: string): Promise<{ agent: string; open: () => void }> {
-  const { open, opened } = createGate()
-  const name = `halting-${crypto.randomUUID().slice(0, 8)}`
-  const agent = defineAgent(name, async function* () {
-    yield delta(0, one)
-    await opened
-    yield delta(0, two)
-  })
-  await startOwnWorker(platform, [agent])
-  return { agent: name, open }
-}
 
 type Chunk = { type: string; delta?: string; messageId?: string }
 

@@ -2,9 +2,10 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { Client as OlderClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as OlderTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import { defineAgent } from '@rivulet/worker'
+import { defineAgent, delta } from '@rivulet/worker'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import { halting } from '../support/agents/halting-agent.ts'
 import { fail, full, rest, say } from '../support/agents/scripts.ts'
 import { startOwnWorker } from '../support/platform/own-worker.ts'
 import { type Platform, startPlatform } from '../support/platform/platform.ts'
@@ -88,10 +89,7 @@ test.each(['SIGKILL', 'SIGTERM'] as const)('a call whose API got %s fails, and i
 })
 
 test('a client of 2025-11-25 initializes without a session, lists and calls', async () => {
-  const client = new OlderClient({ name: 'test', version: '1' })
-  // Its types allow `undefined` where ours do not.
-  await client.connect(new OlderTransport(new URL(`${platform.urls[0]}/mcp`)) as never)
-  onTestFinished(() => client.close())
+  const client = await connectOlder()
   expect(client.getServerVersion()).toMatchObject({ name: 'rivulet' })
   expect((await client.listTools()).tools.map(({ name }) => name)).toContain('echo')
   expect(await client.callTool({ name: 'echo', arguments: { message: 'hi' } })).toMatchObject({ content: [{ type: 'text', text: 'hi' }] })
@@ -152,6 +150,56 @@ describe('tasks', () => {
     })
     expect(await rpc('no/such', {})).toMatchObject({ status: 404, error: { code: -32601 } })
   })
+})
+
+test('a task, a call and a subscription go on when the log is lost, and any API has the result without it', async () => {
+  const { agent, open } = await halting(platform, [delta(0, 'one ')], [delta(0, 'two')])
+  const called = (await connect()).callTool({ name: agent, arguments: { message: 'go', task: 'lost call' } })
+  const { result } = await rpc('tools/call', { name: agent, arguments: { message: 'go', task: 'lost task' } })
+  const taskId = String(result.taskId)
+  const told: Notice[] = []
+  const listening = listen([taskId], told)
+  const tasks = await Promise.all(['lost call', 'lost task'].map(name => untilSaid(name, 'one ')))
+  const loseLogs = () => Promise.all(tasks.map(task => platform.redis.del(platform.keys.stream(task), platform.keys.state(task))))
+  await loseLogs()
+  expect((await rpc('tasks/get', { taskId }, 1)).result.status).toBe('working')
+  open()
+  const whole = { content: [{ type: 'text', text: 'one two' }] }
+  expect(await called).toMatchObject(whole)
+  await listening
+  expect(told.at(-2)?.params).toMatchObject({ taskId, status: 'completed', result: whole })
+  await loseLogs()
+  for (const api of [0, 1]) {
+    expect((await rpc('tasks/get', { taskId }, api)).result).toMatchObject({ status: 'completed', result: whole })
+    const again: Notice[] = []
+    await listen([taskId], again, platform.urls[api])
+    expect(again[1]?.params).toMatchObject({ taskId, status: 'completed', result: whole })
+  }
+})
+
+test('tasks/cancel cancels a turn, also for a call that waits; a client that leaves its call does not', async () => {
+  const { agent, open } = await halting(platform, [delta(0, 'one ')], [delta(0, 'two')])
+  const [client, older] = [await connect(), await connectOlder()]
+  const calls = [
+    (task: string, signal?: AbortSignal) => client.callTool({ name: agent, arguments: { message: 'go', task } }, signal && { signal }),
+    (task: string, signal?: AbortSignal) =>
+      older.callTool({ name: agent, arguments: { message: 'go', task } }, undefined, signal && { signal }),
+  ]
+  for (const [place, call] of calls.entries()) {
+    const leaving = new AbortController()
+    const left = call(`left ${place}`, leaving.signal)
+    await untilSaid(`left ${place}`, 'one ')
+    leaving.abort(new Error('The client leaves'))
+    await expect(left).rejects.toThrow('The client leaves')
+    const waiting = call(`canceled ${place}`)
+    const { turns } = await platform.client.detail(await untilSaid(`canceled ${place}`, 'one '))
+    const taskId = turns[0]?.id ?? ''
+    for (const api of [0, 1]) expect((await rpc('tasks/cancel', { taskId }, api)).result).toEqual({ resultType: 'complete' })
+    expect(await waiting).toMatchObject({ isError: true, content: [{ text: 'one ' }, { type: 'text' }] })
+    expect((await rpc('tasks/get', { taskId })).result).toMatchObject({ status: 'cancelled' })
+  }
+  open()
+  for (const place of calls.keys()) await untilSaid(`left ${place}`, 'one two')
 })
 
 describe('a subscription', () => {
@@ -242,6 +290,24 @@ async function connect(
   await client.connect(new StreamableHTTPClientTransport(new URL(`${platform.urls[api]}/mcp`)))
   onTestFinished(() => client.close())
   return client
+}
+
+async function connectOlder(): Promise<OlderClient> {
+  const client = new OlderClient({ name: 'test', version: '1' })
+  // Its types allow `undefined` where ours do not.
+  await client.connect(new OlderTransport(new URL(`${platform.urls[0]}/mcp`)) as never)
+  onTestFinished(() => client.close())
+  return client
+}
+
+/** Returns the task of this name when its last message has the text. */
+function untilSaid(name: string, text: string): Promise<string> {
+  return until(`${name} has it`, async () => {
+    const { body } = await platform.client.get<{ data: { id: string }[] }>(`/v1/tasks?name=${encodeURIComponent(name)}`)
+    const [found] = body.data
+    const last = found && (await platform.client.messages(found.id)).at(-1)
+    return last?.author === 'agent' && last.content.type === 'text' && last.content.text === text ? found?.id : undefined
+  })
 }
 
 type Spoken = { version?: string; capabilities?: object; headers?: Record<string, string> }

@@ -38,7 +38,7 @@ function partOf(content: Message['content']): object {
       const url = content.url ?? `data:${content.mimeType};base64,${content.data ?? ''}`
       return content.mimeType.startsWith('image/')
         ? { type: 'input_image', image_url: url, detail: 'auto' }
-        : { type: 'input_file', file_url: url }
+        : { type: 'input_file', file_url: url, ...(content.name !== undefined && { filename: content.name }) }
     }
     case 'reasoning':
     case 'tool_request':

@@ -4,22 +4,37 @@
  * A message may have several parts, and an input is one content. Texts of one message are joined; any other part is a message of its own, and those
  * before the last are history, too.
  */
-import { type Content, type HistoryMessage, RivuletError, reasoning, text, toolRequest, toolResponse } from '@rivulet/protocol'
+import {
+  type Content,
+  type ContentOf,
+  fileNameSchema,
+  type HistoryMessage,
+  type Json,
+  RivuletError,
+  reasoning,
+  text,
+  toolRequest,
+  toolResponse,
+} from '@rivulet/protocol'
 import { z } from 'zod'
 
 const imagePart = z.object({ type: z.literal('input_image'), image_url: z.string() })
-const filePart = z.object({ type: z.literal('input_file'), file_data: z.string().optional(), file_url: z.string().optional() })
+const fileFields = { file_data: z.string().optional(), filename: fileNameSchema.optional() }
+const filePart = z.object({ type: z.literal('input_file'), ...fileFields, file_url: z.string().optional() })
 const textPart = z.object({ type: z.enum(['input_text', 'output_text', 'text']), text: z.string() })
 const refusalPart = z.object({ type: z.literal('refusal'), refusal: z.string() })
 const chatImagePart = z.object({ type: z.literal('image_url'), image_url: z.object({ url: z.string() }) })
-const partSchema = z.discriminatedUnion('type', [textPart, imagePart, filePart, refusalPart, chatImagePart])
+const chatFilePart = z.object({ type: z.literal('file'), file: z.object(fileFields) })
+const audioFields = z.object({ data: z.string(), format: z.enum(['wav', 'mp3']) })
+const audioPart = z.object({ type: z.literal('input_audio'), input_audio: audioFields })
+const partSchema = z.discriminatedUnion('type', [textPart, imagePart, filePart, refusalPart, chatImagePart, chatFilePart, audioPart])
 const contentSchema = z.union([z.string(), z.array(partSchema).min(1)])
 
 const roles = { user: 'user', assistant: 'agent', system: 'system', developer: 'system' } as const
 const roleSchema = z.enum(['user', 'assistant', 'system', 'developer'])
 const messageItem = z.object({ type: z.literal('message').optional(), role: roleSchema, content: contentSchema })
 const callItem = z.object({ type: z.literal('function_call'), call_id: z.string(), name: z.string(), arguments: z.string() })
-const callOutputItem = z.object({ type: z.literal('function_call_output'), call_id: z.string(), output: z.string() })
+const callOutputItem = z.object({ type: z.literal('function_call_output'), call_id: z.string(), output: contentSchema })
 const mcpCallItem = z.object({
   type: z.literal('mcp_call'),
   id: z.string(),
@@ -28,6 +43,7 @@ const mcpCallItem = z.object({
   output: z.string().nullish(),
   error: z.string().nullish(),
 })
+const imageItem = z.object({ type: z.literal('image_generation_call'), result: z.string().nullish() })
 const approvalRequestItem = z.object({ type: z.literal('mcp_approval_request'), id: z.string() })
 const approvalResponseItem = z.object({
   type: z.literal('mcp_approval_response'),
@@ -43,6 +59,7 @@ export const inputItemSchema = z.union([
   callItem,
   callOutputItem,
   mcpCallItem,
+  imageItem,
   approvalRequestItem,
   approvalResponseItem,
   reasoningItem,
@@ -74,7 +91,7 @@ export function messagesOfItems(items: readonly InputItem[]): HistoryMessage[] {
       case 'function_call':
         return [{ author: 'agent', content: toolRequest(item.call_id, item.name, argumentsOf(item.arguments, path)) }]
       case 'function_call_output':
-        return [{ author: 'agent', content: toolResponse(item.call_id, names.get(item.call_id) ?? '', item.output) }]
+        return [{ author: 'agent', content: toolResponse(item.call_id, names.get(item.call_id) ?? '', outputOf(item.output)) }]
       // What was approved is in the call.
       case 'mcp_approval_request':
       case 'mcp_approval_response':
@@ -84,6 +101,9 @@ export function messagesOfItems(items: readonly InputItem[]): HistoryMessage[] {
           { author: 'agent', content: toolRequest(item.id, item.name, argumentsOf(item.arguments, path)) },
           { author: 'agent', content: toolResponse(item.id, item.name, item.error ?? item.output ?? null, Boolean(item.error)) },
         ]
+      // The item has no other type of image; OpenAI's own are of this one, too.
+      case 'image_generation_call':
+        return item.result ? [{ author: 'agent', content: mediaOf(`data:image/png;base64,${item.result}`, 'image/png', path) }] : []
       case 'reasoning': {
         const texts = (parts: { text: string }[]) => parts.map(part => part.text)
         return [{ author: 'agent', content: reasoning(texts(item.summary), texts(item.content ?? [])) }]
@@ -101,7 +121,7 @@ export function messagesOfChat(messages: readonly ChatMessage[]): HistoryMessage
     const path = `messages/${place}`
     if (message.role === 'tool') {
       const name = names.get(message.tool_call_id) ?? ''
-      return [{ author: 'agent', content: toolResponse(message.tool_call_id, name, toolText(message.content)) }]
+      return [{ author: 'agent', content: toolResponse(message.tool_call_id, name, outputOf(message.content)) }]
     }
     const requests = (message.tool_calls ?? []).map(({ id, function: { name, arguments: given } }): HistoryMessage => {
       return { author: 'agent', content: toolRequest(id, name, argumentsOf(given, path)) }
@@ -110,9 +130,11 @@ export function messagesOfChat(messages: readonly ChatMessage[]): HistoryMessage
   })
 }
 
-/** The result of a tool. Chat completions have texts only there. */
-export function toolText(content: z.output<typeof contentSchema>): string {
-  return typeof content === 'string' ? content : content.map(part => ('text' in part ? part.text : '')).join('\n\n')
+/** The result of a tool: a text, or the parts as they are, if one of them is not a text. */
+export function outputOf(content: z.output<typeof contentSchema>): Json {
+  if (typeof content === 'string') return content
+  const texts = content.flatMap(part => ('text' in part ? [part.text] : []))
+  return texts.length === content.length ? texts.join('\n\n') : JSON.parse(JSON.stringify(content))
 }
 
 function said(author: HistoryMessage['author'], content: z.output<typeof contentSchema>, path: string): HistoryMessage[] {
@@ -144,13 +166,24 @@ function contentOf(part: z.output<typeof partSchema>, path: string): Content {
     case 'image_url':
       return mediaOf(part.image_url.url, 'image/*', path)
     case 'input_file':
-      return mediaOf(part.file_data ?? part.file_url ?? '', 'application/octet-stream', path)
+      return fileOf(part, path, part.file_url)
+    case 'file':
+      return fileOf(part.file, path)
+    case 'input_audio': {
+      const { data, format } = part.input_audio
+      const mimeType = format === 'mp3' ? 'audio/mpeg' : 'audio/wav'
+      return mediaOf(`data:${mimeType};base64,${data}`, mimeType, path)
+    }
     default:
       return part satisfies never
   }
 }
 
-function mediaOf(url: string, mimeType: string, path: string): Content {
+function fileOf({ file_data: data, filename: name }: z.output<typeof chatFilePart>['file'], path: string, url = ''): Content {
+  return { ...mediaOf(data ?? url, 'application/octet-stream', path), ...(name !== undefined && { name }) }
+}
+
+function mediaOf(url: string, mimeType: string, path: string): ContentOf<'media'> {
   if (/^https?:\/\//.test(url)) return { type: 'media', mimeType, url }
   const [, given = '', data = ''] = /^data:([\w.+-]+\/[\w.+-]+);base64,([A-Za-z0-9+/]*={0,2})$/.exec(url) ?? []
   if (given === '' || data === '' || data.length % 4 !== 0) throw wrong(path, 'It has to be an http URL or a data URL in base64')

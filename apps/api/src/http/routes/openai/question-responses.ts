@@ -11,7 +11,7 @@ import { parseQuestionId, type QuestionId } from '../../../stream/dialects/opena
 import { closingQuestions, segmentAfter, segmentOf } from '../../../stream/dialects/openai/segment.ts'
 import { createAnswerWaits, type WaitResponse } from '../../requests/answer-waits.ts'
 import type { Services } from '../../services.ts'
-import { type ChatMessage, type InputItem, toolText, wrong } from './openai-input.ts'
+import { type ChatMessage, type InputItem, outputOf, wrong } from './openai-input.ts'
 
 export type QuestionAnswer = QuestionId & { of: 'approval' | 'call'; payload: Json }
 
@@ -31,7 +31,7 @@ function answerIn(item: InputItem): QuestionAnswer | null {
   }
   if (item.type !== 'function_call_output') return null
   const asked = parseQuestionId(item.call_id)
-  return asked && { ...asked, of: 'call', payload: jsonOf(item.output) }
+  return asked && { ...asked, of: 'call', payload: jsonOf(outputOf(item.output)) }
 }
 
 /** Of a chat whose last messages are results of our calls. The id of a call names its task, so the messages before do not matter. */
@@ -39,13 +39,14 @@ export function answersInChat(messages: readonly ChatMessage[]): QuestionAnswer[
   const first = messages.findLastIndex(message => message.role !== 'tool') + 1
   const answers = messages.slice(first).flatMap((message): QuestionAnswer[] => {
     const asked = message.role === 'tool' ? parseQuestionId(message.tool_call_id) : null
-    return asked && message.role === 'tool' ? [{ ...asked, of: 'call', payload: jsonOf(toolText(message.content)) }] : []
+    return asked && message.role === 'tool' ? [{ ...asked, of: 'call', payload: jsonOf(outputOf(message.content)) }] : []
   })
   return answers.length > 0 ? answers : null
 }
 
 /** Clients send outputs as text. */
-function jsonOf(output: string): Json {
+function jsonOf(output: Json): Json {
+  if (typeof output !== 'string') return output
   try {
     return JSON.parse(output)
   } catch {

@@ -32,7 +32,7 @@ test('the chunks are the stored completion, or end with an error that says why: 
       const stored = choiceOf(log)
       switch (read.error?.message) {
         case undefined:
-          expect(read).toMatchObject(stored ?? expect.fail('The turn did not complete'))
+          expectStored(read, log)
           break
         case 'The agent begins again; its text so far does not count':
           expect([read.text !== '', isTriedAgain(log)]).toEqual([true, true])
@@ -45,6 +45,24 @@ test('the chunks are the stored completion, or end with an error that says why: 
       }
     },
     200,
+  )
+})
+
+test('a gap anywhere ends the stream with an error only if a text was replaced or an attempt failed', async () => {
+  await always(
+    randomLog,
+    async log => {
+      const isCertain = !log.some(({ event }) => event.type === 'message.replaced') && !isTriedAgain(log)
+      for (let place = 1; place < log.length - 2; place += 1) {
+        const stream = await openChatStream(headFor(log), { includesUsage: false, hidesRetries: false })
+        const before = take(stream, log.slice(0, place))
+        const gap = stream.take(cursorOf(log, place + 2), snapshotOf(log.slice(0, place + 2), 'gap'))
+        const read = readChunks([...before, ...gap, ...take(stream, log.slice(place + 2))])
+        expect(stream.hasEnded()).toBe(true)
+        if (!read.error || (isCertain && choiceOf(log))) expectStored(read, log)
+      }
+    },
+    60,
   )
 })
 
@@ -85,16 +103,24 @@ test('a call of the client ends a completion, and the next one has what follows'
   )
 })
 
-type Read = { text: string; calls: object[]; finish_reason?: unknown; error?: { message: string } }
+/** The reasoning, too, unless what the client had of it was replaced. */
+function expectStored({ thought, ...read }: Read, log: Entry[]): void {
+  const { thought: stored, ...certain } = choiceOf(log) ?? expect.fail('The turn did not complete')
+  expect(read).toMatchObject(certain)
+  if (!isRethought(log)) expect(thought).toBe(stored)
+}
+
+type Read = { text: string; thought: string; calls: object[]; finish_reason?: unknown; error?: { message: string } }
 
 /** As OpenAI's SDK joins them. */
 function readChunks(chunks: readonly ChatChunk[]): Read {
-  const read: Read = { text: '', calls: [] }
+  const read: Read = { text: '', thought: '', calls: [] }
   for (const { choices, error } of chunks) {
     if (read.error !== undefined || read.finish_reason) throw new Error('A chunk comes after the end')
     if (error !== undefined) read.error = error as { message: string }
-    const [choice] = (choices ?? []) as { delta: { content?: string; tool_calls?: object[] }; finish_reason: unknown }[]
+    const [choice] = (choices ?? []) as { delta: Partial<StoredChoice['message']>; finish_reason: unknown }[]
     read.text += choice?.delta.content ?? ''
+    read.thought += choice?.delta.reasoning_content ?? ''
     read.calls.push(...(choice?.delta.tool_calls ?? []))
     if (choice?.finish_reason) read.finish_reason = choice.finish_reason
   }
@@ -107,14 +133,28 @@ function choiceOf(log: Entry[], number = 1): Read | null {
   const stored = chatCompletion(headFor(log, number), turn, messages) as { choices: StoredChoice[] } | null
   const [choice] = stored?.choices ?? []
   if (!choice) return null
-  const { content, tool_calls: calls = [] } = choice.message
-  return { text: content ?? '', calls: calls.map((call, index) => ({ index, ...call })), finish_reason: choice.finish_reason }
+  const { content, reasoning_content: thought = '', tool_calls: calls = [] } = choice.message
+  return { text: content ?? '', thought, calls: calls.map((call, index) => ({ index, ...call })), finish_reason: choice.finish_reason }
 }
 
-type StoredChoice = { message: { content: string | null; tool_calls?: object[] }; finish_reason: string }
+type StoredChoice = { message: { content: string | null; reasoning_content?: string; tool_calls?: object[] }; finish_reason: string }
 
 function isTriedAgain(log: Entry[]): boolean {
   return log.some(({ event }) => event.type === 'turn.started' && event.attempt > 1)
+}
+
+/** Whether an attempt failed, a message was replaced, or a part of a reasoning grew after a later one had begun. */
+function isRethought(log: Entry[]): boolean {
+  const last = new Map<number, number>()
+  return log.some(({ event }) => {
+    if (event.type === 'message.replaced' || (event.type === 'turn.started' && event.attempt > 1)) return true
+    if (event.type !== 'message.delta') return false
+    const { index, delta } = event
+    if (delta.type !== 'reasoning_summary' && delta.type !== 'reasoning_content') return false
+    const [before = 0, part] = [last.get(index), delta.index + (delta.type === 'reasoning_summary' ? 0 : 1_000)]
+    last.set(index, Math.max(before, part))
+    return part < before
+  })
 }
 
 async function listen(log: Entry[]): Promise<ChatChunk[]> {

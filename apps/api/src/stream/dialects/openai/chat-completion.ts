@@ -2,8 +2,8 @@
  * A turn as a chat completion of OpenAI's older API, whole or streamed: up to its end, or to a call of the client's functions.
  *
  * Chunks only append text, and cannot take anything back. So the stream has the texts of one attempt, one after the other; if a new attempt, a
- * replaced message or a gap makes them untrue, it ends with an error. With `hidesRetries`, the texts come at the end instead, when they are certain.
- * It cannot be resumed.
+ * replaced message or a gap makes them untrue, it ends with an error. Reasoning is not part of the protocol and ends nothing: what a client has of it may
+ * be that of a failed attempt. With `hidesRetries`, all of it comes at the end instead, when it is certain. It cannot be resumed.
  */
 import {
   applyOrSkip,
@@ -71,10 +71,10 @@ export async function openChatStream(
   const { segment } = head
   let state = emptyState
   let attempt = 0
-  /** The message that is being told, and how much of it. Those behind it wait until it is closed. */
+  /** The message that is being told, and what of it. Those behind it wait until it is closed. */
   let index = segment.from
-  let length = 0
-  let told = ''
+  let said = ''
+  const told = { content: '', reasoning_content: '' }
   /** Whether another call follows that was asked for together with the last one. */
   let isAskingMore = false
   let isOver = false
@@ -101,16 +101,17 @@ export async function openChatStream(
     }
   }
 
-  /** A snapshot is the beginning, or a gap; after a gap, text that was sent may not be what the turn has. */
+  /** A snapshot is the beginning, or a gap, in which the attempt may have become another one. Until its log is restored, it may lack messages. */
   function restore(cursor: Cursor, { task: { status }, turns, messages, messagesFrom }: Snapshot): ChatChunk[] {
     const own = messages.filter(({ turn }) => turn === head.number)
     const isWhole = messagesFrom === 0 || messages.some(({ turn }) => turn < head.number)
-    if (told !== '' || !isWhole) return fail('Events were lost; retrieve the conversation')
+    if (!isWhole) return fail('Events were lost; retrieve the conversation')
     state = restoreState(cursor, { status, turns, messages: own, messagesFrom: own[0]?.index ?? messagesFrom + messages.length })
+    // Questions that are asked together are appended together, so the snapshot has all of them.
+    isAskingMore = false
     const turn = turnIn(state)
-    attempt = turn.attempt
-    begin(state.messagesFrom)
-    return hasEnded(turn.status) ? end(turn) : proceed()
+    const failure = start(turn.attempt, state.messagesFrom)
+    return isOver ? failure : hasEnded(turn.status) ? end(turn) : proceed()
   }
 
   function follow(cursor: Cursor, event: Event): ChatChunk[] {
@@ -136,7 +137,7 @@ export async function openChatStream(
   }
 
   function start(number: number, firstIndex: number): ChatChunk[] {
-    if (number > attempt && told !== '') return fail('The agent begins again; its text so far does not count')
+    if (number > attempt && told.content !== '') return fail('The agent begins again; its text so far does not count')
     if (number > attempt) begin(firstIndex)
     attempt = number
     return []
@@ -144,7 +145,7 @@ export async function openChatStream(
 
   function begin(firstIndex: number): void {
     index = Math.max(segment.from, firstIndex)
-    length = 0
+    said = ''
   }
 
   function proceed(): ChatChunk[] {
@@ -164,20 +165,19 @@ export async function openChatStream(
   function more(to: number | null = null): ChatChunk[] {
     const chunks: ChatChunk[] = []
     for (let message = messageAt(state, index)?.message; message && index < (to ?? Infinity); message = messageAt(state, index)?.message) {
-      const { author, content, status } = message
-      const added = author !== 'user' && content.type === 'text' ? content.text.slice(length) : ''
+      const { content, status } = message
+      const field = content.type === 'reasoning' ? 'reasoning_content' : 'content'
+      const now = content.type === 'reasoning' ? reasoningOf([message]) : textOf([message])
+      // Replaced content cannot be sent again. The end of the stream compares the texts.
+      const added = now.startsWith(said) ? now.slice(said.length) : ''
       // Between two texts stands an empty line.
-      const text = added !== '' && length === 0 && told !== '' ? `\n\n${added}` : added
-      length += added.length
-      told += text
-      if (text !== '') chunks.push(chunkOf({ content: text }))
-      if (content.type === 'reasoning' && status !== 'streaming') {
-        const thought = reasoningOf([message])
-        if (thought !== '') chunks.push(chunkOf({ reasoning_content: thought }))
-      }
+      const text = added !== '' && said === '' && told[field] !== '' ? `\n\n${added}` : added
+      said += added
+      told[field] += text
+      if (text !== '') chunks.push(chunkOf({ [field]: text }))
       if (status === 'streaming' && isInCompletion[content.type]) break
       index = message.index + 1
-      length = 0
+      said = ''
     }
     return chunks
   }
@@ -192,7 +192,7 @@ export async function openChatStream(
 
   function close(range: Range, last: ChatChunk[], usage: NonNullable<Turn['usage']>): ChatChunk[] {
     const rest = more(range.to)
-    if (textOf(ownMessages(range)) !== told) return fail('The agent replaced its text')
+    if (textOf(ownMessages(range)) !== told.content) return fail('The agent replaced its text')
     isOver = true
     return [...rest, ...last, ...(includesUsage ? [{ ...common, choices: [], usage: chatUsage(usage) }] : [])]
   }
@@ -252,7 +252,8 @@ function textOf(messages: readonly Message[]): string {
 }
 
 function reasoningOf(messages: readonly Message[]): string {
-  return messages.flatMap(({ content }) => (content.type === 'reasoning' ? [...content.summary, ...content.content] : [])).join('\n\n')
+  const parts = messages.flatMap(({ content }) => (content.type === 'reasoning' ? [...content.summary, ...content.content] : []))
+  return parts.filter(part => part !== '').join('\n\n')
 }
 
 function commonOf({ task, number, agent, queuedAt, segment }: ResponseHead, object: string) {

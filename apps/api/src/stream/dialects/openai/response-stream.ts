@@ -113,6 +113,8 @@ export async function openResponseStream({
     isQuiet ||= !isKnown
     if (turn.attempt > attempt) hold()
     state = restoreState(cursor, { status, turns, messages: own, messagesFrom: own[0]?.index ?? messagesFrom + messages.length })
+    // Questions that are asked together are appended together, so the snapshot has all of them.
+    isAskingMore = false
     const asked = askIfReady()
     if (asked) return asked
     if (hasEnded(turn.status)) return end(turn, own)
